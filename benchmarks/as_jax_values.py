@@ -2,7 +2,7 @@
 
     python benchmarks/as_jax_values.py tests/compat/jax/values.json
 
-It needs JAX, of the version that ``stretto.compat.jax`` presents, and NumPy.
+It needs JAX, of the version that ``stretto.as_jax`` presents, and NumPy.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What ``eager`` measures: functions that NumPy has, on arrays of a size and a dtype.
 
-A row's function gets ``numpy`` or ``stretto.numpy`` first, then the arrays. Next, read ``eager``.
+A row's function gets ``numpy`` or ``stretto.numpy`` first, then the arrays.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ __all__ = ["flat", "register"]
 Function: TypeAlias = Callable[..., Any]
 
 
-def vectorised(member: Function, task: ensembles.Task, donated: tuple[int, ...]) -> Function:
+def vectorized(member: Function, task: ensembles.Task, donated: tuple[int, ...]) -> Function:
     """`vmap` over the members, compiled."""
     axes = (0, 0 if task.batch == "own" else None)
     return jax.jit(jax.vmap(member, in_axes=axes), donate_argnums=donated)
@@ -73,7 +73,7 @@ def flat_of_list(result: list[Any]) -> list[Any]:
 
 
 FORMULATIONS: dict[str, tuple[Function, bool]] = {
-    "": (vectorised, False),
+    "": (vectorized, False),
     "lax.map": (mapped, False),
     "unroll": (unrolled, True),
     "loop": (looped, True),
@@ -89,7 +89,7 @@ def ensemble(task: ensembles.Task, formulation: str) -> Case:
     arrays = flat_of_list if listed else flat
     params, x, target = ensembles.inputs(task.ensemble, task.batch)
     if task.kind == "step":
-        first, second = ensembles.optimiser_state(params)
+        first, second = ensembles.optimizer_state(params)
         count = np.full(members, ensembles.AdamW().count, np.int32)
         state, data = (params, first, second, count), (x, target.argmax(axis=-1))
         member = partial(models.train_step, apply)

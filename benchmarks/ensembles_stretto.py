@@ -36,9 +36,9 @@ def training(
     step: Any, params: Any, x: Any, target: Any, compiler_options: dict[str, Any] | None
 ) -> Case:
     """Steps of all members, each from the state that the step before returned."""
-    first, second = st.tree.map(snp.asarray, ensembles.optimiser_state(params))
+    first, second = st.tree.map(snp.asarray, ensembles.optimizer_state(params))
     count = snp.full(x.shape[0], ensembles.AdamW().count, snp.int32)
-    adam, *others = models.optimiser().init(params)
+    adam, *others = models.optimizer().init(params)
     memory = adam._replace(count=count, mu=first, nu=second), *others
     data = x, snp.argmax(target, axis=-1)
     run = st.jit(st.vmap(step), donate_argnums=0, compiler_options=compiler_options)

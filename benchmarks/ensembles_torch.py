@@ -18,14 +18,14 @@ __all__ = ["flat", "register", "tape_gradient", "tree_map"]
 Function: TypeAlias = Callable[..., Any]
 
 
-def vectorised(member: Function, task: ensembles.Task) -> Function:
+def vectorized(member: Function, task: ensembles.Task) -> Function:
     """`torch.func.vmap` over the members."""
     return torch.func.vmap(member, in_dims=(0, 0 if task.batch == "own" else None))
 
 
 def compiled(member: Function, task: ensembles.Task) -> Function:
     """The same, compiled by TorchInductor."""
-    return torch.compile(vectorised(member, task), dynamic=False)
+    return torch.compile(vectorized(member, task), dynamic=False)
 
 
 def looped(member: Function, task: ensembles.Task) -> Function:
@@ -52,7 +52,7 @@ def tape_gradient(loss: Function) -> Function:
 
 
 FORMULATIONS: dict[str, tuple[Function, Function, bool]] = {
-    "": (vectorised, functional_gradient, False),
+    "": (vectorized, functional_gradient, False),
     "compile": (compiled, functional_gradient, False),
     "loop": (looped, tape_gradient, True),
 }
@@ -85,7 +85,7 @@ def ensemble(task: ensembles.Task, formulation: str) -> Case:
         params = tree_map(torch.Tensor.requires_grad_, params)
     if task.kind == "step":
         gradients = formulate(differentiate(partial(models.cross_entropy, apply)), task)
-        moments = tree_map(torch.tensor, ensembles.optimiser_state(inputs[0]))
+        moments = tree_map(torch.tensor, ensembles.optimizer_state(inputs[0]))
         moments = of_members(moments, members) if listed else moments
         return training(gradients, params, moments, data, listed)
     gradients = formulate(differentiate(partial(models.loss, apply)), task)
@@ -99,7 +99,7 @@ def training(gradients: Function, params: Any, moments: Any, data: Any, listed: 
     firsts = [one[0] for one in moments] if listed else moments[0]
     seconds = [one[1] for one in moments] if listed else moments[1]
     variables = leaves(params)
-    optimiser = torch.optim.AdamW(
+    optimizer = torch.optim.AdamW(
         variables,
         lr=how.learning_rate,
         betas=(how.decay_1, how.decay_2),
@@ -108,7 +108,7 @@ def training(gradients: Function, params: Any, moments: Any, data: Any, listed: 
         fused=True,
     )
     for variable, first, second in zip(variables, leaves(firsts), leaves(seconds), strict=True):
-        optimiser.state[variable] = {
+        optimizer.state[variable] = {
             "step": torch.tensor(float(how.count)),
             "exp_avg": first,
             "exp_avg_sq": second,
@@ -119,7 +119,7 @@ def training(gradients: Function, params: Any, moments: Any, data: Any, listed: 
         slopes = [one for one, _ in results] if listed else results[0]
         for variable, slope in zip(variables, leaves(slopes)):
             variable.grad = slope
-        optimiser.step()
+        optimizer.step()
         return torch.stack([value for _, value in results]) if listed else results[1]
 
     def results(losses: Any) -> list[Any]:

@@ -37,7 +37,7 @@ __all__ = [
     "Kind",
     "all_tasks",
     "inputs",
-    "optimiser_state",
+    "optimizer_state",
 ]
 
 Floats: TypeAlias = NDArray[np.float32]
@@ -68,7 +68,7 @@ KINK = 1e-5
 
 @dataclass(frozen=True)
 class AdamW:
-    """The optimiser of the training step; the defaults are PyTorch's."""
+    """The optimizer of the training step; the defaults are PyTorch's."""
 
     learning_rate: float = 1e-3
     decay_1: float = 0.9
@@ -211,7 +211,7 @@ def inputs(ensemble: Ensemble, batch: Batch) -> tuple[Any, Floats, Floats]:
     return params, x, normal(*lead, *out)
 
 
-def optimiser_state(params: Sequence[tuple[Floats, Floats]]) -> tuple[Any, Any]:
+def optimizer_state(params: Sequence[tuple[Floats, Floats]]) -> tuple[Any, Any]:
     """First and second moments, as after some steps: no update divides by something near zero."""
     random = np.random.default_rng(10)
 

@@ -38,8 +38,8 @@ WITHOUT = {
 }
 """The modules without a test file of their own, and why."""
 
-PRESENTED = "as_jax/presented/"
-"""Views of other modules, which ``as_jax/test_presented`` goes through."""
+PRESENTED = "compat/jax/presented/"
+"""Views of other modules, which ``compat/jax/test_presented`` goes through."""
 
 
 def test_every_module_has_a_test_file_of_its_name_or_a_reason():

@@ -1,7 +1,4 @@
-"""Which libraries, and where in their source archives the tests are.
-
-Next, read ``suites``.
-"""
+"""Which libraries, and where in their source archives the tests are."""
 
 from __future__ import annotations
 

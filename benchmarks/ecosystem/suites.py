@@ -1,7 +1,4 @@
-"""Fetch a library's source archive, run its tests on Stretto or on JAX, and count what passes.
-
-Next, read ``__main__``.
-"""
+"""Fetch a library's source archive, run its tests on Stretto or on JAX, and count what passes."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from benchmarks.ecosystem.libraries import Library
 
 __all__ = ["Outcome", "compared", "fetched", "run", "tests_of"]
 
-PLUGIN = "stretto.compat.jax.pytest_plugin"
+PLUGIN = "stretto.as_jax.pytest_plugin"
 
 
 class Outcome(NamedTuple):

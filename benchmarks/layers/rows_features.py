@@ -1,4 +1,4 @@
-"""Rows over features: dense layers, look-up, normalisation, activations, dropout."""
+"""Rows over features: dense layers, look-up, normalization, activations, dropout."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ BY_RANK = {1: SEQUENCES, 2: IMAGES, 3: VOLUMES}
 TOKENS = [normal(1, 32, 128), normal(8, 128, 768), normal(8, 512, 768)]
 
 
-def normalising(inputs: list, named: list[dict[str, int]]) -> tuple:
+def normalizing(inputs: list, named: list[dict[str, int]]) -> tuple:
     """Inputs, each with the settings at its size."""
     small, medium, large = (of(x, **one) for x, one in zip(inputs, named, strict=True))
     return small, medium, large
@@ -83,30 +83,30 @@ NORMALISATION = [
         Row(
             f"batch-norm{n}d",
             f"BatchNorm{n}d",
-            normalising(BY_RANK[n], channels("num_features")),
+            normalizing(BY_RANK[n], channels("num_features")),
             training=True,
         )
         for n in (1, 2, 3)
     ),
-    Row("batch-norm2d-eval", "BatchNorm2d", normalising(IMAGES, channels("num_features"))),
+    Row("batch-norm2d-eval", "BatchNorm2d", normalizing(IMAGES, channels("num_features"))),
     Row(
         "instance-norm2d",
         "InstanceNorm2d",
-        normalising(IMAGES, channels("num_features")),
+        normalizing(IMAGES, channels("num_features")),
         {"affine": True},
         training=True,
     ),
     Row(
         "group-norm",
         "GroupNorm",
-        normalising(IMAGES, channels("num_channels")),
+        normalizing(IMAGES, channels("num_channels")),
         {"num_groups": 32},
     ),
     *(
         Row(
             name,
             target,
-            normalising(TOKENS, [{"normalized_shape": size} for size in (128, 768, 768)]),
+            normalizing(TOKENS, [{"normalized_shape": size} for size in (128, 768, 768)]),
         )
         for name, target in (("layer-norm", "LayerNorm"), ("rms-norm", "RMSNorm"))
     ),
@@ -151,7 +151,7 @@ ACTIVATIONS = [
     Row(
         "prelu",
         "PReLU",
-        normalising(
+        normalizing(
             [one.inputs[0] for one in MAPS],
             [{"num_parameters": one.inputs[0].shape[1]} for one in MAPS],
         ),

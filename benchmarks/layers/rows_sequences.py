@@ -55,7 +55,7 @@ ATTENTION = [
         (tokens(2, 32, 64, 4), tokens(4, 128, 256, 8), tokens(2, 128, 768, 12)),
         PLAIN,
     ),
-    Row(  # GPT-2's normalises first
+    Row(  # GPT-2's normalizes first
         "transformer-encoder-layer-first",
         "TransformerEncoderLayer",
         (tokens(2, 32, 64, 4), tokens(4, 128, 256, 8), tokens(2, 128, 768, 12)),

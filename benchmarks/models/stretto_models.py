@@ -10,7 +10,7 @@ import stretto.numpy as snp
 from benchmarks.workloads_ensembles import HEADS, AdamW
 from stretto import optim
 
-__all__ = ["APPLY", "loss", "mlp", "optimiser", "train_step"]
+__all__ = ["APPLY", "loss", "mlp", "optimizer", "train_step"]
 
 
 def mlp(params: Any, x: Any) -> Any:
@@ -76,7 +76,7 @@ def cross_entropy(apply: Any, params: Any, data: Any) -> Any:
     return -snp.mean(snp.take_along_axis(log_probabilities, labels[:, None], axis=1))
 
 
-def optimiser() -> Any:
+def optimizer() -> Any:
     """AdamW, as the rows of the training step have it."""
     how = AdamW()
     return optim.adamw(
@@ -85,8 +85,8 @@ def optimiser() -> Any:
 
 
 def train_step(apply: Any, state: Any, data: Any) -> tuple[Any, Any]:
-    """One update by AdamW: the new parameters and optimiser state, and the loss before it."""
+    """One update by AdamW: the new parameters and optimizer state, and the loss before it."""
     params, memory = state
     value, slope = st.value_and_grad(lambda params: cross_entropy(apply, params, data))(params)
-    updates, memory = optimiser().update(slope, memory, params)
+    updates, memory = optimizer().update(slope, memory, params)
     return (optim.apply_updates(params, updates), memory), value

@@ -1,4 +1,4 @@
-"""Networks of images in JAX. Next, read `jax_sequences`."""
+"""Networks of images in JAX."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Layers in JAX as functions of parameters by name; images are channels last.
 
 `take(name, shape, axes)` gives the parameter whose shape is `shape` in PyTorch, with its axes
-permuted by `axes`: kernels as HWIO, matrices as [in, out]. Next, read `jax_images`.
+permuted by `axes`: kernels as HWIO, matrices as [in, out].
 """
 
 from __future__ import annotations

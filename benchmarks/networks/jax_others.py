@@ -1,4 +1,4 @@
-"""A graph network and a neural ODE in JAX. Next, read `cases_jax`."""
+"""A graph network and a neural ODE in JAX."""
 
 from __future__ import annotations
 

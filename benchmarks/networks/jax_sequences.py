@@ -1,7 +1,4 @@
-"""Networks of tokens in JAX: transformers, with cached decoding, and a recurrent network.
-
-Next, read `jax_others`.
-"""
+"""Networks of tokens in JAX: transformers, with cached decoding, and a recurrent network."""
 
 from __future__ import annotations
 

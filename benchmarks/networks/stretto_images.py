@@ -1,6 +1,6 @@
 """Networks of images in Stretto, as a user writes them; channels first, as PyTorch's layers.
 
-Batch normalization uses the batch's statistics and keeps none. Next, read `stretto_sequences`.
+Batch normalization uses the batch's statistics and keeps none.
 """
 
 from __future__ import annotations

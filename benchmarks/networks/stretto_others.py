@@ -1,4 +1,4 @@
-"""A graph network and a neural ODE in Stretto. Next, read `cases_stretto`."""
+"""A graph network and a neural ODE in Stretto."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Networks of tokens in Stretto: transformers, with cached decoding, and a recurrent network.
-
-Next, read `stretto_others`.
-"""
+"""Networks of tokens in Stretto: transformers, with cached decoding, and a recurrent network."""
 
 from __future__ import annotations
 

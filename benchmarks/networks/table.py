@@ -1,7 +1,7 @@
 """The networks: sizes, inputs, first parameters, and the rows that measure them.
 
 Every framework takes its numbers from here. A parameter is drawn by its name and by its shape in
-PyTorch's layout, so that all sides have the same ones. Next, read `stretto_images`.
+PyTorch's layout, so that all sides have the same ones.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Networks of images in PyTorch; Stretto's layers are its own.
 
-Batch normalization uses the batch's statistics and keeps none. Next, read `torch_sequences`.
+Batch normalization uses the batch's statistics and keeps none.
 """
 
 from __future__ import annotations

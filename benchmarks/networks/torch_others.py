@@ -1,4 +1,4 @@
-"""A graph network and a neural ODE in PyTorch. Next, read `cases_torch`."""
+"""A graph network and a neural ODE in PyTorch."""
 
 from __future__ import annotations
 

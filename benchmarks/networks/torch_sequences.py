@@ -1,7 +1,4 @@
-"""Networks of tokens in PyTorch: transformers, with cached decoding, and a recurrent network.
-
-Next, read `torch_others`.
-"""
+"""Networks of tokens in PyTorch: transformers, with cached decoding, and a recurrent network."""
 
 from __future__ import annotations
 

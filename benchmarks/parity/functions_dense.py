@@ -1,4 +1,4 @@
-"""Cases of functions over features: linear, look-up, normalisation, activations, dropout."""
+"""Cases of functions over features: linear, look-up, normalization, activations, dropout."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""All models that are compared, by package.
-
-Next, read ``model``, and any of the packages' files.
-"""
+"""All models that are compared, by package."""
 
 from __future__ import annotations
 

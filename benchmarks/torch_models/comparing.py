@@ -1,7 +1,4 @@
-"""How far two sides are apart, and how far they may be.
-
-Next, read ``report``.
-"""
+"""How far two sides are apart, and how far they may be."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ BOUNDS = {
 OWN_ERROR = 3
 """How many times as far off as PyTorch is from itself parameters may be, if that is more.
 
-Steps of deep networks with batch normalisation over few numbers multiply rounding errors: weights
+Steps of deep networks with batch normalization over few numbers multiply rounding errors: weights
 that differ by 1e-15 are 4e-3 apart after ten steps of a GoogLeNet. So where parameters are beyond
 their bound, PyTorch trains once more, from such weights.
 """

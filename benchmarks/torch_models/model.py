@@ -1,7 +1,7 @@
 """A model that is compared: how to make it, and what it is called with.
 
 Weights are random, and configurations are small: an import is about operations, and not about how
-many there are. Next, read ``reference``.
+many there are.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Models of diffusers: a U-Net that is told a time and a text, and an autoencoder.
-
-Next, read ``of_geometric``.
-"""
+"""Models of diffusers: a U-Net that is told a time and a text, and an autoencoder."""
 
 from __future__ import annotations
 

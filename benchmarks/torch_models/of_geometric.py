@@ -1,7 +1,4 @@
-"""Models of PyTorch Geometric: messages along the edges of a graph.
-
-Next, read ``written``.
-"""
+"""Models of PyTorch Geometric: messages along the edges of a graph."""
 
 from __future__ import annotations
 

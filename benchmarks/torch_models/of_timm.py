@@ -1,7 +1,4 @@
-"""Models of timm: those that mix patches, and networks that are partly convolutions.
-
-Next, read ``of_transformers``.
-"""
+"""Models of timm: those that mix patches, and networks that are partly convolutions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Models of torchvision: classifiers, segmentation, video.
-
-Next, read ``of_timm``.
-"""
+"""Models of torchvision: classifiers, segmentation, video."""
 
 from __future__ import annotations
 

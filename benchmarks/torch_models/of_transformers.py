@@ -1,7 +1,4 @@
-"""Models of transformers: encoders, decoders, both, and those of images and sound.
-
-Next, read ``of_diffusers``.
-"""
+"""Models of transformers: encoders, decoders, both, and those of images and sound."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Stretto's side: the same outputs, and the same training, as one compiled step.
-
-Next, read ``comparing``.
-"""
+"""Stretto's side: the same outputs, and the same training, as one compiled step."""
 
 from __future__ import annotations
 

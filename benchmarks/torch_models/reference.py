@@ -1,7 +1,4 @@
-"""PyTorch's side: outputs, and a training of ten steps, in float64.
-
-Next, read ``ours``.
-"""
+"""PyTorch's side: outputs, and a training of ten steps, in float64."""
 
 from __future__ import annotations
 
@@ -123,7 +120,7 @@ def trained(call: Call) -> Training:
     """Train the module, which changes.
 
     The loss is the mean of w·x + x²/2 over each output x of floats, with the ``weights`` w. What
-    the loss does not depend on has no gradient in PyTorch, and is passed over by its optimisers;
+    the loss does not depend on has no gradient in PyTorch, and is passed over by its optimizers;
     it gets a gradient of 0, as it has here.
     """
     module = call.module.train()

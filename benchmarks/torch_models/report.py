@@ -32,7 +32,7 @@ There is no dropout, because random numbers are others than PyTorch's. What a mo
 float32 whatever its weights are, such as norms of language models, is computed in float64 on both
 sides, and so is the derivative of hardsigmoid, whose slope PyTorch takes from float32 always. A
 parameter that the loss does not depend on decays here, as one whose gradient is 0, and in
-this comparison in PyTorch too, whose optimisers would pass it over. AdamW's rate is 1e-4, and its
+this comparison in PyTorch too, whose optimizers would pass it over. AdamW's rate is 1e-4, and its
 epsilon 1e-6: Adam divides gradients by their size, so with a rate of 1e-3 and an epsilon of 1e-8
 ten steps of ResNet-50 and of CLIP multiplied rounding errors to 2e-7.
 
@@ -43,7 +43,7 @@ and Silero's speech detector PyTorch's probabilities, over 93 chunks of sound, t
 
 _OWN_ERROR = """\
 † Where parameters are beyond their bound, the bound is three times PyTorch's distance from itself,
-from weights that differ by 1e-15: steps of deep networks with batch normalisation over few numbers
+from weights that differ by 1e-15: steps of deep networks with batch normalization over few numbers
 multiply rounding errors."""
 
 

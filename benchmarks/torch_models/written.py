@@ -1,7 +1,4 @@
-"""Models written by hand of PyTorch's own layers: recurrent ones, attention, control flow.
-
-Next, read ``comparing``.
-"""
+"""Models written by hand of PyTorch's own layers: recurrent ones, attention, control flow."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Call:
         def plain(x: Any) -> Any:
             if isinstance(x, torch.Tensor):
                 if x.layout is not torch.strided or x.is_quantized:
-                    raise TypeError("sparse or quantised")
+                    raise TypeError("sparse or quantized")
                 tensors.append(x)
                 return Ref(len(tensors) - 1)
             if isinstance(x, (list, tuple)):

@@ -1,7 +1,4 @@
-"""Start a program under JAX or under Stretto, and read what it tells.
-
-Next, read ``comparing``.
-"""
+"""Start a program under JAX or under Stretto, and read what it tells."""
 
 from __future__ import annotations
 
@@ -44,7 +41,7 @@ class Told(NamedTuple):
 
 def command(framework: str, python: str, program: str) -> list[str]:
     """What runs a module of ``programs`` under ``jax``, or under ``stretto`` in its place."""
-    through = ["-m", "stretto.compat.jax"] if framework == "stretto" else []
+    through = ["-m", "stretto.as_jax"] if framework == "stretto" else []
     return [python, *through, "-m", f"{PROGRAMS}.{program}"]
 
 

@@ -1,7 +1,4 @@
-"""The tasks: how many steps each takes, and the rows that measure it.
-
-Next, read ``running``.
-"""
+"""The tasks: how many steps each takes, and the rows that measure it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The command: what comes in of many architectures, and whether it is right.
 
 What was found of a model is written down at once, so that a run that is interrupted goes on where
-it was, and ``--again`` tries once more what was not right. ``docs/make_pytorch_modules.py`` makes
+it was, and ``--again`` tries once more what was not right. ``tools/make_pytorch_modules.py`` makes
 a page of it.
 """
 

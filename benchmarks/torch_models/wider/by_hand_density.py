@@ -1,7 +1,4 @@
-"""Models that make data or measure how likely it is, written by hand: flows, codes, generators.
-
-Next, read ``by_hand_routing``.
-"""
+"""Models that make data or measure how likely it is, written by hand: flows, codes, generators."""
 
 from __future__ import annotations
 
@@ -182,7 +179,7 @@ class Vae(nn.Module):
 
 
 class Generator(nn.Module):
-    """A generator that is told a class, by conditional batch normalisation."""
+    """A generator that is told a class, by conditional batch normalization."""
 
     def __init__(self) -> None:
         super().__init__()

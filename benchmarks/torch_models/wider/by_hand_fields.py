@@ -1,7 +1,4 @@
-"""Functions of space and time as networks, written by hand: fields, operators, energies, dynamics.
-
-Next, read ``by_hand_density``.
-"""
+"""Networks that are functions of space and time, written by hand: fields, operators, dynamics."""
 
 from __future__ import annotations
 

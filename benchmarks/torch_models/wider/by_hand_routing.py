@@ -1,7 +1,4 @@
-"""Models whose parts choose, route, or make each other's weights, written by hand.
-
-Next, read ``by_hand_sequences``.
-"""
+"""Models whose parts choose, route, or make each other's weights, written by hand."""
 
 from __future__ import annotations
 

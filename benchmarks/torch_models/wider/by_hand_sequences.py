@@ -1,7 +1,4 @@
-"""Models of sequences, written by hand: convolutions in time, recurrent loops, attention, pointers.
-
-Next, read ``by_hand_tables``.
-"""
+"""Models of sequences, written by hand: convolutions, recurrent loops, attention, pointers."""
 
 from __future__ import annotations
 
@@ -41,7 +38,7 @@ class WaveNet(nn.Module):
 
 
 class TcnBlock(nn.Module):
-    """Two causal convolutions of normalised weights, and a shortcut."""
+    """Two causal convolutions of normalized weights, and a shortcut."""
 
     def __init__(self, inputs: int, outputs: int, dilation: int) -> None:
         super().__init__()
@@ -265,7 +262,7 @@ class LinearRecurrence(nn.Module):
 
 
 class Ctc(nn.Module):
-    """A recogniser with its loss of alignments."""
+    """A recognizer with its loss of alignments."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,7 +1,4 @@
-"""Models of tables, clicks and series, written by hand.
-
-Next, read ``of_geometric``.
-"""
+"""Models of tables, clicks and series, written by hand."""
 
 from __future__ import annotations
 
@@ -35,7 +32,7 @@ class Dlrm(nn.Module):
 
 
 class DeepFm(nn.Module):
-    """Factorisation machines beside a network."""
+    """Factorization machines beside a network."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,7 +60,7 @@ def sparsemax(x: torch.Tensor) -> torch.Tensor:
 
 
 class GhostNorm(nn.Module):
-    """Batch normalisation of chunks."""
+    """Batch normalization of chunks."""
 
     def __init__(self, size: int) -> None:
         super().__init__()

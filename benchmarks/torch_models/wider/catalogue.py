@@ -1,7 +1,4 @@
-"""All models that are surveyed, by family.
-
-Next, read ``survey``, and any of the families' files.
-"""
+"""All models that are surveyed, by family."""
 
 from __future__ import annotations
 

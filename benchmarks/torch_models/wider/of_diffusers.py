@@ -1,7 +1,4 @@
-"""Models of diffusers whose training is not compared elsewhere here.
-
-Next, read ``of_language``.
-"""
+"""Models of diffusers whose training is not compared elsewhere here."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Layers and models of PyTorch Geometric, whose graphs are lists of edges.
-
-Next, read ``of_torchvision``.
-"""
+"""Layers and models of PyTorch Geometric, whose graphs are lists of edges."""
 
 from __future__ import annotations
 

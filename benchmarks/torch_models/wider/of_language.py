@@ -1,7 +1,4 @@
-"""Language models of transformers whose training is not compared elsewhere here.
-
-Next, read ``of_vision``.
-"""
+"""Language models of transformers whose training is not compared elsewhere here."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Models of transformers that hear, and those that go on with series or act.
-
-Next, read ``survey``.
-"""
+"""Models of transformers that hear, and those that go on with series or act."""
 
 from __future__ import annotations
 

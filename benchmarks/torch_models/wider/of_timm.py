@@ -1,7 +1,4 @@
-"""Models of timm whose training is not compared elsewhere here.
-
-Next, read ``of_diffusers``.
-"""
+"""Models of timm whose training is not compared elsewhere here."""
 
 from __future__ import annotations
 

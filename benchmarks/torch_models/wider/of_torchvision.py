@@ -1,7 +1,4 @@
-"""Models of torchvision that are not trained elsewhere here: video, segmentation, flow, detection.
-
-Next, read ``of_timm``.
-"""
+"""Models of torchvision, trained nowhere else here: video, segmentation, flow, detection."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Models of transformers that see, alone or with words.
-
-Next, read ``of_sound_and_time``.
-"""
+"""Models of transformers that see, alone or with words."""
 
 from __future__ import annotations
 

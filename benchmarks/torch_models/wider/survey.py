@@ -1,7 +1,4 @@
-"""What comes in of a model: each use of it beside PyTorch's own result in float64.
-
-Next, read ``__main__``.
-"""
+"""What comes in of a model: each use of it beside PyTorch's own result in float64."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optimisers and layers as functions."""
+"""Optimizers and layers as functions."""
 
 import math
 

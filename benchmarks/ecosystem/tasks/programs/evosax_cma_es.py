@@ -1,4 +1,4 @@
-"""Rosenbrock's function minimised by CMA-ES: evosax."""
+"""Rosenbrock's function minimized by CMA-ES: evosax."""
 
 from __future__ import annotations
 

@@ -1,10 +1,5 @@
-"""``stretto.compat.jax``: libraries that are written for JAX run on Stretto, unchanged.
+"""Stretto under JAX's names: ``stretto.as_jax`` is the way in.
 
-After ``install()``, or under ``python -m stretto.compat.jax script.py``, ``import jax`` gives a view of
-Stretto under JAX's names. Nothing else in Stretto imports this package, and nothing here imports
-JAX. Next, read ``finder``, then ``presented``, which has a file for each module that differs.
+Nothing here imports JAX, and nothing below imports this. Read ``finder`` first, then ``presented``,
+which has a file for each module that differs.
 """
-
-from stretto.compat.jax.finder import VERSION, install
-
-__all__ = ["VERSION", "install"]

@@ -1,6 +1,6 @@
 """The attributes of arrays, traced values and keys that clients of JAX read.
 
-Attached by ``finder.install``, so that Stretto by itself has none of them. Next, read ``settings``.
+Attached by ``finder.install``, so that Stretto by itself has none of them.
 """
 
 from __future__ import annotations

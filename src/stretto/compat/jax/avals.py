@@ -1,7 +1,6 @@
 """Abstract values: ``ShapedArray``, and that of any array, number or key.
 
-One is made for each ``ArrayType`` when first asked for. Next, read ``attributes``, which gives
-arrays their ``aval``.
+One is made for each ``ArrayType`` when first asked for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Python called from programs, with JAX's conventions for arguments and errors.
-
-Next, read ``presented/__init__``.
-"""
+"""Python called from programs, with JAX's conventions for arguments and errors."""
 
 from __future__ import annotations
 

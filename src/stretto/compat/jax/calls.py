@@ -1,7 +1,4 @@
-"""Transformations with the parameters that JAX's have: ``jit``, ``pmap``, ``eval_shape``.
-
-Next, read ``presented/__init__``.
-"""
+"""Transformations with the parameters that JAX's have: ``jit``, ``pmap``, ``eval_shape``."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """``checkify``: checks inside traced functions, whose failures the function returns as a value.
 
-A check is a call of Python (``control/callback``) that raises. ``checkify`` traces a function, and
-runs its program again with an error among the values: what the checks find first is kept in it,
-through loops and branches, and Python is not called. Next, read ``presented/experimental``.
+A check is a call of Python (``higher_order/callback``) that raises. ``checkify`` traces a function,
+and runs its program again with an error among the values: what the checks find first is kept in it,
+through loops and branches, and Python is not called.
 """
 
 from __future__ import annotations

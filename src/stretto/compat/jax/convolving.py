@@ -1,7 +1,4 @@
-"""Convolutions and polynomials as JAX has them: of integers and booleans in floats.
-
-Next, read ``presented/numpy`` and ``presented/scipy/signal``.
-"""
+"""Convolutions and polynomials as JAX has them: of integers and booleans in floats."""
 
 from __future__ import annotations
 

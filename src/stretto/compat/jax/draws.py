@@ -31,7 +31,7 @@ def with_jax_draws(fun: Callable[..., Any]) -> Callable[..., Any]:
     """Make a function draw as JAX does, and the function that it returns, if it returns one.
 
     Args:
-        fun: a draw, or what makes an initialiser.
+        fun: a draw, or what makes an initializer.
     """
 
     @functools.wraps(fun)

@@ -2,7 +2,7 @@
 
 A module ``jax.a.b`` is a view: its names are looked up, when first asked for, in its home. That is
 the file ``presented/a/b.py`` where JAX's names mean something of their own, and otherwise the
-module ``stretto.a.b``, for those in ``SAME``. Next, read ``presented``.
+module ``stretto.a.b``, for those in ``SAME``.
 """
 
 from __future__ import annotations

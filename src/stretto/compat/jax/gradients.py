@@ -1,7 +1,4 @@
-"""``check_grads``: derivatives held to differences of values.
-
-Next, read ``presented/test_util``.
-"""
+"""``check_grads``: derivatives held to differences of values."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ A value of such a type is an object of Python, and an operation on it is its imp
 is traced as it is. Where the value changes, what it consists of is held by references while a
 function is traced: an operation works on a copy made of their values, and what it changes there is
 written to them. So these objects can be used, passed and taken from outside as references can
-(decision 59). Next, read ``avals``.
+(decision 59).
 """
 
 from __future__ import annotations

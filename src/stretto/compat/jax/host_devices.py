@@ -1,7 +1,4 @@
-"""How many devices the processors are: also as a flag of XLA's says, ``XLA_FLAGS``.
-
-Next, read ``calls``.
-"""
+"""How many devices the processors are: also as a flag of XLA's says, ``XLA_FLAGS``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Functions of arrays that take typed keys as well, as JAX's do: each works on the keys' words.
-
-Next, read ``presented/numpy`` and ``presented/lax``.
-"""
+"""Functions of arrays that take typed keys as well, as JAX's do: each works on the keys' words."""
 
 from __future__ import annotations
 

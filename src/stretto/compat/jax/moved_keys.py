@@ -1,7 +1,4 @@
-"""Functions of arrays that only move elements, for typed keys: they move the keys' numbers.
-
-Next, read ``keys``, which has those that are used in each step of a program.
-"""
+"""Functions of arrays that only move elements, for typed keys: they move the keys' numbers."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ Steps are those of Dormand and Prince, of orders 5 and 4 (J. Comput. Appl. Math.
 step and the next ones are chosen as in Hairer, Nørsett and Wanner, *Solving Ordinary Differential
 Equations I*, II.4. The error estimate, and the value in the middle of a step, through which the
 polynomial for values between steps goes, are Shampine's (Math. Comp. 46, 1986). Gradients are those
-of the adjoint equation, solved backwards. Next, read ``presented/experimental/ode``.
+of the adjoint equation, solved backwards.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Transformations of derivatives, with JAX's parameter ``reduce_axes``, which has to be empty.
-
-Next, read ``presented``.
-"""
+"""Transformations of derivatives, with JAX's parameter ``reduce_axes``, which has to be empty."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What of JAX cannot be had here: modules that can be imported, and say why once they are used.
-
-Next, read ``finder``.
-"""
+"""What of JAX cannot be had here: modules that can be imported, and say why once they are used."""
 
 from __future__ import annotations
 

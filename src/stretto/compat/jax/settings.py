@@ -2,7 +2,7 @@
 
 A setting of JAX's that changes nothing that Stretto computes is kept and can be read; one that
 would change what is computed or checked, and does not here, is refused. A name that JAX does not
-have is an error. Next, read ``presented/__init__``, which has their context managers.
+have is an error.
 """
 
 from __future__ import annotations

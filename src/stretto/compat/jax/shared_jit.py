@@ -1,7 +1,6 @@
 """``jit`` of a function that was jitted before: the same compiled function again.
 
-In JAX ``jit(f)`` in a loop shares what was traced of ``f``, and libraries rely on that. Next, read
-``calls``.
+In JAX ``jit(f)`` in a loop shares what was traced of ``f``, and libraries rely on that.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What JAX's settings have checked of each trace: that no tracer is left, that there is none.
 
-Attached by ``attributes``, around what Stretto's recorder and vectoriser do. Next, read
-``settings``.
+Attached by ``attributes``, around what Stretto's recorder and vectorizer do.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Trees by JAX's rules, which are those of jaxlib's registry of nodes.
 
 Typed keys and deques are leaves, and dictionaries come back sorted, those with a default too, but
-not those that are ordered. The classes registered with
-Stretto are nodes here too. Next, read ``presented/tree_util``.
+not those that are ordered. The classes registered with Stretto are nodes here too.
 """
 
 from __future__ import annotations

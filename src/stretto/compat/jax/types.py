@@ -1,7 +1,4 @@
-"""``jax.Array`` and ``jax.core.Tracer``: classes for ``isinstance``, which nothing is made of.
-
-Next, read ``avals``.
-"""
+"""``jax.Array`` and ``jax.core.Tracer``: classes for ``isinstance``, which nothing is made of."""
 
 from __future__ import annotations
 

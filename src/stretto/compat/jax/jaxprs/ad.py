@@ -1,7 +1,7 @@
 """Derivative rules of libraries' primitives: ``jax.interpreters.ad``.
 
 A zero is a ``Zero``, which is Stretto's ``SymbolicZero`` in other words; an argument that is to be
-transposed by is an ``UndefinedPrimal``, Stretto's ``Linear``. Next, read ``batching``.
+transposed by is an ``UndefinedPrimal``, Stretto's ``Linear``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rules for ``vmap`` of primitives: ``jax.interpreters.batching``.
 
-Those of Stretto's own operations can be looked up, and replaced. Next, read ``mlir``.
+Those of Stretto's own operations can be looked up, and replaced.
 """
 
 from __future__ import annotations

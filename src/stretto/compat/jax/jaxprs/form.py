@@ -1,6 +1,6 @@
 """What jaxprs consist of: variables, literals, equations, and the two kinds of program.
 
-Their fields are JAX's. Next, read ``primitive``.
+Their fields are JAX's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Typed keys in jaxprs: variables say that they are keys, and equations work on their words.
-
-Next, read ``views``.
-"""
+"""Typed keys in jaxprs: variables say that they are keys, and equations work on their words."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""``make_jaxpr``, and functions of jaxprs.
-
-Next, read ``own``.
-"""
+"""``make_jaxpr``, and functions of jaxprs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Libraries' primitives as operations of Stretto's: ``stretto.primitive``, with rules from tables.
 
 The rules are looked up when they are needed, so that they may be given after the primitive was
-first applied. Next, read ``partial``.
+first applied.
 """
 
 from __future__ import annotations

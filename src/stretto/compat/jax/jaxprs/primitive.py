@@ -1,7 +1,4 @@
-"""Primitives as equations name them: each is one object, which ``bind`` applies.
-
-Next, read ``spelling``; ``own`` is about those that libraries make.
-"""
+"""Primitives as equations name them: each is one object, which ``bind`` applies."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""How operations and their parameters are spelled: what ``tables`` are written with.
-
-Next, read ``tables``.
-"""
+"""How operations and their parameters are spelled: what ``tables`` are written with."""
 
 from __future__ import annotations
 

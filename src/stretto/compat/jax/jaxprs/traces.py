@@ -1,7 +1,4 @@
-"""Traces of libraries' own: classes that are handed every operation, by JAX's name.
-
-Next, read ``form``, what programs consist of.
-"""
+"""Traces of libraries' own: classes that are handed every operation, by JAX's name."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """From programs to jaxprs, which are views of them, and from jaxprs to programs.
 
 Arrays that a program holds become constants of its jaxpr. A view holds its program, and the program
-knows its views as long as anybody has them. Next, read ``evaluating``.
+knows its views as long as anybody has them.
 """
 
 from __future__ import annotations

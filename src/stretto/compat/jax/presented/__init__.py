@@ -1,7 +1,6 @@
 """``jax``: transformations and settings under JAX's names.
 
-What is not written here is found in ``stretto`` by the same name. Next, read the file of a module,
-such as ``numpy`` or ``core``.
+What is not written here is found in ``stretto`` by the same name.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``jax.core``: types of values while tracing, and which trace is going on.
 
-Jaxprs are those of ``as_jax/jaxprs``.
+Jaxprs are those of ``compat/jax/jaxprs``.
 """
 
 from __future__ import annotations

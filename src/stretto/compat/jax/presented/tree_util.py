@@ -1,4 +1,4 @@
-"""``jax.tree_util``: trees by JAX's rules. Next, read ``as_jax/trees``."""
+"""``jax.tree_util``: trees by JAX's rules."""
 
 from __future__ import annotations
 

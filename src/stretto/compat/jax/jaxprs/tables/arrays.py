@@ -1,7 +1,7 @@
 """Operations on arrays: JAX's name and parameters for each.
 
 Those of ``lax/primitives`` have JAX's names there, and are in this table where they have parameters
-as well. Next, read ``control``.
+as well.
 """
 
 from __future__ import annotations

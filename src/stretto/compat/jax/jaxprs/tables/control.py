@@ -1,6 +1,6 @@
 """Operations that hold programs, and those across named axes: JAX's name and parameters for each.
 
-Programs are shown as closed jaxprs. Next, read ``named``.
+Programs are shown as closed jaxprs.
 """
 
 from __future__ import annotations

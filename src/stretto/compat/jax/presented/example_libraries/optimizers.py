@@ -1,4 +1,4 @@
-"""``jax.example_libraries.optimizers``: optimisers as three functions: init, update, get_params."""
+"""``jax.example_libraries.optimizers``: optimizers as three functions: init, update, get_params."""
 
 from __future__ import annotations
 

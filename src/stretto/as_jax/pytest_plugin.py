@@ -1,4 +1,4 @@
-"""A plugin for pytest, ``-p stretto.compat.jax.pytest_plugin``: the tests get Stretto as ``jax``.
+"""A plugin for pytest, ``-p stretto.as_jax.pytest_plugin``: the tests get Stretto as ``jax``.
 
 It is installed when pytest starts, before any ``conftest.py`` is read, and not by importing this.
 """

@@ -1,4 +1,4 @@
-"""``python -m stretto.compat.jax script.py args`` and ``python -m stretto.compat.jax -m module args``.
+"""``python -m stretto.as_jax script.py args`` and ``python -m stretto.as_jax -m module args``.
 
 The script or module runs with ``jax`` presented by Stretto.
 """
@@ -9,7 +9,7 @@ import os
 import runpy
 import sys
 
-from stretto.compat.jax import install
+from stretto.as_jax import install
 
 __all__ = ["main"]
 
