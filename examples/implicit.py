@@ -1,4 +1,4 @@
-"""Implicit differentiation: choosing a regulariser by the gradient of a validation loss.
+"""Implicit differentiation: choosing a regularizer by the gradient of a validation loss.
 
 The weights of a logistic regression are where the gradient of its loss is zero. ``custom_root``
 differentiates that statement, and not the steps of the solver that made it true: by the implicit
@@ -57,12 +57,12 @@ def loss(w, x, y):
 
 
 def fit(log_strength, x, y):
-    """The weights that minimise the loss with a penalty, differentiable in ``log_strength``."""
+    """The weights that minimize the loss with a penalty, differentiable in ``log_strength``."""
 
-    def penalised(w):
+    def penalized(w):
         return loss(w, x, y) + 0.5 * snp.exp(log_strength) * snp.dot(w, w)
 
-    return st.lax.custom_root(st.grad(penalised), snp.zeros(x.shape[1]), newton, solve_symmetric)
+    return st.lax.custom_root(st.grad(penalized), snp.zeros(x.shape[1]), newton, solve_symmetric)
 
 
 def data(count, features=20, useful=3, seed=0):

@@ -1,7 +1,4 @@
-"""Settings of the whole test run, made before the package is imported.
-
-Next, read ``CONTRIBUTING.md``, "Tests".
-"""
+"""Settings of the whole test run, made before the package is imported."""
 
 import os
 from importlib import metadata

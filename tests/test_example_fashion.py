@@ -73,7 +73,7 @@ def test_scores_have_the_spread_of_members_and_of_examples():
 
 
 @pytest.mark.parametrize("architecture", models.ARCHITECTURES)
-def test_architectures_take_images_and_are_normalised(architecture):
+def test_architectures_take_images_and_are_normalized(architecture):
     with nn.keys(st.random.PRNGKey(0)):
         model = models.ARCHITECTURES[architecture]()
     kinds = {type(m) for m in model.modules()}

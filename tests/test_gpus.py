@@ -171,7 +171,7 @@ def test_donated_and_captured_arrays(gpu):
     assert y.device == gpu and x.is_deleted()
 
 
-def test_factorisations(gpu):
+def test_factorizations(gpu):
     a = np.random.default_rng(1).normal(size=(3, 4, 4)).astype(np.float32)
     spd = a @ a.swapaxes(1, 2) + np.eye(4, dtype=np.float32)
     there = st.device_put(spd, gpu)
@@ -357,7 +357,7 @@ def test_without_a_gpu_or_its_plugin(monkeypatch):
 
 
 UP_TO_SIGN = {"lax.linalg.svd", "numpy.linalg.svd", "scipy.linalg.svd"}
-"""The vectors are those of other signs; ``test_factorisations`` multiplies them out."""
+"""The vectors are those of other signs; ``test_factorizations`` multiplies them out."""
 UP_TO_SIGN |= {"random.multivariate_normal"}  # whose factor by eigh has them
 CHECKED = {name: e for name, e in table.ENTRIES.items() if not e.uncompiled}
 

@@ -29,7 +29,7 @@ def test_layers_and_functions(name):
 
 
 @pytest.mark.parametrize("case", OPTIMISERS, ids=name_of)
-def test_optimisers(case):
+def test_optimizers(case):
     name, arguments, _ = case
     with st.config(**STRICT):
         params, _ = run(getattr(optim, name)(**arguments), steps=2)

@@ -65,6 +65,6 @@ ARCHITECTURES = {"plain": plain, "strided": strided, "residual": residual}
 
 
 def make(architectures: tuple[str, ...], members: int, key: Any) -> st.Ensemble:
-    """An ensemble of this many members of each architecture, all initialised differently."""
+    """An ensemble of this many members of each architecture, all initialized differently."""
     with nn.keys(key):
         return st.Ensemble([ARCHITECTURES[a]() for a in architectures for _ in range(members)])

@@ -1,6 +1,6 @@
 """Stretto: write for one array, one example, one model; transform, compile, and run ensembles.
 
-Layer 8. What users import: ``import stretto as st`` and ``import stretto.numpy as snp``.
+What users import: ``import stretto as st`` and ``import stretto.numpy as snp``.
 ``docs/architecture.md`` leads through the code. Names under ``TYPE_CHECKING`` are loaded when first
 used, for the reasons in ``docs/decisions/0029-loaded-when-first-used.md``.
 """

@@ -1,4 +1,4 @@
-"""``python -m stretto``: the command ``stretto``. Layer 9."""
+"""``python -m stretto``: the command ``stretto``."""
 
 from __future__ import annotations
 

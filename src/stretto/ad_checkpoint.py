@@ -1,7 +1,4 @@
-"""``stretto.ad_checkpoint``: what derivatives keep, under the names of ``jax.ad_checkpoint``.
-
-Next, read ``api/checkpoint`` and ``control/policies``.
-"""
+"""``stretto.ad_checkpoint``: what derivatives keep, under the names of ``jax.ad_checkpoint``."""
 
 from stretto._engine.api.checkpoint import checkpoint, checkpoint_policies, remat
 from stretto._engine.api.residuals import print_saved_residuals

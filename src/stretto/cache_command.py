@@ -1,7 +1,4 @@
-"""The command ``stretto cache``: shows which compiled programs are kept on disk, or clears them.
-
-Layer 9. Next, read ``runtime/disk``.
-"""
+"""The command ``stretto cache``: shows which compiled programs are kept on disk, or clears them."""
 
 from __future__ import annotations
 

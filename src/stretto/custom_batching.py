@@ -1,6 +1,6 @@
 """``stretto.custom_batching``: functions whose ``vmap`` the user gives.
 
-The names of ``jax.custom_batching``. Next, read ``control/custom_vmap``.
+The names of ``jax.custom_batching``.
 """
 
 from stretto._engine.core.guarded import guard_module

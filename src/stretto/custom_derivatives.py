@@ -1,8 +1,7 @@
 """Functions whose derivatives the user gives, and what their rules receive.
 
 The names of ``jax.custom_derivatives``, and ``Linear``, which stands for arguments in transpose
-rules of ``stretto.primitive``. Next, read ``control/custom_jvp`` and
-``control/custom_vjp``.
+rules of ``stretto.primitive``.
 """
 
 from stretto._engine.api.closure_convert import closure_convert

@@ -1,8 +1,8 @@
 """Looking at values inside transformed functions, and at where arrays are.
 
-Layer 8. ``st.debug.print`` and ``st.debug.callback`` work eagerly, and inside every transformation,
-loop and branch; ``control/callback`` has the operation. ``st.debug.visualize_array_sharding`` and
-its like show where arrays are.
+``st.debug.print`` and ``st.debug.callback`` work eagerly, and inside every transformation, loop and
+branch; ``higher_order/callback`` has the operation. ``st.debug.visualize_array_sharding`` and its
+like show where arrays are.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``stretto.dtypes``: dtypes and their kinds, under the names of ``jax.dtypes``.
 
 Besides the dtypes of numbers there are extended ones, at present those of typed keys;
-``issubdtype`` knows both. Next, read ``random/key_arrays``.
+``issubdtype`` knows both.
 
 >>> import stretto as st
 >>> st.dtypes.issubdtype(st.random.key(0).dtype, st.dtypes.prng_key)

@@ -1,7 +1,6 @@
 """``stretto.errors``: what can go wrong, each kind by name; also under the names of ``jax.errors``.
 
-Several of JAX's names are one kind here, where the remedy is the same. Next, read
-``core/errors``.
+Several of JAX's names are one kind here, where the remedy is the same.
 
 >>> import stretto as st
 >>> try:

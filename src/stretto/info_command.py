@@ -1,7 +1,4 @@
-"""The command ``stretto info``: what ``st.print_environment_info()`` prints.
-
-Layer 9. Next, read ``runtime/environment``.
-"""
+"""The command ``stretto info``: what ``st.print_environment_info()`` prints."""
 
 from __future__ import annotations
 

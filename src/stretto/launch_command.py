@@ -1,6 +1,6 @@
 """The command ``stretto launch``: runs a script in several processes that can compute as one.
 
-Layer 9. The script calls ``stretto.distributed.initialize()``. Next, read ``distributed``.
+The script calls ``stretto.distributed.initialize()``.
 """
 
 from __future__ import annotations

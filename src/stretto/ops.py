@@ -1,6 +1,6 @@
 """``stretto.ops``: sums, products and extrema of the parts of an array that belong together.
 
-Layer 7. Under the names of ``jax.ops``. Next, read ``_engine/ops/index/segments``.
+Under the names of ``jax.ops``.
 
 >>> import stretto as st, stretto.numpy as snp
 >>> st.ops.segment_sum(snp.array([1.0, 2.0, 4.0]), snp.array([0, 1, 0]), 2)

@@ -1,6 +1,6 @@
 """Profiles: what ran when, in every thread, as a file that Perfetto and TensorBoard open.
 
-Layer 8. The runtime takes the times; ``st.named_scope`` gives operations their names.
+The runtime takes the times; ``st.named_scope`` gives operations their names.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``stretto.stages``: what ``jit`` makes, stage by stage, under the names of ``jax.stages``.
 
 For annotations and ``isinstance``: ``Wrapped`` is a jitted function, ``Traced``, ``Lowered`` and
-``Compiled`` what its ``trace``, ``lower`` and ``compile`` give. Next, read ``api/stages``.
+``Compiled`` what its ``trace``, ``lower`` and ``compile`` give.
 
 >>> import stretto as st
 >>> isinstance(st.jit(abs), st.stages.Wrapped)

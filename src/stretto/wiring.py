@@ -1,6 +1,6 @@
 """Wiring: the eager interpreter, operators of values, the planner's clock, settings of processes.
 
-Layer 8. The one place where layers meet; nothing else may import from a higher one.
+The one place where layers meet; nothing else may import from a higher one.
 """
 
 from __future__ import annotations

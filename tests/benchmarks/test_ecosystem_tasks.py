@@ -125,7 +125,7 @@ def test_versions_are_those_of_the_interpreter():
 
 def test_programs_run_under_both_names():
     assert running.command("jax", "py", "p") == ["py", "-m", f"{running.PROGRAMS}.p"]
-    through = ["py", "-m", "stretto.compat.jax", "-m", f"{running.PROGRAMS}.p"]
+    through = ["py", "-m", "stretto.as_jax", "-m", f"{running.PROGRAMS}.p"]
     assert running.command("stretto", "py", "p") == through
 
 
@@ -199,7 +199,7 @@ def run_main(monkeypatch, tmp_path, *options, ours=1.0):
 
     def start(line, form, count, folder, variables):
         starts.append((line[0], count, folder is not None))
-        mine = "stretto.compat.jax" in line
+        mine = "stretto.as_jax" in line
         return told(0.5 if mine else 1.0, [0.2 if mine else 0.1], x=ours if mine else 1.0)
 
     monkeypatch.setattr(command, "start", start)

@@ -17,7 +17,7 @@ from benchmarks.workloads_ensembles import (
     Ensemble,
     all_tasks,
     inputs,
-    optimiser_state,
+    optimizer_state,
 )
 
 SMALL = [replace(one, members=min(one.members, 3), batch_size=4) for one in ENSEMBLES]
@@ -95,7 +95,7 @@ def test_channels_first_are_the_same_images_and_kernels_turned():
 
 
 def test_second_moments_are_clear_of_zero():
-    first, second = optimiser_state(inputs(BY_NAME["train-n10-b64"], "own")[0])
+    first, second = optimizer_state(inputs(BY_NAME["train-n10-b64"], "own")[0])
     assert min(leaf.min() for leaf in leaves(second)) >= np.float32(1e-4)
     assert max(np.abs(leaf).max() for leaf in leaves(first)) < 0.1
 

@@ -39,13 +39,13 @@ PAIRS = {
         lambda p: combination.weighted_mean(p, OWN),
         lambda p: (p * OWN[:, None]).sum(0) / OWN.sum(0),
     ),
-    "own_weights_normalised": (
-        lambda p: combination.weighted_mean(p, OWN, normalise=True),
+    "own_weights_normalized": (
+        lambda p: combination.weighted_mean(p, OWN, normalize=True),
         lambda p: normalized((p * OWN[:, None]).sum(0) / OWN.sum(0)),
     ),
     "median": (combination.median, lambda p: np.median(p, axis=0)),
-    "median_normalised": (
-        lambda p: combination.median(p, normalise=True),
+    "median_normalized": (
+        lambda p: combination.median(p, normalize=True),
         lambda p: normalized(np.median(p, axis=0)),
     ),
     "trimmed_mean": (
@@ -170,7 +170,7 @@ def test_zeros_are_vetoes_of_finite_strength():
         slope = np.asarray(st.grad(lambda p, c=combine: c(p)[1])(snp.asarray(certain)))
         assert np.isfinite(slope).all()
     disjoint = np.float32([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
-    np.testing.assert_allclose(combination.median(disjoint, normalise=True), [1 / 3] * 3)
+    np.testing.assert_allclose(combination.median(disjoint, normalize=True), [1 / 3] * 3)
 
 
 def test_log_mean_of_what_underflows():

@@ -116,7 +116,7 @@ def test_members_that_differ_in_mode_become_one_group():
     close(ensemble(X), full)
 
 
-def test_batch_normalisation_in_train_mode_needs_a_place_for_its_state():
+def test_batch_normalization_in_train_mode_needs_a_place_for_its_state():
     ensemble = st.Ensemble([normed(KEY)] * 2)
     with pytest.raises(RuntimeError, match=r"BatchNorm1d: .* Ensemble a stateful_call of its own"):
         ensemble(X)

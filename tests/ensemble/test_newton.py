@@ -6,7 +6,7 @@ from scipy import optimize
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.ensemble.newton import minimise
+from stretto.ensemble.newton import minimize
 
 RNG = np.random.default_rng(0)
 A = RNG.normal(size=(20, 5))
@@ -28,7 +28,7 @@ def steep(x):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_least_squares(dtype):
     with st.enable_x64():
-        find = lambda start: minimise(quadratic, start)
+        find = lambda start: minimize(quadratic, start)
         start = np.zeros(5, dtype)
         expected = np.linalg.lstsq(A, B)[0]
         tolerance = {"float32": 1e-4, "float64": 1e-8}[dtype]
@@ -45,22 +45,22 @@ def test_functions_that_are_not_quadratic(loss):
             lambda v: host(np.float64([v])), bracket=(-1, 2), tol=1e-12
         )
         expected = [alone.x] * 3
-        np.testing.assert_allclose(minimise(loss, start), expected, atol=1e-6)
-        many = st.jit(st.vmap(lambda s: minimise(loss, s)))(snp.stack([start, start + 0.3]))
+        np.testing.assert_allclose(minimize(loss, start), expected, atol=1e-6)
+        many = st.jit(st.vmap(lambda s: minimize(loss, s)))(snp.stack([start, start + 0.3]))
         np.testing.assert_allclose(many, [expected] * 2, atol=1e-6)
 
 
 def test_a_flat_direction_is_left_alone():
     loss = lambda x: snp.square(x[0] + x[1] - 2)
-    np.testing.assert_allclose(minimise(loss, snp.zeros(2)), [1, 1], rtol=1e-5)
+    np.testing.assert_allclose(minimize(loss, snp.zeros(2)), [1, 1], rtol=1e-5)
 
 
 def test_a_loss_that_falls_for_ever_ends():
-    found = np.asarray(minimise(lambda x: snp.sum(snp.exp(-x)), snp.zeros(2)))
+    found = np.asarray(minimize(lambda x: snp.sum(snp.exp(-x)), snp.zeros(2)))
     assert (found > 10).all()
     assert np.isfinite(found).all()
 
 
 def test_nan():
     loss = lambda x: snp.sum(x * x) * snp.nan
-    assert np.isnan(np.asarray(minimise(loss, snp.zeros(2)))).all()
+    assert np.isnan(np.asarray(minimize(loss, snp.zeros(2)))).all()

@@ -1,4 +1,4 @@
-"""What is shared: clamping, right predictions, normalising."""
+"""What is shared: clamping, right predictions, normalizing."""
 
 import numpy as np
 

@@ -13,7 +13,7 @@ X = st.random.normal(st.random.PRNGKey(3), (6, 4))
 
 
 class Autoencoder(nn.Module):
-    """The decoder's weight is the encoder's, and one normalisation is used twice."""
+    """The decoder's weight is the encoder's, and one normalization is used twice."""
 
     def __init__(self, *, key, tied=True):
         super().__init__()

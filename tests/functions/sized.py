@@ -2,8 +2,7 @@
 
 `any_size.txt` has a line for each function and mode: a sign for each call and choice of axes, which
 says that the law holds or who refuses. `python -m tests.functions.sized` tries them all, in some
-minutes, and says where the file is wrong; with `--write` it writes the file. Next, read
-`test_of_any_size.py`.
+minutes, and says where the file is wrong; with `--write` it writes the file.
 """
 
 import argparse

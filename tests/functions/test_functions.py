@@ -43,7 +43,7 @@ def test_settings(name):
     checks.check_settings(table.ENTRIES[name])
 
 
-# Of these the programs take minutes to compile (special functions, factorisations), or sum in
+# Of these the programs take minutes to compile (special functions, factorizations), or sum in
 # another order, which shows where sums overflow or cancel (transforms).
 APART = ("random.", "special.", "scipy.", "lax.linalg.", "numpy.linalg.", "numpy.fft.", "lax.fft")
 PADDED = {"numpy.convolve", "numpy.correlate"}

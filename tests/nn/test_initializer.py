@@ -1,4 +1,4 @@
-"""What all initialisers share: dtypes, shapes, and errors that name the one called."""
+"""What all initializers share: dtypes, shapes, and errors that name the one called."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Initialisers: JAX's numbers, dtypes, orthogonality, messages."""
+"""Initializers: JAX's numbers, dtypes, orthogonality, messages."""
 
 import numpy as np
 import pytest

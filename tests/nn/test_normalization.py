@@ -1,4 +1,4 @@
-"""Layers that normalise each example: PyTorch's figures, settings in words, messages."""
+"""Layers that normalize each example: PyTorch's figures, settings in words, messages."""
 
 import pytest
 

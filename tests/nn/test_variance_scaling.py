@@ -1,4 +1,4 @@
-"""Initialisers whose spread suits the shape: JAX's numbers, spread, messages."""
+"""Initializers whose spread suits the shape: JAX's numbers, spread, messages."""
 
 import numpy as np
 import pytest

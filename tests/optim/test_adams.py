@@ -15,7 +15,7 @@ CASES = [case for case in OPTIMISERS if case[0] in adams.__all__]
 NARROW = [case for case in NARROW_MOMENTS if case[0] in adams.__all__]
 
 
-def test_every_optimiser_has_figures():
+def test_every_optimizer_has_figures():
     assert {name for name, _, _ in CASES} == set(adams.__all__)
 
 

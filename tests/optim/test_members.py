@@ -60,7 +60,7 @@ FIRST = {case[0]: case for case in reversed(OPTIMISERS)}
 
 
 @pytest.mark.parametrize("name", sorted(FIRST))
-def test_every_optimiser(name):
+def test_every_optimizer(name):
     arguments = FIRST[name][1]
     tx = getattr(optim, name)(**arguments)
     atol = 2e-4 if name in ("radam", "rmsprop") else 5e-6

@@ -1,4 +1,4 @@
-"""The scalings beneath Adam's family: values of optax where no optimiser shows them."""
+"""The scalings beneath Adam's family: values of optax where no optimizer shows them."""
 
 import numpy as np
 

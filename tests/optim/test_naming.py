@@ -1,4 +1,4 @@
-"""Errors of an optimiser's parts carry its name, when it is made and when it updates."""
+"""Errors of an optimizer's parts carry its name, when it is made and when it updates."""
 
 import inspect
 import threading
@@ -40,7 +40,7 @@ def made(name, **arguments):
 
 
 @pytest.mark.parametrize(("name", "argument"), NUMBERS)
-def test_numbers_out_of_range_name_the_optimiser_and_its_argument(name, argument):
+def test_numbers_out_of_range_name_the_optimizer_and_its_argument(name, argument):
     with pytest.raises(ValueError, match=f"^{name}: {argument} must be .*, got nan"):
         made(name, **{argument: float("nan")})
 
@@ -135,7 +135,7 @@ def test_parts_have_their_own_names_outside():
         optim.adam(0.1, b1=2)
     with pytest.raises(ValueError, match=r"^scale_by_adam: b1 must be"):
         optim.chain(optim.scale_by_adam(b1=2), optim.scale(-1.0))
-    # A chain names the part that refuses, and an optimiser in it is one part.
+    # A chain names the part that refuses, and an optimizer in it is one part.
     params = {"w": snp.ones(2, int)}
     for first, name in ((optim.adam(0.1), "adam"), (optim.clip(1.0), "clip")):
         tx = optim.chain(first, optim.scale(2.0))

@@ -1,4 +1,4 @@
-"""The other optimisers against figures of optax: eager, compiled, in a loop."""
+"""The other optimizers against figures of optax: eager, compiled, in a loop."""
 
 import ml_dtypes
 import numpy as np
@@ -15,7 +15,7 @@ CASES = [case for case in OPTIMISERS if case[0] in optimizers.__all__]
 NARROW = [case for case in NARROW_MOMENTS if case[0] in optimizers.__all__]
 
 
-def test_every_optimiser_has_figures():
+def test_every_optimizer_has_figures():
     assert {name for name, _, _ in CASES} | {"noisy_sgd"} == set(optimizers.__all__)
 
 

@@ -1,4 +1,4 @@
-"""Sums and means of squares, against NumPy element by element; figures are in the optimisers'."""
+"""Sums and means of squares, against NumPy element by element; figures are in the optimizers'."""
 
 import numpy as np
 import pytest

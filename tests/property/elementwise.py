@@ -1,7 +1,6 @@
 """Element-wise operations of the table that random programs are drawn from.
 
 A row has the expression, the domain that the operand is kept in, and the range of the result there.
-Next, read ``structural``.
 """
 
 from __future__ import annotations

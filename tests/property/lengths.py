@@ -2,8 +2,7 @@
 
 A program is a chain of operations on values of a few kinds: `rows` are [n, 3], a `line` is [n], a
 `square` [n, n], `more` is [m, 3] for another size m that n decides, and `fixed` is [3]. One
-operation, `each_row`, maps a random program of `writer` over the rows. Next, read
-`test_lengths.py`.
+operation, `each_row`, maps a random program of `writer` over the rows.
 """
 
 from __future__ import annotations

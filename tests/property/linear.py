@@ -1,7 +1,7 @@
 """Operations of the table from linear algebra, and reductions over windows.
 
 Matrices are well conditioned, with eigenvalues and singular values that stay apart; what a
-factorisation leaves open, such as the sign of an eigenvector, is taken out by squaring.
+factorization leaves open, such as the sign of an eigenvector, is taken out by squaring.
 """
 
 from __future__ import annotations

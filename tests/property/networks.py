@@ -1,7 +1,7 @@
 """Random networks: layers of all kinds, at sizes for which XLA's libraries are chosen.
 
-A network is a list of layers, each a function of its weights and of what comes in. It can be run
-in any dtype, for one member of an ensemble or under ``vmap``. Next, read ``plan_storm``.
+A network is a list of layers, each a function of its weights and of what comes in. It can be run in
+any dtype, for one member of an ensemble or under ``vmap``.
 """
 
 from __future__ import annotations

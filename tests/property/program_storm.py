@@ -9,7 +9,7 @@ at random, and a result may be as far off as these are from each other, times a 
 farther off is measured once more with many more runs, and a gradient's own program as well, since
 its roundings are others. Exit status 1 after any disagreement, each printed with its seed.
 
-LLVM takes three quarters of the time to optimise machine code. Without that, by the flags that
+LLVM takes three quarters of the time to optimize machine code. Without that, by the flags that
 ``tests/conftest.py`` has in ``XLA_FLAGS``, the programs and XLA's own passes are the same.
 """
 
@@ -284,7 +284,7 @@ _MOST = 64
 
 _SMALL = [(1, 4), (3, 5), (4, 4), (2, 1), (1, 1), (5, 2)]
 _LARGE = [(33, 257), (64, 40), (1, 3000), (500, 7), (96, 96)]
-"""Of so many elements that kernels are vectorised, and go to libraries."""
+"""Of so many elements that kernels are vectorized, and go to libraries."""
 
 
 def draw_program(seed: int, most: int = 7, large: bool = False) -> Program:

@@ -1,7 +1,7 @@
 """Programs as text: variables, statements and blocks, and how they are written out as Python.
 
 A program is kept as statements, so that it can be made smaller, and runs as the Python source that
-a failure prints. Next, read ``writer``, then ``operations`` and ``control``.
+a failure prints.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Operations of the table that leave what optimisations look for.
+"""Operations of the table that leave what optimizations look for.
 
 Python loops, which tracing leaves as many copies of their bodies, with and without weights of each
 turn; equal and unused work; constant arrays; functions called several times; large arrays.

@@ -1,6 +1,6 @@
-"""The settings that chains are run with: every optimisation on, each one off, any mixture.
+"""The settings that chains are run with: every optimization on, each one off, any mixture.
 
-None of them may change a result. Next, read ``chains``.
+None of them may change a result.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ OPTIMISATIONS = (
     "compile_in_background",
     "stable_forms",
 )
-"""The settings of which each switches an optimisation, or digits that would be lost; by default all
+"""The settings of which each switches an optimization, or digits that would be lost; by default all
 are on."""
 
 PLANS = ("at once", "batched", "wide", "written out", "in turn")

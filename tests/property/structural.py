@@ -1,4 +1,4 @@
-"""Operations of the table that move, combine, look up and sort elements. Next, read ``control``."""
+"""Operations of the table that move, combine, look up and sort elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chains agree with their oracles with every optimisation on, and with each one off."""
+"""Chains agree with their oracles with every optimization on, and with each one off."""
 
 import pytest
 
@@ -69,7 +69,7 @@ def test_large_arrays(name):
         check_chain(program, way, [Step("grad", at), COMPILED_WHOLE], at, SETTINGS[name])
 
 
-def test_settings_name_every_optimisation():
+def test_settings_name_every_optimization():
     switches = {
         name for name, setting in known_settings.SETTINGS.items() if setting.default is True
     }
@@ -86,8 +86,8 @@ def graphs(about, seeds):
         yield st.make_graph(names["g0"])(*args)
 
 
-def test_programs_have_what_optimisations_look_for():
-    """Otherwise chains would pass by optimising nothing."""
+def test_programs_have_what_optimizations_look_for():
+    """Otherwise chains would pass by optimizing nothing."""
     with st.enable_x64():
         long = list(graphs("long loops", range(12)))
         rolled = simpler = 0

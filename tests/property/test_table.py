@@ -120,7 +120,7 @@ def test_all_rules_of_differentiable_primitives_are_drawn(monkeypatch):
     missing = [name for name in missing if name not in EXCLUDED]
     assert not missing, (
         "no random program uses the rules of these primitives; add an operation to the table "
-        "(elementwise.py, structural.py, linear.py, control.py, customised.py), or to EXCLUDED "
+        "(elementwise.py, structural.py, linear.py, control.py, customized.py), or to EXCLUDED "
         f"with the reason: {missing}"
     )
     drawn = {p.__name__ for p in found}

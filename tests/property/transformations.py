@@ -1,7 +1,6 @@
 """Transformations that chains are made of, each with an oracle that only calls its function.
 
 A link is Python source that defines ``g2`` in terms of ``g1``, and the check of what ``g2`` gives.
-Next, read ``derivatives``, ``oracles`` for what the checks compare with, and ``chains``.
 """
 
 from __future__ import annotations

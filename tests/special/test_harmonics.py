@@ -37,7 +37,7 @@ def test_of_negative_order_the_conjugate():
     np.testing.assert_allclose(below, (-1.0) ** m * above.conj(), rtol=1e-14)
 
 
-def test_they_are_normalised():
+def test_they_are_normalized():
     theta, weights = np.polynomial.legendre.leggauss(20)
     with enable_x64():
         for n, m in ((0, 0), (3, 2), (7, -4)):

@@ -103,7 +103,7 @@ def test_gradients_stop_where_they_do_in_pytorch():
     check_module([Stops()], (torch.randn(3, 4).double(),))
 
 
-class Normalised(nn.Module):
+class Normalized(nn.Module):
     def __init__(self, make):
         super().__init__()
         self.linear = make()
@@ -125,9 +125,9 @@ class Normalised(nn.Module):
     ],
 )
 @pytest.mark.filterwarnings("ignore::FutureWarning")
-def test_parametrisations(make):
+def test_parametrizations(make):
     torch.manual_seed(0)
-    modules = [Normalised(make) for _ in range(2)]
+    modules = [Normalized(make) for _ in range(2)]
     check_module(modules, (torch.randn(3, 4).double(),), [(torch.randn(5, 4).double(),)])
 
 

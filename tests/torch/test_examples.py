@@ -50,7 +50,7 @@ def test_modules_of_torchscript_and_packed_weights():
         with pytest.raises(NotImplementedError, match=rf"{where} a module of TorchScript.*made of"):
             st.from_torch(module, X)
     small = torch.ao.quantization.quantize_dynamic(nn.Sequential(linear), {nn.Linear})
-    with pytest.raises(NotImplementedError, match=r"Sequential: 0 is a quantised Linear, .*floats"):
+    with pytest.raises(NotImplementedError, match=r"Sequential: 0 is a quantized Linear, .*floats"):
         st.from_torch(small, X)
 
 
@@ -61,7 +61,7 @@ def test_modules_that_are_not_ready():
     for module in (Without(), nn.ModuleList([nn.Linear(4, 4)]), nn.ModuleDict()):
         with pytest.raises(TypeError, match=f"{type(module).__name__} has no forward: put it into"):
             st.from_torch(module, X)
-    with pytest.raises(TypeError, match=r"Sequential: 0: weight is not initialised.* call the"):
+    with pytest.raises(TypeError, match=r"Sequential: 0: weight is not initialized.* call the"):
         st.from_torch(nn.Sequential(nn.LazyLinear(2)), X)
     with pytest.raises(TypeError, match=r"Linear: weight has no elements.*meta device: load the"):
         st.from_torch(nn.Linear(4, 2, device="meta"), X)

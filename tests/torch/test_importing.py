@@ -22,7 +22,7 @@ X = np.random.default_rng(0).normal(size=(4, 3, 8, 8)).astype(np.float32)
 
 
 class Net(nn.Module):
-    """What a small network has: convolution, batch normalisation, dropout, a head."""
+    """What a small network has: convolution, batch normalization, dropout, a head."""
 
     def __init__(self):
         super().__init__()

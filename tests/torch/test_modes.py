@@ -17,7 +17,7 @@ ARRAY = X.numpy()
 
 
 class Net(nn.Module):
-    """What has modes: batch normalisation and dropout."""
+    """What has modes: batch normalization and dropout."""
 
     def __init__(self, p=0.5):
         super().__init__()
@@ -64,7 +64,7 @@ def test_dropout_that_is_left_on(tmp_path):
     assert not np.allclose(kept, still - np.asarray(ours.fc.bias))
 
 
-def test_normalisation_that_is_frozen():
+def test_normalization_that_is_frozen():
     theirs = Net(p=0.0).train()
     with torch.no_grad():
         theirs.norm.running_mean.add_(1)

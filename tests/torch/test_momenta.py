@@ -1,4 +1,4 @@
-"""Batch normalisation with ``momentum=None``: statistics that are plain means."""
+"""Batch normalization with ``momentum=None``: statistics that are plain means."""
 
 import numpy as np
 import pytest

@@ -20,8 +20,8 @@ NORM = "aten._native_batch_norm_legit_functional.default"
 DATA = [np.float32(np.arange(2 * n).reshape(n, 2) ** 2) for n in (3, 5, 2)]
 
 
-def normalisation(counts=True):
-    """A layer of batch normalisation, which may count its batches."""
+def normalization(counts=True):
+    """A layer of batch normalization, which may count its batches."""
     inputs = (
         Input("buffer", "norm.running_mean", FEATURES),
         Input("buffer", "norm.running_var", FEATURES),
@@ -62,22 +62,22 @@ def module(training):
         "norm.num_batches_tracked": Held("buffer", np.int32(9)),
     }
     return assembled(
-        "Net", training or normalisation(), training, (), arrays, {"norm": "BatchNorm1d"}
+        "Net", training or normalization(), training, (), arrays, {"norm": "BatchNorm1d"}
     )
 
 
 def test_the_momentum_becomes_the_count():
-    program = normalisation()
+    program = normalization()
     counting, layers = with_plain_means(program)
     assert layers == ("norm",)
     assert counting.graph.nodes[1].args[6] == Ref(4) and program.graph.nodes[1].args[6] == 0.1
     assert with_plain_means(counting) == (counting, layers)
-    same, none = with_plain_means(normalisation(counts=False))
-    assert none == () and same == normalisation(counts=False)
+    same, none = with_plain_means(normalization(counts=False))
+    assert none == () and same == normalization(counts=False)
 
 
 def test_means_over_batches():
-    net = module(normalisation())
+    net = module(normalization())
     after = update_batch_norm(net, DATA)
     np.testing.assert_allclose(
         after.norm.running_mean, np.mean([x.mean(0) for x in DATA], 0), rtol=1e-6

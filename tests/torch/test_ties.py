@@ -14,7 +14,7 @@ from stretto.torch.ties import identity, merge_inputs, sharing  # noqa: E402
 
 
 class Shared(nn.Module):
-    """One layer of batch normalisation under two names."""
+    """One layer of batch normalization under two names."""
 
     def __init__(self):
         super().__init__()

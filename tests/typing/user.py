@@ -294,10 +294,10 @@ def of_nn(x: Array, key: Key) -> None:
 
 def of_optim(params: Params, grads: Params) -> None:
     rate = optim.cosine_decay_schedule(0.1, 100)
-    optimiser = optim.chain(optim.clip_by_global_norm(1.0), optim.adamw(rate))
-    assert_type(optimiser, optim.GradientTransformationExtraArgs)
-    state = optimiser.init(params)
-    updates, state = optimiser.update(grads, state, params)
+    optimizer = optim.chain(optim.clip_by_global_norm(1.0), optim.adamw(rate))
+    assert_type(optimizer, optim.GradientTransformationExtraArgs)
+    state = optimizer.init(params)
+    updates, state = optimizer.update(grads, state, params)
     assert_type(optim.apply_updates(params, updates), Params)
     assert_type(optim.incremental_update(params, params, 0.1), Params)
     assert_type(optim.global_norm(grads), Array)

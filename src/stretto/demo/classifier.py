@@ -29,7 +29,7 @@ Params = tuple[Layer, ...]
 
 
 class Adam(NamedTuple):
-    """The state of the optimiser (Kingma and Ba, 2015)."""
+    """The state of the optimizer (Kingma and Ba, 2015)."""
 
     steps: Value
     """(), how many steps were taken."""

@@ -1,7 +1,7 @@
 """Averages of weights along a training run: ``EMA`` and ``SWA``.
 
 Each has ``init``, ``update`` and ``value``; the state is a tree, so both work inside ``jit``,
-``scan`` and ``vmap``. Next, read ``swag``.
+``scan`` and ``vmap``.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class SWA:
     """Stochastic weight averaging: the mean of all trees given to ``update``.
 
     They are taken from the end of a run, at a constant or cyclic learning rate, once an epoch or a
-    cycle; before the average is used, a model with batch normalisation needs
+    cycle; before the average is used, a model with batch normalization needs
     ``update_batch_norm``. Leaves of low precision are kept in float32; integers and booleans are
     those of the last tree.
 

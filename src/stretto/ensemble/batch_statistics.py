@@ -30,7 +30,7 @@ _NO_KEY = "update_batch_norm was called without a key, and runs the model in tra
 
 
 def update_batch_norm(model: T, data: Iterable[Any], *, key: Key | None = None) -> T:
-    """Compute the running statistics of a model's batch normalisation again, over ``data``.
+    """Compute the running statistics of a model's batch normalization again, over ``data``.
 
     They are the plain means over the batches, whatever ``momentum`` is, with the model in train
     mode. An average of weights, or a sample of them, needs this before it is used: the running

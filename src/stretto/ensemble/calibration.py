@@ -23,7 +23,7 @@ from stretto._engine.core.tree import register_dataclass
 from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.broadcast import of_rank
 from stretto.ensemble.arguments import at_least, at_least_float32, labeled
-from stretto.ensemble.newton import minimise
+from stretto.ensemble.newton import minimize
 from stretto.ensemble.probabilities import one_hot_like
 from stretto.ensemble.scores import nll_from_logits
 from stretto.nn.functions import sigmoid, softmax, softplus
@@ -195,7 +195,7 @@ def fit_vector_scaling(logits: ArrayLike, labels: ArrayLike) -> VectorScaling:
             return nll_from_logits(factor * z + shift, y)
 
         start = snp.concatenate([snp.ones(classes, z.dtype), snp.zeros(classes, z.dtype)])
-        x = minimise(loss, start)
+        x = minimize(loss, start)
         shift = x[classes:]
         return VectorScaling(x[:classes], shift - snp.mean(shift))
 
@@ -255,7 +255,7 @@ def fit_platt(logits: ArrayLike, labels: ArrayLike) -> Platt:
             scaled = x[0] * z + x[1]
             return snp.mean(softplus(scaled) - target * scaled)
 
-        x = minimise(loss, snp.stack([snp.zeros_like(prior), prior]))
+        x = minimize(loss, snp.stack([snp.zeros_like(prior), prior]))
         return Platt(x[0], x[1])
 
     z, y = labeled("fit_platt", logits, labels, "logits", "examples")

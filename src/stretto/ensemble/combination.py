@@ -58,7 +58,7 @@ def mean(predictions: ArrayLike) -> Array:
     return averaged(snp.mean(of_members("mean", predictions, "predictions", "..."), axis=0))
 
 
-def weighted_mean(predictions: ArrayLike, weights: Weights, *, normalise: bool = False) -> Array:
+def weighted_mean(predictions: ArrayLike, weights: Weights, *, normalize: bool = False) -> Array:
     """The mean over the members by their weights, which are divided by their sum.
 
     Args:
@@ -66,7 +66,7 @@ def weighted_mean(predictions: ArrayLike, weights: Weights, *, normalise: bool =
         weights: (members,); or (members, outputs), each output's own, where outputs are the last
             axis, or the last axes, of the predictions. Probabilities combined so need not add up
             to 1.
-        normalise: divide the result by its sum over the last axis.
+        normalize: divide the result by its sum over the last axis.
 
     Returns:
         (...).
@@ -85,10 +85,10 @@ def weighted_mean(predictions: ArrayLike, weights: Weights, *, normalise: bool =
     """
     p = of_members("weighted_mean", predictions, "predictions", "...")
     combined = snp.sum(p * _shares("weighted_mean", weights, p), axis=0)
-    return averaged(to_sum_one(combined) if normalise else combined)
+    return averaged(to_sum_one(combined) if normalize else combined)
 
 
-def median(predictions: ArrayLike, *, normalise: bool = False) -> Array:
+def median(predictions: ArrayLike, *, normalize: bool = False) -> Array:
     """The median over the members, output by output: of an even number, the mean of the middle two.
 
     Robust: fewer than half of the members cannot move it arbitrarily. Medians of probabilities need
@@ -96,7 +96,7 @@ def median(predictions: ArrayLike, *, normalise: bool = False) -> Array:
 
     Args:
         predictions: (members, ...).
-        normalise: divide the result by its sum over the last axis; all zeros become equal.
+        normalize: divide the result by its sum over the last axis; all zeros become equal.
 
     Returns:
         (...), NaN where a member's is.
@@ -109,17 +109,17 @@ def median(predictions: ArrayLike, *, normalise: bool = False) -> Array:
     """
     p = of_members("median", predictions, "predictions", "...")
     combined = snp.median(p, axis=0)
-    return averaged(to_sum_one(combined) if normalise else combined)
+    return averaged(to_sum_one(combined) if normalize else combined)
 
 
-def trimmed_mean(predictions: ArrayLike, cut: float = 0.1, *, normalise: bool = False) -> Array:
+def trimmed_mean(predictions: ArrayLike, cut: float = 0.1, *, normalize: bool = False) -> Array:
     """The mean over the members without the least and the greatest of each output.
 
     Args:
         predictions: (members, ...).
         cut: the share of members to leave out at each end, rounded down to whole members, as in
             ``scipy.stats.trim_mean``.
-        normalise: divide the result by its sum over the last axis; all zeros become equal.
+        normalize: divide the result by its sum over the last axis; all zeros become equal.
 
     Returns:
         (...).
@@ -138,15 +138,15 @@ def trimmed_mean(predictions: ArrayLike, cut: float = 0.1, *, normalise: bool = 
     kept = snp.sort(p, axis=0)[left_out : members - left_out]
     missing = snp.any(snp.isnan(p), axis=0)  # sorted last, it would be left out in silence
     combined = snp.where(missing, np.nan, snp.mean(kept, axis=0))
-    return averaged(to_sum_one(combined) if normalise else combined)
+    return averaged(to_sum_one(combined) if normalize else combined)
 
 
-def maximum(predictions: ArrayLike, *, normalise: bool = False) -> Array:
+def maximum(predictions: ArrayLike, *, normalize: bool = False) -> Array:
     """The greatest over the members, output by output (Kittler et al., 1998, max rule).
 
     Args:
         predictions: (members, ...).
-        normalise: divide the result by its sum over the last axis, as probabilities need it.
+        normalize: divide the result by its sum over the last axis, as probabilities need it.
 
     Returns:
         (...).
@@ -154,12 +154,12 @@ def maximum(predictions: ArrayLike, *, normalise: bool = False) -> Array:
     Raises:
         ValueError: no axis of members, or none of them.
 
-    >>> maximum(snp.array([[0.75, 0.25], [0.25, 0.75]]), normalise=True).tolist()
+    >>> maximum(snp.array([[0.75, 0.25], [0.25, 0.75]]), normalize=True).tolist()
     [0.5, 0.5]
     """
     p = of_members("maximum", predictions, "predictions", "...")
     combined = snp.max(p, axis=0)
-    return averaged(to_sum_one(combined) if normalise else combined)
+    return averaged(to_sum_one(combined) if normalize else combined)
 
 
 def vote_shares(predictions: ArrayLike, weights: Weights | None = None) -> Array:
@@ -207,7 +207,7 @@ def majority_vote(predictions: ArrayLike, weights: Weights | None = None) -> Arr
 
 
 def geometric_mean(probs: ArrayLike, weights: Weights | None = None) -> Array:
-    """The normalised geometric mean of probabilities: the logarithmic opinion pool.
+    """The normalized geometric mean of probabilities: the logarithmic opinion pool.
 
     p_c ∝ Π over members of p_mc^w_m with Σ w = 1 (Genest and Zidek, 1986): the mean of log
     probabilities. A probability that underflowed to zero counts as the least normal number.
@@ -231,7 +231,7 @@ def geometric_mean(probs: ArrayLike, weights: Weights | None = None) -> Array:
 
 
 def product_of_experts(probs: ArrayLike) -> Array:
-    """The normalised product of the members' probabilities (Hinton, 2002).
+    """The normalized product of the members' probabilities (Hinton, 2002).
 
     Sharper than ``geometric_mean``, which takes the members' root of the product: right where
     members have seen independent evidence. A zero counts as the least normal number.

@@ -43,7 +43,7 @@ def confusion_matrix(probs: ArrayLike, labels: ArrayLike) -> Array:
 
 
 def balanced_accuracy(probs: ArrayLike, labels: ArrayLike) -> Array:
-    """The mean over classes of the share of a class's examples that is recognised.
+    """The mean over classes of the share of a class's examples that is recognized.
 
     Brodersen et al. (2010). Classes without examples are left out.
 

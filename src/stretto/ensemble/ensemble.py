@@ -440,7 +440,7 @@ class Ensemble(MemberSequence[M_co]):
         ]
 
     def trainable(self) -> list[dict[str, Array]]:
-        """Return the arrays of each group that an optimiser may change, by dotted name.
+        """Return the arrays of each group that an optimizer may change, by dotted name.
 
         Parameters of inexact dtype; not buffers, nor what is frozen.
 

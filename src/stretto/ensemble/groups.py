@@ -95,7 +95,7 @@ class Group:
     shared: tuple[bool, ...]
     """Which leaves all members share."""
     trained: tuple[bool, ...]
-    """Which leaves an optimiser may change: parameters of inexact dtype that are not frozen."""
+    """Which leaves an optimizer may change: parameters of inexact dtype that are not frozen."""
     places: tuple[int, ...]
     """Where its members stand in the ensemble."""
     ties: Ties = ()

@@ -58,7 +58,7 @@ def fit_conformal_intervals(
 ) -> ConformalIntervals:
     """Fit intervals that hold the target with the probability asked for, or more.
 
-    Split conformal prediction with normalised residuals (Lei et al., "Distribution-free predictive
+    Split conformal prediction with normalized residuals (Lei et al., "Distribution-free predictive
     inference for regression", 2018, section 5.2): of n held-out scores |y − μ| / σ the
     ⌈(n + 1) coverage⌉-th least is how many deviations an interval reaches to each side. It is
     infinite where n is too small for the coverage. This needs nothing of the model: only that

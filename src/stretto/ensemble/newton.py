@@ -14,13 +14,13 @@ from stretto import lax
 from stretto._engine.api.derivatives import grad, jvp
 from stretto._engine.core.typing import Array, Tree
 
-__all__ = ["minimise"]
+__all__ = ["minimize"]
 
 _STEPS, _HALVINGS, _INNER = 100, 30, 50
 _INEXACT = 1e-4  # what may be left of the squared residual of a step
 
 
-def minimise(loss: Callable[[Array], Array], start: Array) -> Array:
+def minimize(loss: Callable[[Array], Array], start: Array) -> Array:
     """The vector at which the convex, twice differentiable ``loss`` is least.
 
     Each step solves H d = −g with the Hessian H by conjugate gradients, which take H only as

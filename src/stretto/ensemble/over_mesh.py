@@ -2,7 +2,7 @@
 
 What runs on members runs on each device with the members that it has, as one region of
 ``shard_map``: so their program is planned for as many as there are on one device, and none of them
-moves. Next, read ``running``.
+moves.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["OverMesh", "mapped", "over_mesh", "shard"]
 S = TypeVar("S", bound="MemberSequence")
 
 _USUAL = "members", "data"
-_SPLIT = "optimiser", "parameters"
+_SPLIT = "optimizer", "parameters"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +45,7 @@ class OverMesh:
     data: Any
     """The axis that splits the examples of a batch in training; ``None`` if none does."""
     split: str | None = None
-    """What ``data`` splits as well in training: ``"optimiser"`` states, or ``"parameters"`` too."""
+    """What ``data`` splits as well in training: ``"optimizer"`` states, or ``"parameters"`` too."""
 
     @property
     def parts(self) -> int:
@@ -192,8 +192,8 @@ def shard(
         data: the axis that splits the examples of a batch in training, of which each device
             computes its part; by default the one called "data", if there is one.
         split: what that axis splits in training as well, along the first axis of each array
-            that can be split evenly, for optimisers that work element by element:
-            "optimiser", their states (stage 1 of ZeRO); "parameters", these too (stage 3).
+            that can be split evenly, for optimizers that work element by element:
+            "optimizer", their states (stage 1 of ZeRO); "parameters", these too (stage 3).
 
     Returns:
         A new ensemble.

@@ -38,7 +38,7 @@ def barrier(
     one after the other.
 
     Args:
-        loss: a function from a tree to a number; models with batch normalisation should recompute
+        loss: a function from a tree to a number; models with batch normalization should recompute
             their statistics in it (``update_batch_norm``).
         start: a tree of arrays.
         end: a tree of arrays like ``start``.

@@ -1,7 +1,7 @@
 """How an ensemble runs a function on all its members: one compiled program, a ``vmap`` a group.
 
 A call at rest of arrays alone finds its compiled function by their number, and passes all arrays
-one by one, which is jit's short way. Next, read ``layout``.
+one by one, which is jit's short way.
 """
 
 from __future__ import annotations

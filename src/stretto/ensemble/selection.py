@@ -28,8 +28,8 @@ def stacking_weights(
 ) -> Array:
     """The convex weights of the mean with the least NLL: stacking (Smyth and Wolpert, 1999).
 
-    They minimise −mean over examples of log Σ_m w_m p_m[label], which is convex in w, by
-    expectation and maximisation: w_m ← w_m × g_m with g_m = mean over examples of
+    They minimize −mean over examples of log Σ_m w_m p_m[label], which is convex in w, by
+    expectation and maximization: w_m ← w_m × g_m with g_m = mean over examples of
     p_m[label] / Σ w p[label]. No other weights are better by more than log max_m g_m nats
     (Lindsay, 1983), and the search ends when this is at most ``tolerance``.
 

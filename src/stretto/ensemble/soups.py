@@ -1,7 +1,4 @@
-"""Soups: one model whose weights are an average of members'.
-
-Next, read ``merging``.
-"""
+"""Soups: one model whose weights are an average of members'."""
 
 from __future__ import annotations
 
@@ -43,7 +40,7 @@ def uniform_soup(
 ) -> Tree:
     """Average all members' weights, leaf by leaf: ``st.tree.mean`` of members.
 
-    A model with batch normalisation needs ``update_batch_norm`` afterwards. Members that were
+    A model with batch normalization needs ``update_batch_norm`` afterwards. Members that were
     trained from different first weights have no soup: their average is far worse than each, which
     only data can show.
 

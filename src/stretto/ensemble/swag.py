@@ -51,7 +51,7 @@ class SWAG:
     ``update`` is given trees as ``SWA`` is. ``sample`` draws from
     N(mean, scale · (Σ_diag + D Dᵀ / (K − 1)) / 2), where D holds the last K = ``rank`` deviations.
     The state takes the memory of ``rank`` + 2 trees of float32. Integers and booleans are those of
-    the last tree. A sampled model with batch normalisation needs ``update_batch_norm``.
+    the last tree. A sampled model with batch normalization needs ``update_batch_norm``.
 
     The spread is that of the path. It is the posterior's where plain SGD at a constant learning
     rate of about 2 B / (N h) goes around the least loss, with B of N examples in a batch and h the

@@ -2,7 +2,7 @@
 
 A Python number is an array of rank 0 and 64 bits; a dtype that the format lacks is stored as the
 bytes, or the parts, of its elements. What an array does not say by itself is a word in the
-description: its *kind* (``int``, ``numpy``, …), and its true dtype. Next, read ``writing``.
+description: its *kind* (``int``, ``numpy``, …), and its true dtype.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""How a file in the safetensors format begins: the names, types and places of its arrays, as JSON.
-
-Next, read ``writing``.
-"""
+"""How a file in the safetensors format begins: names, types and places of its arrays, as JSON."""
 
 from __future__ import annotations
 

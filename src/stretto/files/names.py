@@ -1,7 +1,7 @@
 """What the arrays of a tree are called in a file, and a description that rebuilds the tree.
 
 The description is JSON among the file's metadata. It knows dictionaries, lists, tuples, ``None``
-and ragged arrays; of other nodes it lists the names beneath. Next, read ``elements``.
+and ragged arrays; of other nodes it lists the names beneath.
 """
 
 from __future__ import annotations

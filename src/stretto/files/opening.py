@@ -1,7 +1,7 @@
 """Files as they are opened to be read: checked headers, and the bytes of any box of an array.
 
 The safetensors library checks the header. Where the arrays are in data files beside it, these are
-opened as they are needed. Next, read ``reading``.
+opened as they are needed.
 """
 
 from __future__ import annotations

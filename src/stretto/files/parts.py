@@ -2,7 +2,6 @@
 
 The file at the path itself holds no array then, and says, as JSON among its metadata, what is in
 the data files, which are in a folder beside it (docs/decisions/0046-files-of-several-processes.md).
-Next, read ``together``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Arrays from files on the devices that they are asked to be on: each gets what it needs.
-
-Next, read ``reading``.
-"""
+"""Arrays from files on the devices that they are asked to be on: each gets what it needs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""``functional_call`` and ``stack_module_state``: a module as a function of its arrays, by name.
-
-Next, read ``vectorize``, which maps such a function over many modules' arrays.
-"""
+"""``functional_call`` and ``stack_module_state``: a module as a function of its arrays, by name."""
 
 from __future__ import annotations
 

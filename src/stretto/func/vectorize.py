@@ -1,6 +1,6 @@
 """``func.vmap``: ``vmap`` with torch.func's arguments, and a choice for random draws inside it.
 
-The mapping itself is ``api/vectorise``; here a stream of keys is opened for each example
+The mapping itself is ``api/vectorize``; here a stream of keys is opened for each example
 (``random/streams``).
 """
 

@@ -9,7 +9,7 @@ Above all other layers: for tests. For a function and the types (or values) of i
 5. ``vmap`` is the loop, for each mix of mapped arguments and axes, eagerly and compiled;
 6. ``vmap`` of the derivative is the loop of derivatives; derivatives of derivatives exist.
 
-Where a test run compiles with few optimisations, ``FULLY`` has the options that restore them: the
+Where a test run compiles with few optimizations, ``FULLY`` has the options that restore them: the
 function's own program, in each dtype, and all programs of float32 are compiled as users' are.
 
 ``check_special`` checks the second of these where it most often fails: at zeros, infinities,

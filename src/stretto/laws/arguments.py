@@ -1,7 +1,4 @@
-"""Arguments of laws: types to draw at random, and short names for them.
-
-Next, read ``comparing``.
-"""
+"""Arguments of laws: types to draw at random, and short names for them."""
 
 from __future__ import annotations
 

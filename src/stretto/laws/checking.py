@@ -1,7 +1,4 @@
-"""The laws of operations, checked for a function and the types of its arguments.
-
-Next, read ``special``.
-"""
+"""The laws of operations, checked for a function and the types of its arguments."""
 
 from __future__ import annotations
 

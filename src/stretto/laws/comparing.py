@@ -1,7 +1,4 @@
-"""How laws compare results: up to rounding; and the options that code is compiled with.
-
-Next, read ``checking``.
-"""
+"""How laws compare results: up to rounding; and the options that code is compiled with."""
 
 from __future__ import annotations
 

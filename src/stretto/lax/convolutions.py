@@ -1,7 +1,4 @@
-"""Windows of an array laid out, kernels that change with the place, and the resulting shapes.
-
-Next, read ``_engine/ops/convolution/general``.
-"""
+"""Windows of an array laid out, kernels that change with the place, and the resulting shapes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Arrays made of numbers and shapes, and their dtypes, under the names of ``jax.lax``.
-
-Next, read ``arrays``.
-"""
+"""Arrays made of numbers and shapes, and their dtypes, under the names of ``jax.lax``."""
 
 from __future__ import annotations
 

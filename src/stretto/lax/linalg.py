@@ -1,4 +1,4 @@
-"""``stretto.lax.linalg``: factorisations of matrices, under their ``jax.lax.linalg`` names.
+"""``stretto.lax.linalg``: factorizations of matrices, under their ``jax.lax.linalg`` names.
 
 Each works on the matrices in the last two axes, by LAPACK; ``stretto.linalg`` has NumPy's and
 SciPy's functions, written with these.

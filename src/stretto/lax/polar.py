@@ -1,4 +1,4 @@
-"""The polar decomposition, by an iteration of products and factorisations.
+"""The polar decomposition, by an iteration of products and factorizations.
 
 Its derivative is that of the decomposition, whatever the iteration does.
 """

@@ -1,7 +1,4 @@
-"""Products other than ``dot_general``: of matrices, of ragged groups of rows, with scales.
-
-Next, read ``ops/contract``.
-"""
+"""Products other than ``dot_general``: of matrices, of ragged groups of rows, with scales."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""``scatter_apply``: a function applied to the windows of an array at given places.
-
-Next, read ``_engine/ops/index/gather_scatter``.
-"""
+"""``scatter_apply``: a function applied to the windows of an array at given places."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The greatest and least elements that approximate search asks for, found exactly.
-
-Next, read ``ops/sort``.
-"""
+"""The greatest and least elements that approximate search asks for, found exactly."""
 
 from __future__ import annotations
 

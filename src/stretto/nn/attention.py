@@ -1,7 +1,7 @@
 """``MultiheadAttention``.
 
 Arguments, parameters, shapes and initial distributions are PyTorch's. As ``key`` is taken in calls,
-the key of dropout is ``dropout_key=``. Next, read ``transformer``.
+the key of dropout is ``dropout_key=``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Layers that normalise channels over batches or instances, and may keep running statistics.
+"""Layers that normalize channels over batches or instances, and may keep running statistics.
 
 Arguments, attributes, buffers and defaults are PyTorch's. In train mode layers with running
 statistics update their buffers: at rest on the module itself, inside a transformation through
-``nn.stateful_call``. Next, read ``normalization``.
+``nn.stateful_call``.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class _BatchNorm(_Tracking):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
 
     def forward(self, input: ArrayLike) -> Array:
-        """Normalise the input.
+        """Normalize the input.
 
         In train mode by its own statistics, otherwise by the running ones.
 
@@ -145,7 +145,7 @@ class _BatchNorm(_Tracking):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Normalise each channel over the batch: (batch, channels) or (batch, channels, length).
+    """Normalize each channel over the batch: (batch, channels) or (batch, channels, length).
 
     The output is ``(input - mean) / sqrt(variance + eps) * weight + bias`` for each channel. In
     train mode mean and (biased) variance are the batch's, and the buffers ``running_mean`` and
@@ -186,7 +186,7 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """Normalise each channel of images (batch, channels, height, width) over the batch.
+    """Normalize each channel of images (batch, channels, height, width) over the batch.
 
     Settings, buffers and errors are those of ``BatchNorm1d``.
 
@@ -209,7 +209,7 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """Normalise each channel of volumes (batch, channels, depth, height, width) over the batch.
+    """Normalize each channel of volumes (batch, channels, depth, height, width) over the batch.
 
     Settings, buffers and errors are those of ``BatchNorm1d``.
 
@@ -245,7 +245,7 @@ class _InstanceNorm(_Tracking):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
 
     def forward(self, input: ArrayLike) -> Array:
-        """Normalise the input.
+        """Normalize the input.
 
         By its own statistics, or in evaluation mode by the running ones if there are any.
 
@@ -285,7 +285,7 @@ class _InstanceNorm(_Tracking):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Normalise each channel of each signal (batch, channels, length), or of one, by itself.
+    """Normalize each channel of each signal (batch, channels, length), or of one, by itself.
 
     The output is ``(input - mean) / sqrt(variance + eps) * weight + bias`` for each channel. By
     default there are neither parameters nor running statistics.
@@ -313,7 +313,7 @@ class InstanceNorm1d(_InstanceNorm):
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Normalise each channel of each image (batch, channels, height, width) by itself.
+    """Normalize each channel of each image (batch, channels, height, width) by itself.
 
     Settings, buffers and errors are those of ``InstanceNorm1d``.
 
@@ -336,7 +336,7 @@ class InstanceNorm2d(_InstanceNorm):
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Normalise each channel of each volume (batch, channels, depth, height, width) by itself.
+    """Normalize each channel of each volume (batch, channels, depth, height, width) by itself.
 
     Settings, buffers and errors are those of ``InstanceNorm1d``.
 

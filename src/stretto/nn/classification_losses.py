@@ -1,7 +1,7 @@
 """Layers that are losses of classes: cross-entropies, divergences, alignments.
 
 Each calls its function of ``functional.classification_losses`` or ``functional.ctc``; weights are
-buffers. Next, read ``margin_losses``.
+buffers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Dropout layers: elements, or whole channels, set to 0 at random in train mode.
 
 Names, arguments and meanings are PyTorch's. A call draws from its ``key=``, or else from the
-ambient stream (``nn.keys``). Next, read ``attention``.
+ambient stream (``nn.keys``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Gains and fans: what the initial size of weights depends on.
-
-Next, read ``init``.
-"""
+"""Gains and fans: what the initial size of weights depends on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an initialiser is, and how one is made.
+"""What an initializer is, and how one is made.
 
 ``initializers`` and ``variance_scaling`` use it.
 """
@@ -37,7 +37,7 @@ class Initializer(Protocol):
         Args:
             key: the key to draw from.
             shape: the shape of the array.
-            dtype: the dtype; by default the one that the initialiser was made with.
+            dtype: the dtype; by default the one that the initializer was made with.
             out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec``
                 over the mesh in use.
 
@@ -48,7 +48,7 @@ class Initializer(Protocol):
 
 
 def dtype_or(dtype: DTypeLike | None, default: DTypeLike | None = None) -> np.dtype:
-    """The dtype of a call, or the initialiser's; without either the default float."""
+    """The dtype of a call, or the initializer's; without either the default float."""
     choice = default if dtype is None else dtype
     return scalar_dtype(float) if choice is None else as_dtype(choice)
 
@@ -56,7 +56,7 @@ def dtype_or(dtype: DTypeLike | None, default: DTypeLike | None = None) -> np.dt
 def initializer(
     name: str, default: DTypeLike | None, draw: Callable[[Key, Shape, np.dtype], Array]
 ) -> Initializer:
-    """The initialiser that draws arrays of a floating or complex dtype, by default this one."""
+    """The initializer that draws arrays of a floating or complex dtype, by default this one."""
     caller = f"initializers.{name}"
 
     def init(

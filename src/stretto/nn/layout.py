@@ -1,6 +1,6 @@
 """A module as a tree: its ``Layout``, all of it but the arrays; taken apart, rebuilt, copied.
 
-``module`` registers these functions. Next, read ``updating``.
+``module`` registers these functions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Layers that are losses with margins, and distances.
 
-Each calls its function of ``functional.margin_losses`` or ``functional.distances``. Next, read
-``dropout``.
+Each calls its function of ``functional.margin_losses`` or ``functional.distances``.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 Parameters and buffers are attributes that hold arrays; submodules are attributes that hold modules;
 every other attribute is static. As a tree its leaves are parameters and buffers, so a module passes
-through every transformation, and a list of modules can be stacked. Next, read ``state`` (state
-dictionaries, updates of buffers) and ``containers``.
+through every transformation, and a list of modules can be stacked.
 """
 
 from __future__ import annotations
@@ -308,7 +307,7 @@ class Module(ModuleTree):
             raise KeyError(f"{type(self).__name__} has an attribute {name!r} already")
 
     def update_buffer(self, name: str, value: ArrayLike | Parameter | None) -> None:
-        """Give a buffer its next value, as batch normalisation does in train mode.
+        """Give a buffer its next value, as batch normalization does in train mode.
 
         Outside transformations it is assigned. Inside one the assignment would be lost, unless
         ``nn.stateful_call`` calls the module.

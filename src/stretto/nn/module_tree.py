@@ -1,6 +1,6 @@
 """``ModuleTree``: iteration over the modules, parameters and buffers inside a module.
 
-``Module`` builds on it. Next, read ``module``.
+``Module`` builds on it.
 """
 
 from __future__ import annotations

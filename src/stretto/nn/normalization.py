@@ -1,4 +1,4 @@
-"""Layers that normalise each example by itself: over features, groups or neighbouring channels.
+"""Layers that normalize each example by itself: over features, groups or neighbouring channels.
 
 Arguments, attributes and defaults are PyTorch's. ``batch_normalization`` has those with running
 statistics.
@@ -20,7 +20,7 @@ __all__ = ["GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 
 class LayerNorm(Module):
-    """Normalise the last axes to mean 0 and variance 1, then scale and shift.
+    """Normalize the last axes to mean 0 and variance 1, then scale and shift.
 
     The output is ``(input - mean) / sqrt(variance + eps) * weight + bias``, with mean and variance
     over the last axes of each example.
@@ -65,7 +65,7 @@ class LayerNorm(Module):
         self.register_parameter("bias", init.zeros(shape, dtype) if biased else None)
 
     def forward(self, input: ArrayLike) -> Array:
-        """Normalise the input.
+        """Normalize the input.
 
         Args:
             input: an array whose last axes are ``normalized_shape``.
@@ -124,7 +124,7 @@ class RMSNorm(Module):
         self.register_parameter("weight", ones)
 
     def forward(self, input: ArrayLike) -> Array:
-        """Normalise the input.
+        """Normalize the input.
 
         Args:
             input: an array whose last axes are ``normalized_shape``.
@@ -150,7 +150,7 @@ def _with_last_axes(layer: Module, input: ArrayLike, shape: tuple[int, ...]) -> 
 
 
 class GroupNorm(Module):
-    """Normalise each example's channels in groups, then scale and shift each channel.
+    """Normalize each example's channels in groups, then scale and shift each channel.
 
     The output is ``(input - mean) / sqrt(variance + eps) * weight + bias``, with mean and variance
     over a group's channels and space.
@@ -200,7 +200,7 @@ class GroupNorm(Module):
         self.register_parameter("bias", init.zeros(shape, dtype) if affine else None)
 
     def forward(self, input: ArrayLike) -> Array:
-        """Normalise the input.
+        """Normalize the input.
 
         Args:
             input: (batch, num_channels, ...).
@@ -251,7 +251,7 @@ class LocalResponseNorm(Module):
         self.k = k
 
     def forward(self, input: ArrayLike) -> Array:
-        """Normalise the input.
+        """Normalize the input.
 
         Args:
             input: (batch, channels, length, ...).

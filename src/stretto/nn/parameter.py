@@ -1,6 +1,6 @@
 """``Parameter``: the mark of an array that is trained.
 
-``Module`` keeps the array. Next, read ``module``.
+``Module`` keeps the array.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Names, arguments, defaults and meanings are PyTorch's; each calls its function of
 ``functional.piecewise_activations`` with its settings. ``inplace`` is accepted and changes nothing,
-as arrays never change. Next, read ``smooth_activations``.
+as arrays never change.
 """
 
 from __future__ import annotations

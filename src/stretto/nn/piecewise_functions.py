@@ -1,6 +1,6 @@
 """Activation functions in pieces: rectifiers, and others that stop at a bound.
 
-Names, meanings and defaults are those of ``jax.nn``. Next, read ``functions``.
+Names, meanings and defaults are those of ``jax.nn``.
 """
 
 from __future__ import annotations

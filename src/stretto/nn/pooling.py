@@ -1,7 +1,6 @@
 """Layers that pool windows of a given size: by maxima, means and power means.
 
-Arguments and attributes are PyTorch's; the functions are in ``functional.pooling``. Next, read
-``adaptive_pooling``.
+Arguments and attributes are PyTorch's; the functions are in ``functional.pooling``.
 """
 
 from __future__ import annotations

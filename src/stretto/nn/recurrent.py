@@ -1,7 +1,7 @@
 """Recurrent layers over whole sequences: ``RNN``, ``LSTM``, ``GRU``.
 
 Arguments, parameters, shapes and initial distributions are PyTorch's. Where PyTorch takes a packed
-sequence, these take a padded one. Next, read ``recurrent_cells``.
+sequence, these take a padded one.
 """
 
 from __future__ import annotations

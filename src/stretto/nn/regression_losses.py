@@ -2,7 +2,7 @@
 
 Names, arguments, defaults and meanings are those of PyTorch's losses, without the deprecated
 ``size_average`` and ``reduce``; each calls its function of ``functional.regression_losses`` with
-its settings. Next, read ``classification_losses``.
+its settings.
 """
 
 from __future__ import annotations

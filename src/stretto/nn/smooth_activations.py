@@ -1,7 +1,6 @@
 """Layers that are smooth activation functions, and softmax along an axis.
 
-Each calls its function of ``functional.smooth_activations`` or ``functional.softmaxes``. Next, read
-``regression_losses``.
+Each calls its function of ``functional.smooth_activations`` or ``functional.softmaxes``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Transformers: stacks of encoder and decoder layers, and ``Transformer``.
 
 Arguments, parameters, shapes and initial distributions are PyTorch's, except for its switches of
-implementation (``enable_nested_tensor``, ``mask_check``). Next, read ``recurrent``.
+implementation (``enable_nested_tensor``, ``mask_check``).
 """
 
 from __future__ import annotations
@@ -198,11 +198,11 @@ class Transformer(Module):
         activation: ``"relu"``, ``"gelu"``, a function or a module.
         custom_encoder: a module in place of the encoder.
         custom_decoder: a module in place of the decoder.
-        layer_norm_eps: what the normalisations add to variances.
+        layer_norm_eps: what the normalizations add to variances.
         batch_first: whether inputs are (batch, length, d_model) rather than (length, batch,
             d_model).
-        norm_first: whether normalisation comes before each part rather than after its sum.
-        bias: whether layers and normalisations have biases.
+        norm_first: whether normalization comes before each part rather than after its sum.
+        bias: whether layers and normalizations have biases.
         key: the key to draw the parameters from; by default the ambient stream's next one.
         dtype: the dtype of the parameters, by default the default float.
 

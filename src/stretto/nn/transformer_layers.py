@@ -1,6 +1,6 @@
 """Layers of transformers: one of an encoder, one of a decoder.
 
-Arguments, parameters, shapes and initial distributions are PyTorch's. Next, read ``transformer``.
+Arguments, parameters, shapes and initial distributions are PyTorch's.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class TransformerEncoderLayer(Module):
         dim_feedforward: the features between the two layers of the network.
         dropout: the probability of dropout in train mode.
         activation: ``"relu"``, ``"gelu"``, a function or a module.
-        layer_norm_eps: what the normalisations add to variances.
+        layer_norm_eps: what the normalizations add to variances.
         batch_first: whether inputs are (batch, length, d_model) rather than (length, batch,
             d_model).
-        norm_first: whether normalisation comes before each part rather than after its sum.
-        bias: whether layers and normalisations have biases.
+        norm_first: whether normalization comes before each part rather than after its sum.
+        bias: whether layers and normalizations have biases.
         key: the key to draw the parameters from; by default the ambient stream's next one.
         dtype: the dtype of the parameters, by default the default float.
 
@@ -171,11 +171,11 @@ class TransformerDecoderLayer(Module):
         dim_feedforward: the features between the two layers of the network.
         dropout: the probability of dropout in train mode.
         activation: ``"relu"``, ``"gelu"``, a function or a module.
-        layer_norm_eps: what the normalisations add to variances.
+        layer_norm_eps: what the normalizations add to variances.
         batch_first: whether inputs are (batch, length, d_model) rather than (length, batch,
             d_model).
-        norm_first: whether normalisation comes before each part rather than after its sum.
-        bias: whether layers and normalisations have biases.
+        norm_first: whether normalization comes before each part rather than after its sum.
+        bias: whether layers and normalizations have biases.
         key: the key to draw the parameters from; by default the ambient stream's next one.
         dtype: the dtype of the parameters, by default the default float.
 

@@ -1,7 +1,4 @@
-"""Initialisers whose spread depends on the shape: ``variance_scaling``, and its named cases.
-
-Next, read ``initializers``.
-"""
+"""Initializers whose spread depends on the shape: ``variance_scaling``, and its named cases."""
 
 from __future__ import annotations
 

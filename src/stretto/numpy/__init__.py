@@ -1,4 +1,4 @@
-"""``stretto.numpy``: NumPy's functions for arrays that are compiled, differentiated, vectorised.
+"""``stretto.numpy``: NumPy's functions for arrays that are compiled, differentiated, vectorized.
 
 One file a family: read ``dtypes``, ``creation``, ``arithmetic``, and so on. Families that most
 programs need are loaded at once, the others when one of their functions is first asked for.

@@ -1,7 +1,4 @@
-"""Functions applied along axes, and by pieces.
-
-Next, read ``floats``.
-"""
+"""Functions applied along axes, and by pieces."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Arithmetic: sums to powers, division, signs.
 
-NumPy's names and promotion before the operations of ``ops``. Next, read ``complex_parts``.
+NumPy's names and promotion before the operations of ``ops``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The order of the axes.
-
-Next, read ``flips``.
-"""
+"""The order of the axes."""
 
 from __future__ import annotations
 

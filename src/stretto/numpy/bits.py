@@ -1,7 +1,4 @@
-"""Operations on the bits of integers.
-
-Next, read ``floats``.
-"""
+"""Operations on the bits of integers."""
 
 from __future__ import annotations
 

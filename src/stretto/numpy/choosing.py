@@ -1,7 +1,4 @@
-"""Choices among arrays, by number or by condition.
-
-Next, read ``applying``.
-"""
+"""Choices among arrays, by number or by condition."""
 
 from __future__ import annotations
 

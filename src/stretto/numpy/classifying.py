@@ -1,7 +1,4 @@
-"""What kind of number each element is: missing, finite, real, signed, near another.
-
-Next, read ``equality``.
-"""
+"""What kind of number each element is: missing, finite, real, signed, near another."""
 
 from __future__ import annotations
 

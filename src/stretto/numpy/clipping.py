@@ -1,7 +1,4 @@
-"""Elements kept within bounds: the greater or lesser of two, clipping, numbers in place of NaN.
-
-Next, read ``remainders``.
-"""
+"""Elements kept within bounds: the greater or lesser of two, clipping, numbers in place of NaN."""
 
 from __future__ import annotations
 

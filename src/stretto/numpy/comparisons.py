@@ -1,7 +1,4 @@
-"""Comparisons of two arrays, element by element.
-
-Next, read ``logic``.
-"""
+"""Comparisons of two arrays, element by element."""
 
 from __future__ import annotations
 

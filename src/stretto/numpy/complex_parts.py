@@ -1,7 +1,4 @@
-"""Parts of complex numbers: real and imaginary, conjugates and angles.
-
-Next, read ``clipping``.
-"""
+"""Parts of complex numbers: real and imaginary, conjugates and angles."""
 
 from __future__ import annotations
 

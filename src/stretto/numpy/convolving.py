@@ -1,6 +1,6 @@
 """Parts of the full convolution of two arrays, for functions that name the part by a mode.
 
-By ``_engine/ops/convolution/general``, without batches and features. Next, read ``convolutions``.
+By ``_engine/ops/convolution/general``, without batches and features.
 """
 
 from __future__ import annotations

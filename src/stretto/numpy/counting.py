@@ -1,7 +1,4 @@
-"""How often integers occur, and the bins that numbers are in.
-
-Next, read ``histograms``.
-"""
+"""How often integers occur, and the bins that numbers are in."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Covariance and correlation of variables.
-
-Next, read ``quantiles``.
-"""
+"""Covariance and correlation of variables."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Arrays from numbers, sequences and other arrays.
-
-Next, read ``filled``.
-"""
+"""Arrays from numbers, sequences and other arrays."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Sums and products of the elements so far.
-
-Next, read ``differences``, which undo them.
-"""
+"""Sums and products of the elements so far."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Array methods that concern devices: those of JAX and of the array API standard.
-
-Next, read ``methods``.
-"""
+"""Array methods that concern devices: those of JAX and of the array API standard."""
 
 from __future__ import annotations
 

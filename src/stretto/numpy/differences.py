@@ -1,7 +1,4 @@
-"""Differences of neighbours: finite differences, gradients, unwrapped phases, trapezoids.
-
-Next, read ``interpolation``.
-"""
+"""Differences of neighbours: finite differences, gradients, unwrapped phases, trapezoids."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The greatest common divisors and least common multiples of integers.
-
-Next, read ``floats``.
-"""
+"""The greatest common divisors and least common multiples of integers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The dtypes by name, their kinds, and how they promote.
 
-A dtype's name is also what makes arrays of it: ``snp.float32(3)``. Next, read ``creation``.
+A dtype's name is also what makes arrays of it: ``snp.float32(3)``.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
 A function written with operations goes through memory once for each of them; where nothing is being
 traced, and NumPy has the function with the same meaning, NumPy needs only one pass. The body of
 such a function says what it means while it is traced, and handles the arguments that its twin does
-not take; the table of all public functions checks that both give the same. Next, read ``rounding``,
-which has the simplest ones, then ``methods``.
+not take; the table of all public functions checks that both give the same.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The notation of ``einsum``: from subscripts to a label for each axis.
 
 Both of NumPy's forms, ``"ij,jk->ik"`` and operands followed by lists of labels, become tuples of
-integers, one for each axis, in which an ellipsis is written out. Next, read ``einsums``.
+integers, one for each axis, in which an ellipsis is written out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Exponentials, logarithms and roots.
 
-Under NumPy's names, and those of the array API standard. Integers become floats. Next, read
-``trigonometric``.
+Under NumPy's names, and those of the array API standard. Integers become floats.
 """
 
 from __future__ import annotations

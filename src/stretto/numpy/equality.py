@@ -1,7 +1,4 @@
-"""Whether whole arrays are equal, exactly or nearly.
-
-Next, read ``reductions``.
-"""
+"""Whether whole arrays are equal, exactly or nearly."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The greatest and the least element, and where they are.
-
-Next, read ``searching``.
-"""
+"""The greatest and the least element, and where they are."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The greatest and the least of what is not NaN, and where they are.
-
-Next, read ``without_nan``.
-"""
+"""The greatest and the least of what is not NaN, and where they are."""
 
 from __future__ import annotations
 

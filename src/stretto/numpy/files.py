@@ -2,7 +2,7 @@
 
 A file holds data only: nothing is pickled, and nothing unpickled. NumPy's format has no name for
 bfloat16, which is written as two bytes of no type, and read back as bfloat16. Trees of arrays are
-written by ``stretto.save``. Next, read ``file_headers``.
+written by ``stretto.save``.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _refuse_pickle(caller: str, allow_pickle: bool) -> None:
 
 
 def _to_write(caller: str, x: ArrayLike, name: str) -> np.ndarray:
-    """The elements, of a dtype that is recognised when read back.
+    """The elements, of a dtype that is recognized when read back.
 
     NumPy's arrays and Python's numbers keep their 64 bits, whether or not arrays here have them.
     """

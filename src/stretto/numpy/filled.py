@@ -1,7 +1,4 @@
-"""Arrays filled with one value, of a given shape or of the shape of another array.
-
-Next, read ``ranges``.
-"""
+"""Arrays filled with one value, of a given shape or of the shape of another array."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Arrays flipped, rotated and rolled.
-
-Next, read ``joining``.
-"""
+"""Arrays flipped, rotated and rolled."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Parts of floating-point numbers: exponents, fractions, neighbours; and the bits of bytes.
-
-Next, read ``products``.
-"""
+"""Parts of floating-point numbers: exponents, fractions, neighbours; and the bits of bytes."""
 
 from __future__ import annotations
 

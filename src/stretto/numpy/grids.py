@@ -1,6 +1,6 @@
 """Arrays written as indices: ``r_`` and ``c_`` join, ``mgrid`` and ``ogrid`` make grids.
 
-Also ``fromfunction``, an array made from its indices. Next, read ``putting``.
+Also ``fromfunction``, an array made from its indices.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Counts of numbers in bins, of one or several dimensions.
 
 A bin holds its left edge and not its right one; the last bin holds both. Numbers outside all bins,
-and NaN, are not counted. Next, read ``interpolation``.
+and NaN, are not counted.
 """
 
 from __future__ import annotations

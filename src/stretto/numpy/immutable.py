@@ -1,7 +1,7 @@
 """What NumPy's arrays, and PyTorch's, have and ours lack, since these never change.
 
-Each error says what to use instead; for PyTorch's names, ``migration`` in the engine's core has
-the words. Next, read ``methods``.
+Each error says what to use instead; for PyTorch's names, ``migration`` in the engine's core has the
+words.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""``x.at[index]``: copies of an array with some elements changed.
-
-Next, read ``updating``.
-"""
+"""``x.at[index]``: copies of an array with some elements changed."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 NumPy's rules: integers take one place, slices a range, arrays of integers many places at once,
 boolean arrays the places where they hold; ``None`` is a new axis and ``...`` the axes not named.
-Next, read ``indexing``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Arrays from those of other libraries, by the DLPack protocol.
-
-Next, read ``runtime/dlpack``.
-"""
+"""Arrays from those of other libraries, by the DLPack protocol."""
 
 from __future__ import annotations
 

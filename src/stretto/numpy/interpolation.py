@@ -1,7 +1,4 @@
-"""Interpolation along a line through given points.
-
-Next, read ``covariance``.
-"""
+"""Interpolation along a line through given points."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Arrays joined along an axis that they have, or along a new one.
-
-Next, read ``splitting``.
-"""
+"""Arrays joined along an axis that they have, or along a new one."""
 
 from __future__ import annotations
 

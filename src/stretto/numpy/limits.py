@@ -1,7 +1,4 @@
-"""The limits of dtypes: ``finfo`` and ``iinfo``.
-
-Next, read ``creation``.
-"""
+"""The limits of dtypes: ``finfo`` and ``iinfo``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Logical operations, element by element.
-
-Next, read ``reductions``.
-"""
+"""Logical operations, element by element."""
 
 from __future__ import annotations
 

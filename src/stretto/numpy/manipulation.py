@@ -1,7 +1,4 @@
-"""Dtypes, shapes and diagonals: ``astype``, ``reshape``, ``broadcast_to``, ``diagonal`` and others.
-
-Next, read ``joining``.
-"""
+"""Dtypes, shapes and diagonals: ``astype``, ``reshape``, ``broadcast_to``, ``diagonal``."""
 
 from __future__ import annotations
 

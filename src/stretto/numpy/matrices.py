@@ -1,7 +1,4 @@
-"""Matrices by their diagonals and triangles.
-
-Next, read ``arithmetic``.
-"""
+"""Matrices by their diagonals and triangles."""
 
 from __future__ import annotations
 

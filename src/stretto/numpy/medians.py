@@ -1,7 +1,4 @@
-"""Medians.
-
-Next, read ``quantiles``.
-"""
+"""Medians."""
 
 from __future__ import annotations
 

@@ -123,14 +123,14 @@ def _ahead(
 def softmax(
     x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None, initial: ArrayLike | None = None
 ) -> Array:
-    """Normalise the exponentials of the elements over axes: ``exp(x) / sum(exp(x))``.
+    """Normalize the exponentials of the elements over axes: ``exp(x) / sum(exp(x))``.
 
     Narrow floats are added up in float32. Elements that ``where`` leaves out are 0, with
     derivatives of 0 whatever ``x`` is there.
 
     Args:
         x: an array, or a number.
-        axis: the axes to normalise over; None is all.
+        axis: the axes to normalize over; None is all.
         where: a mask of the elements that count; all by default.
         initial: a lower bound of the number that is subtracted before ``exp``; it changes the
             result by no more than rounding.
@@ -168,7 +168,7 @@ def log_softmax(
 
     Args:
         x: an array, or a number.
-        axis: the axes to normalise over; None is all.
+        axis: the axes to normalize over; None is all.
         where: a mask of the elements that count; all by default.
         initial: as for ``softmax``.
 

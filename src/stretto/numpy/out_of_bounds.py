@@ -1,7 +1,4 @@
-"""What to do about indices that are out of bounds.
-
-Next, read ``indexing``.
-"""
+"""What to do about indices that are out of bounds."""
 
 from __future__ import annotations
 

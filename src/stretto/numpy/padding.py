@@ -1,7 +1,4 @@
-"""Padding: more elements around an array.
-
-Next, read ``searching``.
-"""
+"""Padding: more elements around an array."""
 
 from __future__ import annotations
 

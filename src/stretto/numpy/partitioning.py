@@ -1,7 +1,4 @@
-"""Partitions about an element's place, and complex numbers in order.
-
-Next, read ``unique``.
-"""
+"""Partitions about an element's place, and complex numbers in order."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Indices of diagonals, triangles, masks and grids, and their conversion from one form to another.
-
-Next, read ``grids``.
-"""
+"""Indices of diagonals, triangles, masks and grids, converted from one form to another."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Polynomials fitted to points by least squares.
-
-Next, read ``places``.
-"""
+"""Polynomials fitted to points by least squares."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Roots of polynomials, and polynomials of roots.
-
-Next, read ``polynomials``.
-"""
+"""Roots of polynomials, and polynomials of roots."""
 
 from __future__ import annotations
 

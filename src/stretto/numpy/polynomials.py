@@ -1,7 +1,4 @@
-"""Polynomials as arrays of coefficients, that of the highest power first.
-
-Next, read ``polynomial_fits``.
-"""
+"""Polynomials as arrays of coefficients, that of the highest power first."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Products that sum over axes.
 
 Those of ``ops.contract`` and ``ops.products`` under NumPy's names, the array API's ``vecdot``, and
-the same for stacks of matrices and vectors. Next, read ``methods``.
+the same for stacks of matrices and vectors.
 """
 
 from __future__ import annotations

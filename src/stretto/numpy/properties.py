@@ -1,7 +1,4 @@
-"""Shapes, ranks, sizes and kinds of arrays, and of what can become one.
-
-Next, read ``manipulation``.
-"""
+"""Shapes, ranks, sizes and kinds of arrays, and of what can become one."""
 
 from __future__ import annotations
 

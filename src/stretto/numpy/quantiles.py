@@ -2,7 +2,7 @@
 
 The elements are sorted. A method gives a place among them; where that is not a whole number the
 result lies between two elements. Source of the methods: Hyndman and Fan, "Sample quantiles in
-statistical packages", 1996. Next, read ``histograms``.
+statistical packages", 1996.
 """
 
 from __future__ import annotations

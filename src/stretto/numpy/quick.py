@@ -3,7 +3,7 @@
 Promotion and broadcasting cost more than a small array's arithmetic. Operands of one dtype, or one
 with a Python number that takes its dtype, need no promotion, and at rest NumPy broadcasts. The
 types that an operator met are kept, for the operators in C (``core/native``), which then call NumPy
-at once. Next, read ``methods``.
+at once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Evenly spaced numbers, and grids of them.
-
-Next, read ``matrices``.
-"""
+"""Evenly spaced numbers, and grids of them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Sums, products and truth over axes.
 
-Numbers narrower than float32 are summed in float32. Next, read ``statistics``.
+Numbers narrower than float32 are summed in float32.
 """
 
 from __future__ import annotations

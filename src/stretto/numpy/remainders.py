@@ -1,7 +1,4 @@
-"""Division with a remainder: quotients rounded down, and what is left.
-
-Next, read ``rounding``.
-"""
+"""Division with a remainder: quotients rounded down, and what is left."""
 
 from __future__ import annotations
 

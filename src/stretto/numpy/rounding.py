@@ -1,7 +1,4 @@
-"""Whole numbers near each element.
-
-Next, read ``elementary``.
-"""
+"""Whole numbers near each element."""
 
 from __future__ import annotations
 

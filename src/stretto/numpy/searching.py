@@ -1,7 +1,6 @@
 """Searching, and choice by value: ``where``, ``nonzero``, ``extract``.
 
-The length of ``nonzero``'s result depends on values: while tracing it needs ``size``. Next, read
-``unique`` and ``sets``.
+The length of ``nonzero``'s result depends on values: while tracing it needs ``size``.
 """
 
 from __future__ import annotations

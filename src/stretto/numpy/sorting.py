@@ -1,7 +1,4 @@
-"""Sorted arrays, and the indices that sort.
-
-Next, read ``partitioning``.
-"""
+"""Sorted arrays, and the indices that sort."""
 
 from __future__ import annotations
 

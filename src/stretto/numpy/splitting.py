@@ -1,7 +1,4 @@
-"""Arrays split into parts along an axis.
-
-Next, read ``taking``.
-"""
+"""Arrays split into parts along an axis."""
 
 from __future__ import annotations
 

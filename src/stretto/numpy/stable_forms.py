@@ -4,7 +4,7 @@
 zero. While operations are traced or differentiated, a result may remember what formula it is the
 value of (``Form``); the rules here, one for each primitive, make such notes, and answer an
 operation on noted values with its stable form. ``wiring`` gives the rules to the primitives, whose
-``formed`` they are; ``core/recorder`` and ``transforms/jvp`` ask them. Next, read ``normalized``.
+``formed`` they are; ``core/recorder`` and ``autodiff/jvp`` ask them.
 
 A rule answers only where the stable form is, for every real argument, as near to the exact value or
 nearer, infinities and NaN included (decision 64).

@@ -1,7 +1,4 @@
-"""Means, variances and weighted means.
-
-Next, read ``quantiles`` and ``without_nan``.
-"""
+"""Means, variances and weighted means."""
 
 from __future__ import annotations
 

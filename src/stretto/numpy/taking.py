@@ -1,7 +1,4 @@
-"""Parts of an array taken at indices, and repeated.
-
-Next, read ``padding``.
-"""
+"""Parts of an array taken at indices, and repeated."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Trigonometric and hyperbolic functions, and their inverses.
 
-Under NumPy's names, and those of the array API standard. Integers become floats. Next, read
-``logic``.
+Under NumPy's names, and those of the array API standard. Integers become floats.
 """
 
 from __future__ import annotations
@@ -381,7 +380,7 @@ rad2deg, deg2rad = degrees, radians
 @eager(np.sinc, FLOAT)
 @rounded_once
 def sinc(x: ArrayLike, /) -> Array:
-    """Compute the normalised sinc function of each element.
+    """Compute the normalized sinc function of each element.
 
     Args:
         x: an array, or a number.

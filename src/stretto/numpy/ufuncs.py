@@ -1,7 +1,6 @@
 """The methods of NumPy's universal functions, for those that NumPy has.
 
 ``snp.add`` is the function of ``arithmetic``; here it gets ``reduce`` and the others as attributes.
-Next, read ``vectorizing``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The distinct elements of an array, or parts along an axis.
 
-How many there are depends on values: while tracing ``size`` must be given. Next, read ``sets``.
+How many there are depends on values: while tracing ``size`` must be given.
 """
 
 from __future__ import annotations

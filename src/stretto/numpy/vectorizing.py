@@ -59,7 +59,7 @@ def vectorize(
         TypeError: ``excluded`` holds something other than integers and strings.
         ValueError: a position is negative, or ``signature`` is not well formed.
 
-    As NumPy's ``vectorize``, with its generalised ufuncs' signatures.
+    As NumPy's ``vectorize``, with its generalized ufuncs' signatures.
 
     >>> import stretto.numpy as snp
     >>> product = snp.vectorize(lambda x, y: x @ y, signature="(m,n),(n)->(m)")

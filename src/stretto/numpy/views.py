@@ -1,6 +1,6 @@
 """The same bytes as elements of another dtype, or in reversed order.
 
-What the methods ``view``, ``byteswap``, ``tobytes`` and ``tofile`` do. Next, read ``methods``.
+What the methods ``view``, ``byteswap``, ``tobytes`` and ``tofile`` do.
 """
 
 from __future__ import annotations

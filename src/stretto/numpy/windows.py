@@ -1,6 +1,6 @@
 """Windows that taper a signal, and the Bessel function that one of them needs.
 
-Each is symmetric, of ``M`` elements; a single element is 1. Next, read ``files``.
+Each is symmetric, of ``M`` elements; a single element is 1.
 """
 
 from __future__ import annotations

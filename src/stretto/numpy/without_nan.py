@@ -1,7 +1,4 @@
-"""Reductions and running totals that leave out NaN.
-
-Next, read ``covariance``.
-"""
+"""Reductions and running totals that leave out NaN."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""``stretto.optim``: optimisers as transformations of gradients, in optax's form.
+"""``stretto.optim``: optimizers as transformations of gradients, in optax's form.
 
-An optimiser has ``init(params)``, which makes its state, and ``update(grads, state, params)``,
+An optimizer has ``init(params)``, which makes its state, and ``update(grads, state, params)``,
 which gives the updates and the new state; ``apply_updates`` adds them. Names, arguments, defaults
 and values are those of optax. ``per_member`` transforms each member of a stacked ensemble alone,
 with hyperparameters of its own. Read ``base`` first, then ``leaves``, ``moments`` and ``members``.
@@ -8,11 +8,11 @@ with hyperparameters of its own. Read ``base`` first, then ``leaves``, ``moments
 >>> import stretto as st, stretto.numpy as snp
 >>> params = {"w": snp.array([1.0, -2.0])}
 >>> loss = lambda params: snp.sum(params["w"] ** 2)
->>> optimiser = st.optim.adamw(0.1)
->>> state = optimiser.init(params)
+>>> optimizer = st.optim.adamw(0.1)
+>>> state = optimizer.init(params)
 >>> @st.jit
 ... def step(params, state):
-...     updates, state = optimiser.update(st.grad(loss)(params), state, params)
+...     updates, state = optimizer.update(st.grad(loss)(params), state, params)
 ...     return st.optim.apply_updates(params, updates), state
 >>> for _ in range(50):
 ...     params, state = step(params, state)

@@ -1,7 +1,4 @@
-"""``MultiSteps``: one update of the parameters for the gradients of several batches.
-
-Next, read ``updating``.
-"""
+"""``MultiSteps``: one update of the parameters for the gradients of several batches."""
 
 from __future__ import annotations
 
@@ -44,7 +41,7 @@ class MultiStepsState(NamedTuple):
     """Where a ``MultiSteps`` is: counts, the state within, and gradients so far.
 
     ``mini_step`` counts the batches since the last update of the parameters, ``gradient_step``
-    those updates, both int32. ``inner_opt_state`` is the state of the optimiser within,
+    those updates, both int32. ``inner_opt_state`` is the state of the optimizer within,
     ``acc_grads`` the mean of the gradients so far, and ``skip_state`` what the rule that skips
     batches returned for the last one.
     """

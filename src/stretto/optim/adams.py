@@ -1,7 +1,6 @@
-"""Optimisers of Adam's family.
+"""Optimizers of Adam's family.
 
-Each is a ``chain`` of transformations, the last of which is the learning rate. Next, read
-``optimizers``.
+Each is a ``chain`` of transformations, the last of which is the learning rate.
 """
 
 from __future__ import annotations

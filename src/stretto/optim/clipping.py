@@ -1,7 +1,7 @@
 """Updates kept within bounds: by value, by norm, by leaf, by unit.
 
 With an axis of members, ``per_member(clip_by_global_norm(1.0))`` gives each member the norm of its
-own updates; by value there is no difference. Next, read ``schedules``.
+own updates; by value there is no difference.
 """
 
 from __future__ import annotations

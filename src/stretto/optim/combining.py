@@ -1,7 +1,4 @@
-"""Transformations in a row, and for groups of parameters.
-
-Next, read ``hyperparameters``.
-"""
+"""Transformations in a row, and for groups of parameters."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Schedules of several pieces: one cycle, warm restarts, lines and cosines between given points.
-
-Next, read ``combining``.
-"""
+"""Schedules of several pieces: one cycle, warm restarts, lines and cosines between given points."""
 
 from __future__ import annotations
 

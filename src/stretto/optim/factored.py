@@ -1,7 +1,4 @@
-"""The memory of Adafactor: mean squares of a matrix by its rows and columns.
-
-Next, read ``norms``.
-"""
+"""The memory of Adafactor: mean squares of a matrix by its rows and columns."""
 
 from __future__ import annotations
 

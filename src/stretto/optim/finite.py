@@ -1,7 +1,4 @@
-"""``apply_if_finite``: skips steps whose gradients are infinite or NaN.
-
-Next, read ``accumulation``.
-"""
+"""``apply_if_finite``: skips steps whose gradients are infinite or NaN."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""``inject_hyperparams``: the numbers of a transformation become arrays in its state.
-
-Next, read ``members``, where each member of an ensemble has its own.
-"""
+"""``inject_hyperparams``: the numbers of a transformation become arrays in its state."""
 
 from __future__ import annotations
 
@@ -56,7 +53,7 @@ def inject_hyperparams(
     static_args: str | Iterable[str] = (),
     hyperparam_dtype: DTypeLike | None = None,
 ) -> Callable[..., GradientTransformationExtraArgs]:
-    """Make an optimiser whose hyperparameters are arrays of its state, to read, change and vmap.
+    """Make an optimizer whose hyperparameters are arrays of its state, to read, change and vmap.
 
     Numbers and arrays among the arguments of ``inner_factory``, defaults too, become arrays of rank
     0; schedules are called at each update. Booleans, types, ``None``, strings, trees, integers

@@ -2,7 +2,7 @@
 
 A rule is a function of one leaf of the updates and what belongs to it. It computes in at least
 float32; its results are converted here to the dtypes that they must have, so that a state has the
-same types at all steps. Next, read ``scaling``.
+same types at all steps.
 """
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ def check(
                 raise ValueError(
                     f"{caller}: {name} must be one number, got an array of shape {x.shape}; for "
                     f"one per member of a stacked ensemble use per_member(adam, {name}=...), with "
-                    f"your optimiser in place of adam"
+                    f"your optimizer in place of adam"
                 )
             continue
         if (optional and x is None) or (schedules and callable(x)):

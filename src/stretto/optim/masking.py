@@ -1,7 +1,7 @@
 """``masked``: a transformation for some leaves only.
 
 The other leaves are replaced by ``MaskedNode()``, a node without leaves, so that the transformation
-and its state do not see them. Next, read ``combining``.
+and its state do not see them.
 """
 
 from __future__ import annotations

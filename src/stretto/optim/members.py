@@ -1,7 +1,4 @@
-"""``per_member``: each member of a stacked ensemble transformed as if it were alone.
-
-Next, read ``finite``.
-"""
+"""``per_member``: each member of a stacked ensemble transformed as if it were alone."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 With b1 and b2 the weights of the past, all keep m ← b1 · m + (1 − b1) · g, and most v ← b2 · v + (1
 − b2) · g²; m̂ and v̂ are these over 1 − b1ᵗ and 1 − b2ᵗ, which corrects for their beginning at zero
-(Kingma and Ba, 2015, section 3). Next, read ``rms``.
+(Kingma and Ba, 2015, section 3).
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Running sums and means of updates: momentum, exponential means, Lion.
-
-Next, read ``moments``.
-"""
+"""Running sums and means of updates: momentum, exponential means, Lion."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Whose name errors carry: an optimiser's, in the transformations that it is made of.
+"""Whose name errors carry: an optimizer's, in the transformations that it is made of.
 
 ``adam`` makes its parts by ``making("adam", ...)``. Each part asks ``caller_of("scale_by_adam")``
 once, when it is made, for the name that it begins its messages with, then and in its updates.
-Next, read ``leaves``.
 """
 
 from __future__ import annotations
@@ -19,19 +18,19 @@ __all__ = ["caller_of", "making"]
 class _Making(threading.local):
     """What this thread is making parts for, or None."""
 
-    optimiser: str | None = None
+    optimizer: str | None = None
 
 
 _now = _Making()
 
 
 def making(
-    optimiser: str, make: Callable[[], GradientTransformationExtraArgs]
+    optimizer: str, make: Callable[[], GradientTransformationExtraArgs]
 ) -> GradientTransformationExtraArgs:
-    """What ``make`` gives, its parts named after the optimiser, or after the one that calls it."""
-    return holding(_now, "optimiser", _now.optimiser or optimiser, make)
+    """What ``make`` gives, its parts named after the optimizer, or after the one that calls it."""
+    return holding(_now, "optimizer", _now.optimizer or optimizer, make)
 
 
 def caller_of(part: str) -> str:
-    """The name for a part's messages: that of the optimiser being made, or else its own."""
-    return _now.optimiser or part
+    """The name for a part's messages: that of the optimizer being made, or else its own."""
+    return _now.optimizer or part

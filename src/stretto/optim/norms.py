@@ -1,7 +1,6 @@
 """Updates scaled by norms: of their parameters, and of themselves.
 
 A norm is of one leaf; with an axis of members, use ``per_member``, so that each member has its own.
-Next, read ``clipping``.
 """
 
 from __future__ import annotations

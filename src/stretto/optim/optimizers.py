@@ -1,4 +1,4 @@
-"""Optimisers: SGD, RMSProp and the sums of squares, Lion, layer-wise ones, Adafactor.
+"""Optimizers: SGD, RMSProp and the sums of squares, Lion, layer-wise ones, Adafactor.
 
 Each is a ``chain`` of transformations, whose errors carry its name (``naming``); arguments that the
 parts call otherwise are checked here. Adam's family is in ``adams``.

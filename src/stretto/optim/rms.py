@@ -1,7 +1,4 @@
-"""Updates over the root of sums or means of their squares, element by element: RMSProp and kin.
-
-Next, read ``factored``.
-"""
+"""Updates over the root of sums or means of their squares, element by element: RMSProp and kin."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Updates times a number, plus decayed weights, plus noise.
-
-Next, read ``momentum``.
-"""
+"""Updates times a number, plus decayed weights, plus noise."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Schedules: numbers that change with the count of updates.
 
 A schedule is a function of the number of updates done so far, an integer or an array of rank 0, to
-a number. It can be given wherever a transformation takes a ``ScalarOrSchedule``, and for any
-number through ``inject_hyperparams``. Next, read ``cycles``.
+a number. It can be given wherever a transformation takes a ``ScalarOrSchedule``, and for any number
+through ``inject_hyperparams``.
 """
 
 from __future__ import annotations

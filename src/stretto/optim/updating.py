@@ -1,7 +1,4 @@
-"""Changing parameters: by updates, towards other parameters, from time to time.
-
-Next, read ``optimizers``.
-"""
+"""Changing parameters: by updates, towards other parameters, from time to time."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What the arguments of draws share: shapes, dtypes, parameters, where arrays lie.
-
-Next, read ``distributions``.
-"""
+"""What the arguments of draws share: shapes, dtypes, parameters, where arrays lie."""
 
 from __future__ import annotations
 

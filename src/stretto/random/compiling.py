@@ -1,7 +1,4 @@
-"""Large draws at rest are compiled as a whole; small ones run operation by operation.
-
-Next, read ``distributions``.
-"""
+"""Large draws at rest are compiled as a whole; small ones run operation by operation."""
 
 from __future__ import annotations
 

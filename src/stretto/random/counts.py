@@ -1,7 +1,7 @@
 """Draws of counts: how often something happens.
 
 Small expectations add up waiting times; large ones propose from a table mountain and reject. All
-elements draw until the last is accepted. Next, read ``matrices``.
+elements draw until the last is accepted.
 """
 
 from __future__ import annotations

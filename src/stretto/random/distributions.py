@@ -1,8 +1,7 @@
 """Draws from continuous distributions that have no parameters but bounds.
 
 Each is a function of uniform bits, by the formulas that JAX uses, so that the numbers are JAX's to
-rounding; but floats narrower than float32 are float32's, rounded. Next, read ``truncated``,
-``parametric`` and ``gammas``.
+rounding; but floats narrower than float32 are float32's, rounded.
 """
 
 from __future__ import annotations

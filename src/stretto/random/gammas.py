@@ -2,7 +2,7 @@
 
 Gamma numbers are found by rejection: each element has a key of its own, draws until it is accepted,
 and waits for the others. The derivative with respect to the parameter is the implicit one, that of
-the quantile at a probability held fixed. Next, read ``made_of_gammas``.
+the quantile at a probability held fixed.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ key, and whose leading axes hold many. ``threefry2x32`` is the default: every bi
 published cipher, in one of two layouts of counters (``config.threefry_partitionable``). ``rbg``
 splits keys in the same way, and draws bits with Philox, which takes fewer operations a bit;
 ``unsafe_rbg`` also splits and folds with Philox, by a rule that has not been shown to be sound.
-Next, read ``key_arrays``.
 """
 
 from __future__ import annotations

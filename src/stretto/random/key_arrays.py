@@ -1,7 +1,7 @@
 """``KeyArray``: typed keys, an array of which is a tree node around its words.
 
 A typed key knows its implementation. An array of keys of shape ``s`` has one child, the words:
-``uint32[*s, n]``; so it goes wherever trees go (docs/decisions/0023). Next, read ``keys``.
+``uint32[*s, n]``; so it goes wherever trees go (docs/decisions/0023).
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 Every draw takes a key, and equal keys give equal numbers, whatever transformation the draw is
 under. A key is typed (``key``), or the raw words of one (``PRNGKey``), which are taken to be of
-``config.default_prng_impl``; functions return the kind that they take. Next, read
-``distributions``.
+``config.default_prng_impl``; functions return the kind that they take.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Draws made of gamma numbers: beta, Dirichlet, chi-square, F, Student's t, and points of balls.
-
-Next, read ``counts``.
-"""
+"""Draws made of gamma numbers: beta, Dirichlet, chi-square, F, Student's t, and points of balls."""
 
 from __future__ import annotations
 

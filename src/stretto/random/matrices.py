@@ -1,6 +1,6 @@
 """Draws of vectors and matrices whose elements depend on each other.
 
-By factorisations of ``stretto.numpy.linalg``. Next, read ``streams``.
+By factorizations of ``stretto.numpy.linalg``.
 """
 
 from __future__ import annotations

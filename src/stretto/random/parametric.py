@@ -1,6 +1,6 @@
 """Draws from continuous distributions with parameters, by formulas of uniform and normal numbers.
 
-Each has a derivative with respect to its parameters, that of the formula. Next, read ``gammas``.
+Each has a derivative with respect to its parameters, that of the formula.
 """
 
 from __future__ import annotations

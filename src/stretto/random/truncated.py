@@ -1,7 +1,4 @@
-"""Draws from the normal distribution between bounds, however far out they are.
-
-Next, read ``parametric``.
-"""
+"""Draws from the normal distribution between bounds, however far out they are."""
 
 from __future__ import annotations
 

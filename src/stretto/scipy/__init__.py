@@ -1,4 +1,4 @@
-"""``stretto.scipy``: SciPy's functions, which can be compiled, differentiated and vectorised.
+"""``stretto.scipy``: SciPy's functions, which can be compiled, differentiated and vectorized.
 
 Each module is imported when it is first used.
 

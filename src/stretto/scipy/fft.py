@@ -37,7 +37,7 @@ def _turn(x: Array, angles: np.ndarray) -> Array:
     return convert(x, dtype) * of_rank(np.exp(1j * angles).astype(dtype), x.ndim)
 
 
-# Along the last axis, for real numbers, without normalisation
+# Along the last axis, for real numbers, without normalization
 
 
 def _type_1(x: Array) -> Array:

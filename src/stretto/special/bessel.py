@@ -1,6 +1,6 @@
 """Bessel functions: the modified ones of orders 0 and 1, and those of the first kind by order.
 
-Source: DLMF chapter 10. Next, read ``owens``.
+Source: DLMF chapter 10.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The beta function, and binomial coefficients computed from it.
 
-Source: DLMF 5.12. Next, read ``entropies``.
+Source: DLMF 5.12.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Array:
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """Compute the regularised incomplete beta function.
+    """Compute the regularized incomplete beta function.
 
     Args:
         a: the first parameters, positive floats.

@@ -1,7 +1,7 @@
 """The error function and its relatives, and the normal distribution function.
 
 Sources: DLMF chapter 7 for the definitions; Wichura, "Algorithm AS 241", Applied Statistics 37,
-1988, for the inverse. Next, read ``faddeeva``.
+1988, for the inverse.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The Faddeeva function: the scaled error function of complex numbers.
 
 Source: Al Azah, Chandler-Wilde, "Computation of the complex error function using modified
-trapezoidal rules", SIAM J. Numer. Anal. 59, 2021. Next, read ``integrals``.
+trapezoidal rules", SIAM J. Numer. Anal. 59, 2021.
 """
 
 from __future__ import annotations

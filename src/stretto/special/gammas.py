@@ -1,6 +1,6 @@
 """The gamma function's family: factorials, incomplete functions, polygamma, zeta.
 
-Sources: DLMF chapters 5, 8 and 25. Next, read ``betas``.
+Sources: DLMF chapters 5, 8 and 25.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ def gammasgn(x: ArrayLike) -> Array:
 
 
 def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
-    """Compute the regularised lower incomplete gamma function P(a, x).
+    """Compute the regularized lower incomplete gamma function P(a, x).
 
     Args:
         a: the parameters, positive floats.
@@ -258,7 +258,7 @@ def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
 
 
 def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
-    """Compute the regularised upper incomplete gamma function Q(a, x), exact in the tail.
+    """Compute the regularized upper incomplete gamma function Q(a, x), exact in the tail.
 
     Args:
         a: the parameters, positive floats.

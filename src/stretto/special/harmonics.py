@@ -1,6 +1,6 @@
-"""Spherical harmonics, by the recurrences of normalised Legendre functions.
+"""Spherical harmonics, by the recurrences of normalized Legendre functions.
 
-Source: DLMF 14.30 (definition), 14.10.3 (recurrence in the degree). Next, read ``hypergeometric``.
+Source: DLMF 14.30 (definition), 14.10.3 (recurrence in the degree).
 """
 
 from __future__ import annotations

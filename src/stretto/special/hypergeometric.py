@@ -1,7 +1,7 @@
 """The hypergeometric functions 1F1 and 2F1 of real arguments, and their derivatives.
 
 Sources: DLMF 13.2.2, 13.2.39 (Kummer), 13.7.2 (asymptotic); 15.2.1, 15.8.1 (Pfaff), 15.8.4
-(connection with 1 - x). Next, read ``tables``.
+(connection with 1 - x).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Exponential, sine, cosine and Fresnel integrals, and the dilogarithm.
 
-Sources: DLMF chapters 6, 7.2 and 8.19, 25.12. Next, read ``gammas``.
+Sources: DLMF chapters 6, 7.2 and 8.19, 25.12.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ class Expi(Written):
 
 
 class Expn(Written):
-    """The generalised exponential integral."""
+    """The generalized exponential integral."""
 
     formula = staticmethod(_expn_formula)
     partials = (

@@ -1,7 +1,4 @@
-"""Owen's T function, for bivariate normal probabilities.
-
-Next, read ``harmonics``.
-"""
+"""Owen's T function, for bivariate normal probabilities."""
 
 from __future__ import annotations
 

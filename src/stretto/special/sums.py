@@ -1,7 +1,4 @@
-"""Sums of exponentials, and the functions that they normalise.
-
-Next, read ``bessel``.
-"""
+"""Sums of exponentials, and the functions that they normalize."""
 
 from __future__ import annotations
 

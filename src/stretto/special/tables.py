@@ -1,7 +1,7 @@
 """Chebyshev coefficients of special functions, for t from -1 to 1.
 
-Computed from the functions at Chebyshev nodes with forty-five digits, and truncated where
-further ones would not change a float64. Next, read ``errors``.
+Computed from the functions at Chebyshev nodes with forty-five digits, and truncated where further
+ones would not change a float64.
 """
 
 # fmt: off

@@ -15,7 +15,7 @@ fails · ``graph``, ``structure``, ``signature``, ``sizes``, ``program``: the ex
 select, by ``masks``, and by ``distinct`` for ``unique`` ·
 ``values``: what else depends on values · ``run`` interprets it with the functions of ``table``, a
 file a family · ``module``: the module that holds its arrays · ``saving``: files of those ·
-``statistics``: batch normalisation as plain means · ``weights``: state dictionaries alone.
+``statistics``: batch normalization as plain means · ``weights``: state dictionaries alone.
 
 ``exporting`` makes a PyTorch module of what is here · ``hosting``: its class, and what autograd
 sees · ``halves``: its two passes, compiled · ``crossing``: tensors as arrays, and the way back.

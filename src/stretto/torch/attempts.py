@@ -1,7 +1,7 @@
 """Exports by PyTorch, for sizes that vary where it can.
 
 What is tried in turn: an export that asks whether sizes are 1, one that takes for granted that they
-are two or more, and one for the sizes of the example. Next, read ``constraints``.
+are two or more, and one for the sizes of the example.
 """
 
 from __future__ import annotations

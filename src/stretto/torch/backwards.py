@@ -2,7 +2,7 @@
 
 ``derivatives`` leaves marks in a trace. Here they become what a ``Graph`` can say: values that are
 detached, and ``with_backward``, whose rule is a graph of its own. Like ``capture`` this imports
-PyTorch. Next, read ``capture``.
+PyTorch.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 ``torch.export`` traces the module; most of what it finds is decomposed into core operations, and
 what has a function here stays whole (``WHOLE``): an LSTM is one operation and not a thousand. The
-package's docstring says which modules import PyTorch. Next, read ``attempts`` and ``graph``.
+package's docstring says which modules import PyTorch.
 """
 
 from __future__ import annotations

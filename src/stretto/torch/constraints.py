@@ -2,7 +2,7 @@
 
 An export follows the module's own course with an example. Where that asks for a size, PyTorch keeps
 the answer as a guard, with the line that asked; ranges come from ``Dim``. Both are kept with the
-program and checked at each call. Next, read ``sizes``.
+program and checked at each call.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Arrays from tensors of PyTorch, and tensors from arrays; and the files of ``torch.save``.
 
 PyTorch writes to tensors in place, whatever DLPack says of their memory, and arrays never change.
-So memory is shared only by those who do not keep it, or give it away. Next, read ``capture``.
+So memory is shared only by those who do not keep it, or give it away.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FROM_BITS = {dtype: theirs for theirs, (_, dtype) in _AS_BITS.items()}
 def to_numpy(tensor: Any, caller: str) -> np.ndarray:
     """A copy of a tensor, of its dtype.
 
-    Raises ``TypeError`` for tensors that are sparse, quantised, without elements in memory, or of a
+    Raises ``TypeError`` for tensors that are sparse, quantized, without elements in memory, or of a
     dtype that NumPy lacks.
     """
     return _view(tensor if tensor.is_meta else tensor.detach().cpu(), caller).copy()
@@ -52,7 +52,7 @@ def borrowed(tensor: Any, caller: str) -> Array:
     """An array in the memory of a tensor, to be used up before anybody writes to that again.
 
     What has another layout, or 64-bit integers while those are off, is copied. Raises ``TypeError``
-    for tensors that are not on the CPU, are sparse or quantised, or would lose precision.
+    for tensors that are not on the CPU, are sparse or quantized, or would lose precision.
     """
     if tensor.device.type != "cpu":
         raise TypeError(

@@ -3,7 +3,7 @@
 ``torch.export`` drops the ``backward`` of an ``autograd.Function``, hooks of tensors, and what
 ``inference_mode`` and ``requires_grad_`` are for. Inside ``kept`` a trace has them, by marks and by
 what export does keep (``set_grad_enabled``, ``detach_``), and what it cannot have is refused by
-name. Like ``capture`` this imports PyTorch. Next, read ``backwards``.
+name. Like ``capture`` this imports PyTorch.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def check_module(caller: str, module: torch.nn.Module) -> None:
             )
         if type(part).__module__.startswith(("torch.ao.nn.quantized", "torch.nn.quantized")):
             raise NotImplementedError(
-                f"{what} is a quantised {type(part).__name__}, whose weights are packed for one "
+                f"{what} is a quantized {type(part).__name__}, whose weights are packed for one "
                 f"kind of processor: import the module of floats that it was made of"
             )
         held = [*part._parameters.items(), *part._buffers.items()]
@@ -76,7 +76,7 @@ def check_module(caller: str, module: torch.nn.Module) -> None:
 def _check_tensor(what: str, x: Any) -> None:
     if torch.nn.parameter.is_lazy(x):
         raise TypeError(
-            f"{what} is not initialised, since its shape comes from the first call: call the "
+            f"{what} is not initialized, since its shape comes from the first call: call the "
             f"module with the example once, and import it then"
         )
     if x.is_meta:
@@ -87,7 +87,7 @@ def _check_tensor(what: str, x: Any) -> None:
     if is_traceable_wrapper_subclass(x):
         raise NotImplementedError(
             f"{what} is a {type(x).__name__}, which holds other tensors in place of elements "
-            f"(quantised, or in pieces on several devices): give a module with plain tensors"
+            f"(quantized, or in pieces on several devices): give a module with plain tensors"
         )
 
 

@@ -1,7 +1,4 @@
-"""``to_torch``: modules, functions and ensembles from here as modules of PyTorch.
-
-Next, read ``hosting``.
-"""
+"""``to_torch``: modules, functions and ensembles from here as modules of PyTorch."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ def to_torch(function: Callable[..., Any]) -> Any:
     """Make a PyTorch module of a module, a function or an ensemble from here.
 
     It takes and gives tensors, also in tuples, lists and dictionaries, and is computed here,
-    forward and backward, by programs that are compiled for each signature. PyTorch's optimisers,
+    forward and backward, by programs that are compiled for each signature. PyTorch's optimizers,
     data loaders, other layers and training loops go with it as with any module.
 
     Args:

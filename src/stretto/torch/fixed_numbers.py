@@ -3,7 +3,7 @@
 ``int(self.heads)`` or ``self.lengths.max().item()`` is the same in each call, unless the buffer
 changes. While a module is traced, what it computes from such tensors alone is computed beside the
 trace, and where it asks for a number it gets that one. What was asked for is remembered: a program
-holds for these values of the buffers. This module imports PyTorch. Next, read ``guards``.
+holds for these values of the buffers. This module imports PyTorch.
 """
 
 from __future__ import annotations

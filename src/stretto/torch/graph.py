@@ -2,7 +2,7 @@
 
 A ``Graph`` is what ``capture`` makes of an exported program, and what ``run`` interprets. It can be
 compared, hashed and written as JSON, so that modules of one architecture are equal but for their
-arrays, and none of them needs PyTorch once it is here. Next, read ``run``.
+arrays, and none of them needs PyTorch once it is here.
 """
 
 from __future__ import annotations

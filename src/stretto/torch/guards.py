@@ -1,7 +1,7 @@
 """Buffers that a program was made for: other values of them are refused, or give NaN.
 
 A module that makes a number of Python of a buffer is exported for that number. Each call asks
-whether the buffer still has the values of which it was made. Next, read ``table/guards``.
+whether the buffer still has the values of which it was made.
 """
 
 from __future__ import annotations

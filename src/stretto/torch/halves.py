@@ -1,7 +1,7 @@
 """A function's two passes, compiled, on lists of arrays: what PyTorch's autograd calls.
 
 What of a call is not an array, ``Call``, is static: each different one has a ``Half`` of its own,
-whose passes ``jit`` compiles for each signature. Next, read ``hosting``.
+whose passes ``jit`` compiles for each signature.
 """
 
 from __future__ import annotations

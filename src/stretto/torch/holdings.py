@@ -2,7 +2,7 @@
 
 Attributes, containers in them, closures, defaults of arguments, globals that its functions name,
 and attributes of its classes: all that Python code may read and change while it is traced. Like
-``capture`` this imports PyTorch. Next, read ``state``.
+``capture`` this imports PyTorch.
 """
 
 from __future__ import annotations

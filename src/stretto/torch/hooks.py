@@ -3,7 +3,7 @@
 Those of modules that run on the way forward are traced as anything else. On the way back PyTorch's
 export drops them without a word, so a parameter's become rules, and others are refused; so are
 those of all modules at once, which would run for the exporter's own modules, too. Like ``capture``
-this imports PyTorch. Next, read ``derivatives``.
+this imports PyTorch.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""``from_torch``: PyTorch's modules as modules here.
-
-Next, read ``capture``, and ``likeness`` for several modules.
-"""
+"""``from_torch``: PyTorch's modules as modules here."""
 
 from __future__ import annotations
 
@@ -74,7 +71,7 @@ def from_torch(
 
     The mode that the PyTorch module is in is imported as it stands, part by part: dropout that was
     left on in an evaluated module, as after ``module.eval()`` and ``module.drop.train()``, stays on
-    (and draws from ``nn.keys``); batch normalisation that was frozen in train mode, as after
+    (and draws from ``nn.keys``); batch normalization that was frozen in train mode, as after
     ``module.train()`` and ``module.norm.eval()``, stays frozen. The other mode is what the module's
     own ``train()`` or ``eval()`` makes. Its parts here show their modes, and keep them.
 

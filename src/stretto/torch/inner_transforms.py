@@ -3,7 +3,7 @@
 PyTorch traces neither ``torch.autograd.grad`` nor ``torch.func``. Here each computes what it is of
 with ordinary tensors, one example for ``vmap``, and leaves an operation that names results and what
 these were computed from; ``parts`` makes a subgraph of what lies between. This module imports
-PyTorch. Next, read ``parts``.
+PyTorch.
 """
 
 from __future__ import annotations

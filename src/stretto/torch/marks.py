@@ -2,7 +2,7 @@
 
 ``with_backward`` stands for results whose derivative is had from the gradients that it names, which
 are computed from ``cotangent``s; ``hooked`` says by what the gradient of a tensor is replaced. They
-compute nothing of their own. Like ``capture`` this imports PyTorch. Next, read ``functions``.
+compute nothing of their own. Like ``capture`` this imports PyTorch.
 """
 
 from __future__ import annotations

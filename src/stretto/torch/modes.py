@@ -1,7 +1,7 @@
 """The mode that each part of a PyTorch module is in while it is exported.
 
 The mode that a module is in is taken as it stands, part by part: dropout that was left on in an
-evaluated module stays on, and batch normalisation that was frozen in train mode stays frozen. The
+evaluated module stays on, and batch normalization that was frozen in train mode stays frozen. The
 other mode is what the module's own ``train()`` or ``eval()`` makes. Like ``capture`` this works on
 PyTorch's objects.
 """

@@ -1,7 +1,4 @@
-"""``ImportedModule``: a PyTorch module here, a tree of its arrays under PyTorch's names.
-
-Next, read ``importing``, which makes them.
-"""
+"""``ImportedModule``: a PyTorch module here, a tree of its arrays under PyTorch's names."""
 
 from __future__ import annotations
 

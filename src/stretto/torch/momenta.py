@@ -1,6 +1,6 @@
-"""Batch normalisation whose statistics are plain means over batches, while PyTorch exports.
+"""Batch normalization whose statistics are plain means over batches, while PyTorch exports.
 
-Like ``capture`` this imports PyTorch. Next, read ``statistics``.
+Like ``capture`` this imports PyTorch.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 How many elements they have depends on the lengths. They are what a mask of the steps of all
 sequences selects, step by step, and recurrent networks run over the rectangle with that mask. This
-module imports PyTorch. Next, read ``selections``.
+module imports PyTorch.
 """
 
 from __future__ import annotations

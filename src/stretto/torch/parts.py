@@ -1,8 +1,7 @@
 """Operations of a graph on a part of it: derivatives and maps inside a module's ``forward``.
 
 ``substitutes`` leaves an operation that names values: results, and what they were computed from.
-``with_parts`` gives it the graph between them, as a subgraph that the table differentiates or
-maps. Next, read ``table/transforms``.
+``with_parts`` gives it the graph between them, as a subgraph that the table differentiates or maps.
 """
 
 from __future__ import annotations

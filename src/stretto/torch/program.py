@@ -1,7 +1,7 @@
 """A graph with its signature and constants: what an imported module runs in one mode.
 
 Programs are static: equal ones are equal, and hash alike, so that modules of one architecture can
-be stacked. Next, read ``module``.
+be stacked.
 """
 
 from __future__ import annotations

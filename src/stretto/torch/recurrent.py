@@ -1,7 +1,7 @@
 """Recurrent layers of any length: what PyTorch's exporter needs to know of them are their shapes.
 
 PyTorch finds these by unrolling the layer over the example's steps, which fixes their number and
-takes time. The layers stay whole here, so shapes are computed instead. Next, read ``capture``.
+takes time. The layers stay whole here, so shapes are computed instead.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 PyTorch writes the shortened rows to the table itself, a parameter. In train mode that is state, as
 buffers are. In evaluation mode it changes no result, if the table is used for nothing but such
-lookups: a row that was shortened is as long as it would be made again. Next, read ``capture``.
+lookups: a row that was shortened is as long as it would be made again.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Sizes are those of the arguments at hand, so a graph is interpreted anew for each signature, and
 transformations see nothing but ordinary operations. Every result is brought to the dtype that
-PyTorch found, and its sizes are checked. Next, read ``table``.
+PyTorch found, and its sizes are checked.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Imported modules in files: their arrays and programs, which need no PyTorch to be loaded.
 
 A file is in the safetensors format, with the programs as JSON in its metadata; loading one runs
-nothing but the operations of the table, when the module is called. Next, read ``files``.
+nothing but the operations of the table, when the module is called.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 PyTorch's exporter gives such a size a name of its own, ``u0``. All that has this size is put into
 one operation with a subgraph, from the mask to sums, scatters and whatever else has a fixed size
 again. That operation runs with the number of selected elements as a size that varies, bounded by
-the mask's, so that it can be compiled, differentiated and mapped. Next, read ``table/selections``.
+the mask's, so that it can be compiled, differentiated and mapped.
 """
 
 from __future__ import annotations

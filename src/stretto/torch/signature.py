@@ -2,7 +2,7 @@
 
 An exported program knows the leaves of the arguments it was traced with. A ``Signature`` finds them
 in a later call, and refuses one that does not fit: with another option, with sizes for which the
-module would compute something else. Next, read ``module``.
+module would compute something else.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Functions whose derivatives at kinks, ties and poles are those that PyTorch defines.
 
 Their values are those of ``stretto.numpy``; where a derivative is a convention, an imported module
-follows PyTorch's. ``docs/pytorch.md`` lists the few that are not followed. Next, read ``table``.
+follows PyTorch's. ``docs/pytorch.md`` lists the few that are not followed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Operations that stand in a trace for what PyTorch cannot trace itself.
 
 They compute nothing in PyTorch: each has a rule for shapes, and the table has its function. This
-module imports PyTorch. Next, read ``substitutes``.
+module imports PyTorch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Batch normalisation in an imported program: running statistics as plain means over batches.
+"""Batch normalization in an imported program: running statistics as plain means over batches.
 
 A program has the momentum of each layer as a number. ``stretto.ensemble.update_batch_norm`` wants
 the mean of all batches instead, whatever it is. Before this, read ``program``.
@@ -27,7 +27,7 @@ _MEAN, _TRAINING, _MOMENTUM = 3, 5, 6
 def with_plain_means(program: Program) -> tuple[Program, tuple[str, ...]]:
     """The program with the count of batches in place of each momentum; and its layers' names.
 
-    These are all layers of batch normalisation that keep statistics and count batches.
+    These are all layers of batch normalization that keep statistics and count batches.
     """
     graph, layers = _counting(program.graph, lambda momentum: True)
     single = program.single and with_plain_means(program.single)[0]
@@ -43,7 +43,7 @@ def with_counts(graph: Graph) -> Graph:
     for node in counting.nodes:
         if node.op == _BATCH_NORM and node.args[_TRAINING] and _is_counted(node.args[_MOMENTUM]):
             raise NotImplementedError(
-                f"from_torch: batch normalisation with momentum=None, in {node.place}, does not "
+                f"from_torch: batch normalization with momentum=None, in {node.place}, does not "
                 f"count its batches in num_batches_tracked: give it a momentum"
             )
     return counting

@@ -2,8 +2,7 @@
 
 PyTorch nests tensors in tuples, lists, dictionaries, named tuples and classes such as the outputs
 of transformers. A ``Structure`` says how, takes a value apart that is nested so, and puts one
-together; what PyTorch keeps in a class of its own becomes a named tuple here. Next, read
-``signature``.
+together; what PyTorch keeps in a class of its own becomes a named tuple here.
 """
 
 from __future__ import annotations

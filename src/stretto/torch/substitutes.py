@@ -1,9 +1,8 @@
 """What PyTorch cannot export, replaced by what it can while a module is traced.
 
-Distributions check their arguments by the values, which a trace has not; some draws have no
-shapes for tracing, and some losses ask whether there is anything. ``exportable`` is the state in
-which modules are exported, with all substitutes. This module imports PyTorch. Next, read
-``inner_transforms`` and ``packed``.
+Distributions check their arguments by the values, which a trace has not; some draws have no shapes
+for tracing, and some losses ask whether there is anything. ``exportable`` is the state in which
+modules are exported, with all substitutes. This module imports PyTorch.
 """
 
 from __future__ import annotations

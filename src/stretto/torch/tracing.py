@@ -1,7 +1,7 @@
 """What PyTorch's exporter traces only with help: shapes that it does not know.
 
 Some shapes depend on values in PyTorch, though for what modules use of the results they need not.
-They are known while ``traceable`` lasts. This module imports PyTorch. Next, read ``capture``.
+They are known while ``traceable`` lasts. This module imports PyTorch.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 PyTorch changes the elements, and the gradient goes to the tensor as it was before. In a graph in
 which nothing is changed in place the new value would be all there is, so here the old one gets its
-gradient, by a rule. Like ``capture`` this imports PyTorch. Next, read ``backwards``.
+gradient, by a rule. Like ``capture`` this imports PyTorch.
 """
 
 from __future__ import annotations

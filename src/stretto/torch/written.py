@@ -3,7 +3,7 @@
 PyTorch's modules may write into a tensor that they are given, such as a cache. Arrays never change
 here, so what is written is a result, or the module is refused. Activations in place, such as
 ``ReLU(inplace=True)``, use an argument as scratch, and nobody wants what they leave there: the
-module comes in, with a warning. Next, read ``program``.
+module comes in, with a warning.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 They are rounded to the nearest integer, half to even; a boolean is true where that is not 0. Means,
 and sums with integer weights, are exact. Other weights multiply the differences from the first
-member, so that a leaf in which all members agree is kept whatever its size. Next, read ``sums``.
+member, so that a leaf in which all members agree is kept whatever its size.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Members: a list of trees, and one tree of stacked arrays.
 
 An ensemble is a list of its members here, not the tree of its arrays: its class, which is above,
-says so by a method ``_axes_in_front``. Next, read ``sums``.
+says so by a method ``_axes_in_front``.
 """
 
 from __future__ import annotations

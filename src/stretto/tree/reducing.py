@@ -1,7 +1,4 @@
-"""Reducing trees, mapping them with paths, and turning them inside out.
-
-Next, read ``members``.
-"""
+"""Reducing trees, mapping them with paths, and turning them inside out."""
 
 from __future__ import annotations
 

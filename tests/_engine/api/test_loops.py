@@ -1,6 +1,6 @@
 """Loops over examples of different lengths equal the loop in Python, in values and derivatives.
 
-Loops over arrays are tested with the operations that they are: ``control/test_scan``.
+Loops over arrays are tested with the operations that they are: ``higher_order/test_scan``.
 """
 
 import numpy as np

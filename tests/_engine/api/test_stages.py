@@ -121,7 +121,7 @@ def test_what_the_stages_tell():
     assert st.jit(snp.sin).trace(x).args_info == st.jit(lambda x: x).lower(x).args_info
 
 
-def test_costs_before_and_after_optimisation():
+def test_costs_before_and_after_optimization():
     lowered = st.jit(lambda x: snp.sin(x) @ x).lower(snp.ones((8, 8)))
     assert lowered.cost_analysis()["flops"] == 8 * 8 * 8 * 2
     assert lowered.cost_analysis()["transcendentals"] == 64

@@ -1,4 +1,4 @@
-"""``config.tiers``: calls run what was compiled quickly, until the optimised program is there."""
+"""``config.tiers``: calls run what was compiled quickly, until the optimized program is there."""
 
 import subprocess
 import sys
@@ -26,7 +26,7 @@ def is_quick(options):
 
 @pytest.fixture
 def gate(monkeypatch):
-    """What compiles: the optimised programs wait until it is set. Its ``log`` says which.
+    """What compiles: the optimized programs wait until it is set. Its ``log`` says which.
 
     They wait in the background alone: a call that is to give one finds the gate open, or fails.
     """
@@ -39,7 +39,7 @@ def gate(monkeypatch):
         if not quick:
             background = threading.current_thread().name == "stretto-background"
             assert gate.wait(30 if background else 0)
-        gate.log.append("quick" if quick else "optimised")
+        gate.log.append("quick" if quick else "optimized")
         return real(text, out_types, options, *rest)
 
     monkeypatch.setattr(cache, "compile_text", compile_text)
@@ -65,7 +65,7 @@ def entry_of(jitted):
     return entry
 
 
-def test_quick_first_then_optimised(gate):
+def test_quick_first_then_optimized(gate):
     f = function(2.0)
     expected = np.tanh(np.asarray(X) @ np.asarray(X) + 2) + 2
     for _ in range(4):
@@ -74,22 +74,22 @@ def test_quick_first_then_optimised(gate):
     assert entry_of(f).quick and not entry_of(f).records
     gate.set()
     settle()
-    assert gate.log == ["quick", "optimised"]
+    assert gate.log == ["quick", "optimized"]
     assert not entry_of(f).quick
     for _ in range(4):
         np.testing.assert_allclose(f(X, X), expected, rtol=1e-5)
     assert entry_of(f).records
-    assert gate.log == ["quick", "optimised"]
+    assert gate.log == ["quick", "optimized"]
 
 
 def test_off_by_default(gate):
     gate.set()
     with st.config(tiers=False):
         function(3.0)(X, X)
-    assert gate.log == ["optimised"]
+    assert gate.log == ["optimized"]
 
 
-def test_the_optimised_program_gives_the_bits_of_one_tier(gate):
+def test_the_optimized_program_gives_the_bits_of_one_tier(gate):
     gate.set()
     f = function(4.0)
     f(X, X)
@@ -101,29 +101,29 @@ def test_the_optimised_program_gives_the_bits_of_one_tier(gate):
         np.testing.assert_array_equal(function(4.0)(X, X), after)
 
 
-def test_ahead_of_time_gives_the_optimised_one(gate):
+def test_ahead_of_time_gives_the_optimized_one(gate):
     f = function(5.0)
     f(X, X)
     gate.set()
     compiled = f.lower(X, X).compile()
     assert not entry_of(f).quick
-    assert gate.log == ["quick", "optimised"]  # once, by whichever thread
+    assert gate.log == ["quick", "optimized"]  # once, by whichever thread
     np.testing.assert_array_equal(compiled(X, X), f(X, X))
     g = function(6.0)
     g.lower(X, X).compile()
-    assert gate.log[2:] == ["optimised"]
+    assert gate.log[2:] == ["optimized"]
 
 
-def test_what_is_optimised_already_has_no_first_tier(gate):
+def test_what_is_optimized_already_has_no_first_tier(gate):
     gate.set()
     f = function(7.0)
     f(X, X)
     settle()
     np.testing.assert_allclose(function(7.0)(X, X), np.tanh(np.asarray(X @ X) + 7) + 7, rtol=1e-6)
-    assert gate.log == ["quick", "optimised"]
+    assert gate.log == ["quick", "optimized"]
 
 
-def test_only_the_optimised_program_is_on_disk(gate, monkeypatch, tmp_path):
+def test_only_the_optimized_program_is_on_disk(gate, monkeypatch, tmp_path):
     monkeypatch.setenv("STRETTO_CACHE_DIR", str(tmp_path))
     files = lambda: [p for p in tmp_path.rglob("*") if p.is_file() and p.stat().st_size > 1000]
     with st.config(disk_cache=True):
@@ -138,7 +138,7 @@ def test_only_the_optimised_program_is_on_disk(gate, monkeypatch, tmp_path):
         again(X, X)
     assert not entry_of(again).quick
     assert entry_of(again).executable.from_disk
-    assert gate.log == ["quick", "optimised"]
+    assert gate.log == ["quick", "optimized"]
 
 
 def test_donation(gate):
@@ -179,7 +179,7 @@ def test_a_failure_is_a_warning_and_the_quick_program_stays(monkeypatch):
 
     monkeypatch.setattr(cache, "compile_text", compile_text)
     f = function(9.0)
-    with pytest.warns(RuntimeWarning, match=r"could not be optimised .* out of registers"):
+    with pytest.warns(RuntimeWarning, match=r"could not be optimized .* out of registers"):
         first = f(X, X)
         settle()
     assert entry_of(f).quick
@@ -211,13 +211,13 @@ def test_a_failure_of_the_first_tier_is_an_error_in_each_thread(monkeypatch):
     settle()
 
 
-def test_what_nobody_can_call_is_not_optimised(gate):
+def test_what_nobody_can_call_is_not_optimized(gate):
     kept = function(13.0)
     kept(X, X)  # the background waits in this one
     function(14.0)(X, X)
     gate.set()
     settle()
-    assert gate.log == ["quick", "quick", "optimised"]
+    assert gate.log == ["quick", "quick", "optimized"]
 
 
 def test_clear_caches_while_compiling(gate):
@@ -248,7 +248,7 @@ def test_threads(gate):
     assert len(results) == 80
     for result in results:
         np.testing.assert_allclose(result, results[0], rtol=1e-5)
-    assert gate.log == ["quick", "optimised"]
+    assert gate.log == ["quick", "optimized"]
 
 
 def test_options_of_the_user_come_first(gate, monkeypatch):
@@ -273,7 +273,7 @@ def test_where_the_user_decides_all_there_is_one_tier(gate):
     np.testing.assert_allclose(f(X), np.asarray(X) @ np.asarray(X), rtol=1e-5)
     settle()
     assert not entry_of(f).quick
-    assert gate.log == ["optimised"]
+    assert gate.log == ["optimized"]
 
 
 def test_it_is_logged(gate, caplog):

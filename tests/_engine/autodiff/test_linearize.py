@@ -1,4 +1,4 @@
-"""Linearisation: values at once, and a linear program with what it needs of them."""
+"""Linearization: values at once, and a linear program with what it needs of them."""
 
 import numpy as np
 import pytest

@@ -163,7 +163,7 @@ PROGRAMS = {
     ),
     "gradient of take": (st.grad(lambda x: (snp.take(x, snp.argsort(x[:, 0]), 0)[0]).sum()), ROWS),
     "fft beside it": (lambda x: snp.abs(snp.fft.fft(x, axis=1)), ROWS),
-    "factorisations": (
+    "factorizations": (
         lambda x: (
             snp.linalg.cholesky(gram(x)),
             snp.linalg.solve(gram(x), x),
@@ -172,7 +172,7 @@ PROGRAMS = {
         ),
         ROWS,
     ),
-    "gradient of factorisations": (
+    "gradient of factorizations": (
         st.grad(
             lambda x: (
                 snp.linalg.cholesky(gram(x)).sum()

@@ -1,4 +1,4 @@
-"""Vectorisation of flat functions and of programs."""
+"""Vectorization of flat functions and of programs."""
 
 import numpy as np
 import pytest

@@ -26,7 +26,7 @@ def test_functions_that_take_any_name_refuse_none():
     refuse_unknown("f", "argument", ["anything"], lambda **names: names, "g")
 
 
-def test_optimisers_say_what_they_have():
+def test_optimizers_say_what_they_have():
     words = r"adam has no hyperparameter 'lr' \(did you mean 'learning_rate'\?\); it has learning_"
     with pytest.raises(TypeError, match=words):
         optim.inject_hyperparams(optim.adam)(lr=0.1)

@@ -1,4 +1,4 @@
-"""Calls of Python functions from programs: laws, effects, order, derivatives, vectorisation."""
+"""Calls of Python functions from programs: laws, effects, order, derivatives, vectorization."""
 
 import gc
 import weakref

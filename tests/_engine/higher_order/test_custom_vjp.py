@@ -534,7 +534,7 @@ def test_fwd_of_a_checkpoint_runs_once_on_the_way_back():
     assert ran == ["fwd"]
 
 
-def test_values_from_outside_where_rematerialisation_is_optimised():
+def test_values_from_outside_where_rematerialization_is_optimized():
     def outer(x, k):
         f = st.custom_vjp(lambda x: k * x)
         f.defvjp(lambda x: (k * x, (x, "note")), lambda r, ct: (k * ct,), optimize_remat=True)

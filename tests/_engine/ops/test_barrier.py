@@ -1,4 +1,4 @@
-"""The optimisation barrier: the identity, for values, derivatives and examples; and handed on."""
+"""The optimization barrier: the identity, for values, derivatives and examples; and handed on."""
 
 import numpy as np
 import pytest

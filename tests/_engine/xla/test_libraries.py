@@ -169,7 +169,7 @@ backend_config={"fusion_config":{"kind":"__ynn_fusion"}}
 """
 
 
-def test_a_broadcast_is_found_in_the_optimised_program():
+def test_a_broadcast_is_found_in_the_optimized_program():
     right = HLO.replace("LEFT", "%param_0.4").replace("RIGHT", "%exponential.1")
     assert misreads(right)
     assert not misreads(right.replace("__ynn_fusion", "__other"))

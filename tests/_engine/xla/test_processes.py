@@ -234,8 +234,8 @@ def test_the_coordinator_ends_where_it_was_stopped():
     """The system ends it with the process that has started it."""
     script = """
     st.distributed.initialize()
-    print("pid", *[one.pid for one in st._engine.runtime.processes._coordinators])
-    os.kill(st._engine.runtime.processes._coordinators[0].pid, signal.SIGSTOP)
+    print("pid", *[one.pid for one in st._engine.xla.processes._coordinators])
+    os.kill(st._engine.xla.processes._coordinators[0].pid, signal.SIGSTOP)
     print("stopped")
     time.sleep(600)
     """
@@ -258,7 +258,7 @@ def test_the_coordinator_ends_where_it_was_stopped():
 def test_the_coordinator_ends_with_the_last():
     script = """
     st.distributed.initialize()
-    print("pid", *[one.pid for one in st._engine.runtime.processes._coordinators])
+    print("pid", *[one.pid for one in st._engine.xla.processes._coordinators])
     while True:
         time.sleep(0.1)
     """

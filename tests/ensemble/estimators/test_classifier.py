@@ -111,7 +111,7 @@ def test_bad_parameters_are_named():
     refused("EnsembleClassifier: n_members must be .*0", n_members=0)
     refused(r"EnsembleClassifier: hidden\[1\] must be", hidden=(8, -1))
     refused("order must be 'own', .*; got 'same'", order="same")
-    refused(r"optimiser must name .* 'adamv' \(did you mean 'adam", optimiser="adamv")
+    refused(r"optimizer must name .* 'adamv' \(did you mean 'adam", optimizer="adamv")
     refused("model= must make a module that gives 2 numbers", model=_three, epochs=1)
     with pytest.raises(ValueError, match=r"all of sample_weight are 0|non-zero"):
         EnsembleClassifier().fit(X, Y, sample_weight=np.zeros(300))

@@ -41,14 +41,14 @@ def test_clones_and_pickles():
     assert np.isfinite(again.predict(X)).all()
 
 
-def test_a_module_and_an_optimiser_of_ones_own():
+def test_a_module_and_an_optimizer_of_ones_own():
     def make(key, inputs, outputs):
         assert (inputs, outputs) == (3, 2)
         return nn.Sequential(nn.LayerNorm(3), nn.Linear(inputs, outputs, key=key))
 
     made = EnsembleRegressor(
-        2, model=make, optimiser=optim.sgd, learning_rate=0.05,
-        optimiser_options={"momentum": 0.5}, epochs=30, random_state=0,
+        2, model=make, optimizer=optim.sgd, learning_rate=0.05,
+        optimizer_options={"momentum": 0.5}, epochs=30, random_state=0,
     ).fit(X, Y)  # fmt: skip
     assert [type(m).__name__ for m in made.ensemble_[0]] == ["LayerNorm", "Linear"]
     assert made.score(X, Y) > 0.5

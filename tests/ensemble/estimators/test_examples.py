@@ -1,4 +1,4 @@
-"""Rows: merged whatever their order, weighted, standardised, held out, and drawn again."""
+"""Rows: merged whatever their order, weighted, standardized, held out, and drawn again."""
 
 import numpy as np
 import pytest

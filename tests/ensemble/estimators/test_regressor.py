@@ -86,7 +86,7 @@ def test_squared_error_has_one_noise_for_all_rows():
     assert made.ensemble_(NEW.astype(np.float32)).shape == (3, 2000, 1)
 
 
-def test_several_targets_are_standardised_and_calibrated_apart():
+def test_several_targets_are_standardized_and_calibrated_apart():
     both = np.column_stack([Y, -1e-3 * Y])
     made = EnsembleRegressor(3, hidden=(32,), epochs=60, random_state=0).fit(X, both)
     assert made.predict(NEW).shape == (2000, 2)

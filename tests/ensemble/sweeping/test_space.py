@@ -63,13 +63,13 @@ def test_each_name_goes_to_who_takes_it():
     assert takers(names, make, optim.adamw, loss) == {
         "width": "make",
         "depth": "make",
-        "learning_rate": "optimiser",
-        "weight_decay": "optimiser",
+        "learning_rate": "optimizer",
+        "weight_decay": "optimizer",
         "smoothing": "loss",
     }
     with pytest.raises(ValueError, match=r"nothing takes 'lr': .*mean 'learning_rate'\?"):
         takers(["lr"], make, optim.adamw, loss)
     with pytest.raises(ValueError, match="nothing takes 'y'"):  # the batch does
         takers(["y"], make, optim.adamw, loss)
-    with pytest.raises(ValueError, match="'b1' is an argument of both make and optimiser"):
+    with pytest.raises(ValueError, match="'b1' is an argument of both make and optimizer"):
         takers(["b1"], lambda key, b1: None, optim.adamw, loss)

@@ -27,9 +27,9 @@ def loss(member, x, y, *, smooth=0.0):
     return ((member(x) - y) ** 2).mean() + smooth * (member(x) ** 2).mean()
 
 
-def swept(space, optimiser=optim.adam, **options):
+def swept(space, optimizer=optim.adam, **options):
     options = {"validation": NEW, "epochs": 9, "batch_size": 16, "key": KEY, **options}
-    return sweep(make, loss, DATA, optimiser, space, progress=False, **options)
+    return sweep(make, loss, DATA, optimizer, space, progress=False, **options)
 
 
 def test_a_member_is_what_it_is_alone():
@@ -134,12 +134,12 @@ def test_the_same_key_gives_the_same():
 
 
 def test_bad_arguments_are_named():
-    def refused(match, space, optimiser=optim.adam, **options):
+    def refused(match, space, optimizer=optim.adam, **options):
         with pytest.raises((ValueError, TypeError), match=match):
-            swept(space, optimiser, **options)
+            swept(space, optimizer, **options)
 
-    refused("sweep: 'learning_rate' goes to the optimiser.*got 'big'", {"learning_rate": ["big"]})
-    refused("sweep: 'nesterov' goes to the optimiser", {"nesterov": [True]}, optim.sgd)
+    refused("sweep: 'learning_rate' goes to the optimizer.*got 'big'", {"learning_rate": ["big"]})
+    refused("sweep: 'nesterov' goes to the optimizer", {"nesterov": [True]}, optim.sgd)
     refused("sweep: nothing takes 'depth'", {"depth": [1]})
     refused("sweep: halving must be", {"width": [1]}, optim.adam(0.1), halving=1)
     refused("sweep: epochs must be", {"width": [1]}, optim.adam(0.1), epochs=0)

@@ -31,7 +31,7 @@ def loss(member, x, y):
     return ((member(x) - y) ** 2).mean()
 
 
-def optimiser(learning_rate):
+def optimizer(learning_rate):
     decay = optim.cosine_decay_schedule(1.0, STEPS)
     return optim.chain(
         optim.clip_by_global_norm(1.0),
@@ -49,7 +49,7 @@ def run(directory):
     fitted = st.Ensemble([Net(key) for key in keys]).fit(
         loss,
         (x, y),
-        optimiser,
+        optimizer,
         steps=STEPS,
         batch_size=8,
         order="bootstrap",

@@ -29,8 +29,8 @@ def refused(*args, **named):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("optimizer", "there is no argument 'optimizer': it is spelt 'optimiser' here"),
-        ("shared_optimizer", "it is spelt 'shared_optimiser' here"),
+        ("optimizer", "there is no argument 'optimizer': it is spelt 'optimizer' here"),
+        ("shared_optimizer", "it is spelt 'shared_optimizer' here"),
         ("lr", r"hyperparams={'learning_rate': rates}"),
         ("validation_data", "it is validation=(x, y)"),
         ("validation_split", "split the data"),
@@ -41,7 +41,7 @@ def refused(*args, **named):
         ("logger", "loggers are callbacks"),
         ("batchsize", "did you mean 'batch_size'?"),
         ("earlystopping", "did you mean 'early_stopping'?"),
-        ("zzz", "it has loss, data, optimiser, epochs"),
+        ("zzz", "it has loss, data, optimizer, epochs"),
     ],
 )
 def test_names_of_other_libraries(name, words):
@@ -55,16 +55,16 @@ def test_another_order():
         (((X, X), loss, SGD), "loss must be a function of a member and a batch, got tuple"),
         (("mse", (X, X), SGD), "loss must be a function of a member and a batch, got str"),
         ((SGD, loss, (X, X)), "loss must be a function"),
-        ((loss, SGD, (X, X)), "data is an optimiser"),
+        ((loss, SGD, (X, X)), "data is an optimizer"),
         ((loss, optim.sgd, (X, X)), "data is a function"),
-        ((loss, X, X), "optimiser: expected a GradientTransformation, got ndarray"),
-        ((loss, X, X, SGD), "got 4 arguments; without a name there are loss, data and optimiser"),
-        ((loss, (X, X)), "optimiser must be given"),
-        ((loss,), "data and optimiser must be given"),
+        ((loss, X, X), "optimizer: expected a GradientTransformation, got ndarray"),
+        ((loss, X, X, SGD), "got 4 arguments; without a name there are loss, data and optimizer"),
+        ((loss, (X, X)), "optimizer must be given"),
+        ((loss,), "data and optimizer must be given"),
     ]:
         text = refused(*args)
         assert words in text and right in text
-    assert "got optimiser twice" in refused(loss, X, X, optimiser=SGD)
+    assert "got optimizer twice" in refused(loss, X, X, optimizer=SGD)
 
 
 def test_another_kind():
@@ -79,5 +79,5 @@ def test_another_kind():
 
 def test_the_signature_is_that_of_fit():
     parameters = inspect.signature(fit).parameters
-    assert list(parameters)[:4] == ["ensemble", "loss", "data", "optimiser"]
+    assert list(parameters)[:4] == ["ensemble", "loss", "data", "optimizer"]
     assert all(p.kind is not p.VAR_KEYWORD for p in parameters.values())

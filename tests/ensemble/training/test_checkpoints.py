@@ -39,10 +39,10 @@ def fit(directory, e=None, **options):
         "hyperparams": {"learning_rate": [0.1, 0.01, 0.05]},
     }  # fmt: skip
     options = {**defaults, **options}
-    loss, optimiser = options.pop("loss", squares), options.pop("optimiser", optim.adam)
+    loss, optimizer = options.pop("loss", squares), options.pop("optimizer", optim.adam)
     data = options.pop("data", (X, Y))
     e = e or ensemble()
-    return e.fit(loss, data, optimiser, checkpoint=directory, **options)
+    return e.fit(loss, data, optimizer, checkpoint=directory, **options)
 
 
 def same_bits(one, other):
@@ -109,7 +109,7 @@ def test_a_typed_key_gives_the_numbers_of_its_words(tmp_path):
 
 def test_stopped_members_stay_stopped(tmp_path, monkeypatch):
     options = {
-        "optimiser": lambda learning_rate: optim.scale(-learning_rate),
+        "optimizer": lambda learning_rate: optim.scale(-learning_rate),
         "hyperparams": {"learning_rate": [0.1, -0.1, -0.1]},
         "early_stopping": EarlyStopping(1),
         "epochs": 5,
@@ -151,16 +151,16 @@ def test_what_was_not_finished_is_removed(tmp_path):
         ({"order": "same"}, "order='own'.* in the checkpoint, .*order='same'"),
         ({"data": (X + 1, Y)}, "data: .*CRC .* in the checkpoint"),
         ({"key": st.random.PRNGKey(9)}, r"key: \[0, 0\] in the checkpoint, \[0, 9\] here"),
-        ({"optimiser": optim.adamax}, r"program of a step \(loss, optimiser, model\)"),
+        ({"optimizer": optim.adamax}, r"program of a step \(loss, optimizer, model\)"),
         ({"loss": lambda m, x, y: squares(m, x, 2 * y)}, "program of a step"),
         ({"hyperparams": {"learning_rate": [0.1, 0.01, 0.06]}}, "hyperparameters: CRC"),
-        ({"e": ensemble(2), "hyperparams": None, "optimiser": optim.adam(0.1)}, "at .0, 1, 2. in"),
+        ({"e": ensemble(2), "hyperparams": None, "optimizer": optim.adam(0.1)}, "at .0, 1, 2. in"),
         ({"early_stopping": 3}, "early_stopping: None in the checkpoint, EarlyStopping.patience=3"),
         ({"on_divergence": "freeze"}, "on_divergence: raise in the checkpoint, freeze here"),
         ({"resume": False}, "resume=False, but .*step-000000000003.safetensors is there"),
         ({"resume": "yes"}, "resume must be True, False or 'auto', got 'yes'"),
     ],
-    ids=["batch", "order", "data", "key", "optimiser", "loss", "rates", "members", "stopping",
+    ids=["batch", "order", "data", "key", "optimizer", "loss", "rates", "members", "stopping",
          "reaction", "no resume", "resume"],
 )  # fmt: skip
 def test_another_configuration_is_refused(tmp_path_factory, options, words):

@@ -36,7 +36,7 @@ def split(state, count):
             rows=st.device_put(pack.rows, members),
             **{
                 name: st.device_put(getattr(pack, name), everywhere)
-                for name in ("shared", "fixed", "shared_optimiser", "step")
+                for name in ("shared", "fixed", "shared_optimizer", "step")
             },
         )
         for pack in state.packs

@@ -14,10 +14,10 @@ X = np.linspace(-1, 1, 10, dtype=np.float32)
 SGD = optim.sgd(0.1)
 
 
-def of(optimiser=SGD, data=(X, X), **settings):
+def of(optimizer=SGD, data=(X, X), **settings):
     loss = lambda member, x, y: ((member(x) - y) ** 2).mean()
     e = st.Ensemble(lambda p, x: p["w"] * x, [{"w": np.float32(i)} for i in range(2)])
-    trainer = Trainer(loss, optimiser)
+    trainer = Trainer(loss, optimizer)
     plan, first, data = planned(loss, data, None, 5, 2, 1.0, None, False, None)
     state = trainer.start(e, st.random.key(0))
     example = types_of(first, 2)
@@ -32,7 +32,7 @@ def differing(**changed):
 
 def test_what_differs():
     assert differing() == set()
-    program = "architecture 0, program of a step (loss, optimiser, model)"
-    assert differing(optimiser=optim.sgd(0.2)) == {program}
+    program = "architecture 0, program of a step (loss, optimizer, model)"
+    assert differing(optimizer=optim.sgd(0.2)) == {program}
     assert differing(data=(X, -X)) == {"data"}
     assert differing(evaluate_every=3) == {"evaluate_every"}

@@ -101,7 +101,7 @@ def test_parameters_that_overflow_count_though_gradients_do_not():
     assert w_of(state.ensemble) == [0, 1, 2, 3]
 
 
-def test_optimisers_that_leave_out_such_steps_are_let_do_so():
+def test_optimizers_that_leave_out_such_steps_are_let_do_so():
     def loss(member, x, own):
         return member.params["w"] * snp.where(own > 0, 1.0, 2.0)
 

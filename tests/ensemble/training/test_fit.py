@@ -46,7 +46,7 @@ def data():
     return x, (x[:, 0] * x[:, 1] > 0).astype(np.int32)
 
 
-def alone(member, number, optimiser, data, order, epochs):
+def alone(member, number, optimizer, data, order, epochs):
     """One member trained by a plain loop, with the order and the keys that ``fit`` gives it."""
     trained, rest = {}, {}
     for name, x in member.state_dict().items():
@@ -64,11 +64,11 @@ def alone(member, number, optimiser, data, order, epochs):
             return nn.functional.cross_entropy(out, y[i]), after.state_dict()
 
         (value, after), grads = st.value_and_grad(f, has_aux=True)(trained)
-        updates, state = optimiser.update(grads, state, trained)
+        updates, state = optimizer.update(grads, state, trained)
         return optim.apply_updates(trained, updates), {n: after[n] for n in rest}, state, value
 
     names = list(member.state_dict())
-    state, done, losses = optimiser.init(trained), 0, []
+    state, done, losses = optimizer.init(trained), 0, []
     for epoch in range(epochs):
         indices = order.indices(KEY, epoch, [number])
         for i in np.asarray(indices)[:, 0] if order.each else np.asarray(indices):
@@ -81,14 +81,14 @@ def alone(member, number, optimiser, data, order, epochs):
 
 @pytest.mark.parametrize("order", ["own", "same", "bootstrap"])
 def test_as_each_member_alone(data, order):
-    optimiser = optim.chain(
+    optimizer = optim.chain(
         optim.clip_by_global_norm(0.5), optim.adamw(optim.linear_schedule(0.02, 0.001, 12))
     )
     ensemble = st.Ensemble(models(3))
-    fitted = ensemble.fit(loss, data, optimiser, epochs=2, batch_size=16, order=order, key=KEY)
+    fitted = ensemble.fit(loss, data, optimizer, epochs=2, batch_size=16, order=order, key=KEY)
     plan = DataOrder(N, 16, order, 3)
     for number, member in enumerate(models(3)):
-        expected, losses = alone(member, number, optimiser, data, plan, 2)
+        expected, losses = alone(member, number, optimizer, data, plan, 2)
         got = ensemble[number].state_dict()
         for name, x in expected.items():
             # XLA adds up batched and single products in different orders.
@@ -306,16 +306,16 @@ def test_what_a_training_gives_does_not_depend_on_later_ones():
             ValueError,
             "monitor='f1' is not among what is evaluated: loss",
         ),
-        ({"optimiser": "adam"}, TypeError, "expected a GradientTransformation"),
+        ({"optimizer": "adam"}, TypeError, "expected a GradientTransformation"),
         ({"loss": lambda m, x, y: m(x)}, ValueError, "expected a scalar: take the mean"),
         ({"checkpoint": Checkpoints("x"), "resume": 3}, ValueError, "resume must be True, False"),
     ],
     ids=range(23),
 )
 def test_what_is_refused(options, error, words):
-    options = {"loss": squares, "data": (X, X), "optimiser": optim.sgd(0.1), "epochs": 1, **options}
+    options = {"loss": squares, "data": (X, X), "optimizer": optim.sgd(0.1), "epochs": 1, **options}
     with pytest.raises(error, match=words):
-        small().fit(options.pop("loss"), options.pop("data"), options.pop("optimiser"), **options)
+        small().fit(options.pop("loss"), options.pop("data"), options.pop("optimizer"), **options)
 
 
 @pytest.mark.parametrize(
@@ -352,4 +352,4 @@ def test_data_that_were_meant_otherwise():
         ensemble.fit(loss, [x, x], st.optim.sgd(0.1), steps=1)
     for given in ({"data": Table()}, {"data": (x, x), "validation": Table()}):
         with pytest.raises(TypeError, match=r"fit: (data|validation) is a Table; .*to_numpy\(\)"):
-            ensemble.fit(loss, optimiser=st.optim.sgd(0.1), steps=1, **given)
+            ensemble.fit(loss, optimizer=st.optim.sgd(0.1), steps=1, **given)

@@ -37,7 +37,7 @@ def loss(member, x, y):
 
 def fitted(members, **options):
     options = {"steps": 5, "batch_size": 16, "key": KEY, "progress": False, **options}
-    return members.fit(loss, (X, Y), options.pop("optimiser", optim.adam(1e-2)), **options)
+    return members.fit(loss, (X, Y), options.pop("optimizer", optim.adam(1e-2)), **options)
 
 
 def same(one, other, **bounds):
@@ -125,15 +125,15 @@ def test_what_members_share():
         return st.Ensemble([nn.Sequential(first, nn.ReLU(), last) for last in rest], shared="0.*")
 
     one, other = sharing(), sharing()
-    fitted(one, optimiser=optim.sgd(0.1))
-    fitted(other, optimiser=optim.sgd(0.1), mesh=mesh(**BOTH))
+    fitted(one, optimizer=optim.sgd(0.1))
+    fitted(other, optimizer=optim.sgd(0.1), mesh=mesh(**BOTH))
     same(other, one, rtol=1e-4, atol=1e-5)
 
 
 def test_hyperparameters_of_each_member():
     rates = np.linspace(0.001, 0.1, 8)
     one, other = ensemble(), ensemble()
-    options = {"optimiser": optim.adamw, "hyperparams": {"learning_rate": rates}}
+    options = {"optimizer": optim.adamw, "hyperparams": {"learning_rate": rates}}
     fitted(one, **options)
     fitted(other, mesh=mesh(**BOTH), **options)
     same(other, one, rtol=1e-4, atol=1e-5)
@@ -145,7 +145,7 @@ def test_evaluation_and_early_stopping():
         "early_stopping": 1,
         "evaluate_every": 1,
         "steps": 12,
-        "optimiser": optim.adam(0.3),
+        "optimizer": optim.adam(0.3),
     }
     one, other = ensemble(), ensemble()
     first = fitted(one, **options)
@@ -162,7 +162,7 @@ def test_a_member_that_diverges():
     rates = np.array([0.1, 0.1, 1e30, 0.1, 0.1, 1e30, 0.1, 0.1])
     one, other = ensemble(), ensemble()
     options = {
-        "optimiser": optim.sgd,
+        "optimizer": optim.sgd,
         "hyperparams": {"learning_rate": rates},
         "on_divergence": "freeze",
         "evaluate_every": 2,
@@ -276,16 +276,16 @@ def test_company_fills_the_devices():
 # What the axis of data splits besides
 
 
-@pytest.mark.parametrize("split", ["optimiser", "parameters"])
+@pytest.mark.parametrize("split", ["optimizer", "parameters"])
 @pytest.mark.parametrize("sizes", [BOTH, DATA], ids=str)
 def test_split_states_give_the_values_of_whole_ones(sizes, split):
-    options = {"optimiser": optim.adamw, "hyperparams": {"learning_rate": np.full(8, 0.01)}}
+    options = {"optimizer": optim.adamw, "hyperparams": {"learning_rate": np.full(8, 0.01)}}
     one, other = ensemble(), ensemble().shard(mesh(**sizes), split=split)
     fitted(one, **options)
     state = fitted(other, **options).state
     same(other, one, rtol=1e-4, atol=1e-5)
     (pack,) = state.packs
-    moments = [x for x in st.tree.leaves(pack.rows.optimiser) if x.ndim > 1]
+    moments = [x for x in st.tree.leaves(pack.rows.optimizer) if x.ndim > 1]
     assert len(moments) == 8
     parts = int(np.prod(list(sizes.values())))
     for x in moments:
@@ -298,26 +298,26 @@ def test_split_states_give_the_values_of_whole_ones(sizes, split):
     assert own.addressable_shards[0].data.size == own.size // count
 
 
-@pytest.mark.parametrize("split", ["optimiser", "parameters"])
+@pytest.mark.parametrize("split", ["optimizer", "parameters"])
 def test_a_step_with_split_states_is_a_sum_and_a_gathering(split):
     found = collectives(ensemble().shard(mesh(**BOTH), split=split))
     more = ["all-reduce"] if split == "parameters" else []  # whether all parts are finite
     assert sorted(found) == sorted(["all-reduce", "all-gather", *more])
 
 
-def test_optimisers_that_need_whole_arrays():
+def test_optimizers_that_need_whole_arrays():
     with pytest.raises(ValueError, match=r"element by element.*reduce_sum"):
-        fitted(ensemble().shard(mesh(**BOTH), split="optimiser"), optimiser=optim.lamb(0.1))
+        fitted(ensemble().shard(mesh(**BOTH), split="optimizer"), optimizer=optim.lamb(0.1))
     clipped = optim.chain(optim.clip_by_global_norm(1.0), optim.sgd(0.1))
     with pytest.raises(ValueError, match="leave out split="):
-        fitted(ensemble().shard(mesh(**BOTH), split="parameters"), optimiser=clipped)
-    fitted(ensemble().shard(mesh(**BOTH)), optimiser=clipped)
+        fitted(ensemble().shard(mesh(**BOTH), split="parameters"), optimizer=clipped)
+    fitted(ensemble().shard(mesh(**BOTH)), optimizer=clipped)
 
 
 def test_split_states_go_on_over_other_devices(tmp_path):
     straight = ensemble()
     fitted(straight, steps=6)
-    split = ensemble().shard(mesh(**BOTH), split="optimiser")
+    split = ensemble().shard(mesh(**BOTH), split="optimizer")
     fitted(split, steps=3, checkpoint=tmp_path)
     other = ensemble()
     fitted(other, steps=6, checkpoint=tmp_path, resume=True)
@@ -327,7 +327,7 @@ def test_split_states_go_on_over_other_devices(tmp_path):
 def test_a_member_that_diverges_in_one_part(tmp_path):
     rates = np.array([0.1, 0.1, 1e30, 0.1, 0.1, 0.1, 0.1, 0.1])
     options = {
-        "optimiser": optim.sgd,
+        "optimizer": optim.sgd,
         "hyperparams": {"learning_rate": rates},
         "on_divergence": "freeze",
     }
@@ -344,4 +344,4 @@ def test_split_is_checked():
     with pytest.raises(ValueError, match="split must be None, or one of"):
         ensemble().shard(mesh(**BOTH), split="gradients")
     with pytest.raises(ValueError, match="needs an axis for data"):
-        ensemble().shard(mesh(**MEMBERS), split="optimiser")
+        ensemble().shard(mesh(**MEMBERS), split="optimizer")

@@ -1,4 +1,4 @@
-"""How arrays are split over the axis of data, and which optimisers may work on the parts."""
+"""How arrays are split over the axis of data, and which optimizers may work on the parts."""
 
 import numpy as np
 import pytest
@@ -14,20 +14,20 @@ from tests.meshes import mesh
 OWN = {"w": snp.ones((2, 3, 4)), "b": snp.ones((2, 4))}
 
 
-def checked(optimiser):
-    tx = per_member(optimiser)
+def checked(optimizer):
+    tx = per_member(optimizer)
     check_elementwise(tx, OWN, tx.init(OWN), snp.ones(2))
 
 
 @pytest.mark.parametrize(
     "name", ["sgd", "adam", "adamw", "nadam", "radam", "lion", "rmsprop", "adagrad", "yogi"]
 )
-def test_optimisers_that_go_element_by_element(name):
+def test_optimizers_that_go_element_by_element(name):
     checked(getattr(optim, name)(1e-3))
 
 
 @pytest.mark.parametrize("name", ["lamb", "adafactor"])
-def test_optimisers_that_do_not(name):
+def test_optimizers_that_do_not(name):
     with pytest.raises(ValueError, match=r"needs whole arrays: \w+"):
         checked(getattr(optim, name)(1e-3))
 
@@ -41,7 +41,7 @@ def test_chains_are_looked_into():
 @pytest.mark.devices
 @pytest.mark.parametrize("shape", [(2, 8, 3), (2, 3, 8), (2, 3), (2,), (2, 0, 4), (2, 4, 4)])
 def test_parts_of_all_devices_are_the_whole(shape):
-    over = OverMesh(mesh(members=2, data=4), "members", "data", "optimiser")
+    over = OverMesh(mesh(members=2, data=4), "members", "data", "optimizer")
     whole = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
     spec = spec_of(over, whole)
 
@@ -60,7 +60,7 @@ def test_parts_of_all_devices_are_the_whole(shape):
 
 @pytest.mark.devices
 def test_arrays_of_several_dtypes_are_gathered_apart():
-    over = OverMesh(mesh(members=2, data=4), "members", "data", "optimiser")
+    over = OverMesh(mesh(members=2, data=4), "members", "data", "optimizer")
     arrays = {
         "w": np.arange(32, dtype=np.float32).reshape(2, 16),
         "h": np.arange(16).reshape(2, 8).astype(np.float16),

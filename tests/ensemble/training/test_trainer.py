@@ -91,7 +91,7 @@ def test_frozen_parts_stay():
 
 def test_shared_parts_get_the_mean_gradient_once():
     e = ensemble(shared="b")
-    trainer = Trainer(squares, optim.sgd(0.1), shared_optimiser=optim.sgd(1.0))
+    trainer = Trainer(squares, optim.sgd(0.1), shared_optimizer=optim.sgd(1.0))
     batch = (np.stack([X] * 3), np.stack([X + 1, X + 2, X + 6]))
     state, _ = trainer.step(trainer.start(e, KEY), batch, each=True)
     # The gradient of b is -2 times the offset, 1, 2 and 6.
@@ -171,13 +171,13 @@ def test_members_draw_numbers_of_their_own_and_keep_their_buffers():
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"optimiser": 0.1}, TypeError, "fit: optimiser: expected a GradientTransformation, got"),
-        ({"optimiser": optim.adam}, TypeError, "call it, as in adam"),
+        ({"optimizer": 0.1}, TypeError, "fit: optimizer: expected a GradientTransformation, got"),
+        ({"optimizer": optim.adam}, TypeError, "call it, as in adam"),
         ({"loss": 3}, TypeError, "loss must be a function of a member and a batch, got int"),
         ({"on_divergence": "stop"}, ValueError, "on_divergence must be one of .* got 'stop'"),
         ({"hyperparams": {"learning_rate": [1.0]}}, TypeError, "go with a function that makes"),
         (
-            {"optimiser": optim.sgd, "hyperparams": {"learning_rate": [1.0, 2.0]}},
+            {"optimizer": optim.sgd, "hyperparams": {"learning_rate": [1.0, 2.0]}},
             ValueError,
             r"hyperparams\['learning_rate'\] must have an entry for each of 3 members along axis "
             r"0, got float32\[2\]",
@@ -201,9 +201,9 @@ def test_members_draw_numbers_of_their_own_and_keep_their_buffers():
          "name", "metric"],
 )  # fmt: skip
 def test_what_is_refused(options, error, words):
-    options = {"loss": squares, "optimiser": optim.sgd(0.1), **options}
+    options = {"loss": squares, "optimizer": optim.sgd(0.1), **options}
     with pytest.raises(error, match=words):
-        trainer = Trainer(options.pop("loss"), options.pop("optimiser"), **options)
+        trainer = Trainer(options.pop("loss"), options.pop("optimizer"), **options)
         trainer.step(trainer.start(ensemble(), KEY), (X, X))
 
 
@@ -216,7 +216,7 @@ def test_ensembles_that_cannot_be_trained_are_refused():
     with pytest.raises(ValueError, match="early stopping of members that train b together"):
         Trainer(squares, optim.sgd(0.1), early_stopping=True).start(ensemble(shared="b"), KEY)
     rates = {"learning_rate": [0.1, 0.1, 0.1]}
-    with pytest.raises(TypeError, match="give shared_optimiser="):
+    with pytest.raises(TypeError, match="give shared_optimizer="):
         Trainer(squares, optim.sgd, hyperparams=rates).start(ensemble(shared="b"), KEY)
 
 

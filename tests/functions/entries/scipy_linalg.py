@@ -181,7 +181,7 @@ entry(
     ],
     FLOATS,
     tolerance=32,
-)  # of several factorisations
+)  # of several factorizations
 entry(
     f"{S}.qr_multiply",
     lambda a, c, mode="right", **o: scipy.linalg.qr_multiply(a, c, mode, **o),

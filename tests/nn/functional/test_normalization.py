@@ -1,4 +1,4 @@
-"""Normalisation: PyTorch's figures, the definitions, laws, precision, messages."""
+"""Normalization: PyTorch's figures, the definitions, laws, precision, messages."""
 
 import math
 
@@ -152,7 +152,7 @@ def test_normalize_at_zero(p):
 
 
 def bent(f):
-    """``f`` and a curve: the sum of what is normalised has no slope of its own."""
+    """``f`` and a curve: the sum of what is normalized has no slope of its own."""
     return lambda *args: snp.exp(f(*args))
 
 

@@ -1,4 +1,4 @@
-"""Factorisations against NumPy's and SciPy's: results, names, derivatives composed."""
+"""Factorizations against NumPy's and SciPy's: results, names, derivatives composed."""
 
 import numpy as np
 import pytest

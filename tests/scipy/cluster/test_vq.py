@@ -1,4 +1,4 @@
-"""Vector quantisation: what the table of functions cannot say."""
+"""Vector quantization: what the table of functions cannot say."""
 
 import numpy as np
 import pytest

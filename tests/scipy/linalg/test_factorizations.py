@@ -1,4 +1,4 @@
-"""SciPy's factorisations: leading axes, shapes and options that the table leaves out."""
+"""SciPy's factorizations: leading axes, shapes and options that the table leaves out."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Minimising: known minima, transformations, failures in words and status, errors."""
+"""Minimizing: known minima, transformations, failures in words and status, errors."""
 
 import numpy as np
 import pytest

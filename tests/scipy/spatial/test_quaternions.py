@@ -23,7 +23,7 @@ def same_turn(got, want, atol=1e-13):
     np.testing.assert_allclose(got * sign, want, atol=atol)
 
 
-def test_products_normalised_and_matrices():
+def test_products_normalized_and_matrices():
     a, b = turns(), turns()[::-1]
     with st.enable_x64():
         same_turn(q.product(a.as_quat(), b.as_quat()), (a * b).as_quat())

@@ -1,4 +1,4 @@
-"""Normalisation, pooling, resizing, recurrent networks gives what PyTorch gives."""
+"""Normalization, pooling, resizing, recurrent networks gives what PyTorch gives."""
 
 from stretto.torch.table import layers
 from tests.torch.recorded import check_calls

@@ -1,4 +1,4 @@
-"""Factorisations, solutions of equations, and Fourier transforms gives what PyTorch gives."""
+"""Factorizations, solutions of equations, and Fourier transforms gives what PyTorch gives."""
 
 from stretto.torch.table import linear_algebra
 from tests.torch.recorded import check_calls

@@ -1,4 +1,4 @@
-"""Layer 7: the transformations as users call them, on functions of trees.
+"""The transformations as users call them, on functions of trees.
 
 Read ``arguments`` (trees to flat values), then ``jit`` with ``entry`` and ``dispatch``,
 ``derivatives`` with ``flat``, ``vectorize``, and ``graph``.

@@ -1,8 +1,7 @@
 """What the transformations share: reading a user's function and its arguments.
 
-Layer 7 (api). Arguments are trees; what is below this layer knows flat lists of values only. These
-functions flatten the one into the other, and know the name of each leaf for messages. Next, read
-``flat`` for derivatives, or ``jit``.
+Arguments are trees; what is below this layer knows flat lists of values only. These functions
+flatten the one into the other, and know the name of each leaf for messages.
 """
 
 from __future__ import annotations
@@ -19,20 +18,6 @@ from stretto._engine.core.boundary import bounded
 from stretto._engine.core.functions import name_of, signature_of
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import float0, is_float0
-
-__all__ = [
-    "LEAF",
-    "LeafNames",
-    "Nothing",
-    "argument_names",
-    "as_argnums",
-    "as_values",
-    "holds_float0",
-    "leaf_names",
-    "values_of_tree",
-    "without_float0",
-    "wraps",
-]
 
 
 def wraps(fun: Callable[..., Any], verb: str) -> Callable[[Any], Any]:

@@ -1,7 +1,6 @@
 """Arrays made of their parts: each process gives those that its devices have.
 
-Layer 7 (api). Every part is checked against the sharding before the runtime sees it. Next, read
-``placement``, which puts whole arrays on devices.
+Every part is checked against the sharding before the runtime sees it.
 """
 
 from __future__ import annotations
@@ -30,12 +29,6 @@ if TYPE_CHECKING:  # loaded when arrays are put on devices
     from stretto._engine.xla import sharded
 else:
     sharded = LazyModule("stretto._engine.xla.sharded")
-
-__all__ = [
-    "make_array_from_callback",
-    "make_array_from_process_local_data",
-    "make_array_from_single_device_arrays",
-]
 
 
 def make_array_from_callback(

@@ -1,9 +1,9 @@
 """Captured arrays: equal ones are merged, and work on them alone is done once, before compiling.
 
-Layer 7 (api). A jitted function may compute with arrays from outside, or with counts, and no
-argument: a filter's transform, a factor of a matrix, a table of positions. That is computed when a
-signature is first run, and the results are passed to the program instead of the arrays. A NumPy
-array that is used twice is captured twice, so equal ones are common. Next, read ``entry``.
+A jitted function may compute with arrays from outside, or with counts, and no argument: a filter's
+transform, a factor of a matrix, a table of positions. That is computed when a signature is first
+run, and the results are passed to the program instead of the arrays. A NumPy array that is used
+twice is captured twice, so equal ones are common.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ from stretto._engine.ops.elementwise import INTEGRAL, Elementwise
 from stretto._engine.ops.layout import Reshape, Transpose
 from stretto._engine.ops.shape import Slice
 from stretto._engine.xla.eager import EAGER
-
-__all__ = ["beforehand", "with_equal_ones_merged"]
 
 _MOST_COMPARED = 1 << 20
 """The most bytes of an array that is compared with others."""

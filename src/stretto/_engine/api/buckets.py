@@ -1,7 +1,4 @@
-"""Buckets: the few sizes that arrays of any size are padded to.
-
-Layer 7 (api). Next, read ``resized``.
-"""
+"""Buckets: the few sizes that arrays of any size are padded to."""
 
 from __future__ import annotations
 
@@ -12,8 +9,6 @@ from collections.abc import Sequence
 from stretto._engine.core.integers import count
 from stretto._engine.core.lazy import shown
 from stretto._engine.core.sizes import Size, size_variable
-
-__all__ = ["Buckets", "dynamic_size"]
 
 _MULTIPLE = 8
 """Sizes of buckets are multiples of this: kernels go through so many elements at once."""

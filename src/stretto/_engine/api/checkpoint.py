@@ -1,6 +1,6 @@
 """``checkpoint``: derivatives that compute values again instead of keeping them.
 
-Layer 7 (api). ``control/policies`` has what may be kept, ``control/checkpoint`` how it is done.
+``higher_order/policies`` has what may be kept, ``higher_order/checkpoint`` how it is done.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ from stretto._engine.core.recorder import record
 from stretto._engine.higher_order import policies as checkpoint_policies
 from stretto._engine.higher_order.checkpoint import Checkpoint
 from stretto._engine.higher_order.refs import Apart
-
-__all__ = ["checkpoint", "checkpoint_policies", "remat"]
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -1,7 +1,6 @@
 """``closure_convert``: values that a function captures become arguments of it.
 
-Layer 7 (api). It records the function and evaluates the program with other values in place of the
-captured ones.
+It records the function and evaluates the program with other values in place of the captured ones.
 """
 
 from __future__ import annotations
@@ -22,8 +21,6 @@ from stretto._engine.core.types import is_inexact
 from stretto._engine.higher_order.family import parting
 from stretto._engine.higher_order.user_rule import fits
 from stretto._engine.ops.convert import convert
-
-__all__ = ["closure_convert"]
 
 R = TypeVar("R")
 

@@ -1,7 +1,7 @@
 """Lists, series and columns of tables as arrays: what ragged arrays are made of.
 
-Layer 7 (api). Series and tables are known by their protocols, ``__array__`` and ``table[name]``:
-no library of tables is imported. Next, read ``ragged``.
+Series and tables are known by their protocols, ``__array__`` and ``table[name]``: no library of
+tables is imported.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ import numpy as np
 
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import promote
-
-__all__ = ["as_column", "grouped"]
 
 _NOT_NUMBERS = "OSUMm"
 """The kinds of dtypes that NumPy has beside numbers."""

@@ -1,7 +1,7 @@
 """Evaluate operations on concrete values while tracing: ``ensure_compile_time_eval``.
 
-Layer 7 (api). A small interpreter, put in front of the current one: arrays go to the eager
-interpreter, tracers to the one behind.
+A small interpreter, put in front of the current one: arrays go to the eager interpreter, tracers to
+the one behind.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from typing import Any
 from stretto._engine.core.effects import NamedAxis
 from stretto._engine.core.interpreter import Interpreter, Tracer, state
 from stretto._engine.xla.eager import EAGER
-
-__all__ = ["ensure_compile_time_eval"]
 
 
 class _AtOnce(Interpreter):

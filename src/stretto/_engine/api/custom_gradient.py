@@ -1,7 +1,7 @@
 """``custom_gradient``: a function that returns its value together with its derivative.
 
-Layer 7 (api). It is a ``custom_vjp``: the derivative, a Python closure, is recorded as a program,
-and the values that it captured are the residuals.
+It is a ``custom_vjp``: the derivative, a Python closure, is recorded as a program, and the values
+that it captured are the residuals.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.types import float0, is_inexact
 from stretto._engine.higher_order.custom_vjp import custom_vjp
-
-__all__ = ["custom_gradient"]
 
 P = ParamSpec("P")
 R = TypeVar("R")

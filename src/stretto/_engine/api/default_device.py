@@ -1,6 +1,6 @@
 """The device of what was not put anywhere: ``default_device`` in a block, and the setting.
 
-Layer 7 (api). ``runtime/on_device`` has the interpreter that is current meanwhile.
+``xla/on_device`` has the interpreter that is current meanwhile.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from stretto._engine.xla.device import Device, as_device
 from stretto._engine.xla.device import default_device as first_device
 from stretto._engine.xla.eager import EAGER
 from stretto._engine.xla.on_device import OnDevice
-
-__all__ = ["default_device", "follow_setting"]
 
 
 @contextmanager

@@ -1,9 +1,8 @@
 """Derivatives of functions of trees: ``jvp``, ``linearize``, ``vjp``, ``grad``.
 
-Layer 7 (api). Forward derivatives run each operation's jvp rule (``transforms/jvp``). Reverse ones
-record the linear part of the same rules (``transforms/linearize``) and run it backwards
-(``transforms/transpose``). Here trees are flattened, arguments chosen and types checked.
-Conventions for complex numbers are JAX's. Next, read ``jacobians``.
+Forward derivatives run each operation's jvp rule (``autodiff/jvp``). Reverse ones record the linear
+part of the same rules (``autodiff/linearize``) and run it backwards (``autodiff/transpose``). Here
+trees are flattened, arguments chosen and types checked. Conventions for complex numbers are JAX's.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 from stretto._engine.api.arguments import LEAF, values_of_tree, wraps
-from stretto._engine.api.flat import Flat, chosen, is_active, pull_back, zero_tangent
+from stretto._engine.api.flat import Flat, chosen, is_active, pull_back
 from stretto._engine.api.linear_functions import JvpFunction, VjpFunction, tangents_of
 from stretto._engine.autodiff.jvp import jvp_flat
 from stretto._engine.autodiff.linearize import LinearMap, linearize_flat
@@ -21,15 +20,8 @@ from stretto._engine.core.boundary import boundary
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.own import closing_over
 from stretto._engine.core.types import is_complex, is_inexact
+from stretto._engine.higher_order.symbolic_zeros import zero_tangent
 from stretto._engine.ops.comparison import full
-
-__all__ = [
-    "grad",
-    "jvp",
-    "linearize",
-    "value_and_grad",
-    "vjp",
-]
 
 P = ParamSpec("P")
 R = TypeVar("R")

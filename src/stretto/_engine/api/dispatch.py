@@ -1,10 +1,10 @@
 """The fast path of a jitted call: from the arguments' fingerprint to what was compiled for them.
 
-Layer 7 (api). A fingerprint identifies a signature without flattening the arguments. The C
-extension, if it was built, can take that of most trees: of arrays, NumPy's too, and numbers in
-containers, named tuples and registered classes, beside static arguments. Its Python twin can only
-take that of positional arguments that are arrays. A call whose fingerprint has no record goes
-through the general path in ``jit``. Next, read ``jit``.
+A fingerprint identifies a signature without flattening the arguments. The C extension, if it was
+built, can take that of most trees: of arrays, NumPy's too, and numbers in containers, named tuples
+and registered classes, beside static arguments. Its Python twin can only take that of positional
+arguments that are arrays. A call whose fingerprint has no record goes through the general path in
+``jit``.
 """
 
 from __future__ import annotations
@@ -37,8 +37,6 @@ if TYPE_CHECKING:  # loaded when a program is run on several devices
     from stretto._engine.xla import sharded
 else:
     sharded = LazyModule("stretto._engine.xla.sharded")
-
-__all__ = ["Dispatcher", "as_array", "leaf_of", "record_by", "record_of", "recordable"]
 
 Record = tuple[Any, ...]
 """Everything that a call needs.

@@ -1,6 +1,6 @@
 """Shardings drawn as tables of text, and handed to functions.
 
-Layer 7 (api). ``stretto.debug`` has these functions. Next, read ``placement``.
+``stretto.debug`` has these functions.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ from stretto._engine.core.types import array_type, as_dtype
 from stretto._engine.ops.sharding_constraint import named_here
 from stretto._engine.xla.array import Array
 from stretto._engine.xla.device import default_device
-
-__all__ = ["inspect_array_sharding", "visualize_array_sharding", "visualize_sharding"]
 
 _COLORS = (24, 94, 22, 53, 88, 18, 58, 23, 90, 130, 30, 60)
 """Backgrounds, of the 256 that terminals have, on which white can be read."""

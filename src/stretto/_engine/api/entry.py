@@ -1,8 +1,8 @@
 """What one signature of a jitted function was traced to, and how it is run.
 
-Layer 7 (api). ``jit`` makes an entry for each signature. When it is first run, what no result needs
-is left out, and the rest is lowered and compiled, or interpreted if it is small. Donated arguments
-are matched to results of their type. Next, read ``stages``.
+``jit`` makes an entry for each signature. When it is first run, what no result needs is left out,
+and the rest is lowered and compiled, or interpreted if it is small. Donated arguments are matched
+to results of their type.
 """
 
 from __future__ import annotations
@@ -49,8 +49,6 @@ else:
     background = LazyModule("stretto._engine.xla.background")
     pending = LazyModule("stretto._engine.xla.pending")
     sharded = LazyModule("stretto._engine.xla.sharded")
-
-__all__ = ["Entry", "aliases_of"]
 
 _LONG = 5_000
 """The characters of a text that takes long to compile: a tenth of a second or more."""
@@ -280,7 +278,7 @@ class Entry:
     # Tiers
 
     def _compile_quickly(self) -> Executable:
-        """Compile quickly, and have the program optimised in the background."""
+        """Compile quickly, and have the program optimized in the background."""
         start = time.perf_counter()
         text = self._whole_text()
         if self.placement is not None:
@@ -292,13 +290,13 @@ class Entry:
         self._log(executable, lower=lowered - start, **took)
         self.quick, self.executable = quick, executable
         if quick:
-            # What nobody can call any more, as after ``clear_caches``, is not worth optimising.
+            # What nobody can call any more, as after ``clear_caches``, is not worth optimizing.
             this = weakref.ref(self)
             background.in_background(lambda: _optimize(this()))
         return executable
 
     def optimized(self) -> Executable:
-        """The executable, optimised; waits if the background is at work on that."""
+        """The executable, optimized; waits if the background is at work on that."""
         if self.quick or self.executable is None:
             return in_turn(self._turn, self._optimized)
         return self.executable
@@ -419,14 +417,14 @@ def _buffers(arrays: Sequence[Array]) -> list[Any]:
 
 
 def _optimize(entry: Entry | None) -> None:
-    """Replace the executable of an entry by the optimised one, for later calls."""
+    """Replace the executable of an entry by the optimized one, for later calls."""
     if entry is None:
         return
     try:
         entry.optimized()
     except Exception as error:
         warnings.warn(
-            f"{entry.program.name}: the program could not be optimised in the background, so "
+            f"{entry.program.name}: the program could not be optimized in the background, so "
             f"calls go on as compiled quickly (config.tiers): {error}",
             RuntimeWarning,
             stacklevel=2,

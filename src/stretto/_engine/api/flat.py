@@ -1,7 +1,7 @@
 """What derivatives share: functions of trees as functions of flat values.
 
-Layer 7 (api). ``transforms`` works on functions of flat values; ``Flat`` makes one of the user's
-function, and ``Chosen`` reduces that to the arguments in ``argnums``. Next, read ``derivatives``.
+``transforms`` works on functions of flat values; ``Flat`` makes one of the user's function, and
+``Chosen`` reduces that to the arguments in ``argnums``.
 """
 
 from __future__ import annotations
@@ -23,9 +23,6 @@ from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.left_out import left_out
 from stretto._engine.core.types import ArrayType, is_complex, is_inexact
-from stretto._engine.higher_order.symbolic_zeros import zero_tangent
-
-__all__ = ["Chosen", "Flat", "chosen", "is_active", "pull_back", "zero_tangent"]
 
 
 class Flat:

@@ -1,7 +1,6 @@
 """A function's forward and backward pass, as two functions: ``fwd_and_bwd``.
 
-Layer 7 (api). It is ``vjp`` with ``jit`` around each half. Next, read ``linear_functions``, which
-makes the residuals a tree.
+It is ``vjp`` with ``jit`` around each half.
 """
 
 from __future__ import annotations
@@ -13,8 +12,6 @@ from stretto._engine.api.arguments import as_argnums
 from stretto._engine.api.derivatives import vjp
 from stretto._engine.api.jit import jit
 from stretto._engine.core.functions import name_of
-
-__all__ = ["fwd_and_bwd"]
 
 P = ParamSpec("P")
 R = TypeVar("R")

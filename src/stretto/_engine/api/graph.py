@@ -1,7 +1,6 @@
 """Look at what a function is traced to: its program, and the shapes of its results.
 
-Layer 7 (api). The way to see what the transformations do: ``docs/programs.md`` does it. Next, read
-``core/recorder``.
+The way to see what the transformations do: ``docs/programs.md`` does it.
 """
 
 from __future__ import annotations
@@ -39,22 +38,10 @@ from stretto._engine.core.rewriting import live
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType, array_type, canonical_dtype
 from stretto._engine.higher_order.refs import Parts, Ref, lent
-from stretto._engine.passes.simplify import simplified as _simplified
+from stretto._engine.passes.simplify import simplify as _simplify
 
 if TYPE_CHECKING:
     from stretto._engine.core.typing import ArrayLike
-
-__all__ = [
-    "ShapeDtypeStruct",
-    "eval_shape",
-    "make_graph",
-    "make_jaxpr",
-    "record_call",
-    "shapes_of",
-    "struct_of",
-    "typeof",
-    "types_of",
-]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -284,7 +271,7 @@ def make_graph(
             recorded = functools.partial(over_axis, name, size, recorded)
         program, structure, _ = recorded()
         if simplified:
-            program = _simplified(live(program))
+            program = _simplify(live(program))
         return (program, shapes_of(program, structure)) if return_shape else program
 
     return graph

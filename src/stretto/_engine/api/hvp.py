@@ -1,6 +1,6 @@
 """``hvp``: the product of a Hessian and a vector, without computing the Hessian.
 
-Layer 7 (api). It is ``jvp`` of ``grad``. Next, read ``derivatives``.
+It is ``jvp`` of ``grad``.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from typing import Any
 
 from stretto._engine.api.derivatives import grad, jvp
 from stretto._engine.core.functions import name_of
-
-__all__ = ["hvp"]
 
 
 def hvp(

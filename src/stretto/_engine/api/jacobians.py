@@ -1,7 +1,7 @@
-"""Jacobians and Hessians: a derivative along every direction, in one vectorised pass.
+"""Jacobians and Hessians: a derivative along every direction, in one vectorized pass.
 
-Layer 7 (api). The function is linearized once; its linear map, or the transpose of that, is then
-mapped over all unit vectors. Next, read ``derivatives`` and ``control/chunks``.
+The function is linearized once; its linear map, or the transpose of that, is then mapped over all
+unit vectors.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, ParamSpec
 import numpy as np
 
 from stretto._engine.api.arguments import wraps
-from stretto._engine.api.flat import Flat, chosen, is_active, pull_back, zero_tangent
+from stretto._engine.api.flat import Flat, chosen, is_active, pull_back
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.autodiff.linearize import LinearMap, linearize_flat
 from stretto._engine.autodiff.vmap import to_axis
@@ -21,9 +21,8 @@ from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import constant
 from stretto._engine.core.types import ArrayType, float0, is_complex, is_inexact
 from stretto._engine.higher_order.chunks import map_chunks, positive
+from stretto._engine.higher_order.symbolic_zeros import zero_tangent
 from stretto._engine.ops.layout import move_axis, reshape
-
-__all__ = ["hessian", "jacfwd", "jacobian", "jacrev"]
 
 P = ParamSpec("P")
 

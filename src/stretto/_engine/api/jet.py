@@ -1,7 +1,4 @@
-"""``jet``: derivatives of higher orders along a curve, all at once.
-
-Layer 7 (api). Next, read ``transforms/jet``.
-"""
+"""``jet``: derivatives of higher orders along a curve, all at once."""
 
 from __future__ import annotations
 
@@ -17,8 +14,6 @@ from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.types import is_inexact
 from stretto._engine.ops.comparison import zeros_like
-
-__all__ = ["jet"]
 
 
 def jet(

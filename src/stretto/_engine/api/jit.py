@@ -1,7 +1,4 @@
-"""``jit``: a function that is compiled for each signature of its arguments.
-
-Layer 7 (api). Next, read ``jitted``, which is what it gives.
-"""
+"""``jit``: a function that is compiled for each signature of its arguments."""
 
 from __future__ import annotations
 
@@ -20,8 +17,6 @@ if TYPE_CHECKING:  # loaded when sizes vary
     from stretto._engine.api.buckets import Buckets
 else:
     resized = LazyModule("stretto._engine.api.resized")
-
-__all__ = ["jit"]
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)

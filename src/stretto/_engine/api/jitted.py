@@ -1,8 +1,7 @@
 """Compiled functions: traced once for each signature, compiled, run.
 
-Layer 7 (api). A call flattens the arguments, looks up their signature, hands the buffers to the
-executable, and wraps what comes back. Repeated calls take the fast path in ``dispatch``, which
-skips all of this. Next, read ``entry``, which holds what a signature was traced to.
+A call flattens the arguments, looks up their signature, hands the buffers to the executable, and
+wraps what comes back. Repeated calls take the fast path in ``dispatch``, which skips all of this.
 """
 
 from __future__ import annotations
@@ -60,8 +59,6 @@ if TYPE_CHECKING:  # loaded when sizes vary
 else:
     checked = LazyModule("stretto._engine.xla.checked")
     resized = LazyModule("stretto._engine.api.resized")
-
-__all__ = ["Jitted", "clear_caches"]
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")

@@ -1,8 +1,8 @@
 """References in jitted functions: which a trace reads and writes, and how a call lends them to it.
 
-Layer 7 (api). The values of references are arguments of the compiled program, and what was written
-to them are results. Those that are passed differ from call to call; those taken from outside are
-found while tracing, and are read and written again by each call. Next, read ``jit``.
+The values of references are arguments of the compiled program, and what was written to them are
+results. Those that are passed differ from call to call; those taken from outside are found while
+tracing, and are read and written again by each call.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from stretto._engine.core.cells import Cell, giving, values_of_cells, write_all
 from stretto._engine.core.errors import RefError
 from stretto._engine.core.program import Program
 from stretto._engine.higher_order.refs import Parts, Ref
-
-__all__ = ["Lending", "Uses", "kinds_of"]
 
 
 class Uses(NamedTuple):

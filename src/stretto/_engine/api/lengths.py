@@ -1,8 +1,7 @@
 """Which ragged arguments have the same lengths: what a trace has to know beside their types.
 
-Layer 7 (api). Arrays of two ragged arguments can be added only if they have one size, and a trace
-sees no lengths. So equal ones are found before it, become one traced array, and belong to its key.
-Next, read ``ragged``.
+Arrays of two ragged arguments can be added only if they have one size, and a trace sees no lengths.
+So equal ones are found before it, become one traced array, and belong to its key.
 """
 
 from __future__ import annotations
@@ -15,8 +14,6 @@ import numpy as np
 
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Tracer, Value
-
-__all__ = ["RAGGED", "alike", "holds_ragged", "refuse_split", "same_lengths", "unified"]
 
 RAGGED: list[type] = []
 """The class of ragged arrays, once there are any."""

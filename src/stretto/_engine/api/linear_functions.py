@@ -1,8 +1,8 @@
 """Derivatives at a point, as functions: what ``linearize`` and ``vjp`` return.
 
-Layer 7 (api). Such a function is a tree: its leaves are the residuals, the values at that point
-which the derivative needs; the linear program is static data. So it may be returned from ``jit``,
-carried by a loop, and mapped. Next, read ``derivatives``.
+Such a function is a tree: its leaves are the residuals, the values at that point which the
+derivative needs; the linear program is static data. So it may be returned from ``jit``, carried by
+a loop, and mapped.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from stretto._engine.api.flat import Flat, pull_back, zero_tangent
+from stretto._engine.api.flat import Flat, pull_back
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.autodiff.linearize import LinearMap
 from stretto._engine.core import tree
@@ -19,9 +19,8 @@ from stretto._engine.core.canonical import form
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.program import Program
 from stretto._engine.core.types import ArrayType, is_float0, is_inexact
+from stretto._engine.higher_order.symbolic_zeros import zero_tangent
 from stretto._engine.ops.convert import convert
-
-__all__ = ["JvpFunction", "VjpFunction", "tangents_of"]
 
 
 def tangents_of(types: Sequence[ArrayType], leaves: Sequence[Any], caller: str) -> list[Any]:

@@ -1,7 +1,6 @@
-"""``linear_transpose``: run a linear function backwards, without a point to linearise at.
+"""``linear_transpose``: run a linear function backwards, without a point to linearize at.
 
-Layer 7 (api). It is ``transforms/transpose`` alone, plus errors that name the operation that is
-not linear. Next, read ``transforms/transpose``.
+It is ``autodiff/transpose`` alone, plus errors that name the operation that is not linear.
 """
 
 from __future__ import annotations
@@ -25,8 +24,6 @@ from stretto._engine.higher_order.family import ControlFlow, parting
 from stretto._engine.higher_order.user_rule import fits
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
-
-__all__ = ["linear_transpose"]
 
 
 def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], tuple[Any, ...]]:

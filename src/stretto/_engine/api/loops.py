@@ -1,7 +1,7 @@
 """Loops over examples: ``scan`` and ``map``, over arrays and over ragged ones.
 
-Layer 7 (api). ``control/scan`` and ``control/loops`` go over arrays, ``over_ragged`` over arrays of
-different lengths. Next, read these.
+``higher_order/scan`` and ``higher_order/loops`` go over arrays, ``over_ragged`` over arrays of
+different lengths.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ if TYPE_CHECKING:  # loaded when there are ragged arrays
     from stretto._engine.api import over_ragged
 else:
     over_ragged = LazyModule("stretto._engine.api.over_ragged")
-
-__all__ = ["map_", "scan"]
 
 C = TypeVar("C")
 R = TypeVar("R")

@@ -1,7 +1,4 @@
-"""Meshes of the devices that there are.
-
-Layer 7 (api). Next, read ``placement``.
-"""
+"""Meshes of the devices that there are."""
 
 from __future__ import annotations
 
@@ -16,8 +13,6 @@ from stretto._engine.core.integers import integers
 from stretto._engine.core.mesh import Mesh
 from stretto._engine.xla.device import Device
 from stretto._engine.xla.device import devices as all_devices
-
-__all__ = ["make_mesh"]
 
 
 def make_mesh(

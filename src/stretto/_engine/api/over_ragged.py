@@ -1,8 +1,8 @@
 """Functions over arrays of different lengths: all examples at once, or one after another.
 
-Layer 7 (api). The function is traced for one example with a size that varies. The examples are put
-into a rectangle of the bucket of their lengths, and the program for the bucket is mapped over it,
-or is the step of a loop, with a length for each. Next, read ``control/sized``.
+The function is traced for one example with a size that varies. The examples are put into a
+rectangle of the bucket of their lengths, and the program for the bucket is mapped over it, or is
+the step of a loop, with a length for each.
 """
 
 from __future__ import annotations
@@ -43,8 +43,6 @@ from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.layout import canonical_axis, move_axis, move_to_front
 from stretto._engine.ops.rows import cleared
 from stretto._engine.ops.shape import pad, slice_
-
-__all__ = ["map_ragged", "scan_ragged", "vmap_ragged"]
 
 _INT32 = np.dtype(np.int32)
 

@@ -1,6 +1,6 @@
 """Arrays and devices: put arrays on a device, fetch them, list those that are alive.
 
-Layer 7 (api). The devices themselves are in ``runtime/device``.
+The devices themselves are in ``xla/device``.
 """
 
 from __future__ import annotations
@@ -34,8 +34,6 @@ if TYPE_CHECKING:  # loaded when arrays are put on devices
     from stretto._engine.xla import sharded
 else:
     sharded = LazyModule("stretto._engine.xla.sharded")
-
-__all__ = ["copy_to_host_async", "device_get", "device_put", "live_arrays", "put_on"]
 
 T = TypeVar("T")
 

@@ -1,6 +1,6 @@
 """``pmap``: a function of examples, each on a device of its own.
 
-Layer 7 (api). It is ``jit`` of ``shard_map`` over a mesh of as many devices as there are examples.
+It is ``jit`` of ``shard_map`` over a mesh of as many devices as there are examples.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ from stretto._engine.core.mesh import Mesh
 from stretto._engine.higher_order.refs import Ref
 from stretto._engine.lowering.text import identifier
 from stretto._engine.xla.device import Device, local_devices, process_count
-
-__all__ = ["pmap"]
 
 
 def pmap(

@@ -1,7 +1,7 @@
 """Arrays that differ along their first axis, as one: ``ragged``, ``Ragged``.
 
-Layer 7 (api). Their elements lie one behind the other, beside their lengths: there is no rectangle.
-``vmap`` and loops take them, and ``over_ragged`` says how. Next, read that.
+Their elements lie one behind the other, beside their lengths: there is no rectangle. ``vmap`` and
+loops take them, and ``over_ragged`` says how.
 """
 
 from __future__ import annotations
@@ -27,8 +27,6 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.rows import cleared, examples_of_rows, rows_at, starts, to_rows
 from stretto._engine.ops.shape import pad
-
-__all__ = ["Ragged", "as_read", "is_ragged", "ragged", "room_for"]
 
 _INT32 = np.dtype(np.int32)
 

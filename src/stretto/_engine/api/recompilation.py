@@ -1,7 +1,6 @@
 """What differs between the signatures of a function; the warning where there are too many.
 
-Layer 7 (api). ``jit`` calls ``warn`` when a function has more signatures than
-``config.recompilation_warning``. Next, read ``explaining/recompilations``, which lists them all.
+``jit`` calls ``warn`` when a function has more signatures than ``config.recompilation_warning``.
 """
 
 from __future__ import annotations
@@ -17,8 +16,6 @@ from stretto._engine.core.bounded import room
 from stretto._engine.core.config import shaping
 from stretto._engine.core.errors import RecompilationWarning
 from stretto._engine.core.position import user_stack_level
-
-__all__ = ["Difference", "Signature", "differences", "jitted_at", "note_traced", "warn"]
 
 
 class Signature(NamedTuple):

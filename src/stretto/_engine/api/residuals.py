@@ -1,6 +1,6 @@
 """What a reverse derivative keeps from the forward pass: ``print_saved_residuals``.
 
-Layer 7 (api). Useful when choosing what a ``checkpoint`` should keep.
+Useful when choosing what a ``checkpoint`` should keep.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from stretto._engine.core.boundary import boundary
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.recorder import record
-
-__all__ = ["print_saved_residuals"]
 
 
 def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> None:

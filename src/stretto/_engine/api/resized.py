@@ -1,8 +1,7 @@
 """``jit`` of functions whose arguments have axes of any size: traced once, compiled by bucket.
 
-Layer 7 (api). The function is traced with sizes that vary. A call pads its arguments to the bucket
-of their sizes, runs the program for that bucket, and takes what is valid of the results. Next, read
-``entry``.
+The function is traced with sizes that vary. A call pads its arguments to the bucket of their sizes,
+runs the program for that bucket, and takes what is valid of the results.
 """
 
 from __future__ import annotations
@@ -40,8 +39,6 @@ from stretto._engine.ops.comparison import full
 from stretto._engine.ops.shape import pad, slice_
 from stretto._engine.xla.array import Array
 from stretto._engine.xla.eager import EAGER
-
-__all__ = ["Resized"]
 
 _RECORDS = 4096
 """The most fingerprints that one function keeps: there is one for each length."""

@@ -1,6 +1,6 @@
 """``shard_map`` and ``smap``: a function of the parts of arrays, run on each device with its own.
 
-Layer 7 (api). ``control/shard_map`` has the operation. Next, read ``pmap``.
+``higher_order/shard_map`` has the operation.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from stretto._engine.core.recorder import record
 from stretto._engine.core.shardings import NamedSharding, as_spec, check_names, check_split
 from stretto._engine.higher_order.refs import Parts, lent
 from stretto._engine.higher_order.shard_map import ShardMap, explicit
-
-__all__ = ["shard_map", "smap"]
 
 
 def shard_map(

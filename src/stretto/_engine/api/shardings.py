@@ -1,7 +1,7 @@
 """Where ``jit`` is told that arguments and results are: ``in_shardings`` and ``out_shardings``.
 
-Layer 7 (api). Trees of shardings that are prefixes of the arguments, or of the result, become one
-sharding for each leaf. Next, read ``jit``.
+Trees of shardings that are prefixes of the arguments, or of the result, become one sharding for
+each leaf.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from stretto._engine.core import tree
 from stretto._engine.core.shardings import NamedSharding, Sharding, check_split
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.sharding_constraint import named_here
-
-__all__ = ["FREE", "Shardings", "fit", "shardings_of"]
 
 
 class Shardings(NamedTuple):

@@ -1,7 +1,4 @@
-"""What is shown of compiled functions, reports, ragged arrays and buckets.
-
-Layer 7 (api). Next, read ``core/showing``, which writes it.
-"""
+"""What is shown of compiled functions, reports, ragged arrays and buckets."""
 
 from __future__ import annotations
 
@@ -19,14 +16,6 @@ if TYPE_CHECKING:  # they name this module
     from stretto._engine.api.buckets import Buckets
     from stretto._engine.api.jitted import Jitted
     from stretto._engine.api.ragged import Ragged
-
-__all__ = [
-    "card_of_buckets",
-    "card_of_jitted",
-    "card_of_ragged",
-    "card_of_report",
-    "text_of_report",
-]
 
 _MOST = 20
 """The most signatures, lengths or buckets that are shown."""

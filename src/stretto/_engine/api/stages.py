@@ -1,7 +1,7 @@
 """The stages of a compiled function, one by one: traced, lowered, compiled.
 
-Layer 7 (api). ``jit(f).trace(...).lower().compile()`` stops at each. All can be inspected, and the
-last can be called. Next, read ``jit``.
+``jit(f).trace(...).lower().compile()`` stops at each. All can be inspected, and the last can be
+called.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ from stretto._engine.xla.array import Array
 from stretto._engine.xla.on_device import default_sharding
 from stretto._engine.xla.options import Options
 from stretto._engine.xla.pjrt import Executable
-
-__all__ = ["ArgInfo", "Compiled", "Lowered", "TracedCall", "as_options", "on_device"]
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -158,7 +156,7 @@ class Lowered(Stage[R_co]):
         self._text = entry.text()
 
     def as_text(self, dialect: str | None = None) -> str:
-        """The module, before XLA optimises it.
+        """The module, before XLA optimizes it.
 
         Args:
             dialect: ``"stablehlo"`` or None, or ``"hlo"`` for XLA's own.
@@ -174,12 +172,12 @@ class Lowered(Stage[R_co]):
         if dialect not in (None, "stablehlo"):
             raise ValueError(
                 f"as_text: dialect must be 'stablehlo', 'hlo' or None, got {dialect!r}; "
-                f"compile().as_text() gives optimised HLO"
+                f"compile().as_text() gives optimized HLO"
             )
         return self._text
 
     def cost_analysis(self) -> dict[str, float]:
-        """Estimate its cost, before XLA optimises it.
+        """Estimate its cost, before XLA optimizes it.
 
         Returns:
             XLA's estimates by name: ``flops``, ``bytes accessed`` and more.
@@ -269,7 +267,7 @@ class Compiled(Stage[R_co]):
             raise TypeError(f"{self.fun_name}: compiled for {'; for '.join(wrong[:3])}{more}")
 
     def as_text(self) -> str:
-        """Print the optimised program.
+        """Print the optimized program.
 
         Returns:
             The text, in HLO.

@@ -1,7 +1,7 @@
 """Which arguments of a jitted function are static, and which donated, by position or name.
 
-Layer 7 (api). ``static_argnums`` and the like become ``Places`` once, when the function is jitted;
-each call separates its arguments by them. Next, read ``jit``.
+``static_argnums`` and the like become ``Places`` once, when the function is jitted; each call
+separates its arguments by them.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 
 from stretto._engine.core import tree
 from stretto._engine.core.functions import name_of, signature_of
-
-__all__ = ["NONE", "Places", "Static", "no_overlap", "others", "places_of", "rejoined"]
 
 
 class Static:

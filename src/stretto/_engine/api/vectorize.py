@@ -1,8 +1,8 @@
 """``vmap``: a function of one example becomes a function of many.
 
-Layer 7 (api). Here the axes of trees of arguments and results are worked out and checked.
-``plan/mapped`` decides how the function is mapped: at once by ``transforms/vmap``, in chunks by
-``control/chunks``, or planned when it is lowered.
+Here the axes of trees of arguments and results are worked out and checked.
+``passes/formulations/mapped`` decides how the function is mapped: at once by ``autodiff/vmap``, in
+chunks by ``higher_order/chunks``, or planned when it is lowered.
 """
 
 from __future__ import annotations
@@ -40,8 +40,6 @@ if TYPE_CHECKING:  # loaded when there are ragged arrays
     from stretto._engine.api import over_ragged
 else:
     over_ragged = LazyModule("stretto._engine.api.over_ragged")
-
-__all__ = ["vmap"]
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -1,6 +1,6 @@
 """Wait for results that are still being computed.
 
-Layer 7 (api). Compiled programs run asynchronously; ``runtime/array`` waits when elements are read.
+Compiled programs run asynchronously; ``xla/array`` waits when elements are read.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from stretto._engine.core.native import native
 from stretto._engine.xla import pjrt
 from stretto._engine.xla.array import SHARDED, Array, wait_for_all
 from stretto._engine.xla.holder import Absent
-
-__all__ = ["block_until_ready", "unfinished"]
 
 T = TypeVar("T")
 

@@ -1,10 +1,10 @@
 """Exponentials of what is below its greatest, as in softmax: where padding need not be replaced.
 
-Layer 3 (transforms). With -inf as the padding of x, that of exp(x - max(x)) is 0. It is NaN only
-where the greatest is NaN or -inf, and then all that is valid beside it is NaN, too. So whatever
-adds it up along the axes of the maximum gives the same as without padding, and so it is with the
-quotient by its sum. This spares selections over all scores of an attention, which keep XLA from
-computing the exponential, the sum and the product in one kernel. Next, read ``padded``.
+With -inf as the padding of x, that of exp(x - max(x)) is 0. It is NaN only where the greatest is
+NaN or -inf, and then all that is valid beside it is NaN, too. So whatever adds it up along the axes
+of the maximum gives the same as without padding, and so it is with the quotient by its sum. This
+spares selections over all scores of an attention, which keep XLA from computing the exponential,
+the sum and the product in one kernel.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from stretto._engine.ops.broadcast import BroadcastInDim, ReduceSum
 from stretto._engine.ops.exponential import EXP
 from stretto._engine.ops.layout import Reshape
 from stretto._engine.ops.reducing.reduce import ReduceMax
-
-__all__ = ["BelowGreatest", "below_greatest"]
 
 Axes = tuple[int, ...]
 

@@ -1,8 +1,8 @@
 """Record programs that need nothing from outside.
 
-Layer 3 (transforms). What is derived from a program, such as its derivative, is cached with it, so
-it must not depend on the call that first needed it. The transformations of whole programs
-(``jvp_program``, ``transpose_program``, ...) record their results here. Next, read ``jvp``.
+What is derived from a program, such as its derivative, is cached with it, so it must not depend on
+the call that first needed it. The transformations of whole programs (``jvp_program``,
+``transpose_program``, ...) record their results here.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import drop_dead
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.constant import Constant, Held
-
-__all__ = ["record_closed"]
 
 
 def record_closed(

@@ -1,8 +1,8 @@
 """Run a program on values, operation by operation, under the current interpreter.
 
-Layer 3 (transforms). The current interpreter decides what happens: at rest the program is executed,
-under a recorder it is written into another program, under a differentiator it is differentiated.
-That is how transformations apply to programs. Next, read ``closed``.
+The current interpreter decides what happens: at rest the program is executed, under a recorder it
+is written into another program, under a differentiator it is differentiated. That is how
+transformations apply to programs.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from stretto._engine.core.own import take_as_own
 from stretto._engine.core.program import Atom, Equation, Literal, Program
 from stretto._engine.core.recorder import Recorder, standing
 from stretto._engine.core.scope import joined, scope
-
-__all__ = ["Values", "evaluate", "replay", "standing_at"]
 
 
 def standing_at(recorder: Recorder, equation: Equation, fun: Callable[..., Any], *args: Any) -> Any:

@@ -1,10 +1,9 @@
 """Taylor series: each value travels with its derivatives along a curve.
 
-Layer 3 (transforms). For y(t) = f(x(t)) the rule is the one for first derivatives: y' is what the
-jvp rule of f makes of x and x', taken as series of one term less. Terms are computed when they are
-asked for, so that a derivative may be written with the value itself, as that of exp is. Products
-and quotients have rules of their own (``Primitive.taylor``), which cost less. Next, read
-``linearize``.
+For y(t) = f(x(t)) the rule is the one for first derivatives: y' is what the jvp rule of f makes of
+x and x', taken as series of one term less. Terms are computed when they are asked for, so that a
+derivative may be written with the value itself, as that of exp is. Products and quotients have
+rules of their own (``Primitive.taylor``), which cost less.
 """
 
 from __future__ import annotations
@@ -17,8 +16,6 @@ from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import Interpreter, Tracer, Value, state
 from stretto._engine.core.types import is_inexact
 from stretto._engine.ops.comparison import zeros_like
-
-__all__ = ["Expander", "Series", "jet_flat"]
 
 
 class Series(Tracer):

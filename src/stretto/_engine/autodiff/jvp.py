@@ -1,8 +1,8 @@
 """Forward differentiation: each value travels with its tangent.
 
-Layer 3 (transforms). A ``Dual`` pairs a value with its tangent, and the jvp rule of each primitive
-maps duals to duals. A value that does not depend on the variables has no tangent and is not
-wrapped, so the operations on it are handed on and done once. Next, read ``linearize``.
+A ``Dual`` pairs a value with its tangent, and the jvp rule of each primitive maps duals to duals. A
+value that does not depend on the variables has no tangent and is not wrapped, so the operations on
+it are handed on and done once.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ from stretto._engine.core.recorder import standing
 from stretto._engine.core.scope import joined, scope
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.comparison import zeros_like
-
-__all__ = ["Differentiator", "Dual", "instantiate", "jvp_call", "jvp_flat", "jvp_program"]
 
 
 class _Pending:

@@ -1,9 +1,9 @@
-"""Linearisation: a function's value at a point, and its derivative there as a linear program.
+"""Linearization: a function's value at a point, and its derivative there as a linear program.
 
-Layer 3 (transforms). The jvp rules run once, under an interpreter that sorts their operations. What
-depends on primals alone is computed immediately; what involves tangents is recorded, and the primal
-values that it needs become captured inputs, the residuals. For reverse differentiation the recorded
-program is then run backwards. Next, read ``transpose``.
+The jvp rules run once, under an interpreter that sorts their operations. What depends on primals
+alone is computed immediately; what involves tangents is recorded, and the primal values that it
+needs become captured inputs, the residuals. For reverse differentiation the recorded program is
+then run backwards.
 """
 
 from __future__ import annotations
@@ -24,15 +24,6 @@ from stretto._engine.core.rewriting import remembered
 from stretto._engine.core.scope import scope, scopes
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.comparison import full
-
-__all__ = [
-    "LinearMap",
-    "Linearized",
-    "apply_linear",
-    "linearize_flat",
-    "linearize_program",
-    "taken_as_linear",
-]
 
 
 def _scope_alone() -> Place | None:

@@ -1,11 +1,10 @@
 """Cotangents that a choice has made zero in places, where they stay zero.
 
-Layer 3 (transforms). Run backwards, ``select`` hands each choice its cotangent where it was chosen,
-and zero elsewhere. If that zero then meets an infinite derivative, as that of ``log`` at 0, the
-product is NaN. So zeros are not put in at once: the cotangent travels as it is, with the conditions
-under which it counts, through operations that treat each element alone, and they are applied where
-elements are first mixed. Next, read
-``masked_rules``.
+Run backwards, ``select`` hands each choice its cotangent where it was chosen, and zero elsewhere.
+If that zero then meets an infinite derivative, as that of ``log`` at 0, the product is NaN. So
+zeros are not put in at once: the cotangent travels as it is, with the conditions under which it
+counts, through operations that treat each element alone, and they are applied where elements are
+first mixed.
 """
 
 from __future__ import annotations
@@ -23,20 +22,6 @@ from stretto._engine.ops.bitwise import bitwise_and, bitwise_not, bitwise_or
 from stretto._engine.ops.broadcast import BroadcastInDim
 from stretto._engine.ops.comparison import SELECT, zeros_like
 from stretto._engine.ops.layout import Reshape
-
-__all__ = [
-    "Condition",
-    "Known",
-    "Later",
-    "Masked",
-    "added",
-    "both",
-    "chosen",
-    "is_same",
-    "narrowed",
-    "settled",
-    "under",
-]
 
 _MOST = 6
 """With more conditions than this, they are joined, so that a chain of n choices takes n of them.

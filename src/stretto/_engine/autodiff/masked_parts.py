@@ -1,7 +1,7 @@
 """Masked cotangents at the ends of programs, where plain values go in and come out.
 
-Layer 3 (transforms). The arrays of their conditions are operands of their own, and what comes out
-is under those conditions whose arrays went in. Next, read ``transpose``.
+The arrays of their conditions are operands of their own, and what comes out is under those
+conditions whose arrays went in.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 
 from stretto._engine.autodiff.masked import Condition, Masked, is_same, settled, under
 from stretto._engine.core.types import ArrayType
-
-__all__ = ["Apart", "apart", "everywhere", "shared", "together", "with_conditions"]
 
 
 class Apart(NamedTuple):

@@ -1,9 +1,8 @@
 """How operations pass masked cotangents, and tangents, on.
 
-Layer 3 (transforms). ``passed`` is for running backwards, ``pushed`` for going forward. What treats
-each element alone passes conditions on as they are; what moves elements moves conditions along;
-what mixes elements along some axes passes on those that do not vary along these. Next, read
-``masked_parts``.
+``passed`` is for running backwards, ``pushed`` for going forward. What treats each element alone
+passes conditions on as they are; what moves elements moves conditions along; what mixes elements
+along some axes passes on those that do not vary along these.
 """
 
 from __future__ import annotations
@@ -30,8 +29,6 @@ from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.elementwise import Elementwise
-
-__all__ = ["passed", "pushed"]
 
 
 def passed(

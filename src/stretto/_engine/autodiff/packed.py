@@ -1,10 +1,9 @@
 """Programs over examples of different lengths, which lie one behind the other.
 
-Layer 3 (transforms). An operation that treats each element of an example alone, as activations,
-norms and products with weights do, is applied to the elements of all examples at once, of which
-there are as many as there are: no rectangle, no padding. The others, which see an example as a
-whole, are mapped over a rectangle (``padded``). Values go from one form to the other where they are
-needed in the other. Next, read ``control/sized``.
+An operation that treats each element of an example alone, as activations, norms and products with
+weights do, is applied to the elements of all examples at once, of which there are as many as there
+are: no rectangle, no padding. The others, which see an example as a whole, are mapped over a
+rectangle (``padded``). Values go from one form to the other where they are needed in the other.
 """
 
 from __future__ import annotations
@@ -28,8 +27,6 @@ from stretto._engine.ops.broadcast import BroadcastInDim, reduce_sum
 from stretto._engine.ops.bucket import varying
 from stretto._engine.ops.layout import Reshape, Transpose
 from stretto._engine.ops.rows import examples_of_rows, for_each_row, to_rectangle, to_rows
-
-__all__ = ["Examples", "packed_program", "variable_of_rows"]
 
 _INT32 = np.dtype(np.int32)
 _HEAVY = 16

@@ -1,8 +1,7 @@
 """Programs of sizes that vary, as programs of the fixed sizes of a bucket.
 
-Layer 3 (transforms). Each operation is replaced by what its ``padded`` rule does. Derivatives and
-vectorised programs are made before, so that first-order operations alone need the rule. Next, read
-``simplify``.
+Each operation is replaced by what its ``padded`` rule does. Derivatives and vectorized programs are
+made before, so that first-order operations alone need the rule.
 """
 
 from __future__ import annotations
@@ -25,8 +24,6 @@ from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.ops.bucket import Bucket, too_great
 from stretto._engine.ops.convert import ConvertElementType
 from stretto._engine.ops.size_of import SizeOf
-
-__all__ = ["Note", "Padding", "asks_for_sizes", "notes_of", "padded_program", "variables_of"]
 
 _SIZE = array_type((), np.dtype(np.int32))
 

@@ -1,8 +1,8 @@
 """Transposition: run a linear program backwards.
 
-Layer 3 (transforms). Cotangents of the outputs flow back through the transpose rule of each
-equation, and are added where a variable is used more than once. After ``linearize`` this is reverse
-differentiation; ``api/derivatives`` puts the two together. Next, read ``vmap``.
+Cotangents of the outputs flow back through the transpose rule of each equation, and are added where
+a variable is used more than once. After ``linearize`` this is reverse differentiation;
+``api/derivatives`` puts the two together.
 """
 
 from __future__ import annotations
@@ -28,17 +28,6 @@ from stretto._engine.core.scope import joined, scope
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.arithmetic import ADD
 from stretto._engine.ops.comparison import full
-
-__all__ = [
-    "Masks",
-    "backward",
-    "masked_backward",
-    "masked_transpose",
-    "opened",
-    "parts_read",
-    "transpose_call",
-    "transpose_program",
-]
 
 
 def backward(

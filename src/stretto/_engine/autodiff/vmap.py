@@ -1,9 +1,8 @@
-"""Vectorisation: operations on one example become operations on all of them.
+"""Vectorization: operations on one example become operations on all of them.
 
-Layer 3 (transforms). A ``Batched`` stands for one example, and holds the array of all with the axis
-along which they lie; the vmap rule of each primitive works on the whole arrays. A value that is the
-same for all examples is not wrapped, so the operations on it are handed on and done once. Next,
-read ``simplify``.
+A ``Batched`` stands for one example, and holds the array of all with the axis along which they lie;
+the vmap rule of each primitive works on the whole arrays. A value that is the same for all examples
+is not wrapped, so the operations on it are handed on and done once.
 """
 
 from __future__ import annotations
@@ -27,8 +26,6 @@ from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.example import Example
 from stretto._engine.ops.layout import move_axis
-
-__all__ = ["AxisSize", "Batched", "Vectorizer", "to_axis", "vmap_flat", "vmap_program"]
 
 
 class AxisSize(int):

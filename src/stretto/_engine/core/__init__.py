@@ -1,4 +1,4 @@
-"""Layer 1: what every other layer is built on.
+"""What every other layer is built on: types, programs, primitives, and the one current interpreter.
 
 Read ``types`` (shapes and dtypes), ``program`` (what tracing gives), ``primitive`` (what an
 operation is), ``interpreter`` (who decides what an operation does), then ``recorder`` (how a Python

@@ -1,7 +1,7 @@
 """What operators, methods and properties arrays have, for type checkers and editors.
 
-Layer 1 (core). ``numpy/methods.py`` attaches them to the class of values when the package is wired
-together; nothing imports this module at run time. A test compares the two.
+``numpy/methods.py`` attaches them to the class of values when the package is wired together;
+nothing imports this module at run time. A test compares the two.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
         ShapeLike,
         ShardingLike,
     )
-
-__all__ = ["ArrayMethods"]
 
 
 class ArrayMethods:

@@ -1,6 +1,6 @@
 """What arrays are indexed by, and ``x.at[index]``, for type checkers and editors.
 
-Layer 1 (core). The functions are in ``numpy/indexing.py``; nothing imports this module at run time.
+The functions are in ``numpy/indexing.py``; nothing imports this module at run time.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from types import EllipsisType
 
     from stretto._engine.core.typing import Array, ArrayLike, ShardingLike
-
-__all__ = ["At", "Index", "IndexUpdate", "UpdateOptions"]
 
 Index: TypeAlias = "ArrayLike | slice[Any, Any, Any] | EllipsisType | Sequence[Any] | None"
 """What arrays are indexed by: a number, slice, array, ``...``, None, or a tuple of these."""

@@ -1,9 +1,9 @@
 """Tracebacks that show the user's code, without the frames inside this package.
 
-Layer 1 (core). A transformation runs the user's function many frames deep, and puts ``with
-boundary:`` around its body, so that an exception leaving it shows the user's frames alone, and says
-that others were left out. Functions that are not given functions are guarded (``guarded``), and
-show the same without a word. ``config.traceback_filtering = "off"`` shows everything.
+A transformation runs the user's function many frames deep, and puts ``with boundary:`` around its
+body, so that an exception leaving it shows the user's frames alone, and says that others were left
+out. Functions that are not given functions are guarded (``guarded``), and show the same without a
+word. ``config.traceback_filtering = "off"`` shows everything.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from stretto._engine.core.config import config
 from stretto._engine.core.errors import SizeError
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.position import PACKAGE
-
-__all__ = ["boundary", "bounded", "hide_frames", "reraise_foreign"]
 
 migration = LazyModule("stretto._engine.core.migration")  # for errors alone
 

@@ -1,14 +1,12 @@
 """Caches of bounded size: dictionaries that are emptied when they are full.
 
-Layer 1 (core). They are plain dictionaries, so that a look-up, which hot paths do, costs no more
-than usual; whatever adds an entry calls ``room`` first.
+They are plain dictionaries, so that a look-up, which hot paths do, costs no more than usual;
+whatever adds an entry calls ``room`` first.
 """
 
 from __future__ import annotations
 
 from typing import Any, TypeVar
-
-__all__ = ["CAPACITY", "room"]
 
 Table = TypeVar("Table", bound=dict[Any, Any])
 

@@ -1,8 +1,8 @@
 """Canonical forms: two programs that perform the same operations have the same form.
 
-Layer 1 (core). Names, source positions and the identity of variables do not count. Equal forms are
-one object, kept alive by the programs that have it, so comparing two is an ``is``. The compilation
-cache (``runtime/cache``) goes by forms, and ``transforms/common`` by the keys of operations.
+Names, source positions and the identity of variables do not count. Equal forms are one object, kept
+alive by the programs that have it, so comparing two is an ``is``. The compilation cache
+(``xla/cache``) goes by forms, and ``passes/simplify`` by the keys of operations.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from typing import Any
 
 from stretto._engine.core.program import Atom, Literal, Program
 from stretto._engine.core.weak import WeakTable
-
-__all__ = ["Form", "form", "literal_key", "operation_key"]
 
 
 class Form:

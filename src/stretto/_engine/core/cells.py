@@ -1,10 +1,9 @@
 """Cells, whose value changes, and what a traced body reads and writes of those made outside of it.
 
-Layer 1 (core). A cell is made under an interpreter, its home. Under that one it is read and written
-directly. Inside of a body that is being recorded it stands for a value captured there, and a write
-stays in the body until it ends; whoever records the body gets the new value out, as one more
-result, and writes it to the cell then. So programs stay closed, and know of no cells. Next, read
-``control/refs``, the class that users have, and decision 59.
+A cell is made under an interpreter, its home. Under that one it is read and written directly.
+Inside of a body that is being recorded it stands for a value captured there, and a write stays in
+the body until it ends; whoever records the body gets the new value out, as one more result, and
+writes it to the cell then. So programs stay closed, and know of no cells.
 """
 
 from __future__ import annotations
@@ -17,16 +16,6 @@ from stretto._engine.core.interpreter import state
 from stretto._engine.core.program import Var
 from stretto._engine.core.recorder import Recorder, Traced
 from stretto._engine.core.types import ArrayType
-
-__all__ = [
-    "Cell",
-    "carrying",
-    "collecting",
-    "giving",
-    "refusing_cells",
-    "values_of_cells",
-    "write_all",
-]
 
 
 class Cell:

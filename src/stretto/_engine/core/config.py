@@ -1,7 +1,7 @@
 """Settings: global by attribute, per thread by ``with config(name=value)``, from ``STRETTO_NAME``.
 
-Layer 1 (core). Every setting is declared once, in ``known_settings``. A block,
-``config(name=value)``, is also a decorator: the function then runs inside it.
+Every setting is declared once, in ``known_settings``. A block, ``config(name=value)``, is also a
+decorator: the function then runs inside it.
 """
 
 from __future__ import annotations
@@ -15,24 +15,6 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 from stretto._engine.core.errors import ConfigError
 from stretto._engine.core.holding import restoring
 from stretto._engine.core.known_settings import SETTINGS, checked, from_environment, unknown
-
-__all__ = [
-    "changed",
-    "config",
-    "default_matmul_precision",
-    "default_prng_impl",
-    "disable_jit",
-    "enable_x64",
-    "log_compiles",
-    "numpy_dtype_promotion",
-    "of_process",
-    "over_axis",
-    "settings",
-    "shaping",
-    "threefry_partitionable",
-    "under",
-    "watch",
-]
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -1,9 +1,8 @@
 """What work costs on a machine: the constants behind the planner's choices.
 
-Layer 1 (core). Times are in microseconds. The figures are for one core with 512-bit vectors, taken
-from measurements of XLA's CPU backend (``benchmarks/README.md`` says how). The choices depend only
-on the ratios between the figures, which vary less between machines than the figures do. Next, read
-``plan/products`` and ``rolling/profit``, which choose by them.
+Times are in microseconds. The figures are for one core with 512-bit vectors, taken from
+measurements of XLA's CPU backend (``benchmarks/README.md`` says how). The choices depend only on
+the ratios between the figures, which vary less between machines than the figures do.
 """
 
 from __future__ import annotations
@@ -11,8 +10,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from stretto._engine.core.machine import cores
-
-__all__ = ["CPU", "Machine"]
 
 
 class Machine(NamedTuple):

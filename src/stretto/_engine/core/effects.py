@@ -1,25 +1,14 @@
 """Effects: what an operation does besides computing its outputs.
 
-Layer 1 (core). ``Primitive.effects`` and ``Program.effects`` are sets of these. An operation with
-an observable effect is kept even though nothing reads its outputs; a named axis is what a
-collective needs from a ``vmap`` around it. Next, read ``primitive``.
+``Primitive.effects`` and ``Program.effects`` are sets of these. An operation with an observable
+effect is kept even though nothing reads its outputs; a named axis is what a collective needs from a
+``vmap`` around it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
-
-__all__ = [
-    "CALLBACK",
-    "ORDERED",
-    "Effect",
-    "NamedAxis",
-    "OnMesh",
-    "meshes",
-    "names_axis",
-    "observable",
-]
 
 
 class Effect:

@@ -1,9 +1,9 @@
 """NumPy's floating-point error states, entered for the length of one call.
 
-Layer 1 (core). ``np.errstate`` costs more than a small operation does. Running in a ``contextvars``
-context in which the state was set once costs a third of that. But a thread cannot enter a context
-that it is already in, which a finalizer, a signal handler or a callback in the middle of a call
-would do; those fall back to ``np.errstate``. The C extension has its own version of ``_Quiet``.
+``np.errstate`` costs more than a small operation does. Running in a ``contextvars`` context in
+which the state was set once costs a third of that. But a thread cannot enter a context that it is
+already in, which a finalizer, a signal handler or a callback in the middle of a call would do;
+those fall back to ``np.errstate``. The C extension has its own version of ``_Quiet``.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.native import native
-
-__all__ = ["ErrorState"]
 
 
 class _Quiet:

@@ -1,34 +1,12 @@
 """The exceptions of this package, each named after what went wrong.
 
-Layer 1 (core). Each also derives from the built-in exception that Python would raise in its place,
-so that code that catches those works.
+Each also derives from the built-in exception that Python would raise in its place, so that code
+that catches those works.
 """
 
 from __future__ import annotations
 
 from typing import Any
-
-__all__ = [
-    "BooleanIndexError",
-    "ConfigError",
-    "ContractionError",
-    "DonatedArrayError",
-    "EscapedTracerError",
-    "ForkedProcessError",
-    "ForwardModeError",
-    "LostProcessError",
-    "MissingRuleError",
-    "NonFiniteError",
-    "PerturbationError",
-    "ProgramError",
-    "RecompilationWarning",
-    "RefError",
-    "SizeError",
-    "StrettoError",
-    "TracedValueError",
-    "TypePromotionError",
-    "UnboundAxisError",
-]
 
 
 class StrettoError(Exception):

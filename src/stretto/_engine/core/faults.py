@@ -1,8 +1,7 @@
 """Faults: an operation that made NaN or infinity, in words: which, where, from what.
 
-Layer 1 (core). ``runtime/searching`` and ``runtime/checked`` find them; what is known only further
-out, such as the example of a ``vmap`` or the rule of a derivative, is added on the way. Next, read
-``errors``.
+``xla/searching`` and ``xla/checked`` find them; what is known only further out, such as the example
+of a ``vmap`` or the rule of a derivative, is added on the way.
 """
 
 from __future__ import annotations
@@ -16,8 +15,6 @@ import numpy as np
 
 from stretto._engine.core.position import Position
 from stretto._engine.core.types import ArrayType
-
-__all__ = ["Fault", "Operand", "fault_of", "operand", "wrong"]
 
 _INEXACT = ("float", "complex")
 _RULE = re.compile(r"(jvp|transpose)\(")

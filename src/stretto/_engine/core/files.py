@@ -1,8 +1,7 @@
 """Files that are written whole or not at all, and opened only if they are regular files.
 
-Layer 1 (core). Nothing here knows what is in a file. Everything in this package that writes files
-does it through here, except ``runtime/store`` and ``runtime/handshake``, which trust their folder
-less.
+Nothing here knows what is in a file. Everything in this package that writes files does it through
+here, except ``xla/store`` and ``xla/handshake``, which trust their folder less.
 
 A file is written in the folder it is meant for, under a temporary name, flushed to the disk, and
 then renamed. While it is being written it is locked. The system releases the locks of a process
@@ -25,8 +24,6 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from stretto._engine.core.bounded import room
-
-__all__ = ["checked_path", "opened", "read_small", "remove_abandoned", "write_whole"]
 
 _PREFIX = ".stretto-"
 _OURS = re.compile(rf"\{_PREFIX}[0-9a-f]{{16}}")

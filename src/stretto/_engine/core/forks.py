@@ -1,7 +1,7 @@
 """What a forked child process repairs: locks that other threads held when it was forked.
 
-Layer 1 (core). A child has a copy of the parent's memory but only one thread, the one that forked.
-A lock held by any other thread would stay locked for ever.
+A child has a copy of the parent's memory but only one thread, the one that forked. A lock held by
+any other thread would stay locked for ever.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import os
 import threading
 from collections.abc import Callable
 from typing import Any
-
-__all__ = ["in_child", "lock"]
 
 
 def in_child(fun: Callable[[], Any]) -> None:

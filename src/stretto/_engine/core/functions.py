@@ -1,6 +1,6 @@
 """A user's function: its name for programs and messages, its signature, and what has the same.
 
-Layer 1 (core). Used by everything that wraps a function; see ``control/custom_function`` and
+Used by everything that wraps a function; see ``higher_order/custom_function`` and
 ``api/arguments``.
 """
 
@@ -11,8 +11,6 @@ import inspect
 from collections.abc import Callable
 from types import CellType, FunctionType
 from typing import Any
-
-__all__ = ["likeness_of", "name_of", "signature_of"]
 
 
 def name_of(fun: Callable[..., Any]) -> str:

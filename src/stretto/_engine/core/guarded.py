@@ -1,10 +1,10 @@
 """Public functions whose errors leave them without this package's frames, at no cost to a call.
 
-Layer 1 (core). A ``try`` around the body of each public function would do it, and costs nothing
-until an error passes; a wrapper would cost each call 90 ns, as long as a small addition takes, and
-be another object than the function. So ``guard`` gives a function's compiled code what the compiler
-makes of such a ``try``: a row in the table of exceptions, and the few instructions that it leads
-to, which hand the error to ``leaving`` and raise it again. Next, read ``boundary``.
+A ``try`` around the body of each public function would do it, and costs nothing until an error
+passes; a wrapper would cost each call 90 ns, as long as a small addition takes, and be another
+object than the function. So ``guard`` gives a function's compiled code what the compiler makes of
+such a ``try``: a row in the table of exceptions, and the few instructions that it leads to, which
+hand the error to ``leaving`` and raise it again.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from collections.abc import Callable, Iterator
 from dis import opmap
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
-
-__all__ = ["guard", "guard_module", "leaving"]
 
 leaving: list[Callable[[BaseException], None]] = []
 """Are called with each error that leaves a guarded function; ``boundary`` enters one."""

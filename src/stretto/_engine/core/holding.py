@@ -1,16 +1,14 @@
 """Set an attribute for the duration of one call, and restore it however the call ends.
 
-Layer 1 (core). An interrupt (Ctrl-C) may raise its exception between nearly any two instructions,
-also just as an ``__exit__`` method written in Python begins, which then restores nothing. So the
-state that a thread depends on, such as its current interpreter, is set through these functions.
+An interrupt (Ctrl-C) may raise its exception between nearly any two instructions, also just as an
+``__exit__`` method written in Python begins, which then restores nothing. So the state that a
+thread depends on, such as its current interpreter, is set through these functions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-
-__all__ = ["holding", "restoring"]
 
 
 def holding(holder: Any, name: str, value: Any, fun: Callable[..., Any], *args: Any) -> Any:

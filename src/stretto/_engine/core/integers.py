@@ -1,7 +1,7 @@
 """Integer arguments (counts, sizes, axes, positions), with errors that name the argument.
 
-Layer 1 (core). Every function that takes an integer converts it here: Python's own message for a
-float, a string or ``None`` names neither the function that was called nor the argument.
+Every function that takes an integer converts it here: Python's own message for a float, a string or
+``None`` names neither the function that was called nor the argument.
 """
 
 from __future__ import annotations
@@ -14,17 +14,6 @@ import numpy as np
 
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.sizes import Size
-
-__all__ = [
-    "axis_of",
-    "count",
-    "entries_of",
-    "integer",
-    "integers",
-    "pairs_of",
-    "shown",
-    "sizes_of",
-]
 
 _MOST = (1 << 63) - 1
 """The most elements, or bytes, that can be addressed."""

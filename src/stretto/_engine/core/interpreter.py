@@ -1,10 +1,9 @@
 """Values, tracers, and the one current interpreter that every operation is handed to.
 
-Layer 1 (core). Each thread has its own ``state.interpreter``. At rest it is the eager one, which
-runs operations (``runtime/eager``, installed by ``wiring``). A transformation puts its own
-interpreter in place while the user's function runs, and passes the operations that it makes of each
-to the interpreter that it was called under; that is why transformations nest. Next, read
-``recorder``, the interpreter that traces.
+Each thread has its own ``state.interpreter``. At rest it is the eager one, which runs operations
+(``xla/eager``, installed by ``wiring``). A transformation puts its own interpreter in place while
+the user's function runs, and passes the operations that it makes of each to the interpreter that it
+was called under; that is why transformations nest.
 """
 
 from __future__ import annotations
@@ -29,24 +28,6 @@ if TYPE_CHECKING:
     from stretto._engine.core.primitive import Primitive
 else:
     ArrayMethods = object
-
-__all__ = [
-    "ARRAY_METHODS",
-    "Form",
-    "Interpreter",
-    "Linear",
-    "Tracer",
-    "Value",
-    "as_value",
-    "form_of",
-    "gives_array",
-    "is_array_like",
-    "refuse_masked",
-    "scalar_array",
-    "splat",
-    "state",
-    "type_of",
-]
 
 
 class Value(ArrayMethods):
@@ -92,7 +73,7 @@ class Value(ArrayMethods):
 
 
 class Interpreter:
-    """Decides what an operation does: it is run, recorded, differentiated or vectorised."""
+    """Decides what an operation does: it is run, recorded, differentiated or vectorized."""
 
     __slots__ = ("_began",)
 
@@ -138,7 +119,7 @@ class _State(threading.local):
     """What makes constants: the eager interpreter, or what notes them too; see ``core/own``."""
     stand_ins: Mapping[int, Any] = {}
     """While a user's derivative rule runs: the values that stand in for the tracers it captured,
-    whose own trace has ended, by the tracers' ids; see ``control/user_rule``."""
+    whose own trace has ended, by the tracers' ids; see ``higher_order/user_rule``."""
     residuals: list[Any] | None = None
     """Where to note what derivatives keep, while somebody asks; see ``api/explaining/kept``."""
 
@@ -299,7 +280,7 @@ class Linear:
     Args:
         type: its type.
         so_far: the sum of the cotangents that other operations have given it, if any.
-        masked: whether the cotangent may be a ``Masked`` one (``transforms/masked``).
+        masked: whether the cotangent may be a ``Masked`` one (``autodiff/masked``).
 
     >>> Linear(array_type((3,), np.dtype("float32"))).shape
     (3,)

@@ -1,8 +1,7 @@
 """Keys: the steps that lead from a tree to its leaves, and how they are written.
 
-Layer 1 (core). A path is a tuple of keys. Each is a dictionary's key, an index into a sequence, an
-attribute's name, or a position among the children of a class that does not name them. Next, read
-``tree``.
+A path is a tuple of keys. Each is a dictionary's key, an index into a sequence, an attribute's
+name, or a position among the children of a class that does not name them.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import optree
-
-__all__ = ["DictKey", "FlattenedIndexKey", "GetAttrKey", "Keyed", "SequenceKey", "key_of", "keystr"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

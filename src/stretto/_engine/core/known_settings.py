@@ -1,7 +1,4 @@
-"""Which settings there are: their defaults, the values that each takes, and what they mean.
-
-Layer 1 (core). Next, read ``config``, which holds the values in force.
-"""
+"""Which settings there are: their defaults, the values that each takes, and what they mean."""
 
 from __future__ import annotations
 
@@ -11,8 +8,6 @@ from typing import Any, NamedTuple
 
 from stretto._engine.core.errors import ConfigError
 from stretto._engine.core.mesh import Mesh
-
-__all__ = ["SETTINGS", "Setting", "checked", "from_environment", "unknown"]
 
 
 class Setting(NamedTuple):
@@ -101,7 +96,7 @@ SETTINGS: dict[str, Setting] = {
         False,
         _BOOL,
         False,
-        "jitted functions first run as compiled quickly, until a thread has optimised the program",
+        "jitted functions first run as compiled quickly, until a thread has optimized the program",
     ),
     "compile_in_background": Setting(
         True,

@@ -1,14 +1,12 @@
 """A latch: what one thread opens once, and others wait for.
 
-Layer 1 (core). ``threading.Event`` waits in Python, where the error of a signal handler may meet
-locks in a state that turns it into another error; here the only wait is that of a lock itself.
+``threading.Event`` waits in Python, where the error of a signal handler may meet locks in a state
+that turns it into another error; here the only wait is that of a lock itself.
 """
 
 from __future__ import annotations
 
 import threading
-
-__all__ = ["Latch"]
 
 
 class Latch:

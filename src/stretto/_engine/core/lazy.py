@@ -1,8 +1,8 @@
 """What is loaded when first used, because loading it costs more than most programs need.
 
-Layer 1 (core). ``LazyModule`` stands for a module inside another, ``LazyMethod`` for a method of a
-class; ``shown`` gives a class the methods by which notebooks and rich show its objects;
-``imports_on_demand`` makes the imports of a package wait until their names are asked for.
+``LazyModule`` stands for a module inside another, ``LazyMethod`` for a method of a class; ``shown``
+gives a class the methods by which notebooks and rich show its objects; ``imports_on_demand`` makes
+the imports of a package wait until their names are asked for.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from types import ModuleType, SimpleNamespace
 from typing import Any, NoReturn, TypeVar
 
 from stretto._engine.core.guarded import guard
-
-__all__ = ["LazyMethod", "LazyModule", "brief", "imports_on_demand", "no_attribute", "shown"]
 
 C = TypeVar("C", bound=type)
 

@@ -1,8 +1,7 @@
 """The leaves of a tree that their node keeps out of training: buffers of modules.
 
-Layer 1 (core). A class of nodes that has such leaves has a method ``_undifferentiated``, which
-gives those of an object. Derivatives by integers among them are no error, and optimisers do not
-see them. Next, read ``tree``.
+A class of nodes that has such leaves has a method ``_undifferentiated``, which gives those of an
+object. Derivatives by integers among them are no error, and optimizers do not see them.
 """
 
 from __future__ import annotations
@@ -11,8 +10,6 @@ from typing import Any
 
 from stretto._engine.core import tree
 from stretto._engine.core.bounded import room
-
-__all__ = ["left_out"]
 
 _known: dict[Any, frozenset[int]] = {}
 

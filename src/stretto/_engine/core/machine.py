@@ -1,14 +1,9 @@
-"""The machine: its processors, and the folder for caches that outlive the process.
-
-Layer 1 (core). Next, read ``plan/measured`` and ``runtime/disk``, which use both.
-"""
+"""The machine: its processors, and the folder for caches that outlive the process."""
 
 from __future__ import annotations
 
 import os
 import platform
-
-__all__ = ["cache_directory", "cores", "processor"]
 
 _IDENTIFYING = ("vendor_id", "cpu", "model", "stepping", "flags", "CPU", "Features", "isa")
 """What lines of ``/proc/cpuinfo`` that identify the processor begin with, on any architecture."""

@@ -1,7 +1,6 @@
 """Meshes of devices with named axes, and how the axes of an array are laid along them.
 
-Layer 1 (core). A mesh and a specification are data: comparing, hashing and printing them asks no
-device anything. Next, read ``shardings``, which puts the two together.
+A mesh and a specification are data: comparing, hashing and printing them asks no device anything.
 """
 
 from __future__ import annotations
@@ -14,8 +13,6 @@ from typing import Any, Final
 import numpy as np
 
 from stretto._engine.core.lazy import LazyMethod
-
-__all__ = ["UNCONSTRAINED", "Mesh", "P", "PartitionSpec", "axes_of"]
 
 
 class _Unconstrained:

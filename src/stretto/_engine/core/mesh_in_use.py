@@ -1,7 +1,6 @@
 """The mesh in use: what a specification alone, without a mesh, is over.
 
-Layer 1 (core). It is a setting, ``config.mesh``, so that programs are traced for it. Next, read
-``shardings``.
+It is a setting, ``config.mesh``, so that programs are traced for it.
 """
 
 from __future__ import annotations
@@ -11,8 +10,6 @@ from typing import Any
 
 from stretto._engine.core.config import config
 from stretto._engine.core.mesh import Mesh
-
-__all__ = ["get_mesh", "set_mesh"]
 
 
 class _Entered(threading.local):

@@ -1,9 +1,9 @@
 """What users of PyTorch and JAX type that is called otherwise here, and what to write instead.
 
-Layer 1 (core). The words of errors: ``numpy/immutable`` gives arrays the names of ``ARRAYS``,
-``optim/base`` optimisers those of ``OPTIMIZERS``; ``nn/module`` looks up names in ``MODULES``,
+The words of errors: ``numpy/immutable`` gives arrays the names of ``ARRAYS``, ``optim/base``
+optimizers those of ``OPTIMIZERS``; ``nn/module`` looks up names in ``MODULES``,
 ``ensemble/ensemble`` in ``ENSEMBLES``, ``lazy`` those of packages, and ``boundary`` keywords. A
-test runs each entry, beside PyTorch where that is installed. Next, read ``lazy``.
+test runs each entry, beside PyTorch where that is installed.
 """
 
 from __future__ import annotations
@@ -16,19 +16,6 @@ import re
 import sys
 import traceback
 from collections.abc import Mapping
-
-__all__ = [
-    "ARRAYS",
-    "ENSEMBLES",
-    "FUNCTIONS",
-    "KEYWORDS",
-    "MODULES",
-    "OPTIMIZERS",
-    "class_of",
-    "explain_call",
-    "is_pytorch",
-    "of_package",
-]
 
 
 def _by_name(table: Mapping[str, str]) -> dict[str, str]:
@@ -245,7 +232,7 @@ OPTIMIZERS = _by_name(
         "`st.save` and `st.load` take it",
     }
 )
-"""By the attribute or method of PyTorch's optimisers."""
+"""By the attribute or method of PyTorch's optimizers."""
 
 _OPTIMIZER = "use `optimizer = optim.{}(lr)`, then `state = optimizer.init(params)`"
 _STOP = "leave it out, or use `st.lax.stop_gradient(x)`: only st.grad and its like take gradients"
@@ -338,7 +325,7 @@ FUNCTIONS = _by_name(
         "utils DataLoader TensorDataset": _BATCHES,
         "DataParallel parallel SyncBatchNorm": "use `st.device_put(x, sharding)` with a sharding "
         "of `st.make_mesh`",
-        # Optimisers
+        # Optimizers
         "SGD": _OPTIMIZER.format("sgd"),
         "Adam": _OPTIMIZER.format("adam"),
         "AdamW": _OPTIMIZER.format("adamw"),

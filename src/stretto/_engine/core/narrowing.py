@@ -1,9 +1,9 @@
 """NumPy's integers in the dtype that arrays hold them in: those that do not fit are refused.
 
-Layer 1 (core). Python's integers out of range are refused by NumPy itself, but its conversion from
-one integer dtype to another keeps the low bits: time stamps, identifiers and large products would
-become other numbers, silently. All of NumPy's integers that become those of an array of fewer bits
-are checked here, in ``interpreter.as_value`` first of all.
+Python's integers out of range are refused by NumPy itself, but its conversion from one integer
+dtype to another keeps the low bits: time stamps, identifiers and large products would become other
+numbers, silently. All of NumPy's integers that become those of an array of fewer bits are checked
+here, in ``interpreter.as_value`` first of all.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ import numpy as np
 
 from stretto._engine.core.config import config
 from stretto._engine.core.integers import shown
-
-__all__ = ["check_fits", "fits", "narrowed"]
 
 _BLOCK = 1 << 15
 """So many elements are looked at, and then converted, while they are in the processor's cache.

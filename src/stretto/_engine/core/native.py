@@ -1,6 +1,6 @@
 """The C extension, where it was built: the hot paths of small calls.
 
-Layer 1 (core). ``native`` is the module ``stretto._native``, or None if it could not be built or
+``native`` is the module ``stretto._native``, or None if it could not be built or
 ``STRETTO_NATIVE=0`` turns it off; ``WITHOUT`` then says why. Everything that uses it has a Python
 twin that gives the same results, and the same tests run with both.
 """
@@ -11,9 +11,6 @@ import importlib
 import os
 import warnings
 from typing import Any
-
-__all__ = ["WITHOUT", "native"]
-
 
 _REVISION = 8
 """The revision that this package calls; an extension built from another source is not used."""

@@ -1,7 +1,4 @@
-"""Which classes are nodes of trees: registering them with optree.
-
-Layer 1 (core). Next, read ``tree``.
-"""
+"""Which classes are nodes of trees: registering them with optree."""
 
 from __future__ import annotations
 
@@ -14,20 +11,6 @@ import optree
 
 from stretto._engine.core.bounded import room
 from stretto._engine.core.keys import Keyed
-
-__all__ = [
-    "APART",
-    "NAMESPACE",
-    "Node",
-    "register_attributes",
-    "register_dataclass",
-    "register_pytree_node",
-    "register_pytree_node_class",
-    "register_pytree_with_keys",
-    "register_pytree_with_keys_class",
-    "register_static",
-    "tell",
-]
 
 NAMESPACE = "stretto"
 C = TypeVar("C", bound=type)

@@ -1,10 +1,10 @@
 """Make each thing once: the first thread to need it makes it, others wait, and none deadlocks.
 
-Layer 1 (core). Tracing and compiling go through here. Making one thing may need others of the same
-kind, as a function being traced calls other jitted functions, so threads could end up waiting for
-each other in a ring. Before it waits, a thread therefore checks whether the maker is itself waiting
-for this thread, directly or through others; if so it makes the thing itself, and the first result
-to be stored is kept.
+Tracing and compiling go through here. Making one thing may need others of the same kind, as a
+function being traced calls other jitted functions, so threads could end up waiting for each other
+in a ring. Before it waits, a thread therefore checks whether the maker is itself waiting for this
+thread, directly or through others; if so it makes the thing itself, and the first result to be
+stored is kept.
 
 An interrupt, a finalizer or a signal handler may run between any two instructions here. Therefore
 only a held lock says that a thing is being made: ``with`` releases it whatever happens, which no
@@ -19,8 +19,6 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from stretto._engine.core.forks import in_child
-
-__all__ = ["Turn", "in_turn", "once"]
 
 K = TypeVar("K")
 K_contra = TypeVar("K_contra", contravariant=True)

@@ -1,9 +1,9 @@
 """Constants that a function makes itself, told from those that it closes over.
 
-Layer 1 (core). A program has single numbers in its text, wherever they come from. Where programs
-are compared, all that a function closes over has to be inputs instead: then functions that differ
-in those values alone have programs of one form. ``linearize`` and ``vjp`` need it, whose results
-are trees of such values, and ``make_jaxpr`` of ``stretto.compat.jax``.
+A program has single numbers in its text, wherever they come from. Where programs are compared, all
+that a function closes over has to be inputs instead: then functions that differ in those values
+alone have programs of one form. ``linearize`` and ``vjp`` need it, whose results are trees of such
+values, and ``make_jaxpr`` of ``stretto.compat.jax``.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ import numpy as np
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import state
 from stretto._engine.core.types import ArrayType
-
-__all__ = ["closing_over", "take_as_own"]
 
 
 class _Own:

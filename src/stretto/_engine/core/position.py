@@ -1,8 +1,8 @@
 """Where in the user's own code an operation was called: cheap to note, resolved when read.
 
-Layer 1 (core). A position is a code object and an instruction offset, with the named scope around
-it; the line number is worked out only when somebody asks for it. The recorder notes one for each
-equation, and error messages and compiled programs show them.
+A position is a code object and an instruction offset, with the named scope around it; the line
+number is worked out only when somebody asks for it. The recorder notes one for each equation, and
+error messages and compiled programs show them.
 """
 
 from __future__ import annotations
@@ -13,17 +13,6 @@ from types import CodeType, FrameType
 from typing import NamedTuple, TypeAlias
 
 from stretto._engine.core.scope import scope, scopes
-
-__all__ = [
-    "PACKAGE",
-    "Place",
-    "Position",
-    "line_at",
-    "lines_of",
-    "place",
-    "user_position",
-    "user_stack_level",
-]
 
 PACKAGE = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..")) + os.sep
 """Where this package's source files are."""

@@ -1,8 +1,8 @@
 """Primitives: one class each; static parameters are fields, rules are methods.
 
-Layer 1 (core). A rule is either written in the class, inherited from the base class of a family,
-or refused with a reason (``Refused``); a class that leaves one out cannot be defined.
-``ops/elementwise`` is the family to look at first. Next, read ``interpreter``.
+A rule is either written in the class, inherited from the base class of a family, or refused with a
+reason (``Refused``); a class that leaves one out cannot be defined. ``ops/elementwise`` is the
+family to look at first.
 """
 
 from __future__ import annotations
@@ -22,18 +22,6 @@ from stretto._engine.core.types import ArrayType
 
 if TYPE_CHECKING:
     from stretto._engine.core.program import Atom, Equation
-
-__all__ = [
-    "CARRIED",
-    "NOT_LINEAR",
-    "PRIMITIVES",
-    "RULES",
-    "ZERO_DERIVATIVE",
-    "Kernel",
-    "Primitive",
-    "Refused",
-    "leibniz",
-]
 
 RULES = ("infer", "reference", "lower", "jvp", "transpose", "vmap", "padded")
 """The rules that every primitive has, inherits or refuses."""
@@ -210,7 +198,7 @@ class Primitive(metaclass=_Interned):
     backward_at_zero: ClassVar[bool] = False
     """Whether ``transpose`` is to be called where all cotangents are zero, too."""
     holds_programs: ClassVar[bool] = False
-    """Whether it has programs among its parameters; see ``control/family``."""
+    """Whether it has programs among its parameters; see ``higher_order/family``."""
     calls_python: ClassVar[bool] = False
     """Whether it calls a function of the user's; eager evaluation then calls ``interpret``."""
     interned: ClassVar[bool] = True
@@ -227,7 +215,7 @@ class Primitive(metaclass=_Interned):
     only_compiled: ClassVar[bool] = False
     """Whether it is compiled wherever ``compiled`` says so, whatever ``config.eager_compiled``."""
 
-    # What becomes of the zeros of a cotangent when it is run backwards; see ``transforms/masked``.
+    # What becomes of the zeros of a cotangent when it is run backwards; see ``autodiff/masked``.
     picks: ClassVar[tuple[bool | None, ...]] = ()
     """For each operand whether the output is this operand where the first one holds (True), or
     where it does not (False); empty unless the operation chooses among operands."""

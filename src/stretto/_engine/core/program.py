@@ -1,8 +1,7 @@
 """Programs: flat lists of typed equations in single-assignment form; their printer and checker.
 
-Layer 1 (core). Tracing gives a program; transformations, the planner and the lowering take and
-give programs. A program is closed: whatever it needs from outside is among its inputs. Next, read
-``primitive``.
+Tracing gives a program; transformations, the planner and the lowering take and give programs. A
+program is closed: whatever it needs from outside is among its inputs.
 """
 
 from __future__ import annotations
@@ -20,19 +19,6 @@ from stretto._engine.core.types import ArrayType
 
 if TYPE_CHECKING:
     from stretto._engine.core.primitive import Primitive
-
-__all__ = [
-    "Atom",
-    "Equation",
-    "Literal",
-    "Program",
-    "Var",
-    "as_literal",
-    "check",
-    "lines_of",
-    "literal",
-    "repeated",
-]
 
 
 class Var:

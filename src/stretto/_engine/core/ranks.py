@@ -1,7 +1,7 @@
 """Whether arrays of different ranks may broadcast: ``config.numpy_rank_promotion``.
 
-Layer 1 (core). The functions of ``ops/broadcast`` check their arguments here. Fast paths that skip
-the check are taken only where ``differ`` says that there is nothing to report.
+The functions of ``ops/broadcast`` check their arguments here. Fast paths that skip the check are
+taken only where ``differ`` says that there is nothing to report.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import warnings
 
 from stretto._engine.core.config import config, settings
 from stretto._engine.core.position import user_stack_level
-
-__all__ = ["check_ranks", "differ"]
 
 
 def differ(*shapes: tuple[int, ...]) -> bool:

@@ -1,9 +1,8 @@
 """Tracing: run a Python function on tracers and keep what it did as a ``Program``.
 
-Layer 1 (core). The recorder is an interpreter that writes each operation down as an equation. What
-the function takes from outside (captured arrays, tracers of enclosing transformations) becomes an
-input of the program, after the function's own, so that programs are always closed. Next, read
-``transforms/evaluate``, which runs a program again, and then the other transformations.
+The recorder is an interpreter that writes each operation down as an equation. What the function
+takes from outside (captured arrays, tracers of enclosing transformations) becomes an input of the
+program, after the function's own, so that programs are always closed.
 """
 
 from __future__ import annotations
@@ -22,8 +21,6 @@ from stretto._engine.core.program import Atom, Equation, Literal, Program, Var, 
 from stretto._engine.core.scope import scope, scopes
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType
-
-__all__ = ["Recorder", "Traced", "element_of", "record", "record_shared", "standing"]
 
 
 class Traced(Tracer):

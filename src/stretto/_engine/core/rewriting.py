@@ -1,7 +1,6 @@
 """Dead work: drop equations whose results nobody uses, and restrict programs to what is needed.
 
-Layer 3 (transforms). What is derived from a program here is cached with it (``remembered``). Next,
-read ``common``.
+What is derived from a program here is cached with it (``remembered``).
 """
 
 from __future__ import annotations
@@ -12,22 +11,6 @@ from typing import Any
 from stretto._engine.core.effects import observable
 from stretto._engine.core.program import Equation, Program, Var
 from stretto._engine.core.types import ArrayType
-
-__all__ = [
-    "changed_inside",
-    "depending",
-    "drop_dead",
-    "holds_programs",
-    "live",
-    "remembered",
-    "restricted",
-    "silenced",
-    "types_made",
-    "used_inputs",
-    "with_equations",
-    "with_inputs",
-    "written_out",
-]
 
 
 def drop_dead(program: Program) -> Program:

@@ -1,7 +1,7 @@
 """Named scopes: which part of a model an operation belongs to, such as ``layer1/attention``.
 
-Layer 1 (core). Each equation keeps the names of the ``with`` blocks around it, relative to the
-program that it is in; they appear in the lowered and the compiled text. Next, read ``position``.
+Each equation keeps the names of the ``with`` blocks around it, relative to the program that it is
+in; they appear in the lowered and the compiled text.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ import functools
 import threading
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
-
-__all__ = ["joined", "named_call", "named_scope", "scope", "scopes"]
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -1,8 +1,7 @@
 """Shardings: which part of an array is on which device.
 
-Layer 1 (core). Pure geometry; ``runtime/sharded`` has the arrays. A sharding is checked against an
-array's type where the two meet, and errors name the argument, the axis, the sizes and the mesh.
-Next, read ``primitive``.
+Pure geometry; ``xla/sharded`` has the arrays. A sharding is checked against an array's type where
+the two meet, and errors name the argument, the axis, the sizes and the mesh.
 """
 
 from __future__ import annotations
@@ -16,17 +15,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from stretto._engine.core.mesh import Mesh, PartitionSpec, axes_of
-
-__all__ = [
-    "Index",
-    "NamedSharding",
-    "Placement",
-    "Sharding",
-    "SingleDeviceSharding",
-    "as_spec",
-    "check_names",
-    "check_split",
-]
 
 Index: TypeAlias = tuple[slice, ...]
 """Which part of an array a device has: a slice for each axis."""

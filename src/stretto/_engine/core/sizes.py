@@ -1,9 +1,9 @@
 """Sizes that are known while a program runs, and bounded while it is compiled: ``n``, ``2*n+1``.
 
-Layer 1 (core). The shape of an array may have such sizes in place of integers. They are polynomials
-with integer coefficients of variables and of quotients rounded down, in a normal form, so that
-equal ones are equal objects to a dictionary. What Python would need to know of them now, such as
-whether one is less than another, follows from their bounds or is refused. Next, read ``types``.
+The shape of an array may have such sizes in place of integers. They are polynomials with integer
+coefficients of variables and of quotients rounded down, in a normal form, so that equal ones are
+equal objects to a dictionary. What Python would need to know of them now, such as whether one is
+less than another, follows from their bounds or is refused.
 """
 
 from __future__ import annotations
@@ -23,31 +23,6 @@ if TYPE_CHECKING:  # it loads modules that few programs need
     import fractions
 else:
     fractions = LazyModule("fractions")
-
-__all__ = [
-    "Dimension",
-    "Floor",
-    "Guard",
-    "Size",
-    "SizeVariable",
-    "Positive",
-    "alike",
-    "at_least",
-    "at_most",
-    "differs_by_example",
-    "exceeds",
-    "fixed",
-    "greater",
-    "is_size",
-    "known_sizes",
-    "lesser",
-    "size_of",
-    "size_variable",
-    "slice_bounds",
-    "unnamed",
-    "varying_sizes",
-    "without_elements",
-]
 
 
 class SizeVariable(NamedTuple):

@@ -1,7 +1,7 @@
 """Errors for unknown names: they list the known ones and guess which was meant.
 
-Layer 1 (core). Used wherever the user names something in a string or a keyword: settings, static
-arguments, options.
+Used wherever the user names something in a string or a keyword: settings, static arguments,
+options.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import difflib
 import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
-
-__all__ = ["meant", "refuse_unknown"]
 
 
 def meant(name: str, known: Iterable[str]) -> str | None:

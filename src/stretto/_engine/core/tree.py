@@ -1,8 +1,8 @@
 """Trees of arrays: nested containers flattened to leaves and back, with optree.
 
-Layer 1 (core). ``None`` is a node without leaves, dictionaries go by sorted keys; lists, tuples,
-named tuples, ordered dictionaries, and registered classes and dataclasses are nodes; all else is a
-leaf. Registering is in ``nodes``, and keys of paths are in ``keys``; this is the namespace of all.
+``None`` is a node without leaves, dictionaries go by sorted keys; lists, tuples, named tuples,
+ordered dictionaries, and registered classes and dataclasses are nodes; all else is a leaf.
+Registering is in ``nodes``, and keys of paths are in ``keys``; this is the namespace of all.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import optree
 
 from stretto._engine.core.keys import key_of, word
-from stretto._engine.core.nodes import (
+from stretto._engine.core.nodes import (  # noqa: F401 (functions of trees like those below)
     NAMESPACE,
     register_attributes,
     register_dataclass,
@@ -23,28 +23,6 @@ from stretto._engine.core.nodes import (
     register_pytree_with_keys_class,
     register_static,
 )
-
-__all__ = [
-    "NAMESPACE",
-    "flatten",
-    "flatten_one_level",
-    "flatten_with_path",
-    "leaves",
-    "map",
-    "names",
-    "paths",
-    "paths_of",
-    "prefix_leaves",
-    "register_attributes",
-    "register_dataclass",
-    "register_pytree_node",
-    "register_pytree_node_class",
-    "register_pytree_with_keys",
-    "register_pytree_with_keys_class",
-    "register_static",
-    "structure",
-    "unflatten",
-]
 
 
 def flatten(

@@ -1,11 +1,10 @@
 """Import optree so that trees stay known until the interpreter ends.
 
-Layer 1 (core). optree has Python forget all classes of nodes, lists and dictionaries included, at
-``atexit``. Handlers run in the reverse order of their registration, so one that a user registered
-before this package was imported, such as one that saves a last checkpoint, would find every tree a
-leaf. What optree would forget there is freed by the end of the process as well. This comes before
-all other modules, since whoever imports optree first has its handlers registered. Next, read
-``nodes``.
+Optree has Python forget all classes of nodes, lists and dictionaries included, at ``atexit``.
+Handlers run in the reverse order of their registration, so one that a user registered before this
+package was imported, such as one that saves a last checkpoint, would find every tree a leaf. What
+optree would forget there is freed by the end of the process as well. This comes before all other
+modules, since whoever imports optree first has its handlers registered.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Array types (shape, dtype, weak type) and how they promote.
 
-Layer 1 (core). Promotion follows the lattice of JAX's type promotion semantics: Python scalars are
-weak and take the dtype of what they meet; other types go to their least upper bound. Next, read
-``program``.
+Promotion follows the lattice of JAX's type promotion semantics: Python scalars are weak and take
+the dtype of what they meet; other types go to their least upper bound.
 """
 
 from __future__ import annotations
@@ -19,27 +18,6 @@ from stretto._engine.core.config import config, settings
 from stretto._engine.core.errors import TypePromotionError
 from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.sizes import Size, at_least
-
-__all__ = [
-    "ArrayType",
-    "array_type",
-    "as_dtype",
-    "bytes_of",
-    "canonical_dtype",
-    "default_dtype",
-    "float0",
-    "has_rows",
-    "inexact_dtype",
-    "is_complex",
-    "is_float0",
-    "is_inexact",
-    "kind_of",
-    "named_dtype",
-    "promote",
-    "real_dtype",
-    "scalar_dtype",
-    "short_name",
-]
 
 float0 = np.dtype([("float0", np.void, 0)])
 """The dtype of the tangent of an integer or boolean: no information."""

@@ -1,7 +1,7 @@
 """Names for annotations: what functions take as arrays, dtypes, shapes, axes and keys.
 
-Layer 1 (core). ``Array`` is the class of arrays, which lies some layers above: this is the one
-place that names it from below, for type checkers alone. Traced values are instances of it as well.
+``Array`` is the class of arrays, which lies some layers above: this is the one place that names it
+from below, for type checkers alone. Traced values are instances of it as well.
 """
 
 from __future__ import annotations
@@ -22,21 +22,6 @@ if TYPE_CHECKING:
     """What functions take as a sharding; a ``PartitionSpec`` is over the mesh in use."""
 else:
     Array, ShardingLike = Value, object
-
-__all__ = [
-    "Array",
-    "ArrayLike",
-    "Axes",
-    "Axis",
-    "DType",
-    "DTypeLike",
-    "Key",
-    "Shape",
-    "ShapeLike",
-    "ShardingLike",
-    "SupportsDType",
-    "Tree",
-]
 
 
 class SupportsDType(Protocol):

@@ -1,7 +1,5 @@
-"""The version of the package, as ``stretto.__version__`` gives it. Layer 1 (core)."""
+"""The version of the package, as ``stretto.__version__`` gives it."""
 
 from __future__ import annotations
-
-__all__ = ["VERSION"]
 
 VERSION = "0.1.0"

@@ -1,9 +1,9 @@
 """A table of values held weakly: an entry lives for as long as something else holds its value.
 
-Layer 1 (core). The standard library's weak containers run Python code when an object is freed. An
-exception that a signal handler raises inside that code, such as the one for Ctrl-C, is lost,
-because Python has no caller to hand it to. Here nothing runs at that moment: adding an entry now
-and then removes those that are dead.
+The standard library's weak containers run Python code when an object is freed. An exception that a
+signal handler raises inside that code, such as the one for Ctrl-C, is lost, because Python has no
+caller to hand it to. Here nothing runs at that moment: adding an entry now and then removes those
+that are dead.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Hashable
 from typing import Generic, TypeVar
-
-__all__ = ["WeakTable"]
 
 T = TypeVar("T")
 

@@ -1,8 +1,8 @@
 """Running combinations by any associative function: ``associative_scan``.
 
-Layer 4 (control). It is not a primitive but a composition of slices, concatenations and calls of
-the user's function, at logarithmic depth; where the size varies, a loop. For a function that is not
-associative, see ``scan``.
+It is not a primitive but a composition of slices, concatenations and calls of the user's function,
+at logarithmic depth; where the size varies, a loop. For a function that is not associative, see
+``scan``.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ from stretto._engine.ops.layout import (
     reshape,
 )
 from stretto._engine.ops.shape import pad, rev, slice_in_dim
-
-__all__ = ["associative_scan"]
 
 T = TypeVar("T")
 

@@ -1,8 +1,7 @@
 """The call that a jitted function leaves in the program of another: one program, applied.
 
-Layer 4 (control). A function that is called twice is traced and written once. Each rule maps the
-call to a call of the transformed program, so this is the simplest operation that holds a program.
-Next, read ``cond``.
+A function that is called twice is traced and written once. Each rule maps the call to a call of the
+transformed program, so this is the simplest operation that holds a program.
 """
 
 from __future__ import annotations
@@ -21,8 +20,6 @@ from stretto._engine.core.rewriting import restricted, used_inputs, with_inputs
 from stretto._engine.core.types import ArrayType
 from stretto._engine.higher_order.family import ControlFlow, cut
 from stretto._engine.ops.layout import move_to_front
-
-__all__ = ["Call", "call", "linearized"]
 
 
 class Call(ControlFlow):

@@ -1,9 +1,8 @@
 """Calls of Python functions from programs: ``pure_callback``, ``io_callback``, ``debug_callback``.
 
-Layer 4 (control). The function is called with arrays while the program runs, and its results, whose
-types are declared beforehand, are values of the program. The three differ in what may be done with
-the call: a pure one may be dropped, repeated or moved; the others are effects and may not. Next,
-read ``host``, which calls the function; ``runtime/callbacks`` connects it to compiled programs.
+The function is called with arrays while the program runs, and its results, whose types are declared
+beforehand, are values of the program. The three differ in what may be done with the call: a pure
+one may be dropped, repeated or moved; the others are effects and may not.
 """
 
 from __future__ import annotations
@@ -25,9 +24,6 @@ from stretto._engine.higher_order.host import Host, declared, separate
 from stretto._engine.higher_order.scan import Scan
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.layout import move_to_front, reshape
-
-__all__ = ["DebugCallback", "IoCallback", "PureCallback"]
-__all__ += ["debug_callback", "io_callback", "pure_callback"]
 
 _METHODS = (
     "sequential",

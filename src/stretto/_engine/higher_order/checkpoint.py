@@ -1,9 +1,8 @@
 """Checkpoints: a call whose derivative computes values again instead of keeping them.
 
-Layer 4 (control). A reverse derivative needs values from the forward pass. An ordinary call keeps
-them; a checkpoint keeps its arguments and what its policy allows, and computes the rest again, in
-the same operation as the backward pass. Next, read ``policies``; ``api/checkpoint`` has the
-function that users call.
+A reverse derivative needs values from the forward pass. An ordinary call keeps them; a checkpoint
+keeps its arguments and what its policy allows, and computes the rest again, in the same operation
+as the backward pass.
 """
 
 from __future__ import annotations
@@ -21,8 +20,6 @@ from stretto._engine.core.rewriting import drop_dead
 from stretto._engine.core.types import ArrayType
 from stretto._engine.higher_order.call import Call
 from stretto._engine.higher_order.policies import Policy
-
-__all__ = ["Checkpoint"]
 
 
 class Checkpoint(Call):

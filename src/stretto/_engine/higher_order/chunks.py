@@ -1,8 +1,8 @@
 """Mapping a function over examples in chunks: how ``vmap`` and ``map`` can limit memory.
 
-Layer 4 (control). Each chunk is one step of a ``scan``, whose body is a checkpoint of the function
-for that many examples. So the intermediate results of only one chunk exist at a time, in the
-forward as in the backward pass. Next, read ``loops``.
+Each chunk is one step of a ``scan``, whose body is a checkpoint of the function for that many
+examples. So the intermediate results of only one chunk exist at a time, in the forward as in the
+backward pass.
 """
 
 from __future__ import annotations
@@ -31,17 +31,6 @@ if TYPE_CHECKING:  # loaded when examples are first taken in chunks
 else:
     checkpoint = LazyModule("stretto._engine.higher_order.checkpoint")
     scan = LazyModule("stretto._engine.higher_order.scan")
-
-__all__ = [
-    "Example",
-    "Examples",
-    "in_axis",
-    "inner_axes",
-    "map_chunks",
-    "out_axis",
-    "positive",
-    "record_example",
-]
 
 
 class Examples(Recorder):

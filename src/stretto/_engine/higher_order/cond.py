@@ -1,9 +1,8 @@
 """Branches: ``cond`` and ``switch``.
 
-Layer 4 (control). One primitive chooses among branches by an integer. Under ``vmap``, if examples
-choose differently, it remains one operation that knows its branches, so that differentiation sees
-branches and not selections: what an untaken branch computes, such as NaN, stays out of values and
-derivatives. Next, read ``route``, which runs such a mapped branch.
+One primitive chooses among branches by an integer. Under ``vmap``, if examples choose differently,
+it remains one operation that knows its branches, so that differentiation sees branches and not
+selections: what an untaken branch computes, such as NaN, stays out of values and derivatives.
 """
 
 from __future__ import annotations
@@ -48,8 +47,6 @@ if TYPE_CHECKING:  # loaded where disable_jit is set
     from stretto._engine.higher_order import in_python
 else:
     in_python = LazyModule("stretto._engine.higher_order.in_python")
-
-__all__ = ["Cond", "cond", "switch"]
 
 _INDEX = np.dtype(np.int32)
 
@@ -202,7 +199,7 @@ class Cond(ControlFlow):
         return out
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """With an index that is not mapped, one branch of the vectorised ones; else one an example.
+        """With an index that is not mapped, one branch of the vectorized ones; else one an example.
 
         A branch that works across examples needs all of them, no matter which examples take it:
         then, with a mapped index, all branches run for all examples and the results are selected.

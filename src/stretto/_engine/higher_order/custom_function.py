@@ -1,8 +1,8 @@
 """What functions with the user's own rules share: their arguments, and the call of a rule.
 
-Layer 4 (control). ``custom_jvp``, ``custom_vjp`` and ``custom_vmap`` derive from the classes here.
-The signature resolves all arguments to positions. Arguments named as not differentiable reach the
-rules as they are; the others reach them as trees of values. Next, read ``custom_jvp``.
+``custom_jvp``, ``custom_vjp`` and ``custom_vmap`` derive from the classes here. The signature
+resolves all arguments to positions. Arguments named as not differentiable reach the rules as they
+are; the others reach them as trees of values.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from stretto._engine.core.types import ArrayType, is_inexact
 from stretto._engine.higher_order.family import ControlFlow
 from stretto._engine.higher_order.refs import passed
 from stretto._engine.higher_order.user_rule import described, fit
-
-__all__ = ["Arguments", "CustomFunction", "WithRule"]
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")

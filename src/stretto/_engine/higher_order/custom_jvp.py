@@ -1,7 +1,7 @@
 """``custom_jvp``: a function whose forward derivative the user gives.
 
-Layer 4 (control). The reverse derivative follows from it: the rule is linear in the tangents, so
-``linearize`` can record it and ``transpose`` can run it backwards. Next, read ``custom_vjp``.
+The reverse derivative follows from it: the rule is linear in the tangents, so ``linearize`` can
+record it and ``transpose`` can run it backwards.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ from stretto._engine.higher_order.family import or_zeros
 from stretto._engine.higher_order.symbolic_zeros import SymbolicZero, given_or_zero
 from stretto._engine.higher_order.user_rule import fitted, user_rule
 from stretto._engine.ops.layout import move_to_front
-
-__all__ = ["CustomJvp", "custom_jvp"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 

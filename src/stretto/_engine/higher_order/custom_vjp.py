@@ -1,8 +1,7 @@
 """``custom_vjp``: a function whose reverse derivative the user gives.
 
-Layer 4 (control). When the function is differentiated, ``fwd`` runs in its place, and the linear
-part of the derivative gets one ``linear_call`` without a forward program: run backwards, that calls
-``bwd``. Next, read ``linear_call``.
+When the function is differentiated, ``fwd`` runs in its place, and the linear part of the
+derivative gets one ``linear_call`` without a forward program: run backwards, that calls ``bwd``.
 """
 
 from __future__ import annotations
@@ -39,8 +38,6 @@ from stretto._engine.higher_order.linear_call import (
 from stretto._engine.higher_order.symbolic_zeros import CustomVJPPrimal, given_or_zero
 from stretto._engine.higher_order.user_rule import fitted, user_rule
 from stretto._engine.ops.layout import move_to_front
-
-__all__ = ["CustomVjp", "CustomVjpForward", "custom_vjp"]
 
 
 class _NoForwardRule(Refused):

@@ -1,6 +1,6 @@
 """Functions with the user's own vmap rule: ``custom_vmap``, ``sequential_vmap``.
 
-Layer 4 (control). They share ``custom_function`` with the custom derivatives; read that first.
+They share ``custom_function`` with the custom derivatives; read that first.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ from stretto._engine.higher_order.family import parting
 from stretto._engine.higher_order.loops import map_
 from stretto._engine.higher_order.user_rule import fitted, user_rule
 from stretto._engine.ops.layout import move_to_front
-
-__all__ = ["CustomVmap", "custom_vmap", "mapped_result", "sequential_vmap"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 

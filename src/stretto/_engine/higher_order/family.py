@@ -1,8 +1,8 @@
 """What the operations that hold programs share.
 
-Layer 4 (control). They have several outputs, are interpreted by running their programs, and are
-recorded from Python functions of trees. Their rules transform the programs, so that the derivative
-of a loop, for example, is a loop. Next, read ``call``, the simplest of them.
+They have several outputs, are interpreted by running their programs, and are recorded from Python
+functions of trees. Their rules transform the programs, so that the derivative of a loop, for
+example, is a loop.
 """
 
 from __future__ import annotations
@@ -22,21 +22,6 @@ from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import live
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.comparison import full
-
-__all__ = [
-    "ControlFlow",
-    "captured_first",
-    "check_carry",
-    "cut",
-    "has_long_loop",
-    "has_open_loop",
-    "may_take_long",
-    "or_zeros",
-    "parting",
-    "record_tree",
-    "split",
-    "values_of",
-]
 
 
 class ControlFlow(Primitive, abstract=True):

@@ -1,8 +1,4 @@
-"""Hoisting: what a loop's body computes from constants alone is moved in front of the loop.
-
-Layer 4 (control). Next, read ``scan``, which does this when it is recorded and when it is
-linearized.
-"""
+"""Hoisting: what a loop's body computes from constants alone is moved in front of the loop."""
 
 from __future__ import annotations
 
@@ -11,8 +7,6 @@ from typing import Any
 
 from stretto._engine.core.effects import observable
 from stretto._engine.core.program import Equation, Literal, Program, Var
-
-__all__ = ["hoisted", "no_larger"]
 
 
 def no_larger(equation: Equation) -> bool:

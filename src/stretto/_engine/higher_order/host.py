@@ -1,8 +1,7 @@
 """A user's Python function, as operations call it: with arrays, for results of declared types.
 
-Layer 4 (control). Compiled programs call it in threads of their own. It runs as if nothing were
-being traced, and under the settings that were current when the call was traced. Next, read
-``callback``.
+Compiled programs call it in threads of their own. It runs as if nothing were being traced, and
+under the settings that were current when the call was traced.
 """
 
 from __future__ import annotations
@@ -25,8 +24,6 @@ from stretto._engine.core.interpreter import (
 )
 from stretto._engine.core.types import ArrayType, array_type, canonical_dtype, kind_of, promote
 from stretto._engine.higher_order.family import parting
-
-__all__ = ["Host", "declared", "separate"]
 
 _SCALARS = (bool, int, float, complex)
 

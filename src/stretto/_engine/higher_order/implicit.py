@@ -1,7 +1,7 @@
 """What operations defined by an equation share: unknowns, and functions of unknowns.
 
-Layer 4 (control). The user's functions take trees of unknowns and return trees of the same
-structure and types, which is checked here. Next, read ``linear_solve`` and ``root``.
+The user's functions take trees of unknowns and return trees of the same structure and types, which
+is checked here.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from stretto._engine.core.recorder import record
 from stretto._engine.core.types import ArrayType, is_inexact
 from stretto._engine.higher_order.family import parting, values_of
 from stretto._engine.ops.convert import convert
-
-__all__ = ["like", "record_like", "unknowns"]
 
 
 def unknowns(caller: str, x: Any, argument: str) -> tuple[list[Any], Any]:

@@ -1,9 +1,8 @@
 """Branches and loops as Python runs them: what ``disable_jit`` makes of them.
 
-Layer 4 (control). Functions are called with the values of each step, instead of being recorded
-once, so that ``print``, ``if`` and debuggers in them work. Where a condition is traced, as by a
-``vmap`` around it, Python cannot decide, and the usual way is taken. Next, read ``cond`` and
-``while_loop``, which ask.
+Functions are called with the values of each step, instead of being recorded once, so that
+``print``, ``if`` and debuggers in them work. Where a condition is traced, as by a ``vmap`` around
+it, Python cannot decide, and the usual way is taken.
 """
 
 from __future__ import annotations
@@ -19,8 +18,6 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims, move_to_front, reshape
 from stretto._engine.ops.shape import slice_in_dim
-
-__all__ = ["call", "known", "map_one_by_one", "run_scan", "run_while"]
 
 
 def known(x: Any) -> Any:

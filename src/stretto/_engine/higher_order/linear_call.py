@@ -1,8 +1,7 @@
 """``linear_call``: an operation that is linear in some arguments, with its own transpose.
 
-Layer 4 (control). The user gives the transpose as a function. ``custom_vjp`` also leaves one of
-these in the linear part of a derivative; that one has no forward program, and can only be run
-backwards.
+The user gives the transpose as a function. ``custom_vjp`` also leaves one of these in the linear
+part of a derivative; that one has no forward program, and can only be run backwards.
 """
 
 from __future__ import annotations
@@ -28,15 +27,6 @@ from stretto._engine.higher_order.family import (
 )
 from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.layout import move_to_front
-
-__all__ = [
-    "ONLY_BACKWARDS",
-    "LinearCall",
-    "batched_backward",
-    "linear_call",
-    "only_backwards",
-    "with_transpose",
-]
 
 Backward = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
 """From the other operands, and the outputs' cotangents, to cotangents of the linear operands."""

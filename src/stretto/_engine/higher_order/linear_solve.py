@@ -1,8 +1,7 @@
 """Linear systems solved by a function of the user's: ``custom_linear_solve``.
 
-Layer 4 (control). One primitive holds the matrix as a program, its transpose, and a solver for
-each. Its derivative is the solution of another such system, so the solver itself is never
-differentiated. Next, read ``root``.
+One primitive holds the matrix as a program, its transpose, and a solver for each. Its derivative is
+the solution of another such system, so the solver itself is never differentiated.
 """
 
 from __future__ import annotations
@@ -26,8 +25,6 @@ from stretto._engine.core.types import ArrayType
 from stretto._engine.higher_order.family import ControlFlow, split
 from stretto._engine.higher_order.implicit import like, record_like, unknowns
 from stretto._engine.ops.comparison import full, zeros_like
-
-__all__ = ["CustomLinearSolve", "custom_linear_solve"]
 
 
 class CustomLinearSolve(ControlFlow):

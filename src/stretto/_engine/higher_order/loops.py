@@ -1,7 +1,6 @@
 """Loops made of ``scan`` and ``while_loop``: ``fori_loop``, ``map``.
 
-Layer 4 (control). They are functions, not primitives. Next, read ``scan`` and ``while_loop`` for
-the primitives, ``chunks`` for how ``map`` works.
+They are functions, not primitives.
 """
 
 from __future__ import annotations
@@ -29,8 +28,6 @@ if TYPE_CHECKING:  # loaded where disable_jit is set
     from stretto._engine.higher_order import in_python
 else:
     in_python = LazyModule("stretto._engine.higher_order.in_python")
-
-__all__ = ["fori_loop", "map_"]
 
 C = TypeVar("C")
 R = TypeVar("R")

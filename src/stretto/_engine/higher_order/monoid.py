@@ -1,7 +1,4 @@
-"""Which programs of two elements are those of known reductions, and which are associative.
-
-Layer 4 (control). Next, read ``reduce``.
-"""
+"""Which programs of two elements are those of known reductions, and which are associative."""
 
 from __future__ import annotations
 
@@ -39,9 +36,6 @@ from stretto._engine.ops.reducing.window import (
     ReduceWindowXor,
     WindowReduction,
 )
-
-__all__ = ["Monoid", "is_monoid", "monoid_of", "start_of"]
-
 
 _SAMPLES = 24
 """The triples of elements that a program is tried with; one that is not associative shows."""

@@ -1,8 +1,8 @@
 """Bodies of loops are written so that they touch only the parts of arrays that they change.
 
-Layer 4 (control). Of an array that a loop carries, a step often changes one element, by a write to
-a part. Written otherwise, the step, its derivative and what the derivative keeps are as large as
-the array, and a loop over all of its elements takes time that grows with their square:
+Of an array that a loop carries, a step often changes one element, by a write to a part. Written
+otherwise, the step, its derivative and what the derivative keeps are as large as the array, and a
+loop over all of its elements takes time that grows with their square:
 
 - ``where(c, x.at[i].set(u), x)`` is ``x.at[i].set(where(c, u, x[i]))``;
 - a branch that gives ``x.at[i].set(u)``, beside others that give ``x``, is one that gives ``i`` and
@@ -11,7 +11,7 @@ the array, and a loop over all of its elements takes time that grows with their 
   added in place;
 - a call of a jitted function that does such things is written out.
 
-Decision 65 has the measurements, and ``plan/delayed`` is what makes it count. Next, read ``scan``.
+Decision 65 has the measurements, and ``passes/delay_writes`` is what makes it count.
 """
 
 from __future__ import annotations
@@ -44,8 +44,6 @@ from stretto._engine.ops.index.writes import (
     update_of,
 )
 from stretto._engine.ops.shape import Slice
-
-__all__ = ["narrowed"]
 
 
 def narrowed(body: Program) -> Program:

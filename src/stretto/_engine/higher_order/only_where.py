@@ -1,9 +1,9 @@
 """Programs whose loops do not start where a flag is false.
 
-Layer 4 (control). Where examples go different ways, and all are computed for all of them, a loop
-may meet arguments that it was not meant for, and never end: one branch multiplies until the number
-is small, and the others' numbers do not get smaller. So a program that is run for an example that
-does not want its result is told so. Next, read ``while_loop``.
+Where examples go different ways, and all are computed for all of them, a loop may meet arguments
+that it was not meant for, and never end: one branch multiplies until the number is small, and the
+others' numbers do not get smaller. So a program that is run for an example that does not want its
+result is told so.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from stretto._engine.core.types import array_type
 from stretto._engine.higher_order.call import Call
 from stretto._engine.higher_order.family import ControlFlow, has_open_loop
 from stretto._engine.ops.bitwise import And
-
-__all__ = ["holding_where", "only_where"]
 
 _BOOL = array_type((), np.dtype(bool))
 

@@ -1,12 +1,12 @@
 """Policies: which values a checkpoint keeps for the way back; ``stretto.checkpoint_policies``.
 
-Layer 4 (control). A policy is a function ``policy(primitive, *types) -> bool``. ``checkpoint``
-calls it for each operation of the forward pass whose results a derivative may need. ``primitive``
-is the operation (a ``core.primitive.Primitive``, with its static parameters as attributes),
-``types`` are the types of its operands, and the answer says whether its outputs may be kept. What
-is not kept is computed again. A nested ``jit`` is not one operation: the policy is called for those
-that it consists of. A loop, a branch or a checkpoint inside is one operation. The policy is not
-called for operations without operands, which cost nothing to repeat. Next, read ``checkpoint``.
+A policy is a function ``policy(primitive, *types) -> bool``. ``checkpoint`` calls it for each
+operation of the forward pass whose results a derivative may need. ``primitive`` is the operation (a
+``core.primitive.Primitive``, with its static parameters as attributes), ``types`` are the types of
+its operands, and the answer says whether its outputs may be kept. What is not kept is computed
+again. A nested ``jit`` is not one operation: the policy is called for those that it consists of. A
+loop, a branch or a checkpoint inside is one operation. The policy is not called for operations
+without operands, which cost nothing to repeat.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.name import Name
 
+# Users have this module as ``stretto.checkpoint_policies``.
 __all__ = [
     "Policy",
     "checkpoint_dots",

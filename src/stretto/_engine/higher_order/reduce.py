@@ -1,8 +1,7 @@
 """Reductions over axes by any operation: ``reduce``.
 
-Layer 4 (control). The user's function is traced. If its program is a single addition, product,
-maximum and so on, the reduction becomes the primitive for that; otherwise it keeps the program.
-Next, read ``window``.
+The user's function is traced. If its program is a single addition, product, maximum and so on, the
+reduction becomes the primitive for that; otherwise it keeps the program.
 """
 
 from __future__ import annotations
@@ -42,9 +41,6 @@ from stretto._engine.ops.reducing.reduce import (
 )
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import laid_out
-
-__all__ = ["Combination", "Reduce", "combination", "reduce"]
-
 
 _BOOL = np.dtype(bool)
 _STEPS = 16

@@ -1,7 +1,7 @@
 """Loops whose bodies write to references from outside, and loops over references.
 
-Layer 4 (control). A loop is traced once to learn which references it writes; if it writes any, it
-is traced again with their values in its carry. Next, read ``scan`` and ``while_loop``, which ask.
+A loop is traced once to learn which references it writes; if it writes any, it is traced again with
+their values in its carry.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from typing import Any
 from stretto._engine.core import tree
 from stretto._engine.core.cells import carrying, values_of_cells, write_all
 from stretto._engine.higher_order.refs import Parts, Ref, lent
-
-__all__ = ["holds_refs", "scan_over_refs", "scan_writing", "while_writing"]
 
 Loop = Callable[..., tuple[Any, Any]]
 

@@ -1,8 +1,7 @@
 """Mutable references: ``Ref``, ``new_ref``, ``freeze``.
 
-Layer 4 (control). A reference holds an array, or typed keys, and can be given others of the same
-type. It may be used in transformed functions, made there or outside. Next, read ``core/cells``,
-which says what a traced body sees of it, and decision 59.
+A reference holds an array, or typed keys, and can be given others of the same type. It may be used
+in transformed functions, made there or outside.
 """
 
 from __future__ import annotations
@@ -25,19 +24,6 @@ from stretto._engine.ops.convert import convert
 
 if TYPE_CHECKING:
     from stretto._engine.core.array_updates import Index
-
-__all__ = [
-    "Apart",
-    "Parts",
-    "Ref",
-    "View",
-    "at_once",
-    "freeze",
-    "lent",
-    "new_ref",
-    "passed",
-    "refs_among",
-]
 
 T = TypeVar("T")
 

@@ -1,8 +1,7 @@
 """Roots found by a function of the user's: ``custom_root``.
 
-Layer 4 (control). One primitive holds the equation as a program, and the solver as another. Its
-derivative comes from the equation alone, by the implicit function theorem, so the solver is never
-differentiated.
+One primitive holds the equation as a program, and the solver as another. Its derivative comes from
+the equation alone, by the implicit function theorem, so the solver is never differentiated.
 """
 
 from __future__ import annotations
@@ -23,8 +22,6 @@ from stretto._engine.higher_order.family import ControlFlow, split
 from stretto._engine.higher_order.implicit import like, record_like, unknowns
 from stretto._engine.ops.arithmetic import negative
 from stretto._engine.ops.comparison import zeros_like
-
-__all__ = ["CustomRoot", "custom_root"]
 
 
 class CustomRoot(ControlFlow):

@@ -1,9 +1,9 @@
 """Run a mapped branch: every branch on all examples, or each on the examples that take it.
 
-Layer 4 (control). ``cond`` calls this when a branch with a mapped index is evaluated or lowered.
-Selecting runs every branch for every example, then selects. Routing sorts the examples by branch
-and runs each branch on its own examples, a part at a time; its cost is that of moving them. The
-cheaper way by estimate is taken.
+``cond`` calls this when a branch with a mapped index is evaluated or lowered. Selecting runs every
+branch for every example, then selects. Routing sorts the examples by branch and runs each branch on
+its own examples, a part at a time; its cost is that of moving them. The cheaper way by estimate is
+taken.
 """
 
 from __future__ import annotations
@@ -31,8 +31,6 @@ from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sort import argsort
-
-__all__ = ["run_mapped", "selected", "worth_routing"]
 
 _COUNT = np.dtype(np.int32)
 _PARTS = 8

@@ -1,8 +1,8 @@
 """Loops with a known number of steps: ``scan``.
 
-Layer 4 (control). One primitive steps a body over the leading axis of its inputs, carrying a
-state. It has forward and reverse derivatives: the backward pass is the same kind of loop, run in
-reverse over the residuals that the forward pass kept. Next, read ``loops``.
+One primitive steps a body over the leading axis of its inputs, carrying a state. It has forward and
+reverse derivatives: the backward pass is the same kind of loop, run in reverse over the residuals
+that the forward pass kept.
 """
 
 from __future__ import annotations
@@ -58,8 +58,6 @@ if TYPE_CHECKING:  # loaded where disable_jit is set
     from stretto._engine.higher_order import in_python
 else:
     in_python = LazyModule("stretto._engine.higher_order.in_python")
-
-__all__ = ["Scan", "loop_scan", "scan"]
 
 C = TypeVar("C")
 Y = TypeVar("Y")

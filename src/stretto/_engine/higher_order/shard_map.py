@@ -1,9 +1,9 @@
 """A program that runs on each part of its arguments: the operation behind ``shard_map``.
 
-Layer 4 (control). It means nested ``vmap`` over the axes of a mesh, and is run on the mesh's
-devices, each with its part; collectives inside move values between them. The program of one part is
-written so that every value is either the same along an axis of the mesh or varies along it
-(``ops/collective/varying``): then its transpose is that of the whole. Next, read ``policies``.
+It means nested ``vmap`` over the axes of a mesh, and is run on the mesh's devices, each with its
+part; collectives inside move values between them. The program of one part is written so that every
+value is either the same along an axis of the mesh or varies along it (``ops/collective/varying``):
+then its transpose is that of the whole.
 """
 
 from __future__ import annotations
@@ -44,8 +44,6 @@ from stretto._engine.ops.collective.primitives import (
 )
 from stretto._engine.ops.collective.varying import PSame, PSumSame, PVary
 from stretto._engine.ops.layout import move_to_front, reshape, transpose
-
-__all__ = ["ShardMap", "differing", "explicit"]
 
 
 class ShardMap(ControlFlow):

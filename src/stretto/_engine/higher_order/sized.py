@@ -1,8 +1,8 @@
 """Calls of programs whose sizes vary, with carriers for their arguments: ``SizedCall``.
 
-Layer 4 (control). The operation holds the program of the true sizes. Derivatives and mapped forms
-are made of that program; only when it is run is it written for the bucket. With sizes that are
-mapped, each example has sizes of its own. Next, read ``scan``.
+The operation holds the program of the true sizes. Derivatives and mapped forms are made of that
+program; only when it is run is it written for the bucket. With sizes that are mapped, each example
+has sizes of its own.
 """
 
 from __future__ import annotations
@@ -30,8 +30,6 @@ from stretto._engine.higher_order.family import ControlFlow
 from stretto._engine.ops.broadcast import broadcast_in_dim, reduce_sum
 from stretto._engine.ops.bucket import Bucket, varying
 from stretto._engine.ops.layout import move_to_front
-
-__all__ = ["SizedCall"]
 
 
 class SizedCall(ControlFlow):

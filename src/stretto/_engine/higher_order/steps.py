@@ -1,8 +1,7 @@
 """How many steps a loop takes at most, where its condition says so.
 
-Layer 4 (control). Solvers write ``(error > tolerance) & (count < 100)``: such a loop ends soon,
-whatever the data, and so may run in the thread of its caller (``plan/apart``). Next, read
-``while_loop``.
+Solvers write ``(error > tolerance) & (count < 100)``: such a loop ends soon, whatever the data, and
+so may run in the thread of its caller (``passes/run_on_xla_thread``).
 """
 
 from __future__ import annotations
@@ -13,8 +12,6 @@ from stretto._engine.core.program import Atom, Equation, Literal, Program, Var
 from stretto._engine.ops.arithmetic import Add
 from stretto._engine.ops.bitwise import And
 from stretto._engine.ops.comparison import Ge, Gt, Le, Lt
-
-__all__ = ["most_steps"]
 
 
 def most_steps(

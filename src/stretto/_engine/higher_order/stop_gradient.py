@@ -1,6 +1,6 @@
 """``stop_gradient``: the identity, with a derivative of zero.
 
-Layer 4 (control). It holds no program, but takes trees, so it stands here and not in ``ops``.
+It holds no program, but takes trees, so it stands here and not in ``ops``.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import CARRIED, NOT_LINEAR, ZERO_DERIVATIVE, Primitive
 from stretto._engine.core.types import ArrayType
-
-__all__ = ["StopGradient", "stop_gradient"]
 
 T = TypeVar("T")
 

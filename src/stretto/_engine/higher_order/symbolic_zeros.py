@@ -1,8 +1,7 @@
 """Zeros that are known without being computed, and how users' derivative rules see them.
 
-Layer 4 (control). Inside this package a zero tangent or cotangent is ``None``. A user's rule gets
-an array of zeros instead, or a ``SymbolicZero`` if it asks for these. Next, read
-``custom_function``.
+Inside this package a zero tangent or cotangent is ``None``. A user's rule gets an array of zeros
+instead, or a ``SymbolicZero`` if it asks for these.
 """
 
 from __future__ import annotations
@@ -18,14 +17,6 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import float0, is_inexact
 from stretto._engine.ops.comparison import full
-
-__all__ = [
-    "CustomVJPPrimal",
-    "SymbolicZero",
-    "custom_vjp_primal_tree_values",
-    "zero_from_primal",
-    "zero_tangent",
-]
 
 
 @dataclasses.dataclass(frozen=True)

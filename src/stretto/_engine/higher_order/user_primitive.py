@@ -1,9 +1,9 @@
 """``primitive``: an operation of the user's own, with its rules.
 
-Layer 4 (control). It is recorded as a whole, as the package's own operations are, and each
-transformation asks it for a rule. A rule that was not given is refused in words, or derived from
-the implementation where the user says so. The implementation is traced when its program is needed:
-at the latest when the operation is compiled, where the program takes its place.
+It is recorded as a whole, as the package's own operations are, and each transformation asks it for
+a rule. A rule that was not given is refused in words, or derived from the implementation where the
+user says so. The implementation is traced when its program is needed: at the latest when the
+operation is compiled, where the program takes its place.
 """
 
 from __future__ import annotations
@@ -32,8 +32,6 @@ from stretto._engine.higher_order.host import declared
 from stretto._engine.higher_order.symbolic_zeros import given_or_zero
 from stretto._engine.higher_order.user_rule import fitted, user_rule
 from stretto._engine.ops.layout import move_to_front
-
-__all__ = ["UserPrimitive", "primitive"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -1,7 +1,7 @@
 """Call a user's rule: what its captured tracers mean now, and whether its result is right.
 
-Layer 4 (control). A rule is a Python function that may have captured tracers of a trace that has
-ended by the time it runs; here they get their present values. Next, read ``custom_function``.
+A rule is a Python function that may have captured tracers of a trace that has ended by the time it
+runs; here they get their present values.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from stretto._engine.core.types import ArrayType, is_float0, is_inexact, kind_of
 from stretto._engine.higher_order.family import parting
 from stretto._engine.higher_order.symbolic_zeros import SymbolicZero
 from stretto._engine.ops.convert import convert
-
-__all__ = ["described", "fit", "fits", "fitted", "user_rule"]
 
 
 class _StandIns(Interpreter):

@@ -1,8 +1,8 @@
 """Loops whose number of steps is only known when they run: ``while_loop``.
 
-Layer 4 (control). One primitive holds the condition and the body. It has a forward derivative and
-no reverse one, since memory for an unknown number of residuals cannot be laid out. What ``scan``
-needs to settle the types of a carry is here, too. Next, read ``scan``.
+One primitive holds the condition and the body. It has a forward derivative and no reverse one,
+since memory for an unknown number of residuals cannot be laid out. What ``scan`` needs to settle
+the types of a carry is here, too.
 """
 
 from __future__ import annotations
@@ -57,8 +57,6 @@ if TYPE_CHECKING:  # loaded where disable_jit is set, and later than this module
 else:
     branching = LazyModule("stretto._engine.higher_order.cond")
     in_python = LazyModule("stretto._engine.higher_order.in_python")
-
-__all__ = ["While", "loop_while", "settle_carry", "settle_types", "while_loop", "with_out_types"]
 
 C = TypeVar("C")
 
@@ -270,7 +268,7 @@ class While(ControlFlow):
         ]
 
     def _stepping(self, body: Program, size: int, body_over: Sequence[bool]) -> Program:
-        """The vectorised body with one more input in front: which examples are still running.
+        """The vectorized body with one more input in front: which examples are still running.
 
         Its outputs matter for these alone. The body is run for all, so that where it holds a loop
         of its own, that must not wait for an example that has stopped.

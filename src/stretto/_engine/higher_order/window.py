@@ -1,7 +1,7 @@
 """Reductions over windows by any operation: ``reduce_window``.
 
-Layer 4 (control). As in ``reduce``, a sum, a maximum and so on is recognized and becomes the
-primitive in ``ops/reducing/window``; any other operation keeps its program.
+As in ``reduce``, a sum, a maximum and so on is recognized and becomes the primitive in
+``ops/reducing/window``; any other operation keeps its program.
 """
 
 from __future__ import annotations
@@ -30,8 +30,6 @@ from stretto._engine.ops.reducing.window_geometry import (
     window_attributes,
     window_shape,
 )
-
-__all__ = ["ReduceWindow", "reduce_window"]
 
 
 class ReduceWindow(Combination):

@@ -1,4 +1,4 @@
-"""Layer 5: from programs to StableHLO text; no primitive is known by name here.
+"""From programs to StableHLO text; no primitive is known by name here.
 
 Read ``text`` (how things are spelt), ``writer`` (what ``lower`` rules call), then ``stablehlo``
 (whole programs).

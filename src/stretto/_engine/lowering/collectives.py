@@ -1,7 +1,7 @@
 """What ``lower`` rules write for several devices: manual regions, and collectives in them.
 
-Layer 5 (lower). In a manual region operations are those of one device, with its parts of the
-arrays. Sources: the specifications of StableHLO and of Shardy's dialect. Next, read ``stablehlo``.
+In a manual region operations are those of one device, with its parts of the arrays. Sources: the
+specifications of StableHLO and of Shardy's dialect.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ if TYPE_CHECKING:  # loaded when a program is for several devices
     from stretto._engine.lowering import partitioning
 else:
     partitioning = LazyModule("stretto._engine.lowering.partitioning")
-
-__all__ = ["Collectives"]
 
 
 class Collectives(Writer):

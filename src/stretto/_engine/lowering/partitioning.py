@@ -1,6 +1,6 @@
 """How a text says where arrays are: Shardy's meshes and shardings.
 
-Layer 5 (lower). Source: the specification of Shardy's dialect. Next, read ``writer``.
+Source: the specification of Shardy's dialect.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from stretto._engine.core.mesh import UNCONSTRAINED, Mesh, axes_of
 from stretto._engine.core.shardings import NamedSharding, Sharding
 from stretto._engine.lowering.text import escaped
-
-__all__ = ["Meshes", "by_batch"]
 
 
 class Meshes:

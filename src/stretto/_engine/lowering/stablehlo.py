@@ -1,8 +1,7 @@
 """Programs to StableHLO text: the builder that is passed to primitives' ``lower`` rules.
 
-Layer 5 (lower). Text is the fastest way into XLA: writing it takes less time than building MLIR
-operations through Python bindings, and jaxlib parses it in C++. Source: the StableHLO
-specification. Next, read ``runtime/pjrt``, which compiles the text.
+Text is the fastest way into XLA: writing it takes less time than building MLIR operations through
+Python bindings, and jaxlib parses it in C++. Source: the StableHLO specification.
 """
 
 from __future__ import annotations
@@ -26,8 +25,6 @@ if TYPE_CHECKING:  # loaded when the first program is compiled
     from stretto._engine.higher_order import family
 else:
     family = LazyModule("stretto._engine.higher_order.family")
-
-__all__ = ["Builder", "lower"]
 
 
 class _Operands(dict[Any, Operand]):

@@ -1,6 +1,6 @@
 """How StableHLO spells types, constants and names, and the classes for operands and whole texts.
 
-Layer 5 (lower). Source: the StableHLO specification. Next, read ``writer``.
+Source: the StableHLO specification.
 """
 
 from __future__ import annotations
@@ -12,19 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stretto._engine.core.types import ArrayType, array_type, kind_of, real_dtype
-
-__all__ = [
-    "TOKEN",
-    "HostCall",
-    "Operand",
-    "Text",
-    "element_text",
-    "element_type",
-    "escaped",
-    "identifier",
-    "function_type",
-    "tensor_type",
-]
 
 _ELEMENT = {
     "bool": "i1",

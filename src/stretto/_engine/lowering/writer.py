@@ -1,7 +1,7 @@
 """What ``lower`` rules write with: operations, constants, loops, branches, calls of Python.
 
-Layer 5 (lower). Each method appends lines of text and returns the operands that stand for results.
-Source: the StableHLO specification. Next, read ``stablehlo``, which writes whole programs.
+Each method appends lines of text and returns the operands that stand for results. Source: the
+StableHLO specification.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from stretto._engine.lowering.text import (
     function_type,
     tensor_type,
 )
-
-__all__ = ["Writer"]
 
 _MOST_WRITTEN = 256
 """The most elements of a constant array that is written into the text; larger ones are passed."""

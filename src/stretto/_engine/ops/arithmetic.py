@@ -1,7 +1,7 @@
 """Arithmetic, element by element: sums, products, quotients, signs.
 
-Layer 2 (ops). Each primitive is a class, with a function in front of it. In its rules ``dx`` is a
-tangent and ``out`` the primitive's own output. Next, read ``extrema``.
+Each primitive is a class, with a function in front of it. In its rules ``dx`` is a tangent and
+``out`` the primitive's own output.
 """
 
 from __future__ import annotations
@@ -30,19 +30,6 @@ from stretto._engine.ops.elementwise import (
 )
 from stretto._engine.ops.rounding import truncated
 from stretto._engine.ops.sign_bits import has_negative_zero, signs
-
-__all__ = [
-    "absolute",
-    "add",
-    "divide",
-    "multiply",
-    "negative",
-    "remainder",
-    "sign",
-    "square",
-    "subtract",
-]
-
 
 _HIGHEST = np.uint16(1 << 15)
 _MANY = 1 << 12

@@ -1,8 +1,8 @@
-"""The optimisation barrier: asks the compiler to keep the work on its two sides separate.
+"""The optimization barrier: asks the compiler to keep the work on its two sides separate.
 
-Layer 2 (ops). XLA merges and moves work, but not across a barrier. It may still start the work
-behind one before the work in front of another: work that must wait goes into a call of its own, as
-in ``control/checkpoint``. ``plan/stored`` puts barriers into programs.
+XLA merges and moves work, but not across a barrier. It may still start the work behind one before
+the work in front of another: work that must wait goes into a call of its own, as in
+``higher_order/checkpoint``. ``passes/materialize_shared`` puts barriers into programs.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import CARRIED, Kernel, Primitive
 from stretto._engine.core.types import ArrayType
-
-__all__ = ["OptimizationBarrier", "optimization_barrier"]
 
 T = TypeVar("T")
 

@@ -1,7 +1,4 @@
-"""The bilinear family, and the settings that its products share: precision and accumulation.
-
-Layer 2 (ops). Next, read ``contract``.
-"""
+"""The bilinear family, and the settings that its products share: precision and accumulation."""
 
 from __future__ import annotations
 
@@ -17,18 +14,6 @@ from stretto._engine.core.primitive import Primitive, leibniz
 from stretto._engine.core.types import is_inexact, kind_of, promote, short_name
 from stretto._engine.ops.convert import convert, dtype_argument
 from stretto._engine.ops.precision import ALGORITHMS, Precision
-
-__all__ = [
-    "cotangent_and_known",
-    "Bilinear",
-    "accumulated",
-    "accumulator",
-    "precision_config",
-    "precision_name",
-    "preferred_dtype",
-    "promote_dtypes",
-    "promote_dtypes_of",
-]
 
 
 class Bilinear(Primitive, abstract=True):

@@ -1,7 +1,4 @@
-"""The bits of elements, read as another dtype.
-
-Layer 2 (ops). Next, read ``convert``, for the values of elements in another dtype.
-"""
+"""The bits of elements, read as another dtype."""
 
 from __future__ import annotations
 
@@ -16,8 +13,6 @@ from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.convert import dtype_argument
 from stretto._engine.ops.layout import move_to_front
-
-__all__ = ["bitcast_convert_type"]
 
 
 class BitcastConvertType(Primitive):

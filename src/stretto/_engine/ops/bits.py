@@ -1,7 +1,4 @@
-"""Leading zero bits, the high half of integer products, and floats rounded to fewer bits.
-
-Layer 2 (ops). Next, read ``bitcast`` for the bits of one dtype as another.
-"""
+"""Leading zero bits, the high half of integer products, and floats rounded to fewer bits."""
 
 from __future__ import annotations
 
@@ -19,8 +16,6 @@ from stretto._engine.core.types import array_type, kind_of
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.bitwise import Bitwise
 from stretto._engine.ops.elementwise import FLOAT, INTEGRAL, Elementwise, promote_values, unary
-
-__all__ = ["clz", "mulhi", "reduce_precision"]
 
 
 class Clz(Bitwise):

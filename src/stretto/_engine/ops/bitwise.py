@@ -1,7 +1,4 @@
-"""Logic on the bits of integers and on truth values; shifts, and the count of bits that are set.
-
-Layer 2 (ops). Next, read ``bits``.
-"""
+"""Logic on the bits of integers and on truth values; shifts, and the count of bits that are set."""
 
 from __future__ import annotations
 
@@ -14,17 +11,6 @@ from stretto._engine.core.primitive import ZERO_DERIVATIVE
 from stretto._engine.core.types import array_type
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.elementwise import INTEGRAL, Elementwise, binary, unary
-
-__all__ = [
-    "bitwise_and",
-    "bitwise_not",
-    "bitwise_or",
-    "bitwise_xor",
-    "population_count",
-    "shift_left",
-    "shift_right_arithmetic",
-    "shift_right_logical",
-]
 
 
 class Bitwise(Elementwise, abstract=True):

@@ -1,6 +1,6 @@
 """Broadcast and sum, each the other's transpose.
 
-Layer 2 (ops). Every other family's rules are written with these and those of ``layout``.
+Every other family's rules are written with these and those of ``layout``.
 """
 
 from __future__ import annotations
@@ -26,13 +26,6 @@ from stretto._engine.ops.layout import (
     reshape,
 )
 from stretto._engine.ops.sharding import laid_out
-
-__all__ = [
-    "broadcast_in_dim",
-    "broadcast_to",
-    "of_rank",
-    "reduce_sum",
-]
 
 
 class BroadcastInDim(Primitive):

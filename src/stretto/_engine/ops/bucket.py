@@ -1,9 +1,8 @@
 """Programs of sizes that vary, written for a bucket: what the ``padded`` rules work with.
 
-Layer 2 (ops). Where a size varies, an array is carried by a larger one, whose size is the greatest
-of the bucket; what lies past the true size is padding, and holds anything. A ``padded`` rule says
-how to compute the valid part of a result from such operands, by operations of fixed sizes. Next,
-read ``transforms/padded``, which applies the rules to programs.
+Where a size varies, an array is carried by a larger one, whose size is the greatest of the bucket;
+what lies past the true size is padding, and holds anything. A ``padded`` rule says how to compute
+the valid part of a result from such operands, by operations of fixed sizes.
 """
 
 from __future__ import annotations
@@ -33,8 +32,6 @@ from stretto._engine.ops.index.primitives import Gather
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.shape import Pad, pad, slice_
-
-__all__ = ["Bucket", "too_great", "varying"]
 
 _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
 _MOST, _MOST_LONG = (1 << 31) - 1, (1 << 63) - 1

@@ -1,7 +1,4 @@
-"""Comparison and choice, element by element; and arrays filled with one element.
-
-Layer 2 (ops). Next, read ``bitwise``.
-"""
+"""Comparison and choice, element by element; and arrays filled with one element."""
 
 from __future__ import annotations
 
@@ -27,21 +24,6 @@ from stretto._engine.ops.elementwise import (
     promote_values,
 )
 from stretto._engine.ops.layout import reshape
-
-__all__ = [
-    "eq",
-    "full",
-    "full_like",
-    "ge",
-    "gt",
-    "le",
-    "lt",
-    "ne",
-    "or_zeros",
-    "select",
-    "where",
-    "zeros_like",
-]
 
 
 class Comparison(Elementwise, abstract=True):

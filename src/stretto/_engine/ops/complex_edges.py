@@ -1,10 +1,9 @@
 """Functions of complex numbers where XLA's formulas break: at zeros, infinities and NaN.
 
-Layer 2 (ops). XLA computes them from real functions, where infinity times zero gives NaN and sums
-lose the sign of zero. The right values are those of C99's annex G, which NumPy and the array API
-standard follow. Each rule takes the parts ``a`` and ``b`` of the argument, and ``u`` and ``v`` of
-XLA's result, and returns the corrected parts. Last come references for the functions that NumPy
-gets wrong. Next, read ``exponential``.
+XLA computes them from real functions, where infinity times zero gives NaN and sums lose the sign of
+zero. The right values are those of C99's annex G, which NumPy and the array API standard follow.
+Each rule takes the parts ``a`` and ``b`` of the argument, and ``u`` and ``v`` of XLA's result, and
+returns the corrected parts. Last come references for the functions that NumPy gets wrong.
 """
 
 from __future__ import annotations
@@ -20,27 +19,6 @@ from stretto._engine.ops.comparison import eq, full_like, le, lt, ne, select, ze
 from stretto._engine.ops.complex_parts import complex_, imag, real
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.rounding import is_finite
-
-__all__ = [
-    "Edged",
-    "acos_edges",
-    "acosh_edges",
-    "asin_edges",
-    "asinh_edges",
-    "atan_edges",
-    "atanh_edges",
-    "exp_edges",
-    "expm1_edges",
-    "expm1_reference",
-    "is_infinite",
-    "log1p_reference",
-    "log_edges",
-    "sqrt_edges",
-    "tan_edges",
-    "tan_reference",
-    "tanh_edges",
-    "tanh_reference",
-]
 
 
 class Edged(Elementwise, abstract=True):

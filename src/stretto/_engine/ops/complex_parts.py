@@ -1,7 +1,6 @@
 """The parts of complex numbers: taking them apart, putting them together, the conjugate.
 
-Layer 2 (ops). Cotangents pair with tangents as Re(ct v), without conjugation. Next, read
-``complex_edges``.
+Cotangents pair with tangents as Re(ct v), without conjugation.
 """
 
 from __future__ import annotations
@@ -15,8 +14,6 @@ from stretto._engine.core.types import ArrayType, array_type, is_complex, real_d
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import zeros_like
 from stretto._engine.ops.elementwise import COMPLEX, FLOAT, Elementwise, binary
-
-__all__ = ["complex_", "conj", "imag", "real"]
 
 
 class Real(Elementwise):

@@ -1,7 +1,7 @@
 """Constant arrays inside programs.
 
-Layer 2 (ops). A rule, or a user's derivative, may bring an array of its own into a program that is
-derived from another. An equation without operands holds it, so that programs stay closed.
+A rule, or a user's derivative, may bring an array of its own into a program that is derived from
+another. An equation without operands holds it, so that programs stay closed.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ import numpy as np
 
 from stretto._engine.core.primitive import CARRIED, ZERO_DERIVATIVE, Primitive, Refused
 from stretto._engine.core.types import ArrayType
-
-__all__ = ["Constant", "Held"]
 
 
 class Held:

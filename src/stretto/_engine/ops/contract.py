@@ -1,7 +1,6 @@
 """Products that sum over axes: ``dot_general``, and ``matmul`` and ``dot``, written with it.
 
-Layer 2 (ops). One primitive serves matrix products of every kind, its own derivative and its own
-transpose. Next, read ``products``.
+One primitive serves matrix products of every kind, its own derivative and its own transpose.
 """
 
 from __future__ import annotations
@@ -34,13 +33,6 @@ from stretto._engine.ops.layout import canonical_axes, squeeze, transpose
 from stretto._engine.ops.precision import ALGORITHMS, algorithm_name
 from stretto._engine.ops.sharding import laid_out
 from stretto._engine.ops.thresholds import INTEGER_PRODUCTS, NARROW
-
-__all__ = [
-    "contracted",
-    "dot",
-    "dot_general",
-    "matmul",
-]
 
 AxisPairs: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 

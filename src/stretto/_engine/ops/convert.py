@@ -1,7 +1,4 @@
-"""Conversion between element types, the arguments that ask for one, and functions in a wider one.
-
-Layer 2 (ops). Next, read ``elementwise``, where operands are promoted with it.
-"""
+"""Conversion between element types, arguments that ask for one, and functions in a wider one."""
 
 from __future__ import annotations
 
@@ -33,15 +30,6 @@ if TYPE_CHECKING:  # loaded when the first function of narrow floats is called
     from stretto._engine.core import tree
 else:
     tree = LazyModule("stretto._engine.core.tree")
-
-__all__ = [
-    "as_inexact",
-    "convert",
-    "convert_element_type",
-    "dtype_argument",
-    "rounded_once",
-    "value_in",
-]
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -1,8 +1,8 @@
 """Quotients and remainders of integers, in NumPy.
 
-Layer 2 (ops). Truncating division follows XLA: by zero, the quotient is -1, or the greatest number
-of an unsigned dtype, and the remainder is the dividend. Floor division follows NumPy: by zero, both
-are 0. The least integer divided by -1 is itself. Next, read ``arithmetic``.
+Truncating division follows XLA: by zero, the quotient is -1, or the greatest number of an unsigned
+dtype, and the remainder is the dividend. Floor division follows NumPy: by zero, both are 0. The
+least integer divided by -1 is itself.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ import numpy as np
 
 from stretto._engine.core.boundary import reraise_foreign
 from stretto._engine.core.types import kind_of
-
-__all__ = ["floored", "modulo", "quotient", "rest", "signed_rest"]
 
 # For integers of up to 32 bits, float64 division is several times as fast as NumPy's for integers,
 # and exact once truncated or rounded down: x / y is at least 1/|y| away from any other whole

@@ -1,7 +1,7 @@
 """The element-wise family, and how its functions promote and broadcast their arguments.
 
-Layer 2 (ops). An element-wise primitive takes operands of one shape and one dtype; the functions in
-front of the primitives convert and broadcast to that. Next, read ``arithmetic``.
+An element-wise primitive takes operands of one shape and one dtype; the functions in front of the
+primitives convert and broadcast to that.
 """
 
 from __future__ import annotations
@@ -33,24 +33,6 @@ from stretto._engine.ops.broadcast import BroadcastInDim, broadcast_to
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import move_axis
 from stretto._engine.ops.thresholds import NARROW, Costs
-
-__all__ = [
-    "ALL",
-    "COMPARABLE",
-    "FLOAT",
-    "INEXACT",
-    "INTEGRAL",
-    "NUMERIC",
-    "Elementwise",
-    "align_mapped",
-    "binary",
-    "broadcast_shapes",
-    "check_kind",
-    "in_float32",
-    "promote_values",
-    "unary",
-    "widened_to_float32",
-]
 
 FLOAT = frozenset({"float"})
 COMPLEX = frozenset({"complex"})

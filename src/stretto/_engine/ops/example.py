@@ -1,7 +1,7 @@
 """A mark on values that ``vmap`` maps: along which axis the examples lie, for finding faults.
 
-Layer 2 (ops). ``transforms/vmap`` leaves them while ``config.debug_nans`` or ``debug_infs`` is set,
-and ``runtime/searching`` reads them. Next, read ``core/faults``.
+``autodiff/vmap`` leaves them while ``config.debug_nans`` or ``debug_infs`` is set, and
+``xla/searching`` reads them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ import numpy as np
 
 from stretto._engine.core.primitive import CARRIED, Primitive
 from stretto._engine.core.types import ArrayType
-
-__all__ = ["Example"]
 
 
 class Example(Primitive):

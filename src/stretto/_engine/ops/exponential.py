@@ -1,7 +1,4 @@
-"""Exponentials, logarithms and the logistic function.
-
-Layer 2 (ops). Next, read ``powers``.
-"""
+"""Exponentials, logarithms and the logistic function."""
 
 from __future__ import annotations
 
@@ -20,15 +17,6 @@ from stretto._engine.ops.trigonometric import tanh
 from stretto._engine.ops.written import Term, absolute
 from stretto._engine.ops.written import exp as exp_of
 from stretto._engine.ops.written import log1p as log1p_of
-
-__all__ = [
-    "exp",
-    "exp2",
-    "expm1",
-    "log",
-    "log1p",
-    "logistic",
-]
 
 
 class Exp(complex_edges.Edged):

@@ -1,7 +1,7 @@
 """The greater and the lesser of two elements, and elements kept between bounds.
 
-Layer 2 (ops). At ties each gets half of the derivative. Complex numbers are ordered as NumPy and
-``sort`` order them: by real part, then by imaginary part. Next, read ``rounding``.
+At ties each gets half of the derivative. Complex numbers are ordered as NumPy and ``sort`` order
+them: by real part, then by imaginary part.
 """
 
 from __future__ import annotations
@@ -31,15 +31,6 @@ from stretto._engine.ops.comparison import (
 from stretto._engine.ops.complex_parts import imag, real
 from stretto._engine.ops.elementwise import COMPARABLE, Elementwise, promote_values
 from stretto._engine.ops.sign_bits import has_negative_zero, has_zero, upper_halves
-
-__all__ = [
-    "clamp",
-    "complex_extremum",
-    "complex_greater",
-    "maximum",
-    "minimum",
-]
-
 
 _WITH_INFINITY = {np.float16, np.float32, np.float64, ml_dtypes.bfloat16}
 """The dtypes whose extrema are lowered as ``clamp`` with one bound that never holds.

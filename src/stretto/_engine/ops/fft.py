@@ -1,8 +1,7 @@
 """Fourier transforms over the last axes, of complex numbers and of real ones.
 
-Layer 2 (ops). One primitive of four kinds. Each is linear, and the two real kinds are each other's
-transposes, up to weights for the frequencies that stand for two. Next, read
-``numpy/fft/transforms``.
+One primitive of four kinds. Each is linear, and the two real kinds are each other's transposes, up
+to weights for the frequencies that stand for two.
 """
 
 from __future__ import annotations
@@ -27,8 +26,6 @@ from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import INEXACT
 from stretto._engine.ops.layout import move_to_front
-
-__all__ = ["FftType", "complex_dtype", "fft"]
 
 
 class FftType(enum.IntEnum):

@@ -1,7 +1,4 @@
-"""The inverse trigonometric and hyperbolic functions. Angles are in radians.
-
-Layer 2 (ops). Next, read ``comparison``.
-"""
+"""The inverse trigonometric and hyperbolic functions. Angles are in radians."""
 
 from __future__ import annotations
 
@@ -28,16 +25,6 @@ from stretto._engine.ops.complex_edges import (
 from stretto._engine.ops.elementwise import FLOAT, INEXACT, Elementwise, binary, unary
 from stretto._engine.ops.powers import rsqrt
 from stretto._engine.ops.written import Term, absolute, horner, log1p, where
-
-__all__ = [
-    "acos",
-    "acosh",
-    "asin",
-    "asinh",
-    "atan",
-    "atan2",
-    "atanh",
-]
 
 _ATAN = {
     np.dtype(np.float32): (

@@ -1,6 +1,6 @@
 """Counting: arrays whose elements are their own indices.
 
-Layer 2 (ops). A primitive without operands, so that a program holds no array for it.
+A primitive without operands, so that a program holds no array for it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from stretto._engine.core.typing import Array, DTypeLike, ShardingLike
 from stretto._engine.ops.convert import dtype_argument
 from stretto._engine.ops.layout import canonical_axis
 from stretto._engine.ops.sharding import laid_out
-
-__all__ = ["broadcasted_iota", "iota"]
 
 
 class Iota(Primitive):

@@ -1,6 +1,6 @@
 """Arrays put together: concatenate.
 
-Layer 2 (ops). Its transpose is slices. Next, read ``layout``.
+Its transpose is slices.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import align_mapped
 from stretto._engine.ops.layout import canonical_axis
 from stretto._engine.ops.shape import slice_in_dim
-
-__all__ = ["concatenate"]
 
 
 class Concatenate(Primitive):

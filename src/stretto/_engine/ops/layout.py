@@ -1,6 +1,6 @@
 """Reshape and transpose: the same elements under other axes; and checks of axes.
 
-Layer 2 (ops). Every other family's rules are written with these and those of ``broadcast``.
+Every other family's rules are written with these and those of ``broadcast``.
 """
 
 from __future__ import annotations
@@ -20,17 +20,6 @@ from stretto._engine.core.sizes import at_least, is_size
 from stretto._engine.core.types import ArrayType
 from stretto._engine.core.typing import Array, ArrayLike, ShardingLike
 from stretto._engine.ops.sharding import laid_out
-
-__all__ = [
-    "canonical_axis",
-    "canonical_axes",
-    "expand_dims",
-    "move_axis",
-    "move_to_front",
-    "reshape",
-    "squeeze",
-    "transpose",
-]
 
 
 class Reshape(Primitive):

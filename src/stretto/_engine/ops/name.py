@@ -1,7 +1,4 @@
-"""Names for values, by which a checkpoint's policy knows them.
-
-Layer 2 (ops). Next, read ``control/policies``.
-"""
+"""Names for values, by which a checkpoint's policy knows them."""
 
 from __future__ import annotations
 
@@ -14,8 +11,6 @@ from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import CARRIED, Primitive
 from stretto._engine.core.types import ArrayType
-
-__all__ = ["Name", "checkpoint_name"]
 
 T = TypeVar("T")
 

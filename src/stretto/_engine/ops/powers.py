@@ -1,7 +1,4 @@
-"""Powers and roots.
-
-Layer 2 (ops). Next, read ``trigonometric``.
-"""
+"""Powers and roots."""
 
 from __future__ import annotations
 
@@ -40,16 +37,6 @@ from stretto._engine.ops.elementwise import (
     widened_to_float32,
 )
 from stretto._engine.ops.exponential import log
-
-__all__ = [
-    "cbrt",
-    "integer_pow",
-    "power",
-    "reciprocal",
-    "root_of_squares",
-    "rsqrt",
-    "sqrt",
-]
 
 
 class Pow(Elementwise):

@@ -1,7 +1,7 @@
 """How precisely products and functions are to be computed: the names that ask for it.
 
-Layer 2 (ops). On a CPU every precision gives what the highest gives; the names are for devices that
-trade digits for speed, and for code that is written for both. Next, read ``bilinear``.
+On a CPU every precision gives what the highest gives; the names are for devices that trade digits
+for speed, and for code that is written for both.
 """
 
 from __future__ import annotations
@@ -11,15 +11,6 @@ from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
-
-__all__ = [
-    "AccuracyMode",
-    "DotAlgorithm",
-    "DotAlgorithmPreset",
-    "Precision",
-    "Tolerance",
-    "check_accuracy",
-]
 
 _ALIASES = {
     "default": 0,

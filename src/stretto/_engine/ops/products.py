@@ -1,7 +1,4 @@
-"""NumPy's other products: ``tensordot``, ``vdot``, ``inner`` and ``outer``.
-
-Layer 2 (ops). Next, read ``convolution/general``.
-"""
+"""NumPy's other products: ``tensordot``, ``vdot``, ``inner`` and ``outer``."""
 
 from __future__ import annotations
 
@@ -15,13 +12,6 @@ from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.contract import contracted, dot
 from stretto._engine.ops.layout import reshape
-
-__all__ = [
-    "inner",
-    "outer",
-    "tensordot",
-    "vdot",
-]
 
 
 def tensordot(

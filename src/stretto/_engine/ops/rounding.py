@@ -1,7 +1,4 @@
-"""Whole numbers near others, the next floating-point number, and whether a number is finite.
-
-Layer 2 (ops). Next, read ``complex_parts``.
-"""
+"""Whole numbers near others, the next floating-point number, and whether a number is finite."""
 
 from __future__ import annotations
 
@@ -17,8 +14,6 @@ from stretto._engine.ops import thresholds
 from stretto._engine.ops.comparison import full, lt, select, zeros_like
 from stretto._engine.ops.complex_parts import imag, real
 from stretto._engine.ops.elementwise import FLOAT, Elementwise, binary
-
-__all__ = ["ceil", "floor", "is_finite", "nextafter", "round_", "truncated"]
 
 
 class Floor(Elementwise):

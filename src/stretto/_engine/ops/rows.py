@@ -1,9 +1,8 @@
 """Examples one behind the other, or in a rectangle: where each element is, and the way over.
 
-Layer 2 (ops). The first axis of an array holds the elements of all examples, *rows*, in order, and
-maybe room behind them; or the first axis is that of examples, and the second has room for the
-longest. What is behind the end of an example, or behind the last, holds anything. Next, read
-``transforms/packed``.
+The first axis of an array holds the elements of all examples, *rows*, in order, and maybe room
+behind them; or the first axis is that of examples, and the second has room for the longest. What is
+behind the end of an example, or behind the last, holds anything.
 """
 
 from __future__ import annotations
@@ -22,16 +21,6 @@ from stretto._engine.ops.index.geometry import GatherDimensionNumbers, ScatterDi
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.cumulative import cumsum
-
-__all__ = [
-    "cleared",
-    "examples_of_rows",
-    "for_each_row",
-    "rows_at",
-    "starts",
-    "to_rectangle",
-    "to_rows",
-]
 
 _INT32 = np.dtype(np.int32)
 _COMPARED = 1 << 20

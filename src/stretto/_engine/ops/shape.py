@@ -1,7 +1,6 @@
 """Parts of arrays taken out: slice, split, pad, reverse.
 
-Layer 2 (ops). Slice and pad are each other's transposes. Next, read ``joining``, and
-``index/dynamic`` for slices whose place is known only when the program runs.
+Slice and pad are each other's transposes.
 """
 
 from __future__ import annotations
@@ -22,14 +21,6 @@ from stretto._engine.ops.broadcast import broadcast_in_dim, reduce_sum
 from stretto._engine.ops.comparison import full, or_zeros, select, zeros_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import canonical_axes, canonical_axis, check_axes, move_to_front
-
-__all__ = [
-    "pad",
-    "rev",
-    "slice",
-    "slice_in_dim",
-    "split",
-]
 
 _INT32 = np.dtype(np.int32)
 

@@ -1,7 +1,7 @@
 """Results that are asked to lie somewhere on a mesh: ``out_sharding`` of functions.
 
-Layer 2 (ops). In a program it is a constraint; outside, the result is put there.
-``sharding_constraint`` has the operation.
+In a program it is a constraint; outside, the result is put there. ``sharding_constraint`` has the
+operation.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ if TYPE_CHECKING:  # loaded when a result is asked to lie somewhere
     from stretto._engine.ops import sharding_constraint
 else:
     sharding_constraint = LazyModule("stretto._engine.ops.sharding_constraint")
-
-__all__ = ["laid_out"]
 
 
 def laid_out(result: Any, sharding: Any, caller: str, argument: str = "out_sharding") -> Any:

@@ -1,7 +1,7 @@
 """Where arrays lie on a mesh of devices, as a program says it.
 
-Layer 2 (ops). A constraint is an operation that computes nothing: the compiler puts its result
-where the sharding says.
+A constraint is an operation that computes nothing: the compiler puts its result where the sharding
+says.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from stretto._engine.core.mesh import UNCONSTRAINED, PartitionSpec
 from stretto._engine.core.primitive import CARRIED, Primitive
 from stretto._engine.core.shardings import NamedSharding, Sharding, check_names, check_split
 from stretto._engine.core.types import ArrayType
-
-__all__ = ["ShardingConstraint", "constrained", "named_here", "with_sharding_constraint"]
 
 
 class ShardingConstraint(Primitive):

@@ -1,7 +1,7 @@
 """What the bits of NumPy's floats tell: zeros of either sign, signs, and upper halves of float32.
 
-Layer 2 (ops). NumPy treats the two zeros as equal, and XLA does not; and reading bits is often
-faster than comparing floats. Next, read ``arithmetic``.
+NumPy treats the two zeros as equal, and XLA does not; and reading bits is often faster than
+comparing floats.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import functools
 from typing import Any
 
 import numpy as np
-
-__all__ = ["has_negative_zero", "has_zero", "signs", "upper_halves"]
 
 _SIGNED = {size: np.dtype(f"i{size}") for size in (2, 4, 8)}
 _UNSIGNED = {size: np.dtype(f"u{size}") for size in (2, 4, 8)}

@@ -1,7 +1,4 @@
-"""Sizes that are known while the program runs, as values.
-
-Layer 2 (ops). Next, read ``padding``.
-"""
+"""Sizes that are known while the program runs, as values."""
 
 from __future__ import annotations
 
@@ -15,8 +12,6 @@ from stretto._engine.core.primitive import ZERO_DERIVATIVE, Primitive, Refused
 from stretto._engine.core.sizes import Size
 from stretto._engine.core.types import ArrayType, array_type, default_dtype
 from stretto._engine.ops.convert import convert
-
-__all__ = ["SizeOf"]
 
 _KNOWN_LATER = Refused("the size is known only where the program is given a bucket")
 

@@ -1,8 +1,7 @@
 """Sorting along an axis, by one key or several; and the k greatest.
 
-Layer 2 (ops). The order of elements: numbers ascend, NaN comes last whatever its sign, and the two
-zeros are equal; complex numbers go by real part, then imaginary part. Next, read ``sort_lowering``,
-for how comparison is lowered.
+The order of elements: numbers ascend, NaN comes last whatever its sign, and the two zeros are
+equal; complex numbers go by real part, then imaginary part.
 """
 
 from __future__ import annotations
@@ -32,8 +31,6 @@ if TYPE_CHECKING:  # loaded when something is sorted in a compiled program
     from stretto._engine.ops import sort_lowering
 else:
     sort_lowering = LazyModule("stretto._engine.ops.sort_lowering")
-
-__all__ = ["argsort", "sort", "sort_operands", "stable_order", "top_k"]
 
 _INT32 = np.dtype(np.int32)
 

@@ -1,8 +1,8 @@
 """How ``sort`` is lowered: comparators, and integer keys that need only ``<``.
 
-Layer 2 (ops). XLA sorts one operand of integers by ``<`` several times faster than anything by
-another comparator. So floats sort as the integers that their bits are, and a short key that
-carries other operands along sorts in one 64-bit integer with its index.
+XLA sorts one operand of integers by ``<`` several times faster than anything by another comparator.
+So floats sort as the integers that their bits are, and a short key that carries other operands
+along sorts in one 64-bit integer with its index.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.types import array_type, is_complex, kind_of, real_dtype
-
-__all__ = ["canonical_key", "lower_sort", "order_by_value"]
 
 _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
 _FLOAT32 = np.dtype(np.float32)

@@ -1,10 +1,9 @@
 """The size from which an eager operation is compiled: the one rule, and its measurements.
 
-Layer 2 (ops). A compiled operation must be ``LEAD`` times as fast as its rule in NumPy, both in
-elapsed time and in the time of all cores together, including the copies of its operands; and
-``CALLS`` calls must repay its compilation. Decisions follow from types alone, so that a call always
-gives the same bits. ``python -m benchmarks.eager --primitives`` repeats the measurements; decision
-32 has the reasons. Next, read ``elementwise``.
+A compiled operation must be ``LEAD`` times as fast as its rule in NumPy, both in elapsed time and
+in the time of all cores together, including the copies of its operands; and ``CALLS`` calls must
+repay its compilation. Decisions follow from types alone, so that a call always gives the same bits.
+``python -m benchmarks.eager --primitives`` repeats the measurements; decision 32 has the reasons.
 """
 
 from __future__ import annotations
@@ -14,48 +13,6 @@ from typing import NamedTuple
 
 import ml_dtypes
 import numpy as np
-
-__all__ = [
-    "ARC",
-    "ATAN",
-    "ATANH",
-    "BESSEL",
-    "BESSEL_GROWING",
-    "CALLS",
-    "CIRCULAR",
-    "CONVOLUTION_FEATURES",
-    "CONVOLUTION_PATCHES",
-    "CONVOLUTION_PRODUCTS",
-    "ERF",
-    "ERFC",
-    "ERF_INV",
-    "EXP",
-    "EXP2",
-    "EXTREMUM",
-    "FFT_LONG",
-    "FFT_LONG_FROM",
-    "FFT_REAL_FROM",
-    "FFT_SHORT",
-    "FFT_SHORT_FROM",
-    "HALF",
-    "HYPERBOLIC",
-    "INTEGER_PRODUCTS",
-    "LEAD",
-    "LOG",
-    "LOGISTIC",
-    "MATRICES",
-    "MATRICES_OF",
-    "NARROW",
-    "NEXTAFTER",
-    "POW",
-    "ROUNDED",
-    "SQRT",
-    "TOP_K",
-    "WINDOW_PLACES",
-    "Cost",
-    "Costs",
-    "from_size",
-]
 
 LEAD = 1.3
 """How many times as fast a compiled operation must be; less is lost in a machine's noise."""
@@ -175,7 +132,7 @@ CONVOLUTION_PATCHES = 1 << 24
 """Elements of windows laid out, from which on they would take too much memory."""
 
 MATRICES, MATRICES_OF = from_size(Cost(3000.0, 700.0, 60.0), least=1), 32 * 32
-"""Matrices that LAPACK factorises one by one, of up to so many elements: the loop in Python takes 2
+"""Matrices that LAPACK factorizes one by one, of up to so many elements: the loop in Python takes 2
 to 5 microseconds a matrix, a compiled one 0.4 to 2. For larger ones the time is LAPACK's."""
 
 INTEGER_PRODUCTS = from_size(Cost(0.6, 0.27, 30.0))

@@ -1,7 +1,4 @@
-"""Trigonometric and hyperbolic functions. Angles are in radians.
-
-Layer 2 (ops). Next, read ``inverse_trigonometric``.
-"""
+"""Trigonometric and hyperbolic functions. Angles are in radians."""
 
 from __future__ import annotations
 
@@ -28,17 +25,6 @@ from stretto._engine.ops.complex_parts import complex_, imag, real
 from stretto._engine.ops.elementwise import FLOAT, INEXACT, Elementwise, in_float32, unary
 from stretto._engine.ops.rounding import is_finite
 from stretto._engine.ops.written import Term, absolute, exp, expm1, where
-
-__all__ = [
-    "cos",
-    "cosh",
-    "sech_squared",
-    "sin",
-    "sine_ratio",
-    "sinh",
-    "tan",
-    "tanh",
-]
 
 
 class Sin(Elementwise):

@@ -1,9 +1,8 @@
 """Functions written out: one formula, for NumPy's arrays and for the text of compiled programs.
 
-Layer 2 (ops). XLA has no operation for most special functions. Here a formula is a Python function
-of ``Number``s: NumPy arrays when it is evaluated, ``Term``s when it is lowered. Both are float64 or
-complex128 whatever the operands are, so that float32 results are right to rounding. Next, read
-``gamma_formulas``.
+XLA has no operation for most special functions. Here a formula is a Python function of ``Number``s:
+NumPy arrays when it is evaluated, ``Term``s when it is lowered. Both are float64 or complex128
+whatever the operands are, so that float32 results are right to rounding.
 """
 
 from __future__ import annotations
@@ -16,34 +15,6 @@ import numpy as np
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import array_type, is_complex, real_dtype
 from stretto._engine.ops.elementwise import FLOAT, Elementwise
-
-__all__ = [
-    "Number",
-    "Term",
-    "Written",
-    "absolute",
-    "alike",
-    "chebyshev",
-    "complex_number",
-    "cos",
-    "erfc",
-    "exp",
-    "expm1",
-    "floor",
-    "from_scipy",
-    "horner",
-    "is_nan",
-    "imaginary",
-    "log",
-    "log1p",
-    "loop",
-    "power",
-    "real_part",
-    "sin",
-    "sqrt",
-    "tangent",
-    "where",
-]
 
 Number = Any
 """A NumPy array of float64 or complex128, or a term of that type."""

@@ -1,8 +1,8 @@
 """What a compiled program holds in memory at its peak, by the user's line.
 
-Layer 6 (runtime). XLA's assignment of buffers and its compiled module come as serialized protocol
-buffers, read by ``messages``; what a version of XLA leaves out is not reported. Source: XLA's
-``hlo.proto`` and ``xla_data.proto``. Next, read ``transfers``.
+XLA's assignment of buffers and its compiled module come as serialized protocol buffers, read by
+``messages``; what a version of XLA leaves out is not reported. Source: XLA's ``hlo.proto`` and
+``xla_data.proto``.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from typing import NamedTuple
 from stretto._engine.xla.instructions import instructions_of
 from stretto._engine.xla.messages import fields, numbers
 from stretto._engine.xla.pjrt import Executable
-
-__all__ = ["Temporary", "temporaries_at_peak"]
 
 
 class Temporary(NamedTuple):

@@ -1,8 +1,7 @@
 """``Array``: a concrete, immutable value, held as a NumPy array, a device buffer, or both.
 
-Layer 6 (runtime). Eager operations read the NumPy array and compiled programs the buffer; whichever
-is missing is made when it is first needed. ``wiring`` attaches operators and methods. Next, read
-``eager``.
+Eager operations read the NumPy array and compiled programs the buffer; whichever is missing is made
+when it is first needed. ``wiring`` attaches operators and methods.
 """
 
 from __future__ import annotations
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from stretto._engine.xla.device import Device
 else:
     printing = LazyModule("stretto._engine.xla.printing")
-
-__all__ = ["SHARDED", "Array", "wait_for_all"]
 
 SHARDED: list[type] = []
 """The class of arrays with a sharding, once there may be any; see ``sharded``."""

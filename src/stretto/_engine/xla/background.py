@@ -1,8 +1,7 @@
 """One thread that does work in the background, a piece at a time, and ends when none is left.
 
-Layer 6 (runtime). Programs are optimised there while calls are run as compiled quickly; see
-``api/entry``. A process that ends waits for the piece at hand, since XLA cannot be interrupted, and
-drops the others. Next, read ``pjrt``.
+Programs are optimized there while calls are run as compiled quickly; see ``api/entry``. A process
+that ends waits for the piece at hand, since XLA cannot be interrupted, and drops the others.
 """
 
 from __future__ import annotations
@@ -17,8 +16,6 @@ from stretto._engine.core.config import settings, under
 from stretto._engine.core.forks import in_child, lock
 from stretto._engine.xla import ending
 from stretto._engine.xla.patience import started
-
-__all__ = ["in_background"]
 
 _waiting: collections.deque[Callable[[], Any]] = collections.deque()
 _lock = lock()

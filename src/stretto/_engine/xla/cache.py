@@ -1,8 +1,7 @@
 """Compiled programs kept in memory: by program, by text, and by operation and types.
 
-Layer 6 (runtime). A function that is traced again, such as the body of an eager loop at each call,
-gives the same text, and is not compiled again. Next, read ``disk``, which keeps programs for other
-processes.
+A function that is traced again, such as the body of an eager loop at each call, gives the same
+text, and is not compiled again.
 """
 
 from __future__ import annotations
@@ -34,16 +33,6 @@ if TYPE_CHECKING:  # loaded when the first program is compiled
 else:
     disk = LazyModule("stretto._engine.xla.disk")
     sharded = LazyModule("stretto._engine.xla.sharded")
-
-__all__ = [
-    "clear",
-    "compiled",
-    "compiled_quickly",
-    "executable",
-    "log",
-    "run_primitive",
-    "run_program",
-]
 
 _logging = LazyModule("logging")
 _by_text: Recent[Executable] = Recent()
@@ -93,10 +82,10 @@ def compiled(text: Text, out_types: Sequence[ArrayType], options: Options = ()) 
 def compiled_quickly(
     text: Text, out_types: Sequence[ArrayType], options: Options = ()
 ) -> tuple[Executable, bool]:
-    """The optimised form of this text if it is at hand, else one that was compiled quickly.
+    """The optimized form of this text if it is at hand, else one that was compiled quickly.
 
     The second result says whether it is the quick one, which is kept nowhere. Programs that call
-    Python functions are optimised at once, as are those for which ``options`` decide all that the
+    Python functions are optimized at once, as are those for which ``options`` decide all that the
     quick ones would.
     """
     both = {**dict(quick()), **dict(options)}
@@ -137,7 +126,7 @@ class _Supplied(Executable):
         self.on_arrays = on_arrays and (lambda own: on_arrays([*own, *values]))
 
     def as_text(self) -> str:
-        """The optimised HLO."""
+        """The optimized HLO."""
         return self._compiled.as_text()
 
 

@@ -1,12 +1,11 @@
 """Compiled programs that call Python functions while they run.
 
-Layer 6 (runtime). Such a program runs in the thread of its caller, and has finished when the call
-returns. It runs on a separate XLA client with its own threads: the function that it calls may run
-other programs, and those would wait for ever if all threads of their client were waiting for
-functions. Programs that call nothing stay on the main client; a program that calls functions, and
-is itself run by such a function, gets the client one level further. On a GPU there is one client
-alone (``partitions``): what a function computes there is computed on the CPU. Next, read
-``control/callback``.
+Such a program runs in the thread of its caller, and has finished when the call returns. It runs on
+a separate XLA client with its own threads: the function that it calls may run other programs, and
+those would wait for ever if all threads of their client were waiting for functions. Programs that
+call nothing stay on the main client; a program that calls functions, and is itself run by such a
+function, gets the client one level further. On a GPU there is one client alone (``partitions``):
+what a function computes there is computed on the CPU.
 """
 
 from __future__ import annotations
@@ -38,8 +37,6 @@ if TYPE_CHECKING:  # loaded when something is compiled
     from stretto._engine.xla import disk
 else:
     disk = LazyModule("stretto._engine.xla.disk")
-
-__all__ = ["CallingExecutable", "Functions", "effects_barrier", "to_the_end"]
 
 T = TypeVar("T")
 

@@ -1,8 +1,8 @@
 """Eager evaluation that looks for NaN and infinity: the interpreter at rest while debugging.
 
-Layer 6 (runtime). ``config.debug_nans`` and ``config.debug_infs`` put it in the place of ``EAGER``.
-Short ways for arrays at rest ask whether the current interpreter is that one, so all of them leave
-what is done under this one to it, and cost nothing while it is not there. Next, read ``searching``.
+``config.debug_nans`` and ``config.debug_infs`` put it in the place of ``EAGER``. Short ways for
+arrays at rest ask whether the current interpreter is that one, so all of them leave what is done
+under this one to it, and cost nothing while it is not there.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from stretto._engine.core.scope import scopes
 from stretto._engine.xla.array import Array
 from stretto._engine.xla.eager import EAGER
 from stretto._engine.xla.searching import Known, Search, marks_of
-
-__all__ = ["CHECKED", "Checked", "check_results", "follow"]
 
 
 class Checked(Interpreter):

@@ -1,10 +1,9 @@
 """XLA's clients: the threads and devices of this process, and what makes buffers for them.
 
-Layer 6 (runtime). Only this module and ``pjrt`` import jaxlib, when the first program is compiled.
-Arrays that were not put anywhere, and programs for one device, have one client; programs that call
-Python have others, since they need threads of their own; while several processes work together,
-what is put on their devices has one that knows them all; and GPUs have one, made when they are
-first asked for. Next, read ``pjrt``.
+Only this module and ``pjrt`` import jaxlib, when the first program is compiled. Arrays that were
+not put anywhere, and programs for one device, have one client; programs that call Python have
+others, since they need threads of their own; while several processes work together, what is put on
+their devices has one that knows them all; and GPUs have one, made when they are first asked for.
 """
 
 from __future__ import annotations
@@ -40,29 +39,6 @@ if TYPE_CHECKING:  # loaded when there is a client, and when GPUs are asked for
 else:
     ending = LazyModule("stretto._engine.xla.ending")
     plugins = LazyModule("stretto._engine.xla.plugins")
-
-__all__ = [
-    "ALONE",
-    "TESTED",
-    "Accelerator",
-    "Job",
-    "Runtime",
-    "accelerator",
-    "check_version",
-    "coordination_client",
-    "coordination_service",
-    "enter",
-    "in_use",
-    "job_of_now",
-    "join",
-    "leave",
-    "left_behind",
-    "refuse_fork",
-    "runtime",
-    "runtime_of",
-    "runtime_of_calls",
-    "started",
-]
 
 TESTED = ((0, 10, 2), (0, 13))
 """The first version of jaxlib that these calls were tested with, and the first that was not."""

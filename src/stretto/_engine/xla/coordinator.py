@@ -1,11 +1,10 @@
 """The process in which several others meet: it says who is there, and who is gone.
 
-Layer 6 (runtime). The first of the processes starts it, and it outlives that one if need be: the
-runtime ends every process that loses the coordination service, which runs here. Each of the others
-keeps a connection, over which lines of JSON go both ways; the system closes it when a process ends,
-however it ends. Anybody may reach the port: who does not prove to be of the job (``handshake``)
-gets a few seconds, one message and a place among a few connections, and can end nothing. Next, read
-``members``, the other side.
+The first of the processes starts it, and it outlives that one if need be: the runtime ends every
+process that loses the coordination service, which runs here. Each of the others keeps a connection,
+over which lines of JSON go both ways; the system closes it when a process ends, however it ends.
+Anybody may reach the port: who does not prove to be of the job (``handshake``) gets a few seconds,
+one message and a place among a few connections, and can end nothing.
 """
 
 from __future__ import annotations
@@ -25,8 +24,6 @@ from typing import Any
 from stretto._engine.xla import handshake
 from stretto._engine.xla.clients import coordination_service
 from stretto._engine.xla.handshake import FROM_PROCESS, LONGEST, line, proof, read, same
-
-__all__ = ["MARK", "Meeting", "free_port", "listening", "main"]
 
 MARK = "stretto._engine.xla.coordinator"
 """By this in its command line a coordinator is known."""

@@ -1,10 +1,9 @@
 """The devices that arrays are on, and the processes that own them.
 
-Layer 6 (runtime). All questions about devices are answered here. A process has as many CPU devices
-as ``config.num_cpu_devices`` says; they share the processors, and are for trying out programs that
-are split over several. Those of processes that work together are numbered through, process by
-process. GPUs are those of this process alone, and are looked for when they are first asked for by
-name. Next, read ``dlpack``.
+All questions about devices are answered here. A process has as many CPU devices as
+``config.num_cpu_devices`` says; they share the processors, and are for trying out programs that are
+split over several. Those of processes that work together are numbered through, process by process.
+GPUs are those of this process alone, and are looked for when they are first asked for by name.
 """
 
 from __future__ import annotations
@@ -14,21 +13,6 @@ from typing import Any
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import ConfigError
 from stretto._engine.xla.clients import ALONE, Job, accelerator, job_of_now, started
-
-__all__ = [
-    "Device",
-    "as_device",
-    "check_device_count",
-    "default_backend",
-    "default_device",
-    "device_count",
-    "devices",
-    "local_device_count",
-    "local_devices",
-    "process_count",
-    "process_index",
-    "process_indices",
-]
 
 
 class Device:

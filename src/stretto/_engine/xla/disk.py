@@ -1,11 +1,10 @@
 """Compiled programs kept on disk for other processes: their keys, and how they are loaded.
 
-Layer 6 (runtime). The key is a hash of everything that decides what a program is compiled to: its
-text, which includes what the planner chose, the processor, and what ``pjrt.conditions`` returns.
-The line numbers of the user's source are not part of it, so that a program survives an edit above
-it; if a program with other lines was loaded, its optimised text is compiled when asked for.
-Problems with files are never errors: they are logged, once for each kind, and programs are
-compiled. Next, read ``store``.
+The key is a hash of everything that decides what a program is compiled to: its text, which includes
+what the planner chose, the processor, and what ``pjrt.conditions`` returns. The line numbers of the
+user's source are not part of it, so that a program survives an edit above it; if a program with
+other lines was loaded, its optimized text is compiled when asked for. Problems with files are never
+errors: they are logged, once for each kind, and programs are compiled.
 """
 
 from __future__ import annotations
@@ -26,8 +25,6 @@ from stretto._engine.xla import pjrt, store
 from stretto._engine.xla.clients import Runtime
 from stretto._engine.xla.options import Options
 from stretto._engine.xla.pjrt import Executable
-
-__all__ = ["FromDisk", "Place", "folder", "place_of"]
 
 _LINES = re.compile(r"^#u\d+ = loc\(.*\)\n", re.MULTILINE)
 """The positions in the user's source, as ``lower.stablehlo`` writes them at the end."""
@@ -58,7 +55,7 @@ class FromDisk(Executable):
         self._same_lines = same_lines
 
     def as_text(self) -> str:
-        """The optimised HLO, with the lines of this program."""
+        """The optimized HLO, with the lines of this program."""
         if self._same_lines:
             return super().as_text()
         return pjrt.compile_text(self.text, (), self._options).as_text()

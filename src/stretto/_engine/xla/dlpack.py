@@ -1,7 +1,7 @@
 """Memory shared with other libraries, by the DLPack protocol.
 
-Layer 6 (runtime). NumPy reads and writes the protocol's structures, and jaxlib those for dtypes
-that NumPy does not know, such as bfloat16. Next, read ``pjrt``.
+NumPy reads and writes the protocol's structures, and jaxlib those for dtypes that NumPy does not
+know, such as bfloat16.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ import numpy as np
 from stretto._engine.core.interpreter import refuse_masked
 from stretto._engine.core.types import ArrayType
 from stretto._engine.xla import pjrt
-
-__all__ = ["CPU_PAIR", "UNSAID", "export", "read_only", "take"]
 
 CPU_PAIR = (1, 0)
 """The protocol's device type for the CPU, and the device's number."""

@@ -1,8 +1,7 @@
 """Eager evaluation: the interpreter that is current outside any transformation.
 
-Layer 6 (runtime). An operation on concrete arrays runs its NumPy reference rule or, where the
-primitive says that XLA is clearly faster, a cached program of that one operation. Next, read
-``cache`` for those programs, and ``ops/thresholds`` for when that is.
+An operation on concrete arrays runs its NumPy reference rule or, where the primitive says that XLA
+is clearly faster, a cached program of that one operation.
 """
 
 from __future__ import annotations
@@ -22,8 +21,6 @@ from stretto._engine.core.native import native
 from stretto._engine.core.types import ArrayType
 from stretto._engine.xla.array import SHARDED, Array
 from stretto._engine.xla.cache import run_primitive, run_program
-
-__all__ = ["EAGER", "Eager", "quiet", "wide"]
 
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _MANY = 1 << 10

@@ -1,10 +1,9 @@
 """The end of the process, which waits until XLA's threads rest, and those that use it.
 
-Layer 6 (runtime). A result that nobody waited for, or what an interrupted call had begun, is
-computed on threads of XLA's. When the process ends meanwhile, the data of libraries are destroyed
-under them, and it may end by a signal: seen where oneDNN was writing a kernel. A thread of Python's
-that is in XLA is aborted, and the process with it. Next, read ``clients``, which asks for it once
-there is a client.
+A result that nobody waited for, or what an interrupted call had begun, is computed on threads of
+XLA's. When the process ends meanwhile, the data of libraries are destroyed under them, and it may
+end by a signal: seen where oneDNN was writing a kernel. A thread of Python's that is in XLA is
+aborted, and the process with it.
 """
 
 from __future__ import annotations
@@ -22,8 +21,6 @@ from types import FrameType
 
 from stretto._engine.core.native import native
 from stretto._engine.xla.patience import abandoned, close, unfinished
-
-__all__ = ["busy", "wait_at_end", "wait_for", "wait_until_idle"]
 
 _TASKS = "/proc/self/task"
 _PATIENCE = 5.0

@@ -1,6 +1,6 @@
 """``print_environment_info``: versions, platform and settings, for bug reports.
 
-Layer 6 (runtime). It does not start XLA, so that it also helps if XLA does not start.
+It does not start XLA, so that it also helps if XLA does not start.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from stretto._engine.core.version import VERSION
 from stretto._engine.xla.clients import TESTED, check_version
 from stretto._engine.xla.device import devices
 from stretto._engine.xla.handshake import SECRET
-
-__all__ = ["print_environment_info"]
 
 _PREFIXES = ("STRETTO_", "XLA_", "PJRT_", "TF_CPP_")
 _NAMES = (

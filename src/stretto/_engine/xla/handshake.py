@@ -1,10 +1,9 @@
 """How processes of a job prove to each other that they are its own, and what they may say.
 
-Layer 6 (runtime). Whoever reaches the coordinator's port may connect to it, so each side shows that
-it knows the secret of the job, without sending it: the coordinator sends a number that was never
-used, the process one of its own and the HMAC-SHA256 of both and of what it says, and gets one back.
-Each message is one object of JSON on a line, of known fields and ranges. Next, read
-``coordinator``.
+Whoever reaches the coordinator's port may connect to it, so each side shows that it knows the
+secret of the job, without sending it: the coordinator sends a number that was never used, the
+process one of its own and the HMAC-SHA256 of both and of what it says, and gets one back. Each
+message is one object of JSON on a line, of known fields and ranges.
 """
 
 from __future__ import annotations
@@ -24,22 +23,6 @@ from typing import Any, NoReturn
 
 from stretto._engine.core.machine import cache_directory
 from stretto._engine.xla.private import Unsafe, check_owned, check_way
-
-__all__ = [
-    "FROM_COORDINATOR",
-    "FROM_PROCESS",
-    "LONGEST",
-    "LONGEST_TOLD",
-    "SECRET",
-    "SECRET_FILE",
-    "is_local",
-    "job_secret",
-    "line",
-    "new_challenge",
-    "proof",
-    "read",
-    "same",
-]
 
 SECRET, SECRET_FILE = "STRETTO_JOB_SECRET", "STRETTO_JOB_SECRET_FILE"
 LONGEST = 1024

@@ -1,8 +1,7 @@
 """What an array holds: a NumPy array, a device buffer, or both, and a type.
 
-Layer 6 (runtime). The base class of ``Array``; the C extension has its own version, since every
-result is one. In the place of a buffer there may be something that says why there is none
-(``Absent``). Next, read ``array``.
+The base class of ``Array``; the C extension has its own version, since every result is one. In the
+place of a buffer there may be something that says why there is none (``Absent``).
 """
 
 from __future__ import annotations
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
 
     from stretto._engine.core.position import Position
     from stretto._engine.core.types import ArrayType
-
-__all__ = ["Absent", "Donated", "Holder"]
 
 
 class _Holder:

@@ -1,6 +1,6 @@
 """The instructions of a compiled program, each with the user's line that it comes of.
 
-Layer 6 (runtime). Source: XLA's ``hlo.proto`` and ``xla_data.proto``. Next, read ``allocation``.
+Source: XLA's ``hlo.proto`` and ``xla_data.proto``.
 """
 
 from __future__ import annotations
@@ -11,13 +11,11 @@ from typing import Any, NamedTuple
 from stretto._engine.xla.messages import fields, numbers
 from stretto._engine.xla.pjrt import Executable
 
-__all__ = ["Instruction", "instructions_of"]
-
 _SMALL_CALL = b"xla_cpu_small_call"
 
 
 class Instruction(NamedTuple):
-    """An instruction of XLA's optimised module."""
+    """An instruction of XLA's optimized module."""
 
     number: int
     name: str

@@ -1,7 +1,6 @@
 """Run a program in NumPy, operation by operation, by the reference rules.
 
-Layer 6 (runtime). Small programs have this instead of an executable; ``plan/interpreting`` says
-which. Next, read ``eager``.
+Small programs have this instead of an executable; ``passes/interpret_small`` says which.
 """
 
 from __future__ import annotations
@@ -15,8 +14,6 @@ import numpy as np
 from stretto._engine.core.program import Atom, Literal, Program
 from stretto._engine.xla.array import Array
 from stretto._engine.xla.eager import quiet
-
-__all__ = ["Interpreted"]
 
 
 class Interpreted:

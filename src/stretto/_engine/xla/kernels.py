@@ -1,7 +1,4 @@
-"""What a compiled program did when: its kernels, by XLA's profiler, each with the user's line.
-
-Layer 6 (runtime). Next, read ``instructions``, and ``api/explaining/profile``, which adds them up.
-"""
+"""What a compiled program did when: its kernels, by XLA's profiler, each with the user's line."""
 
 from __future__ import annotations
 
@@ -24,8 +21,6 @@ from stretto._engine.xla.instructions import Instruction, instructions_of
 from stretto._engine.xla.pjrt import Executable
 from stretto._engine.xla.timing import times_of
 from stretto._engine.xla.transfers import size_of
-
-__all__ = ["Kernel", "Limits", "kernels_of", "limits_of", "memory_over_time"]
 
 _CONTAINERS = ("call", "conditional", "while")
 """Instructions that take the time of others."""

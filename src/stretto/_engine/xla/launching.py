@@ -1,7 +1,6 @@
 """A thread that starts programs of several processes, since a start may never return.
 
-Layer 6 (runtime). The runtime runs small programs where they are started, and so waits there for
-other processes. Next, read ``processes``.
+The runtime runs small programs where they are started, and so waits there for other processes.
 """
 
 from __future__ import annotations
@@ -15,8 +14,6 @@ from queue import SimpleQueue
 from typing import Any
 
 from stretto._engine.core.latch import Latch
-
-__all__ = ["Launcher"]
 
 
 class _Task:

@@ -1,6 +1,6 @@
 """Which work of a program XLA's CPU backend hands to the library YNNPACK, told from its text.
 
-Layer 6 (runtime). Decision 22 has the measurements. Next, read ``pjrt``.
+Decision 22 has the measurements.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
-
-__all__ = ["Libraries", "library_work", "misreads", "multiply_adds"]
 
 _TURNED = re.compile(
     r'(%[\w#]+) = "stablehlo\.transpose"\([^)]*\) '
@@ -102,7 +100,7 @@ _MOVES = {"bitcast", "reshape", "copy", "transpose"}
 
 
 def misreads(hlo: str) -> bool:
-    """Return whether optimised HLO has YNNPACK compute what it was seen to compute wrongly.
+    """Return whether optimized HLO has YNNPACK compute what it was seen to compute wrongly.
 
     Its kernels read other elements than those of a broadcast (jaxlib 0.10.2), and 98 % of a
     result's elements were wrong:

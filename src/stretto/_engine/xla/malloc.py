@@ -1,9 +1,9 @@
 """The C library's ``malloc``, told to keep what is freed, as ``config.keep_memory`` asks.
 
-Layer 6 (runtime). XLA allocates the temporaries of a program as one block at each call. By default
-glibc has large blocks mapped by the system, which fills every page with zeros when it is first
-touched, and unmaps them when they are freed. See docs/decisions/0042-memory-kept.md, and next
-``pjrt``, whose threads must not have started.
+XLA allocates the temporaries of a program as one block at each call. By default glibc has large
+blocks mapped by the system, which fills every page with zeros when it is first touched, and unmaps
+them when they are freed. See docs/decisions/0042-memory-kept.md, and next ``pjrt``, whose threads
+must not have started.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ import ctypes
 import platform
 
 from stretto._engine.core.errors import ConfigError
-
-__all__ = ["LARGE", "is_glibc", "keep_memory"]
 
 LARGE = 1 << 25
 """The bytes from which on glibc always has a block mapped, unless it is told to keep memory."""

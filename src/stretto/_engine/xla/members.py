@@ -1,7 +1,6 @@
 """A process's connection to the coordinator: who takes part, and who is gone.
 
-Layer 6 (runtime). A thread listens, and says from time to time that this process is alive. Next,
-read ``processes``.
+A thread listens, and says from time to time that this process is alive.
 """
 
 from __future__ import annotations
@@ -15,8 +14,6 @@ from typing import Any
 
 from stretto._engine.xla import handshake
 from stretto._engine.xla.handshake import FROM_COORDINATOR, LONGEST, LONGEST_TOLD, line, read
-
-__all__ = ["Members", "NotAnswered", "Refused"]
 
 
 class NotAnswered(ConnectionError):

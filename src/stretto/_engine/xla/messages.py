@@ -1,16 +1,13 @@
 """Serialized protocol buffers, read and written field by field.
 
-Layer 6 (runtime). Of what XLA says about a compiled program a handful of fields is read, by number,
-and of its options one is written, so no library for the format is needed. Source: the encoding of
-protocol buffers. Next, read ``allocation``.
+Of what XLA says about a compiled program a handful of fields is read, by number, and of its options
+one is written, so no library for the format is needed. Source: the encoding of protocol buffers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
-
-__all__ = ["field", "fields", "numbers"]
 
 
 def fields(message: Any) -> Iterator[tuple[int, Any]]:

@@ -1,7 +1,7 @@
 """Eager evaluation on another device than the first: the interpreter of ``default_device``.
 
-Layer 6 (runtime). Short ways for arrays at rest ask whether the current interpreter is ``EAGER``,
-so that all of them leave what is done under this one to it. Next, read ``sharded``.
+Short ways for arrays at rest ask whether the current interpreter is ``EAGER``, so that all of them
+leave what is done under this one to it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ if TYPE_CHECKING:  # loaded when arrays are put on devices
 else:
     checked = LazyModule("stretto._engine.xla.checked")
     sharded = LazyModule("stretto._engine.xla.sharded")
-
-__all__ = ["OnDevice", "at_home", "default_sharding"]
 
 
 class OnDevice(Interpreter):

@@ -1,6 +1,6 @@
 """The options of XLA's that a text is compiled with, besides those that the user gives.
 
-Layer 6 (runtime). What ``XLA_FLAGS`` sets is left as it is. Next, read ``pjrt``.
+What ``XLA_FLAGS`` sets is left as it is.
 """
 
 from __future__ import annotations
@@ -19,21 +19,6 @@ from stretto._engine.xla.small_loops import (
     has_barrier_in_loop,
     most_bytes,
 )
-
-__all__ = [
-    "EFFORTS",
-    "EXTRAS",
-    "LIBRARY",
-    "SCHEDULER",
-    "Options",
-    "asks_for_dumps",
-    "given",
-    "library_of",
-    "options_for",
-    "quick_options",
-    "with_extras",
-    "with_option",
-]
 
 Options: TypeAlias = tuple[tuple[str, str | bool | int | float], ...]
 """Options of the compiler as pairs of name and value, sorted by name."""
@@ -145,12 +130,12 @@ def given(build: Any, name: str, value: Any) -> None:
 def quick_options(version: tuple[int, ...]) -> Options:
     """What makes this version of jaxlib compile in a fraction of the time, to slower programs.
 
-    XLA's older kernel emitters write code that needs little optimisation to compile. After 0.11.0
+    XLA's older kernel emitters write code that needs little optimization to compile. After 0.11.0
     there are none, nor is there an option for them (docs/decisions/0039-tiers.md).
     """
-    unoptimised = ("xla_backend_optimization_level", 0)
+    unoptimized = ("xla_backend_optimization_level", 0)
     older_emitters = ("xla_cpu_use_fusion_emitters", False)
-    return (unoptimised, older_emitters) if version <= (0, 11, 0) else (unoptimised,)
+    return (unoptimized, older_emitters) if version <= (0, 11, 0) else (unoptimized,)
 
 
 def options_for(text: str, options: Options) -> list[tuple[str, Any]]:

@@ -1,7 +1,7 @@
 """Programs and arrays over several devices, as the runtime has them.
 
-Layer 6 (runtime). Shardings become the runtime's, arrays are put on devices part by part, and text
-with shardings is compiled for a list of devices. Next, read ``sharded``.
+Shardings become the runtime's, arrays are put on devices part by part, and text with shardings is
+compiled for a list of devices.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ from stretto._engine.xla.clients import Job, job_of_now, runtime_of
 from stretto._engine.xla.options import Options
 from stretto._engine.xla.patience import elsewhere, unusual
 from stretto._engine.xla.pjrt import Executable
-
-__all__ = ["PlacedExecutable", "compile_placed", "parts_of", "put", "put_together"]
 
 
 def _tiles(sharding: Sharding, ndim: int) -> str:
@@ -137,7 +135,7 @@ class PlacedExecutable(Executable):
         self._shared = not all([device.is_local for device in placement.devices])
 
     def as_text(self) -> str:
-        """The optimised HLO, with the lines of this program."""
+        """The optimized HLO, with the lines of this program."""
         if self._same_lines:
             return super().as_text()
         at = runtime_of(self.placement.devices)

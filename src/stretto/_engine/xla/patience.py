@@ -1,10 +1,10 @@
 """Waiting for programs that may take long, so that Ctrl-C is heard; and what goes on after it.
 
-Layer 6 (runtime). XLA waits in C++, where Python hears of no signal, and a program that was begun
-cannot be stopped. While one that may take long has not ended, the main thread, which alone hears of
-signals, therefore asks again and again whether what it waits for is there. After an interrupt the
-program goes on in vain, on a thread of XLA's. XLA has what a thread begins later wait for what it
-began before, so another thread begins the programs of the main thread then. Next, read ``pjrt``.
+XLA waits in C++, where Python hears of no signal, and a program that was begun cannot be stopped.
+While one that may take long has not ended, the main thread, which alone hears of signals, therefore
+asks again and again whether what it waits for is there. After an interrupt the program goes on in
+vain, on a thread of XLA's. XLA has what a thread begins later wait for what it began before, so
+another thread begins the programs of the main thread then.
 """
 
 from __future__ import annotations
@@ -17,19 +17,6 @@ from typing import Any, TypeVar
 
 from stretto._engine.core.forks import in_child
 from stretto._engine.core.machine import cores
-
-__all__ = [
-    "LongRun",
-    "abandoned",
-    "close",
-    "elsewhere",
-    "end_threads",
-    "patient",
-    "started",
-    "unfinished",
-    "unusual",
-    "watch",
-]
 
 T = TypeVar("T")
 

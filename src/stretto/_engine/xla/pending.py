@@ -1,9 +1,9 @@
 """First calls that return before their programs are compiled: their results arrive later.
 
-Layer 6 (runtime). A thread compiles the program and runs it, while the caller goes on, perhaps to
-the next program. Whoever reads a result meanwhile waits for the thread. Such a call takes nobody's
-memory, and calls no Python, so that it does not matter when it is run; a call that takes memory
-waits first until the others have read theirs (``wait_for_all``). Next, read ``array``.
+A thread compiles the program and runs it, while the caller goes on, perhaps to the next program.
+Whoever reads a result meanwhile waits for the thread. Such a call takes nobody's memory, and calls
+no Python, so that it does not matter when it is run; a call that takes memory waits first until the
+others have read theirs (``wait_for_all``).
 """
 
 from __future__ import annotations
@@ -27,8 +27,6 @@ from stretto._engine.xla.clients import left_behind, refuse_fork
 from stretto._engine.xla.holder import Absent
 from stretto._engine.xla.patience import started, unusual
 from stretto._engine.xla.pjrt import Executable
-
-__all__ = ["Pending", "begun", "wait_for_all"]
 
 _at_work: list[tuple[threading.Thread, _Call]] = []
 """Threads and what they are at; read and set with the lock, under which they are started, too."""

@@ -1,7 +1,7 @@
 """The boundary to jaxlib: StableHLO text in, executables out, buffers both ways.
 
-Layer 6 (runtime). ``clients`` starts the runtime when the first program is compiled. Nothing global
-is set, so that other users of jaxlib in the process are not disturbed. Next, read ``array``.
+``clients`` starts the runtime when the first program is compiled. Nothing global is set, so that
+other users of jaxlib in the process are not disturbed.
 """
 
 from __future__ import annotations
@@ -42,33 +42,6 @@ if TYPE_CHECKING:  # loaded when the first program is compiled
     from stretto._engine.xla import slow_compiles
 else:
     slow_compiles = LazyModule("stretto._engine.xla.slow_compiles")
-
-__all__ = [
-    "Executable",
-    "aval",
-    "compile_text",
-    "conditions",
-    "cost_of_text",
-    "hlo_of_text",
-    "deserialized",
-    "failed",
-    "from_dlpack",
-    "live_executables",
-    "loaded",
-    "profiler",
-    "quick",
-    "ready",
-    "serialized",
-    "start_profile",
-    "tidy",
-    "to_device",
-    "to_dlpack",
-    "to_host",
-    "wait",
-    "wait_for_all",
-    "without_jax",
-]
-
 
 T = TypeVar("T")
 
@@ -271,7 +244,7 @@ class Executable:
         return self.run(buffers).consume_with_handlers(self.handlers)
 
     def as_text(self) -> str:
-        """The optimised HLO."""
+        """The optimized HLO."""
         return "\n\n".join(m.to_string() for m in self.loaded.hlo_modules())
 
     def cost_analysis(self) -> dict[str, float]:
@@ -434,12 +407,12 @@ def _module_of(text: str) -> Any:
 
 
 def hlo_of_text(text: str) -> str:
-    """StableHLO text as HLO, before it is optimised."""
+    """StableHLO text as HLO, before it is optimized."""
     return _module_of(text).to_string()
 
 
 def cost_of_text(text: str) -> dict[str, float]:
-    """XLA's estimate of the cost of StableHLO text before it is optimised."""
+    """XLA's estimate of the cost of StableHLO text before it is optimized."""
     at = runtime()
     return dict(at.jax.hlo_module_cost_analysis(at.client, _module_of(text)))
 

@@ -1,8 +1,8 @@
 """GPUs: XLA's plugin for them, which is a package of its own.
 
-Layer 6 (runtime). The plugin's Python package imports jax, so only its files are used: the library
-of the compiler and runtime, and those of NVIDIA's matrix routines
-(docs/decisions/0050-gpus-are-devices-beside-the-cpu.md). Next, read ``clients``.
+The plugin's Python package imports jax, so only its files are used: the library of the compiler and
+runtime, and those of NVIDIA's matrix routines
+(docs/decisions/0050-gpus-are-devices-beside-the-cpu.md).
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ import importlib.util
 import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
-
-__all__ = ["NAME", "REGISTERED", "Plugin", "found", "load", "register"]
 
 NAME = "stretto_cuda"
 """The plugin's name in this process: jax loads the same library under a name of its own."""

@@ -1,7 +1,7 @@
 """The text of arrays.
 
-Layer 6 (runtime). ``repr`` prints fewer elements of an array that would take many lines; ``str``
-is NumPy's in any case. Next, read ``showing``.
+``repr`` prints fewer elements of an array that would take many lines; ``str`` is NumPy's in any
+case.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from stretto._engine.core.showing.words import MOST_LINES
 from stretto._engine.core.types import ArrayType
 from stretto._engine.xla.array import Array
 from stretto._engine.xla.samples import taken
-
-__all__ = ["brief_text", "gone", "text_of"]
 
 _USUAL = {"threshold": 1000, "edgeitems": 3}
 """NumPy's settings of how much is printed, until somebody changes them."""

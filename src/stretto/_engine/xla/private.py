@@ -1,8 +1,7 @@
 """Folders and files that nobody but the user and root can have changed.
 
-Layer 6 (runtime). Whoever may write to a folder may rename what is in it, and put something else in
-its place: so all folders on the way to a file matter, and those that a link leads through. Next,
-read ``store``.
+Whoever may write to a folder may rename what is in it, and put something else in its place: so all
+folders on the way to a file matter, and those that a link leads through.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ import grp
 import os
 import pwd
 import stat
-
-__all__ = ["Unsafe", "check_owned", "check_way"]
 
 _MOST_LINKS = 40  # as Linux follows
 

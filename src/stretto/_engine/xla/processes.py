@@ -1,7 +1,7 @@
 """Several processes as one computation: joining and leaving, and what to do if one is gone.
 
-Layer 6 (runtime). XLA's runtime carries collectives between the processes; that one of them is gone
-is learned from the ``members``, at once and by name. Next, read ``partitions``.
+XLA's runtime carries collectives between the processes; that one of them is gone is learned from
+the ``members``, at once and by name.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from stretto._engine.xla.coordinator import MARK
 from stretto._engine.xla.handshake import is_local, job_secret
 from stretto._engine.xla.launching import Launcher
 from stretto._engine.xla.members import Members, NotAnswered, Refused
-
-__all__ = ["check", "finish", "freeze", "join", "joined", "launched", "leave", "left"]
 
 _GRACE = 0.5
 """For so many seconds after a loss, the runtime may still say itself what failed."""

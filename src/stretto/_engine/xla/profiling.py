@@ -1,6 +1,6 @@
 """The names that operations of compiled programs have in profiles.
 
-Layer 6 (runtime). ``stretto.profiler`` has the rest.
+``stretto.profiler`` has the rest.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ import re
 from collections.abc import Collection
 
 from stretto._engine.xla import pjrt
-
-__all__ = ["op_names"]
 
 _OP_NAME = re.compile(r'^\s*(?:ROOT )?%?([\w.-]+) = .*op_name="([^"]*)"', re.MULTILINE)
 

@@ -1,9 +1,9 @@
 """Compiled programs by what they were compiled from: those used of late, and all that are in use.
 
-Layer 6 (runtime). A function that is made anew for each call, such as a lambda, finds the program
-of the one before. So programs outlive their functions, but only so many bytes of them: the least
-recently used go first. One that is let go of stays for as long as its function, or anybody else,
-has it, and is found for as long. Next, read ``cache``.
+A function that is made anew for each call, such as a lambda, finds the program of the one before.
+So programs outlive their functions, but only so many bytes of them: the least recently used go
+first. One that is let go of stays for as long as its function, or anybody else, has it, and is
+found for as long.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ if TYPE_CHECKING:  # loaded when the first program is compiled
     import hashlib
 else:
     hashlib = LazyModule("hashlib")
-
-__all__ = ["MOST", "Recent", "digest", "estimated"]
 
 E = TypeVar("E", bound=Executable)
 

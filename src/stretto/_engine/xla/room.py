@@ -1,9 +1,9 @@
 """Whether there is memory for a program, before it runs, and what is said where there was none.
 
-Layer 6 (runtime). What a program needs is known when it is compiled. The system gives memory that
-it does not have, and ends the process when that is used; where it gives none, XLA ends it when a
-result is read by Python's buffer protocol, or never says that a result failed beside another. So
-programs that need much are refused beforehand where there is too little. Next, read ``pjrt``.
+What a program needs is known when it is compiled. The system gives memory that it does not have,
+and ends the process when that is used; where it gives none, XLA ends it when a result is read by
+Python's buffer protocol, or never says that a result failed beside another. So programs that need
+much are refused beforehand where there is too little.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from stretto._engine.core.config import config
-
-__all__ = ["LARGE", "RunIfRoom", "available", "explained", "needed", "total"]
 
 LARGE = 1 << 30
 """The bytes beyond which a program is looked at each time it runs, which takes some 50 µs."""

@@ -1,6 +1,6 @@
 """A few of an array's elements, to draw or print it by, without a copy of all.
 
-Layer 6 (runtime). On the CPU the parts of an array are read where they lie. Next, read ``showing``.
+On the CPU the parts of an array are read where they lie.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ import numpy as np
 
 from stretto._engine.core.types import bytes_of
 from stretto._engine.xla.array import SHARDED, Array
-
-__all__ = ["Sample", "sample_of", "sharding_if_any", "taken"]
 
 _MOST = 4096
 """The most elements of a sample."""

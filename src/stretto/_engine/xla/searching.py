@@ -1,9 +1,8 @@
 """Where NaN and infinity in a program's results come from: it is run once more, step by step.
 
-Layer 6 (runtime). Each value is kept with the fault that its wrong elements come from: that of the
-first operation that made some from operands without, or of the argument they came in with. What a
-``select`` does not choose is left behind on the way. Loops are run step by step, branches as they
-are taken. Next, read ``checked``.
+Each value is kept with the fault that its wrong elements come from: that of the first operation
+that made some from operands without, or of the argument they came in with. What a ``select`` does
+not choose is left behind on the way. Loops are run step by step, branches as they are taken.
 """
 
 from __future__ import annotations
@@ -29,8 +28,6 @@ from stretto._engine.ops.comparison import Select
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.example import Example
 from stretto._engine.xla.eager import EAGER
-
-__all__ = ["Known", "Search", "marks_of"]
 
 
 class Known(NamedTuple):

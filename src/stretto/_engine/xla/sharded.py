@@ -1,7 +1,7 @@
 """Arrays that are put on devices of the user's choice, split or whole, and programs on them.
 
-Layer 6 (runtime). An ``Array`` is wherever the runtime has it; a ``Sharded`` one has a sharding,
-and what is computed from it stays on its devices. Next, read ``eager``.
+An ``Array`` is wherever the runtime has it; a ``Sharded`` one has a sharding, and what is computed
+from it stays on its devices.
 """
 
 from __future__ import annotations
@@ -41,26 +41,6 @@ from stretto._engine.xla.partitions import (
     put_together,
 )
 from stretto._engine.xla.recent import Recent
-
-__all__ = [
-    "Shard",
-    "Sharded",
-    "all_placed",
-    "clear",
-    "compiled",
-    "of_arrays",
-    "of_parts",
-    "placed",
-    "placement_of",
-    "resharded",
-    "results_of",
-    "run_on",
-    "run_placed",
-    "runner",
-    "sharding_if_any",
-    "sharding_of",
-    "shards_of",
-]
 
 
 class Shard(NamedTuple):

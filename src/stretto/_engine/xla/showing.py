@@ -1,6 +1,6 @@
 """What is shown of an array: its type, where it is, and a small picture of its values.
 
-Layer 6 (runtime). Large arrays are drawn by a sample. Next, read ``api/showing``.
+Large arrays are drawn by a sample.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from stretto._engine.core.types import bytes_of
 from stretto._engine.xla.array import Array
 from stretto._engine.xla.printing import brief_text, gone
 from stretto._engine.xla.samples import Sample, sample_of, sharding_if_any
-
-__all__ = ["card_of"]
 
 _CURVE = 400
 """The longest row of values that is drawn one by one."""

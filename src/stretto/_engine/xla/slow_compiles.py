@@ -1,7 +1,7 @@
 """What is said of a program that takes long to compile: that it does, and how long it took.
 
-Layer 6 (runtime). While anything is compiled, a thread looks once a second for what has taken
-longer than ``config.slow_compile_warning``. Next, read ``pjrt``.
+While anything is compiled, a thread looks once a second for what has taken longer than
+``config.slow_compile_warning``.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from stretto._engine.core.config import config
 from stretto._engine.core.forks import in_child, lock
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.position import Position, user_position
-
-__all__ = ["timed"]
 
 R = TypeVar("R")
 

@@ -1,9 +1,9 @@
 """Which loops of a program are one kernel each, told from its text.
 
-Layer 6 (runtime). XLA's CPU backend compiles the operations of a loop one by one, and hands them to
-its threads turn by turn, unless it makes one kernel of the whole loop, with the loops and branches
-in it. It does that where a turn reads and writes little. In such a kernel it has no library for
-products, and one thread. Decision 60 has the measurements. Next, read ``options``.
+XLA's CPU backend compiles the operations of a loop one by one, and hands them to its threads turn
+by turn, unless it makes one kernel of the whole loop, with the loops and branches in it. It does
+that where a turn reads and writes little. In such a kernel it has no library for products, and one
+thread. Decision 60 has the measurements.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ import re
 from collections.abc import Iterator, Sequence
 
 from stretto._engine.xla.libraries import multiply_adds
-
-__all__ = ["BARRIER", "SMALL_LOOPS", "has_barrier_in_loop", "most_bytes"]
 
 BARRIER = '"stablehlo.optimization_barrier"'
 """A barrier, as texts have it."""

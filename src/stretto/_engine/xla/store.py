@@ -1,15 +1,14 @@
 """Bytes by key in a folder, bounded in size: files that nobody else can have written.
 
-Layer 6 (runtime). It uses the standard library alone, and knows nothing about what the bytes are.
+It uses the standard library alone, and knows nothing about what the bytes are.
 
 Files that another user could have written are never read: folder and files must belong to the
 effective user, and be writable for nobody else, and no other user may be able to rename a folder on
 the way (``private``). The folder is opened once, what was opened is checked, and files are reached
-through it, so that no name is looked up twice. A file is written
-under a temporary name and renamed, so it is whole or not there; it contains its key, length and
-checksum. No more is read than may be written. There are no locks: if several processes write a key,
-the last one wins. When there are too many bytes, the least recently used files are removed. Next,
-read ``disk``.
+through it, so that no name is looked up twice. A file is written under a temporary name and
+renamed, so it is whole or not there; it contains its key, length and checksum. No more is read than
+may be written. There are no locks: if several processes write a key, the last one wins. When there
+are too many bytes, the least recently used files are removed.
 """
 
 from __future__ import annotations
@@ -25,8 +24,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from stretto._engine.xla.private import Unsafe, check_owned, check_way
-
-__all__ = ["Kept", "Unsafe", "clear", "kept", "read", "write"]
 
 _HEADER = struct.Struct("<8s32sQ32s")
 """A magic number, the key, the length of the content, and the SHA-256 of the content."""

@@ -1,6 +1,6 @@
 """Measure how long a program takes, compiled and run on random numbers.
 
-Layer 6 (runtime). ``wiring`` gives this to ``plan/measured``, which measures formulations with it.
+``wiring`` gives this to ``passes/formulations/measured``, which measures formulations with it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from stretto._engine.core.program import Program
 from stretto._engine.core.types import ArrayType, is_inexact
 from stretto._engine.xla.array import Array
 from stretto._engine.xla.cache import executable
-
-__all__ = ["seconds_of", "times_of"]
 
 _ROUNDS = 5
 

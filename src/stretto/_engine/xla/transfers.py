@@ -1,7 +1,7 @@
 """What a compiled program sends between devices: its collectives, with bytes and the user's line.
 
-Layer 6 (runtime). They are read from XLA's optimised module, in which also those are that the
-partitioner put in. Source: XLA's ``hlo.proto`` and ``xla_data.proto``. Next, read ``pjrt``.
+They are read from XLA's optimized module, in which also those are that the partitioner put in.
+Source: XLA's ``hlo.proto`` and ``xla_data.proto``.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 from stretto._engine.xla.instructions import Instruction, instructions_of
 from stretto._engine.xla.messages import fields, numbers
 from stretto._engine.xla.pjrt import Executable
-
-__all__ = ["Transfer", "size_of", "transfers_of"]
 
 _KINDS = (
     "all-gather",

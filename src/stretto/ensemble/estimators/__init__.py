@@ -2,7 +2,7 @@
 
 ``classifier`` and ``regressor`` are what users meet · ``estimator``: what they have in common ·
 ``bases``: scikit-learn's classes, or stand-ins where it is not installed · ``examples``: the rows
-of a table, weighted and standardised · ``networks``: the members, and their losses · ``saving``:
+of a table, weighted and standardized · ``networks``: the members, and their losses · ``saving``:
 files.
 """
 

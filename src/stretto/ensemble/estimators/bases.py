@@ -1,7 +1,6 @@
 """scikit-learn's base classes and checks; stand-ins that name the extra where it is missing.
 
-So that the names exist everywhere, and only who makes an estimator needs scikit-learn. Next, read
-``estimator``.
+So that the names exist everywhere, and only who makes an estimator needs scikit-learn.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _FEW = 5
 class EnsembleClassifier(ClassifierMixin, EnsembleEstimator):
     """An ensemble of networks that classify the rows of a table, trained as one program.
 
-    Columns are standardised inside. Members are multilayer perceptrons, or what ``model`` makes.
+    Columns are standardized inside. Members are multilayer perceptrons, or what ``model`` makes.
     Probabilities are the mean of the members'. The order of the rows does not matter, and a row of
     ``sample_weight`` 2 is the same as two of it: equal rows are merged, with the sum of their
     weights, whose mean is then made 1.
@@ -41,10 +41,10 @@ class EnsembleClassifier(ClassifierMixin, EnsembleEstimator):
         dropout: the probability with which hidden units are dropped in training.
         model: a function ``model(key, inputs, outputs)`` that makes a module, instead of
             perceptrons; it maps (rows, inputs) to logits (rows, outputs).
-        optimiser: the name of a function of ``stretto.optim``, or one like it, which takes the
+        optimizer: the name of a function of ``stretto.optim``, or one like it, which takes the
             learning rate.
-        learning_rate: that of the optimiser.
-        optimiser_options: further arguments of it, such as ``{"weight_decay": 0.01}``.
+        learning_rate: that of the optimizer.
+        optimizer_options: further arguments of it, such as ``{"weight_decay": 0.01}``.
         epochs: how often to go through the rows, at most.
         batch_size: rows of a member in a step.
         order: ``"own"``, all rows for each member, in an order of its own; or ``"bootstrap"``, for
@@ -55,13 +55,13 @@ class EnsembleClassifier(ClassifierMixin, EnsembleEstimator):
             to spare.
         validation_fraction: the share of rows that are held out for that.
         patience: how many epochs without a better loss stop a member.
-        standardise: subtract the mean of each column, and divide by its standard deviation.
+        standardize: subtract the mean of each column, and divide by its standard deviation.
         chunk_size: members run at a time, which bounds memory; all by default.
         random_state: a seed, for results that can be repeated.
 
     Fitted, it has ``classes_``, ``n_features_in_`` and, of a table with names,
     ``feature_names_in_`` as all classifiers; ``ensemble_``, the members as a ``stretto.Ensemble``;
-    ``history_``, their losses by epoch; and ``x_scale_``, what columns are standardised by.
+    ``history_``, their losses by epoch; and ``x_scale_``, what columns are standardized by.
 
     >>> import numpy as np
     >>> from stretto.ensemble import EnsembleClassifier
@@ -120,7 +120,7 @@ class EnsembleClassifier(ClassifierMixin, EnsembleEstimator):
         """Go through more rows once, with the members that there are; none is stopped early.
 
         Args:
-            X: (rows, columns). The first call learns from them what columns are standardised by.
+            X: (rows, columns). The first call learns from them what columns are standardized by.
             y: (rows,).
             classes: all classes that there will be; needed in the first call.
             sample_weight: (rows,), factors of the losses.

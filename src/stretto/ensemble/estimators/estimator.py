@@ -1,7 +1,7 @@
 """``EnsembleEstimator``: what the classifier and the regressor have in common.
 
 A table becomes ``examples``, members are made and trained as one program, and run on whatever is to
-be predicted. Next, read ``classifier`` and ``regressor``.
+be predicted.
 """
 
 from __future__ import annotations
@@ -69,16 +69,16 @@ class EnsembleEstimator(BaseEstimator):
         activation: str = "relu",
         dropout: float = 0.0,
         model: Callable[[Key, int, int], Module] | None = None,
-        optimiser: str | Callable[..., Any] = "adamw",
+        optimizer: str | Callable[..., Any] = "adamw",
         learning_rate: float = 3e-3,
-        optimiser_options: Mapping[str, Any] | None = None,
+        optimizer_options: Mapping[str, Any] | None = None,
         epochs: int = 100,
         batch_size: int = 64,
         order: str = "own",
         early_stopping: bool | str = "auto",
         validation_fraction: float = 0.1,
         patience: int = 10,
-        standardise: bool = True,
+        standardize: bool = True,
         chunk_size: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -87,16 +87,16 @@ class EnsembleEstimator(BaseEstimator):
         self.activation = activation
         self.dropout = dropout
         self.model = model
-        self.optimiser = optimiser
+        self.optimizer = optimizer
         self.learning_rate = learning_rate
-        self.optimiser_options = optimiser_options
+        self.optimizer_options = optimizer_options
         self.epochs = epochs
         self.batch_size = batch_size
         self.order = order
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.patience = patience
-        self.standardise = standardise
+        self.standardize = standardize
         self.chunk_size = chunk_size
         self.random_state = random_state
 
@@ -158,19 +158,19 @@ class EnsembleEstimator(BaseEstimator):
             )
         return made
 
-    def _optimiser(self) -> Any:  # noqa: ANN401 (any of optim's transformations)
-        """The optimiser that the parameters name."""
-        make: Any = self.optimiser
+    def _optimizer(self) -> Any:  # noqa: ANN401 (any of optim's transformations)
+        """The optimizer that the parameters name."""
+        make: Any = self.optimizer
         if isinstance(make, str):
             make = getattr(optim, make, None)
             if not inspect.isfunction(make):
-                guess = meant(str(self.optimiser), ("adamw", "adam", "sgd", "lion", "rmsprop"))
+                guess = meant(str(self.optimizer), ("adamw", "adam", "sgd", "lion", "rmsprop"))
                 raise ValueError(
-                    f"{self._name}: optimiser must name a function of stretto.optim, such as "
-                    f"'adamw', or be one; got {self.optimiser!r}"
+                    f"{self._name}: optimizer must name a function of stretto.optim, such as "
+                    f"'adamw', or be one; got {self.optimizer!r}"
                     f"{'' if guess is None else f' (did you mean {guess!r}?)'}"
                 )
-        return make(self.learning_rate, **(self.optimiser_options or {}))
+        return make(self.learning_rate, **(self.optimizer_options or {}))
 
     # Fitting
 
@@ -191,12 +191,12 @@ class EnsembleEstimator(BaseEstimator):
         self.__dict__.pop("_training", None)
         self._seed = int(validation.check_random_state(self.random_state).randint(2**31 - 1))
         self._steps = 0
-        self.x_scale_ = scale_of(found.x, found.weights, self.standardise)
+        self.x_scale_ = scale_of(found.x, found.weights, self.standardize)
         self.y_scale_ = self._scale_of_targets(found)
         return random.key(self._seed)
 
     def _scale_of_targets(self, found: Examples) -> Scale:
-        """What targets are standardised by; by default nothing."""
+        """What targets are standardized by; by default nothing."""
         return scale_of(found.y, found.weights, False)
 
     def _train(self, found: Examples) -> None:
@@ -219,7 +219,7 @@ class EnsembleEstimator(BaseEstimator):
             fitted = ensemble.fit(
                 self._loss(),
                 data,
-                self._optimiser(),
+                self._optimizer(),
                 epochs=self.epochs,
                 batch_size=min(self.batch_size, len(found.x)),
                 per_member=own,
@@ -276,7 +276,7 @@ class EnsembleEstimator(BaseEstimator):
 
     def _resumed(self) -> tuple[Trainer, Any]:
         """A trainer, and its state before the next step."""
-        trainer = Trainer(self._loss(), self._optimiser(), on_divergence="freeze")
+        trainer = Trainer(self._loss(), self._optimizer(), on_divergence="freeze")
         key = random.fold_in(random.key(self._seed), self._steps)
         ensemble = tree.map(lambda x: x, self.ensemble_)  # a copy, so that its mode can change
         return trainer, trainer.start(ensemble.train(), key)
@@ -299,7 +299,7 @@ class EnsembleEstimator(BaseEstimator):
     # Files and pickles
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the compiled steps and the states of the optimiser, which begin anew."""
+        """All but the compiled steps and the states of the optimizer, which begin anew."""
         state: dict[str, Any] = dict(super().__getstate__())  # pyright: ignore
         state.pop("_training", None)
         return state
@@ -314,7 +314,7 @@ class EnsembleEstimator(BaseEstimator):
             ValueError: the classes are objects other than strings.
             OSError: it cannot be written.
 
-        Functions given as ``model`` or ``optimiser`` are not saved, nor the optimiser's state.
+        Functions given as ``model`` or ``optimizer`` are not saved, nor the optimizer's state.
         """
         validation.check_is_fitted(self, "ensemble_")
         saving.write(self, path)

@@ -1,7 +1,4 @@
-"""The rows of a table as examples: weighted, merged where they are equal, and standardised.
-
-Next, read ``networks``.
-"""
+"""The rows of a table as examples: weighted, merged where they are equal, and standardized."""
 
 from __future__ import annotations
 
@@ -36,7 +33,7 @@ class Scale(NamedTuple):
     scale: np.ndarray
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        """The standardised columns, of float32."""
+        """The standardized columns, of float32."""
         return ((x - self.mean) / self.scale).astype(np.float32)
 
 
@@ -66,9 +63,9 @@ def merged(x: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> Examples
     return Examples(rows[:, :features], rows[:, features:], np.add.reduceat(weights, starts))
 
 
-def scale_of(columns: np.ndarray, weights: np.ndarray, standardise: bool) -> Scale:
+def scale_of(columns: np.ndarray, weights: np.ndarray, standardize: bool) -> Scale:
     """The weighted means and standard deviations; 1 for a column that is constant."""
-    if not standardise:
+    if not standardize:
         return Scale(np.zeros(columns.shape[1]), np.ones(columns.shape[1]))
     mean = np.average(columns, axis=0, weights=weights)
     spread = np.sqrt(np.average(np.square(columns - mean), axis=0, weights=weights))

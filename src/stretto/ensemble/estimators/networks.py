@@ -1,7 +1,7 @@
 """The members of an estimator, and what they are trained to make small.
 
 A batch is a dictionary: ``x`` and ``y``, and ``w``, the weight of each example, or ``i``, its place
-among the weights that each member has of its own. Next, read ``estimator``.
+among the weights that each member has of its own.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ _LOSSES = ("gaussian_nll", "squared_error")
 class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
     """An ensemble of networks that predict numbers, with their uncertainty, from rows of a table.
 
-    Columns and targets are standardised inside, and predictions are in the units of the targets.
+    Columns and targets are standardized inside, and predictions are in the units of the targets.
     With ``loss="gaussian_nll"`` each member predicts a mean and a variance (Nix and Weigend, 1994),
     so that the noise may differ from row to row; the ensemble is the mixture of their Gaussians
     (Lakshminarayanan et al., 2017): its mean is the mean of the means, its variance the mean of the
@@ -53,10 +53,10 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
             perceptrons; it maps (rows, inputs) to (rows, outputs): for each target a mean and, with
             ``"gaussian_nll"``, after all means for each a number whose softplus is the variance.
         loss: ``"gaussian_nll"`` or ``"squared_error"``.
-        optimiser: the name of a function of ``stretto.optim``, or one like it, which takes the
+        optimizer: the name of a function of ``stretto.optim``, or one like it, which takes the
             learning rate.
-        learning_rate: that of the optimiser.
-        optimiser_options: further arguments of it, such as ``{"weight_decay": 0.01}``.
+        learning_rate: that of the optimizer.
+        optimizer_options: further arguments of it, such as ``{"weight_decay": 0.01}``.
         epochs: how often to go through the rows, at most.
         batch_size: rows of a member in a step.
         order: ``"own"``, all rows for each member, in an order of its own; or ``"bootstrap"``, for
@@ -67,7 +67,7 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
             to spare.
         validation_fraction: the share of rows that are held out for that.
         patience: how many epochs without a better loss stop a member.
-        standardise: subtract the mean of each column and target, and divide by its standard
+        standardize: subtract the mean of each column and target, and divide by its standard
             deviation.
         chunk_size: members run at a time, which bounds memory; all by default.
         random_state: a seed, for results that can be repeated.
@@ -111,16 +111,16 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
         dropout: float = 0.0,
         model: Callable[[Key, int, int], Module] | None = None,
         loss: str = "gaussian_nll",
-        optimiser: str | Callable[..., Any] = "adamw",
+        optimizer: str | Callable[..., Any] = "adamw",
         learning_rate: float = 3e-3,
-        optimiser_options: Mapping[str, Any] | None = None,
+        optimizer_options: Mapping[str, Any] | None = None,
         epochs: int = 100,
         batch_size: int = 64,
         order: str = "own",
         early_stopping: bool | str = "auto",
         validation_fraction: float = 0.1,
         patience: int = 10,
-        standardise: bool = True,
+        standardize: bool = True,
         chunk_size: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -130,16 +130,16 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
             activation=activation,
             dropout=dropout,
             model=model,
-            optimiser=optimiser,
+            optimizer=optimizer,
             learning_rate=learning_rate,
-            optimiser_options=optimiser_options,
+            optimizer_options=optimizer_options,
             epochs=epochs,
             batch_size=batch_size,
             order=order,
             early_stopping=early_stopping,
             validation_fraction=validation_fraction,
             patience=patience,
-            standardise=standardise,
+            standardize=standardize,
             chunk_size=chunk_size,
             random_state=random_state,
         )
@@ -169,7 +169,7 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
         return self.y_scale_(y)
 
     def _scale_of_targets(self, found: Examples) -> Scale:
-        return scale_of(found.y, found.weights, self.standardise)
+        return scale_of(found.y, found.weights, self.standardize)
 
     def fit(self, X: Tree, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train new members.
@@ -200,7 +200,7 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
 
         Args:
             X: (rows, columns). The first call learns from them and from ``y`` what columns and
-                targets are standardised by.
+                targets are standardized by.
             y: (rows,) or (rows, targets).
             sample_weight: (rows,), factors of the losses.
 
@@ -239,7 +239,7 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
     # Predicting
 
     def _standard(self, X: Tree) -> tuple[np.ndarray, np.ndarray]:
-        """Means and variances of members, (members, rows, targets), of standardised targets."""
+        """Means and variances of members, (members, rows, targets), of standardized targets."""
         raw = self._raw(X)
         if self.loss == "squared_error":
             return raw, np.broadcast_to(self.noise_, raw.shape)
@@ -247,12 +247,12 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
         return means, np.logaddexp(0, numbers) + networks.LEAST_VARIANCE
 
     def _mixture(self, X: Tree) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and variance of the mixture, (rows, targets), of standardised targets."""
+        """Mean and variance of the mixture, (rows, targets), of standardized targets."""
         means, variances = self._standard(X)
         return means.mean(axis=0), variances.mean(axis=0) + means.var(axis=0)
 
     def _in_units(self, x: np.ndarray, *, shift: bool = True) -> np.ndarray:
-        """Standardised numbers (..., targets) in the units and the shape of the targets."""
+        """Standardized numbers (..., targets) in the units and the shape of the targets."""
         x = x * self.y_scale_.scale + (self.y_scale_.mean if shift else 0)
         return x[..., 0] if self._one else x
 

@@ -1,7 +1,7 @@
 """How the members' inputs lie in one array: one member's batch after the other, or along an axis.
 
 Tiled, an input is (members × batch, ...), and ordinary layers in between, such as batch
-normalisation and pooling, take it as one batch; split, it is (members, batch, ...).
+normalization and pooling, take it as one batch; split, it is (members, batch, ...).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A network of width w becomes one of width α w whose layers work in groups, one for each of the M
 members (γ of them for γ > 1): member i has the channels from i α w / M on. So ordinary layers in
-between, such as batch normalisation and pooling, take it as one network. The first layer shows all
+between, such as batch normalization and pooling, take it as one network. The first layer shows all
 members the same input; the last sets their outputs apart, along axis 0. Source: Laurent et al.,
 "Packed-Ensembles for efficient uncertainty estimation", 2023.
 """

@@ -1,7 +1,7 @@
 """``Halving``: configurations that are behind are dropped, at a few epochs.
 
 What is dropped leaves its pack as a member does that has stopped early, so that the others go on in
-a smaller program. Next, read ``sweep``.
+a smaller program.
 """
 
 from __future__ import annotations

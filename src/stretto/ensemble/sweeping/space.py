@@ -1,7 +1,4 @@
-"""Which configurations a sweep tries, and which function takes each of their values.
-
-Next, read ``halving``.
-"""
+"""Which configurations a sweep tries, and which function takes each of their values."""
 
 from __future__ import annotations
 
@@ -89,13 +86,13 @@ def _plain(x: object) -> object:
 def takers(
     names: Sequence[str],
     make: Callable[..., Any],
-    optimiser: object,
+    optimizer: object,
     loss: Callable[..., Any],
 ) -> dict[str, str]:
-    """By name, who takes it: ``"make"``, ``"optimiser"`` or ``"loss"``."""
+    """By name, who takes it: ``"make"``, ``"optimizer"`` or ``"loss"``."""
     known = {
         "make": _parameters(make, 1),
-        "optimiser": [] if not callable(optimiser) else _parameters(optimiser, 0),
+        "optimizer": [] if not callable(optimizer) else _parameters(optimizer, 0),
         "loss": _parameters(loss, 1, named=True),
     }
     found = {}
@@ -111,7 +108,7 @@ def takers(
             guess = meant(name, everything)
             raise ValueError(
                 f"sweep: nothing takes {name!r}: not make ({_listed(known['make'])}), not "
-                f"the optimiser ({_listed(known['optimiser'])}), and not the loss by "
+                f"the optimizer ({_listed(known['optimizer'])}), and not the loss by "
                 f"keyword ({_listed(known['loss'])})"
                 f"{'' if guess is None else f'; did you mean {guess!r}?'}"
             )

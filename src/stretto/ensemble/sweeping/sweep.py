@@ -1,7 +1,4 @@
-"""``sweep``: many configurations trained as the members of one ensemble.
-
-Next, read ``results``.
-"""
+"""``sweep``: many configurations trained as the members of one ensemble."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ def sweep(
     make: Callable[..., ModuleT],
     loss: Callable[..., Any],
     data: Tree,
-    optimiser: GradientTransformation | Callable[..., GradientTransformation],
+    optimizer: GradientTransformation | Callable[..., GradientTransformation],
     space: Mapping[str, Any],
     *,
     validation: Tree,
@@ -58,8 +55,8 @@ def sweep(
 ) -> Sweep[ModuleT]:
     """Train a network for each of many configurations, all of one architecture as one program.
 
-    A name in ``space`` is an argument of ``make``, of ``optimiser`` or, by keyword, of ``loss``,
-    and its values go there. What the optimiser and the loss take are numbers, of which each member
+    A name in ``space`` is an argument of ``make``, of ``optimizer`` or, by keyword, of ``loss``,
+    and its values go there. What the optimizer and the loss take are numbers, of which each member
     has its own; what ``make`` takes may be anything, and configurations that differ in it are
     groups of the ensemble, each with a program of its own, unless their modules have the same
     structure.
@@ -71,7 +68,7 @@ def sweep(
         make: ``make(key, **values)``, a module.
         loss: ``loss(member, *batch, **values)``, as in ``Ensemble.fit``.
         data: as in ``Ensemble.fit``.
-        optimiser: a function that makes a transformation, such as ``optim.adamw``; or one, where
+        optimizer: a function that makes a transformation, such as ``optim.adamw``; or one, where
             ``space`` has nothing for it.
         space: for each name a list of values; a distribution with a method ``rvs``, such as those
             of ``scipy.stats``; or a function of a NumPy generator that draws a value.
@@ -102,7 +99,7 @@ def sweep(
 
     Raises:
         ValueError: nothing takes a name, or two do; there are no values, or fewer than ``n``; a
-            value for the optimiser or the loss is not a number; an argument is out of range.
+            value for the optimizer or the loss is not a number; an argument is out of range.
         TypeError: an entry of ``space`` is none of what is named there.
 
     >>> import numpy as np, stretto as st
@@ -126,9 +123,9 @@ def sweep(
     key = checked(next_key("sweep") if key is None else key, "sweep")
     rng = np.random.default_rng(np.asarray(key_data(key)).ravel().tolist())
     found = configurations(space, n, rng)
-    takes = takers(list(space), make, optimiser, loss)
+    takes = takers(list(space), make, optimizer, loss)
     ensemble, owners = _made(make, found, takes, seeds, fold_in(key, 0), chunk_size)
-    own = {who: _columns(found, owners, takes, who) for who in ("optimiser", "loss")}
+    own = {who: _columns(found, owners, takes, who) for who in ("optimizer", "loss")}
     cuts = {} if halving is None else cuts_of(len(found), epochs, halving, first)
     stopping = Halving(
         early_stopping or _NEVER,
@@ -143,12 +140,12 @@ def sweep(
         fitted = ensemble.train().fit(
             loss,
             data,
-            optimiser,
+            optimizer,
             epochs=epochs,
             batch_size=batch_size,
             order=order,
             key=fold_in(key, 1),
-            hyperparams=own["optimiser"],
+            hyperparams=own["optimizer"],
             per_member=own["loss"],
             validation=validation,
             metrics=metrics,
@@ -196,7 +193,7 @@ def _made(
 def _columns(
     found: Sequence[Mapping[str, Any]], owners: Sequence[int], takes: Mapping[str, str], who: str
 ) -> dict[str, np.ndarray]:
-    """The numbers of all members, by name, that go to the optimiser, or to the loss."""
+    """The numbers of all members, by name, that go to the optimizer, or to the loss."""
     columns = {}
     for name in [name for name, taker in takes.items() if taker == who]:
         values = [configuration[name] for configuration in found]

@@ -1,7 +1,7 @@
 """Calls of ``fit`` that it cannot take: errors that say what was meant.
 
 Names that other libraries have for its arguments, arguments in another order, and those of another
-kind. Next, read ``fit``.
+kind.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _ORDERS = (
 )
 _VALIDATION = "it is validation=(x, y)"
 _HYPERPARAMS = (
-    "the optimiser has it, as in optim.adam(1e-3); for a value for each member give the function, "
+    "the optimizer has it, as in optim.adam(1e-3); for a value for each member give the function, "
     "optim.adam, and hyperparams={'learning_rate': rates}"
 )
 _ELSEWHERE = {
-    "optimizer optim": "it is spelt 'optimiser' here",
-    "shared_optimizer": "it is spelt 'shared_optimiser' here",
+    "optimizer optim": "it is spelt 'optimizer' here",
+    "shared_optimizer": "it is spelt 'shared_optimizer' here",
     "lr learning_rate": _HYPERPARAMS,
     "hyperparameters hyperparam": "it is hyperparams=",
     "validation_data val_data valid_data eval_set val validation_set": _VALIDATION,
@@ -51,7 +51,7 @@ _ELSEWHERE = {
     "patience": "it is early_stopping=",
     "x y X targets labels": "data are one argument, a tuple: (x, y)",
     "loss_fn criterion objective": "the loss is the first argument, or loss=",
-    "scheduler lr_scheduler schedule": "the optimiser takes a schedule as its learning rate",
+    "scheduler lr_scheduler schedule": "the optimizer takes a schedule as its learning rate",
     "sample_weight sample_weights class_weight": "weights are data: (x, y, weight), and the loss "
     "uses them",
     "device devices": "it is mesh=, or st.device_put(ensemble, device) before",
@@ -82,7 +82,7 @@ def answering(function: F) -> F:
             extra = twice[0] if twice else f"{len(args) - 1} arguments"
             raise TypeError(
                 f"fit: got {extra}{' twice' if twice else ''}; without a name there are loss, data "
-                f"and optimiser, and data are one argument, as in {_ORDER}"
+                f"and optimizer, and data are one argument, as in {_ORDER}"
             )
         _refuse_other_order(given)
         missing = [n for n in first if n not in given]
@@ -112,20 +112,20 @@ def _refuse_other_order(given: Mapping[str, Any]) -> None:
     if "loss" in given and not callable(loss):
         raise TypeError(
             f"fit: loss must be a function of a member and a batch, got {type(loss).__name__}; the "
-            f"arguments are loss, data, optimiser, as in {_ORDER}"
+            f"arguments are loss, data, optimizer, as in {_ORDER}"
         )
     data = given.get("data")
     if isinstance(data, GradientTransformation) or inspect.isroutine(data):
-        kind = "a function" if inspect.isroutine(data) else "an optimiser"
+        kind = "a function" if inspect.isroutine(data) else "an optimizer"
         raise TypeError(
-            f"fit: data is {kind}; the arguments are loss, data, optimiser, as in {_ORDER}"
+            f"fit: data is {kind}; the arguments are loss, data, optimizer, as in {_ORDER}"
         )
-    optimiser = given.get("optimiser")
-    if not isinstance(optimiser, GradientTransformation) and (
-        is_examples(optimiser) or is_table(optimiser)
+    optimizer = given.get("optimizer")
+    if not isinstance(optimizer, GradientTransformation) and (
+        is_examples(optimizer) or is_table(optimizer)
     ):
         raise TypeError(
-            f"fit: optimiser: expected a GradientTransformation, got {type(optimiser).__name__}; "
+            f"fit: optimizer: expected a GradientTransformation, got {type(optimizer).__name__}; "
             f"data are one argument, a tuple, as in {_ORDER}"
         )
 

@@ -1,7 +1,4 @@
-"""What each member has of its own, in arguments and in results.
-
-Next, read ``trainer``.
-"""
+"""What each member has of its own, in arguments and in results."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Callbacks of ``fit``: what is called at its start, after each entry of the history, at its end.
-
-Next, read ``loggers``.
-"""
+"""Callbacks of ``fit``: called at its start, after each entry of the history, and at its end."""
 
 from __future__ import annotations
 

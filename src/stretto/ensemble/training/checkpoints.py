@@ -1,7 +1,7 @@
 """``Checkpoints``: the whole state in a file now and then, and exact resumption from the last.
 
 A file is complete or absent: it is written under another name, and renamed. It has a checksum, and
-one that was damaged afterwards is skipped. Next, read ``progress``.
+one that was damaged afterwards is skipped.
 """
 
 from __future__ import annotations

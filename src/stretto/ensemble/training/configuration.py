@@ -1,7 +1,4 @@
-"""What must be equal for a training to be resumed from its checkpoints, in words.
-
-Next, read ``checkpoints``.
-"""
+"""What must be equal for a training to be resumed from its checkpoints, in words."""
 
 from __future__ import annotations
 
@@ -35,7 +32,7 @@ def configuration_of(
 ) -> dict[str, str]:
     """What must be equal for a training to be resumed, in words.
 
-    The program of a step stands for the loss, the optimiser and the members.
+    The program of a step stands for the loss, the optimizer and the members.
     """
     texts = {n: str(x) for n, x in settings.items()}
     texts["key"] = str(np.asarray(key_data(state.key)).tolist())
@@ -51,7 +48,7 @@ def configuration_of(
             texts[f"architecture {g}, {name}"] = str(x.type)
         text = trainer.program(pack, sums, example, each)
         digest = zlib.crc32(_ADDRESS.sub("", text).encode())
-        texts[f"architecture {g}, program of a step (loss, optimiser, model)"] = f"{digest:08x}"
-        own = (pack.rows.extra, getattr(pack.rows.optimiser, "hyperparams", None))
+        texts[f"architecture {g}, program of a step (loss, optimizer, model)"] = f"{digest:08x}"
+        own = (pack.rows.extra, getattr(pack.rows.optimizer, "hyperparams", None))
         texts[f"architecture {g}, hyperparameters"] = f"CRC {checksum(own):08x}"
     return texts

@@ -1,7 +1,4 @@
-"""Members that went wrong, by name: member, step, path of the parameter.
-
-Next, read ``checkpoints``.
-"""
+"""Members that went wrong, by name: member, step, path of the parameter."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Measuring all members on held-out data: the loss and metrics in evaluation mode.
-
-Next, read ``stopping``.
-"""
+"""Measuring all members on held-out data: the loss and metrics in evaluation mode."""
 
 from __future__ import annotations
 

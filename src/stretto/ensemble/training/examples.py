@@ -1,7 +1,4 @@
-"""The user's data: examples that are kept, from which batches are drawn, or batches as they come.
-
-Next, read ``loop``.
-"""
+"""The user's data: examples that are kept and drawn from in batches, or batches as they come."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def fit(
     ensemble: Ensemble[M],
     loss: Callable[..., Any],
     data: Tree,
-    optimiser: GradientTransformation | Callable[..., GradientTransformation],
+    optimizer: GradientTransformation | Callable[..., GradientTransformation],
     *,
     epochs: int | None = None,
     steps: int | None = None,
@@ -67,7 +67,7 @@ def fit(
     key: Key | None = None,
     hyperparams: Mapping[str, Any] | None = None,
     per_member: Mapping[str, Any] | None = None,
-    shared_optimiser: GradientTransformation | None = None,
+    shared_optimizer: GradientTransformation | None = None,
     validation: Tree = None,
     metrics: Mapping[str, Callable[..., Any]] | None = None,
     evaluate_every: int | None = None,
@@ -80,7 +80,7 @@ def fit(
     callbacks: Sequence[Callback | Callable[[Event], object]] | None = None,
     mesh: Mesh | None = None,
 ) -> Fitted[M]:
-    """Train all members, each with its own shuffle, optimiser state and random numbers.
+    """Train all members, each with its own shuffle, optimizer state and random numbers.
 
     One compiled program is a step of all members of an architecture; it picks each member's batch
     from data that lie on the device. Members that have stopped are computed beside the others and
@@ -101,7 +101,7 @@ def fit(
             is one argument of the loss); or any other iterable, which gives the batches of an epoch
             each time it is iterated over: for data larger than the device. The examples of a ragged
             array differ in length, and the loss gets those of a batch as a ragged array.
-        optimiser: a transformation such as ``optim.adamw(1e-3)``, applied to each member alone;
+        optimizer: a transformation such as ``optim.adamw(1e-3)``, applied to each member alone;
             with ``hyperparams``, the function that makes one: ``optim.adamw``.
         epochs: how often to go through the data, or
         steps: how many steps to do; the sooner of the two, if both are given.
@@ -119,9 +119,9 @@ def fit(
             as the most need; a member that has seen all of its own rests until the next, and none
             is repeated.
         key: where order and random numbers come from; ``None`` draws from the ambient stream.
-        hyperparams: arguments of ``optimiser``; arrays and lists have an entry for each member.
+        hyperparams: arguments of ``optimizer``; arrays and lists have an entry for each member.
         per_member: arrays with an entry for each member, which the loss gets by name.
-        shared_optimiser: for parts that members share; by default ``optimiser``. They get the mean
+        shared_optimizer: for parts that members share; by default ``optimizer``. They get the mean
             of the gradients of the members that still train.
         validation: data as ``data``, to measure the loss and ``metrics`` on, in evaluation mode.
         metrics: by name, functions ``f(member, *batch)`` that give a scalar, a mean over the batch;
@@ -163,7 +163,7 @@ def fit(
             that are not among the classes of a loss of ``stretto.nn``; a batch is larger than the
             data, the loss is not a scalar, an argument is out of range, or a checkpoint is of
             another configuration.
-        TypeError: an argument is unknown, ``optimiser`` is not an optimiser, or ``data`` is of none
+        TypeError: an argument is unknown, ``optimizer`` is not an optimizer, or ``data`` is of none
             of the kinds named.
         DivergenceError: see ``on_divergence``.
 
@@ -197,10 +197,10 @@ def fit(
     calls = Calls(callbacks, together)
     trainer = Trainer(
         loss,
-        optimiser,
+        optimizer,
         hyperparams=hyperparams,
         per_member=per_member,
-        shared_optimiser=shared_optimiser,
+        shared_optimizer=shared_optimizer,
         on_divergence=on_divergence,
         early_stopping=stopping is not None,
     )

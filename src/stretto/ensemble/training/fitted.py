@@ -1,7 +1,4 @@
-"""``Fitted``: what ``fit`` gives, and its history as a table and as a picture.
-
-Next, read ``fit``.
-"""
+"""``Fitted``: what ``fit`` gives, and its history as a table and as a picture."""
 
 from __future__ import annotations
 

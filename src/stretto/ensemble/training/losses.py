@@ -1,7 +1,4 @@
-"""The user's loss of one member: its value, the metrics beside it, and the buffers it leaves.
-
-Next, read ``step``.
-"""
+"""The user's loss of one member: its value, the metrics beside it, and the buffers it leaves."""
 
 from __future__ import annotations
 

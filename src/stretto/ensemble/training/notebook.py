@@ -1,6 +1,6 @@
 """A bar in a notebook: one display, which is updated in its place.
 
-It needs no widgets, and a notebook that is saved has the last of it. Next, read ``progress``.
+It needs no widgets, and a notebook that is saved has the last of it.
 """
 
 from __future__ import annotations

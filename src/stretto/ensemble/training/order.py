@@ -1,7 +1,7 @@
 """``DataOrder``: which examples each member sees at which step.
 
 The order is a function of a key, the epoch and the member, and of nothing else, so that training
-can begin anywhere in it. Next, read ``state``.
+can begin anywhere in it.
 """
 
 from __future__ import annotations

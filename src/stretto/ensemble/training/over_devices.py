@@ -1,7 +1,4 @@
-"""Training over the devices of a mesh: where what a state holds is, and a step run on each device.
-
-Next, read ``trainer``.
-"""
+"""Training over the devices of a mesh: where a state's arrays are, and a step on each device."""
 
 from __future__ import annotations
 
@@ -52,8 +49,8 @@ def _specs(over: OverMesh, pack: Pack) -> Pack:
     if over.split:
         spec = functools.partial(spec_of, over)
         own = tree.map(spec, pack.rows.own) if over.split == "parameters" else rows
-        optimiser = tree.map(spec, pack.rows.optimiser)
-        rows = Rows(rows, own, rows, optimiser, rows, rows, rows, rows, rows, rows)
+        optimizer = tree.map(spec, pack.rows.optimizer)
+        rows = Rows(rows, own, rows, optimizer, rows, rows, rows, rows, rows, rows)
     same: Any = _SAME
     return Pack(pack.group, rows, same, same, same, same)
 

@@ -1,10 +1,10 @@
-"""States of optimisers, and parameters, split over the axis that also splits the data.
+"""States of optimizers, and parameters, split over the axis that also splits the data.
 
 Every device would have them all otherwise: the states of Adam are twice as large as the parameters.
 Split, each device updates its part of every array, and the parts of all are put together: before
 the next step, or after this one. An array is split along its first axis that can be split evenly;
 one without such an axis stays whole. Source: Rajbhandari et al., "ZeRO: Memory optimizations toward
-training trillion parameter models", 2020 (stages 1 and 3). Next, read ``over_devices``.
+training trillion parameter models", 2020 (stages 1 and 3).
 """
 
 from __future__ import annotations
@@ -91,19 +91,19 @@ def gathered(
 
 
 def check_elementwise(
-    optimiser: GradientTransformationExtraArgs, own: Mapping[str, Any], state: Tree, losses: Tree
+    optimizer: GradientTransformationExtraArgs, own: Mapping[str, Any], state: Tree, losses: Tree
 ) -> None:
-    """Raise ``ValueError`` for an optimiser that needs whole arrays.
+    """Raise ``ValueError`` for an optimizer that needs whole arrays.
 
     Args:
-        optimiser: the transformation of all members.
+        optimizer: the transformation of all members.
         own: what it updates, or the types of that.
         state: its state, or the types of that.
         losses: those of the members, or their type.
     """
 
     def update(grads: Tree, state: Tree, own: Tree, losses: Array) -> Tree:
-        return optimiser.update(grads, state, own, value=losses)
+        return optimizer.update(grads, state, own, value=losses)
 
     types = tree.map(lambda x: ShapeDtypeStruct(np.shape(x), x.dtype), (own, state, own, losses))
     program = make_graph(update)(*types)
@@ -124,9 +124,9 @@ def _elementwise(program: Program, split: Sequence[bool]) -> list[bool]:
         elif any(inputs) and not isinstance(primitive, (Elementwise, Select, ConvertElementType)):
             place = f", {e.position}" if e.position else ""
             raise ValueError(
-                f"fit: the ensemble's mesh splits what the optimiser works on, which must go "
+                f"fit: the ensemble's mesh splits what the optimizer works on, which must go "
                 f"element by element, and this one needs whole arrays: {primitive.name}{place}; "
-                f"leave out split= of Ensemble.shard, or use an optimiser such as adamw"
+                f"leave out split= of Ensemble.shard, or use an optimizer such as adamw"
             )
         known.update(zip(e.outputs, outs, strict=True))
     return [known.get(a, False) for a in program.outputs]

@@ -1,7 +1,7 @@
 """``TrainState``: all that training has reached, as one tree of arrays.
 
 The members of an architecture that are trained together are a *pack*. Members that have stopped
-leave it for another, which is not run. Next, read ``losses``.
+leave it for another, which is not run.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class Rows:
     """The arrays that are trained, by dotted name."""
     kept: dict[str, Any]
     """Those that are not: buffers, and what is frozen."""
-    optimiser: Any
-    """The state of its optimiser, which means nothing once it has stopped; ``None`` where it trains
+    optimizer: Any
+    """The state of its optimizer, which means nothing once it has stopped; ``None`` where it trains
     nothing of its own."""
     extra: dict[str, Any]
     """Its own arguments of the loss."""
@@ -83,7 +83,7 @@ class Pack:
     """The arrays that all share and that are trained, by name."""
     fixed: dict[str, Any]
     """Those that all share and that stay as they are."""
-    shared_optimiser: Any
+    shared_optimizer: Any
     step: Any
     """The number of steps done: int32."""
 
@@ -219,7 +219,7 @@ def divided(pack: Pack, running: Sequence[bool]) -> tuple[Pack, Pack]:
         own = tree.map(lambda x, rows=rows: snp.take(x, rows, 0), pack.rows)
         parts.append(dataclasses.replace(pack, group=group, rows=own))
     active, stopped = parts
-    return active, stopped.replace(shared={}, fixed={}, shared_optimiser=None, step=None)
+    return active, stopped.replace(shared={}, fixed={}, shared_optimizer=None, step=None)
 
 
 def united(packs: Sequence[Pack]) -> Pack:

@@ -1,4 +1,4 @@
-"""One step of training for all members of a pack: gradients, optimiser, and which members take it.
+"""One step of training for all members of a pack: gradients, optimizer, and which members take it.
 
 These functions are traced by ``trainer``, which is next to read. A member that has stopped, or
 whose loss, gradients or next parameters are not finite, keeps what it has, bit for bit.
@@ -107,16 +107,16 @@ def advanced(
     losses, metrics, after, grads, shared_grads = _gradients(
         rules, whole, batch, each, key, running
     )
-    own, optimiser = rows.own, rows.optimiser
+    own, optimizer = rows.own, rows.optimizer
     if rows.own:
-        own, optimiser, grads = _updated(rules, pack, grads, losses)
-    shared, shared_optimiser = pack.shared, pack.shared_optimiser
+        own, optimizer, grads = _updated(rules, pack, grads, losses)
+    shared, shared_optimizer = pack.shared, pack.shared_optimizer
     if pack.shared:
         count = snp.maximum(everywhere(over, running.sum()), 1)
         shared_grads = tree.map(lambda g: everywhere(over, g), shared_grads)
         mean = tree.map(lambda g: g / count, shared_grads)
         value = everywhere(over, snp.where(running, losses, 0).sum()) / count
-        updates, shared_optimiser = rules.shared.update(mean, shared_optimiser, shared, value=value)
+        updates, shared_optimizer = rules.shared.update(mean, shared_optimizer, shared, value=value)
         shared = apply_updates(shared, updates)
     moves, active, failed, fault = running, rows.active, rows.failed, rows.fault
     if rules.check:
@@ -131,46 +131,46 @@ def advanced(
         intact = everywhere(over, moves.sum()) > 0
         if rules.check:
             intact = snp.logical_and(intact, _all_finite((shared_grads, shared)))
-        shared, shared_optimiser = tree.map(
+        shared, shared_optimizer = tree.map(
             lambda new, old: snp.where(intact, new, old),
-            (shared, shared_optimiser),
-            (pack.shared, pack.shared_optimiser),
+            (shared, shared_optimizer),
+            (pack.shared, pack.shared_optimizer),
         )
     own, kept = _chosen(moves, (own, after), (rows.own, rows.kept))
     if some is not None:  # who rests goes on with it; who has stopped never does
-        optimiser = _chosen(moves, optimiser, rows.optimiser)
+        optimizer = _chosen(moves, optimizer, rows.optimizer)
     moved = pack.replace(
         own=own,
         kept=kept,
-        optimiser=optimiser,
+        optimizer=optimizer,
         active=active,
         failed=failed,
         fault=fault,
         shared=shared,
-        shared_optimiser=shared_optimiser,
+        shared_optimizer=shared_optimizer,
         step=pack.step + 1,
     )
     return moved, {"loss": losses, **metrics}, moves
 
 
 def _updated(rules: Rules, pack: Pack, grads: Tree, losses: Array) -> tuple[Tree, Tree, Tree]:
-    """What members have of their own, and its optimiser, after a step; and gradients like it.
+    """What members have of their own, and its optimizer, after a step; and gradients like it.
 
-    Where a device has a part of the optimiser alone, it updates that part of each array.
+    Where a device has a part of the optimizer alone, it updates that part of each array.
     """
-    over, own, optimiser = rules.over, pack.rows.own, pack.rows.optimiser
+    over, own, optimizer = rules.over, pack.rows.own, pack.rows.optimizer
     split = None if over is None else over.split
     if over is None or split is None:
-        updates, optimiser = rules.own.update(grads, optimiser, own, value=losses)
-        return apply_updates(own, updates), optimiser, grads
+        updates, optimizer = rules.own.update(grads, optimizer, own, value=losses)
+        return apply_updates(own, updates), optimizer, grads
     of_device = functools.partial(part_of, over, part=part_of_data(over))
     own = own if split == "parameters" else tree.map(of_device, own)
     parts = tree.map(of_device, grads)
-    updates, optimiser = rules.own.update(parts, optimiser, own, value=losses)
+    updates, optimizer = rules.own.update(parts, optimizer, own, value=losses)
     own = apply_updates(own, updates)
     if split == "parameters":
-        return own, optimiser, parts
-    return gathered(over, own, rules.shapes), optimiser, grads
+        return own, optimizer, parts
+    return gathered(over, own, rules.shapes), optimizer, grads
 
 
 def _gradients(

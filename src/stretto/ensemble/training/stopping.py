@@ -1,7 +1,4 @@
-"""``EarlyStopping``: each member stops when its own evaluations get no better.
-
-Next, read ``divergence``.
-"""
+"""``EarlyStopping``: each member stops when its own evaluations get no better."""
 
 from __future__ import annotations
 

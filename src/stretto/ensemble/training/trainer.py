@@ -78,18 +78,18 @@ class Trainer:
 
     Args:
         loss: ``loss(member, *batch)``, a scalar, or a scalar and a dictionary of scalar metrics.
-        optimiser: transforms the gradients of one member: norms, counts and schedules are each
+        optimizer: transforms the gradients of one member: norms, counts and schedules are each
             member's own. With ``hyperparams``, the function that makes one, such as
             ``optim.adamw``.
-        hyperparams: arguments of ``optimiser``; arrays have an entry for each member.
+        hyperparams: arguments of ``optimizer``; arrays have an entry for each member.
         per_member: arrays with an entry for each member, which the loss gets by name.
-        shared_optimiser: for the parts that members share; by default ``optimiser``.
+        shared_optimizer: for the parts that members share; by default ``optimizer``.
         on_divergence: ``"raise"``, ``"freeze"`` or ``"drop"`` say what ``fit`` does about a member
             that diverged; with ``"ignore"`` nothing is checked.
         early_stopping: whether the state keeps what ``EarlyStopping`` needs.
 
     Raises:
-        TypeError: ``loss`` is not a function, or ``optimiser`` is not an optimiser.
+        TypeError: ``loss`` is not a function, or ``optimizer`` is not an optimizer.
         ValueError: ``on_divergence`` is none of these; or, in ``start``, ``hyperparams`` or
             ``per_member`` do not have one entry for each member.
 
@@ -106,11 +106,11 @@ class Trainer:
     def __init__(
         self,
         loss: Callable[..., Any],
-        optimiser: GradientTransformation | Callable[..., GradientTransformation],
+        optimizer: GradientTransformation | Callable[..., GradientTransformation],
         *,
         hyperparams: Mapping[str, Any] | None = None,
         per_member: Mapping[str, Any] | None = None,
-        shared_optimiser: GradientTransformation | None = None,
+        shared_optimizer: GradientTransformation | None = None,
         on_divergence: str = "raise",
         early_stopping: bool = False,
     ) -> None:
@@ -122,21 +122,21 @@ class Trainer:
             raise ValueError(
                 f"fit: on_divergence must be one of {REACTIONS}, got {on_divergence!r}"
             )
-        self.loss, self.optimiser = loss, optimiser
+        self.loss, self.optimizer = loss, optimizer
         self.hyperparams, self.per_member = dict(hyperparams or {}), dict(per_member or {})
         self.on_divergence, self._early_stopping = on_divergence, early_stopping
         if self.hyperparams:
-            if isinstance(optimiser, GradientTransformation) or not callable(optimiser):
+            if isinstance(optimizer, GradientTransformation) or not callable(optimizer):
                 raise TypeError(
-                    "fit: hyperparams go with a function that makes an optimiser, as in "
-                    "fit(..., optimiser=optim.adam, hyperparams={'learning_rate': rates}); got "
-                    f"{type(optimiser).__name__}"
+                    "fit: hyperparams go with a function that makes an optimizer, as in "
+                    "fit(..., optimizer=optim.adam, hyperparams={'learning_rate': rates}); got "
+                    f"{type(optimizer).__name__}"
                 )
-            name = name_of(optimiser)
-            refuse_unknown("fit: hyperparams", "argument", self.hyperparams, optimiser, name)
+            name = name_of(optimizer)
+            refuse_unknown("fit: hyperparams", "argument", self.hyperparams, optimizer, name)
         else:
-            _checked(optimiser, "optimiser")
-        self._shared_optimizer = shared_optimiser
+            _checked(optimizer, "optimizer")
+        self._shared_optimizer = shared_optimizer
         self._chunk_size: int | str | None = None
         self._options: dict[str, Any] = {}
         self._over: OverMesh | None = None
@@ -234,7 +234,7 @@ class Trainer:
             number=snp.asarray(np.asarray(group.places, np.int32)),
             own=own,
             kept=kept,
-            optimiser=self._own(hyperparams).init(own) if own else None,
+            optimizer=self._own(hyperparams).init(own) if own else None,
             extra=extra,
             active=snp.ones(size, bool),
             failed=snp.full(size, -1, np.int32),
@@ -248,25 +248,25 @@ class Trainer:
         )
         together = self._together().init(shared) if shared else None
         if self._over is not None and self._over.split and own:
-            types = rows.own, rows.optimiser, ShapeDtypeStruct((size,), np.float32)
+            types = rows.own, rows.optimizer, ShapeDtypeStruct((size,), np.float32)
             check_elementwise(self._own(hyperparams), *types)
         return Pack(group, rows, shared, parts[True, False], together, snp.zeros((), np.int32))
 
     def _own(self, rows: Mapping[str, Any]) -> GradientTransformationExtraArgs:
         """The transformation of all members of a pack, with their rows of hyperparameters."""
         if not self.hyperparams:
-            return of_members(self.optimiser)
-        return of_members(self.optimiser, **{**self.hyperparams, **rows})
+            return of_members(self.optimizer)
+        return of_members(self.optimizer, **{**self.hyperparams, **rows})
 
     def _together(self) -> GradientTransformationExtraArgs:
         """The transformation of what members share."""
         if self._shared_optimizer is None and self.hyperparams:
             raise TypeError(
                 "fit: members share parts that are trained, and hyperparams may differ between "
-                "members; give shared_optimiser=, which is for the shared parts"
+                "members; give shared_optimizer=, which is for the shared parts"
             )
-        optimiser = self.optimiser if self._shared_optimizer is None else self._shared_optimizer
-        return _checked(optimiser, "shared_optimiser")
+        optimizer = self.optimizer if self._shared_optimizer is None else self._shared_optimizer
+        return _checked(optimizer, "shared_optimizer")
 
     # Steps
 
@@ -508,5 +508,5 @@ class Trainer:
         return self._advanced(pack, sums, key, each, draw, *inputs)
 
 
-def _checked(optimiser: object, argument: str) -> GradientTransformationExtraArgs:
-    return as_transformation(optimiser, f"fit: {argument}")
+def _checked(optimizer: object, argument: str) -> GradientTransformationExtraArgs:
+    return as_transformation(optimizer, f"fit: {argument}")

@@ -37,7 +37,7 @@ def causal(queries: int, keys: int) -> Array:
 
 
 def _exponentials(scores: Array, mask: Array | None) -> tuple[Array, Array]:
-    """Unnormalised weights of keys, and their sums over the last axis; 1 for a sum of 0.
+    """Unnormalized weights of keys, and their sums over the last axis; 1 for a sum of 0.
 
     A sum is 0 where a query may attend to nothing, for the largest exponential is 1 elsewhere. To
     add the 1 there, rather than to choose by the sum, leaves exponentials, sum and product with

@@ -1,7 +1,4 @@
-"""What dropout and losses share: checks of arguments, keys, reductions.
-
-Next, read ``piecewise_activations``.
-"""
+"""What dropout and losses share: checks of arguments, keys, reductions."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without the deprecated
 ``size_average`` and ``reduce``. A class is picked by a gather, whose derivative is a comparison: so
-the backward pass is one over the logits, without a scatter, also under ``vmap``. Next, read
-``margin_losses``.
+the backward pass is one over the logits, without a scatter, also under ``vmap``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Distances and similarities of vectors, and losses of them.
 
 Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without the deprecated
-``size_average`` and ``reduce``. A norm's derivative at 0 is 0. Next, read ``ctc``.
+``size_average`` and ``reduce``. A norm's derivative at 0 is 0.
 """
 
 from __future__ import annotations

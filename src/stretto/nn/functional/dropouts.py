@@ -1,7 +1,7 @@
 """Dropout: elements, or whole channels, that are set to 0 at random.
 
 Names and arguments are those of PyTorch's ``torch.nn.functional``, with ``key``: each function
-draws from it, or else from the ambient stream. Next, read ``attention``.
+draws from it, or else from the ambient stream.
 """
 
 from __future__ import annotations

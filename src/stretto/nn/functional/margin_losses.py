@@ -1,7 +1,7 @@
 """Margin losses: of classes, and of labels that are 1 or -1.
 
 Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without the deprecated
-``size_average`` and ``reduce``. Next, read ``distances``.
+``size_average`` and ``reduce``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Multi-head attention: projections, attention of each head, a projection of their outputs.
 
 Arguments are those of PyTorch's function of this name; as ``key`` is taken here, the key of dropout
-is ``dropout_key``. Next, read ``recurrence``.
+is ``dropout_key``.
 """
 
 from __future__ import annotations

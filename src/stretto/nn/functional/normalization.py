@@ -1,4 +1,4 @@
-"""Normalisation: over batches, layers, groups, instances, channels and vectors.
+"""Normalization: over batches, layers, groups, instances, channels and vectors.
 
 Names, meanings and defaults are those of ``torch.nn.functional``. Statistics of narrow floats are
 taken in float32. Arrays never change, so running statistics are not updated here:
@@ -128,7 +128,7 @@ def batch_norm(
     *,
     eps: float = 1e-5,
 ) -> Array:
-    """Normalise each channel over the batch, then scale and shift it.
+    """Normalize each channel over the batch, then scale and shift it.
 
     The output is ``(input - mean) / sqrt(variance + eps) * weight + bias``.
 
@@ -189,7 +189,7 @@ def _by_channels(
     bias: ArrayLike | None,
     eps: float,
 ) -> Array:
-    """Each channel normalised by its statistics over the axes, or without axes by the running."""
+    """Each channel normalized by its statistics over the axes, or without axes by the running."""
     placed: Any = (
         _placed(caller, name, value, (x.shape[1],), x, 1)
         for name, value in (
@@ -220,7 +220,7 @@ def instance_norm(
     *,
     eps: float = 1e-5,
 ) -> Array:
-    """Normalise each channel of each example by itself, then scale and shift it.
+    """Normalize each channel of each example by itself, then scale and shift it.
 
     Args:
         input: (batch, channels, ...).
@@ -276,7 +276,7 @@ def layer_norm(
     bias: ArrayLike | None = None,
     eps: float = 1e-5,
 ) -> Array:
-    """Normalise the last axes to mean 0 and variance 1, then scale and shift.
+    """Normalize the last axes to mean 0 and variance 1, then scale and shift.
 
     Args:
         input: an array whose last axes are ``normalized_shape``.
@@ -357,7 +357,7 @@ def group_norm(
     bias: ArrayLike | None = None,
     eps: float = 1e-5,
 ) -> Array:
-    """Normalise each example's channels in groups, then scale and shift each channel.
+    """Normalize each example's channels in groups, then scale and shift each channel.
 
     Args:
         input: (batch, channels, ...).

@@ -2,7 +2,7 @@
 
 Names, arguments, defaults and derivatives at corners are those of PyTorch's
 ``torch.nn.functional``. ``inplace`` is accepted and changes nothing: arrays never change, and
-compiled code reuses their memory by itself. Next, read ``smooth_activations``.
+compiled code reuses their memory by itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Pooling over windows of one size: the maximum, the mean, and power means.
 
-Names, meanings and defaults are those of ``torch.nn.functional``. Maximum and mean are
-one window reduction each. Next, read ``adaptive``.
+Names, meanings and defaults are those of ``torch.nn.functional``. Maximum and mean are one window
+reduction each.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Losses of numbers against numbers: squares, absolute values, likelihoods.
 
 Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without the deprecated
-``size_average`` and ``reduce``. ``input`` and ``target`` have one shape: other shapes are
-refused, not broadcast. Each returns the losses themselves, their mean or their sum, as
-``reduction`` says. Next, read ``classification_losses``.
+``size_average`` and ``reduce``. ``input`` and ``target`` have one shape: other shapes are refused,
+not broadcast. Each returns the losses themselves, their mean or their sum, as ``reduction`` says.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Smooth activation functions.
 
-Names, arguments, defaults and meanings are those of ``torch.nn.functional``. Next, read
-``softmaxes``.
+Names, arguments, defaults and meanings are those of ``torch.nn.functional``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What all transforms share: sizes and axes as in NumPy, norms, and any number of axes.
-
-Next, read ``transforms``.
-"""
+"""What all transforms share: sizes and axes as in NumPy, norms, and any number of axes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The frequency of each element, and frequency zero moved to the middle.
-
-Next, read ``applying``.
-"""
+"""The frequency of each element, and frequency zero moved to the middle."""
 
 from __future__ import annotations
 

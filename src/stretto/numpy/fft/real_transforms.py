@@ -1,7 +1,7 @@
 """Transforms of real numbers, or to a real spectrum.
 
 Of real numbers the frequencies k and N - k are conjugates, so that along the last axis only those
-from 0 to N // 2 are kept. Next, read ``frequencies``.
+from 0 to N // 2 are kept.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Transforms of complex numbers, along one axis, two, or any number.
 
-Next, read ``real_transforms``.
-
 With N points, X[k] = sum over n of x[n] exp(-2 pi i k n / N); the inverse is the mean over k of
 X[k] exp(2 pi i k n / N). ``norm`` moves the factor 1/N: ``"backward"`` leaves it on the inverse,
 ``"forward"`` puts it on the transform, ``"ortho"`` puts its square root on both.

@@ -1,7 +1,4 @@
-"""Arguments of linear algebra: arrays of floats, not weakly typed.
-
-Next, read ``factorizations``.
-"""
+"""Arguments of linear algebra: arrays of floats, not weakly typed."""
 
 from __future__ import annotations
 

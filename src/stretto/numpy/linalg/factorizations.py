@@ -1,7 +1,4 @@
-"""Factorisations, eigenvalues and singular values, with NumPy's arguments and results.
-
-Next, read ``systems``.
-"""
+"""Factorizations, eigenvalues and singular values, with NumPy's arguments and results."""
 
 from __future__ import annotations
 
@@ -55,7 +52,7 @@ class EighResult(NamedTuple):
 
 
 class QRResult(NamedTuple):
-    """The factors of a QR factorisation.
+    """The factors of a QR factorization.
 
     Fields: ``Q``, with orthonormal columns, and ``R``, upper triangular.
     """
@@ -76,7 +73,7 @@ class SVDResult(NamedTuple):
 
 
 def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
-    """Factorise Hermitian positive definite matrices: ``l l^H = a``, ``l`` lower triangular.
+    """Factorize Hermitian positive definite matrices: ``l l^H = a``, ``l`` lower triangular.
 
     Args:
         a: matrices ``[..., n, n]``, Hermitian and positive definite.
@@ -127,7 +124,7 @@ def qr(
     mode: str = "reduced",
 ) -> QRResult | Array | tuple[Array, Array]: ...
 def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Array | tuple[Array, Array]:
-    """Factorise matrices: ``Q R = a``, ``Q`` with orthonormal columns, ``R`` upper triangular.
+    """Factorize matrices: ``Q R = a``, ``Q`` with orthonormal columns, ``R`` upper triangular.
 
     Signs are LAPACK's. No derivative exists in mode ``"complete"`` where ``m > n``, nor in mode
     ``"raw"``.

@@ -1,7 +1,4 @@
-"""Norms of vectors and matrices, condition numbers and ranks.
-
-Next, read ``products``.
-"""
+"""Norms of vectors and matrices, condition numbers and ranks."""
 
 from __future__ import annotations
 

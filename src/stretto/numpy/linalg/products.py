@@ -1,7 +1,4 @@
-"""Products of vectors and matrices: the array API's, and chains and powers of matrices.
-
-Next, read ``functions``.
-"""
+"""Products of vectors and matrices: the array API's, and chains and powers of matrices."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Linear systems, inverses, determinants and least squares.
-
-Next, read ``norms``.
-"""
+"""Linear systems, inverses, determinants and least squares."""
 
 from __future__ import annotations
 
@@ -55,7 +52,7 @@ class SlogdetResult(NamedTuple):
 def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """Solve linear systems: ``x`` of ``a x = b``.
 
-    The LU factorisation is found once for a value and all its derivatives.
+    The LU factorization is found once for a value and all its derivatives.
 
     Args:
         a: matrices ``[..., n, n]``.
@@ -118,7 +115,7 @@ def _inv_of_stack(x: Array) -> Array:
 def det(a: ArrayLike) -> Array:
     """Find the determinants of square matrices.
 
-    Of sizes up to 3 by the formula, with all derivatives; else from the LU factorisation, with a
+    Of sizes up to 3 by the formula, with all derivatives; else from the LU factorization, with a
     gradient that holds for singular matrices as well.
 
     Args:
@@ -152,7 +149,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
 
     Args:
         a: matrices ``[..., n, n]``.
-        method: None, ``"lu"`` or ``"qr"``; the LU factorisation is used whatever it says.
+        method: None, ``"lu"`` or ``"qr"``; the LU factorization is used whatever it says.
 
     Returns:
         ``SlogdetResult``: ``sign`` and ``logabsdet``, ``[...]``; 0 and minus infinity where a

@@ -1,4 +1,4 @@
-"""``stretto.scipy.cluster.vq``: vector quantisation, by the nearest code of a book."""
+"""``stretto.scipy.cluster.vq``: vector quantization, by the nearest code of a book."""
 
 from __future__ import annotations
 

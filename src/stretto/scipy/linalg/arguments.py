@@ -1,7 +1,4 @@
-"""Arguments as values, under their names in errors; and as complex numbers, for Schur forms.
-
-Next, read ``factorizations``.
-"""
+"""Arguments as values, under their names in errors; and as complex numbers, for Schur forms."""
 
 from __future__ import annotations
 

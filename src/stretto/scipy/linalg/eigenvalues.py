@@ -1,7 +1,4 @@
-"""Eigenvalues of Hermitian matrices, and the Schur and Hessenberg forms, with SciPy's arguments.
-
-Next, read ``functions``.
-"""
+"""Eigenvalues of Hermitian matrices, and the Schur and Hessenberg forms, with SciPy's arguments."""
 
 from __future__ import annotations
 
@@ -81,7 +78,7 @@ def eigh(
     type: int = 1,
     check_finite: bool = True,
 ) -> Array | tuple[Array, Array]:
-    """Compute the eigenvalues of Hermitian matrices, also generalised: ``a v = w b v``.
+    """Compute the eigenvalues of Hermitian matrices, also generalized: ``a v = w b v``.
 
     Args:
         a: Hermitian matrices, ``[..., n, n]``.

@@ -1,7 +1,6 @@
-"""Factorisations with SciPy's arguments and results.
+"""Factorizations with SciPy's arguments and results.
 
 ``overwrite_a``, ``check_finite`` and ``lwork`` are accepted, as in SciPy, and have no effect.
-Next, read ``systems``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Functions of matrices: the exponential, the square root, and arbitrary ones.
-
-Next, read ``matrices``.
-"""
+"""Functions of matrices: the exponential, the square root, and arbitrary ones."""
 
 from __future__ import annotations
 
@@ -287,7 +284,7 @@ def funm(
         ValueError: the matrices are not square.
 
     As SciPy's ``funm``, by Parlett's recurrence on the Schur form. With repeated eigenvalues it is
-    right only where the matrix is diagonalisable; derivatives exist where eigenvalues differ.
+    right only where the matrix is diagonalizable; derivatives exist where eigenvalues differ.
     Source: Golub and Van Loan, Matrix Computations, 9.1.
 
     >>> import stretto as st

@@ -1,7 +1,4 @@
-"""Structured matrices: given elements in a fixed pattern.
-
-Next, read ``named_matrices``.
-"""
+"""Structured matrices: given elements in a fixed pattern."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Named matrices of a given size: Fourier's, Hadamard's, Helmert's, Hilbert's and Pascal's.
-
-Next, read ``matrices``, for matrices of given elements.
-"""
+"""Named matrices of a given size: Fourier's, Hadamard's, Helmert's, Hilbert's and Pascal's."""
 
 from __future__ import annotations
 

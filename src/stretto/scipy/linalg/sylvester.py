@@ -1,7 +1,4 @@
-"""Sylvester's equation.
-
-Next, read ``functions``.
-"""
+"""Sylvester's equation."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Linear systems, inverses and determinants with SciPy's arguments.
 
 ``overwrite_a``, ``overwrite_b``, ``debug`` and ``check_finite`` are accepted, as in SciPy, and have
-no effect. Next, read ``eigenvalues``.
+no effect.
 """
 
 from __future__ import annotations

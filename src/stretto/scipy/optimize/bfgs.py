@@ -1,8 +1,8 @@
 """The method of Broyden, Fletcher, Goldfarb and Shanno, in its product form.
 
 A factor J of the estimate J J^T of the inverse Hessian is kept, so that it stays positive definite
-and accurate even where the curvature varies by many orders of magnitude. Next, read ``lbfgs``.
-Source: Powell, Updating conjugate directions by the BFGS formula (1987).
+and accurate even where the curvature varies by many orders of magnitude. Source: Powell, Updating
+conjugate directions by the BFGS formula (1987).
 """
 
 from __future__ import annotations

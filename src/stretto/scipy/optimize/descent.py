@@ -1,8 +1,7 @@
 """The search that quasi-Newton methods share: a direction, a length, an update of the estimate.
 
 One ``while_loop``; each method supplies the estimate of the inverse Hessian that gives the
-direction. Next, read ``line_search``. Source: Nocedal and Wright, Numerical Optimization (2006),
-chapter 6.
+direction. Source: Nocedal and Wright, Numerical Optimization (2006), chapter 6.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The function ``minimize``: its arguments and results.
-
-Next, read ``descent``.
-"""
+"""The function ``minimize``: its arguments and results."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Convolution and correlation of arrays of any rank, directly or by Fourier transforms.
-
-Next, read ``detrending``.
-"""
+"""Convolution and correlation of arrays of any rank, directly or by Fourier transforms."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Removal of means and lines of best fit.
-
-Next, read ``segments``.
-"""
+"""Removal of means and lines of best fit."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Cutting signals into overlapping segments, and putting them together again; windows.
-
-Next, read ``spectra``.
-"""
+"""Cutting signals into overlapping segments, and putting them together again; windows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Spectra of segments of signals: over time, and averaged.
 
-Next, read ``inverse``. Source: Welch, The use of fast Fourier transform for the estimation of power
-spectra (1967); names and factors are those of ``scipy.signal``.
+Source: Welch, The use of fast Fourier transform for the estimation of power spectra (1967); names
+and factors are those of ``scipy.signal``.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ def _by_bicgstab(a: Product, b: Array, x0: Array, m: Product, limit: Array, step
 def _by_gmres(restart: int) -> Method:
     """Saad and Schultz (1986), preconditioned from the right, restarted every ``restart`` steps.
 
-    The basis is orthogonalised twice; least squares are solved by a pseudo-inverse, so that a basis
+    The basis is orthogonalized twice; least squares are solved by a pseudo-inverse, so that a basis
     that ends early does no harm.
     """
 
@@ -391,7 +391,7 @@ def gmres(
     M: Matrix | None = None,
     solve_method: str = "batched",
 ) -> tuple[Tree, Array]:
-    """Solve ``A x = b`` by generalised minimal residuals, for any square ``A``.
+    """Solve ``A x = b`` by generalized minimal residuals, for any square ``A``.
 
     Args:
         A: a square matrix, a function that multiplies by one, or an object that does so by ``@``.

@@ -1,6 +1,6 @@
 """Rotations of space as unit quaternions ``[..., 4]``, x y z w: to and from other forms.
 
-All are differentiable, even at the identity. Next, read ``transform``.
+All are differentiable, even at the identity.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def matrix_of(q: Array) -> Array:
 
 
 def from_matrix(m: Array) -> Array:
-    """The longest of four multiples of the quaternion, one by each element, normalised.
+    """The longest of four multiples of the quaternion, one by each element, normalized.
 
     Source: Shepperd, Quaternion from rotation matrix (1978).
     """

@@ -78,7 +78,7 @@ class Rotation:
 
     @staticmethod
     def from_quat(quat: ArrayLike) -> Rotation:
-        """Make rotations from quaternions, which are normalised.
+        """Make rotations from quaternions, which are normalized.
 
         Args:
             quat: x y z w, ``[..., 4]``.

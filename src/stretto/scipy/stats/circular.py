@@ -1,7 +1,4 @@
-"""Distributions of angles, in radians.
-
-Next, read ``discrete``.
-"""
+"""Distributions of angles, in radians."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Continuous distributions written with elementary functions and the normal integral.
 
 Formulas are of the standard form, at location 0 and scale 1; definitions as in SciPy's manual.
-Next, read ``extremes``.
 """
 
 from __future__ import annotations

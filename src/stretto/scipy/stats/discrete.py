@@ -1,6 +1,6 @@
 """Distributions on integers.
 
-Definitions as in SciPy's manual. Next, read ``multivariate``.
+Definitions as in SciPy's manual.
 """
 
 from __future__ import annotations

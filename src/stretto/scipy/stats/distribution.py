@@ -3,7 +3,7 @@
 A distribution gives formulas for its standard form; the public methods here add what holds for all
 of them: arguments of one dtype that broadcast, ``y = (x - loc) / scale``, -inf or 0 outside the
 support, NaN for parameters that are not allowed, and derivatives that are finite wherever the
-function is. Next, read ``continuous``.
+function is.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Distributions of extremes: Gumbel's of maxima and of minima, and Pareto's with its heavy tail.
 
 Formulas are of the standard form, at location 0 and scale 1; definitions as in SciPy's manual.
-Next, read ``positive``.
 """
 
 from __future__ import annotations

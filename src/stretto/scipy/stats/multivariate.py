@@ -1,6 +1,6 @@
 """Distributions of vectors.
 
-Definitions as in SciPy's manual. Next, read ``ranks``.
+Definitions as in SciPy's manual.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Continuous distributions written with the incomplete gamma and beta functions.
 
-Formulas are of the standard form; definitions as in SciPy's manual. Next, read ``circular``.
+Formulas are of the standard form; definitions as in SciPy's manual.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Gamma(Continuous):
         return xlogy(a - 1, y) - y - gammaln(a)
 
     def cdf_formula(self, y: Array, a: Array) -> Array:
-        """The regularised incomplete gamma function."""
+        """The regularized incomplete gamma function."""
         return gammainc(a, y)
 
     def sf_formula(self, y: Array, a: Array) -> Array:
@@ -146,7 +146,7 @@ class Beta(Continuous):
         return xlogy(a - 1, y) + xlog1py(b - 1, -y) - betaln(a, b)
 
     def cdf_formula(self, y: Array, a: Array, b: Array) -> Array:
-        """The regularised incomplete beta function."""
+        """The regularized incomplete beta function."""
         return betainc(a, b, y)
 
     def sf_formula(self, y: Array, a: Array, b: Array) -> Array:
@@ -211,7 +211,7 @@ class T(Continuous):
 
 
 class GenNorm(Continuous):
-    """The generalised normal distribution, of density ∝ exp(-|y|^beta).
+    """The generalized normal distribution, of density ∝ exp(-|y|^beta).
 
     Its methods take a value, and these parameters, by position or by name. All are promoted and
     broadcast together; the result is NaN where a parameter is out of its range.

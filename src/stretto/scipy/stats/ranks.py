@@ -1,7 +1,4 @@
-"""Ranks, modes and standard errors of samples.
-
-Next, read ``kde``.
-"""
+"""Ranks, modes and standard errors of samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Normalisation, pooling, resizing, recurrent networks."""
+"""Normalization, pooling, resizing, recurrent networks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from stretto.torch.slopes import bounded
 __all__ = ["TABLE"]
 
 
-# Normalisation. PyTorch gives the statistics beside the result, for its backward pass.
+# Normalization. PyTorch gives the statistics beside the result, for its backward pass.
 
 
 def _batch_norm(
@@ -188,7 +188,7 @@ def _smoothed(mode: str) -> Callable[..., Any]:
     return resized
 
 
-def _unnormalised(grid: Any, size: int, align_corners: bool) -> Any:
+def _unnormalized(grid: Any, size: int, align_corners: bool) -> Any:
     """From -1 to 1 to the indices of elements."""
     if align_corners:
         return (grid + 1) / 2 * (size - 1)
@@ -214,7 +214,7 @@ def _grid_sampled(x: Any, grid: Any, interpolation: int, padding: int, align_cor
         return _bicubic(x, grid, padding, align_corners)
     sizes = x.shape[2:]
     places = [
-        _padded(_unnormalised(grid[..., -1 - k], n, align_corners), n, padding, align_corners)
+        _padded(_unnormalized(grid[..., -1 - k], n, align_corners), n, padding, align_corners)
         for k, n in enumerate(sizes)
     ]
     if interpolation == 1:
@@ -252,8 +252,8 @@ def _elements(x: Any, at: Sequence[Any]) -> Any:
 
 def _bicubic(x: Any, grid: Any, padding: int, align_corners: bool) -> Any:
     height, width = x.shape[2:]
-    across = _unnormalised(grid[..., 0], width, align_corners)
-    down = _unnormalised(grid[..., 1], height, align_corners)
+    across = _unnormalized(grid[..., 0], width, align_corners)
+    down = _unnormalized(grid[..., 1], height, align_corners)
     left, top = snp.floor(across), snp.floor(down)
     out = 0
     for j, row in enumerate(_cubic(down - top)):

@@ -1,4 +1,4 @@
-"""Factorisations, solutions of equations, and Fourier transforms."""
+"""Factorizations, solutions of equations, and Fourier transforms."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def _qr(a: Any, mode: str = "reduced") -> tuple[Any, ...]:
 
 
 _SCALES: tuple[Callable[[int], float], ...] = (lambda n: 1.0, lambda n: n**-0.5, lambda n: 1.0 / n)
-"""PyTorch's numbers for the normalisation of a Fourier transform."""
+"""PyTorch's numbers for the normalization of a Fourier transform."""
 
 
 def _points(x: Any, dim: Sequence[int]) -> int:

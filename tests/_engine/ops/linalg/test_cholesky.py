@@ -1,4 +1,4 @@
-"""The Cholesky factorisation: the laws, NumPy, and what is not positive definite."""
+"""The Cholesky factorization: the laws, NumPy, and what is not positive definite."""
 
 import numpy as np
 import pytest

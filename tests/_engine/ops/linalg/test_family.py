@@ -1,4 +1,4 @@
-"""What factorisations share: types that LAPACK takes, empty matrices, failure, many matrices."""
+"""What factorizations share: types that LAPACK takes, empty matrices, failure, many matrices."""
 
 import re
 import subprocess

@@ -34,7 +34,7 @@ SPECTRAL = {
     "root by einsum": of_eigen(lambda w, v: snp.einsum("ij,j,kj->ik", v, snp.sqrt(w), v)),
     "exponential of rows": of_eigen(lambda w, v: v @ (snp.exp(w)[:, None] * v.T)),
     "two halves": of_eigen(lambda w, v: (v * snp.sqrt(w)) @ (v * snp.sqrt(w)).T),
-    "normalised": of_eigen(lambda w, v: (v * (w / snp.sum(w))[..., None, :]) @ snp.conj(v).mT),
+    "normalized": of_eigen(lambda w, v: (v * (w / snp.sum(w))[..., None, :]) @ snp.conj(v).mT),
     "divided": of_eigen(lambda w, v: (v / (1 + w)) @ v.T),
     "twice": of_eigen(lambda w, v: (v * w) @ v.T @ ((v * snp.sin(w)) @ v.T)),
     "cube by lax": cube_by_lax,

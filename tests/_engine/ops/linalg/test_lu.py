@@ -1,4 +1,4 @@
-"""The LU factorisation: the laws, SciPy, permutations, and systems solved with it."""
+"""The LU factorization: the laws, SciPy, permutations, and systems solved with it."""
 
 import numpy as np
 import pytest
@@ -63,7 +63,7 @@ def test_permutations_are_the_exchanges_in_turn(pivots, size):
         lu_pivots_to_permutation(snp.array([0, 1]), 1)
 
 
-def test_a_value_and_its_derivatives_share_one_factorisation():
+def test_a_value_and_its_derivatives_share_one_factorization():
     a, b = snp.eye(3) * 2, snp.ones((3, 1))
     graph = str(st.make_graph(st.grad(lambda a, b: snp.sum(solve(a, b)), (0, 1)))(a, b))
     assert graph.count("= lu ") == 1

@@ -1,4 +1,4 @@
-"""The QR factorisation: the laws, NumPy, reflections, refusals."""
+"""The QR factorization: the laws, NumPy, reflections, refusals."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
 """``explain``: what the compiler is asked to do, what memory that takes, and what to do about it.
 
-Layer 7 (api). The function is traced and compiled, and not run. Next, read ``formulations``.
+The function is traced and compiled, and not run.
 """
 
 from __future__ import annotations
@@ -41,8 +41,6 @@ from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import state
 from stretto._engine.core.lazy import shown
 from stretto._engine.xla.options import library_of
-
-__all__ = ["Explanation", "explain", "explained"]
 
 
 @shown("stretto._engine.api.showing", "card_of_report", "text_of_report")

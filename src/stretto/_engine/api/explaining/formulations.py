@@ -1,7 +1,6 @@
 """The convolutions, products and formulas of a program as it is lowered, and the form of each.
 
-Layer 7 (api). The forms are asked of the functions that the lowering and the runtime ask. Next,
-read ``memory``.
+The forms are asked of the functions that the lowering and the runtime ask.
 """
 
 from __future__ import annotations
@@ -19,18 +18,6 @@ from stretto._engine.ops.convolution.formulation import formulation
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.passes.formulations.mapped import Mapped
 from stretto._engine.xla.libraries import Libraries
-
-__all__ = [
-    "Convolution",
-    "Products",
-    "StableForm",
-    "convolutions_of",
-    "formulation_lines",
-    "operations",
-    "products_of",
-    "stable_forms_of",
-    "stable_lines",
-]
 
 _MOST = 10
 """The most convolutions that are printed."""

@@ -1,8 +1,8 @@
 """What derivatives keep from the way forward, and where a ``checkpoint`` would save most of it.
 
-Layer 7 (api). While a function is traced, each linearisation notes its residuals; here they are
-found again in the program. What is computed element by element from other kept values does not
-count: the compiler computes it again. Next, read ``explain``.
+While a function is traced, each linearization notes its residuals; here they are found again in the
+program. What is computed element by element from other kept values does not count: the compiler
+computes it again.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ from stretto._engine.higher_order.scan import Scan
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.thresholds import HALF, Costs
 from stretto._engine.passes.formulations.mapped import Mapped
-
-__all__ = ["Kept", "Saving", "kept_lines", "kept_of"]
 
 _MOST = 5
 """The most lines of the user's code that are printed."""

@@ -1,6 +1,6 @@
 """What memory a compiled program takes at its peak, and which arguments could give theirs.
 
-Layer 7 (api). The sizes are XLA's. Next, read ``kept``.
+The sizes are XLA's.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from stretto._engine.core.types import bytes_of
 from stretto._engine.xla.allocation import temporaries_at_peak
 from stretto._engine.xla.malloc import LARGE, is_glibc
 from stretto._engine.xla.pjrt import Executable
-
-__all__ = ["Donation", "Memory", "donations_of", "memory_lines", "memory_of"]
 
 _MOST = 5
 """The most lines of the user's code that are printed."""

@@ -1,7 +1,7 @@
 """Where the time of a function goes, by the user's line: ``profile``.
 
-Layer 7 (api). The function is compiled and run; times are those of the compiled program's kernels,
-by XLA's profiler, and operations are counted in the program. Next, read ``runtime/kernels``.
+The function is compiled and run; times are those of the compiled program's kernels, by XLA's
+profiler, and operations are counted in the program.
 """
 
 from __future__ import annotations
@@ -32,8 +32,6 @@ from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.reducing.reduce import Reduction
 from stretto._engine.xla.kernels import Kernel, kernels_of, limits_of, memory_over_time
-
-__all__ = ["LineProfile", "Profile", "profile"]
 
 _ROUNDS = 5
 _MOST = 20

@@ -1,7 +1,7 @@
 """Why a jitted function was compiled again: ``explain_recompilation``.
 
-Layer 7 (api). Each signature is compared with the nearest one before it. What differs, and what to
-do about it, is said by ``api/recompilation``, which the warning goes by, too.
+Each signature is compared with the nearest one before it. What differs, and what to do about it, is
+said by ``api/recompilation``, which the warning goes by, too.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from stretto._engine.api.explaining.words import near
 from stretto._engine.api.jitted import Jitted
 from stretto._engine.api.recompilation import Difference, Signature, differences, jitted_at
 from stretto._engine.core.boundary import boundary
-
-__all__ = ["Change", "Recompilation", "RecompilationReport", "explain_recompilation"]
 
 _WIDTH = 40
 

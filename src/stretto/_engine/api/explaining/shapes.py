@@ -1,8 +1,7 @@
 """What becomes of sizes that vary: ``explain_shapes``.
 
-Layer 7 (api). A function is traced; for each call of a program whose sizes vary, the report says
-what the rules of its operations do, and what part of the work is padding. Next, read
-``transforms/padded``.
+A function is traced; for each call of a program whose sizes vary, the report says what the rules of
+its operations do, and what part of the work is padding.
 """
 
 from __future__ import annotations
@@ -24,8 +23,6 @@ from stretto._engine.core.lazy import shown
 from stretto._engine.core.position import Position
 from stretto._engine.core.program import Literal, Program
 from stretto._engine.higher_order.sized import SizedCall
-
-__all__ = ["ShapesReport", "SizedProgram", "explain_shapes"]
 
 _WAYS = {
     "replaced": "replace padding first",

@@ -1,7 +1,4 @@
-"""What a program sends between devices, by the user's line, and what is large of it.
-
-Layer 7 (api). Next, read ``explain``.
-"""
+"""What a program sends between devices, by the user's line, and what is large of it."""
 
 from __future__ import annotations
 
@@ -12,8 +9,6 @@ from stretto._engine.api.explaining.words import near, short
 from stretto._engine.core.showing.words import size
 from stretto._engine.xla.pjrt import Executable
 from stretto._engine.xla.transfers import transfers_of
-
-__all__ = ["Collective", "collective_lines", "collectives_of"]
 
 _MOST = 12
 """The most lines of the user's code that are printed."""

@@ -1,7 +1,4 @@
-"""Places in words, and lists that stay short.
-
-Layer 7 (api). Next, read ``formulations``.
-"""
+"""Places in words, and lists that stay short."""
 
 from __future__ import annotations
 
@@ -9,8 +6,6 @@ import os
 from collections.abc import Sequence
 
 from stretto._engine.core.position import Position
-
-__all__ = ["near", "short", "where"]
 
 
 def where(position: Position | None) -> str:

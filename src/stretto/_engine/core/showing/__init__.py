@@ -1,7 +1,6 @@
 """How objects are shown in notebooks, terminals and messages: read ``card`` first.
 
-Layer 1 (core). Loaded when something is first shown. ``words`` has sizes and short
-texts; ``html`` and ``terminal`` write cards, ``pictures`` draws values, ``programs`` and ``trees``
-make the cards of programs and of trees of arrays. Objects of other layers have a ``showing`` module
-there.
+Loaded when something is first shown. ``words`` has sizes and short texts; ``html`` and ``terminal``
+write cards, ``pictures`` draws values, ``programs`` and ``trees`` make the cards of programs and of
+trees of arrays. Objects of other layers have a ``showing`` module there.
 """

@@ -1,7 +1,7 @@
 """``Card``: what is shown of an object, whatever it is shown on.
 
-Layer 1 (core). Every kind of object has a function that makes its card, named where its class is
-decorated with ``shown``. Next, read ``html`` and ``terminal``, which write cards.
+Every kind of object has a function that makes its card, named where its class is decorated with
+``shown``.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
-
-__all__ = ["Card", "Item", "Line", "line", "pruned"]
 
 Line: TypeAlias = tuple[tuple[str, str], ...]
 """A line of text: pieces, each with what it is, ``"op"`` or ``"quiet"``, or an empty string."""

@@ -1,7 +1,7 @@
 """Cards as HTML, for notebooks: without scripts, and without anything from outside.
 
-Layer 1 (core). Colours are those of the page around it, so that it fits light and dark ones; parts
-fold by ``<details>``. Next, read ``terminal``.
+Colours are those of the page around it, so that it fits light and dark ones; parts fold by
+``<details>``.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from collections.abc import Iterable, Sequence
 
 from stretto._engine.core.showing.card import Card, Item, Line, pruned
 from stretto._engine.core.showing.pictures import INK
-
-__all__ = ["MOST", "escaped", "html_of"]
 
 MOST = 600
 """The most lines of a card."""

@@ -1,7 +1,7 @@
 """Small pictures of values: lines and bars as SVG, matrices as PNG, and bars in characters.
 
-Layer 1 (core). They take NumPy arrays of float64, at most a few thousand elements, and give markup
-that refers to nothing outside. Next, read ``programs``.
+They take NumPy arrays of float64, at most a few thousand elements, and give markup that refers to
+nothing outside.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ import struct
 import zlib
 
 import numpy as np
-
-__all__ = ["INK", "bars", "curve", "matrix", "sketch"]
 
 INK = "#3584c4"
 """A colour that is legible on white and on black."""

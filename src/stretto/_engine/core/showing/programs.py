@@ -1,7 +1,4 @@
-"""What is shown of a program: its lines, those of programs inside it folded.
-
-Layer 1 (core). Next, read ``trees``.
-"""
+"""What is shown of a program: its lines, those of programs inside it folded."""
 
 from __future__ import annotations
 
@@ -10,8 +7,6 @@ import itertools
 from stretto._engine.core.program import Program, lines_of
 from stretto._engine.core.showing.card import Card, Item, Line, line
 from stretto._engine.core.showing.words import counted
-
-__all__ = ["card_of"]
 
 _MOST = 400
 """The most lines that are shown."""

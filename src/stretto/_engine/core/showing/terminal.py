@@ -1,7 +1,6 @@
 """Cards in a terminal, by rich.
 
-Layer 1 (core). The only module here that imports rich, when rich itself asks how an object looks.
-Next, read ``pictures``.
+The only module here that imports rich, when rich itself asks how an object looks.
 """
 
 from __future__ import annotations
@@ -13,8 +12,6 @@ from rich.tree import Tree
 
 from stretto._engine.core.showing.card import Card, Line, pruned
 from stretto._engine.core.showing.words import MOST_LINES
-
-__all__ = ["renderable_of"]
 
 _STYLES = {"op": "cyan", "quiet": "dim", "": ""}
 

@@ -1,7 +1,6 @@
-"""What is shown of objects whose fields are trees of arrays, such as states of optimisers.
+"""What is shown of objects whose fields are trees of arrays, such as states of optimizers.
 
-Layer 1 (core). Their ``repr`` says of large trees only how much there is. Next, read
-``runtime/showing``.
+Their ``repr`` says of large trees only how much there is.
 """
 
 from __future__ import annotations
@@ -16,8 +15,6 @@ from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Tracer, Value
 from stretto._engine.core.showing.card import Card, Item, line
 from stretto._engine.core.showing.words import counted, one_line, size
-
-__all__ = ["amount", "bytes_in", "card_of", "numbers_in", "short", "text_of", "type_words"]
 
 _FEW_LEAVES, _FEW_ELEMENTS = 12, 60
 """What is printed whole has at most so many leaves, of so many elements together."""

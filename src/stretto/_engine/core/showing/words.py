@@ -1,14 +1,9 @@
-"""Counts and sizes in words, and lists and texts that stay short.
-
-Layer 1 (core). Next, read ``card``.
-"""
+"""Counts and sizes in words, and lists and texts that stay short."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TypeVar
-
-__all__ = ["MOST_LINES", "counted", "ends", "first_lines", "number", "one_line", "size"]
 
 T = TypeVar("T")
 

@@ -1,7 +1,7 @@
 """Functions that move values across the examples of a named axis: ``all_gather``, ``ppermute`` ….
 
-Layer 2 (ops). Also an example's index along the axis, and the size of the axis. Names and results
-follow ``jax.lax``.
+Also an example's index along the axis, and the size of the axis. Names and results follow
+``jax.lax``.
 """
 
 from __future__ import annotations
@@ -23,17 +23,6 @@ from stretto._engine.ops.collective.primitives import (
 from stretto._engine.ops.collective.reductions import leaf_value, sum_of
 from stretto._engine.ops.elementwise import NUMERIC
 from stretto._engine.ops.layout import canonical_axis, move_axis, move_to_front, reshape
-
-__all__ = [
-    "all_gather",
-    "all_to_all",
-    "axis_index",
-    "axis_size",
-    "ppermute",
-    "pshuffle",
-    "psum_scatter",
-    "pswapaxes",
-]
 
 
 def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:

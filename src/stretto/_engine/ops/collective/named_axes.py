@@ -1,7 +1,6 @@
 """Named axes as collectives see them: which are bound, an example's index, groups of examples.
 
-Layer 2 (ops). ``vmap`` binds a name while its function runs. Next, read
-``primitives``.
+``vmap`` binds a name while its function runs.
 """
 
 from __future__ import annotations
@@ -18,8 +17,6 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.ops.collective.primitives import AllGather, AxisIndex, take_rows
 from stretto._engine.ops.index.dynamic import dynamic_index_in_dim
 from stretto._engine.ops.layout import reshape
-
-__all__ = ["Axes", "Groups", "entry", "groups_of", "sequence_of"]
 
 
 class Axes:

@@ -1,8 +1,8 @@
 """Primitives across the examples of a named axis: sum, gather, scatter, exchange, permute, index.
 
-Layer 2 (ops). One example of ``vmap`` cannot see the others; these can. The vectoriser of the axis
-calls ``collect``, which sees all examples at once and leaves ordinary operations; for other axes
-there is the ``vmap`` rule. Next, read ``reductions``.
+One example of ``vmap`` cannot see the others; these can. The vectorizer of the axis calls
+``collect``, which sees all examples at once and leaves ordinary operations; for other axes there is
+the ``vmap`` rule.
 """
 
 from __future__ import annotations
@@ -23,20 +23,6 @@ from stretto._engine.ops.index.geometry import GatherDimensionNumbers
 from stretto._engine.ops.iota import iota
 from stretto._engine.ops.layout import move_axis, move_to_front
 
-__all__ = [
-    "AllGather",
-    "AllToAll",
-    "AxisIndex",
-    "Collective",
-    "PPermute",
-    "PSum",
-    "PSumScatter",
-    "Total",
-    "sources_of",
-    "take_rows",
-    "total_of",
-]
-
 _BOUND: Any = Refused(
     "it works across the examples of a vmap, and outside the vmap that names its axis there are "
     "none; call it inside the function passed to vmap(..., axis_name=...)"
@@ -53,7 +39,7 @@ class Collective(Primitive, abstract=True):
 
     @property
     def effects(self) -> frozenset[Any]:
-        """It needs the vectoriser of its axis."""
+        """It needs the vectorizer of its axis."""
         return frozenset((NamedAxis(self.axis),))
 
     def collect(self, name: Any, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
@@ -65,7 +51,7 @@ class Collective(Primitive, abstract=True):
         return self.across(args[0], axes[0])
 
     def check_size(self, size: int) -> None:
-        """Raise unless the vectoriser is of the axis that was bound."""
+        """Raise unless the vectorizer is of the axis that was bound."""
         if size != self.size:
             raise ValueError(
                 f"{self.name}: it was called under a vmap whose axis {self.axis!r} has size "

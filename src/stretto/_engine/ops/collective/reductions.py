@@ -1,8 +1,8 @@
 """Sums, means and extrema over the examples of a named axis.
 
-Layer 2 (ops). Inside ``vmap(..., axis_name="i")`` they combine the values of the examples, with
-the names and results of ``jax.lax``. A tuple of names stands for all their examples together, the
-last name varying fastest. Next, read ``functions``.
+Inside ``vmap(..., axis_name="i")`` they combine the values of the examples, with the names and
+results of ``jax.lax``. A tuple of names stands for all their examples together, the last name
+varying fastest.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ from stretto._engine.ops.collective.primitives import PSum
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import COMPARABLE, NUMERIC
 from stretto._engine.ops.reducing.reduce import greatest_below, least_above, reduce_max, reduce_min
-
-__all__ = ["leaf_value", "pmax", "pmean", "pmin", "psum", "sum_of"]
 
 
 def leaf_value(x: Any, caller: str, kinds: frozenset[str] | None = None) -> Any:
@@ -84,7 +82,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """Average each leaf over the examples of a mapped axis.
 
-    With it, batch normalisation can be written for one example.
+    With it, batch normalization can be written for one example.
 
     Args:
         x: a tree of arrays.
@@ -100,11 +98,11 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
         UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
     >>> import stretto as st, stretto.numpy as snp
-    >>> def normalised(x):
+    >>> def normalized(x):
     ...     mean = st.lax.pmean(x, "batch")
     ...     variance = st.lax.pmean((x - mean) ** 2, "batch")
     ...     return (x - mean) / snp.sqrt(variance + 1e-5)
-    >>> st.vmap(normalised, axis_name="batch")(snp.array([[1.0, 4.0], [3.0, 4.0]]))
+    >>> st.vmap(normalized, axis_name="batch")(snp.array([[1.0, 4.0], [3.0, 4.0]]))
     Array([[-0.999995,  0.      ],
            [ 0.999995,  0.      ]], dtype=float32)
     """

@@ -1,8 +1,8 @@
 """Several sums over devices as one collective: what the planner makes of ``psum``s.
 
-Layer 2 (ops). A collective takes as long as a message between all devices, whatever it carries; so
-sums that can be taken at once are, and a sum along one axis after another is one along both.
-``plan/together`` writes it into programs.
+A collective takes as long as a message between all devices, whatever it carries; so sums that can
+be taken at once are, and a sum along one axis after another is one along both.
+``passes/merge_all_reduces`` writes it into programs.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from stretto._engine.core.effects import NamedAxis
 from stretto._engine.core.primitive import Primitive, Refused
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.collective.primitives import total_of
-
-__all__ = ["TotalsTogether"]
 
 
 class TotalsTogether(Primitive):
@@ -35,7 +33,7 @@ class TotalsTogether(Primitive):
 
     @property
     def effects(self) -> frozenset[Any]:
-        """It needs the vectorisers of its axes."""
+        """It needs the vectorizers of its axes."""
         return frozenset([NamedAxis(name) for name in self.names])
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:

@@ -1,9 +1,8 @@
 """From values that are the same along a named axis to values that vary along it, and back.
 
-Layer 2 (ops). In the program of one part of a ``shard_map`` every value is either the same for all
-parts along an axis of the mesh, or varies. These operations go between the two, so that each is
-linear in the right way: what is the same has one cotangent, what varies has one for each part.
-Next, read ``control/shard_map``, which writes them.
+In the program of one part of a ``shard_map`` every value is either the same for all parts along an
+axis of the mesh, or varies. These operations go between the two, so that each is linear in the
+right way: what is the same has one cotangent, what varies has one for each part.
 """
 
 from __future__ import annotations
@@ -15,8 +14,6 @@ from stretto._engine.ops.collective.primitives import Collective, Total
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.layout import move_to_front, reshape
 from stretto._engine.ops.shape import slice_in_dim
-
-__all__ = ["PSame", "PSumSame", "PVary"]
 
 
 class PVary(Collective):

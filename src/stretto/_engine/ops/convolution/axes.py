@@ -1,6 +1,6 @@
 """Axes of a convolution's operands merged into others and split out again, and their order.
 
-Layer 2 (ops). Groups and mapped examples lie inside the axes of features or of the batch.
+Groups and mapped examples lie inside the axes of features or of the batch.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from stretto._engine.ops.layout import move_axis, reshape, transpose
-
-__all__ = ["merge", "merge_inside", "order_of", "relaid", "split_axis"]
 
 
 def split_axis(x: Any, axis: int, outer: int) -> Any:

@@ -1,10 +1,9 @@
 """A convolution with few output features: products for each element first, then sums over windows.
 
-Layer 2 (ops). Such are the last layers of networks that give images, and the gradient by the image
-of a first layer. XLA lays out windows, each as large as all input features, for few columns of a
-product. Here a product gives what each element adds to each output of the windows it lies in, and
-these are added up. ``op`` is a ``ConvGeneralDilated``; ``formulation`` chooses. Next, read
-``shifted``.
+Such are the last layers of networks that give images, and the gradient by the image of a first
+layer. XLA lays out windows, each as large as all input features, for few columns of a product. Here
+a product gives what each element adds to each output of the windows it lies in, and these are added
+up. ``op`` is a ``ConvGeneralDilated``; ``formulation`` chooses.
 """
 
 from __future__ import annotations
@@ -21,8 +20,6 @@ from stretto._engine.ops.convolution.products import (
     batch_first,
 )
 from stretto._engine.ops.convolution.slices import cut, spread
-
-__all__ = ["of_elements", "suits"]
 
 _FEW_OUTPUTS, _MANY_INPUTS = 4, 16
 """The most output features, and the fewest input features."""

@@ -1,7 +1,6 @@
 """A convolution in the forms that XLA's CPU backend is fast at: without groups, features last.
 
-Layer 2 (ops). ``op`` is a ``ConvGeneralDilated`` throughout; its lowering chooses
-among these forms.
+``op`` is a ``ConvGeneralDilated`` throughout; its lowering chooses among these forms.
 """
 
 from __future__ import annotations
@@ -15,8 +14,6 @@ from stretto._engine.ops.convolution.axes import order_of, relaid
 from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.shape import slice_in_dim
-
-__all__ = ["MOST_GROUPS", "by_group", "features_last", "in_layout", "with_features_last"]
 
 MOST_GROUPS = 64
 """The most groups that are written out: each one takes the compiler time."""

@@ -1,8 +1,7 @@
 """Which form a convolution is lowered in, by its geometry, and why.
 
-Layer 2 (ops). ``op`` is a ``ConvGeneralDilated``, whose lowering writes what is chosen here;
-reports and the planner ask the same function. Decision 37 has the measurements. Next, read
-``shifted``, ``windows`` and ``forms``.
+``op`` is a ``ConvGeneralDilated``, whose lowering writes what is chosen here; reports and the
+planner ask the same function. Decision 37 has the measurements.
 """
 
 from __future__ import annotations
@@ -28,8 +27,6 @@ from stretto._engine.ops.convolution.forms import (
     features_last,
     with_features_last,
 )
-
-__all__ = ["Formulation", "formulation"]
 
 
 class Formulation(NamedTuple):

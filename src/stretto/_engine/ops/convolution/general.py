@@ -1,8 +1,7 @@
 """Convolution: windows of one array, each contracted with a kernel.
 
-Layer 2 (ops). One primitive of StableHLO's generality: any rank, layout, stride, dilation, padding
-and grouping. Its derivative and both its transposes are convolutions again. Next, read
-``geometry``, ``formulation``, ``reference`` and ``kinds``.
+One primitive of StableHLO's generality: any rank, layout, stride, dilation, padding and grouping.
+Its derivative and both its transposes are convolutions again.
 
 Along one spatial axis, with ``n`` inputs, ``k`` kernel elements and ``m`` outputs,
 
@@ -53,12 +52,6 @@ from stretto._engine.ops.thresholds import (
     CONVOLUTION_PATCHES,
     CONVOLUTION_PRODUCTS,
 )
-
-__all__ = [
-    "conv_general_dilated",
-    "convolved",
-    "ones_or",
-]
 
 _WITH_KERNELS = {"bfloat16", "float16", "float32", "float64"}
 """The dtypes that GPUs have convolutions for; others are written with other operations."""

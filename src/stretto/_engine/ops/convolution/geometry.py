@@ -1,7 +1,4 @@
-"""Where a convolution's windows lie: named axes, padding by name, sizes.
-
-Layer 2 (ops). Next, read ``reference``.
-"""
+"""Where a convolution's windows lie: named axes, padding by name, sizes."""
 
 from __future__ import annotations
 
@@ -11,18 +8,6 @@ from typing import Any, NamedTuple, TypeAlias
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.integers import pairs_of, sizes_of
 from stretto._engine.core.sizes import greater, is_size
-
-__all__ = [
-    "ConvDimensionNumbers",
-    "Pairs",
-    "check_front",
-    "conv_dimension_numbers",
-    "dilated",
-    "dimension_numbers_of",
-    "letters",
-    "pads",
-    "transposed_pad",
-]
 
 Pairs: TypeAlias = tuple[tuple[int, int], ...]
 

@@ -1,6 +1,6 @@
 """Convolutions with fewer arguments, and the transposed one.
 
-Layer 2 (ops). Each is a ``conv_general_dilated``.
+Each is a ``conv_general_dilated``.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from stretto._engine.ops.convolution.geometry import (
 )
 from stretto._engine.ops.layout import transpose
 from stretto._engine.ops.shape import rev
-
-__all__ = ["conv", "conv_transpose", "conv_with_general_padding"]
 
 
 def conv(

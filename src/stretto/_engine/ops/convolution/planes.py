@@ -1,9 +1,9 @@
 """A convolution over volumes as one over planes, with the taps along the depth as input features.
 
-Layer 2 (ops). XLA's CPU backend has no matrix product for three spatial axes that is as fast as for
-two: it takes four times as long. So the planes that a window reaches are put side by side, as
-features of the plane in its middle, and the planes are a batch. ``op`` is a ``ConvGeneralDilated``;
-``formulation`` chooses. Next, read ``forms``.
+XLA's CPU backend has no matrix product for three spatial axes that is as fast as for two: it takes
+four times as long. So the planes that a window reaches are put side by side, as features of the
+plane in its middle, and the planes are a batch. ``op`` is a ``ConvGeneralDilated``; ``formulation``
+chooses.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from stretto._engine.ops.convolution.slices import cut
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape, transpose
 from stretto._engine.ops.shape import pad
-
-__all__ = ["as_planes", "suits"]
 
 _MOST_COPIES = 8
 """The most times that a plane is copied."""

@@ -1,9 +1,8 @@
 """A convolution in groups whose windows are single elements, as one product with a batch of groups.
 
-Layer 2 (ops). Mapping a layer of such windows over the members of an ensemble makes one. Written
-out, it would be slices, products and a concatenation for each group, all of which the compiler
-takes its time over. ``op`` is a ``ConvGeneralDilated``; ``formulation`` chooses. Next, read
-``forms``.
+Mapping a layer of such windows over the members of an ensemble makes one. Written out, it would be
+slices, products and a concatenation for each group, all of which the compiler takes its time over.
+``op`` is a ``ConvGeneralDilated``; ``formulation`` chooses.
 """
 
 from __future__ import annotations
@@ -17,8 +16,6 @@ from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.products import FEWEST_COLUMNS, as_output, batch_first
 from stretto._engine.ops.convolution.slices import cut, spread
 from stretto._engine.ops.layout import move_axis, reshape, transpose
-
-__all__ = ["as_product", "suits"]
 
 
 def suits(op: Any, lhs: ArrayType, rhs: ArrayType) -> bool:

@@ -1,9 +1,9 @@
 """A convolution with few positions as products: one for all of them, or in groups one for each.
 
-Layer 2 (ops). Such is the gradient of a convolution by its kernel: windows nearly as large as the
-image, and as many positions as the kernel has elements. The product comes out in the order that the
-kernel has, so that what reads a gradient need not turn it. ``op`` is a ``ConvGeneralDilated``;
-``formulation`` chooses. Next, read ``shifted``, then ``forms``.
+Such is the gradient of a convolution by its kernel: windows nearly as large as the image, and as
+many positions as the kernel has elements. The product comes out in the order that the kernel has,
+so that what reads a gradient need not turn it. ``op`` is a ``ConvGeneralDilated``; ``formulation``
+chooses.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from stretto._engine.ops.convolution.forms import features_last
 from stretto._engine.ops.convolution.slices import assembled, cut, spread
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import move_axis, reshape, transpose
-
-__all__ = ["as_products", "suits", "suits_together"]
 
 _MOST_POSITIONS = 49
 """The most products that are written out: the compiler takes its time over each."""

@@ -1,6 +1,6 @@
 """The product of a matrix with the features of an image, by the place where they lie.
 
-Layer 2 (ops). ``op`` is a ``ConvGeneralDilated``, for its precision. Next, read ``windows``.
+``op`` is a ``ConvGeneralDilated``, for its precision.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.axes import relaid
 from stretto._engine.ops.layout import move_axis, reshape, transpose
 from stretto._engine.ops.shape import rev
-
-__all__ = ["FEWEST_COLUMNS", "along_features", "as_matrix", "as_output", "batch_first"]
 
 FEWEST_COLUMNS = 64
 """The fewest positions of an example that make a matrix of their own: fewer leave lanes idle."""

@@ -1,6 +1,6 @@
 """Convolution in NumPy: windows as a view, then matrix products.
 
-Layer 2 (ops). The reference rule of ``general``.
+The reference rule of ``general``.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.ops.bilinear import accumulator
-
-__all__ = ["convolve"]
 
 
 def convolve(op: Any, lhs: np.ndarray, rhs: np.ndarray, out_dtype: np.dtype) -> np.ndarray:

@@ -1,9 +1,9 @@
 """A convolution over a spread image whose elements each meet windows of their own: one product.
 
-Layer 2 (ops). Where the gaps between an image's elements are as wide as the kernel, as in the
-transpose of a convolution whose windows do not overlap, each output is made of one element, and the
-zeros in between add nothing. XLA multiplies the zeros. ``op`` is a ``ConvGeneralDilated``;
-``formulation`` chooses. Next, read ``windows``.
+Where the gaps between an image's elements are as wide as the kernel, as in the transpose of a
+convolution whose windows do not overlap, each output is made of one element, and the zeros in
+between add nothing. XLA multiplies the zeros. ``op`` is a ``ConvGeneralDilated``; ``formulation``
+chooses.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from stretto._engine.ops.convolution.products import (
 )
 from stretto._engine.ops.layout import reshape, transpose
 from stretto._engine.ops.shape import pad
-
-__all__ = ["as_product", "suits"]
 
 
 def suits(op: Any, lhs: ArrayType, rhs: ArrayType) -> bool:

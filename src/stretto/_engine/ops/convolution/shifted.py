@@ -1,10 +1,10 @@
 """A convolution with groups as a sum over the kernel's elements, of shifted slices of the image.
 
-Layer 2 (ops). XLA's CPU backend computes a convolution with groups one product at a time, in plain
-loops. With few features in each group, as in depthwise convolutions, there is a better way: each
-element of the kernel times the slice of the image that it meets, for all outputs at once. The
-compiler makes one vectorised loop of all these products and sums. ``op`` is a
-``ConvGeneralDilated`` throughout; its lowering chooses. Next, read ``forms``.
+XLA's CPU backend computes a convolution with groups one product at a time, in plain loops. With few
+features in each group, as in depthwise convolutions, there is a better way: each element of the
+kernel times the slice of the image that it meets, for all outputs at once. The compiler makes one
+vectorized loop of all these products and sums. ``op`` is a ``ConvGeneralDilated`` throughout; its
+lowering chooses.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ from stretto._engine.ops.convolution.forms import in_layout
 from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers
 from stretto._engine.ops.convolution.slices import assembled, cut, spread
 from stretto._engine.ops.layout import reshape, transpose
-
-__all__ = ["as_sum", "of_batch_groups", "of_diagonals", "of_feature_groups", "suits"]
 
 _MOST_TERMS = 128
 """The most products in the sum of one element: the compiler takes its time over each."""

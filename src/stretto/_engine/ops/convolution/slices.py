@@ -1,6 +1,6 @@
 """The image of a convolution with its padding, slices of it, and the output of its parts.
 
-Layer 2 (ops). ``op`` is a ``ConvGeneralDilated``. Next, read ``shifted`` and ``windows``.
+``op`` is a ``ConvGeneralDilated``.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from stretto._engine.ops.convolution.geometry import dilated
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape, transpose
 from stretto._engine.ops.shape import pad, part_of
-
-__all__ = ["assembled", "cut", "spread"]
 
 
 def spread(op: Any, lhs: Any) -> Any:

@@ -1,10 +1,10 @@
 """A convolution without groups as one product of its kernel with the windows of the image.
 
-Layer 2 (ops). XLA's CPU backend computes a convolution by matrix products, too, but for that it
-turns kernel and image to other orders of their axes, and where the kernel is larger than the image
-it falls into plain loops. A product of one's own needs the windows laid out. That costs nothing
-where they do not overlap, and little where there are few of them, or few features. ``op`` is a
-``ConvGeneralDilated``; ``formulation`` chooses. Next, read ``positions``, then ``shifted``.
+XLA's CPU backend computes a convolution by matrix products, too, but for that it turns kernel and
+image to other orders of their axes, and where the kernel is larger than the image it falls into
+plain loops. A product of one's own needs the windows laid out. That costs nothing where they do not
+overlap, and little where there are few of them, or few features. ``op`` is a
+``ConvGeneralDilated``; ``formulation`` chooses.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from stretto._engine.ops.convolution.slices import cut, spread
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape, transpose
 from stretto._engine.ops.shape import pad
-
-__all__ = ["as_product", "by_column", "by_example", "by_row", "reason"]
 
 _MOST_SLICES = 128
 """The most slices that the windows are put together from: the compiler takes its time over each."""

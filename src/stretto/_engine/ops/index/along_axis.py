@@ -1,6 +1,6 @@
 """Elements taken along one axis, at indices of their own for each line.
 
-Layer 2 (ops). Each is one gather.
+Each is one gather.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.index.geometry import GatherDimensionNumbers, access_mode, reading_mode
 from stretto._engine.ops.index.primitives import Gather, fill_bytes
 from stretto._engine.ops.layout import canonical_axis, reshape
-
-__all__ = ["take_along_axis"]
 
 
 def take_along_axis(

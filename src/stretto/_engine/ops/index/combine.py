@@ -1,7 +1,7 @@
 """Scatters that multiply, or keep the least or greatest, and what their derivatives need.
 
-Layer 2 (ops). Where an element is multiplied more than once, the derivative by one factor is the
-product of the others, for which the factors are sorted by the element that they go to.
+Where an element is multiplied more than once, the derivative by one factor is the product of the
+others, for which the factors are sorted by the element that they go to.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.recurrence import LinearRecurrence, shifted
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sort import Sort
-
-__all__ = ["ScatterMax", "ScatterMin", "ScatterMul"]
 
 
 def products_of_others(factors: Any, groups: Any) -> Any:

@@ -1,7 +1,7 @@
 """Slices whose place is known only when the program runs, read and updated.
 
-Layer 2 (ops). Each is the other's transpose. A batch of slices at different places is a gather or a
-scatter: see ``gather_scatter``.
+Each is the other's transpose. A batch of slices at different places is a gather or a scatter: see
+``gather_scatter``.
 """
 
 from __future__ import annotations
@@ -27,15 +27,6 @@ from stretto._engine.ops.index.geometry import GatherDimensionNumbers, ScatterDi
 from stretto._engine.ops.index.primitives import ScatterAdd
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis, move_to_front, reshape
-
-__all__ = [
-    "dynamic_index_in_dim",
-    "dynamic_slice",
-    "dynamic_slice_in_dim",
-    "dynamic_update_index_in_dim",
-    "dynamic_update_slice",
-    "dynamic_update_slice_in_dim",
-]
 
 
 def _check_starts(caller: str, x: ArrayType, starts: Sequence[ArrayType]) -> None:

@@ -1,7 +1,6 @@
 """Gather and scatter: windows of an array read, or updated, at places given by an array.
 
-Layer 2 (ops). NumPy's indexing comes down to these two where an index is an array. Next, read
-``geometry``.
+NumPy's indexing comes down to these two where an index is an array.
 """
 
 from __future__ import annotations
@@ -31,18 +30,6 @@ from stretto._engine.ops.index.primitives import (
     ScatterSub,
     fill_bytes,
 )
-
-__all__ = [
-    "gather",
-    "gathered",
-    "scatter",
-    "scatter_add",
-    "scatter_max",
-    "scatter_min",
-    "scatter_mul",
-    "scatter_sub",
-    "scattered",
-]
 
 
 def gather(

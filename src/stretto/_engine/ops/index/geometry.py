@@ -1,7 +1,4 @@
-"""The axes that a gather or scatter relates: their numbers, checks, and StableHLO attributes.
-
-Layer 2 (ops). Next, read ``primitives``.
-"""
+"""The axes that a gather or scatter relates: their numbers, checks, and StableHLO attributes."""
 
 from __future__ import annotations
 
@@ -15,8 +12,6 @@ import numpy as np
 from stretto._engine.core.integers import integers
 from stretto._engine.core.sizes import exceeds, is_size, lesser
 from stretto._engine.core.types import ArrayType, kind_of
-
-__all__ = ["GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers"]
 
 
 class GatherScatterMode(enum.Enum):

@@ -1,7 +1,4 @@
-"""The primitives of gather and scatter, each the other's transpose.
-
-Layer 2 (ops). Next, read ``combine`` for those that multiply or choose, and ``reference``.
-"""
+"""The primitives of gather and scatter, each the other's transpose."""
 
 from __future__ import annotations
 
@@ -36,15 +33,6 @@ from stretto._engine.ops.index.geometry import (
 from stretto._engine.ops.iota import iota
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import move_to_front, reshape
-
-__all__ = [
-    "Gather",
-    "ScatterAdd",
-    "ScatterFamily",
-    "ScatterSet",
-    "ScatterSub",
-]
-
 
 # Gather
 

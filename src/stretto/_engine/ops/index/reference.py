@@ -1,7 +1,7 @@
 """Gather and scatter in NumPy: whole index arrays by broadcasting, no loop over indices.
 
-Layer 2 (ops). The reference rules of ``primitives``. Gathers and scatters share one geometry, which
-``locate`` works out: which elements of the operand the windows cover, in what order of axes.
+The reference rules of ``primitives``. Gathers and scatters share one geometry, which ``locate``
+works out: which elements of the operand the windows cover, in what order of axes.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stretto._engine.core.types import kind_of
-
-__all__ = ["gather", "scatter"]
 
 _UFUNCS = {
     "add": np.add,

@@ -1,7 +1,7 @@
 """Sums, products and extrema of the parts of an array that belong together.
 
-Layer 2 (ops). Each is one scatter into an array filled with the reduction's identity. Names and
-arguments are those of ``jax.ops``.
+Each is one scatter into an array filled with the reduction's identity. Names and arguments are
+those of ``jax.ops``.
 """
 
 from __future__ import annotations
@@ -38,8 +38,6 @@ from stretto._engine.ops.reducing.reduce import (
     widened,
 )
 from stretto._engine.ops.sharding import laid_out
-
-__all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 
 
 def _count(caller: str, ids: Any) -> int:

@@ -1,7 +1,7 @@
 """Writes to parts of arrays, and reads of parts, as passes over loops see them.
 
-Layer 2 (ops). A write gives its first operand with a part changed: what it changes, and how, is in
-its other operands. ``plan/delayed`` and ``control/narrowed`` are the passes.
+A write gives its first operand with a part changed: what it changes, and how, is in its other
+operands. ``passes/delay_writes`` and ``higher_order/narrowed`` are the passes.
 """
 
 from __future__ import annotations
@@ -30,19 +30,6 @@ from stretto._engine.ops.index.primitives import (
 )
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.reducing.reduce import reduce_and
-
-__all__ = [
-    "NEUTRAL",
-    "READS",
-    "WRITES",
-    "changes_nothing",
-    "is_write",
-    "large",
-    "seen_behind",
-    "sees_behind",
-    "small_part",
-    "update_of",
-]
 
 WRITES = (ScatterFamily, DynamicUpdateSlice)
 """The primitives that give their first operand with a part changed."""

@@ -1,1 +1,1 @@
-"""Factorisations of matrices, and systems solved with them. Begin with ``family``."""
+"""Factorizations of matrices, and systems solved with them. Begin with ``family``."""

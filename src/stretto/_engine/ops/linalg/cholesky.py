@@ -1,7 +1,4 @@
-"""The Cholesky factorisation, and its update by a vector.
-
-Layer 2 (ops). Next, read ``lu``.
-"""
+"""The Cholesky factorization, and its update by a vector."""
 
 from __future__ import annotations
 
@@ -35,15 +32,6 @@ from stretto._engine.ops.linalg.matrix_parts import adjoint, keep_diagonal, lowe
 from stretto._engine.ops.linalg.triangular import TriangularSolve
 from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.shape import slice_in_dim
-
-__all__ = [
-    "Cholesky",
-    "CholeskyUpdate",
-    "cholesky",
-    "cholesky_update",
-    "hermitian_from_lower",
-    "symmetrized",
-]
 
 _INT32 = np.dtype(np.int32)
 

@@ -1,7 +1,4 @@
-"""Determinants and inverses, from the LU factorisation.
-
-Layer 2 (ops). Next, read ``qr``.
-"""
+"""Determinants and inverses, from the LU factorization."""
 
 from __future__ import annotations
 
@@ -32,8 +29,6 @@ from stretto._engine.ops.linalg.matrix_parts import (
 from stretto._engine.ops.linalg.triangular import TriangularSolve
 from stretto._engine.ops.reducing.reduce import reduce_max, reduce_prod
 from stretto._engine.ops.shape import slice_in_dim
-
-__all__ = ["Determinant", "LogDeterminant", "det", "inv", "slogdet"]
 
 _INT32 = np.dtype(np.int32)
 
@@ -168,7 +163,7 @@ def _adjugate(x: Any) -> Any:
 def det(x: Any) -> Any:
     """The determinant of the square matrices in the last two axes.
 
-    For sizes up to 3 by the formula, else from the LU factorisation, with a derivative that holds
+    For sizes up to 3 by the formula, else from the LU factorization, with a derivative that holds
     for singular matrices too. Raises ``TypeError`` for dtypes other than float32, float64,
     complex64 and complex128, ``ValueError`` for matrices that are not square.
 

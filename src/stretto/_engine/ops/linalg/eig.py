@@ -1,7 +1,4 @@
-"""Eigenvalues and eigenvectors of square matrices of any kind.
-
-Layer 2 (ops). Next, read ``tridiagonal``.
-"""
+"""Eigenvalues and eigenvectors of square matrices of any kind."""
 
 from __future__ import annotations
 
@@ -35,8 +32,6 @@ from stretto._engine.ops.linalg.family import (
 from stretto._engine.ops.linalg.lu import solve
 from stretto._engine.ops.linalg.matrix_parts import adjoint, diagonal_of
 from stretto._engine.ops.reducing.places import argmax
-
-__all__ = ["Eig", "EigImplementation", "eig"]
 
 
 class EigImplementation(enum.Enum):
@@ -99,7 +94,7 @@ class Eig(MatrixOperation):
         return [nan_where(b, info, o) for o in results]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """First-order perturbation theory, with the vectors normalised as above."""
+        """First-order perturbation theory, with the vectors normalized as above."""
         # With p = v^-1 dx v: dw = diag p.
         if (self.left or self.right) and not self.differentiable:
             raise MissingRuleError(

@@ -1,7 +1,4 @@
-"""Eigenvalues and eigenvectors of Hermitian matrices.
-
-Layer 2 (ops). Next, read ``svd``.
-"""
+"""Eigenvalues and eigenvectors of Hermitian matrices."""
 
 from __future__ import annotations
 
@@ -37,8 +34,6 @@ from stretto._engine.ops.linalg.matrix_parts import adjoint, diagonal_of, identi
 from stretto._engine.ops.linalg.quotients import quotients
 from stretto._engine.ops.reducing.reduce import reduce_max
 from stretto._engine.ops.shape import slice_in_dim
-
-__all__ = ["Eigh", "EighImplementation", "eigh", "inverse_differences"]
 
 
 class EighImplementation(enum.Enum):

@@ -1,7 +1,7 @@
-"""What the factorisations of matrices share: types, failure as NaN, and calls of LAPACK.
+"""What the factorizations of matrices share: types, failure as NaN, and calls of LAPACK.
 
-Layer 2 (ops). Programs call the LAPACK that SciPy brings, as the reference rules do. Where LAPACK
-reports failure for a matrix, both give NaN for that matrix alone. Next, read ``reference``.
+Programs call the LAPACK that SciPy brings, as the reference rules do. Where LAPACK reports failure
+for a matrix, both give NaN for that matrix alone.
 """
 
 from __future__ import annotations
@@ -28,20 +28,6 @@ from stretto._engine.ops.layout import move_to_front
 from stretto._engine.ops.linalg.matrix_parts import diagonal_of, identity
 from stretto._engine.ops.reducing.reduce import reduce_max
 from stretto._engine.ops.thresholds import MATRICES, MATRICES_OF
-
-__all__ = [
-    "MatrixOperation",
-    "as_matrices",
-    "check_matrix",
-    "dependent_columns",
-    "info_type",
-    "lapack",
-    "nan_where",
-    "result_types",
-    "subset_of",
-    "with_unit_columns",
-    "without_columns",
-]
 
 _PREFIX = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 _INT32 = np.dtype(np.int32)

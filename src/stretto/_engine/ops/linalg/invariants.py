@@ -1,11 +1,11 @@
 """Functions of matrices written with their eigenvectors or singular vectors, and derivatives.
 
-Layer 2 (ops). Where eigenvalues are equal, their vectors are a choice, and have no derivative. What
-is made of all of them alike, as ``(v * f(w)) @ v.T``, has one all the same: the quotients
-``(f(w[j]) - f(w[i])) / (w[j] - w[i])`` of Daleckii and Krein, which are ``f'`` where values are
-equal. So while such a function is differentiated, a value keeps the form in which it was made of
-vectors and values, and the product that completes it is given these quotients. The tangent of a
-value in any other use is computed when something asks for it. ``transforms/jvp`` calls this.
+Where eigenvalues are equal, their vectors are a choice, and have no derivative. What is made of all
+of them alike, as ``(v * f(w)) @ v.T``, has one all the same: the quotients ``(f(w[j]) - f(w[i])) /
+(w[j] - w[i])`` of Daleckii and Krein, which are ``f'`` where values are equal. So while such a
+function is differentiated, a value keeps the form in which it was made of vectors and values, and
+the product that completes it is given these quotients. The tangent of a value in any other use is
+computed when something asks for it. ``autodiff/jvp`` calls this.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.layout import Reshape, Transpose, expand_dims
 from stretto._engine.ops.linalg.matrix_parts import adjoint
 from stretto._engine.ops.shape import Pad, Slice, pad, slice_in_dim
-
-__all__ = ["Along", "Columns", "Decomposition"]
 
 
 class Decomposition:

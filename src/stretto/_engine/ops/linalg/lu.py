@@ -1,7 +1,4 @@
-"""The LU factorisation with partial pivoting, and linear systems solved with it.
-
-Layer 2 (ops). Next, read ``determinant``.
-"""
+"""The LU factorization with partial pivoting, and linear systems solved with it."""
 
 from __future__ import annotations
 
@@ -49,17 +46,6 @@ from stretto._engine.ops.linalg.matrix_parts import (
 from stretto._engine.ops.linalg.triangular import TriangularSolve, as_columns
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sort import argsort
-
-__all__ = [
-    "LuSolve",
-    "Lu",
-    "PivotsToPermutation",
-    "lu",
-    "lu_pivots_to_permutation",
-    "rows",
-    "solve",
-    "solve_factored",
-]
 
 _INT32 = np.dtype(np.int32)
 _MANY = 40

@@ -1,6 +1,6 @@
 """Triangles, diagonals and adjoints of the matrices in the last two axes.
 
-Layer 2 (ops). The rules of linear algebra are written with these. Next, read ``family``.
+The rules of linear algebra are written with these.
 """
 
 from __future__ import annotations
@@ -24,19 +24,6 @@ from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape, transpose
 from stretto._engine.ops.shape import slice_
-
-__all__ = [
-    "adjoint",
-    "below",
-    "diagonal_matrix",
-    "diagonal_of",
-    "identity",
-    "keep_diagonal",
-    "lower_part",
-    "matrix_transpose",
-    "on_diagonal",
-    "upper_part",
-]
 
 _INT32 = np.dtype(np.int32)
 _FAR = 1 << 30

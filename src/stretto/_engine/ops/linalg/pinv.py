@@ -1,7 +1,7 @@
 """The pseudo-inverse.
 
-Layer 2 (ops). A primitive, because its derivative needs no differences of singular values: it
-exists where some of them are equal.
+A primitive, because its derivative needs no differences of singular values: it exists where some of
+them are equal.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ from stretto._engine.ops.linalg.family import MatrixOperation, check_matrix
 from stretto._engine.ops.linalg.matrix_parts import adjoint
 from stretto._engine.ops.linalg.svd import Svd
 from stretto._engine.ops.reducing.reduce import reduce_max
-
-__all__ = ["Pinv"]
 
 
 class Pinv(MatrixOperation):

@@ -1,7 +1,4 @@
-"""The QR factorisation, and the Householder reflections that it is made of.
-
-Layer 2 (ops). Next, read ``eigh``.
-"""
+"""The QR factorization, and the Householder reflections that it is made of."""
 
 from __future__ import annotations
 
@@ -46,19 +43,6 @@ from stretto._engine.ops.linalg.matrix_parts import (
 )
 from stretto._engine.ops.linalg.triangular import TriangularSolve
 from stretto._engine.ops.shape import slice_in_dim
-
-__all__ = [
-    "Geqp3",
-    "Geqrf",
-    "HouseholderProduct",
-    "Ormqr",
-    "PivotedQr",
-    "Qr",
-    "geqrf",
-    "householder_product",
-    "ormqr",
-    "qr",
-]
 
 _INT32 = np.dtype(np.int32)
 _USE_QR: Any = Refused("reflections are an intermediate result; use qr, which has derivatives")
@@ -327,7 +311,7 @@ def _changes(q: Any, r: Any, dx: Any, full: bool) -> tuple[Any, Any]:
 
 
 def geqrf(a: ArrayLike) -> tuple[Array, Array]:
-    """Compute the Householder reflections of the QR factorisation.
+    """Compute the Householder reflections of the QR factorization.
 
     Args:
         a: matrices, ``[..., m, n]``.

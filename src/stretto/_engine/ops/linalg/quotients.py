@@ -1,7 +1,4 @@
-"""Divided differences of a function of eigenvalues, which are slopes where values are equal.
-
-Layer 2 (ops). Next, read ``invariants``.
-"""
+"""Divided differences of a function of eigenvalues, which are slopes where values are equal."""
 
 from __future__ import annotations
 
@@ -14,8 +11,6 @@ from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.comparison import full_like, le, select
 from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.reducing.reduce import reduce_max
-
-__all__ = ["quotients"]
 
 
 def _square(vector: Any) -> tuple[Any, Any]:

@@ -1,8 +1,8 @@
-"""The factorisations of NumPy arrays, matrix by matrix, by the LAPACK that SciPy brings.
+"""The factorizations of NumPy arrays, matrix by matrix, by the LAPACK that SciPy brings.
 
-Layer 2 (ops). Compiled programs call the same functions, so that signs and phases, which are
-LAPACK's choice, are the same eagerly and compiled; NumPy's own would compute in 64 bits. NaN where
-LAPACK reports failure. Next, read ``triangular``.
+Compiled programs call the same functions, so that signs and phases, which are LAPACK's choice, are
+the same eagerly and compiled; NumPy's own would compute in 64 bits. NaN where LAPACK reports
+failure.
 """
 
 from __future__ import annotations
@@ -15,23 +15,6 @@ import numpy as np
 
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import real_dtype
-
-__all__ = [
-    "eig",
-    "eigh",
-    "gees",
-    "gehrd",
-    "geqp3",
-    "geqrf",
-    "getrf",
-    "gtsv",
-    "householder_product",
-    "multiply_by_reflections",
-    "potrf",
-    "svd",
-    "sytrd",
-    "trsm",
-]
 
 scipy_linalg = LazyModule("scipy.linalg")
 

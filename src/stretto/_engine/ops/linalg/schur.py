@@ -1,7 +1,4 @@
-"""The Schur and the Hessenberg form of square matrices.
-
-Layer 2 (ops). Next, read ``sylvester``.
-"""
+"""The Schur and the Hessenberg form of square matrices."""
 
 from __future__ import annotations
 
@@ -27,8 +24,6 @@ from stretto._engine.ops.linalg.family import (
 )
 from stretto._engine.ops.linalg.matrix_parts import adjoint, upper_part
 from stretto._engine.ops.linalg.sylvester import TriangularSylvester
-
-__all__ = ["Hessenberg", "Schur", "hessenberg", "schur"]
 
 _NO_DERIVATIVE: Any = Refused(
     "reflections are an intermediate result; differentiate what is computed with them, as eigvals, "

@@ -1,7 +1,4 @@
-"""The singular value decomposition.
-
-Layer 2 (ops). Next, read ``eig``.
-"""
+"""The singular value decomposition."""
 
 from __future__ import annotations
 
@@ -40,8 +37,6 @@ from stretto._engine.ops.linalg.matrix_parts import adjoint, diagonal_of, identi
 from stretto._engine.ops.linalg.qr import Qr
 from stretto._engine.ops.linalg.quotients import quotients
 from stretto._engine.ops.shape import slice_in_dim
-
-__all__ = ["Svd", "SvdAlgorithm", "svd"]
 
 
 class SvdAlgorithm(enum.Enum):
@@ -125,7 +120,7 @@ class Svd(MatrixOperation):
         return [b.inline(adjoint, vh), s, b.inline(adjoint, u)] if m < n else [u, s, vh]
 
     def padded(self, at: Any, x: Any) -> Any:
-        """Where rows or columns vary, that of the triangle of a QR factorisation, which are few."""
+        """Where rows or columns vary, that of the triangle of a QR factorization, which are few."""
         # Of x = q r with zeros below x, q has zeros there. So it has for vectors of values that
         # are zero, whose place below is open otherwise.
         (type,), op = at.types, at.static(self)

@@ -1,7 +1,6 @@
 """Sylvester's equation for triangular matrices.
 
-Layer 2 (ops). Solved a column at a time; linear in the right-hand side, its own derivative and its
-own transpose. Next, read ``pinv``.
+Solved a column at a time; linear in the right-hand side, its own derivative and its own transpose.
 """
 
 from __future__ import annotations
@@ -21,8 +20,6 @@ from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.linalg import reference as linalg_reference
 from stretto._engine.ops.linalg.family import MatrixOperation, check_matrix, lapack
 from stretto._engine.ops.linalg.matrix_parts import matrix_transpose, on_diagonal, upper_part
-
-__all__ = ["TriangularSylvester"]
 
 _INT32 = np.dtype(np.int32)
 _OTHER = {"all": "all", "lower": "upper", "upper": "lower"}

@@ -1,6 +1,6 @@
 """The product of a matrix and its own transpose.
 
-Layer 2 (ops). It is written with ``matmul``.
+It is written with ``matmul``.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.linalg.family import check_matrix
 from stretto._engine.ops.linalg.matrix_parts import lower_part, matrix_transpose
-
-__all__ = ["symmetric_product"]
 
 
 def symmetric_product(

@@ -1,7 +1,7 @@
 """Linear systems with a triangular matrix.
 
-Layer 2 (ops). Linear in the right-hand side, its own derivative and its own transpose; the other
-factorisations' rules are written with it. Next, read ``cholesky``.
+Linear in the right-hand side, its own derivative and its own transpose; the other factorizations'
+rules are written with it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ from stretto._engine.ops.linalg.matrix_parts import (
     matrix_transpose,
     upper_part,
 )
-
-__all__ = ["TriangularSolve", "as_columns", "solve_triangles", "triangular_solve"]
 
 
 class TriangularSolve(MatrixOperation):

@@ -1,7 +1,4 @@
-"""Tridiagonal matrices: systems with them, and the reduction of Hermitian matrices to them.
-
-Layer 2 (ops). Next, read ``schur``.
-"""
+"""Tridiagonal matrices: systems with them, and the reduction of Hermitian matrices to them."""
 
 from __future__ import annotations
 
@@ -35,8 +32,6 @@ from stretto._engine.ops.linalg.family import (
 )
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.thresholds import MATRICES
-
-__all__ = ["TridiagonalReduction", "TridiagonalSolve", "tridiagonal", "tridiagonal_solve"]
 
 _INT32 = np.dtype(np.int32)
 _USE_EIGH: Any = Refused("reflections are an intermediate result; use eigh, which has derivatives")

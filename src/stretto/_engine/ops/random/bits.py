@@ -1,8 +1,7 @@
 """Random bits from a key: the Threefry-2x32 block cipher, and the counters it encrypts.
 
-Layer 2 (ops). Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC
-2011; 20 rounds, rotations from its table 2. The two layouts of counters are JAX's. Next, read
-``numbers``.
+Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011; 20
+rounds, rotations from its table 2. The two layouts of counters are JAX's.
 """
 
 from __future__ import annotations
@@ -30,8 +29,6 @@ from stretto._engine.ops.iota import iota
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import move_axis, move_to_front, reshape
 from stretto._engine.ops.shape import slice_in_dim
-
-__all__ = ["RandomBits", "threefry2x32"]
 
 _UINT32, _UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))

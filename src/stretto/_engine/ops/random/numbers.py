@@ -1,7 +1,6 @@
 """Random bits as numbers: floats in [0, 1), and integers below a bound.
 
-Layer 2 (ops). Both treat each element alone; as primitives they are one step where nothing is
-compiled. Next, read ``rng_bit_generator``.
+Both treat each element alone; as primitives they are one step where nothing is compiled.
 """
 
 from __future__ import annotations
@@ -20,8 +19,6 @@ from stretto._engine.ops.bitwise import OR, SHIFT_RIGHT_LOGICAL
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import Elementwise
-
-__all__ = ["bits_width", "unit_float", "wide_remainder"]
 
 
 def bits_width(dtype: np.dtype) -> int:

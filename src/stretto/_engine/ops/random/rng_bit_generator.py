@@ -1,9 +1,9 @@
 """Random bits from a state: the counter-based generators of StableHLO's ``rng_bit_generator``.
 
-Layer 2 (ops). Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC
-2011: Threefry-2x32 with 20 rounds, Philox-4x32 with 10. Which counters are encrypted, and where
-their words go, is as in XLA on CPUs. It is written with other operations here, so that the bits are
-the same on every device and under ``vmap``.
+Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011:
+Threefry-2x32 with 20 rounds, Philox-4x32 with 10. Which counters are encrypted, and where their
+words go, is as in XLA on CPUs. It is written with other operations here, so that the bits are the
+same on every device and under ``vmap``.
 """
 
 from __future__ import annotations
@@ -34,8 +34,6 @@ from stretto._engine.ops.layout import move_to_front, reshape
 from stretto._engine.ops.random.bits import THREEFRY2X32
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import laid_out
-
-__all__ = ["RandomAlgorithm", "RngBitGenerator", "rng_bit_generator"]
 
 _UINT32, _UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)
 _WORD = 0xFFFFFFFF

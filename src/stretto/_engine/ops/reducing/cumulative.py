@@ -1,7 +1,7 @@
 """Running sums, products, extrema and log-sum-exponentials along an axis.
 
-Layer 2 (ops). Each is a primitive. Their derivatives are linear recurrences, ``y[i] = a[i] y[i-1] +
-b[i]``: next, read ``recurrence``.
+Each is a primitive. Their derivatives are linear recurrences, ``y[i] = a[i] y[i-1] + b[i]``: next,
+read ``recurrence``.
 """
 
 from __future__ import annotations
@@ -31,8 +31,6 @@ if TYPE_CHECKING:  # only to lower a program
     from stretto._engine.ops.reducing import running
 else:
     running = LazyModule("stretto._engine.ops.reducing.running")
-
-__all__ = ["cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum"]
 
 
 class Cumulative(Primitive, abstract=True):

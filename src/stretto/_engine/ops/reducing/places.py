@@ -1,7 +1,4 @@
-"""Where along an axis the greatest element is, and the least.
-
-Layer 2 (ops). Next, read ``sort``.
-"""
+"""Where along an axis the greatest element is, and the least."""
 
 from __future__ import annotations
 
@@ -21,11 +18,6 @@ from stretto._engine.ops.elementwise import INTEGRAL
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import canonical_axis, check_axes
 from stretto._engine.ops.reducing.reduce import Chooser, ReduceMax, ReduceMin, widened
-
-__all__ = [
-    "argmax",
-    "argmin",
-]
 
 
 class Place(Primitive, abstract=True):

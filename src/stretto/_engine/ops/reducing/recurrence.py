@@ -1,8 +1,7 @@
 """The linear recurrence ``y[i] = a[i] y[i-1] + b[i]`` along an axis.
 
-Layer 2 (ops). What the derivatives of running reductions are made of. Its own derivative and
-transpose are recurrences again. Source: Blelloch, Prefix Sums and Their Applications, 1990. Next,
-read ``cumulative``.
+What the derivatives of running reductions are made of. Its own derivative and transpose are
+recurrences again. Source: Blelloch, Prefix Sums and Their Applications, 1990.
 """
 
 from __future__ import annotations
@@ -23,8 +22,6 @@ if TYPE_CHECKING:  # only to lower a program
     from stretto._engine.ops.reducing import running
 else:
     running = LazyModule("stretto._engine.ops.reducing.running")
-
-__all__ = ["LinearRecurrence", "shifted"]
 
 
 def shifted(x: Any, axis: int, reverse: bool, first: Any) -> Any:

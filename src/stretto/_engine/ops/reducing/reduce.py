@@ -1,7 +1,6 @@
 """Reductions: greatest, least, product, bitwise and logical.
 
-Layer 2 (ops). The sum is in ``broadcast``, beside its transpose; the running forms are in
-``cumulative``. Next, read ``places``, for where the greatest element is.
+The sum is in ``broadcast``, beside its transpose; the running forms are in ``cumulative``.
 """
 
 from __future__ import annotations
@@ -35,15 +34,6 @@ if TYPE_CHECKING:  # products over any number of elements have a derivative of r
     from stretto._engine.ops.reducing import cumulative
 else:
     cumulative = LazyModule("stretto._engine.ops.reducing.cumulative")
-
-__all__ = [
-    "reduce_and",
-    "reduce_max",
-    "reduce_min",
-    "reduce_or",
-    "reduce_prod",
-    "reduce_xor",
-]
 
 
 def greatest_below(dtype: np.dtype) -> Any:

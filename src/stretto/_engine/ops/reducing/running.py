@@ -1,7 +1,6 @@
 """All elements up to each along an axis, combined, in blocks.
 
-Layer 2 (ops). What running reductions and linear recurrences are compiled to. Next, read
-``recurrence``.
+What running reductions and linear recurrences are compiled to.
 """
 
 from __future__ import annotations
@@ -15,8 +14,6 @@ from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape, squeeze
 from stretto._engine.ops.reducing.recurrence import shifted
 from stretto._engine.ops.shape import pad, slice_in_dim
-
-__all__ = ["running"]
 
 Values: TypeAlias = tuple[Any, ...]
 

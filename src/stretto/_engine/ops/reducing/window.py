@@ -1,7 +1,7 @@
 """Reductions over windows: sum, product, greatest, least, bits and truth.
 
-Layer 2 (ops). The function in front of these is in ``control/window``, beside the operation for
-other reductions. Next, read ``window_select``.
+The function in front of these is in ``higher_order/window``, beside the operation for other
+reductions.
 """
 
 from __future__ import annotations
@@ -42,17 +42,6 @@ from stretto._engine.ops.reducing.window_geometry import (
 )
 from stretto._engine.ops.reducing.window_select import SelectAndGatherAdd, WindowPlace
 from stretto._engine.ops.shape import pad
-
-__all__ = [
-    "ReduceWindowAnd",
-    "ReduceWindowMax",
-    "ReduceWindowMin",
-    "ReduceWindowOr",
-    "ReduceWindowProd",
-    "ReduceWindowSum",
-    "ReduceWindowXor",
-    "WindowReduction",
-]
 
 _FEW = 32
 """Windows of up to this many elements are combined in a loop, one call for each."""

@@ -1,7 +1,4 @@
-"""Where windows lie along an axis; the windows of a NumPy array; how they are reduced by XLA.
-
-Layer 2 (ops). Next, read ``window``.
-"""
+"""Where windows lie along an axis; the windows of a NumPy array; how they are reduced by XLA."""
 
 from __future__ import annotations
 
@@ -18,19 +15,6 @@ from stretto._engine.ops.index.geometry import GatherDimensionNumbers
 from stretto._engine.ops.index.primitives import Gather
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.shape import Pad, pad
-
-__all__ = [
-    "PLAIN",
-    "AxisWindow",
-    "Windows",
-    "behind",
-    "padded_before",
-    "patches",
-    "patches_reference",
-    "reduce_windows",
-    "window_attributes",
-    "window_shape",
-]
 
 
 class AxisWindow(NamedTuple):

@@ -1,8 +1,8 @@
 """Where in each window the greatest or least element is; values read and added there.
 
-Layer 2 (ops). What the derivatives of ``window``'s greatest and least are made of. Each works along
-one axis. Short windows are lowered as selections among the slices that hold their first elements,
-their second ones and so on, which XLA fuses into one pass; long ones by index.
+What the derivatives of ``window``'s greatest and least are made of. Each works along one axis.
+Short windows are lowered as selections among the slices that hold their first elements, their
+second ones and so on, which XLA fuses into one pass; long ones by index.
 """
 
 from __future__ import annotations
@@ -38,8 +38,6 @@ from stretto._engine.ops.reducing.window_geometry import (
 )
 from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto._engine.ops.thresholds import WINDOW_PLACES
-
-__all__ = ["SelectAndGatherAdd", "SelectAndScatterAdd", "WindowPlace"]
 
 _INDEX = np.dtype(np.int32)
 _SHORT = 32

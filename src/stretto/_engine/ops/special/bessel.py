@@ -1,7 +1,7 @@
 """The modified Bessel functions of orders 0 and 1, and the same scaled exponentially.
 
-Layer 2 (ops). By Chebyshev series, whose coefficients were computed with fifty digits from the
-functions (DLMF 10.25.2). Next, read ``complex_gamma``.
+By Chebyshev series, whose coefficients were computed with fifty digits from the functions (DLMF
+10.25.2).
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ from stretto._engine.ops.written import (
     sqrt,
     where,
 )
-
-__all__ = ["bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e"]
 
 # e^-x I_0(x) for x = 4t + 4, and sqrt(x) e^-x I_0(x) for x = 16 / (t + 1), t in [-1, 1]
 _I0_NEAR = (

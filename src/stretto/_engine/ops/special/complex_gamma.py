@@ -1,7 +1,6 @@
 """The gamma and the digamma function of complex numbers.
 
-Layer 2 (ops). Source: DLMF 5.5.1, 5.5.3 (recurrence and reflection), 5.11.1, 5.11.2 (Stirling's
-series). Next, read ``error_functions``.
+Source: DLMF 5.5.1, 5.5.3 (recurrence and reflection), 5.11.1, 5.11.2 (Stirling's series).
 """
 
 from __future__ import annotations
@@ -32,8 +31,6 @@ from stretto._engine.ops.written import (
     sin,
     where,
 )
-
-__all__ = ["ComplexGamma", "complex_digamma", "complex_gamma"]
 
 # B_2k for k = 1, 2, ...
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)

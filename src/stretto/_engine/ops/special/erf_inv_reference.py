@@ -1,15 +1,13 @@
 """The inverse of the error function in float32, as compiled programs compute it.
 
-Layer 2 (ops). Source: Giles, "Approximating the erfinv function", GPU Computing Gems, 2010: two
-polynomials in ``w = -log(1 - x^2)``. Random numbers are computed with it, and must be the same
-eagerly and compiled: an exact inverse differs from the approximation in the last digits.
+Source: Giles, "Approximating the erfinv function", GPU Computing Gems, 2010: two polynomials in ``w
+= -log(1 - x^2)``. Random numbers are computed with it, and must be the same eagerly and compiled:
+an exact inverse differs from the approximation in the last digits.
 """
 
 from __future__ import annotations
 
 import numpy as np
-
-__all__ = ["erf_inv_float32"]
 
 # From the highest power down: in w - 5/2 for w < 5, in sqrt(w) - 3 beyond.
 _CENTRAL = (

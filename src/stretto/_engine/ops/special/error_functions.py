@@ -1,7 +1,4 @@
-"""The error function, its complement and its inverse.
-
-Layer 2 (ops). Next, read ``erf_inv_reference``.
-"""
+"""The error function, its complement and its inverse."""
 
 from __future__ import annotations
 
@@ -18,8 +15,6 @@ from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.elementwise import FLOAT, Elementwise, in_float32, unary
 from stretto._engine.ops.exponential import exp
 from stretto._engine.ops.special.erf_inv_reference import erf_inv_float32
-
-__all__ = ["erf", "erf_inv", "erfc"]
 
 special = LazyModule("scipy.special")
 

@@ -1,7 +1,4 @@
-"""The gamma function, its logarithm, and the logarithm's derivative.
-
-Layer 2 (ops). Next, read ``incomplete``.
-"""
+"""The gamma function, its logarithm, and the logarithm's derivative."""
 
 from __future__ import annotations
 
@@ -19,8 +16,6 @@ from stretto._engine.ops.special.gamma_formulas import (
 )
 from stretto._engine.ops.special.zeta import polygamma
 from stretto._engine.ops.written import Written, from_scipy
-
-__all__ = ["digamma", "gamma", "lgamma"]
 
 special = LazyModule("scipy.special")
 

@@ -1,8 +1,8 @@
 """The formulas of the gamma function, its logarithm, and the logarithm's derivative.
 
-Layer 2 (ops). Sources: DLMF 5.5 (recurrence, reflection), 5.11 (Stirling's series, and that of the
-digamma function). Between, Chebyshev series, whose coefficients were computed with fifty digits
-from the functions. Next, read ``zeta``.
+Sources: DLMF 5.5 (recurrence, reflection), 5.11 (Stirling's series, and that of the digamma
+function). Between, Chebyshev series, whose coefficients were computed with fifty digits from the
+functions.
 """
 
 from __future__ import annotations
@@ -23,14 +23,6 @@ from stretto._engine.ops.written import (
     tangent,
     where,
 )
-
-__all__ = [
-    "digamma_formula",
-    "gamma_formula",
-    "log_gamma_formula",
-    "log_gamma_two",
-    "stirling_remainder",
-]
 
 # log Γ(2 + t/2) / (t/2) for t in [-1, 1]
 _LOG_GAMMA = (

@@ -1,7 +1,4 @@
-"""The incomplete gamma functions, and how a gamma variate moves with its parameter.
-
-Layer 2 (ops). Next, read ``incomplete_beta``.
-"""
+"""The incomplete gamma functions, and how a gamma variate moves with its parameter."""
 
 from __future__ import annotations
 
@@ -22,8 +19,6 @@ from stretto._engine.ops.special.incomplete_formulas import (
 )
 from stretto._engine.ops.special.zeta import refused_partial
 from stretto._engine.ops.written import Number, Written
-
-__all__ = ["igamma", "igamma_grad_a", "igammac", "random_gamma_grad"]
 
 special = LazyModule("scipy.special")
 
@@ -91,7 +86,7 @@ class RandomGammaGrad(Written):
 
 
 class Igamma(Written):
-    """The regularised lower incomplete gamma function P(a, x)."""
+    """The regularized lower incomplete gamma function P(a, x)."""
 
     exact = _exact("gammainc")
     partials = (
@@ -106,7 +101,7 @@ class Igamma(Written):
 
 
 class Igammac(Written):
-    """The regularised upper incomplete gamma function Q(a, x)."""
+    """The regularized upper incomplete gamma function Q(a, x)."""
 
     exact = _exact("gammaincc")
     partials = (
@@ -125,7 +120,7 @@ IGAMMA, IGAMMAC = Igamma(), Igammac()
 
 
 def igamma(a: ArrayLike, x: ArrayLike) -> Array:
-    """Compute the regularised lower incomplete gamma function P(a, x).
+    """Compute the regularized lower incomplete gamma function P(a, x).
 
     Derivatives exist with respect to both arguments.
 

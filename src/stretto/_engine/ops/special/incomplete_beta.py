@@ -1,8 +1,7 @@
 """The incomplete beta function, and its derivatives in its parameters.
 
-Layer 2 (ops). Sources: DLMF 8.17.22 (continued fraction, evaluated by Lentz's method, Numerical
-Recipes 5.2), 8.17.4 (symmetry), 5.11 (the beta function by Stirling's series). Next, read
-``bessel``.
+Sources: DLMF 8.17.22 (continued fraction, evaluated by Lentz's method, Numerical Recipes 5.2),
+8.17.4 (symmetry), 5.11 (the beta function by Stirling's series).
 """
 
 from __future__ import annotations
@@ -28,8 +27,6 @@ from stretto._engine.ops.written import (
     power,
     where,
 )
-
-__all__ = ["betainc"]
 
 _EPSILON = 2.0**-53
 _MOST = 20000
@@ -170,7 +167,7 @@ class BetaincGradA(Written):
 
 
 class RegularizedIncompleteBeta(Written):
-    """The regularised incomplete beta function I_x(a, b)."""
+    """The regularized incomplete beta function I_x(a, b)."""
 
     formula = staticmethod(_betainc_formula)
     exact = from_scipy("betainc")
@@ -186,7 +183,7 @@ DENSITY, GRAD_A, BETAINC = BetaDensity(), BetaincGradA(), RegularizedIncompleteB
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """Compute the regularised incomplete beta function of each triple.
+    """Compute the regularized incomplete beta function of each triple.
 
     Derivatives exist with respect to all three arguments; second ones in ``x`` alone.
 

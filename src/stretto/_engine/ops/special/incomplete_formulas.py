@@ -1,8 +1,7 @@
 """The formulas of the incomplete gamma function, and of its derivative in the parameter.
 
-Layer 2 (ops). Sources: DLMF 8.7.1 and 8.11.4 (series), 8.9.2 (continued fraction, evaluated by
-Lentz's method, Numerical Recipes 5.2), 8.12 (Temme's uniform expansion, for large parameters near
-the transition). Next, read ``incomplete``.
+Sources: DLMF 8.7.1 and 8.11.4 (series), 8.9.2 (continued fraction, evaluated by Lentz's method,
+Numerical Recipes 5.2), 8.12 (Temme's uniform expansion, for large parameters near the transition).
 """
 
 from __future__ import annotations
@@ -30,14 +29,6 @@ from stretto._engine.ops.written import (
     sqrt,
     where,
 )
-
-__all__ = [
-    "gamma_density_formula",
-    "gamma_scale",
-    "incomplete_gamma_formula",
-    "log_excess",
-    "random_gamma_grad_formula",
-]
 
 # The coefficients of η^n in C_k(η), of Temme's expansion: computed with a hundred digits from the
 # recurrence η C_k = C_{k-1}' + (-1)^k γ_k η / (λ - 1).

@@ -1,6 +1,6 @@
 """The Hurwitz zeta function, and the derivatives of the digamma function that it gives.
 
-Layer 2 (ops). Sources: DLMF 25.11 (zeta), 5.15 (polygamma). Next, read ``incomplete``.
+Sources: DLMF 25.11 (zeta), 5.15 (polygamma).
 """
 
 from __future__ import annotations
@@ -18,16 +18,6 @@ from stretto._engine.ops.comparison import full_like, gt, select
 from stretto._engine.ops.elementwise import binary
 from stretto._engine.ops.special.gamma_formulas import digamma_formula, gamma_formula
 from stretto._engine.ops.written import Number, Written, absolute, floor, is_nan, log, power, where
-
-__all__ = [
-    "LEAST_SUMMED",
-    "ZetaSlope",
-    "euler_maclaurin",
-    "polygamma",
-    "refused_partial",
-    "zeta",
-    "zeta_formula",
-]
 
 special = LazyModule("scipy.special")
 
