@@ -26,7 +26,7 @@ import numpy as np
 
 import stretto
 import stretto.laws
-from stretto._engine.api.linear_functions import JvpFunction, VjpFunction
+from stretto._engine.api.autodiff.linear_functions import JvpFunction, VjpFunction
 from stretto._engine.core.config import Config
 from stretto._engine.core.primitive import Primitive
 from stretto.numpy.index_updates import At

@@ -71,41 +71,41 @@ with imports_on_demand(
         tree_util as tree_util,
         typing as typing,
     )
-    from stretto._engine.api.arrays_from_parts import (
+    from stretto._engine.api.sharding.arrays_from_parts import (
         make_array_from_callback as make_array_from_callback,
         make_array_from_process_local_data as make_array_from_process_local_data,
         make_array_from_single_device_arrays as make_array_from_single_device_arrays,
     )
-    from stretto._engine.api.checkpoint import (
+    from stretto._engine.api.autodiff.checkpoint import (
         checkpoint as checkpoint,
         checkpoint_policies as checkpoint_policies,
         remat as remat,
     )
-    from stretto._engine.api.closure_convert import closure_convert as closure_convert
-    from stretto._engine.api.compile_time import (
+    from stretto._engine.api.autodiff.closure_convert import closure_convert as closure_convert
+    from stretto._engine.api.jit.compile_time import (
         ensure_compile_time_eval as ensure_compile_time_eval,
     )
-    from stretto._engine.api.buckets import (
+    from stretto._engine.api.varying_sizes.buckets import (
         Buckets as Buckets,
         dynamic_size as dynamic_size,
     )
-    from stretto._engine.api.custom_gradient import custom_gradient as custom_gradient
-    from stretto._engine.api.ragged import Ragged as Ragged, ragged as ragged
-    from stretto._engine.api.default_device import default_device as default_device
-    from stretto._engine.api.derivatives import (
+    from stretto._engine.api.autodiff.custom_gradient import custom_gradient as custom_gradient
+    from stretto._engine.api.varying_sizes.ragged import Ragged as Ragged, ragged as ragged
+    from stretto._engine.api.sharding.default_device import default_device as default_device
+    from stretto._engine.api.autodiff.derivatives import (
         grad as grad,
         jvp as jvp,
         linearize as linearize,
         value_and_grad as value_and_grad,
         vjp as vjp,
     )
-    from stretto._engine.api.explaining.explain import explain as explain
-    from stretto._engine.api.explaining.profile import profile as profile
-    from stretto._engine.api.explaining.recompilations import (
+    from stretto._engine.api.explain.explain import explain as explain
+    from stretto._engine.api.explain.profile import profile as profile
+    from stretto._engine.api.explain.recompilations import (
         explain_recompilation as explain_recompilation,
     )
-    from stretto._engine.api.explaining.shapes import explain_shapes as explain_shapes
-    from stretto._engine.api.forward_backward import fwd_and_bwd as fwd_and_bwd
+    from stretto._engine.api.explain.shapes import explain_shapes as explain_shapes
+    from stretto._engine.api.autodiff.forward_backward import fwd_and_bwd as fwd_and_bwd
     from stretto._engine.api.graph import (
         ShapeDtypeStruct as ShapeDtypeStruct,
         eval_shape as eval_shape,
@@ -113,26 +113,26 @@ with imports_on_demand(
         make_jaxpr as make_jaxpr,
         typeof as typeof,
     )
-    from stretto._engine.api.hvp import hvp as hvp
-    from stretto._engine.api.jacobians import (
+    from stretto._engine.api.autodiff.hvp import hvp as hvp
+    from stretto._engine.api.autodiff.jacobians import (
         hessian as hessian,
         jacfwd as jacfwd,
         jacobian as jacobian,
         jacrev as jacrev,
     )
-    from stretto._engine.api.jet import jet as jet
-    from stretto._engine.api.jit import jit as jit
-    from stretto._engine.api.jitted import clear_caches as clear_caches
-    from stretto._engine.api.linear_transpose import linear_transpose as linear_transpose
-    from stretto._engine.api.meshes import make_mesh as make_mesh
-    from stretto._engine.api.placement import (
+    from stretto._engine.api.autodiff.jet import jet as jet
+    from stretto._engine.api.jit.jit import jit as jit
+    from stretto._engine.api.jit.jitted import clear_caches as clear_caches
+    from stretto._engine.api.autodiff.linear_transpose import linear_transpose as linear_transpose
+    from stretto._engine.api.sharding.meshes import make_mesh as make_mesh
+    from stretto._engine.api.sharding.placement import (
         copy_to_host_async as copy_to_host_async,
         device_get as device_get,
         device_put as device_put,
         live_arrays as live_arrays,
     )
-    from stretto._engine.api.pmap import pmap as pmap
-    from stretto._engine.api.shard_map import shard_map as shard_map, smap as smap
+    from stretto._engine.api.sharding.pmap import pmap as pmap
+    from stretto._engine.api.sharding.shard_map import shard_map as shard_map, smap as smap
     from stretto._engine.api.vectorize import vmap as vmap
     from stretto._engine.api.waiting import block_until_ready as block_until_ready
     from stretto._engine.higher_order.callback import (

@@ -1,7 +1,7 @@
 /* The hot paths of small calls, in C: what an array holds, operators at rest, the jitted call.
 
    Each type here has a twin in Python that passes the same tests: `xla/holder.py`,
-   `numpy/methods.py` and `api/dispatch.py`; so has `unfinished`, in `api/waiting.py`.
+   `numpy/methods.py` and `api/jit/dispatch.py`; so has `unfinished`, in `api/waiting.py`.
    `core/native.py` says which are used. Nothing here decides anything: whatever is not the common
    case goes to the general way, in Python.
 

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from stretto._engine.api.drawn_shardings import (
+from stretto._engine.api.sharding.drawn_shardings import (
     inspect_array_sharding,
     visualize_array_sharding,
     visualize_sharding,

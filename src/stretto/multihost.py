@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.api.placement import device_put
+from stretto._engine.api.sharding.placement import device_put
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.interpreter import as_value

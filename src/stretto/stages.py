@@ -8,8 +8,8 @@ For annotations and ``isinstance``: ``Wrapped`` is a jitted function, ``Traced``
 True
 """
 
-from stretto._engine.api.jitted import Jitted as Wrapped
-from stretto._engine.api.stages import ArgInfo, Compiled, Lowered
-from stretto._engine.api.stages import TracedCall as Traced
+from stretto._engine.api.jit.jitted import Jitted as Wrapped
+from stretto._engine.api.jit.stages import ArgInfo, Compiled, Lowered
+from stretto._engine.api.jit.stages import TracedCall as Traced
 
 __all__ = ["ArgInfo", "Compiled", "Lowered", "Traced", "Wrapped"]

@@ -41,5 +41,5 @@ _follow(True)
 of_process("num_cpu_devices", check_device_count)
 _malloc = LazyModule("stretto._engine.xla.malloc")  # few programs ask for it
 of_process("keep_memory", lambda value: _malloc.keep_memory(value))  # noqa: PLW0108 (it would load)
-_default = LazyModule("stretto._engine.api.default_device")
+_default = LazyModule("stretto._engine.api.sharding.default_device")
 of_process("default_device", lambda name: _default.follow_setting(name))  # noqa: PLW0108 (as above)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stretto._engine.api.jit import jit
+from stretto._engine.api.jit.jit import jit
 from stretto._engine.ops.convolution.general import conv_general_dilated
 from stretto._engine.ops.convolution.kinds import conv_transpose
 from stretto._engine.ops.layout import move_axis

@@ -5,7 +5,7 @@ import inspect
 import numpy as np
 import pytest
 
-from stretto._engine.api.derivatives import grad
+from stretto._engine.api.autodiff.derivatives import grad
 from stretto._engine.ops import exponential
 from stretto._engine.ops.precision import AccuracyMode, Tolerance
 from stretto.lax import elementary as lax

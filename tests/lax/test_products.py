@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from stretto._engine.api.derivatives import grad
-from stretto._engine.api.jit import jit
+from stretto._engine.api.autodiff.derivatives import grad
+from stretto._engine.api.jit.jit import jit
 from stretto._engine.api.vectorize import vmap
 from stretto.lax import products as lax
 

@@ -22,10 +22,10 @@ COPY = ROOT / "build" / "sanitize"
 FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 TESTS = (
     "tests/native/test_faults.py",
-    "tests/_engine/api/test_dispatch.py",
+    "tests/_engine/api/jit/test_dispatch.py",
     "tests/_engine/api/test_donation.py",
     "tests/_engine/xla/test_interpreted.py",
-    "tests/_engine/api/test_jit.py",
+    "tests/_engine/api/jit/test_jit.py",
     "tests/_engine/api/test_jit_threads.py",
     "tests/_engine/api/test_waiting.py",
     "tests/numpy/test_quick.py",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stretto import random as R
-from stretto._engine.api.jit import jit
+from stretto._engine.api.jit.jit import jit
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.config import config
 from stretto.laws import FULLY

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from stretto import random as R
-from stretto._engine.api.jit import jit
+from stretto._engine.api.jit.jit import jit
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import TracedValueError
 

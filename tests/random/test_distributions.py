@@ -6,8 +6,8 @@ import pytest
 from scipy import stats
 
 from stretto import random as R
-from stretto._engine.api.derivatives import grad
-from stretto._engine.api.jit import jit
+from stretto._engine.api.autodiff.derivatives import grad
+from stretto._engine.api.jit.jit import jit
 from stretto._engine.core.config import config
 from stretto._engine.ops.broadcast import reduce_sum
 from stretto.compat.jax.draws import with_jax_draws

@@ -5,8 +5,8 @@ import pytest
 from scipy import special, stats
 
 from stretto import random as R
-from stretto._engine.api.derivatives import grad, jvp
-from stretto._engine.api.jit import jit
+from stretto._engine.api.autodiff.derivatives import grad, jvp
+from stretto._engine.api.jit.jit import jit
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.config import config
 from stretto._engine.higher_order.scan import scan

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from stretto import random as R
-from stretto._engine.api.jit import jit
+from stretto._engine.api.jit.jit import jit
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import TracedValueError
 from stretto.laws import FULLY

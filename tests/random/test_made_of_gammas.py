@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from stretto import random as R
-from stretto._engine.api.derivatives import grad, jvp
+from stretto._engine.api.autodiff.derivatives import grad, jvp
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.errors import TypePromotionError
 from tests.random.seeds import jaxs_key

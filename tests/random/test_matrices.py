@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stretto import random as R
-from stretto._engine.api.derivatives import grad
+from stretto._engine.api.autodiff.derivatives import grad
 from tests.random.seeds import jaxs_key
 
 I = np.eye(2, dtype=np.float32)  # noqa: E741

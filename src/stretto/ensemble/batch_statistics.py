@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 import stretto.numpy as snp
 from stretto import tree
-from stretto._engine.api.jit import jit
+from stretto._engine.api.jit.jit import jit
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.typing import Key, Tree
 from stretto.ensemble.ensemble import Ensemble

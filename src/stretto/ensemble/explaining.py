@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.api.explaining import explain
-from stretto._engine.api.jitted import Jitted
+from stretto._engine.api.explain import explain
+from stretto._engine.api.jit.jitted import Jitted
 from stretto._engine.api.waiting import block_until_ready
 from stretto._engine.core.config import config
 from stretto._engine.core.lazy import shown

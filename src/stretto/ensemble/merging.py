@@ -12,7 +12,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto import tree
-from stretto._engine.api.derivatives import grad
+from stretto._engine.api.autodiff.derivatives import grad
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.tree import unflatten
 from stretto._engine.core.types import is_inexact

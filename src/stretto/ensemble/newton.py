@@ -11,7 +11,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto import lax
-from stretto._engine.api.derivatives import grad, jvp
+from stretto._engine.api.autodiff.derivatives import grad, jvp
 from stretto._engine.core.typing import Array, Tree
 
 __all__ = ["minimize"]

@@ -21,11 +21,11 @@ from stretto._engine.core.typing import Tree
 from stretto.ensemble.groups import Group
 
 if TYPE_CHECKING:  # loaded when members are first put on several devices; `sequence` is above
-    from stretto._engine.api import placement, shard_map
+    from stretto._engine.api.sharding import placement, shard_map
     from stretto.ensemble.sequence import MemberSequence
 else:
-    placement = LazyModule("stretto._engine.api.placement")
-    shard_map = LazyModule("stretto._engine.api.shard_map")
+    placement = LazyModule("stretto._engine.api.sharding.placement")
+    shard_map = LazyModule("stretto._engine.api.sharding.shard_map")
 
 __all__ = ["OverMesh", "mapped", "over_mesh", "shard"]
 

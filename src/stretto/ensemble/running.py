@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stretto._engine.api.jit import jit
-from stretto._engine.api.ragged import Ragged, is_ragged
-from stretto._engine.api.stages import on_device
+from stretto._engine.api.jit.jit import jit
+from stretto._engine.api.jit.stages import on_device
+from stretto._engine.api.varying_sizes.ragged import Ragged, is_ragged
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import Value, as_value
@@ -32,7 +32,7 @@ from stretto.random.streams import keys, refusing
 if TYPE_CHECKING:
     from optree import PyTreeSpec
 
-    from stretto._engine.api.jitted import Jitted
+    from stretto._engine.api.jit.jitted import Jitted
 
 __all__ = ["Runner", "over_members", "together"]
 

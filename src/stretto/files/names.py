@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from stretto._engine.api.lengths import RAGGED
+from stretto._engine.api.varying_sizes.lengths import RAGGED
 from stretto._engine.core import tree
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.typing import Tree
@@ -18,10 +18,10 @@ from stretto._engine.core.typing import Tree
 if TYPE_CHECKING:  # loaded with the first file
     import json
 
-    from stretto._engine.api import ragged
+    from stretto._engine.api.varying_sizes import ragged
 else:
     json = LazyModule("json")
-    ragged = LazyModule("stretto._engine.api.ragged")
+    ragged = LazyModule("stretto._engine.api.varying_sizes.ragged")
 
 __all__ = [
     "DESCRIPTION",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from stretto._engine.api.graph import ShapeDtypeStruct
-from stretto._engine.api.shardings import fit
+from stretto._engine.api.sharding.shardings import fit
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import LazyModule

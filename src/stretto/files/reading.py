@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 import numpy as np
 
 from stretto._engine.api.graph import ShapeDtypeStruct
-from stretto._engine.api.lengths import holds_ragged
+from stretto._engine.api.varying_sizes.lengths import holds_ragged
 from stretto._engine.core import tree
 from stretto._engine.core.files import checked_path
 from stretto._engine.core.interpreter import Value, as_value
@@ -28,9 +28,9 @@ from stretto.files.opening import Contents, Entry, File, Replaced, check, conten
 from stretto.files.placing import Places, of_like, places_of, put, read_leaf
 
 if TYPE_CHECKING:  # loaded when there are ragged arrays
-    from stretto._engine.api import ragged
+    from stretto._engine.api.varying_sizes import ragged
 else:
-    ragged = LazyModule("stretto._engine.api.ragged")
+    ragged = LazyModule("stretto._engine.api.varying_sizes.ragged")
 
 __all__ = ["Header", "load", "load_checked", "load_header"]
 

@@ -1,7 +1,7 @@
 """Derivatives with torch.func's arguments and results.
 
-They are those of ``api/derivatives`` and ``api/jacobians``, but for the order of results, and for
-complex numbers: a gradient here is the conjugate of JAX's, as in PyTorch.
+They are those of ``api/autodiff``, but for the order of results, and for complex numbers: a
+gradient here is the conjugate of JAX's, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
-from stretto._engine.api import derivatives as api
-from stretto._engine.api import jacobians
 from stretto._engine.api.arguments import as_argnums, wraps
-from stretto._engine.api.derivatives import linearize
-from stretto._engine.api.flat import Flat, is_active
+from stretto._engine.api.autodiff import derivatives as api
+from stretto._engine.api.autodiff import jacobians
+from stretto._engine.api.autodiff.derivatives import linearize
+from stretto._engine.api.autodiff.flat import Flat, is_active
 from stretto._engine.autodiff.linearize import linearize_flat
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value

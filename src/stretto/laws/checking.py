@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stretto._engine.api.derivatives import jvp, vjp
+from stretto._engine.api.autodiff.derivatives import jvp, vjp
 from stretto._engine.api.graph import eval_shape, make_graph
-from stretto._engine.api.jit import jit
+from stretto._engine.api.jit.jit import jit
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core import tree
 from stretto._engine.core.config import config, enable_x64, over_axis

@@ -11,7 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from stretto._engine.api.jit import jit
+from stretto._engine.api.jit.jit import jit
 from stretto._engine.core.config import config, enable_x64
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact, kind_of

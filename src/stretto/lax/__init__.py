@@ -143,7 +143,7 @@ with imports_on_demand(__name__):
         cumprod as cumprod,
         cumsum as cumsum,
     )
-    from stretto._engine.ops.reducing.places import argmax as argmax, argmin as argmin
+    from stretto._engine.ops.reducing.argminmax import argmax as argmax, argmin as argmin
     from stretto._engine.ops.reducing.reduce import (
         reduce_and as reduce_and,
         reduce_max as reduce_max,

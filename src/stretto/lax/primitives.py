@@ -52,8 +52,8 @@ from stretto._engine.ops.index import combine as _combine
 from stretto._engine.ops.index import dynamic as _dynamic
 from stretto._engine.ops.index import primitives as _index
 from stretto._engine.ops.random import rng_bit_generator as _rng_bit_generator
+from stretto._engine.ops.reducing import argminmax as _places
 from stretto._engine.ops.reducing import cumulative as _cumulative
-from stretto._engine.ops.reducing import places as _places
 from stretto._engine.ops.reducing import reduce as _reducing
 from stretto._engine.ops.reducing import window as _reducing_window
 from stretto._engine.ops.reducing import window_select as _window_select

@@ -14,9 +14,9 @@ from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.sharding import laid_out
 
 if TYPE_CHECKING:  # loaded when somebody asks where arrays are to be
-    from stretto._engine.api import placement
+    from stretto._engine.api.sharding import placement
 else:
-    placement = LazyModule("stretto._engine.api.placement")
+    placement = LazyModule("stretto._engine.api.sharding.placement")
 
 __all__ = [
     "inexact_values",

@@ -15,14 +15,14 @@ from stretto.numpy.inspection import VERSIONS
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from stretto._engine.api import placement
+    from stretto._engine.api.sharding import placement
     from stretto._engine.core import shardings
     from stretto._engine.core.shardings import Sharding
     from stretto._engine.xla import sharded
     from stretto._engine.xla.device import Device
     from stretto._engine.xla.sharded import Shard
 else:  # loaded when somebody asks where arrays are
-    placement = LazyModule("stretto._engine.api.placement")
+    placement = LazyModule("stretto._engine.api.sharding.placement")
     sharded = LazyModule("stretto._engine.xla.sharded")
     shardings = LazyModule("stretto._engine.core.shardings")
 

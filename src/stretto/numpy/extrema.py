@@ -18,7 +18,8 @@ from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.complex_parts import imag, real
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import canonical_axis, expand_dims
-from stretto._engine.ops.reducing import places, reduce
+from stretto._engine.ops.reducing import argminmax as places
+from stretto._engine.ops.reducing import reduce
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.eager import BOOL, INDEX, REAL, eager
 from stretto.numpy.reductions import keep, masked

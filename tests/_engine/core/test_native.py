@@ -14,7 +14,7 @@ from stretto._engine.core.native import native
 
 ROOT = Path(__file__).parents[3]
 BOTH = (
-    "tests/_engine/api/test_dispatch.py",
+    "tests/_engine/api/jit/test_dispatch.py",
     "tests/_engine/api/test_waiting.py",
     "tests/_engine/xla/test_interpreted.py",
     "tests/_engine/xla/test_array.py",

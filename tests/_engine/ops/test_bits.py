@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from stretto._engine.api.jit import jit
+from stretto._engine.api.jit.jit import jit
 from stretto._engine.core.config import enable_x64
 from stretto._engine.ops.bits import Clz, Mulhi, ReducePrecision, clz, mulhi, reduce_precision
 from stretto.laws import bf16, f16, f32, f64, i8, i32, law, u32

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import stretto.numpy as snp
-from stretto._engine.api.derivatives import grad
+from stretto._engine.api.autodiff.derivatives import grad
 from stretto._engine.api.graph import make_graph
-from stretto._engine.api.jit import jit
+from stretto._engine.api.jit.jit import jit
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.config import config
 from stretto._engine.ops.bilinear import precision_name

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import stretto
-from stretto._engine.api.derivatives import grad
-from stretto._engine.api.jit import jit
+from stretto._engine.api.autodiff.derivatives import grad
+from stretto._engine.api.jit.jit import jit
 from stretto._engine.core.config import enable_x64
 from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.shape import slice_in_dim

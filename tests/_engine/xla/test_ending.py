@@ -103,7 +103,7 @@ def test_a_result_on_its_way_is_there_for_handlers():
 import atexit
 atexit.register(lambda: print(float(y[0, 0])))
 import stretto as st, stretto.numpy as snp
-from stretto._engine.api import entry
+from stretto._engine.api.jit import entry
 entry._LONG = 0
 x = snp.ones((300, 300))
 y = st.jit(lambda x: st.lax.fori_loop(0, 20, lambda i, y: y @ x / 300, x))(x)

@@ -16,7 +16,7 @@ import os, signal, sys, threading, time
 import numpy as np
 import stretto as st, stretto.numpy as snp
 import stretto._engine.core.machine
-from stretto._engine.api import entry
+from stretto._engine.api.jit import entry
 st.config.compile_in_background, entry._LONG = {background}, 0
 
 def endless(x):

@@ -15,7 +15,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.api import entry
+from stretto._engine.api.jit import entry
 from stretto._engine.core.errors import DonatedArrayError, ForkedProcessError
 from stretto._engine.xla import cache, pending
 from stretto._engine.xla.holder import Absent
@@ -379,7 +379,7 @@ def test_a_forked_child_does_not_wait(gate):
 
 PROGRAM = """
 import stretto as st, stretto.numpy as snp
-from stretto._engine.api import entry
+from stretto._engine.api.jit import entry
 entry._LONG = 0
 y = st.jit(lambda x: snp.sort(snp.sin(x)))(snp.arange(5000.0))
 assert type(y._buffer).__name__ == "Pending"

@@ -37,7 +37,7 @@ WAYS = {
 @pytest.mark.parametrize("background", [False, True], ids=["waiting", "later"])
 @pytest.mark.parametrize("way", WAYS)
 def test_what_needs_more_than_there_is(way, background, monkeypatch):
-    monkeypatch.setattr("stretto._engine.api.entry._LONG", 0)
+    monkeypatch.setattr("stretto._engine.api.jit.entry._LONG", 0)
     f, x = outer(SIDE)
     with (
         st.config(compile_in_background=background),

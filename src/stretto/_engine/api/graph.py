@@ -23,9 +23,9 @@ from stretto._engine.api.arguments import (
     without_float0,
     wraps,
 )
-from stretto._engine.api.lending import kinds_of
-from stretto._engine.api.lengths import alike, unified
-from stretto._engine.api.static import NONE, Places, places_of, rejoined
+from stretto._engine.api.jit.ref_arguments import kinds_of
+from stretto._engine.api.jit.static import NONE, Places, places_of, rejoined
+from stretto._engine.api.varying_sizes.lengths import alike, unified
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.cells import giving

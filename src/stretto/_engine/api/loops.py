@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from stretto._engine.api.lengths import holds_ragged
+from stretto._engine.api.varying_sizes.lengths import holds_ragged
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.higher_order import loops
 from stretto._engine.higher_order import scan as loop
 
 if TYPE_CHECKING:  # loaded when there are ragged arrays
-    from stretto._engine.api import over_ragged
+    from stretto._engine.api.varying_sizes import over_ragged
 else:
-    over_ragged = LazyModule("stretto._engine.api.over_ragged")
+    over_ragged = LazyModule("stretto._engine.api.varying_sizes.over_ragged")
 
 C = TypeVar("C")
 R = TypeVar("R")

@@ -13,9 +13,9 @@ from stretto._engine.core.showing.words import counted, ends, first_lines, one_l
 from stretto._engine.core.types import is_float0
 
 if TYPE_CHECKING:  # they name this module
-    from stretto._engine.api.buckets import Buckets
-    from stretto._engine.api.jitted import Jitted
-    from stretto._engine.api.ragged import Ragged
+    from stretto._engine.api.jit.jitted import Jitted
+    from stretto._engine.api.varying_sizes.buckets import Buckets
+    from stretto._engine.api.varying_sizes.ragged import Ragged
 
 _MOST = 20
 """The most signatures, lengths or buckets that are shown."""

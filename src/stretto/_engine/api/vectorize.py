@@ -22,8 +22,8 @@ from stretto._engine.api.arguments import (
     without_float0,
     wraps,
 )
-from stretto._engine.api.lending import kinds_of
-from stretto._engine.api.lengths import holds_ragged
+from stretto._engine.api.jit.ref_arguments import kinds_of
+from stretto._engine.api.varying_sizes.lengths import holds_ragged
 from stretto._engine.autodiff.vmap import AxisSize, to_axis
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import bounded
@@ -37,9 +37,9 @@ from stretto._engine.higher_order.refs import Parts, Ref, lent
 from stretto._engine.passes.formulations.mapped import map_members
 
 if TYPE_CHECKING:  # loaded when there are ragged arrays
-    from stretto._engine.api import over_ragged
+    from stretto._engine.api.varying_sizes import over_ragged
 else:
-    over_ragged = LazyModule("stretto._engine.api.over_ragged")
+    over_ragged = LazyModule("stretto._engine.api.varying_sizes.over_ragged")
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from stretto._engine.core.captured_constants import take_as_own
 from stretto._engine.core.config import settings
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import constant, splat, state
-from stretto._engine.core.own import take_as_own
 from stretto._engine.core.program import Atom, Equation, Literal, Program
 from stretto._engine.core.recorder import Recorder, standing
 from stretto._engine.core.scope import joined, scope

@@ -2,7 +2,7 @@
 
 Cotangents of the outputs flow back through the transpose rule of each equation, and are added where
 a variable is used more than once. After ``linearize`` this is reverse differentiation;
-``api/derivatives`` puts the two together.
+``api/autodiff/derivatives`` puts the two together.
 """
 
 from __future__ import annotations

@@ -116,12 +116,12 @@ class _State(threading.local):
     interpreter: Any = None
     eager: ClassVar[Any] = None
     maker: Any = None
-    """What makes constants: the eager interpreter, or what notes them too; see ``core/own``."""
+    """What makes constants: the eager interpreter, or what notes them (``captured_constants``)."""
     stand_ins: Mapping[int, Any] = {}
     """While a user's derivative rule runs: the values that stand in for the tracers it captured,
     whose own trace has ended, by the tracers' ids; see ``higher_order/user_rule``."""
     residuals: list[Any] | None = None
-    """Where to note what derivatives keep, while somebody asks; see ``api/explaining/kept``."""
+    """Where to note what derivatives keep, while somebody asks; see ``api/explain/kept``."""
 
 
 state = _State()

@@ -23,7 +23,7 @@ from stretto._engine.ops.index.combine import ScatterExtremum
 from stretto._engine.ops.index.dynamic import DynamicSlice
 from stretto._engine.ops.index.primitives import Gather
 from stretto._engine.ops.joining import Concatenate
-from stretto._engine.ops.reducing import places
+from stretto._engine.ops.reducing import argminmax as places
 from stretto._engine.ops.reducing.cumulative import RunningChooser
 from stretto._engine.ops.reducing.reduce import Chooser
 from stretto._engine.ops.reducing.window import WindowChooser

@@ -1,7 +1,8 @@
 """One thread that does work in the background, a piece at a time, and ends when none is left.
 
-Programs are optimized there while calls are run as compiled quickly; see ``api/entry``. A process
-that ends waits for the piece at hand, since XLA cannot be interrupted, and drops the others.
+Programs are optimized there while calls are run as compiled quickly; see ``api/jit/entry``. A
+process that ends waits for the piece at hand, since XLA cannot be interrupted, and drops the
+others.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ import numpy as np
 from stretto._engine.core.config import config
 from stretto._engine.core.effects import meshes
 from stretto._engine.core.lazy import LazyModule
-from stretto._engine.core.once import Turn, once
 from stretto._engine.core.program import Equation, Program, Var
+from stretto._engine.core.single_flight import Turn, once
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.lowering.stablehlo import lower
 from stretto._engine.lowering.text import Text

@@ -24,7 +24,7 @@ from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import constant
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.native import native
-from stretto._engine.core.once import Turn, once
+from stretto._engine.core.single_flight import Turn, once
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.lowering.text import TOKEN, HostCall, Text
 from stretto._engine.xla import pjrt

@@ -15,7 +15,6 @@ import numpy as np
 from stretto._engine.core.bounded import room
 from stretto._engine.core.effects import meshes
 from stretto._engine.core.mesh import UNCONSTRAINED, PartitionSpec
-from stretto._engine.core.once import Turn, once
 from stretto._engine.core.program import Program, Var
 from stretto._engine.core.shardings import (
     Index,
@@ -24,6 +23,7 @@ from stretto._engine.core.shardings import (
     Sharding,
     SingleDeviceSharding,
 )
+from stretto._engine.core.single_flight import Turn, once
 from stretto._engine.core.types import ArrayType
 from stretto._engine.lowering.stablehlo import lower
 from stretto._engine.lowering.text import Text

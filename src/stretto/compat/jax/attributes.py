@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from stretto._engine.api.stages import Lowered
+from stretto._engine.api.jit.stages import Lowered
 from stretto._engine.core.interpreter import Interpreter, Tracer, Value
 from stretto._engine.core.shardings import NamedSharding
 from stretto._engine.higher_order.refs import Ref

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stretto._engine.api.jit import jit
+from stretto._engine.api.jit.jit import jit
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import DonatedArrayError
 from stretto._engine.core.lazy import LazyModule

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
-from stretto._engine.api.jit import jit
-from stretto._engine.api.lengths import alike, unified
-from stretto._engine.api.ragged import is_ragged
+from stretto._engine.api.jit.jit import jit
+from stretto._engine.api.varying_sizes.lengths import alike, unified
+from stretto._engine.api.varying_sizes.ragged import is_ragged
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto._engine.core.functions import name_of

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.api.ragged import Ragged, is_ragged
+from stretto._engine.api.varying_sizes.ragged import Ragged, is_ragged
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.typing import Array, Tree

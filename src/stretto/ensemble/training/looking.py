@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
-from stretto._engine.api.jit import jit
-from stretto._engine.api.ragged import is_ragged
+from stretto._engine.api.jit.jit import jit
+from stretto._engine.api.varying_sizes.ragged import is_ragged
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto._engine.core.types import is_inexact

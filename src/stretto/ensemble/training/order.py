@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
-from stretto._engine.api.jit import jit
-from stretto._engine.api.ragged import Ragged
+from stretto._engine.api.jit.jit import jit
+from stretto._engine.api.varying_sizes.ragged import Ragged
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.config import config
 from stretto._engine.core.integers import count

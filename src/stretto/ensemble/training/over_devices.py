@@ -19,11 +19,11 @@ from stretto.ensemble.training.spread import spec_of
 from stretto.ensemble.training.state import Pack, Rows, TrainState
 
 if TYPE_CHECKING:  # loaded when members are trained on several devices
-    from stretto._engine.api import placement, shard_map
+    from stretto._engine.api.sharding import placement, shard_map
     from stretto._engine.ops.collective import functions, reductions
 else:
-    placement = LazyModule("stretto._engine.api.placement")
-    shard_map = LazyModule("stretto._engine.api.shard_map")
+    placement = LazyModule("stretto._engine.api.sharding.placement")
+    shard_map = LazyModule("stretto._engine.api.sharding.shard_map")
     functions = LazyModule("stretto._engine.ops.collective.functions")
     reductions = LazyModule("stretto._engine.ops.collective.reductions")
 

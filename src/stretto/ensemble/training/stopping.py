@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 import stretto.numpy as snp
-from stretto._engine.api.jit import jit
+from stretto._engine.api.jit.jit import jit
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto._engine.core.integers import count

@@ -15,7 +15,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.api.graph import ShapeDtypeStruct, eval_shape
-from stretto._engine.api.jit import jit
+from stretto._engine.api.jit.jit import jit
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import bounded
 from stretto._engine.core.config import settings

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from stretto._engine.api.autodiff.linear_transpose import linear_transpose
 from stretto._engine.api.graph import ShapeDtypeStruct
-from stretto._engine.api.linear_transpose import linear_transpose
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.joining import concatenate

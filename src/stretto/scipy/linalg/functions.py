@@ -9,7 +9,7 @@ from typing import Literal, overload
 import ml_dtypes
 import numpy as np
 
-from stretto._engine.api.derivatives import jvp
+from stretto._engine.api.autodiff.derivatives import jvp
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.types import is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import stretto.numpy as snp
-from stretto._engine.api.derivatives import value_and_grad
+from stretto._engine.api.autodiff.derivatives import value_and_grad
 from stretto._engine.core import tree
 from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.higher_order.while_loop import while_loop

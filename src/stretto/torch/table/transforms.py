@@ -7,7 +7,7 @@ from typing import Any
 
 import stretto.numpy as snp
 from stretto import random
-from stretto._engine.api.derivatives import jvp, vjp
+from stretto._engine.api.autodiff.derivatives import jvp, vjp
 from stretto._engine.api.vectorize import vmap
 from stretto.random.streams import next_key
 

@@ -9,8 +9,8 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax
-from stretto._engine.api.derivatives import vjp
-from stretto._engine.api.jit import jit
+from stretto._engine.api.autodiff.derivatives import vjp
+from stretto._engine.api.jit.jit import jit
 from stretto._engine.ops.convolution.general import ConvGeneralDilated, conv_general_dilated
 from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers, conv_dimension_numbers
 from stretto._engine.ops.convolution.kinds import conv, conv_transpose, conv_with_general_padding

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stretto._engine.api.graph import make_graph
-from stretto._engine.api.jit import jit
+from stretto._engine.api.jit.jit import jit
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.ops.index.dynamic import (
     DynamicSlice,

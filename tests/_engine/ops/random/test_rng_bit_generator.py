@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stretto._engine.api.jit import jit
+from stretto._engine.api.jit.jit import jit
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.config import enable_x64
 from stretto._engine.ops.random.rng_bit_generator import (

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import stretto as st
-from stretto._engine.api.derivatives import grad
-from stretto._engine.api.jit import jit
+from stretto._engine.api.autodiff.derivatives import grad
+from stretto._engine.api.jit.jit import jit
 from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.reducing.cumulative import (
     Cumlogsumexp,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stretto._engine.api.jit import jit
+from stretto._engine.api.jit.jit import jit
 from stretto._engine.core.config import enable_x64
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.ops.reducing.recurrence import LinearRecurrence, shifted

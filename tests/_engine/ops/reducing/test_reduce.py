@@ -4,9 +4,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from stretto._engine.api.derivatives import grad, jvp
-from stretto._engine.api.jacobians import hessian
-from stretto._engine.api.jit import jit
+from stretto._engine.api.autodiff.derivatives import grad, jvp
+from stretto._engine.api.autodiff.jacobians import hessian
+from stretto._engine.api.jit.jit import jit
 from stretto._engine.ops.reducing.reduce import (
     ReduceAnd,
     ReduceMax,

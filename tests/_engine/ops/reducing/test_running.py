@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stretto._engine.api.jit import jit
+from stretto._engine.api.jit.jit import jit
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.reducing.running import running

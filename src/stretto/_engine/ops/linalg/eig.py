@@ -31,7 +31,7 @@ from stretto._engine.ops.linalg.family import (
 )
 from stretto._engine.ops.linalg.lu import solve
 from stretto._engine.ops.linalg.matrix_parts import adjoint, diagonal_of
-from stretto._engine.ops.reducing.places import argmax
+from stretto._engine.ops.reducing.argminmax import argmax
 
 
 class EigImplementation(enum.Enum):

@@ -9,11 +9,11 @@ from typing import Any
 
 from stretto._engine.api.arguments import wraps
 from stretto._engine.api.graph import record_call, shapes_of
-from stretto._engine.api.static import places_of
+from stretto._engine.api.jit.static import places_of
+from stretto._engine.core.captured_constants import closing_over
 from stretto._engine.core.config import over_axis
 from stretto._engine.core.errors import ProgramError
 from stretto._engine.core.functions import name_of
-from stretto._engine.core.own import closing_over
 from stretto.compat.jax import trees
 from stretto.compat.jax.calls import described, description
 from stretto.compat.jax.jaxprs.form import ClosedJaxpr, Jaxpr, Literal

@@ -16,8 +16,8 @@ import numpy as np
 from stretto._engine.autodiff.closed import record_closed
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core import program as core
+from stretto._engine.core.captured_constants import take_as_own
 from stretto._engine.core.interpreter import as_value, constant
-from stretto._engine.core.own import take_as_own
 from stretto._engine.core.types import ArrayType, scalar_dtype
 from stretto._engine.higher_order.user_primitive import UserPrimitive
 from stretto._engine.ops.constant import Constant

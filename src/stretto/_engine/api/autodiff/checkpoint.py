@@ -1,0 +1,154 @@
+"""``checkpoint``: derivatives that compute values again instead of keeping them.
+
+``higher_order/policies`` has what may be kept, ``higher_order/checkpoint`` how it is done.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ParamSpec, TypeVar
+
+from stretto._engine.api.arguments import as_values, leaf_names, values_of_tree, without_float0
+from stretto._engine.api.jit.static import Places, others, places_of, rejoined
+from stretto._engine.api.varying_sizes.lengths import alike, unified
+from stretto._engine.core import tree
+from stretto._engine.core.boundary import boundary
+from stretto._engine.core.cells import giving, write_all
+from stretto._engine.core.functions import name_of
+from stretto._engine.core.interpreter import Tracer
+from stretto._engine.core.recorder import record
+from stretto._engine.higher_order import policies as checkpoint_policies
+from stretto._engine.higher_order.checkpoint import Checkpoint
+from stretto._engine.higher_order.refs import Apart
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def checkpoint(
+    fun: Callable[P, R],
+    *,
+    prevent_cse: bool = True,
+    policy: checkpoint_policies.Policy | None = None,
+    static_argnums: int | Iterable[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+) -> Callable[P, R]:
+    """Make derivatives of ``fun`` keep only its arguments, and compute the rest again.
+
+    Values are the same. A reverse derivative needs values from the forward pass; those inside
+    ``fun`` are computed again when they are needed, and their memory is free again afterwards: some
+    more work, much less memory. Also called ``remat``.
+
+    Args:
+        fun: a function of trees of arrays; arrays that it captures are kept, too.
+        prevent_cse: whether the compiler is prevented from reusing the values of the forward pass;
+            around the body of a ``scan``, where it could not, False is a little faster.
+        policy: ``policy(primitive, *types)`` says whether the results of an operation on operands
+            of these types may be kept after all: one of ``stretto.checkpoint_policies``, or None,
+            to keep nothing.
+        static_argnums: positions of arguments that ``fun`` is given as they are, whatever they are.
+        static_argnames: the same, by name.
+
+    Returns:
+        A function of the same arguments and values.
+
+    Raises:
+        TypeError: ``fun`` or ``policy`` cannot be called, ``policy`` is not hashable, or
+            ``prevent_cse`` is not a bool; or, in a call, an argument is not a tree of arrays.
+        ValueError: a position or name is not there; or, in a call, a static argument is traced.
+
+    Source: Chen, Xu, Zhang, Guestrin, "Training deep nets with sublinear memory cost", 2016.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> f = st.checkpoint(lambda x: snp.sin(snp.sin(x)))
+    >>> print(st.make_graph(st.value_and_grad(f))(1.0))
+    { value_and_grad_function(a:f32*[])
+      b:f32*[] = checkpoint a [policy=None, prevent_cse=True, again=False]
+        program:
+          { function(a:f32*[])
+            b:f32*[] = sin a
+            c:f32*[] = sin b
+            return c }
+      c:f32*[] = checkpoint a 1.0 [policy=None, prevent_cse=True, again=True]
+        program:
+          { transpose_linear_function(a:f32*[], b:f32*[])
+            c:f32*[] = sin a
+            d:f32*[] = cos a
+            e:f32*[] = cos c
+            f:f32*[] = mul b e
+            g:f32*[] = mul f d
+            return g }
+      return b, c }
+    """
+    if not callable(fun):
+        raise TypeError(f"checkpoint: expected a function, got {type(fun).__name__}")
+    if not (policy is None or callable(policy)):
+        raise TypeError(
+            f"checkpoint: policy must be None or a function policy(primitive, *types) that returns "
+            f"a bool, such as those of stretto.checkpoint_policies; got {type(policy).__name__}"
+        )
+    if not _hashable(policy):
+        raise TypeError(f"checkpoint: policy must be hashable, got {type(policy).__name__}")
+    if not isinstance(prevent_cse, bool):
+        raise TypeError(f"checkpoint: prevent_cse must be a bool, got {type(prevent_cse).__name__}")
+    name = name_of(fun)
+    function: Callable[..., Any] = fun
+    static = places_of(fun, static_argnums, static_argnames, "static", "checkpoint")
+
+    @functools.wraps(fun, updated=())
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        with boundary:
+            fixed = _fixed(static, args, kwargs, name)
+            positional, named = others(fixed, args, kwargs)
+            all_leaves, structure = tree.flatten((positional, named))
+            apart = Apart(all_leaves)
+
+            def names() -> list[str]:
+                moving = [() if i in fixed else a for i, a in enumerate(args)]
+                return apart.of(leaf_names(fun, moving, named))
+
+            values = as_values(apart.leaves, f"checkpoint of {name}", names)
+            pairs = alike(structure, apart.together(values))
+            written: list[Any] = []
+            writing = giving(function, written)
+
+            def flat(*leaves: Any) -> Any:
+                own = tree.unflatten(structure, unified(apart.together(leaves), pairs))
+                all_args, all_named = rejoined(fixed, *own)
+                result, values = writing(*all_args, **all_named)
+                result = without_float0(result)
+                return values_of_tree((result, values) if written else result, name, "the result")
+
+            program, out, captured = record(flat, [v.type for v in values], names(), name)
+            outs = Checkpoint(program, policy, prevent_cse)(*values, *captured)
+            result = tree.unflatten(out, outs)
+            if not written:
+                return result
+            write_all(written, result[1])
+            return result[0]
+
+    return checkpointed
+
+
+remat = checkpoint
+
+
+def _hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _fixed(static: Places, args: Sequence[Any], kwargs: Any, name: str) -> dict[Any, Any]:
+    """The static arguments, by position or name; raises ``ValueError`` for a traced one."""
+    fixed = {p: args[p] if isinstance(p, int) else kwargs[p] for p in static.present(args, kwargs)}
+    for place, value in fixed.items():
+        if isinstance(value, Tracer):
+            raise ValueError(
+                f"checkpoint: static argument {place!r} of {name} is traced: {value.origin()}; "
+                f"leave it out of static_argnums and static_argnames"
+            )
+    return fixed

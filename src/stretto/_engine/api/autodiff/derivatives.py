@@ -1,0 +1,340 @@
+"""Derivatives of functions of trees: ``jvp``, ``linearize``, ``vjp``, ``grad``.
+
+Forward derivatives run each operation's jvp rule (``autodiff/jvp``). Reverse ones record the linear
+part of the same rules (``autodiff/linearize``) and run it backwards (``autodiff/transpose``). Here
+trees are flattened, arguments chosen and types checked. Conventions for complex numbers are JAX's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
+
+from stretto._engine.api.arguments import LEAF, values_of_tree, wraps
+from stretto._engine.api.autodiff.flat import Flat, chosen, is_active, pull_back
+from stretto._engine.api.autodiff.linear_functions import JvpFunction, VjpFunction, tangents_of
+from stretto._engine.autodiff.jvp import jvp_flat
+from stretto._engine.autodiff.linearize import LinearMap, linearize_flat
+from stretto._engine.core import tree
+from stretto._engine.core.boundary import boundary
+from stretto._engine.core.captured_constants import closing_over
+from stretto._engine.core.functions import name_of
+from stretto._engine.core.types import is_complex, is_inexact
+from stretto._engine.higher_order.symbolic_zeros import zero_tangent
+from stretto._engine.ops.comparison import full
+
+P = ParamSpec("P")
+R = TypeVar("R")
+A = TypeVar("A")
+X = TypeVar("X", bound=Any)
+
+
+@overload
+def jvp(
+    fun: Callable[..., R],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[False] = False,
+) -> tuple[R, R]: ...
+@overload
+def jvp(
+    fun: Callable[..., tuple[R, A]],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[True],
+) -> tuple[R, R, A]: ...
+@overload
+def jvp(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool
+) -> tuple[Any, ...]: ...
+def jvp(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> Any:
+    """Compute the value of ``fun`` at ``primals``, and its derivative there along ``tangents``.
+
+    Args:
+        fun: a function of trees of arrays.
+        primals: the arguments, a tuple or list of trees.
+        tangents: a tuple or list of trees of the same structure, shapes and dtypes.
+        has_aux: whether ``fun`` returns a pair (output, aux), of which aux has no derivative.
+
+    Returns:
+        The output and its tangent, like each other; with ``has_aux`` then aux.
+
+    Raises:
+        TypeError: ``primals`` or ``tangents`` is neither tuple nor list, or the tangents differ
+            from their primals in structure or dtype.
+        ValueError: a tangent differs from its primal in shape.
+
+    >>> import stretto as st
+    >>> [float(x) for x in st.jvp(lambda x: x**2, (3.0,), (1.0,))]
+    [9.0, 6.0]
+    """
+    with boundary:
+        if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+            raise TypeError("jvp: primals and tangents must be tuples, one entry an argument")
+        values, structure = values_of_tree(tuple(primals), "jvp", "primals")
+        leaves, tangents_structure = tree.flatten(tuple(tangents))
+        if tangents_structure != structure:
+            raise TypeError(
+                f"jvp: tangents must have the structure of primals; they part at "
+                f"{tree.difference(tuple(primals), tuple(tangents), 'primals')}"
+            )
+        flat = Flat(fun, structure, has_aux, "jvp")
+        outs, douts = jvp_flat(flat, values, tangents_of([v.type for v in values], leaves, "jvp"))
+        filled = [zero_tangent(o) if t is None else t for o, t in zip(outs, douts, strict=True)]
+        out, aux = flat.rebuild(outs)
+        dout = tree.unflatten(flat.out, filled[: flat.count])
+        return (out, dout, aux) if has_aux else (out, dout)
+
+
+def _linearized(
+    fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, caller: str
+) -> tuple[Flat, list[Any], Any, list[Any], LinearMap]:
+    values, structure = values_of_tree(tuple(primals), caller, "primals")
+    flat = Flat(fun, structure, has_aux, caller)
+    # As many residuals at every point: the map is a tree of them, which loops carry.
+    outs, linear = closing_over(linearize_flat, flat, values, [is_active(v) for v in values])
+    return flat, values, structure, outs, linear
+
+
+@overload
+def linearize(
+    fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = False
+) -> tuple[R, Callable[..., R]]: ...
+@overload
+def linearize(
+    fun: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True]
+) -> tuple[R, Callable[..., R], A]: ...
+@overload
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool) -> tuple[Any, ...]: ...
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """Compute the value of ``fun`` at ``primals``, and its derivative there as a linear function.
+
+    The work that depends on the primals alone is done once. The function is a tree of what that
+    gave: it may be returned from ``jit``, carried by a loop, and mapped.
+
+    Args:
+        fun: a function of trees of arrays.
+        *primals: its arguments.
+        has_aux: whether ``fun`` returns a pair (output, aux), of which aux has no derivative.
+
+    Returns:
+        The output, and a function from tangents, one tree for each argument, to that of the
+        output; with ``has_aux`` then aux.
+
+    Raises:
+        TypeError: an argument is not a tree of arrays.
+
+    >>> import stretto as st
+    >>> y, f_jvp = st.linearize(lambda x: x**3, 2.0)
+    >>> float(f_jvp(1.0))
+    12.0
+    """
+    with boundary:
+        flat, values, structure, outs, linear = _linearized(fun, primals, has_aux, "linearize")
+        out, aux = flat.rebuild(outs)
+    apply = JvpFunction.of(flat, structure, values, outs, linear)
+    return (out, apply, aux) if has_aux else (out, apply)
+
+
+@overload
+def vjp(
+    fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = False
+) -> tuple[R, Callable[[Any], tuple[Any, ...]]]: ...
+@overload
+def vjp(
+    fun: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True]
+) -> tuple[R, Callable[[Any], tuple[Any, ...]], A]: ...
+@overload
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool) -> tuple[Any, ...]: ...
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """Compute the value of ``fun`` at ``primals``, and the function from its cotangents to theirs.
+
+    That function is a tree of the values that it needs: it may be returned from ``jit``, carried by
+    a loop, and mapped.
+
+    Args:
+        fun: a function of trees of arrays.
+        *primals: its arguments.
+        has_aux: whether ``fun`` returns a pair (output, aux), of which aux has no derivative.
+
+    Returns:
+        The output, and a function from a cotangent like it to a tuple with one tree for each
+        argument; with ``has_aux`` then aux.
+
+    Raises:
+        TypeError: an argument is not a tree of arrays.
+
+    >>> import stretto as st
+    >>> y, f_vjp = st.vjp(lambda x, y: x * y, 2.0, 3.0)
+    >>> [float(g) for g in f_vjp(1.0)]
+    [3.0, 2.0]
+    >>> f_vjp = st.jit(lambda x: st.vjp(st.numpy.sin, x)[1])(0.0)
+    >>> [float(g) for g in f_vjp(2.0)]
+    [2.0]
+    """
+    with boundary:
+        flat, values, structure, outs, linear = _linearized(fun, primals, has_aux, "vjp")
+        out, aux = flat.rebuild(outs)
+    cotangents = VjpFunction.of(flat, structure, values, outs, linear)
+    return (out, cotangents, aux) if has_aux else (out, cotangents)
+
+
+def _both(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int],
+    has_aux: bool,
+    holomorphic: bool,
+    allow_int: bool,
+) -> Callable[..., Any]:
+    """The function that ``value_and_grad`` makes, without its name and its filtered tracebacks."""
+    name = name_of(fun)
+
+    def both(*args: Any, **kwargs: Any) -> Any:
+        of_chosen = chosen(fun, args, kwargs, argnums, "grad")
+        values, structure = of_chosen.values, of_chosen.structure
+        of_chosen.check(holomorphic, allow_int)
+        flat = Flat(of_chosen, structure, has_aux, "grad", name)
+        outs, linear = linearize_flat(flat, values, [is_active(v) for v in values])
+        if flat.out != LEAF or outs[0].shape or not is_inexact(outs[0].dtype):
+            got = ", ".join(map(repr, [o.type for o in outs[: flat.count]])) or "no array"
+            got += " in a tree" if flat.count == 1 and flat.out != LEAF else ""
+            raise TypeError(
+                f"grad: {name} must return a real scalar, got {got}; sum or average the result, or "
+                f"use jacrev"
+            )
+        out = outs[0]
+        if is_complex(out.dtype) != holomorphic:
+            raise TypeError(
+                f"grad: {name} returned {out.type} with holomorphic={holomorphic}; take .real, or "
+                f"pass holomorphic=True for a holomorphic function"
+            )
+        cts = [full((), 1, out.dtype, out.weak_type), *[None] * (len(outs) - 1)]
+        back = pull_back(linear, cts)
+        filled = [zero_tangent(v) if g is None else g for v, g in zip(values, back, strict=True)]
+        grads = tree.unflatten(structure, filled)
+        value, aux = flat.rebuild(outs)
+        gradient = grads if isinstance(argnums, (tuple, list)) else grads[0]
+        return ((value, aux) if has_aux else value), gradient
+
+    return both
+
+
+@overload
+def value_and_grad(
+    fun: Callable[Concatenate[X, P], R],
+    argnums: Literal[0] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[Concatenate[X, P], tuple[R, X]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[P, R],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, tuple[R, Any]]: ...
+def value_and_grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """Make a function that gives the value of ``fun`` and its gradient.
+
+    The gradient of a real result u by a complex argument x + iy is du/dx - i du/dy, as in JAX.
+
+    Args:
+        fun: a function of trees of arrays that returns a real scalar; with ``has_aux`` a pair of
+            that and anything.
+        argnums: the position of the argument to differentiate by, or several.
+        has_aux: whether ``fun`` returns a pair (output, aux), of which aux has no derivative.
+        holomorphic: whether arguments and result are complex and ``fun`` is holomorphic.
+        allow_int: whether integers may be differentiated by; their gradients are float0 zeros.
+            A module's buffers always may.
+
+    Returns:
+        A function of the same arguments that returns (value, gradient), with ``has_aux``
+        ((value, aux), gradient). The gradient has the structure, shapes and dtypes of its
+        argument; for several ``argnums`` it is a tuple.
+
+    Raises:
+        TypeError: ``fun`` is not a function; or, in a call, an argument or the result is of the
+            wrong kind, which is named, or ``argnums`` names an argument that is not there.
+        ValueError: in a call, ``argnums`` names an argument twice.
+
+    >>> import stretto as st
+    >>> value, slope = st.value_and_grad(lambda x: 2 * x)(5.0)
+    >>> float(value), float(slope)
+    (10.0, 2.0)
+    """
+    return wraps(fun, "value_and_grad")(_both(fun, argnums, has_aux, holomorphic, allow_int))
+
+
+@overload
+def grad(
+    fun: Callable[Concatenate[X, P], Any],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[Concatenate[X, P], X]: ...
+@overload
+def grad(
+    fun: Callable[Concatenate[X, P], tuple[Any, A]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[Concatenate[X, P], tuple[X, A]]: ...
+@overload
+def grad(
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, Any]: ...
+def grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """Make a function that gives the gradient of ``fun``.
+
+    Args:
+        fun: a function of trees of arrays that returns a real scalar; with ``has_aux`` a pair of
+            that and anything.
+        argnums: the position of the argument to differentiate by, or several.
+        has_aux: whether ``fun`` returns a pair (output, aux), of which aux has no derivative.
+        holomorphic: whether arguments and result are complex and ``fun`` is holomorphic.
+        allow_int: whether integers may be differentiated by; their gradients are float0 zeros.
+            A module's buffers always may.
+
+    Returns:
+        A function of the same arguments that returns the gradient, as ``value_and_grad`` does;
+        with ``has_aux`` (gradient, aux).
+
+    Raises:
+        TypeError: as for ``value_and_grad``.
+        ValueError: as for ``value_and_grad``.
+
+    >>> import stretto as st
+    >>> float(st.grad(st.grad(lambda x: 2 * x**3))(1.0))
+    12.0
+    """
+    both = _both(fun, argnums, has_aux, holomorphic, allow_int)
+
+    @wraps(fun, "grad")
+    def grad_fun(*args: Any, **kwargs: Any) -> Any:
+        value, gradient = both(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return grad_fun

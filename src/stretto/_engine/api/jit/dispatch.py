@@ -1,0 +1,220 @@
+"""The fast path of a jitted call: from the arguments' fingerprint to what was compiled for them.
+
+A fingerprint identifies a signature without flattening the arguments. The C extension, if it was
+built, can take that of most trees: of arrays, NumPy's too, and numbers in containers, named tuples
+and registered classes, beside static arguments. Its Python twin can only take that of positional
+arguments that are arrays. A call whose fingerprint has no record goes through the general path in
+``jit``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import struct
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stretto._engine.api.jit.entry import Entry
+from stretto._engine.api.jit.stages import on_device
+from stretto._engine.core import tree
+from stretto._engine.core.boundary import hide_frames
+from stretto._engine.core.config import settings
+from stretto._engine.core.interpreter import as_value, state
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.native import native
+from stretto._engine.core.nodes import APART
+from stretto._engine.core.types import array_type, canonical_dtype
+from stretto._engine.xla import pjrt
+from stretto._engine.xla.array import SHARDED, Array
+from stretto._engine.xla.eager import EAGER
+from stretto._engine.xla.holder import Absent
+from stretto._engine.xla.patience import unusual
+
+if TYPE_CHECKING:  # loaded when a program is run on several devices
+    from stretto._engine.xla import sharded
+else:
+    sharded = LazyModule("stretto._engine.xla.sharded")
+
+Record = tuple[Any, ...]
+"""Everything that a call needs.
+
+``(interpret, run, handlers, places, constants, out_types, unflatten, tidy, kept alive)``: names,
+classes and shardings are kept alive, as fingerprints have their addresses;
+``interpret`` maps the list of arrays to the list of results; if it is None,
+``run(buffers).consume_with_handlers(handlers)`` gives the results' buffers. ``places`` says which
+leaves, in the order of the walk, are passed, as machine integers; ``constants`` are the arrays
+passed after them; ``unflatten`` is None for a single result that is not in a container; ``tidy`` is
+to be called now and then to free what the runtime keeps.
+"""
+
+
+class _Dispatcher:
+    """Calls what was compiled for its arguments, or otherwise its method ``_general``."""
+
+    _table: dict[Any, Record]
+    _general: Callable[[Any, Any], Any]
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """The function's results, from the compiled form for these arguments."""
+        if state.interpreter is EAGER:
+            fingerprint = self._fingerprint(args, kwargs)
+            record = None if fingerprint is None else self._table.get(fingerprint)
+            if record is not None:
+                interpret, run, handlers, places, constants, out_types, unflatten, *_ = record
+                arrays = args if places is None else [args[i] for i in places]
+                if constants:
+                    arrays = [*arrays, *constants]
+                if interpret is not None:
+                    outs = interpret(arrays)
+                else:
+                    buffers = [
+                        x.to_buffer()
+                        if x._buffer is None or isinstance(x._buffer, Absent)
+                        else x._buffer
+                        for x in arrays
+                    ]
+                    pjrt.tidy()
+                    ran = run(buffers).consume_with_handlers(handlers)
+                    outs = [Array(None, t, b) for t, b in zip(out_types, ran, strict=True)]
+                return outs[0] if unflatten is None else unflatten(outs)
+        try:
+            return self._general(args, kwargs)
+        except Exception as error:
+            hide_frames(error)  # also the frame of this function
+            raise
+
+    def _attach(self, *about: Any) -> None:
+        self._table = {}
+
+    def _fingerprint(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if kwargs or not all([x.__class__ is Array or x.__class__ in SHARDED for x in args]):
+            return None
+        return (settings.key, *[(x.type, id(getattr(x, "_sharding", None))) for x in args])
+
+    def _remember(self, fingerprint: Any, record: Record) -> None:
+        places = struct.unpack(f"{len(record[3]) // struct.calcsize('n')}n", record[3])
+        in_order = places == tuple(range(len(fingerprint) - 1))
+        self._table[fingerprint] = (*record[:3], None if in_order else places, *record[4:])
+
+    def _forget(self) -> None:
+        self._table.clear()
+
+
+if TYPE_CHECKING or native is None:
+    Dispatcher = _Dispatcher
+else:
+    Dispatcher = native.Dispatcher
+
+
+_PLAIN = frozenset(map(np.dtype, "?bhilqBHILQefdFD"))
+_MOST = 2**31 - 1
+"""The largest whole number of which an array is made here: others may not fit."""
+
+
+def leaf_of(leaf: Any) -> Any:
+    """An array for a number, the type for a NumPy array, None for what goes the general way."""
+    cls = leaf.__class__
+    if cls is np.ndarray:
+        return array_type(leaf.shape, canonical_dtype(leaf.dtype)) if leaf.dtype in _PLAIN else None
+    if cls is float or cls is bool or cls is complex or (cls is int and -_MOST <= leaf <= _MOST):
+        return as_value(leaf)
+    return as_array(leaf) if isinstance(leaf, np.generic) and leaf.dtype in _PLAIN else None
+
+
+def as_array(leaf: np.ndarray | np.generic) -> Any:
+    """The array for a NumPy array, or None for integers that do not fit.
+
+    Those go the general way, whose error names the argument.
+    """
+    try:
+        return as_value(on_device(leaf))
+    except OverflowError:
+        return None
+
+
+def recordable(entry: Entry) -> bool:
+    """Whether there can be a record for calls of an entry that is settled."""
+    if unusual:
+        return False
+    if entry.small is None and entry.executable is None:  # a thread is about it
+        return False
+    return not (entry.taken or entry.has_tracers or entry.quick) and bool(entry.out_types)
+
+
+def record_of(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Record:
+    """The record for calls like this one, of an entry for which there can be one.
+
+    The static arguments have been taken out.
+    """
+    order, alive = _order(args, kwargs)
+    kept = order if entry.kept is None else [order[i] for i in entry.kept]
+    executable = entry.executable
+    interpret = entry.small or executable.on_arrays
+    if entry.placement:
+        leaves = tree.leaves((args, kwargs) if kwargs else args)
+        there = [sharded.sharding_if_any(x) for x in leaves]
+        taken = there if entry.kept is None else [there[i] for i in entry.kept]
+        taken = [*taken, *map(sharded.sharding_if_any, entry.constants)]
+        interpret = sharded.runner(executable, taken)
+        alive += there
+    return (
+        interpret,
+        None if interpret else executable.run,
+        None if interpret else executable.handlers,
+        struct.pack(f"{len(kept)}n", *kept),
+        tuple(entry.constants),
+        entry.out_types,
+        None if entry.single else entry.out_structure.unflatten,
+        pjrt.tidy,
+        tuple(alive),
+    )
+
+
+def record_by(
+    interpret: Callable[[list[Any]], list[Any]], entry: Entry, args: Any, kwargs: Any
+) -> Record:
+    """The record for calls like this one, run by a function of all leaves and captured arrays."""
+    order, alive = _order(args, kwargs)
+    return (
+        interpret,
+        None,
+        None,
+        struct.pack(f"{len(order)}n", *order),
+        tuple(entry.captured),
+        (),
+        None if entry.single else entry.out_structure.unflatten,
+        pjrt.tidy,
+        tuple(alive),
+    )
+
+
+def _order(args: Any, kwargs: Any) -> tuple[list[int], list[Any]]:
+    """For each leaf, when the walk meets it; and the names and classes that the walk meets."""
+    numbers, alive = itertools.count(), []
+    order = _numbers(args, numbers, alive)
+    return (order + _numbers(kwargs, numbers, alive) if kwargs else order), alive
+
+
+def _numbers(node: Any, numbers: Any, alive: list[Any]) -> list[int]:
+    """The numbers of the leaves in the order of the walk, in the order of flattening."""
+    cls = node.__class__
+    if cls is dict:
+        alive += [sys.intern(name) for name in node]
+        parts = {name: _numbers(child, numbers, alive) for name, child in node.items()}
+        return [i for name in sorted(parts) for i in parts[name]]
+    if node is None:
+        return []
+    children: Any = node if cls is tuple or cls is list else None
+    take_apart = APART.get(cls)
+    if take_apart is not None:
+        children = take_apart(node)[0]
+        alive.append(cls)
+    elif isinstance(node, tuple):
+        children = node
+        alive.append(cls)
+    if children is None:
+        return [next(numbers)]
+    return [i for child in children for i in _numbers(child, numbers, alive)]

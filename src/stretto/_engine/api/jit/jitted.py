@@ -1,0 +1,517 @@
+"""Compiled functions: traced once for each signature, compiled, run.
+
+A call flattens the arguments, looks up their signature, hands the buffers to the executable, and
+wraps what comes back. Repeated calls take the fast path in ``dispatch``, which skips all of this.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import time
+from collections.abc import Callable
+from types import FunctionType, MethodType
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+
+from stretto._engine.api.arguments import (
+    LeafNames,
+    as_values,
+    holds_float0,
+    leaf_names,
+    without_float0,
+)
+from stretto._engine.api.graph import types_of
+from stretto._engine.api.jit import recompilation
+from stretto._engine.api.jit.dispatch import Dispatcher, as_array, leaf_of, record_of, recordable
+from stretto._engine.api.jit.entry import Entry
+from stretto._engine.api.jit.ref_arguments import Lending, kinds_of
+from stretto._engine.api.jit.stages import Lowered, TracedCall, on_device
+from stretto._engine.api.jit.static import Places, rejoined
+from stretto._engine.api.sharding.shardings import FREE, Shardings, shardings_of
+from stretto._engine.api.varying_sizes.lengths import RAGGED, alike, unified
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.core import tree
+from stretto._engine.core.boundary import boundary, hide_frames
+from stretto._engine.core.config import config, settings
+from stretto._engine.core.errors import RefError
+from stretto._engine.core.forks import in_child
+from stretto._engine.core.functions import likeness_of, name_of
+from stretto._engine.core.interpreter import Tracer, state
+from stretto._engine.core.lazy import LazyModule, shown
+from stretto._engine.core.nodes import APART
+from stretto._engine.core.recorder import record
+from stretto._engine.core.single_flight import Turn, once
+from stretto._engine.core.weak import WeakTable
+from stretto._engine.higher_order.call import Call
+from stretto._engine.higher_order.refs import at_once, lent
+from stretto._engine.xla import cache
+from stretto._engine.xla.array import SHARDED, Array
+from stretto._engine.xla.eager import EAGER
+from stretto._engine.xla.holder import Absent
+from stretto._engine.xla.on_device import OnDevice
+from stretto._engine.xla.options import Options
+from stretto._engine.xla.patience import watch
+
+if TYPE_CHECKING:  # loaded when sizes vary
+    from stretto._engine.api.varying_sizes import resized
+    from stretto._engine.xla import checked
+else:
+    checked = LazyModule("stretto._engine.xla.checked")
+    resized = LazyModule("stretto._engine.api.varying_sizes.resized")
+
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+S = TypeVar("S")
+R_co = TypeVar("R_co", covariant=True)
+
+_SIGNATURES = 4096
+"""The most signatures that one function keeps."""
+
+_STATIC = tree.structure(())
+"""Stands in messages for an argument that is no part of the traced ones."""
+
+_RECORDS = 8
+"""The most fingerprints of one signature: they also differ by the order of dictionaries."""
+
+
+class _Entries(dict[recompilation.Signature, Entry]):
+    """What a function was traced to, by signature. It may be kept without what compiles it."""
+
+    __slots__ = ("__weakref__",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        _KEPT.keep(id(self), self)
+
+
+_KEPT: WeakTable[_Entries] = WeakTable()
+
+
+@shown("stretto._engine.api.showing", "card_of_jitted")
+class Jitted(Dispatcher, Generic[P, R_co]):
+    """A compiled function: made by ``jit``, called like the function it was made from."""
+
+    if TYPE_CHECKING:
+
+        def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+
+    def __init__(
+        self,
+        fun: Callable[P, R_co],
+        static: Places,
+        donated: Places,
+        keep_unused: bool,
+        inline: bool,
+        options: Options,
+        shardings: Shardings = FREE,
+    ) -> None:
+        if fun.__class__ is FunctionType:
+            for name, value in vars(fun).items():  # set by the user, or by another decorator
+                if not hasattr(Jitted, name):
+                    setattr(self, name, value)
+        functools.update_wrapper(self, fun, updated=())
+        self._fun: Callable[..., Any] = fun
+        self._name = name_of(fun)
+        self._static, self._donated = static, donated
+        self._keep_unused, self._inline, self._options = keep_unused, inline, options
+        self._shardings = shardings
+        self._plain = not static
+        self._entries = _Entries()
+        about = Array, state, EAGER, settings, Absent, SHARDED, APART, leaf_of, as_array
+        self._attach(*about, static.numbers, static.names)
+        self._tracing: dict[Any, Turn] = {}
+        # The package's own functions are called for many shapes on purpose: no warning for these.
+        self._ours = str(getattr(fun, "__module__", "")).startswith("stretto.")
+        self._warned = False
+        _ALL.keep(id(self), self)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self._fun)
+
+    def _general(self, args: Any, kwargs: Any) -> Any:
+        """The general path of a call, for whatever ``dispatch`` has no record of."""
+        try:
+            return self._called(args, kwargs)
+        except Exception as error:
+            hide_frames(error)
+            raise
+
+    def _called(self, args: Any, kwargs: Any) -> Any:  # noqa: PLR0912 (calls cost)
+        """Call with any arguments, under any interpreter."""
+        if config.disable_jit:
+            return self._fun(*args, **kwargs)
+        static: Any = ()
+        if self._plain:
+            dynamic = (args, kwargs) if kwargs else args
+        else:
+            static, dynamic = self._static.separate(args, kwargs, self._name)
+        leaves, structure = tree.flatten(dynamic)
+        traced, shardings = False, ()
+        refs: Any = {}
+        for x in leaves:
+            if x.__class__ is not Array:
+                if holds_float0(leaves):
+                    return self._called(*without_float0((args, kwargs)))
+                names = lambda: self._leaf_names(args, kwargs, static)
+                leaves, refs = lent(leaves, self._name, names)
+                leaves = as_values([on_device(x) for x in leaves], self._name, names)
+                traced = any(isinstance(x, Tracer) for x in leaves)
+                shardings = shardings_of(leaves) if SHARDED else ()
+                break
+        types = tuple([x.type for x in leaves])
+        if self._shardings.ins is not None and not traced:
+            shardings = self._asked(types, shardings, args, kwargs, static)
+        pairs = alike(structure, leaves) if RAGGED else ()
+        kinds = kinds_of(refs) if refs else ()
+        key: Any = (structure, types, static, settings.key, shardings, pairs, (), kinds)
+        entry = self._entries.get(key)
+        if entry is None:
+            entry = self._trace(recompilation.Signature(*key), args, kwargs)
+        if entry.uses is not None:
+            return self._lending(entry, leaves, refs)
+        if key[3].debugged and state.interpreter is EAGER:
+            checked.follow(False)  # another thread has changed the setting of all
+        if traced or entry.has_tracers or state.interpreter is not EAGER:
+            return self._within(entry, leaves, traced)
+        known = entry.settled
+        if not known:
+            self._settle(entry)
+        # A record costs some time, so it is made at the second call: then a third is likely.
+        if (
+            known
+            and entry.records < _RECORDS
+            and recordable(entry)
+            and self._fingerprint(args, kwargs) is not None
+        ):
+            self._remember_call(entry, leaves, bool(kwargs), key)
+        return entry.run(leaves)
+
+    def _asked(self, types: Any, there: Any, args: Any, kwargs: Any, static: Any) -> Any:
+        """Where the leaves of the arguments are to be, by ``in_shardings``."""
+        fixed = dict(static)
+        positional = [a for i, a in enumerate(args) if i not in fixed]
+        return self._shardings.of_arguments(
+            positional, types, there, self._name, lambda: self._leaf_names(args, kwargs, static)
+        )
+
+    def _within(self, entry: Entry, leaves: Any, traced: bool) -> Any:
+        """The results inside another transformation, which compiles the whole if at all."""
+        here = state.interpreter
+        if not traced and here.__class__ is OnDevice:
+            result = entry.run_on(here, leaves)
+            return self._checked(entry, leaves, result) if settings.key.debugged else result
+        if not (traced or entry.has_tracers) and here.at_rest:
+            self._settle(entry)
+            result = entry.run(leaves)
+            return self._checked(entry, leaves, result) if settings.key.debugged else result
+        if self._options:
+            raise ValueError(
+                f"{self._name} has compiler_options, and was called inside another transformation: "
+                f"options hold for a whole program, so give them to the outermost jit"
+            )
+        values = [*leaves, *entry.captured]
+        outs = evaluate(entry.program, values) if self._inline else Call(entry.program)(*values)
+        return tree.unflatten(entry.out_structure, outs)
+
+    def _lending(self, entry: Entry, own: Any, refs: Any) -> Any:
+        """The results of a call that uses references, to which it writes the new values.
+
+        Other threads that use them wait meanwhile; but not where it calls Python, which may wait
+        for such a thread.
+        """
+        if state.interpreter is not EAGER or entry.seen_from_outside:
+            return self._lent(entry, own, refs)
+        if not (entry.settled or entry.has_tracers or SHARDED):
+            self._settle(entry)  # which may take long, and may trace
+
+        def updated() -> Any:
+            for i, ref in refs.items():  # another thread may have written since they were read
+                own[i] = on_device(ref.read())
+            return self._lent(entry, own, refs)
+
+        uses: Any = entry.uses
+        return at_once([*refs.values(), *uses.outside] if refs else uses.outside, updated)
+
+    def _lent(self, entry: Entry, own: Any, refs: Any) -> Any:
+        uses: Any = entry.uses
+        leaves = uses.leaves(own, refs, self._name)
+        traced = any([isinstance(x, Tracer) for x in leaves])
+        if traced or entry.has_tracers or state.interpreter is not EAGER:
+            return uses.settled(self._within(entry, leaves, traced), refs)
+        if SHARDED:
+            entry = entry.with_shardings(shardings_of(leaves))
+        self._settle(entry)
+        return uses.settled(entry.run(leaves), refs)
+
+    def _checked(self, entry: Entry, leaves: Any, result: Any) -> Any:
+        """The result, unless it has NaN or infinity that the settings do not allow."""
+        results = [result] if entry.single else tree.leaves(result)
+        names = [f"the argument {n}" for n in entry.names]
+        names += ["a captured array"] * len(entry.captured)
+        checked.check_results(entry.program, [*leaves, *entry.captured], names, results)
+        return result
+
+    def _remember_call(self, entry: Entry, leaves: Any, named: bool, key: Any) -> None:
+        """Let the next call like this one take the fast path, if it can.
+
+        The record is of the arguments as they were when the entry was looked up under this key;
+        other threads may have changed the user's containers, or settings, since.
+        """
+        dynamic = tree.unflatten(key[0], leaves)
+        positional, by_name = dynamic if named or not self._plain else (dynamic, {})
+        args, kwargs = rejoined({p: static.value for p, static in key[2]}, positional, by_name)
+        if self._fingerprint(args, kwargs) is None:
+            return
+        record = record_of(entry, positional, by_name)
+        try:
+            if self._filed(record, args, kwargs, key[3]):
+                entry.records += 1
+        except TypeError:  # static data that cannot be hashed
+            entry.records = _RECORDS
+
+    def _filed(self, record: Any, args: Any, kwargs: Any, settings_key: Any) -> bool:
+        """File the record for calls like this one, unless the settings have changed meanwhile."""
+        if settings.key != settings_key:
+            return False
+        # The fingerprint refers to keyword names by address, so it is taken now that the record
+        # keeps these alive.
+        self._remember(self._fingerprint(args, kwargs), record)
+        return True
+
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Jitted[P, R_co]: ...
+    @overload
+    def __get__(
+        self: Jitted[Concatenate[S, Q], R_co], instance: S, owner: type | None = None
+    ) -> Callable[Q, R_co]: ...
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def _trace(self, key: recompilation.Signature, args: Any, kwargs: Any) -> Entry:
+        """Trace this signature once, in whichever thread comes first."""
+        if len(self._entries) >= _SIGNATURES:
+            for old in list(self._entries)[: _SIGNATURES // 2]:
+                self._entries.pop(old, None)
+            self._forget()
+        return once(
+            self._entries,
+            self._tracing,
+            key,
+            lambda: self._traced(key, args, kwargs),
+            lambda entry: not entry.has_tracers,
+        )
+
+    def _traced(self, key: recompilation.Signature, args: Any, kwargs: Any) -> Entry:
+        fixed = dict(key.static)
+        names = self._names_later(key, len(args), bool(kwargs))
+        # What is donated could not be looked at again.
+        gives = self._donated and not settings.key.debugged
+        donated = self._donated.leaves(args, kwargs, fixed) if gives else ()
+        if donated and key.refs:  # what a reference holds is not the caller's to give
+            places = dict(key.refs)
+            donated = [given and i not in places for i, given in enumerate(donated)]
+
+        values = {place: static.value for place, static in key.static}
+
+        def flat(*leaves: Any) -> Any:
+            dynamic = tree.unflatten(key.structure, unified(leaves, key.alike))
+            if self._plain and not kwargs:
+                return self._fun(*dynamic)
+            all_args, named = rejoined(values, *dynamic)
+            return self._fun(*all_args, **named)
+
+        def signature() -> str:
+            arguments = [f"{n}: {t}" for n, t in zip(names, key.types, strict=True)]
+            arguments += [f"{place}={value}" for place, value in key.static]
+            return ", ".join(arguments)
+
+        if not self._entries:
+            recompilation.note_traced(self._fun)
+        start = time.perf_counter()
+        lending = Lending(flat, key.refs, self._name)
+        program, out_structure, captured = record(lending, key.types, names, self._name)
+        uses, program, captured = lending.uses(program, captured, len(names))
+        shown, shardings, results = names, key.shardings, out_structure
+        if uses is not None:
+            count = len(uses.outside)
+            shown = [*names, *["a reference from outside"] * count]
+            shardings = (*shardings, *[None] * count) if shardings else ()
+            donated = [*donated, *[False] * count] if donated else ()
+            if uses.given or uses.written:
+                results = out_structure.children()[0]
+        outs = self._shardings.of_results(
+            results, program.out_types[: results.num_leaves], self._name
+        )
+        return Entry(
+            program,
+            out_structure,
+            captured,
+            shown,
+            donated,
+            self._keep_unused,
+            self._options,
+            signature,
+            time.perf_counter() - start,
+            shardings,
+            outs and (*outs, *[None] * (len(program.outputs) - len(outs))),
+            uses,
+        )
+
+    def _settle(self, entry: Entry) -> None:
+        """Compile, unless the program is small; warn if many signatures were compiled before."""
+        entry.settle()
+        limit = config.recompilation_warning
+        if (
+            limit
+            and not entry.small
+            and len(self._entries) > limit
+            and not (self._warned or self._ours)
+        ):
+            compiled = [(k, e) for k, e in list(self._entries.items()) if e.is_compiled]
+            if len(compiled) > limit:
+                self._warned = True
+                recompilation.warn(self._name, compiled)
+
+    def _names_later(self, key: recompilation.Signature, count: int, named: bool) -> LeafNames:
+        """The names of the leaves of such arguments, which keeps neither these nor the function."""
+        like = likeness_of(self._fun)
+        parts = key.structure.children()
+        if self._plain and not named:
+            return LeafNames(like, parts, None, tree.paths_of)
+        fixed, positional, by_name = dict(key.static), iter(parts[0].children()), parts[1]
+        moving = [_STATIC if i in fixed else next(positional) for i in range(count)]
+        options = dict(zip(by_name.entries(), by_name.children(), strict=True))
+        return LeafNames(like, moving, options, tree.paths_of)
+
+    def _leaf_names(self, args: Any, kwargs: Any, static: Any) -> list[str]:
+        fixed = dict(static)
+        moving = [() if i in fixed else a for i, a in enumerate(args)]
+        return leaf_names(self._fun, moving, {k: v for k, v in kwargs.items() if k not in fixed})
+
+    # Ahead of time
+
+    def trace(self, /, *args: Any, **kwargs: Any) -> TracedCall[R_co]:
+        """Trace the function for arguments of these types.
+
+        Args:
+            *args: arrays, or ``ShapeDtypeStruct``, and static arguments as they are.
+            **kwargs: the same, by name.
+
+        Returns:
+            The first stage: the program, which ``lower`` takes on.
+
+        Raises:
+            TypeError: an argument is neither, or a traced value is used as a Python number.
+            ValueError: a static argument is not hashable.
+        """
+        with boundary:
+            args, kwargs = without_float0((args, kwargs))
+            static, dynamic = self._static.separate(args, kwargs, self._name)
+            leaves, in_tree = tree.flatten(dynamic)
+            types = types_of(leaves, self._name, lambda: self._leaf_names(args, kwargs, static))
+            # As in ``_called``: without static and keyword arguments, the key has the structure of
+            # the positional ones alone.
+            structure = tree.structure(args) if self._plain and not kwargs else in_tree
+            there = shardings_of(leaves)
+            if self._shardings.ins is not None:
+                there = self._asked(types, there, args, kwargs, static)
+            pairs = alike(structure, leaves)
+            key = recompilation.Signature(structure, types, static, settings.key, there, pairs)
+            entry = self._entries.get(key) or self._trace(key, args, kwargs)
+            if entry.uses is not None:
+                raise RefError(
+                    f"{self._name}: it uses references from outside, and so cannot be compiled "
+                    f"beforehand: call it, or pass their values as arguments"
+                )
+            return TracedCall(entry, in_tree, types)
+
+    def lower(self, /, *args: Any, **kwargs: Any) -> Lowered[R_co]:
+        """Trace the function for arguments of these types, and write it as StableHLO.
+
+        Args:
+            *args: as those of ``trace``.
+            **kwargs: as those of ``trace``.
+
+        Returns:
+            The second stage: the text, which ``compile`` takes on.
+
+        Raises:
+            TypeError: as for ``trace``.
+            ValueError: as for ``trace``.
+        """
+        with boundary:
+            return self.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Return the shapes and dtypes of the results without computing them.
+
+        Args:
+            *args: as those of ``trace``.
+            **kwargs: as those of ``trace``.
+
+        Returns:
+            A tree of ``ShapeDtypeStruct`` like the result.
+
+        Raises:
+            TypeError: as for ``trace``.
+            ValueError: as for ``trace``.
+        """
+        with boundary:
+            return self.trace(*args, **kwargs).out_info
+
+    def clear_cache(self) -> None:
+        """Forget what was traced and compiled."""
+        self._entries.clear()  # others may keep it
+        self._entries = _Entries()
+        self._forget()
+        self._warned = False
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """By name, as functions are, if the name leads back here; else by what it was made from."""
+        target: Any = sys.modules.get(self.__module__)
+        name = getattr(self, "__qualname__", "")
+        for part in name.split("."):
+            target = getattr(target, part, None)
+        if target is self:
+            return name
+        options = (self._static, self._donated, self._keep_unused, self._inline, self._options)
+        return Jitted, (self._fun, *options, self._shardings)
+
+    def __copy__(self) -> Jitted[P, R_co]:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Jitted[P, R_co]:
+        return self
+
+    def __repr__(self) -> str:
+        return f"<jitted {self._name}>"
+
+
+_ALL: WeakTable[Jitted[..., Any]] = WeakTable()
+
+
+def _forget_records() -> None:
+    """In a forked child the records lead to executables that cannot run; elsewhere, to be asked."""
+    for jitted in _ALL.values():
+        jitted._forget()
+
+
+in_child(_forget_records)
+watch.append(_forget_records)
+
+
+def clear_caches() -> None:
+    """Forget everything traced and compiled in this process.
+
+    What is on disk stays; ``stretto cache clear`` removes that.
+
+    >>> import stretto as st
+    >>> st.clear_caches()
+    """
+    for jitted in _ALL.values():
+        jitted.clear_cache()
+    for entries in _KEPT.values():
+        entries.clear()
+    cache.clear()

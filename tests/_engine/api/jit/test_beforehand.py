@@ -1,0 +1,182 @@
+"""What arguments do not enter is done once, and gives what it gave."""
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto._engine.autodiff.evaluate import evaluate
+
+X = np.linspace(-1.0, 1.0, 6, dtype=np.float32)
+
+
+def text_of(f, *args):
+    return st.jit(f).lower(*args).as_text()
+
+
+@pytest.fixture
+def evaluations(monkeypatch):
+    """The programs that are evaluated beforehand."""
+    seen = []
+
+    def noting(program, values):
+        seen.append(program)
+        return evaluate(program, values)
+
+    monkeypatch.setattr("stretto._engine.api.jit.beforehand.evaluate", noting)
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("made", "gone"),
+    [
+        (lambda w: snp.sin(w) * 2, "stablehlo.sine"),
+        (lambda w: snp.linalg.cholesky(w @ w.T + snp.eye(6)), "lapack"),
+        (lambda w: snp.sort(w, axis=0), "stablehlo.sort"),
+        (lambda w: w * (w > 0), "stablehlo.compare"),
+        (lambda w: snp.cos(snp.arange(36.0)).reshape(6, 6), "stablehlo.cosine"),
+        (lambda w: st.random.normal(st.random.key(3), (6, 6)), "stablehlo.shift_right_logical"),
+    ],
+    ids=["sin", "cholesky", "sort", "mask", "positions", "draws"],
+)
+def test_work_on_captured_arrays_is_done_once(made, gone, evaluations):
+    w = snp.asarray(np.random.default_rng(0).normal(size=(6, 6)).astype(np.float32))
+    x = snp.asarray(X)
+
+    def f(x):
+        return made(w) @ x
+
+    assert gone not in text_of(f, x)
+    with st.config(simplify=False):
+        assert gone in text_of(f, x)
+    evaluations.clear()
+    compiled = st.jit(f)
+    with st.config(interpret_small=False):
+        outs = [compiled(x) for _ in range(4)]
+    assert len(evaluations) == 1
+    for out in outs:
+        np.testing.assert_allclose(out, f(x), rtol=2e-6, atol=1e-6)
+
+
+def test_what_xla_does_on_the_way_stays(evaluations):
+    w = snp.asarray(np.ones((6, 4), np.float32))
+    x = snp.asarray(X)
+    assert "stablehlo.compare" in text_of(lambda x: snp.where(snp.arange(500) < 3, x[0], 0), x)
+    st.jit(lambda x: x @ w.T.reshape(6, 4))(x)
+    st.jit(lambda x: x + snp.broadcast_to(w[0, 0], (6,)))(x)
+    st.jit(lambda x: x + snp.asarray(X))(x)
+    assert not evaluations
+
+
+def test_what_would_grow_stays(evaluations):
+    w = snp.asarray(np.arange(3000, dtype=np.float32))
+    text = text_of(lambda x: x * (w[:, None] - w[None, :]).sum(), 1.0)
+    assert "stablehlo.subtract" in text
+    assert not evaluations
+
+
+def test_dead_work_is_not_done(evaluations):
+    w = snp.asarray(np.ones((6, 6), np.float32))
+
+    def f(x):
+        snp.linalg.inv(w)
+        return x + 1
+
+    st.jit(f)(snp.asarray(X))
+    assert not evaluations
+
+
+def test_callbacks_and_effects_stay():
+    w = snp.asarray(X)
+    seen = []
+
+    def doubled(w):
+        seen.append(1)
+        return 2 * w
+
+    def f(x):
+        return x + st.pure_callback(doubled, w, w)
+
+    compiled = st.jit(f)
+    for _ in range(3):
+        np.testing.assert_array_equal(compiled(w), 3 * X)
+    assert len(seen) >= 3
+
+
+def test_a_captured_array_may_be_a_result_too():
+    w = snp.asarray(X)
+    once = st.jit(lambda x: (w, snp.exp(w), x + snp.exp(w), snp.exp(w) * snp.exp(w)))
+    for _ in range(3):
+        a, b, c, d = once(w)
+        np.testing.assert_array_equal(a, X)
+        np.testing.assert_allclose(b, np.exp(X), rtol=1e-6)
+        np.testing.assert_allclose(c, X + np.exp(X), rtol=1e-6)
+        np.testing.assert_allclose(d, np.exp(X) ** 2, rtol=1e-6)
+
+
+def test_without_arguments():
+    w = snp.asarray(X)
+    np.testing.assert_allclose(st.jit(lambda: snp.tanh(w) @ w)(), np.tanh(X) @ X, rtol=1e-6)
+
+
+def test_under_other_transformations():
+    w = snp.asarray(np.random.default_rng(1).normal(size=(6, 6)).astype(np.float32))
+    x = snp.asarray(X)
+
+    def f(x):
+        return snp.sum(snp.tanh(snp.linalg.inv(w @ w.T + snp.eye(6)) @ x))
+
+    np.testing.assert_allclose(st.jit(st.grad(f))(x), st.grad(f)(x), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(st.grad(st.jit(f))(x), st.grad(f)(x), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        st.jit(st.vmap(f))(snp.stack([x, 2 * x])),
+        snp.stack([f(x), f(2 * x)]),
+        rtol=1e-4,
+        atol=1e-6,
+    )
+
+
+def test_with_donated_and_unused_arguments():
+    w = snp.asarray(X)
+    f = st.jit(lambda x, y, unused: x * snp.exp(w) + y, donate_argnums=0, keep_unused=True)
+    for _ in range(3):
+        x = snp.asarray(2 * X)
+        np.testing.assert_allclose(f(x, w, w), 2 * X * np.exp(X) + X, rtol=1e-6)
+
+
+def test_ahead_of_time():
+    w = snp.asarray(X)
+    stage = st.jit(lambda x: x + snp.exp(w)).lower(w)
+    np.testing.assert_allclose(stage.compile()(w), X + np.exp(X), rtol=1e-6)
+
+
+def test_values_captured_anew_are_not_taken_for_those_before():
+    outs = []
+    for k in range(3):
+        w = snp.asarray(X + k)
+        outs.append(st.jit(lambda x, w=None, k=k: x + snp.exp(snp.asarray(X + k)))(w))
+    for k, out in enumerate(outs):
+        np.testing.assert_allclose(out, X + k + np.exp(X + k), rtol=1e-6)
+
+
+def test_equal_captured_arrays_are_one():
+    table = np.random.default_rng(2).normal(size=(6, 6)).astype(np.float32) / 4
+    zeros, minus = np.zeros(6, np.float32), -np.zeros(6, np.float32)
+
+    def f(x):
+        for _ in range(100):
+            x = snp.tanh(x @ table)
+        return x + zeros, x * 0 + minus
+
+    x = snp.asarray(X)
+    lowered = st.jit(f).lower(x)
+    text = lowered.as_text()
+    assert text.count("stablehlo.tanh") < 10, "the steps are one loop"
+    arguments = text[: text.index("{", text.index("func.func"))].count("tensor<6")
+    with st.config(simplify=False):
+        unmerged = st.jit(f).lower(x).as_text()
+    assert unmerged[: unmerged.index("{", unmerged.index("func.func"))].count("tensor<6") > 100
+    assert arguments == 4 + 2  # x, the table, zeros of both signs; results
+    for out, like in zip(lowered.compile()(x), f(x), strict=True):
+        np.testing.assert_allclose(out, like, rtol=1e-5, atol=1e-6)
+        np.testing.assert_array_equal(np.signbit(out), np.signbit(like))

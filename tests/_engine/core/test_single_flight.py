@@ -1,0 +1,237 @@
+"""Things made once, whichever thread comes first, and threads that wait for each other."""
+
+import threading
+import time
+
+import pytest
+
+from stretto._engine.core.single_flight import _waits, once
+from tests.interrupts import EVENTS, interrupted, sites
+
+PATIENCE = 30
+
+
+def in_threads(*works):
+    """Run these at once; their results, or errors, in order."""
+    results = [None] * len(works)
+
+    def run(n, work):
+        try:
+            results[n] = work()
+        except Exception as error:
+            results[n] = error
+
+    threads = [threading.Thread(target=run, args=item, daemon=True) for item in enumerate(works)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(PATIENCE)
+    assert not [t for t in threads if t.is_alive()], "threads wait for each other"
+    return results
+
+
+class Table:
+    def __init__(self, keep=lambda thing: True):
+        self.made, self.making, self.count, self.keep = {}, {}, 0, keep
+        self.lock = threading.Lock()
+
+    def get(self, key, make):
+        def counted():
+            with self.lock:
+                self.count += 1
+            return make()
+
+        return once(self.made, self.making, key, counted, self.keep)
+
+
+@pytest.fixture(autouse=True)
+def nothing_left():
+    yield
+    assert not _waits
+
+
+def test_one_thread():
+    table = Table()
+    assert [table.get("a", lambda: 1), table.get("a", lambda: 2), table.get("b", lambda: 3)] == [
+        1,
+        1,
+        3,
+    ]
+    assert table.count == 2 and not table.making
+
+
+def test_many_threads_make_it_once():
+    table, start = Table(), threading.Barrier(8)
+
+    def make():
+        time.sleep(0.05)
+        return object()
+
+    def work():
+        start.wait()
+        return table.get("a", make)
+
+    assert len(set(in_threads(*[work] * 8))) == 1
+    assert table.count == 1 and not table.making
+
+
+def test_different_things_do_not_wait():
+    table, both = Table(), threading.Barrier(2, timeout=PATIENCE)
+    results = in_threads(
+        lambda: table.get("a", lambda: both.wait() >= 0),
+        lambda: table.get("b", lambda: both.wait() >= 0),
+    )
+    assert results == [True, True]
+
+
+def test_errors_are_the_makers_own():
+    table, inside = Table(), threading.Event()
+
+    def fails():
+        inside.set()
+        time.sleep(0.05)
+        raise KeyError("first")
+
+    def waits():
+        inside.wait(PATIENCE)
+        return table.get("a", lambda: 2)
+
+    first, second = in_threads(lambda: table.get("a", fails), waits)
+    assert isinstance(first, KeyError) and second == 2
+    assert table.made == {"a": 2} and not table.making
+
+
+def test_what_is_not_kept_is_made_by_each():
+    table, start = Table(keep=lambda thing: False), threading.Barrier(3)
+
+    def work():
+        start.wait()
+        return table.get("a", object)
+
+    assert len(set(in_threads(*[work] * 3))) == 3
+    assert table.count == 3 and not table.made
+
+
+def test_a_thing_that_needs_itself():
+    table = Table()
+
+    def make(depth):
+        return table.get("a", lambda: make(depth - 1) + 1) if depth else 0
+
+    assert make(3) == 1  # the innermost was made first, and is kept
+    assert table.count == 3 and table.made == {"a": 1} and not table.making
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_a_ring_of_threads(size):
+    """Each makes one thing and needs that of the next: one of them finds out, and makes it."""
+    table, all_inside = Table(), threading.Barrier(size, timeout=PATIENCE)
+
+    def work(n):
+        def make():
+            all_inside.wait()
+            return table.get((n + 1) % size, lambda: "by another")
+
+        return table.get(n, make)
+
+    results = in_threads(*[lambda n=n: work(n) for n in range(size)])
+    assert not [r for r in results if isinstance(r, Exception)]
+    assert set(results) == {"by another"}
+    assert table.count == size + 1 and not table.making
+
+
+def test_waiting_for_one_who_has_just_finished_is_no_ring():
+    """A waiter that has not woken yet is not taken to wait still."""
+    for _ in range(50):
+        table, inside = Table(), threading.Barrier(2, timeout=PATIENCE)
+
+        def first(table=table, inside=inside):
+            def make():
+                inside.wait()
+                time.sleep(0.001)
+                return "a"
+
+            table.get("a", make)
+            return table.get("b", lambda: "b again")
+
+        def second(table=table, inside=inside):
+            def make():
+                inside.wait()
+                table.get("a", lambda: "a again")
+                time.sleep(0.002)
+                return "b"
+
+            return table.get("b", make)
+
+        assert in_threads(first, second) == ["b", "b"]
+        assert table.count == 2
+
+
+@pytest.fixture
+def left_waits():
+    """What an interrupt may leave noted, and does no harm."""
+    yield
+    _waits.clear()
+
+
+ONCE = ("core/single_flight.py",)
+
+
+# Not at each opcode: Python looks for signals at none of those between a block and its lock's exit.
+@pytest.mark.parametrize("event", ["line", "signal"])
+def test_an_interrupt_of_the_maker_anywhere(event, left_waits):
+    """Those who wait, those who come later and the same thread get the thing."""
+    at = sites(lambda: Table().get("a", lambda: 1), ONCE, event)
+    assert len(at) > {"line": 25, "signal": 12}[event]
+    for site in at:
+        table = Table()
+        waiter = threading.Thread(target=lambda table=table: table.get("a", lambda: 2), daemon=True)
+
+        def make(waiter=waiter):
+            waiter.start()
+            while not _waits:
+                time.sleep(0)
+            return 1
+
+        assert interrupted(lambda t=table, make=make: t.get("a", make), site, ONCE, event)
+        mine = table.get("a", lambda: 3)
+        (theirs,) = in_threads(lambda t=table: t.get("a", lambda: 4))
+        assert mine == theirs == table.made["a"]
+        assert not waiter.ident or (waiter.join(PATIENCE), waiter.is_alive())[1] is False
+        table.get("b", lambda: 5)
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_an_interrupt_of_one_who_waits_anywhere(event, left_waits):
+    def new():
+        table, inside = Table(), threading.Event()
+
+        def make():
+            inside.set()
+            time.sleep(0.003)
+            return 1
+
+        maker = threading.Thread(target=lambda: table.get("a", make), daemon=True)
+
+        def work():
+            maker.start()
+            inside.wait(PATIENCE)
+            return table.get("a", lambda: 2)
+
+        return table, maker, work
+
+    at = sites(new()[2], ONCE, event)
+    for site in at:
+        table, maker, work = new()
+        interrupted(work, site, ONCE, event)
+        maker.join(PATIENCE)
+        assert not maker.is_alive()
+        results = [table.get("a", lambda: 3), *in_threads(lambda t=table: t.get("a", lambda: 4))]
+        assert set(results) == {table.made["a"]}
+
+
+def test_an_error_that_ends_iterations():
+    table = Table()
+    with pytest.raises(StopIteration):
+        table.get("a", lambda: next(iter(())))
+    assert table.get("a", lambda: 1) == 1 and not table.making
