@@ -46,6 +46,11 @@ class Asked:
         args, kwargs = _widened((self.args, self.kwargs))
         return Asked(self.name, self.function, args, kwargs)
 
+    def of_sizes(self) -> Asked:
+        """Return the call with the sizes of all elements in their places."""
+        args, kwargs = mapped(torch.abs, (self.args, self.kwargs))
+        return Asked(self.name, self.function, args, kwargs)
+
     def gradients(self) -> tuple[list[np.ndarray] | None, list[int]]:
         """Differentiate a combination of the results by all tensors of floats.
 

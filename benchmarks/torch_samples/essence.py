@@ -16,6 +16,8 @@ from stretto.torch.graph import Node
 __all__ = ["of_any_phase", "of_gradients", "of_results", "weights"]
 
 FIRST = {
+    "aten._ctc_loss.Tensor": 1,
+    "aten._ctc_loss.default": 1,
     "aten._embedding_bag.default": 1,
     "aten._embedding_bag_forward_only.default": 1,
     "aten._linalg_det.default": 1,
