@@ -61,7 +61,7 @@ from stretto._engine.core.types import array_type
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.passes.interpret_small import interpretable
 from stretto._engine.passes.prepare import prepare
-from stretto._engine.passes.rolling.roll_loops import roll
+from stretto._engine.passes.rolling.roll_loops import roll_loops
 
 
 def _programs() -> dict[str, tuple[Any, ...]]:
@@ -143,8 +143,8 @@ def _decisions() -> dict[str, Any]:
             with st.config(roll_loops=False):
                 straight = prepare(program)
             found[name] = {
-                "rolled": str(roll(straight)),
-                "always rolled": str(roll(straight, always=True)),
+                "rolled": str(roll_loops(straight)),
+                "always rolled": str(roll_loops(straight, always=True)),
                 "prepared": str(prepare(program)),
                 "plans": [
                     [d.chosen for d in equation.primitive.plan()[1]]

@@ -92,22 +92,22 @@ def normalized(x):
 # What is called, made anew, with what it is called with; and the files in which it is interrupted.
 STATE = (
     "core/config", "core/holding", "core/interpreter", "core/recorder", "core/scope",
-    "core/boundary", "transforms/", "control/", "runtime/eager", "runtime/callbacks",
-    "runtime/interpreted", "api/", "random/streams", "nn/updating",
+    "core/boundary", "autodiff/", "higher_order/", "xla/eager", "xla/callbacks",
+    "xla/interpreted", "api/", "random/streams", "nn/updating",
 )  # fmt: skip
 WORKS = {
-    "eager operators": (lambda: eager, X, ("core/", "runtime/eager", "numpy/quick")),
+    "eager operators": (lambda: eager, X, ("core/", "xla/eager", "numpy/quick")),
     "tracing": (lambda: st.make_graph(small), X, ("core/", "api/")),
     "first call of jit": (lambda: st.jit(lambda x: small(x) * 1), X, STATE),
     "compiling": (
         lambda: st.jit(lambda x: snp.sort(small(x))),
         X,
-        ("api/entry", "api/jit", "runtime/cache", "runtime/pjrt"),
+        ("api/jit/entry", "api/jit/jit", "xla/cache", "xla/pjrt"),
     ),
     "a donation": (
         lambda: lambda x: st.jit(lambda x: snp.sort(x) + 1, donate_argnums=0)(snp.array(x) * 1),
         X,
-        ("api/entry", "runtime/array"),
+        ("api/jit/entry", "xla/array"),
     ),
     "grad": (lambda: st.grad(lambda x: small(x).sum()), X, STATE),
     "jvp": (lambda: lambda x: st.jvp(small, (x,), (x,))[1], X, STATE),
@@ -118,7 +118,7 @@ WORKS = {
         X,
         STATE,
     ),
-    "scan with callbacks": (lambda: scanned, X, ("core/", "control/", "runtime/eager")),
+    "scan with callbacks": (lambda: scanned, X, ("core/", "higher_order/", "xla/eager")),
     "custom rules": (lambda: st.grad(cubed), np.float32(2), STATE),
     "a rule that captures": (lambda: captured_rule, np.float32(2), STATE),
 }
@@ -130,12 +130,12 @@ BLOCKS = {
     "grad of vmap of jit": (
         lambda: st.grad(lambda x: st.vmap(nested_jit())(x).sum()),
         X,
-        ("transforms/", "control/call"),
+        ("autodiff/", "higher_order/call"),
     ),
     "jit with a callback": (
         lambda: st.jit(lambda x: st.pure_callback(lambda x: 2 * x, x, x)),
         X,
-        ("control/host", "control/callback", "runtime/callbacks", "core/holding"),
+        ("higher_order/host", "higher_order/callback", "xla/callbacks", "core/holding"),
     ),
 }
 """``with`` blocks of the user's, and what takes long."""

@@ -4,10 +4,10 @@ import threading
 
 import numpy as np
 import pytest
-from tests._engine.api.test_entry import entry_of
 
 import stretto as st
 import stretto.numpy as snp
+from tests._engine.api.jit.test_entry import entry_of
 
 
 @pytest.fixture(autouse=True)

@@ -216,7 +216,7 @@ def test_readers_never_see_half_a_file(folder):
 # A file that was just opened is let go of, and closed for it, with a remark.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupted_writer_leaves_nothing(folder):
-    files = ("runtime/store",)
+    files = ("xla/store",)
 
     def write():
         store.write(folder, KEY, b"x" * 100, LIMIT)

@@ -29,8 +29,8 @@ def refused(*args, **named):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("optimizer", "there is no argument 'optimizer': it is spelt 'optimizer' here"),
-        ("shared_optimizer", "it is spelt 'shared_optimizer' here"),
+        ("optimiser", "there is no argument 'optimiser': it is optimizer="),
+        ("shared_optimiser", "it is shared_optimizer="),
         ("lr", r"hyperparams={'learning_rate': rates}"),
         ("validation_data", "it is validation=(x, y)"),
         ("validation_split", "split the data"),

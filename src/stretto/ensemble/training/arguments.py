@@ -32,8 +32,8 @@ _HYPERPARAMS = (
     "optim.adam, and hyperparams={'learning_rate': rates}"
 )
 _ELSEWHERE = {
-    "optimizer optim": "it is spelt 'optimizer' here",
-    "shared_optimizer": "it is spelt 'shared_optimizer' here",
+    "optimiser optim opt": "it is optimizer=",
+    "shared_optimiser": "it is shared_optimizer=",
     "lr learning_rate": _HYPERPARAMS,
     "hyperparameters hyperparam": "it is hyperparams=",
     "validation_data val_data valid_data eval_set val validation_set": _VALIDATION,

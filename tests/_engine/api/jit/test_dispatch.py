@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from tests._engine.api.test_entry import entry_of
 
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.native import native
+from tests._engine.api.jit.test_entry import entry_of
 
 needs_native = pytest.mark.skipif(native is None, reason="the extension was not built")
 

@@ -1,4 +1,4 @@
-"""Sums of several operands at once; ``plan/test_together`` has programs that the planner wrote."""
+"""Sums of several operands at once; ``passes/test_merge_all_reduces`` has programs of the planner."""
 
 import numpy as np
 import pytest

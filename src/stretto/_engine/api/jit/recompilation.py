@@ -32,7 +32,7 @@ class Signature(NamedTuple):
     guards: tuple[Any, ...] = ()
     """What was taken to hold of sizes that vary; see ``core/sizes``."""
     refs: tuple[tuple[int, Any], ...] = ()
-    """Which leaves are references, and of which kind; see ``lending``."""
+    """Which leaves are references, and of which kind; see ``ref_arguments``."""
 
 
 class Difference(NamedTuple):
