@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-import importlib
+import dataclasses
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ from stretto._engine.core.program import check as check_program
 from stretto._engine.core.types import is_inexact, kind_of
 from stretto._engine.higher_order import route, scan, while_loop
 from stretto._engine.passes import interpret_small as interpreting
-from stretto._engine.passes.rolling import roll_loops
+from stretto._engine.passes import prepare
 from tests.property import (  # noqa: F401 (they fill the tables)
     control,
     customized,
@@ -84,12 +83,19 @@ COMPILED = (Knob(scan, "_INTERPRET_UP_TO", -1), Knob(while_loop, "_INTERPRET_UP_
 """Loops are compiled even where nothing else is."""
 
 
+_ROLLED = (
+    "tuple(p.__class__(**vars(p) | {'name': p.name.replace('roll_', 'roll_all_')}) "
+    "for p in st._engine.passes.prepare.PREPARING)"
+)
 ROLLED = (
     Knob(
-        importlib.import_module("stretto._engine.passes.prepare"),
-        "roll",
-        functools.partial(roll_loops.roll_loops, always=True),
-        "lambda program: st._engine.passes.rolling.roll_loops.roll_loops(program, always=True)",
+        prepare,
+        "PREPARING",
+        tuple(
+            dataclasses.replace(p, name=p.name.replace("roll_", "roll_all_"))
+            for p in prepare.PREPARING
+        ),
+        _ROLLED,
     ),
 )
 """Whatever repeats is handed over as a loop, whether it pays or not."""

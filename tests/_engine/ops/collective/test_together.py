@@ -1,4 +1,4 @@
-"""Sums of several operands at once; ``passes/test_merge_all_reduces`` has programs of the planner."""
+"""Sums of several operands at once; ``passes/test_merge_all_reduces`` has planned programs."""
 
 import numpy as np
 import pytest
