@@ -79,7 +79,7 @@ class Densely:
 
 
 def check_layout(function: Any, frame: FrameType | None) -> None:
-    """Raise ``NotImplementedError`` where code that is not PyTorch's asks for a layout.
+    """Raise ``NotImplementedError`` where code that is neither PyTorch's nor ours asks for a layout.
 
     ``frame`` is what called the function, perhaps behind modes of PyTorch's exporter.
     """
@@ -87,7 +87,7 @@ def check_layout(function: Any, frame: FrameType | None) -> None:
         while frame is not None and frame.f_code.co_name == "__torch_function__":
             frame = frame.f_back
         name = "torch" if frame is None else frame.f_globals.get("__name__", "")
-        if name.partition(".")[0] != "torch":
+        if name.partition(".")[0] not in ("torch", "stretto"):
             _OF_LAYOUTS[function]()
 
 
