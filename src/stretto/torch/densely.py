@@ -79,7 +79,7 @@ class Densely:
 
 
 def check_layout(function: Any, frame: FrameType | None) -> None:
-    """Raise ``NotImplementedError`` where code that is neither PyTorch's nor ours asks for a layout.
+    """Raise ``NotImplementedError`` where code that is not PyTorch's, nor ours, asks for a layout.
 
     ``frame`` is what called the function, perhaps behind modes of PyTorch's exporter.
     """
