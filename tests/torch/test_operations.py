@@ -9,6 +9,7 @@ torch = pytest.importorskip("torch")
 from torch import tensor  # noqa: E402 (only where PyTorch is)
 from torch.nn import functional as F  # noqa: E402 (only where PyTorch is)
 
+from stretto.torch.table import TABLE  # noqa: E402
 from tests.torch.beside_pytorch import Calls, check_function  # noqa: E402
 
 MATRIX, WIDE, RIGHT = (
@@ -163,6 +164,13 @@ def test_counts():
     assert (st.jit(counting)(np.array([7, 1])) == -1).all()
     with pytest.raises(NotImplementedError, match=r"give it minlength|number of classes"):
         st.jit(st.from_torch(Calls(torch.bincount), x))(x.numpy())
+
+
+def test_repeats_without_their_total_are_refused():
+    with pytest.raises(
+        NotImplementedError, match=r"repeat_interleave without .*: give it output_s"
+    ):
+        TABLE["aten.repeat_interleave.Tensor"](st.numpy.array([1, 2]))
 
 
 def test_rows_by_number_with_slopes_by_frequency():

@@ -257,11 +257,16 @@ def _take(x: Any, index: Any) -> Any:
     return snp.take(x.reshape(-1), index)
 
 
-def _repeats(repeats: Any, *, output_size: int) -> Any:
+def _repeats(repeats: Any, *, output_size: int | None = None) -> Any:
     """Give for each of so many rows which one it repeats.
 
     Compiled code gives indices past the end if there are others in all.
     """
+    if output_size is None:
+        raise NotImplementedError(
+            "repeat_interleave without output_size has a size that depends on values: give it "
+            "output_size"
+        )
     ends, n = snp.cumsum(repeats), repeats.shape[0]
     same = snp.sum(repeats) == output_size
     if not isinstance(same, Tracer) and not same:
