@@ -44,9 +44,11 @@ RANDOM = """
 `make program-storm` applies up to seven functions of NumPy's and SciPy's vocabulary to each other
 at random, in float32: eagerly, under `jit`, `vmap` and `jit(vmap)`, and their gradients under
 `jit(vmap(grad))`. Results are held to NumPy's in float64, as far as float32 can tell: NumPy's
-programs run as well with each result moved by a rounding. Of some 2,500 programs so far
-nothing was told apart but what is below; 100,000 take some five hours of a core. It is one of
-these, which other libraries have, too:
+programs run as well with each result moved by a rounding, and what is off is measured again with
+more of these, with results rounded to float32, and, for gradients, with the roundings of the
+gradient's own program. Of @COUNT@ programs, and 1,500 of thousands of elements (`--large`), none
+was told apart by this. What float32, or a slope, cannot hold is left out of it; other libraries
+have these, too:
 
 - **Where a function has no derivative**, the gradient is NaN: that of `cbrt` at 0, or of
   `arctan2(0, 0)`, is infinite or undefined, and was multiplied by 0. (What a mask leaves out has
@@ -56,11 +58,18 @@ these, which other libraries have, too:
 - **Large arguments of `sinc`.** `pi * x` is rounded before the sine is taken: at 900 four digits
   are left, as in NumPy's float32.
 - **Outside of float32.** Programs with results above 1e37 or below 1e-36 are left out: float32
-  has infinities there, and compiled programs take subnormal numbers for zero.
+  has infinities there, and compiled programs take subnormal numbers for zero. So are products whose
+  factors leave that range in some order, and gradients that do on their way.
+- **Jumps.** `mod(x, y)` next to a multiple, and the element that `median` takes of nearly equal
+  ones, are a rounding's. The sign of NaN is a library's own.
+
+It found `argmax` out of range and slopes of quotients that overflow between
+([decision 71](decisions/0071-what-is-compared-with-its-own-elements-is-computed-once.md)).
 
 `make plan-storm` does the same for networks as ensembles: every plan, library, pass and option of
-XLA's that is set, against one member after the other in float64. `make library-storm` holds sums
-and products of few operands by XLA's library to those without it.
+XLA's that is set, against one member after the other in float64. An hour of it, half with the
+machine's vectors and half with AVX2's, drew 493 networks in 1,972 programs, and none was off.
+`make library-storm` holds sums and products of few operands by XLA's library to those without it.
 """
 
 
