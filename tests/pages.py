@@ -1,7 +1,4 @@
-"""What a notebook's page must be like: well-formed, without scripts, and with nothing from outside.
-
-Before this, read ``src/stretto/_engine/core/showing/html.py``.
-"""
+"""A notebook's page is to be well-formed, without scripts, and with nothing from outside."""
 
 from html.parser import HTMLParser
 

@@ -12,6 +12,7 @@ TOOLS = Path(__file__).parents[1] / "tools"
     "name",
     [
         "make_as_jax_tests",
+        "make_conformance",
         "make_layers",
         "make_pytorch_modules",
         "make_pytorch_operations",

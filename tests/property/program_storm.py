@@ -92,9 +92,7 @@ class Program(NamedTuple):
         return (self.scale * rng.standard_normal((_BATCH, *self.shape))).astype(np.float32)
 
 
-SUMS = frozenset(
-    {"sum", "mean", "average", "cumsum", "matmul", "trapezoid", "var", "prod", "logaddexp"}
-)
+SUMS = frozenset({"sum", "mean", "average", "matmul", "trapezoid", "var", "logaddexp"})
 STEEP = frozenset({"cbrt", "sqrt"})
 """Functions without a slope at 0."""
 JUMPS = frozenset({"floor", "rint", "sign", "mod"})
@@ -125,15 +123,13 @@ class Moved:
             return self.running_sum
         if name in ("prod", "cumprod"):
             return lambda x, **options: self.moved(
-                function(self.in_any_order(self.moved(x), options["axis"]), **options),
-                max(1.0, max(np.shape(x)) ** 0.5 / 4),
+                function(self.in_any_order(self.moved(x), options["axis"]), **options), _many(x)
             )
         if name == "copysign":
             return lambda x, y: self.moved(function(x, self.with_a_sign(y)))
         if name in SUMS:  # each partial sum is rounded, as if the terms were
             return lambda x, *args, **options: self.moved(
-                function(self.moved(x), *map(self.moved, args), **options),
-                max(1.0, max(np.shape(x)) ** 0.5 / 4),
+                function(self.moved(x), *map(self.moved, args), **options), _many(x)
             )
         return lambda *args, **options: self.moved(function(*args, **options))
 
@@ -172,6 +168,11 @@ class Moved:
         size = np.abs(x)
         self.outside |= bool(np.any((size > _LARGEST) | ((size < _LEAST) & (size > 0))))
         return x
+
+
+def _many(x: Any) -> float:
+    """How many roundings the sum or product along an axis of an array may be off by."""
+    return max(1.0, max(np.shape(x)) ** 0.5 / 4)
 
 
 class Own:

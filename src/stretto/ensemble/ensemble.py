@@ -1,8 +1,7 @@
 """``Ensemble``: many models as one object that can be called, trained, measured and saved.
 
 An ensemble keeps its members stacked, one group for each architecture, and runs each group as one
-``vmap``. It is a tree whose leaves are the stacked arrays. Before this, read ``running`` and
-``sequence``.
+``vmap``. It is a tree whose leaves are the stacked arrays.
 """
 
 from __future__ import annotations

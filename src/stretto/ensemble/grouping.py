@@ -1,7 +1,6 @@
 """Members sorted into groups of one architecture, each stacked; and groups joined.
 
-Mistakes in what an ensemble is made from are reported here. Before this, read ``groups``; next,
-``running``.
+Mistakes in what an ensemble is made from are reported here.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """What members of one architecture have in common, and one member of them.
 
 A group has a function, the structure of one member, and the names of its arrays. These are stacked,
-with the members along axis 0, or, where members share them, there once. Before this, read ``tied``;
-next, ``grouping``.
+with the members along axis 0, or, where members share them, there once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""``Ensemble.from_torch``: PyTorch's modules as the members of an ensemble.
-
-Before this, read ``ensemble`` and ``stretto.torch.importing``.
-"""
+"""``Ensemble.from_torch``: PyTorch's modules as the members of an ensemble."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """``MemberSequence``: the members of an ensemble as a sequence, to take from and to add to.
 
-They are held stacked, one group for each architecture. Before this, read ``groups``, ``grouping``
-and ``layout``; next, ``ensemble``.
+They are held stacked, one group for each architecture.
 """
 
 from __future__ import annotations

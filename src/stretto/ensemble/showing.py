@@ -1,7 +1,4 @@
-"""What is shown of an ensemble and its members: architectures, parts and counts.
-
-Before this, read ``nn/showing``; next, ``training/showing``.
-"""
+"""What is shown of an ensemble and its members: architectures, parts and counts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""SWAG: a Gaussian over weights, from the path of a training run, whose samples are an ensemble.
-
-Before this, read ``averaging``.
-"""
+"""SWAG: a Gaussian over weights, from the path of a training run, whose samples are an ensemble."""
 
 from __future__ import annotations
 

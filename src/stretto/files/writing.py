@@ -2,8 +2,7 @@
 
 ``core/files`` writes beside the place, brings to the disk, and renames. The format is written here,
 as the library would by way of a file of its own, which nobody can tell from one that a killed
-process left. Arrays that several processes have parts of go to files of theirs: ``together``. Next,
-read ``reading``.
+process left. Arrays that several processes have parts of go to files of theirs: ``together``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Arrays repeated, reshaped, and read at fixed places, under the names of ``jax.lax``.
 
-Each is written with operations of the engine; next, read ``_engine/ops/broadcast``.
+Each is written with operations of the engine.
 """
 
 from __future__ import annotations

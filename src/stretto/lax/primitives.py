@@ -52,7 +52,7 @@ from stretto._engine.ops.index import combine as _combine
 from stretto._engine.ops.index import dynamic as _dynamic
 from stretto._engine.ops.index import primitives as _index
 from stretto._engine.ops.random import rng_bit_generator as _rng_bit_generator
-from stretto._engine.ops.reducing import argminmax as _places
+from stretto._engine.ops.reducing import argminmax as _argminmax
 from stretto._engine.ops.reducing import cumulative as _cumulative
 from stretto._engine.ops.reducing import reduce as _reducing
 from stretto._engine.ops.reducing import window as _reducing_window
@@ -71,8 +71,8 @@ add_p = _arithmetic.Add()
 all_gather_p = _collective.AllGather
 all_to_all_p = _collective.AllToAll
 and_p = _bitwise.And()
-argmax_p = _places.Argmax
-argmin_p = _places.Argmin
+argmax_p = _argminmax.Argmax
+argmin_p = _argminmax.Argmin
 asin_p = _inverse_trigonometric.Asin()
 asinh_p = _inverse_trigonometric.Asinh()
 atan_p = _inverse_trigonometric.Atan()

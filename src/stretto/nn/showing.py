@@ -1,7 +1,6 @@
 """What is shown of a module: the modules inside it, with their parameters, counts and bytes.
 
 ``text_of`` is the whole text, as PyTorch's; ``brief_text`` is the ``repr``, which stays short.
-Before this, read ``module``.
 """
 
 from __future__ import annotations

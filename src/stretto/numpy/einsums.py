@@ -1,8 +1,7 @@
 """``einsum``: products and sums by the labels of axes, in a cheap order.
 
 ``opt_einsum`` finds the order; each step takes two operands, first sums what only one of them has,
-and is then one ``dot_general`` with shared axes, or a product where nothing is to be summed. Next,
-read ``products``.
+and is then one ``dot_general`` with shared axes, or a product where nothing is to be summed.
 """
 
 from __future__ import annotations

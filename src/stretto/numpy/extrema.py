@@ -18,8 +18,7 @@ from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.complex_parts import imag, real
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import canonical_axis, expand_dims
-from stretto._engine.ops.reducing import argminmax as places
-from stretto._engine.ops.reducing import reduce
+from stretto._engine.ops.reducing import argminmax, reduce
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.eager import BOOL, INDEX, REAL, eager
 from stretto.numpy.reductions import keep, masked
@@ -200,12 +199,12 @@ def _arg_extremum(caller: str, a: ArrayLike, axis: Axis, out: None, keepdims: bo
 
 @eager(np.ndarray.argmax, BOOL + REAL, INDEX)
 def _place_of_greatest(x: Array, *, axis: int | None, keepdims: bool) -> Array:
-    return _place(places.argmax, x, axis, keepdims)
+    return _place(argminmax.argmax, x, axis, keepdims)
 
 
 @eager(np.ndarray.argmin, BOOL + REAL, INDEX)
 def _place_of_least(x: Array, *, axis: int | None, keepdims: bool) -> Array:
-    return _place(places.argmin, x, axis, keepdims)
+    return _place(argminmax.argmin, x, axis, keepdims)
 
 
 def _place(search: Callable[..., Any], x: Array, axis: int | None, keepdims: bool) -> Array:

@@ -1,8 +1,7 @@
 """Copies with elements replaced: by place, by mask, along an axis, on the diagonal.
 
 NumPy's functions of these names change their argument. Arrays are immutable, so here
-``inplace=False`` is required, and the copy is returned; ``x.at[index].set(y)`` is shorter. Next,
-read ``choosing``.
+``inplace=False`` is required, and the copy is returned; ``x.at[index].set(y)`` is shorter.
 """
 
 from __future__ import annotations

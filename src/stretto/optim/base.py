@@ -3,8 +3,7 @@
 A transformation turns gradients, called updates, into updates: ``init(params)`` makes its state,
 ``update(updates, state, params, **extra)`` gives the new updates and the new state. States are
 trees of arrays, of one structure and one set of types at all steps, so they pass through ``jit``,
-``vmap`` and ``scan``. The buffers of modules are no parameters: no transformation sees them. Next,
-read ``leaves``.
+``vmap`` and ``scan``. The buffers of modules are no parameters: no transformation sees them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What is shown of typed keys: how many there are, of which implementation, and their words.
-
-Before this, read ``key_arrays``.
-"""
+"""What is shown of typed keys: how many there are, of which implementation, and their words."""
 
 from __future__ import annotations
 

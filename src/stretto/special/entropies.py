@@ -1,7 +1,6 @@
 """Products with logarithms, entropies, and the transformations of statistics.
 
-Written so that values are right where a factor vanishes, with derivative rules of their own. Next,
-read ``sums``.
+Written so that values are right where a factor vanishes, with derivative rules of their own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What dictionaries, lists, deques and sets hold, whatever their classes make of it.
+"""Read and refill dictionaries, lists, deques and sets, whatever their classes make of it.
 
 A class of the user's may compute an element when it is asked for, as does one that makes a new
 object of each class that it holds. To look at such a container is to run nothing of it.
@@ -15,7 +15,7 @@ _BASES: tuple[Any, ...] = (collections.OrderedDict, dict, collections.deque, lis
 
 
 class Absent:
-    """What stands for an entry that is not there."""
+    """Stands for an entry that is not there."""
 
 
 def _base(x: Any) -> Any:

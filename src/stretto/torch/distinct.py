@@ -2,7 +2,7 @@
 
 How many elements differ depends on values. Sorted, those that differ from the one before are the
 distinct ones, so a mask of fixed size says which they are, and what is made of them is made of what
-that mask selects. Before this, read ``capture``; next, read ``selections``.
+that mask selects.
 """
 
 from __future__ import annotations
@@ -78,14 +78,13 @@ class _Rewriting:
         key = x, axis, is_sorted
         if key in self._known:
             return self._known[key]
-        values, *_ = node.types
-        assert values is not None
+        values, type = node.types[0], self._graph.type_at(node.args[0].index)
+        assert values is not None and type is not None
         count = values.shape[0 if axis is None else axis]
-        own = self._type(x).shape
         types = (
             TensorType("bool", (None,)),
             TensorType("int64", (None,)),
-            TensorType("int64", own if axis is None else (own[axis],)),
+            TensorType("int64", type.shape if axis is None else (type.shape[axis],)),
         )
 
         def add(op: str, type: TensorType, *args: Any) -> Ref:
@@ -100,9 +99,3 @@ class _Rewriting:
         counts = add("stretto.counts", TensorType("int64", (count,)), inverse, places)
         self._known[key] = [found, inverse, counts]
         return self._known[key]
-
-    def _type(self, x: Ref) -> TensorType:
-        k = x.index - len(self._graph.inputs)
-        type = self._graph.inputs[x.index].type if k < 0 else self._nodes[k].types[0]
-        assert type is not None
-        return type

@@ -2,7 +2,7 @@
 
 An export follows types alone. It takes indices that are out of range and integers where floats are
 wanted, and of what is no plain module it says little that helps. Like ``capture`` this imports
-PyTorch. Before this, read ``importing``.
+PyTorch.
 """
 
 from __future__ import annotations

@@ -225,6 +225,5 @@ def _writes(func: Any, named: Mapping[str, Any]) -> bool:
     return name.endswith("_") or named.get("out") is not None or bool(named.get("inplace"))
 
 
-_IN_PLACE = {f"__i{name}__" for name in ("add", "and", "floordiv", "lshift", "mod", "mul", "or")}
-_IN_PLACE |= {"__set__", "__setitem__"}
-_IN_PLACE |= {f"__i{name}__" for name in ("pow", "rshift", "sub", "truediv", "div", "xor")}
+_OPERATORS = "add and div floordiv lshift mod mul or pow rshift sub truediv xor"
+_IN_PLACE = {"__set__", "__setitem__", *[f"__i{name}__" for name in _OPERATORS.split()]}

@@ -1,7 +1,6 @@
 """``autograd.Function``s in a trace: what they compute, with their ``backward`` beside it.
 
-``torch.export`` traces the first and drops the second. Like ``capture`` this imports PyTorch. Next,
-read ``derivatives``.
+``torch.export`` traces the first and drops the second. Like ``capture`` this imports PyTorch.
 """
 
 from __future__ import annotations

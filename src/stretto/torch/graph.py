@@ -95,6 +95,11 @@ class Node:
     types: tuple[TensorType | None, ...]
     place: str
 
+    @property
+    def type(self) -> TensorType | None:
+        """The type of its one result; None where it has several, or gives no tensor."""
+        return self.types[0] if len(self.types) == 1 else None
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Output:
@@ -127,6 +132,11 @@ class Graph:
     nodes: tuple[Node, ...]
     outputs: tuple[Output, ...]
     subgraphs: tuple[Graph, ...] = ()
+
+    def type_at(self, index: int) -> TensorType | None:
+        """The type of a value, by its number."""
+        first = len(self.inputs)
+        return self.inputs[index].type if index < first else self.nodes[index - first].type
 
     def walk(self) -> Iterator[Node]:
         """All nodes, those of subgraphs too."""

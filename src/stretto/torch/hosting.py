@@ -1,7 +1,7 @@
 """PyTorch's modules that are computed here, and what autograd sees of them.
 
-The memory of a call's tensors is borrowed until it is computed; what it computes becomes
-PyTorch's, results and residuals alike. Before this, read ``halves`` and ``crossing``.
+The memory of a call's tensors is borrowed until it is computed; what it computes becomes PyTorch's,
+results and residuals alike.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """How many elements a constant mask selects, which is known when the module is imported.
 
 PyTorch gives the result of every mask a size of its own, u0, u1, ..., of which only a run tells how
-large it is. Where the mask is a constant it is as large in each. Before this, read ``capture``;
-next, read ``selections``.
+large it is. Where the mask is a constant it is as large in each.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Masks that select, and which of them are one: ``x[y > 0]`` and ``z[y > 0]`` are as long.
 
 PyTorch's exporter gives what each mask selects a size of its own, also where a module computes a
-mask twice. Before this, read ``graph``; next, read ``selections``.
+mask twice.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def mask_of(graph: Graph, node: Node) -> int:
             return node.args[1].index
         case "aten.index.Tensor":
             for index in node.args[1]:
-                if isinstance(index, Ref) and _dtype(graph, index.index) in ("bool", "uint8"):
+                type = graph.type_at(index.index) if isinstance(index, Ref) else None
+                if type is not None and type.dtype in ("bool", "uint8"):
                     return index.index
     return -1
 
@@ -88,9 +89,3 @@ def _renamed(node: Node, names: dict[str, str]) -> Node:
         return type and TensorType(type.dtype, tuple(map(size, type.shape)))
 
     return dataclasses.replace(node, types=tuple(map(renamed, node.types)))
-
-
-def _dtype(graph: Graph, index: int) -> str | None:
-    k = index - len(graph.inputs)
-    types = (graph.inputs[index].type,) if k < 0 else graph.nodes[k].types
-    return types[0].dtype if len(types) == 1 and types[0] is not None else None

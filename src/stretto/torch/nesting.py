@@ -2,7 +2,6 @@
 
 An exported program knows each container of its arguments and results by a class and by whatever
 PyTorch's own description of trees keeps beside it; where those have names, they are the fields.
-Before this, read ``structure``.
 """
 
 from __future__ import annotations

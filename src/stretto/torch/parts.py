@@ -177,8 +177,7 @@ def _type_at(graph: Graph, nodes: Sequence[Node], index: int) -> Any:
     first = len(graph.inputs)
     if index < first:
         return graph.inputs[index].type
-    types = nodes[index - first].types
-    return types[0] if len(types) == 1 else None
+    return nodes[index - first].type
 
 
 def _changed(node: Node, change: Any) -> Node:

@@ -2,8 +2,7 @@
 
 It takes each part that runs with gradients back into the whole by itself, and writes the code of
 the whole anew for each. Written once at the end, a loop with many such parts, as of an
-``autograd.Function`` in each step, is exported in half the time. This module imports PyTorch. Next,
-read ``substitutes``.
+``autograd.Function`` in each step, is exported in half the time. This module imports PyTorch.
 """
 
 from __future__ import annotations

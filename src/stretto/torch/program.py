@@ -172,8 +172,7 @@ def differs_for_one(graph: Graph, signature: Signature) -> bool:
 def _squeezes_one(graph: Graph, node: Node, ones: Mapping[str, int]) -> bool:
     if node.op not in SQUEEZES:
         return False
-    k = node.args[0].index - len(graph.inputs)
-    type = graph.nodes[k].types[0] if k >= 0 else graph.inputs[k].type
+    type = graph.type_at(node.args[0].index)
     if type is None or not type.shape:  # a number has axis 0 for PyTorch
         return False
     axes = node.args[1] if len(node.args) > 1 else range(len(type.shape))

@@ -1,7 +1,7 @@
 """Silence about PyTorch's internals while it exports: what a user must know is in our errors.
 
 PyTorch logs each operation that it failed to follow, prints the graph that it had so far, and warns
-of deprecations in its own code. Before this, read ``capture``.
+of deprecations in its own code.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Why PyTorch could not export a module, in words that fit the error, and what to do about it.
 
 PyTorch's errors say what its tracing met; a user has to know which line of the module that is, and
-what could stand there instead. Before this, read ``capture``.
+what could stand there instead.
 """
 
 from __future__ import annotations

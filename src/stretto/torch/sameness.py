@@ -1,6 +1,6 @@
 """Whether what a PyTorch module holds is the same as before it ran.
 
-Like ``capture`` this imports PyTorch. Before this, read ``holdings``.
+Like ``capture`` this imports PyTorch.
 """
 
 from __future__ import annotations

@@ -132,18 +132,14 @@ def _outlined(graph: Graph, regions: Sequence[set[int]], known: Set[str]) -> Gra
         place = next(
             graph.nodes[k].place for k in sorted(regions[index]) if open_sizes(graph.nodes[k])
         )
-        types = [_type(graph.nodes[k]) for k in used[index]]
+        types = [graph.nodes[k].type for k in used[index]]
         nodes.append(Node("stretto.selected", args, (), tuple(types), place))
         whole = Ref(first + len(nodes) - 1)
         for i, k in enumerate(used[index]):
-            nodes.append(Node("operator.getitem", (whole, i), (), (_type(graph.nodes[k]),), place))
+            nodes.append(Node("operator.getitem", (whole, i), (), (graph.nodes[k].type,), place))
             places[first + k] = Ref(first + len(nodes) - 1)
     outputs = [Output(x.kind, x.name, replaced(x.value, change)) for x in graph.outputs]
     return Graph(graph.inputs, tuple(nodes), tuple(outputs), tuple(subgraphs))
-
-
-def _type(node: Node) -> Any:
-    return node.types[0] if len(node.types) == 1 else None
 
 
 def _changed(node: Node, change: Any) -> Node:

@@ -1,8 +1,7 @@
 """Sizes of an imported program as text: ``"2*s0 + 1"``, and conditions on them, ``"s0 % 3 == 0"``.
 
 PyTorch names the sizes that may differ from call to call, computes others from these, and writes
-down what it decided by them. Such text is read as arithmetic alone, and never run as Python. Next,
-read ``signature``.
+down what it decided by them. Such text is read as arithmetic alone, and never run as Python.
 """
 
 from __future__ import annotations

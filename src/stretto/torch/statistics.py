@@ -1,7 +1,7 @@
 """Batch normalization in an imported program: running statistics as plain means over batches.
 
 A program has the momentum of each layer as a number. ``stretto.ensemble.update_batch_norm`` wants
-the mean of all batches instead, whatever it is. Before this, read ``program``.
+the mean of all batches instead, whatever it is.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 A shared submodule makes two inputs of its exported program out of one tensor, and PyTorch cannot
 decompose a program that writes to one of them. Like ``capture`` this works on PyTorch's objects.
-Before this, read ``capture``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Operations whose results depend on values in a way that no compiled program has, and ways out.
 
 A program is compiled for the sizes of its arguments, so how many elements a result has must follow
-from these. The ways out are written in PyTorch's words, as they go into its module. Before this,
-read ``run``.
+from these. The ways out are written in PyTorch's words, as they go into its module.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ def dependent(graph: Graph, known: Container[str]) -> Iterator[tuple[Node, str]]
         if words and (node.op not in known or new or masked):
             yield node, words
         found |= new
-        types.append(node.types[0] if len(node.types) == 1 else None)
+        types.append(node.type)
     for part in graph.subgraphs:
         yield from dependent(part, known)
 

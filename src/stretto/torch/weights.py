@@ -1,7 +1,6 @@
 """``from_state_dict`` and ``to_state_dict``: weights alone, PyTorch's here and ours there.
 
-Layers of ``nn`` have PyTorch's names, shapes and layouts, so that names need no translation. Next,
-read ``crossing``.
+Layers of ``nn`` have PyTorch's names, shapes and layouts, so that names need no translation.
 """
 
 from __future__ import annotations

@@ -23,12 +23,8 @@ __all__ = ["WAYS", "with_written"]
 WAYS = ("refuse", "return", "ignore")
 """What may become of it."""
 
-_ACTIVATIONS = {
-    f"aten.{name}.default"
-    for name in ("celu", "elu", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "mish")
-}
-_ACTIVATIONS |= {f"aten.{name}.default" for name in ("relu", "relu6", "selu", "sigmoid", "silu")}
-_ACTIVATIONS |= {"aten.tanh.default"}
+_NAMES = "celu elu hardsigmoid hardswish hardtanh leaky_relu mish relu relu6 selu sigmoid silu tanh"
+_ACTIVATIONS = {f"aten.{name}.default" for name in _NAMES.split()}
 _LAYER = re.compile(
     r"\((\w*Dropout\w*|\w*ReLU6?|C?ELU|GELU|Hard\w+|Mish|SELU|SiLU|Sigmoid|Tanh|Threshold)\), "
 )

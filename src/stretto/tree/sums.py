@@ -1,7 +1,7 @@
 """Weighted sums of trees, in one pass: of a list, of a stacked tree, or of a generator's trees.
 
 Traced, they are ordinary operations, which XLA fuses. At rest, floats are added up in place, block
-by block, at the speed of memory. Before this, read ``integers``; next, ``arithmetic``.
+by block, at the speed of memory.
 """
 
 from __future__ import annotations

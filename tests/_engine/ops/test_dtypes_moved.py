@@ -13,7 +13,7 @@ from stretto._engine.ops.index import primitives as index_primitives
 from stretto._engine.ops.index.geometry import ScatterDimensionNumbers
 from stretto._engine.ops.layout import Reshape, Transpose, reshape
 from stretto._engine.ops.layout import transpose as permute
-from stretto._engine.ops.reducing import argminmax as places
+from stretto._engine.ops.reducing import argminmax
 from stretto.laws import b1, bf16, c64, f32, f64, i32, law, u32
 
 KINDS = (f32, f64, bf16, i32, u32, b1, c64)
@@ -75,7 +75,7 @@ LAWS = [
     ),
     *(
         law(p, lambda x, f=f: f(x, 1), t(3, 4))
-        for p, f in ((places.Argmax, places.argmax), (places.Argmin, places.argmin))
+        for p, f in ((argminmax.Argmax, argminmax.argmax), (argminmax.Argmin, argminmax.argmin))
         for t in (*ORDERED, b1)
     ),
 ]

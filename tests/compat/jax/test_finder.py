@@ -126,7 +126,7 @@ def test_refused_where_jax_is_there_already():
         """,
         start="",
     )
-    assert re.search("RuntimeError: stretto.compat.jax.install: JAX was imported already", message)
+    assert re.search("RuntimeError: stretto.as_jax.install: JAX was imported already", message)
 
 
 def test_nothing_is_loaded_before_it_is_used():

@@ -3,7 +3,7 @@
 A program has single numbers in its text, wherever they come from. Where programs are compared, all
 that a function closes over has to be inputs instead: then functions that differ in those values
 alone have programs of one form. ``linearize`` and ``vjp`` need it, whose results are trees of such
-values, and ``make_jaxpr`` of ``stretto.compat.jax``.
+values, and ``make_jaxpr`` of ``stretto.as_jax``.
 """
 
 from __future__ import annotations

@@ -255,20 +255,19 @@ class Writer:
         the product may overflow or vanish. It leaves a rounding to the bits that there are, which
         costs nothing, in between.
         """
-        x, y = [self._rounded(v) if v.name in self._quotients else v for v in (x, y)]
+        x, y = [
+            self.reduce_precision(v, *_FLOAT_BITS[v.type.dtype]) if v.name in self._quotients else v
+            for v in (x, y)
+        ]
         result = self.emit("divide", x, y)
         if result.type.dtype in _FLOAT_BITS:
             self._quotients.add(result.name)
         return result
 
-    def _rounded(self, x: Operand) -> Operand:
-        exponent, mantissa = _FLOAT_BITS[x.type.dtype]
-        return self.emit(
-            "reduce_precision",
-            x,
-            attributes=f"exponent_bits = {exponent} : i32, mantissa_bits = {mantissa} : i32",
-            out=x.type,
-        )
+    def reduce_precision(self, x: Operand, exponent_bits: int, mantissa_bits: int) -> Operand:
+        """Round floats to so many bits, in the same dtype."""
+        attributes = f"exponent_bits = {exponent_bits} : i32, mantissa_bits = {mantissa_bits} : i32"
+        return self.emit("reduce_precision", x, attributes=attributes, out=x.type)
 
     @property
     def hides(self) -> bool:

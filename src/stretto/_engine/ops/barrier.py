@@ -2,19 +2,22 @@
 
 XLA merges and moves work, but not across a barrier. It may still start the work behind one before
 the work in front of another: work that must wait goes into a call of its own, as in
-``higher_order/checkpoint``. ``passes/materialize_shared`` puts barriers into programs.
+``higher_order/checkpoint``. ``passes/materialize_shared`` and others put barriers into programs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any, TypeVar
 
 import numpy as np
 
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.position import Place
 from stretto._engine.core.primitive import CARRIED, Kernel, Primitive
+from stretto._engine.core.program import Atom, Equation, Program, Var
+from stretto._engine.core.rewriting import with_equations
 from stretto._engine.core.types import ArrayType
 
 T = TypeVar("T")
@@ -62,6 +65,28 @@ class OptimizationBarrier(Primitive):
 
 
 OPTIMIZATION_BARRIER = OptimizationBarrier()
+
+
+def with_barriers(program: Program, barred: Set[Atom]) -> Program:
+    """Return the program with barriers behind these values, in front of all that reads them."""
+    renamed: dict[Atom, Var] = {}
+    result: list[Equation] = []
+
+    def keep(value: Atom, place: Place | None) -> None:
+        copy = renamed[value] = Var(value.type)
+        result.append(Equation(OPTIMIZATION_BARRIER, [value], [copy], place))
+
+    for value in program.inputs:
+        if value in barred:
+            keep(value, None)
+    for e in program.equations:
+        if renamed and not renamed.keys().isdisjoint(e.inputs):
+            e = Equation(e.primitive, [renamed.get(a, a) for a in e.inputs], e.outputs, e.place)
+        result.append(e)
+        for value in e.outputs:
+            if value in barred:
+                keep(value, e.place)
+    return with_equations(program, result)
 
 
 def optimization_barrier(operand: T, /) -> T:

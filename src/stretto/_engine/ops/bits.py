@@ -113,12 +113,7 @@ class ReducePrecision(Elementwise):
 
     def lower(self, b: Any, x: Any) -> Any:
         """StableHLO ``reduce_precision``."""
-        return b.emit(
-            "reduce_precision",
-            x,
-            attributes=f"exponent_bits = {self.exponent_bits} : i32, "
-            f"mantissa_bits = {self.mantissa_bits} : i32",
-        )
+        return b.reduce_precision(x, self.exponent_bits, self.mantissa_bits)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """Straight through, rounded in the same way, as mixed precision needs."""

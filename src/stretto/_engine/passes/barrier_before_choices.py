@@ -1,4 +1,4 @@
-"""What is compared with an element chosen from it is computed once.
+"""Compute once what is compared with an element chosen from it.
 
 XLA computes a value again in each kernel that reads it, and each kernel rounds in its own way:
 where a product and a sum stand in one loop they become one operation, and where the product was
@@ -12,18 +12,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from stretto._engine.core.position import Place
 from stretto._engine.core.primitive import Kernel, Primitive
-from stretto._engine.core.program import Atom, Equation, Program, Var
-from stretto._engine.core.rewriting import changed_inside, remembered, with_equations
+from stretto._engine.core.program import Atom, Program, Var
+from stretto._engine.core.rewriting import changed_inside, remembered
 from stretto._engine.core.types import is_inexact
-from stretto._engine.ops.barrier import OPTIMIZATION_BARRIER
+from stretto._engine.ops.barrier import OptimizationBarrier, with_barriers
 from stretto._engine.ops.comparison import Comparison, Select
 from stretto._engine.ops.index.combine import ScatterExtremum
 from stretto._engine.ops.index.dynamic import DynamicSlice
 from stretto._engine.ops.index.primitives import Gather
 from stretto._engine.ops.joining import Concatenate
-from stretto._engine.ops.reducing import argminmax as places
+from stretto._engine.ops.reducing.argminmax import Place
 from stretto._engine.ops.reducing.cumulative import RunningChooser
 from stretto._engine.ops.reducing.reduce import Chooser
 from stretto._engine.ops.reducing.window import WindowChooser
@@ -32,7 +31,7 @@ from stretto._engine.ops.sort import Sort, TopK
 _CHOOSING = (Chooser, RunningChooser, WindowChooser, ScatterExtremum, Sort, TopK)
 """Each element of a result is one of an operand's."""
 
-_MOVING = (Gather, DynamicSlice, Select, Concatenate, type(OPTIMIZATION_BARRIER))
+_MOVING = (Gather, DynamicSlice, Select, Concatenate, OptimizationBarrier)
 """So it is here, and the kernels that do it leave the bits as they are."""
 
 
@@ -64,25 +63,7 @@ def _with_barriers(program: Program, stored: Iterable[Atom]) -> Program:
     if not compared:
         return program
     barred = _barred(program, compared, set(stored))
-    if not barred:
-        return program
-    renamed: dict[Atom, Var] = {}
-    result: list[Equation] = []
-
-    def keep(value: Atom, place: Place | None) -> None:
-        copy = renamed[value] = Var(value.type)
-        result.append(Equation(OPTIMIZATION_BARRIER, [value], [copy], place))
-
-    for value in program.inputs:
-        if value in barred:
-            keep(value, None)
-    for e in program.equations:
-        inputs = [renamed.get(a, a) for a in e.inputs]
-        result.append(Equation(e.primitive, inputs, e.outputs, e.place))
-        for value in e.outputs:
-            if value in barred:
-                keep(value, e.place)
-    return with_equations(program, result)
+    return with_barriers(program, barred) if barred else program
 
 
 def _compared(program: Program) -> set[Atom]:
@@ -95,7 +76,7 @@ def _compared(program: Program) -> set[Atom]:
         primitive = e.primitive
         read = [roots.get(a, a) for a in e.inputs if a.__class__ is Var]
         chosen = nothing.union(*[origins.get(a, nothing) for a in e.inputs])
-        if isinstance(primitive, places.Place):
+        if isinstance(primitive, Place):
             compared.update(read)
         elif isinstance(primitive, Comparison):
             compared.update(chosen.intersection(read))

@@ -13,16 +13,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from stretto._engine.core.primitive import Kernel
-from stretto._engine.core.program import Atom, Equation, Program, Var
+from stretto._engine.core.program import Atom, Program, Var
 from stretto._engine.core.rewriting import (
     changed_inside,
     remembered,
     types_made,
-    with_equations,
 )
 from stretto._engine.core.types import bytes_of
 from stretto._engine.higher_order.call import Call
-from stretto._engine.ops.barrier import OPTIMIZATION_BARRIER
+from stretto._engine.ops.barrier import with_barriers
 from stretto._engine.ops.elementwise import Elementwise
 
 _READS = 2
@@ -70,19 +69,15 @@ def _materialize_shared(program: Program) -> Program:
     if any([t.size >= _FEWEST for t in types]):
         shared = {v for v in _shared(program) if bytes_of(v.type) >= _LEAST}
         if shared:
-            return _with_barriers(program, shared)
+            return with_barriers(program, _worth_storing(program, shared))
     return program
 
 
-def _with_barriers(program: Program, shared: set[Atom]) -> Program:
-    """The program with barriers behind what is worth storing."""
+def _worth_storing(program: Program, shared: set[Atom]) -> set[Atom]:
+    """Keep those of the shared values that are worth storing."""
     made_of: dict[Atom, tuple[Var, ...]] = {}
-    renamed: dict[Atom, Var] = {}
-    result: list[Equation] = []
+    stored: set[Atom] = set()
     for e in program.equations:
-        if renamed and not renamed.keys().isdisjoint(e.inputs):
-            e = Equation(e.primitive, [renamed.get(a, a) for a in e.inputs], e.outputs, e.place)
-        result.append(e)
         fused = _fused(e.primitive)
         if not fused and shared.isdisjoint(e.outputs):
             continue
@@ -93,12 +88,11 @@ def _with_barriers(program: Program, shared: set[Atom]) -> Program:
                 if e.primitive.kernel is Kernel.LONG:
                     continue  # XLA does not repeat it
                 if _bytes(sources) >= _READS * bytes_of(value.type):
-                    copy = renamed[value] = Var(value.type)
-                    result.append(Equation(OPTIMIZATION_BARRIER, [value], [copy], e.place))
+                    stored.add(value)
                     continue
             if fused:
                 made_of[value] = sources
-    return with_equations(program, result)
+    return stored
 
 
 def _fused(primitive: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What is done to every program before it is lowered: the passes, in their order.
+"""Run the passes over every program before it is lowered, in their order.
 
 A pass is a function from a program to one with the same inputs and outputs, in a module of its name
 that is loaded when it is first run. ``PREPARING`` has those for any platform: their result is kept
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from stretto._engine.core.config import config
 from stretto._engine.core.effects import meshes
@@ -24,7 +24,7 @@ class Pass:
     """A pass over programs: where it is, and when it is run."""
 
     name: str
-    """That of the function, and of its module."""
+    """The name of the function, and of its module."""
     setting: str | None = None
     """The setting that has to be on."""
     platform: str | None = None
@@ -70,16 +70,17 @@ FINISHING = (
 
 def prepare(program: Program) -> Program:
     """Return the program to lower: the same inputs and outputs, and no more equations."""
-    for step in PREPARING:
-        if step.runs_on(program):
-            program = step(program)
-    return program
+    return _run(PREPARING, program)
 
 
 def for_platform(program: Program, placement: Placement | None) -> Program:
     """Return a prepared program as it is lowered for these devices; without any, for the CPU."""
     platform = "cpu" if placement is None else placement.devices[0].platform
-    for step in FINISHING:
+    return _run(FINISHING, program, platform)
+
+
+def _run(passes: Sequence[Pass], program: Program, platform: str | None = None) -> Program:
+    for step in passes:
         if step.runs_on(program, platform):
             program = step(program)
     return program

@@ -212,9 +212,9 @@ def install() -> None:
     there = sys.modules.get("jax")
     if there is not None:
         raise RuntimeError(
-            f"stretto.compat.jax.install: JAX was imported already, from "
+            f"stretto.as_jax.install: JAX was imported already, from "
             f"{getattr(there, '__file__', None)}: call install() before anything imports jax, or "
-            f"run `python -m stretto.compat.jax script.py`"
+            f"run `python -m stretto.as_jax script.py`"
         )
     from stretto.compat.jax import attributes, host_devices, settings  # noqa: PLC0415 (they change Stretto)
 

@@ -1,8 +1,7 @@
 """Functions with stores and transformations around them: ``jax.extend.linear_util``.
 
 A transformation is a generator that yields the arguments of what it wraps, receives its result, and
-yields the result of the whole. ``transformation2`` is a function of what it wraps instead. Next,
-read ``presented/api_util``.
+yields the result of the whole. ``transformation2`` is a function of what it wraps instead.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""``EnsembleClassifier``: an ensemble of networks as a classifier of scikit-learn.
-
-Before this, read ``estimator``.
-"""
+"""``EnsembleClassifier``: an ensemble of networks as a classifier of scikit-learn."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""``EnsembleRegressor``: an ensemble of networks as a regressor of scikit-learn.
-
-Before this, read ``estimator``.
-"""
+"""``EnsembleRegressor``: an ensemble of networks as a regressor of scikit-learn."""
 
 from __future__ import annotations
 

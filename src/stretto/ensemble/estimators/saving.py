@@ -1,6 +1,6 @@
 """Estimators as safetensors files: members, scales, and the parameters as JSON among the metadata.
 
-Nothing in such a file is run. Before this, read ``estimator``.
+Nothing in such a file is run.
 """
 
 from __future__ import annotations

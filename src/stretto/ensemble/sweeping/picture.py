@@ -1,4 +1,4 @@
-"""The picture of a sweep: scores against hyperparameters. Before this, read ``results``."""
+"""The picture of a sweep: scores against hyperparameters."""
 
 from __future__ import annotations
 

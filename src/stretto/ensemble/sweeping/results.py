@@ -1,7 +1,4 @@
-"""``Sweep``: the configurations that were tried, how good each was, and the members.
-
-Before this, read ``sweep``; next, ``picture``.
-"""
+"""``Sweep``: the configurations that were tried, how good each was, and the members."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Loggers: callbacks of ``fit`` that write each entry of the history somewhere.
-
-Before this, read ``callbacks``.
-"""
+"""Loggers: callbacks of ``fit`` that write each entry of the history somewhere."""
 
 from __future__ import annotations
 

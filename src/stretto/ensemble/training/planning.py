@@ -1,7 +1,4 @@
-"""What ``fit`` makes of its data: the order of the examples, and the types of a member's batch.
-
-Before this, read ``examples`` and ``order``; next, ``loop``.
-"""
+"""What ``fit`` makes of its data: the order of the examples, and the types of a member's batch."""
 
 from __future__ import annotations
 

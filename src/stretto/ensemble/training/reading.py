@@ -1,7 +1,4 @@
-"""Arrays of a state as NumPy's, and what has to be equal, where several processes train together.
-
-Before this, read ``state``; next, ``progress``.
-"""
+"""Read a state as NumPy's arrays, and what has to be equal where processes train together."""
 
 from __future__ import annotations
 

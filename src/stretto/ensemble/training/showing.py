@@ -1,7 +1,4 @@
-"""What is shown of a training: who was trained, how far, and with what losses.
-
-Before this, read ``ensemble/showing``; next, ``fit``, which gives what is shown.
-"""
+"""What is shown of a training: who was trained, how far, and with what losses."""
 
 from __future__ import annotations
 

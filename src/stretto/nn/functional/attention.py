@@ -2,8 +2,7 @@
 
 Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``; as ``key`` is taken
 here, the key of dropout is ``dropout_key``. Attention is two batched products with a softmax
-between them, whose division comes after the second product, where there is less to divide. Next,
-read ``multi_head``.
+between them, whose division comes after the second product, where there is less to divide.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Recurrent networks: Elman's, LSTM and GRU, over a whole sequence or one step.
 
 Names, arguments, the order of gates and the shapes of weights are those of PyTorch's functions
-``torch.lstm``, ``torch.lstm_cell`` and so on; ``recurrent_networks`` has what they share. Next,
-read ``ctc``.
+``torch.lstm``, ``torch.lstm_cell`` and so on; ``recurrent_networks`` has what they share.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Softmax and its relatives.
 
-Names and arguments are those of PyTorch's ``torch.nn.functional``; ``dim`` is required. Next,
-read ``classification_losses``.
+Names and arguments are those of PyTorch's ``torch.nn.functional``; ``dim`` is required.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What is shown of a distribution: its parameters, its methods, and the curve of its density.
-
-Before this, read ``distribution``.
-"""
+"""What is shown of a distribution: its parameters, its methods, and the curve of its density."""
 
 from __future__ import annotations
 

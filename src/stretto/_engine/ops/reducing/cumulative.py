@@ -1,7 +1,6 @@
 """Running sums, products, extrema and log-sum-exponentials along an axis.
 
-Each is a primitive. Their derivatives are linear recurrences, ``y[i] = a[i] y[i-1] + b[i]``: next,
-read ``recurrence``.
+Each is a primitive. Their derivatives are linear recurrences, ``y[i] = a[i] y[i-1] + b[i]``.
 """
 
 from __future__ import annotations

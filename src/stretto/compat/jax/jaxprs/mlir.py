@@ -1,8 +1,7 @@
 """How libraries' primitives are compiled: ``jax.interpreters.mlir``.
 
 A primitive is compiled as a function of operations that there are: its implementation, or what
-``lower_fun`` was given. A rule that writes MLIR is refused, but for one that calls Python. Next,
-read ``own``.
+``lower_fun`` was given. A rule that writes MLIR is refused, but for one that calls Python.
 """
 
 from __future__ import annotations

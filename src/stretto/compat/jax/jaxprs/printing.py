@@ -1,7 +1,6 @@
 """The text of jaxprs: on one line where that is short enough, and otherwise indented.
 
-It is laid out as JAX's, whose users read it; variables are named in the order of the text. Next,
-read ``form``.
+It is laid out as JAX's, whose users read it; variables are named in the order of the text.
 """
 
 from __future__ import annotations
