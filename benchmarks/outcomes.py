@@ -16,14 +16,14 @@ from benchmarks.catalogue import WORKLOADS
 from benchmarks.measure import OURS, Row
 from benchmarks.workloads import Goal, Workload
 
-__all__ = ["Outcome", "Report", "outcomes", "rows_of", "spread"]
+__all__ = ["Outcome", "Report", "by_machine", "machine_of", "outcomes", "rows_of", "spread"]
 
 Report: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A goal, and the ratio that was measured.
+    """A goal, and the ratio that was measured on one machine.
 
     ``low`` and ``high`` say how far it differs: see ``spread``.
     """
@@ -33,6 +33,7 @@ class Outcome:
     low: float
     ratio: float
     high: float
+    machine: str
 
     @property
     def met(self) -> bool:
@@ -43,18 +44,41 @@ class Outcome:
 def outcomes(
     runs: Sequence[Report], workloads: Mapping[str, Workload] = WORKLOADS
 ) -> list[Outcome]:
-    """An outcome for each goal of each row that was measured, in the order of `workloads`."""
-    tables = [rows_of(run, workloads) for run in runs]
+    """Return an outcome for each machine and goal of each row that was measured.
+
+    They come in the order of `workloads`; those of several machines for one goal are neighbours.
+    """
+    tables = {
+        machine: [rows_of(run, workloads) for run in group]
+        for machine, group in by_machine(runs).items()
+    }
     results = []
     for workload in workloads.values():
         for goal in workload.goals:
-            rounds = [
-                table[workload.name].ratios(goal.peer) for table in tables if workload.name in table
-            ]
-            measured = spread(rounds)
-            if measured is not None:
-                results.append(Outcome(workload, goal, *measured))
+            for machine, of_it in tables.items():
+                measured = spread(
+                    [
+                        table[workload.name].ratios(goal.peer)
+                        for table in of_it
+                        if workload.name in table
+                    ]
+                )
+                if measured is not None:
+                    results.append(Outcome(workload, goal, *measured, machine))
     return results
+
+
+def by_machine(runs: Sequence[Report]) -> dict[str, list[Report]]:
+    """Return the runs of each machine, in the order in which the machines' first runs come."""
+    groups: dict[str, list[Report]] = {}
+    for run in runs:
+        groups.setdefault(machine_of(run), []).append(run)
+    return groups
+
+
+def machine_of(run: Report) -> str:
+    """Return the processor's name and the number of cores that a run had."""
+    return f"{run['machine']['cpu']}, {run['machine']['cores']} cores"
 
 
 def spread(rounds: Sequence[Sequence[float]]) -> tuple[float, float, float] | None:

@@ -2,8 +2,9 @@
 
     python -m benchmarks.publish 1.json 2.json 3.json --models m1.json ... --layers l1.json ...
 
-A figure is the median over the runs, each run's being the median of its rounds. The counts come
-from the file that `make counts` keeps.
+A figure is the median over the runs, each run's being the median of its rounds. Runs of several
+machines are never mixed: the times are those of the machine whose run comes first, and each has a
+ratio of its own, beside the others'. The counts come from the file that `make counts` keeps.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from benchmarks.layers.catalogue import TASKS
 from benchmarks.layers.report import MARKS, summary_of
 from benchmarks.measure import OURS, Row
 from benchmarks.networks import table as networks
-from benchmarks.outcomes import Outcome, Report, outcomes, rows_of, spread
+from benchmarks.outcomes import Outcome, Report, by_machine, outcomes, rows_of, spread
 from benchmarks.process import ROOT
 from benchmarks.report import as_ratio, as_time, peak_flops
 from benchmarks.report_ensembles import as_memory
@@ -176,6 +177,8 @@ def sections_of_models(runs: Sequence[Report]) -> dict[str, str]:
         "models-first": (NETWORKS, first),
     }
     measured = {one["name"] for run in runs for one in run["benchmarks"]}
+    if measured.isdisjoint([row.name for row in rows]):
+        raise ValueError(_absent(rows))
     return {"models-runs": _about(runs)} | {
         name: _table(runs, columns, rows, networks.ROWS)
         for name, (columns, rows) in tables.items()
@@ -225,10 +228,14 @@ def sections_of_tasks(runs: Sequence[Report]) -> dict[str, str]:
 def sections_of_layers(runs: Sequence[Report]) -> dict[str, str]:
     """What goes between the markers of the layers: how many are slow, and which; nothing if no run.
 
-    A row's ratio is that to the faster peer; ``spread`` says of which rounds or runs.
+    A row's ratio is that to the faster peer; ``spread`` says of which rounds or runs. Raises
+    `ValueError` if the runs have no rows of layers, or come from several machines.
     """
     if not runs:
         return {}
+    machines = by_machine(runs)
+    if len(machines) > 1:
+        raise ValueError(f"expected layers of one machine, got {'; '.join(machines)}")
     workloads = {name: task.workload for name, task in TASKS.items()}
     tables = [rows_of(run, workloads) for run in runs]
     measured: dict[str, tuple[float, float, float]] = {}
@@ -236,6 +243,8 @@ def sections_of_layers(runs: Sequence[Report]) -> dict[str, str]:
         ratios = spread([table[name].ratios("fastest") for table in tables if name in table])
         if ratios is not None:
             measured[name] = ratios
+    if not measured:
+        raise ValueError("expected runs with rows of layers; these runs have none")
     middle = {name: ratio for name, (_, ratio, _) in measured.items()}
     lines = [f"- {line}." for line in summary_of(middle)]
     slow = [name for name in middle if middle[name] > MARKS[0][0]]
@@ -254,18 +263,20 @@ def sections_of_layers(runs: Sequence[Report]) -> dict[str, str]:
 
 def _about(runs: Sequence[Report]) -> str:
     """When, on what and how; and, where that is so, that it is not enough."""
-    machines = {f"{run['machine']['cpu']}, {run['machine']['cores']} cores" for run in runs}
+    machines = by_machine(runs)
     versions = {
         ", ".join(f"{name} {one['versions'][name]}" for name, one in run["frameworks"].items())
         + f", Python {run['frameworks'][OURS]['python']}"
         for run in runs
     }
     lines = [
-        f"- Runs: {', '.join(_run(run) for run in runs)}.",
-        f"- Machine: {'; '.join(sorted(machines))}.",
+        *(
+            f"- Runs on {machine}: {', '.join(_run(run) for run in group)}."
+            for machine, group in machines.items()
+        ),
         f"- Versions: {'; '.join(sorted(versions))}.",
     ]
-    flaws = _flaws(runs, machines | versions if len(machines) + len(versions) > 2 else set())
+    flaws = _flaws(runs, versions)
     if flaws:
         lines = [f"**Not final: {', '.join(flaws)}.**", "", *lines]
     return "\n".join(lines)
@@ -276,13 +287,13 @@ def _run(run: Report) -> str:
     return run["measured_at"][:16].replace("T", " ") + (f" ({revision})" if revision else "")
 
 
-def _flaws(runs: Sequence[Report], mixed: set[str]) -> list[str]:
-    """Why the figures are not reliable; empty if they are."""
+def _flaws(runs: Sequence[Report], versions: set[str]) -> list[str]:
+    """Say why the figures are not reliable; empty if they are."""
     flaws = []
     if any((run["rounds"] or 0) < ROUNDS for run in runs):
         flaws.append(f"fewer than {ROUNDS} rounds")
-    if mixed:
-        flaws.append("runs on different machines or versions")
+    if len(versions) > 1:
+        flaws.append("runs of different versions")
     return flaws
 
 
@@ -292,19 +303,34 @@ def _table(
     group: Sequence[Workload],
     known: Mapping[str, Workload],
 ) -> str:
-    """The rows of a group that were measured, and how many goals are met."""
-    tables = [rows_of(run, known) for run in runs]
-    peaks = [peak_flops(list(table.values())) for table in tables]
-    workloads = [row for row in group if any(row.name in one for one in tables)]
-    results = [one for one in outcomes(runs, known) if one.workload in workloads]
+    """Return the rows of a group that were measured, and how many goals each machine meets.
+
+    Raises `ValueError` if none of the rows was measured: a table of no runs says nothing.
+    """
+    measured = {name for run in runs for name in rows_of(run, known)}
+    workloads = [row for row in group if row.name in measured]
+    if not workloads:
+        raise ValueError(_absent(group))
+    machines, every = by_machine(runs), outcomes(runs, known)
+    results = {
+        machine: [one for one in every if one.machine == machine and one.workload in workloads]
+        for machine in machines
+    }
+    first = [rows_of(run, known) for run in next(iter(machines.values()))]
+    peaks = [peak_flops(list(table.values())) for table in first]
     shows_memory = any(row.shows_memory for row in workloads)
     counts_flops = any(row.flops for row in workloads)
     extra = ["memory", f"{columns['jax']}'s"] if shows_memory else []
     extra = ["of peak", *extra] if counts_flops else extra
-    headings = ["", *columns.values(), "ratio", "goal", *extra]
+    ratios = (
+        [f"{kind}, {_short(machine)}" for machine in machines for kind in ("ratio", "goal")]
+        if len(machines) > 1
+        else ["ratio", "goal"]
+    )
+    headings = ["", *columns.values(), *ratios, *extra]
     lines = [headings, ["---"] * len(headings)]
     for workload in workloads:
-        rows = [table.get(workload.name) for table in tables]
+        rows = [table.get(workload.name) for table in first]
         times = {name: _median_time(rows, name) for name in columns}
         peers = {
             name: time
@@ -318,20 +344,50 @@ def _table(
             time = times[name]
             text = "" if time is None else as_time(time, workload.unit)
             cells.append(f"**{text}**" if name == fastest else text)
-        goals = [one for one in results if one.workload.name == workload.name]
-        ratios = [_ratio(one.low, one.ratio, one.high) for one in goals]
-        cells += [" / ".join(ratios), " / ".join(map(_goal, goals))]
+        for of_it in results.values():
+            goals = [one for one in of_it if one.workload.name == workload.name]
+            spreads = [_ratio(one.low, one.ratio, one.high) for one in goals]
+            cells += [" / ".join(spreads), " / ".join(map(_goal, goals))]
         if counts_flops:
             cells.append(_of_peak(workload, rows, peaks))
         if shows_memory:
             cells += [_memory(rows, OURS), _memory(rows, "jax")]
         lines.append(cells)
+    summary = [
+        _summary(machine if len(machines) > 1 else "", of_it, results[machine], known)
+        for machine, of_it in machines.items()
+    ]
+    left_out = len(group) - len(workloads)
+    if left_out:
+        summary.append(f"{left_out} rows of this table were not measured in these runs.")
+    return "\n".join([" ".join(summary), "", *(f"| {' | '.join(cells)} |" for cells in lines)])
+
+
+def _summary(
+    machine: str,
+    runs: Sequence[Report],
+    results: Sequence[Outcome],
+    known: Mapping[str, Workload],
+) -> str:
+    """Say how many goals are met, and by medians of how many runs at least."""
+    tables = [rows_of(run, known) for run in runs]
+    names = {one.workload.name for one in results}
+    least = min((sum(name in table for table in tables) for name in names), default=0)
     count = sum(one.met for one in results)
-    least = min(sum(row.name in one for one in tables) for row in group)
-    summary = f"{count} of {len(results)} goals are met, by medians of {least} runs or more."
-    if least < RUNS:
-        summary += f" **Not final: there should be {RUNS}.**"
-    return "\n".join([summary, "", *(f"| {' | '.join(cells)} |" for cells in lines)])
+    text = f"{count} of {len(results)} goals are met, by medians of {least} runs or more"
+    text = f"{machine}: {text}." if machine else f"{text}."
+    return text if least >= RUNS else f"{text} **Not final: there should be {RUNS}.**"
+
+
+def _absent(group: Sequence[Workload]) -> str:
+    names = ", ".join(row.name for row in group[:3])
+    return f"expected runs with rows of a table, as {names}; these runs have none"
+
+
+def _short(machine: str) -> str:
+    """Return what tells a machine from another in a heading: the width of its vectors, if known."""
+    found = re.search(r"\d+-bit", machine)
+    return found[0] if found else machine
 
 
 def _median_time(rows: Sequence[Row | None], name: str) -> float | None:

@@ -13,6 +13,7 @@ TOOLS = Path(__file__).parents[1] / "tools"
     [
         "make_as_jax_tests",
         "make_conformance",
+        "make_house",
         "make_layers",
         "make_pytorch_modules",
         "make_pytorch_operations",
@@ -24,5 +25,5 @@ def test_they_are_up_to_date(name):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert module.TARGET.read_text("utf-8") == module.page(), (
-        f"docs/{module.TARGET.name} is out of date; run: python tools/{name}.py"
+        f"{module.TARGET.name} is out of date; run: python tools/{name}.py"
     )

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from benchmarks import picture, publish
-from benchmarks.catalogue import WORKLOADS
+from benchmarks.catalogue import TABLES, WORKLOADS
 from benchmarks.layers.catalogue import TASKS
 from benchmarks.outcomes import outcomes, spread
 from benchmarks.publish import (
@@ -79,8 +79,10 @@ def test_of_one_run_the_spread_is_of_its_rounds_of_several_it_is_theirs():
 def test_tables():
     texts = sections([run(scale, **ROWS) for scale in (1.0, 1.1, 1.4)], KEPT)
     assert "2026-01-02 03:04 (abc+)" in texts["runs"]
+    rows = len(TABLES["Overheads"])
     assert texts["overheads"].splitlines()[0] == (
-        "1 of 2 goals are met, by medians of 0 runs or more. **Not final: there should be 3.**"
+        "1 of 2 goals are met, by medians of 3 runs or more. "
+        f"{rows - 2} rows of this table were not measured in these runs."
     )
     assert (
         "| eager add, 4 floats | 1.10 µs | 10.0 µs |  | 0.25 µs "
@@ -172,9 +174,44 @@ def test_what_is_not_final_says_so():
     assert "by medians of 3 runs or more.\n" in some["overheads"]
     assert "by medians of 2 runs or more. **Not final" in some["ensembles"]
     other = run(**whole)
-    other["machine"] = {"cpu": "Xeon", "cores": 8}
+    other["frameworks"]["jax"]["versions"] = {"jax": "2.0"}
     mixed = sections([run(**whole), run(**whole), other], None)["runs"]
-    assert "Not final: runs on different machines or versions" in mixed
+    assert "Not final: runs of different versions" in mixed
+
+
+def elsewhere(report):
+    report["machine"] = {"cpu": "EPYC, 512-bit vectors", "cores": 8}
+    return report
+
+
+def test_each_machine_has_a_ratio_of_its_own():
+    here = [run(scale, **ROWS) for scale in (1.0, 1.1, 1.2)]
+    there = [elsewhere(run(scale, **ROWS)) for scale in (2.0, 2.2)]
+    texts = sections([*here, *there], None)
+    assert "- Runs on EPYC, 2 cores: " in texts["runs"]
+    assert "- Runs on EPYC, 512-bit vectors, 8 cores: " in texts["runs"]
+    summary, _, headings, _, line = texts["overheads"].splitlines()[:5]
+    assert "EPYC, 2 cores: 1 of 2 goals are met, by medians of 3 runs or more. " in summary
+    assert "8 cores: 0 of 2 goals are met, by medians of 2 runs or more. **Not final" in summary
+    assert headings.endswith(
+        "| ratio, EPYC, 2 cores | goal, EPYC, 2 cores | ratio, 512-bit | goal, 512-bit | of peak |"
+    )
+    assert "| eager add, 4 floats | 1.10 µs | 10.0 µs |" in line  # the first machine's times
+    assert "0.11 (0.10 to 0.12)" in line and "0.21 (0.20 to 0.22)" in line
+
+
+def test_a_table_without_a_run_is_refused():
+    row = {"eager-add": ROWS["eager-add"]}
+    with pytest.raises(ValueError, match="expected runs with rows of a table, as "):
+        sections([run(**row)], None)
+    with pytest.raises(ValueError, match="expected runs with rows of a table, as sizes-"):
+        sections_of_shapes([run(**row)])
+    with pytest.raises(ValueError, match="expected runs with rows of layers"):
+        sections_of_layers([run(**row)])
+    with pytest.raises(ValueError, match="expected layers of one machine, got EPYC, 2 cores; "):
+        sections_of_layers([run(), elsewhere(run())])
+    with pytest.raises(ValueError, match="expected runs with rows of a table, as "):
+        sections_of_models([run(**row)])
 
 
 def test_text_goes_between_its_markers_and_nowhere_else():
@@ -231,6 +268,24 @@ def test_the_picture_tells_met_from_missed_by_shape_as_well():
     assert list(goal.get_xdata()) == [0.15, 3.0]
     (legend,) = figure.legends
     assert {text.get_text() for text in legend.get_texts()} == {"goal met", "goal missed", "goal"}
+
+
+def test_the_picture_has_machines_beside_each_other():
+    figure = picture.draw(outcomes([run(**ROWS), elsewhere(run(2.0, **ROWS))]))
+    overheads, _ = figure.axes
+    assert overheads.get_title() == "Overheads: 1 of 2 goals met / 0 of 2 goals met"
+    labels = [label.get_text() for label in overheads.get_yticklabels()]
+    assert labels == ["eager add, 4 floats ÷ jax", "eager add, 4 floats ÷ numpy"]
+    marks = {
+        (line.get_marker(), line.get_fillstyle()): list(line.get_ydata())
+        for line in overheads.get_lines()
+    }
+    assert marks["o", "full"] == [-0.25] and marks["D", "full"] == [0.75]
+    assert marks["D", "none"] == [0.25, 1.25]
+    (legend,) = figure.legends
+    assert "goal missed, EPYC, 512-bit vectors, 8 cores" in {
+        text.get_text() for text in legend.get_texts()
+    }
 
 
 def test_a_picture_of_nothing_is_empty():
