@@ -26,6 +26,7 @@ BENCH_INSTALLED := $(BENCH_VENV)/.installed
 TORCH_INSTALLED := $(TORCH_VENV)/.installed
 WHEELS_INSTALLED := $(WHEELS_VENV)/.installed
 DOCS_INSTALLED := $(DOCS_VENV)/.installed
+NATIVE := $(wildcard src/stretto/_engine/native/*.[ch])
 BROWSER := $(DOCS_VENV)/browser/node_modules
 ECOSYSTEM_INSTALLED := $(ECOSYSTEM_VENV)/.installed
 ECOSYSTEM_JAX_INSTALLED := $(ECOSYSTEM_JAX_VENV)/.installed
@@ -187,7 +188,7 @@ docs-look: $(BROWSER)
 	node $(DOCS_VENV)/browser/look.mjs $(DOCS) build/look
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) $(TORCH_VENV) $(TABLES_VENV) $(WHEELS_VENV) $(DOCS_VENV) $(ECOSYSTEM_VENV) $(ECOSYSTEM_JAX_VENV) .ecosystem build dist docs/reference src/stretto.egg-info src/stretto/*.so
+	rm -rf $(VENV) $(BENCH_VENV) $(TORCH_VENV) $(TABLES_VENV) $(WHEELS_VENV) $(DOCS_VENV) $(ECOSYSTEM_VENV) $(ECOSYSTEM_JAX_VENV) .ecosystem build dist docs/reference src/stretto.egg-info src/stretto/_engine/native/*.so
 	rm -rf .hypothesis .import_linter_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -195,7 +196,7 @@ $(MADE):
 	$(call make_venv,$(PYTHON),$(VENV))
 	@touch $@
 
-$(INSTALLED): pyproject.toml setup.py src/stretto/_native.c $(MADE)
+$(INSTALLED): pyproject.toml setup.py $(NATIVE) $(MADE)
 	$(BIN)/python -m pip install $(PIP_FLAGS) --editable '.[demo,dev]'
 	@touch $@
 
@@ -204,7 +205,7 @@ $(BENCH_INSTALLED): pyproject.toml
 	$(BENCH_VENV)/bin/python -m pip install $(PIP_FLAGS) --group bench
 	@touch $@
 
-$(TORCH_INSTALLED): pyproject.toml setup.py src/stretto/_native.c
+$(TORCH_INSTALLED): pyproject.toml setup.py $(NATIVE)
 	$(call make_venv,$(BENCH_PYTHON),$(TORCH_VENV))
 	$(TORCH_VENV)/bin/python -m pip install $(PIP_FLAGS) --group torch-models --editable '.[test]'
 	@touch $@
@@ -214,7 +215,7 @@ $(WHEELS_INSTALLED): pyproject.toml
 	$(WHEELS_VENV)/bin/python -m pip install $(PIP_FLAGS) --group wheels
 	@touch $@
 
-$(DOCS_INSTALLED): pyproject.toml setup.py src/stretto/_native.c
+$(DOCS_INSTALLED): pyproject.toml setup.py $(NATIVE)
 	$(call make_venv,$(PYTHON),$(DOCS_VENV))
 	$(DOCS_VENV)/bin/python -m pip install $(PIP_FLAGS) --group docs --editable .
 	@touch $@
@@ -226,12 +227,12 @@ $(BROWSER): docs/site/package.json docs/site/look.mjs $(DOCS_INSTALLED)
 	npm install --prefix $(DOCS_VENV)/browser --no-audit --no-fund --silent
 	@touch $@
 
-$(TABLES_INSTALLED): pyproject.toml setup.py src/stretto/_native.c
+$(TABLES_INSTALLED): pyproject.toml setup.py $(NATIVE)
 	$(call make_venv,$(PYTHON),$(TABLES_VENV))
 	$(TABLES_VENV)/bin/python -m pip install $(PIP_FLAGS) --group tables --editable '.[demo,sklearn,test]'
 	@touch $@
 
-$(ECOSYSTEM_INSTALLED): pyproject.toml setup.py src/stretto/_native.c
+$(ECOSYSTEM_INSTALLED): pyproject.toml setup.py $(NATIVE)
 	$(call make_venv,$(BENCH_PYTHON),$(ECOSYSTEM_VENV))
 	$(ECOSYSTEM_VENV)/bin/python -m pip install $(PIP_FLAGS) --editable '.[test]' setuptools
 	$(ECOSYSTEM_VENV)/bin/python -m pip install $(PIP_FLAGS) --no-deps --group ecosystem

@@ -29,7 +29,7 @@ from benchmarks import machine
 from benchmarks.counts_worker import IMPORT, chosen
 from benchmarks.process import ROOT, environment
 from benchmarks.run import RESULTS
-from stretto._engine.core.native import native
+from stretto._engine.native import native
 
 __all__ = [
     "FILE",

@@ -14,7 +14,7 @@ import stretto.numpy as snp
 from benchmarks import ensembles_stretto, shapes_stretto, workloads
 from benchmarks.models import stretto_models as models
 from benchmarks.worker import Case, Registry, serve
-from stretto._engine.core.native import native
+from stretto._engine.native import native
 
 Function: TypeAlias = Callable[..., Any]
 

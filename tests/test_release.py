@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 from release import pythons, smoke
-from stretto._engine.core.native import native
+from stretto._engine.native import native
 
 
 def test_the_pythons_are_those_that_the_package_allows():

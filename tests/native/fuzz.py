@@ -28,10 +28,9 @@ import numpy as np
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import state
-from stretto._engine.core.native import native
+from stretto._engine.native import native
 from stretto._engine.xla import eager
 from stretto._engine.xla.array import Array, Donated
-from stretto.numpy.quick import SHORT
 
 Pair = namedtuple("Pair", "first second")
 
@@ -67,10 +66,7 @@ class Name(str):
 def clear_everything() -> None:
     """Empty all tables that the extension reads."""
     st.clear_caches()
-    eager._table.clear()
-    for short in SHORT.values():
-        short.rows.clear()
-        short.reflected.clear()
+    eager.forget()
 
 
 class Cycle:
@@ -229,10 +225,13 @@ class Fuzzer:
         r.choice(
             [
                 lambda: native.Holder(*some(r.randrange(5))),
-                lambda: native.Operator(*some(r.randrange(13))),
-                lambda: native.Operator(Array, *some(6), {}, *some(3)),
-                lambda: native.Process(*some(r.randrange(8))),
-                lambda: native.Process(Array, *some(3), {}, *some(1))(*some(r.randrange(5))),
+                lambda: native.attach_eager(*some(r.randrange(8))),
+                lambda: native.attach_eager(Array, *some(5)),
+                lambda: native.EagerRecord(*some(r.randrange(6))),
+                lambda: native.EagerCall(*some(r.randrange(5))),
+                lambda: native.EagerCall(len, {}, *some(2))(*some(r.randrange(5))),
+                lambda: native.EagerCall(len, {1: {}}, True)(None, 1, (self.array(),)),
+                lambda: native.EagerCall(len, {1: native.EagerRecord(*some(2))}, True)(0, 1, ()),
                 lambda: native.Quiet(*some(2)),
                 eager.quiet.run,
                 lambda: eager.quiet.run(*some(r.randrange(1, 4))),

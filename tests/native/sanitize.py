@@ -2,7 +2,7 @@
 
     python -m tests.native.sanitize [--seconds 60] [pytest arguments]
 
-Builds ``_native.c`` with the checks into a copy of the package under ``build/sanitize``, and runs
+Builds the extension with the checks into a copy of the package under ``build/sanitize``, and runs
 there the tests of what calls it, then the fuzzer. Python's own allocator is left out, so that each
 object is memory of its own, of which the sanitizer knows when it was freed.
 """
@@ -43,11 +43,12 @@ def build() -> None:
     )
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     include = sysconfig.get_path("include")
-    package = COPY / "stretto"
+    package = COPY / "stretto" / "_engine" / "native"
+    sources = sorted(map(str, package.glob("*.c")))
     subprocess.run(
         ["gcc", "-shared", "-fPIC", "-g", "-O1", "-Wall", "-Wextra", "-Wno-unused-parameter",
          "-Wno-missing-field-initializers", "-Wno-cast-function-type", *FLAGS, f"-I{include}",
-         str(package / "_native.c"), "-o", str(package / f"_native{suffix}")],
+         *sources, "-o", str(package / f"_native{suffix}")],
         check=True,
     )  # fmt: skip
 
@@ -80,7 +81,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to fuzz")
     options, more = parser.parse_known_args()
     build()
-    where = "import stretto._engine.core.native as n; print(n.native.__file__)"
+    where = "import stretto._engine.native as n; print(n.native.__file__)"
     checked = subprocess.run(
         [sys.executable, "-c", where], env=environment(), check=True, capture_output=True, text=True
     )

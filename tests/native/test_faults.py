@@ -116,18 +116,14 @@ def test_a_finalizer_empties_the_list_while_the_call_collects(run):
 
 def test_caches_are_cleared_by_a_finalizer_in_the_midst(run):
     run("""
-        from stretto._engine.xla.eager import _table
-        from stretto.numpy.quick import SHORT
+        from stretto._engine.xla.eager import forget
         f = st.jit(lambda x, y: (x @ y, x + 1))
         class Clears:
             def __init__(self):
                 self.me = self
             def __del__(self):
                 st.clear_caches()
-                _table.clear()
-                for short in SHORT.values():
-                    short.rows.clear()
-                    short.reflected.clear()
+                forget()
         gc.set_threshold(1, 1, 1)
         x = snp.ones((2, 2))
         for i in range(300):

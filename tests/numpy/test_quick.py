@@ -1,6 +1,6 @@
 """Operators at rest: the short way gives what the general way gives, for all operands.
 
-Run with the extension in C and, by ``tests/_engine/core/test_native``, without.
+Run with the extension in C and, by ``tests/_engine/native/test_native``, without.
 """
 
 import operator

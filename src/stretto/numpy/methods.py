@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stretto._engine.core.interpreter import Value, gives_array, state
+from stretto._engine.core.interpreter import Value, gives_array
 from stretto._engine.core.migration import is_pytorch
-from stretto._engine.core.native import native
 from stretto._engine.core.types import array_type
 from stretto._engine.core.typing import ArrayLike, Axes, DTypeLike, ShapeLike, ShardingLike, Tree
 from stretto._engine.ops.contract import dot, matmul
 from stretto._engine.xla.array import Array
-from stretto._engine.xla.eager import EAGER, quiet
+from stretto._engine.xla.eager import eager_call
 from stretto.numpy import (
     arithmetic,
     axis_order,
@@ -160,28 +159,6 @@ def _reflected(name: str, function: Callable[[Any, Any], Any]) -> Callable[[Any,
 
     apply.__name__ = apply.__qualname__ = f"__r{name}__"
     return apply
-
-
-def _shortened(name: str, general: Callable[..., Any], reflected: bool) -> Callable[..., Any]:
-    """An operator of concrete arrays, in C where the extension was built: see ``quick``."""
-    short = SHORT.get(name)
-    if native is None or short is None:
-        return general
-    table = short.reflected if reflected else short.rows
-    operator: Any = native.Operator(
-        array=Array,
-        state=state,
-        eager=EAGER,
-        quiet=quiet,
-        ndarray=np.ndarray,
-        asarray=np.asarray,
-        function=short.function,
-        table=table,
-        general=general,
-        name=general.__name__,
-        reflected=reflected,
-    )
-    return operator
 
 
 def _round(self: Array, ndigits: int | None = None) -> Array:
@@ -440,10 +417,10 @@ def attach(cls: type) -> None:
         give(f"__{name}__", _operator(name, below))
         if name in _BINARY:
             give(f"__r{name}__", _reflected(name, below))
-    for name in SHORT:
-        setattr(Array, f"__{name}__", _shortened(name, getattr(cls, f"__{name}__"), False))
+    for name, short in SHORT.items():
+        setattr(Array, f"__{name}__", eager_call(getattr(cls, f"__{name}__"), short))
         if name in _BINARY:
-            setattr(Array, f"__r{name}__", _shortened(name, getattr(cls, f"__r{name}__"), True))
+            setattr(Array, f"__r{name}__", eager_call(getattr(cls, f"__r{name}__"), short, True))
     for name, one in _UNARY.items():
         give(f"__{name}__", one)
     for method in _METHODS:

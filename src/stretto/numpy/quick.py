@@ -2,8 +2,7 @@
 
 Promotion and broadcasting cost more than a small array's arithmetic. Operands of one dtype, or one
 with a Python number that takes its dtype, need no promotion, and at rest NumPy broadcasts. The
-types that an operator met are kept, for the operators in C (``core/native``), which then call NumPy
-at once.
+types that a function met are entered in the table of eager calls, which then call NumPy at once.
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ from stretto._engine.core.bounded import room
 from stretto._engine.core.config import settings, watch
 from stretto._engine.core.interpreter import Value, state
 from stretto._engine.core.interpreter import splat as constant
-from stretto._engine.core.native import native
 from stretto._engine.core.program import repeated
 from stretto._engine.core.ranks import differ
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.core.typing import ArrayLike, Tree
+from stretto._engine.native import native
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.elementwise import Elementwise, broadcast_shapes
 from stretto._engine.xla.array import Array
-from stretto._engine.xla.eager import EAGER, quiet, wide
+from stretto._engine.xla.eager import EAGER, TABLE, eager_call, keep, quiet, wide
 
 __all__ = [
     "SHORT",
@@ -55,24 +54,19 @@ _LARGE = 1 << 14
 
 
 class Short:
-    """The types that an operator met at rest, and the NumPy function that computed the result.
-
-    ``rows`` has, by the type of the left operand and by that of the right one (a Python number's is
-    its class), the type of the result; ``reflected`` the same with right and left exchanged. The
-    type for Python integers comes with the least and the greatest that NumPy takes there.
-    """
+    """What the table of eager calls knows a function of two operands by, and how it enters it."""
 
     def __init__(self, function: Callable[..., Any], operator: str = "") -> None:
         self.function = function
+        """Computes the result, from NumPy arrays."""
         self.apply: Any = None
-        """The short way and, where it does not apply, the general one: what the function calls."""
-        self.rows: dict[ArrayType, dict[Any, Any]] = {}
-        self.reflected: dict[ArrayType, dict[Any, Any]] = {}
+        """The general way, which enters the types that it met at rest."""
+        _all.append(self)
         if operator:
             SHORT[operator] = self
 
     def takes_numbers(self, type: ArrayType, out: ArrayType) -> bool:
-        """Whether NumPy's own rules for Python numbers, with this type, are those of here.
+        """Say whether NumPy's own rules for Python numbers, with this type, are those of here.
 
         They are for NumPy's own dtypes, except that it compares integers of any size.
         """
@@ -86,31 +80,30 @@ class Short:
 
     def keep(self, x: Tree, y: Tree, out: ArrayType) -> None:
         """Note that these operands gave this type."""
-        if x.__class__ is not Array:
-            rows, type, other = self.reflected, y.type, x.__class__
-        else:
-            rows, type = self.rows, x.type
-            other = y.type if y.__class__ is Array else y.__class__
-        row = room(rows).setdefault(type, {})
-        room(row)[other] = (*_integers(type.dtype), out) if other is int else out
+        types = [v.type if v.__class__ is Array else v.__class__ for v in (x, y)]
+        between = (0, 0)
+        if int in types:
+            between = _integers(types[types[0] is int].dtype)
+        keep(self, types, self.function, out, between=between)
         if watch.places and y.__class__ is x.__class__ and x.type.ndim != y.type.ndim:
             self.forget_ranks()
 
     def forget_ranks(self) -> None:
         """Drop what was kept for operands of different ranks."""
-        for table in (self.rows, self.reflected):
-            for type, row in list(table.items()):
-                for other in list(row):
-                    if other.__class__ is ArrayType and other.ndim != type.ndim:
-                        row.pop(other, None)
+        for left, row in list(TABLE.get(self, {}).items()):
+            for right in list(row):
+                if left.__class__ is right.__class__ and left.ndim != right.ndim:
+                    row.pop(right, None)
 
 
 SHORT: dict[str, Short] = {}
 """By the name of the operator, ``add`` for ``__add__``."""
 
+_all: list[Short] = []
+
 
 def _forget_ranks() -> None:
-    for short in list(SHORT.values()):
+    for short in _all:
         short.forget_ranks()
 
 
@@ -277,7 +270,7 @@ def quick(
         return Array(result, out)
 
     short.apply = apply
-    return apply
+    return eager_call(apply, short)
 
 
 def product(general: Callable[..., Any]) -> Callable[[Any, Any], Any]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.native import native
+from stretto._engine.native import native
 
 
 class _Quiet:

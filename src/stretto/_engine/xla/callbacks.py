@@ -23,10 +23,10 @@ from stretto._engine.core.forks import in_child
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import constant
 from stretto._engine.core.lazy import LazyModule
-from stretto._engine.core.native import native
 from stretto._engine.core.single_flight import Turn, once
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.lowering.text import TOKEN, HostCall, Text
+from stretto._engine.native import native
 from stretto._engine.xla import pjrt
 from stretto._engine.xla.array import Array
 from stretto._engine.xla.clients import Runtime, runtime_of_calls

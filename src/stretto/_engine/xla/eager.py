@@ -6,19 +6,19 @@ is clearly faster, a cached program of that one operation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from stretto._engine.core.bounded import room
+from stretto._engine.core.bounded import CAPACITY, room
 from stretto._engine.core.config import config
 from stretto._engine.core.error_state import ErrorState
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import Interpreter, Tracer, state
-from stretto._engine.core.native import native
 from stretto._engine.core.types import ArrayType
+from stretto._engine.native import native
 from stretto._engine.xla.array import SHARDED, Array
 from stretto._engine.xla.cache import run_primitive, run_program
 
@@ -70,9 +70,10 @@ class Eager(Interpreter):
         result = quiet.run(rule, *hosts)
         if primitive.multiple:
             return tuple([_wrap(r, t) for r, t in zip(result, out_types, strict=True)])
-        if native is not None and not primitive.compiled(types):
-            _keep(primitive, types, out_types[0])
-        return _wrap(result, out_types[0])
+        out = out_types[0]
+        if native is not None and primitive.interned and not (widen or primitive.compiled(types)):
+            keep(primitive, types, rule, out, out.dtype)
+        return _wrap(result, out)
 
     def _control(self, primitive: Any, types: Any, out_types: Any, args: Sequence[Any]) -> Any:
         """Run an operation that holds programs or calls Python: compiled, or step by step."""
@@ -105,35 +106,92 @@ def _wrap(result: Any, type: ArrayType) -> Array:
     return Array(result, type)
 
 
-_table: dict[Any, Any] = {}
-"""For ``process`` in C: by primitive, then by the type of each argument in turn, the reference rule
-and the type and dtype of the result. For operations with one result that were run before."""
+TABLE: dict[Any, Any] = {}
+"""What eager calls in C go by: by function, then by the type of each operand in turn, a record.
+
+A function is a primitive, or what a function of two operands is known by (``numpy/quick``); there a
+Python number's type is its class. A record says what computes the result, and of which type it is.
+It is made when the general way has computed with such operands, so without the extension there is
+none.
+"""
 
 
-def _keep(primitive: Any, types: tuple[ArrayType, ...], out: ArrayType) -> None:
-    """Let operations with these types take the fast path, in C, from now on."""
-    if not primitive.interned or (primitive.widens and wide(types[0])):
+def keep(
+    function: Any,
+    types: Sequence[Any],
+    rule: Callable[..., Any],
+    out: ArrayType,
+    dtype: np.dtype | None = None,
+    between: tuple[int, int] = (0, 0),
+) -> None:
+    """Let calls with operands of these types take the short way from now on.
+
+    Args:
+        function: what the table knows it by.
+        types: those of the operands, of Python numbers the classes.
+        rule: what computes the result, from NumPy arrays.
+        out: the type of the result.
+        dtype: that of the result; by default what ``rule`` returns has it for certain.
+        between: the least and the greatest Python integer that may be an operand.
+    """
+    if native is None:
         return
-    record = (primitive.reference, out, out.dtype)
-    if not types:
-        room(_table)[primitive] = record
-        return
-    row = room(_table).setdefault(primitive, {})
-    for type in types[:-1]:
-        row = row.setdefault(type, {})
+    record = native.EagerRecord(rule, out, dtype, *between)
+    row, keys = TABLE, [function, *types]
+    if len(TABLE) >= CAPACITY:
+        forget()
+    for key in keys[:-1]:
+        row = row.setdefault(key, {})
         if row.__class__ is not dict:
             return  # there is a record for fewer operands, and only one number of them is supported
-    room(row).setdefault(types[-1], record)
+        room(row)
+    row.setdefault(keys[-1], record)
 
+
+def forget() -> None:
+    """Empty the table. The rows that calls hold are emptied, since these would not see new ones."""
+    for function, row in list(TABLE.items()):
+        if function in _held:
+            row.clear()
+        else:
+            TABLE.pop(function, None)
+
+
+_held: set[Any] = set()
+"""The functions of which calls hold the row."""
+
+
+def eager_call(
+    general: Callable[..., Any], function: Any = None, reflected: bool = False
+) -> Callable[..., Any]:
+    """Put the short way, in C, in front of a general one; without the extension there is none.
+
+    Args:
+        general: takes any operands.
+        function: what the table knows it by; None for the ``process`` of an interpreter, which is
+            given primitives.
+        reflected: whether the first argument is the right operand.
+
+    Returns:
+        A function, or a method, with the arguments of ``general``.
+    """
+    if native is None:
+        return general
+    if function is None:
+        return native.EagerCall(general, TABLE, by_primitive=True)
+    _held.add(function)
+    return native.EagerCall(general, TABLE.setdefault(function, {}), reflected=reflected)
+
+
+EAGER = Eager()
 
 if native is not None:
-    Eager.process = native.Process(  # type: ignore[method-assign]
+    native.attach_eager(
         array=Array,
+        state=state,
+        eager=EAGER,
         quiet=quiet,
         ndarray=np.ndarray,
         asarray=np.asarray,
-        table=_table,
-        general=Eager.process,
     )
-
-EAGER = Eager()
+    Eager.process = eager_call(Eager.process)  # type: ignore[method-assign]

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from types import FrameType
 
-from stretto._engine.core.native import native
+from stretto._engine.native import native
 from stretto._engine.xla.patience import abandoned, close, unfinished
 
 _TASKS = "/proc/self/task"

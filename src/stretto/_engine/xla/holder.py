@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from stretto._engine.core.errors import DonatedArrayError
-from stretto._engine.core.native import native
+from stretto._engine.native import native
 
 if TYPE_CHECKING:
     import numpy as np

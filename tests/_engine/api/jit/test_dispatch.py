@@ -15,7 +15,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.core.native import native
+from stretto._engine.native import native
 from tests._engine.api.jit.test_entry import entry_of
 
 needs_native = pytest.mark.skipif(native is None, reason="the extension was not built")

@@ -8,7 +8,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax, nn, random
-from stretto._engine.core.native import native
+from stretto._engine.native import native
 from tests import gpus
 
 gpu = gpus.gpu

@@ -24,9 +24,9 @@ from stretto._engine.core.boundary import hide_frames
 from stretto._engine.core.config import settings
 from stretto._engine.core.interpreter import as_value, state
 from stretto._engine.core.lazy import LazyModule
-from stretto._engine.core.native import native
 from stretto._engine.core.nodes import APART
 from stretto._engine.core.types import array_type, canonical_dtype
+from stretto._engine.native import native
 from stretto._engine.xla import pjrt
 from stretto._engine.xla.array import SHARDED, Array
 from stretto._engine.xla.eager import EAGER

@@ -1,6 +1,6 @@
 """The C extension, where it was built: the hot paths of small calls.
 
-``native`` is the module ``stretto._native``, or None if it could not be built or
+``native`` is the module ``_native`` of this package, or None if it could not be built or
 ``STRETTO_NATIVE=0`` turns it off; ``WITHOUT`` then says why. Everything that uses it has a Python
 twin that gives the same results, and the same tests run with both.
 """
@@ -12,7 +12,7 @@ import os
 import warnings
 from typing import Any
 
-_REVISION = 8
+_REVISION = 9
 """The revision that this package calls; an extension built from another source is not used."""
 
 _REMEDY = (
@@ -27,7 +27,7 @@ def _load() -> tuple[Any, str]:
     if os.environ.get("STRETTO_NATIVE") == "0":
         return None, "STRETTO_NATIVE=0 turns it off"
     try:
-        module = importlib.import_module("stretto._native")
+        module = importlib.import_module("stretto._engine.native._native")
     except ModuleNotFoundError:
         return None, "it was not built for this Python"
     except ImportError as error:

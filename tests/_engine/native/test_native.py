@@ -10,7 +10,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.core.native import native
+from stretto._engine.native import native
 
 ROOT = Path(__file__).parents[3]
 BOTH = (
@@ -44,11 +44,11 @@ def test_the_twins_pass_the_same_tests():
 
 
 def test_it_can_be_left_out():
-    code = "from stretto._engine.core.native import native; print(native is None)"
+    code = "from stretto._engine.native import native; print(native is None)"
     assert run("-c", code, STRETTO_NATIVE="0").stdout.strip() == "True"
 
 
-HIDDEN = "import sys; sys.modules['stretto._native'] = None; import stretto; "
+HIDDEN = "import sys; sys.modules['stretto._engine.native._native'] = None; import stretto; "
 
 
 def test_a_package_without_it_says_so_once():
@@ -67,7 +67,7 @@ def test_where_it_is_turned_off_nothing_warns():
 
 @pytest.mark.skipif(native is None, reason="the extension was not built")
 def test_operators_are_those_of_c():
-    assert type(st.Array.__dict__["__add__"]).__name__ == "Operator"
+    assert type(st.Array.__dict__["__add__"]).__name__ == "EagerCall"
     assert snp.ones(2).__add__(snp.ones(2)).shape == (2,)
     assert st.Array.__add__.__name__ == "__add__"
     assert issubclass(st.Array, native.Holder)
@@ -75,7 +75,7 @@ def test_operators_are_those_of_c():
 
 @pytest.mark.skipif(native is None, reason="the extension was not built")
 def test_another_revision_is_not_used(monkeypatch):
-    from stretto._engine.core import native as module  # noqa: PLC0415
+    from stretto._engine import native as module  # noqa: PLC0415
 
     monkeypatch.setattr(module, "_REVISION", -1)
     assert module._load() == (None, "it was built from another version of the package")
@@ -86,9 +86,15 @@ def test_another_revision_is_not_used(monkeypatch):
 @pytest.mark.skipif(native is None, reason="the extension was not built")
 def test_wrong_use_is_refused():
     with pytest.raises(TypeError):
-        native.Operator()
+        native.EagerCall()
+    with pytest.raises(AttributeError, match="__name__"):
+        native.EagerCall(1, {})
+    with pytest.raises(TypeError):
+        native.EagerRecord()
     with pytest.raises(TypeError, match="subclass of Holder"):
-        native.Operator(int, 1, 1, 1, 1, 1, 1, {}, 1, "x", False)
+        native.attach_eager(int, 1, 1, 1, 1, 1)
+    with pytest.raises(RuntimeError, match="attached already"):
+        native.attach_eager(st.Array, 1, 1, 1, 1, 1)
     with pytest.raises(TypeError):
         native.Holder()
     with pytest.raises(TypeError, match="subclass of Holder"):
