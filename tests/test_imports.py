@@ -32,8 +32,8 @@ PACKAGES = (
 
 NEED_PYTORCH = tuple(
     [
-        path.stem
-        for path in sorted((Path(stretto.__file__).parent / "torch").glob("*.py"))
+        ".".join(path.relative_to(Path(stretto.__file__).parents[1]).with_suffix("").parts)
+        for path in sorted((Path(stretto.__file__).parent / "torch").rglob("*.py"))
         if re.search(r"^(import|from) torch\b", path.read_text("utf-8"), re.MULTILINE)
     ]
 )
@@ -228,8 +228,9 @@ def test_a_name_is_what_its_module_says_whatever_is_loaded(package):
     """No module of the package hides a function of the same name."""
     module = importlib.import_module(package)
     for info in pkgutil.iter_modules(module.__path__):
-        if info.name not in ("cli", "demo", *NEED_PYTORCH):
-            importlib.import_module(f"{package}.{info.name}")
+        name = f"{package}.{info.name}"
+        if info.name not in ("cli", "demo") and name not in NEED_PYTORCH:
+            importlib.import_module(name)
     for home, names in table_of(package).items():
         for name in names:
             source = importlib.import_module(home)
@@ -257,7 +258,7 @@ from stretto._engine.core.interpreter import Tracer
 
 names = [m.name for m in pkgutil.walk_packages(st.__path__, "stretto.") if ".demo" not in m.name]
 pytorch = PYTORCH
-names = [name for name in names if name.split(".")[-1] not in pytorch]
+names = [name for name in names if name not in pytorch]
 
 def load(x):
     for name in names:

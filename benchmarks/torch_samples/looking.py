@@ -13,7 +13,7 @@ import stretto as st
 from benchmarks.torch_samples.asked import Asked, as_array, cloned, mapped
 from benchmarks.torch_samples.calls import Call
 from benchmarks.torch_samples.tallies import Tallies, is_arbitrary
-from stretto.torch.capture import WHOLE, capture
+from stretto.torch.export.capture import WHOLE, capture
 from stretto.torch.table import TABLE
 
 __all__ = ["DTYPES", "look_at_dispatched", "look_at_exported", "stays_whole"]

@@ -166,6 +166,6 @@ with imports_on_demand(
     from stretto._engine.xla.environment import print_environment_info as print_environment_info
     from stretto.ensemble.ensemble import Ensemble as Ensemble
     from stretto.files import load as load, load_header as load_header, save as save
-    from stretto.torch.exporting import to_torch as to_torch
+    from stretto.torch.hosted.exporting import to_torch as to_torch
     from stretto.torch.importing import from_torch as from_torch
     from stretto.tree import concat as concat, stack as stack, take as take, unstack as unstack

@@ -10,8 +10,6 @@ import numpy as np
 
 import stretto as st
 
-__all__ = ["check_module"]
-
 
 def check_module(modules, args, others=(), *, rtol=1e-7, atol=1e-9, compiled=True, train=False):
     """Compare each module with what comes in of it, for ``args`` and for those of other calls.

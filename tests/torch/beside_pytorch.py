@@ -8,8 +8,6 @@ import stretto.numpy as snp
 
 torch = pytest.importorskip("torch")
 
-__all__ = ["Calls", "check_function", "weights"]
-
 
 class Calls(torch.nn.Module):
     """A module whose forward is a function."""

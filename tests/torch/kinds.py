@@ -7,8 +7,6 @@ import pathlib
 import textwrap
 import tomllib
 
-__all__ = ["COMES_IN", "REFUSED", "Kind"]
-
 FILE = pathlib.Path(__file__).parent / "kinds.toml"
 
 

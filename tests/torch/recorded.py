@@ -7,10 +7,8 @@ from pathlib import Path
 import numpy as np
 
 import stretto as st
-from stretto.torch.graph import Graph
-from stretto.torch.run import run
-
-__all__ = ["check_calls"]
+from stretto.torch.programs.graph import Graph
+from stretto.torch.programs.run import run
 
 SAMPLES = Path(__file__).parent / "samples.json"
 

@@ -9,8 +9,6 @@ import stretto.numpy as snp
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402 (only where PyTorch is)
 
-__all__ = ["X", "Layer", "check", "slopes", "theirs", "with_forward"]
-
 X = np.random.default_rng(0).normal(size=(4, 3))
 
 

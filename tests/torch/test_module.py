@@ -7,7 +7,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import nn
 from stretto.torch.module import Held, assembled
-from tests.torch.programs import counting, linear, module
+from tests.torch.sample_programs import counting, linear, module
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3) / 10
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import stretto as st
-from tests.torch.programs import linear, module
+from tests.torch.sample_programs import linear, module
 
 X = np.ones((2, 3), np.float32)
 

@@ -18,7 +18,7 @@ from stretto.nn.state import stateful_call
 from stretto.random.keys import fold_in, split
 from stretto.random.streams import keys, refusing
 from stretto.torch.module import ImportedModule
-from stretto.torch.statistics import with_plain_means
+from stretto.torch.programs.buffers import with_plain_means
 
 __all__ = ["update_batch_norm"]
 

@@ -21,8 +21,6 @@ from stretto._engine.core.typing import Array
 from stretto._engine.xla import pjrt
 from stretto._engine.xla.array import Array as _Array
 
-__all__ = ["borrowed", "dense", "given", "read", "to_numpy", "to_torch"]
-
 _AS_BITS = {
     torch.bfloat16: (torch.int16, np.dtype(ml_dtypes.bfloat16)),
     torch.float8_e4m3fn: (torch.int8, np.dtype(ml_dtypes.float8_e4m3fn)),

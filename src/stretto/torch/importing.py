@@ -8,22 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.typing import Tree
-from stretto.torch.guards import guarded
 from stretto.torch.module import Held, ImportedModule, assembled
-from stretto.torch.program import Program
-from stretto.torch.ties import identity
-from stretto.torch.weights import is_torch, warn_of_64_bits, warn_of_64_bits_inside
-from stretto.torch.written import WAYS, with_written
+from stretto.torch.programs.buffers import guarded
+from stretto.torch.programs.program import Program
+from stretto.torch.programs.signature import WAYS, with_written
+from stretto.torch.weights import identity, is_torch, warn_of_64_bits, warn_of_64_bits_inside
 
 if TYPE_CHECKING:  # these import PyTorch
-    from stretto.torch import capture, crossing, examples, likeness
+    from stretto.torch import crossing
+    from stretto.torch.export import capture, example_arguments, likeness
 else:
-    capture = LazyModule("stretto.torch.capture", extra="torch")
+    capture = LazyModule("stretto.torch.export.capture", extra="torch")
     crossing = LazyModule("stretto.torch.crossing", extra="torch")
-    examples = LazyModule("stretto.torch.examples", extra="torch")
-    likeness = LazyModule("stretto.torch.likeness", extra="torch")
-
-__all__ = ["from_torch", "imported"]
+    example_arguments = LazyModule("stretto.torch.export.example_arguments", extra="torch")
+    likeness = LazyModule("stretto.torch.export.likeness", extra="torch")
 
 
 def from_torch(
@@ -130,10 +128,10 @@ def imported(
                 f"{caller}: expected a torch.nn.Module, got a {type(module).__name__}{which}"
                 f"{_instead(module)}"
             )
-    modules = [examples.unwrapped(module) for module in modules]
+    modules = [example_arguments.unwrapped(module) for module in modules]
     for module in modules:
         if is_torch(module, "nn.Module"):
-            examples.check_module(caller, module)
+            example_arguments.check_module(caller, module)
     several = type(example_args) in (tuple, list)  # a named tuple is one argument
     args = tuple(example_args) if several else (example_args,)
     kwargs = dict(example_kwargs or {})
@@ -148,8 +146,8 @@ def imported(
             if is_torch(module, "export.ExportedProgram"):
                 found = [capture.read(module)]
             else:
-                examples.check_example(caller, module, args, kwargs)
-                own_args, own_kwargs = examples.apart(module, args, kwargs)
+                example_arguments.check_example(caller, module, args, kwargs)
+                own_args, own_kwargs = example_arguments.apart(module, args, kwargs)
                 found = [
                     capture.capture(
                         module,

@@ -10,9 +10,7 @@ from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto.nn import updating
 from stretto.nn.module import Module
 from stretto.nn.parameter import Parameter
-from stretto.torch.program import Program
-
-__all__ = ["Held", "ImportedModule", "Part", "assembled", "held_by"]
+from stretto.torch.programs.program import Program
 
 
 class Held(NamedTuple):

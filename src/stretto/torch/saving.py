@@ -14,9 +14,7 @@ import numpy as np
 
 from stretto import files
 from stretto.torch.module import Held, ImportedModule, Part, assembled, held_by
-from stretto.torch.program import Program
-
-__all__ = ["load", "save"]
+from stretto.torch.programs.program import Program
 
 _KEY = "stretto.torch"
 _FORM = 2

@@ -13,27 +13,6 @@ import stretto.numpy as snp
 from stretto import lax, special
 from stretto._engine.higher_order.custom_jvp import custom_jvp
 
-__all__ = [
-    "angle",
-    "arctan2",
-    "binary_cross_entropy",
-    "bounded",
-    "entropy",
-    "every_greatest",
-    "fmax",
-    "fmin",
-    "log_of_sum",
-    "logit",
-    "power_norm",
-    "remainder",
-    "root",
-    "running_log_of_sum",
-    "shared",
-    "written",
-    "xlog1py",
-    "xlogy",
-]
-
 
 def _alike(x: Any, y: Any) -> list[Any]:
     """Two arrays, or an array and a number, in one shape and one dtype of floats."""

@@ -1,14 +1,18 @@
 """``from_state_dict`` and ``to_state_dict``: weights alone, PyTorch's here and ours there.
 
-Layers of ``nn`` have PyTorch's names, shapes and layouts, so that names need no translation.
+Layers of ``nn`` have PyTorch's names, shapes and layouts, so that names need no translation. A
+shared submodule has its tensors under several names, and makes two inputs of its exported program
+out of each; PyTorch cannot decompose a program that writes to one of them, so they are merged.
+This file works on PyTorch's objects, and imports it only where it must.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,20 +24,59 @@ from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto.torch.graph import Graph
+from stretto.torch.programs.graph import Graph
+
+
+def identity(tensor: Any) -> tuple[Any, ...]:
+    """What two names of one tensor have in common, and no two tensors.
+
+    Tensors that are sparse or without elements have no memory to share, so each is itself alone.
+    """
+    if not tensor.numel() or str(tensor.layout) != "torch.strided":
+        return (id(tensor),)
+    return tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype
+
+
+def merge_inputs(exported: Any) -> None:
+    """Keep one input of an exported program for all names of a tensor, in place."""
+    signature = exported.graph_signature
+    tensors = {**exported.constants, **exported.state_dict}
+    placeholders = {x.name: x for x in exported.graph.nodes if x.op == "placeholder"}
+    first, kept = {}, []
+    for spec in signature.input_specs:
+        tensor = tensors.get(spec.target) if spec.kind.name in ("PARAMETER", "BUFFER") else None
+        if tensor is None:
+            kept.append(spec)
+            continue
+        node = placeholders[spec.arg.name]
+        same = first.setdefault((spec.kind, identity(tensor)), node)
+        if same is node:
+            kept.append(spec)
+        else:
+            node.replace_all_uses_with(same)
+            exported.graph.erase_node(node)
+    if len(kept) < len(signature.input_specs):
+        exported._graph_signature = dataclasses.replace(signature, input_specs=kept)
+        exported.graph_module.recompile()
+
+
+def sharing(tensors: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The names of different tensors of which one begins in the memory of the other."""
+    known: dict[Any, tuple[str, Any]] = {}
+    for name, tensor in _with_memory(tensors.items()):
+        other, its = known.setdefault(tensor.untyped_storage().data_ptr(), (name, tensor))
+        if its is not tensor:
+            yield other, name
+
+
+def _with_memory(named: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    return ((name, x) for name, x in named if hasattr(x, "untyped_storage") and x.numel())
+
 
 if TYPE_CHECKING:  # it imports PyTorch
     from stretto.torch import crossing
 else:
     crossing = LazyModule("stretto.torch.crossing", extra="torch")
-
-__all__ = [
-    "from_state_dict",
-    "is_torch",
-    "to_state_dict",
-    "warn_of_64_bits",
-    "warn_of_64_bits_inside",
-]
 
 
 def from_state_dict(source: Mapping[str, Any] | str | os.PathLike[str]) -> dict[str, Array]:

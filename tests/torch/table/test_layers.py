@@ -5,4 +5,4 @@ from tests.torch.recorded import check_calls
 
 
 def test_recorded_calls():
-    check_calls(layers, least=10)
+    check_calls(layers, least=12)

@@ -12,12 +12,6 @@ from typing import Any
 
 from stretto.torch.table import (
     arithmetic,
-    activations,
-    bags,
-    creation,
-    derivatives,
-    fractional,
-    guards,
     indexing,
     layers,
     linear_algebra,
@@ -26,23 +20,14 @@ from stretto.torch.table import (
     products,
     randomness,
     reductions,
-    selections,
     shapes,
-    transforms,
+    subgraphs,
 )
-
-__all__ = ["TABLE"]
 
 TABLE: dict[str, Callable[..., Any]] = {
     name: function
     for family in (
         arithmetic,
-        activations,
-        bags,
-        creation,
-        derivatives,
-        fractional,
-        guards,
         indexing,
         layers,
         linear_algebra,
@@ -51,9 +36,8 @@ TABLE: dict[str, Callable[..., Any]] = {
         products,
         randomness,
         reductions,
-        selections,
         shapes,
-        transforms,
+        subgraphs,
     )
     for name, function in family.TABLE.items()
 }

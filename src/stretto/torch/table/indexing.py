@@ -13,8 +13,6 @@ from stretto._engine.higher_order.custom_jvp import custom_jvp
 from stretto.nn import functional as F
 from stretto.torch.slopes import power_norm, written
 
-__all__ = ["TABLE", "readable"]
-
 
 def readable(x: Any, axis: int, index: Any) -> tuple[Any, Any]:
     """``x``, and indices along an axis that may be empty, with a row of zeros behind the others.

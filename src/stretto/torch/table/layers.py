@@ -1,8 +1,9 @@
-"""Normalization, pooling, resizing, recurrent networks."""
+"""Normalization, pooling, also at positions that are drawn, resizing, recurrent networks, bags."""
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,9 +16,6 @@ from stretto._engine.core.types import is_inexact
 from stretto.nn import functional as F
 from stretto.nn.functional.recurrent_networks import GRU, LSTM, RELU, TANH, network
 from stretto.torch.slopes import bounded
-
-__all__ = ["TABLE"]
-
 
 # Normalization. PyTorch gives the statistics beside the result, for its backward pass.
 
@@ -329,6 +327,109 @@ def _recurrent(
     return snp.take(out.reshape((mask.size, -1)), places, 0), *last
 
 
+def _starts(sample: Any, size: int, count: int, window: int, dtype: Any) -> Any:
+    """Where along an axis the windows begin, for numbers from 0 to 1 of one window's place.
+
+    Window k begins at floor((k + u) s) - floor(u s), s = (size - window) / (count - 1), and the
+    last at the end (Graham, Fractional Max-Pooling, 2014). Of numbers below 0, which PyTorch takes
+    as well, it rounds the products towards 0.
+    """
+    last = snp.full((*sample.shape, 1), size - window, snp.int32)
+    if count == 1:
+        return last
+    step = snp.asarray(size - window, dtype) / snp.asarray(count - 1, dtype)
+    k = snp.arange(count - 1).astype(dtype)
+    places = snp.trunc((k + sample[..., None]) * step) - snp.trunc(sample * step)[..., None]
+    return snp.concatenate([places.astype(snp.int32), last], -1)
+
+
+def _fractional(rank: int) -> Callable[..., Any]:
+    def pooled(
+        x: Any, kernel_size: Sequence[int], output_size: Sequence[int], samples: Any
+    ) -> tuple[Any, ...]:
+        """The maxima, and where in their plane they are; samples are of the last axis first."""
+        windows = tuple(kernel_size) * (rank if len(kernel_size) == 1 else 1)
+        planes = x if x.ndim == rank + 2 else x[None]
+        batch, channels, *sizes = planes.shape
+        own = samples[:batch]
+        order = range(rank)[::-1] if rank == 2 else range(rank)
+        at: list[Any] = [
+            snp.arange(batch).reshape((-1,) + (1,) * (2 * rank + 1)),
+            snp.arange(channels).reshape((-1,) + (1,) * (2 * rank)),
+        ]
+        places: Any = 0
+        for axis, drawn in zip(range(rank), order, strict=True):
+            n, m, k = sizes[axis], output_size[axis], windows[axis]
+            starts = _starts(own[..., drawn], n, m, k, x.dtype)
+            index = starts[..., None] + snp.arange(k)
+            shape = [batch, channels] + [1] * (2 * rank)
+            shape[2 + axis], shape[2 + rank + axis] = m, k
+            at.append(index.reshape(shape))
+            places = places * n + at[-1]
+        found = planes[tuple(at)]
+        flat = (*found.shape[: 2 + rank], math.prod(windows))
+        places = snp.broadcast_to(places, found.shape).reshape(flat)
+        found = found.reshape(flat)
+        best = snp.argmax(found, -1, keepdims=True)
+        parts = [snp.take_along_axis(part, best, -1)[..., 0] for part in (found, places)]
+        return tuple(parts if x.ndim == rank + 2 else [part[0] for part in parts])
+
+    return pooled
+
+
+_SUM, _MEAN, _MAX = 0, 1, 2
+
+
+def _embedding_bag(
+    weight: Any,
+    indices: Any,
+    offsets: Any,
+    scale_grad_by_freq: bool = False,
+    mode: int = _SUM,
+    sparse: bool = False,
+    per_sample_weights: Any = None,
+    include_last_offset: bool = False,
+    padding_idx: int = -1,
+) -> Any:
+    """The sums, means or maxima of bags that begin at ``offsets``; an empty one is 0.
+
+    What PyTorch keeps beside them for its backward pass, of sizes that go by how it computed them,
+    is None.
+    """
+    if scale_grad_by_freq:
+        raise NotImplementedError(
+            "embedding_bag: gradients divided by how often an index occurs are not supported"
+        )
+    starts = offsets[:-1] if include_last_offset else offsets
+    bag = snp.sum(snp.arange(indices.shape[0])[:, None] >= starts[None, :], -1) - 1
+    counts = indices != padding_idx if padding_idx >= 0 else snp.ones(indices.shape, bool)
+    shape = (starts.shape[0], weight.shape[1])
+    rows = weight[indices]
+    if mode == _MAX:
+        return _greatest(rows, bag, counts, shape), None, None, None
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights[:, None]
+    out = snp.zeros(shape, rows.dtype).at[bag].add(snp.where(counts[:, None], rows, 0))
+    if mode == _MEAN:
+        many = snp.zeros(shape[0], snp.int32).at[bag].add(counts.astype(snp.int32))
+        out = out / snp.maximum(many, 1)[:, None]
+    return out, None, None, None
+
+
+def _greatest(rows: Any, bag: Any, counts: Any, shape: tuple[int, int]) -> Any:
+    """The greatest element of each bag and column: the first of equal ones, as is its slope."""
+    n = rows.shape[0]
+    still = snp.where(counts[:, None], lax.stop_gradient(rows), -snp.inf)
+    most = snp.full(shape, -snp.inf, rows.dtype).at[bag].max(still)
+    here = counts[:, None] & (still == most[bag])
+    places = snp.where(here, snp.arange(n)[:, None], n)
+    first = snp.full(shape, n, places.dtype).at[bag].min(places)
+    if not n:
+        return snp.zeros(shape, rows.dtype)
+    found = snp.take_along_axis(rows, snp.minimum(first, n - 1), 0)
+    return snp.where(first < n, found, 0)
+
+
 TABLE: dict[str, Callable[..., Any]] = {
     "aten._native_batch_norm_legit.no_stats": _batch_norm_without_statistics,
     "aten._native_batch_norm_legit_functional.default": _batch_norm,
@@ -383,4 +484,8 @@ TABLE: dict[str, Callable[..., Any]] = {
     "aten.rnn_tanh_cell.default": F.rnn_tanh_cell,
     "stretto.recurrent.default": _recurrent,
     "stretto.steps.default": _steps,
+    "aten.fractional_max_pool2d.default": _fractional(2),
+    "aten.fractional_max_pool3d.default": _fractional(3),
+    "aten._embedding_bag.default": _embedding_bag,
+    "aten._embedding_bag_forward_only.default": _embedding_bag,
 }

@@ -12,8 +12,6 @@ from stretto._engine.higher_order.custom_jvp import custom_jvp
 from stretto.scipy.linalg import expm
 from stretto.torch.slopes import written
 
-__all__ = ["TABLE"]
-
 
 def _cholesky(a: Any, *, upper: bool = False, check_errors: bool = False) -> tuple[Any, Any]:
     factor = snp.linalg.cholesky(a, upper=upper)

@@ -10,8 +10,6 @@ from stretto._engine.higher_order.custom_jvp import custom_jvp
 from stretto.nn import functional as F
 from stretto.torch.slopes import binary_cross_entropy
 
-__all__ = ["TABLE"]
-
 _REDUCTIONS = ("none", "mean", "sum")
 
 

@@ -1,4 +1,4 @@
-"""Arithmetic of sizes, parts of results, and control flow."""
+"""Arithmetic of sizes, parts of results, control flow, and whether buffers are as imported."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stretto import lax
+import numpy as np
 
-__all__ = ["TABLE"]
+import stretto.numpy as snp
+from stretto import lax
+from stretto._engine.core.interpreter import Tracer
 
 _OF_PYTHON = [
     "add",
@@ -59,6 +61,27 @@ def _without_gradient(enabled: bool, function: Callable[..., Any], *operands: An
     return tuple(results if enabled else map(lax.stop_gradient, results))
 
 
+def _as_imported(buffer: Any, values: Sequence[Any], name: str) -> Any:
+    """Whether a buffer is as it was when the module was imported; it raises where that is known."""
+    expected = np.asarray(values, buffer.dtype).reshape(buffer.shape)
+    if isinstance(buffer, Tracer):
+        return snp.array_equal(buffer, expected, equal_nan=buffer.dtype.kind in "fc")
+    if not np.array_equal(np.asarray(buffer), expected, equal_nan=buffer.dtype.kind in "fc"):
+        raise ValueError(
+            f"the program of this imported module is made for the values that its buffer {name} "
+            f"had, as the module makes a number of Python of it (.item(), int(), if): import the "
+            f"module anew with these values"
+        )
+    return True
+
+
+def _where_as_imported(same: Any, x: Any) -> Any:
+    """A result, or NaN, or -1 of an integer, where a compiled program is not made for a buffer."""
+    if same is True or x.dtype.kind == "b":
+        return x
+    return snp.where(same, x, snp.asarray(-1 if x.dtype.kind in "iu" else snp.nan, x.dtype))
+
+
 TABLE: dict[str, Callable[..., Any]] = {
     **{f"operator.{name}": getattr(operator, name) for name in _OF_PYTHON},
     "math.ceil": math.ceil,
@@ -77,4 +100,6 @@ TABLE: dict[str, Callable[..., Any]] = {
     "while_loop": _loop,
     "wrap_with_autocast": lambda device, dtype, enabled, cached, f, *xs: tuple(f(*xs)),
     "wrap_with_set_grad_enabled": _without_gradient,
+    "stretto.as_imported.default": _as_imported,
+    "stretto.where_as_imported.default": _where_as_imported,
 }

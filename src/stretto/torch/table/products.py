@@ -12,8 +12,6 @@ from stretto.nn import functional as F
 from stretto.random.streams import next_key
 from stretto.torch.slopes import every_greatest, power_norm
 
-__all__ = ["TABLE"]
-
 _CONVOLUTIONS = (F.conv1d, F.conv2d, F.conv3d)
 _TRANSPOSED = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)
 

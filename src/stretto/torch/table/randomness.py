@@ -13,8 +13,6 @@ from stretto import lax, random
 from stretto.nn import functional as F
 from stretto.random.streams import next_key
 
-__all__ = ["TABLE"]
-
 
 def _drawn(draw: Callable[..., Any]) -> Callable[..., Any]:
     """Numbers of a shape, of the dtype that PyTorch found."""

@@ -12,8 +12,6 @@ from stretto._engine.core.interpreter import Tracer
 from stretto.scipy.special import logsumexp
 from stretto.torch.slopes import power_norm, root, running_log_of_sum, shared
 
-__all__ = ["TABLE"]
-
 _Dims = int | Sequence[int] | None
 
 

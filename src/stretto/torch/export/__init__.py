@@ -1,0 +1,1 @@
+"""Have PyTorch export a module, as a graph and a signature."""

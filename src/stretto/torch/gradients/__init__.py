@@ -1,0 +1,1 @@
+"""Keep the derivatives that a PyTorch module gives by itself."""

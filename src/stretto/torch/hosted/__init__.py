@@ -1,0 +1,1 @@
+"""Make modules of PyTorch of what is computed here."""

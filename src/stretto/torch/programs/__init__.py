@@ -1,0 +1,1 @@
+"""What an imported module computes, as plain data, and how it is run; no file imports PyTorch."""

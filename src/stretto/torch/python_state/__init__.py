@@ -1,0 +1,1 @@
+"""Find what Python holds of a module beside parameters and buffers, and what of it changes."""
