@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from stretto._engine.core.boundary import bounded
 from stretto._engine.core.typing import DTypeLike
-from stretto.optim.base import GradientTransformationExtraArgs, Mask, Scalar, ScalarOrSchedule
+from stretto.optim.base import (
+    GradientTransformationExtraArgs,
+    Mask,
+    Scalar,
+    ScalarOrSchedule,
+    transformation,
+)
 from stretto.optim.combining import chain
 from stretto.optim.moments import (
     scale_by_adam,
@@ -35,6 +41,7 @@ __all__ = [
 
 
 @bounded
+@transformation
 def adam(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -51,16 +58,7 @@ def adam(
     b1ᵗ and 1 − b2ᵗ.
 
     Args:
-        learning_rate: a number, an array of rank 0 or a schedule.
-        b1: the weight of the past in m.
-        b2: the weight of the past in v.
-        eps: added to the root.
-        eps_root: added within it, for derivatives through the update.
-        mu_dtype: the dtype of m; None is that of the parameters.
         nesterov: take m̂ of the step to come, as ``nadam``.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: a number is out of its range, or an array has axes (see ``per_member``).
@@ -87,6 +85,7 @@ def adam(
 
 
 @bounded
+@transformation
 def adamw(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -104,18 +103,7 @@ def adamw(
     ``update`` needs ``params``.
 
     Args:
-        learning_rate: a number, an array of rank 0 or a schedule.
-        b1: see ``adam``, as for ``b2``, ``eps``, ``eps_root``, ``mu_dtype``.
-        b2: see ``adam``.
-        eps: see ``adam``.
-        eps_root: see ``adam``.
-        mu_dtype: see ``adam``.
         weight_decay: a number, an array of rank 0 or a schedule. PyTorch's default is 0.01.
-        mask: which leaves decay; see ``masked``.
-        nesterov: see ``adam``.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: as ``adam``; or ``update`` is called without parameters.
@@ -140,6 +128,7 @@ def adamw(
 
 
 @bounded
+@transformation
 def nadam(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -151,18 +140,6 @@ def nadam(
     nesterov: bool = True,
 ) -> GradientTransformationExtraArgs:
     """``adam`` with Nesterov's look ahead.
-
-    Args:
-        learning_rate: a number, an array of rank 0 or a schedule.
-        b1: the weight of the past in m.
-        b2: the weight of the past in v.
-        eps: added to the root.
-        eps_root: added within it, for derivatives through the update.
-        mu_dtype: the dtype of m; ``None`` is that of the parameters.
-        nesterov: take m̂ of the step to come.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: a number is out of its range, or an array has axes (see ``per_member``).
@@ -180,6 +157,7 @@ def nadam(
     )
 
 
+@transformation
 def nadamw(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -193,20 +171,6 @@ def nadamw(
     nesterov: bool = True,
 ) -> GradientTransformationExtraArgs:
     """``adamw`` with Nesterov's look ahead; ``update`` needs ``params``.
-
-    Args:
-        learning_rate: a number, an array of rank 0 or a schedule.
-        b1: the weight of the past in m.
-        b2: the weight of the past in v.
-        eps: added to the root.
-        eps_root: added within it, for derivatives through the update.
-        mu_dtype: the dtype of m; ``None`` is that of the parameters.
-        weight_decay: a number, an array of rank 0 or a schedule.
-        mask: which leaves decay; see ``masked``.
-        nesterov: take m̂ of the step to come.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: as for ``adamw``.
@@ -225,6 +189,7 @@ def nadamw(
     )
 
 
+@transformation
 def amsgrad(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -236,19 +201,6 @@ def amsgrad(
     bias_correction_nu: bool = True,
 ) -> GradientTransformationExtraArgs:
     """Adam whose v̂ never falls.
-
-    Args:
-        learning_rate: a number, an array of rank 0 or a schedule.
-        b1: see ``adam``, as for ``b2``, ``eps``, ``eps_root``, ``mu_dtype``.
-        b2: see ``adam``.
-        eps: see ``adam``.
-        eps_root: see ``adam``.
-        mu_dtype: see ``adam``.
-        bias_correction_mu: divide m by 1 − b1ᵗ.
-        bias_correction_nu: divide v by 1 − b2ᵗ before the largest is taken.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: as ``adam``.
@@ -274,6 +226,7 @@ def amsgrad(
 
 
 @bounded
+@transformation
 def radam(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -287,16 +240,7 @@ def radam(
     """Rectified Adam, which scales by v̂ only where that is known well enough.
 
     Args:
-        learning_rate: a number, an array of rank 0 or a schedule.
-        b1: see ``adam``, as for ``b2``, ``eps``, ``eps_root``, ``nesterov``.
-        b2: see ``adam``.
-        eps: see ``adam``.
-        eps_root: see ``adam``.
         threshold: from which length ρ of the mean v̂ counts as known; at least 4.
-        nesterov: see ``adam``.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: as ``adam``, or the threshold is below 4.
@@ -320,19 +264,15 @@ def radam(
 
 
 @bounded
+@transformation
 def adamax(
     learning_rate: ScalarOrSchedule, b1: Scalar = 0.9, b2: Scalar = 0.999, eps: Scalar = 1e-8
 ) -> GradientTransformationExtraArgs:
     """Adam with the infinity norm of past gradients in place of the root of v̂.
 
     Args:
-        learning_rate: a number, an array of rank 0 or a schedule.
-        b1: the weight of the past in m.
         b2: the weight of the past in the norm.
         eps: added to the size of the gradient.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: a number is out of its range, or an array has axes (see ``per_member``).
@@ -350,6 +290,7 @@ def adamax(
     )
 
 
+@transformation
 def adamaxw(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -361,15 +302,8 @@ def adamaxw(
     """``adamax`` with decoupled weight decay; ``update`` needs ``params``.
 
     Args:
-        learning_rate: a number, an array of rank 0 or a schedule.
-        b1: the weight of the past in m.
         b2: the weight of the past in the norm.
         eps: added to the size of the gradient.
-        weight_decay: a number, an array of rank 0 or a schedule.
-        mask: which leaves decay; see ``masked``.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: as for ``adamw``.
@@ -391,6 +325,7 @@ def adamaxw(
     )
 
 
+@transformation
 def adabelief(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -403,15 +338,7 @@ def adabelief(
     """Adam with the running mean of (g − m)² in place of that of g².
 
     Args:
-        learning_rate: a number, an array of rank 0 or a schedule.
-        b1: the weight of the past in m.
-        b2: the weight of the past in v.
-        eps: added to the root.
         eps_root: added to v, the epsilon of the paper.
-        nesterov: take m̂ of the step to come.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: a number is out of its range, or an array has axes (see ``per_member``).
@@ -433,19 +360,11 @@ def adabelief(
     )
 
 
+@transformation
 def yogi(
     learning_rate: ScalarOrSchedule, b1: Scalar = 0.9, b2: Scalar = 0.999, eps: Scalar = 1e-3
 ) -> GradientTransformationExtraArgs:
     """Adam whose v moves by a share of g² up or down, and so forgets large gradients slowly.
-
-    Args:
-        learning_rate: a number, an array of rank 0 or a schedule.
-        b1: the weight of the past in m.
-        b2: the weight of the past in v.
-        eps: added to the root.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: a number is out of its range, or an array has axes (see ``per_member``).

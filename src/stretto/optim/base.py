@@ -19,6 +19,7 @@ import numpy as np
 import stretto.numpy as snp
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import bounded
+from stretto._engine.core.descriptions import described
 from stretto._engine.core.guarded import guard
 from stretto._engine.core.holding import holding
 from stretto._engine.core.left_out import left_out
@@ -49,6 +50,46 @@ ScalarOrSchedule: TypeAlias = Scalar | Schedule
 """A number, an array of rank 0, or a ``Schedule``."""
 Mask: TypeAlias = Tree
 """A tree of booleans, which may be a prefix of the parameters', or a function that makes it."""
+
+transformation = described(
+    {
+        "learning_rate": "a number, an array of rank 0 or a schedule.",
+        "b1": "the weight of the past in m.",
+        "b2": "the weight of the past in v.",
+        "eps": "added to the root.",
+        "eps_root": "added within it, for derivatives through the update.",
+        "mu_dtype": "the dtype of m; None is that of the parameters.",
+        "nesterov": "take m̂ of the step to come.",
+        "weight_decay": "a number, an array of rank 0 or a schedule.",
+        "mask": "which leaves decay; see ``masked``.",
+        "weight_decay_mask": "which leaves decay; see ``masked``.",
+        "decay": "the weight of the past.",
+        "initial_scale": "v before the first update.",
+        "eps_in_sqrt": "``False`` adds ``eps`` to the root.",
+        "bias_correction": "divide the means by 1 − decayᵗ.",
+        "initial_accumulator_value": "s before the first update.",
+        "accumulator_dtype": "the dtype of the sum; None is that of the parameters.",
+        "bias_correction_mu": "divide m by 1 − b1ᵗ.",
+        "bias_correction_nu": "divide v by 1 − b2ᵗ before the largest is taken.",
+        "rho": "the weight of the past.",
+        "inner": "the transformation.",
+    },
+    "The transformation.",
+)
+"""Complete the docstring of a function that makes a transformation."""
+
+schedule = described(
+    {
+        "init_value": "the first value.",
+        "transition_begin": "the count at which it begins.",
+        "warmup_steps": "how many updates the line takes.",
+        "pct_start": "the share of updates until the peak.",
+        "div_factor": "the peak over the first value.",
+        "final_div_factor": "the first value over the last.",
+    },
+    "The schedule.",
+)
+"""Complete the docstring of a function that makes a schedule."""
 
 
 class GradientTransformation(NamedTuple):
@@ -177,14 +218,12 @@ class EmptyState(NamedTuple):
     """The state of a transformation that keeps nothing."""
 
 
+@transformation
 def with_extra_args_support(tx: GradientTransformation) -> GradientTransformationExtraArgs:
     """Give a transformation an ``update`` that takes any keyword argument.
 
     Args:
         tx: a transformation.
-
-    Returns:
-        The transformation.
 
     Raises:
         TypeError: ``tx`` is not a transformation.
@@ -223,14 +262,12 @@ def _described(tx: object) -> str:
     return tx.__name__ if callable(tx) and hasattr(tx, "__name__") else f"a {type(tx).__name__}"
 
 
+@transformation
 def stateless(f: Callable[[Tree, Tree], Tree]) -> GradientTransformationExtraArgs:
     """Make a transformation without a state.
 
     Args:
         f: ``f(updates, params)`` gives the new updates.
-
-    Returns:
-        The transformation.
 
     >>> import stretto as st
     >>> halve = stateless(lambda updates, params: st.tree.map(lambda g: g / 2, updates))
@@ -247,11 +284,9 @@ def stateless(f: Callable[[Tree, Tree], Tree]) -> GradientTransformationExtraArg
     return GradientTransformationExtraArgs(init, update)
 
 
+@transformation
 def identity() -> GradientTransformationExtraArgs:
     """Leave the updates as they are.
-
-    Returns:
-        The transformation.
 
     >>> identity().update({"w": 1.0}, identity().init(None))
     ({'w': 1.0}, EmptyState())
@@ -259,11 +294,9 @@ def identity() -> GradientTransformationExtraArgs:
     return stateless(lambda updates, params: updates)
 
 
+@transformation
 def set_to_zero() -> GradientTransformationExtraArgs:
     """Replace the updates by zeros, so that the parameters stay as they are.
-
-    Returns:
-        The transformation.
 
     >>> import stretto.numpy as snp
     >>> set_to_zero().update({"w": snp.ones(2)}, set_to_zero().init(None))[0]

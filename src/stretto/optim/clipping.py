@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import stretto.numpy as snp
 from stretto._engine.core import tree
 from stretto._engine.core.typing import Array, Tree
-from stretto.optim.base import GradientTransformationExtraArgs, Scalar, stateless
+from stretto.optim.base import GradientTransformationExtraArgs, Scalar, stateless, transformation
 from stretto.optim.leaves import check, leafwise, need_params
 from stretto.optim.naming import caller_of
 from stretto.optim.norms import norm_along, scaled_norm
@@ -19,14 +19,12 @@ from stretto.optim.norms import norm_along, scaled_norm
 __all__ = ["adaptive_grad_clip", "clip", "clip_by_block_rms", "clip_by_global_norm"]
 
 
+@transformation
 def clip(max_delta: Scalar) -> GradientTransformationExtraArgs:
     """Keep each element between −``max_delta`` and ``max_delta``.
 
     Args:
         max_delta: the largest size of an element.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: ``max_delta`` is negative.
@@ -41,14 +39,12 @@ def clip(max_delta: Scalar) -> GradientTransformationExtraArgs:
     return stateless(lambda updates, params: leafwise("clip", bounded, updates)[0])
 
 
+@transformation
 def clip_by_global_norm(max_norm: Scalar) -> GradientTransformationExtraArgs:
     """Multiply all updates by one factor, so that their norm is at most ``max_norm``.
 
     Args:
         max_norm: the largest Euclidean norm of all elements of all leaves.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: ``max_norm`` is negative.
@@ -77,14 +73,12 @@ def clip_by_global_norm(max_norm: Scalar) -> GradientTransformationExtraArgs:
     return stateless(f)
 
 
+@transformation
 def clip_by_block_rms(threshold: Scalar) -> GradientTransformationExtraArgs:
     """Divide each leaf by max(1, its root mean square / ``threshold``).
 
     Args:
         threshold: the largest root mean square of a leaf.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: ``threshold`` is not positive.
@@ -105,6 +99,7 @@ def clip_by_block_rms(threshold: Scalar) -> GradientTransformationExtraArgs:
     return stateless(lambda updates, params: leafwise(caller, rule, updates)[0])
 
 
+@transformation
 def adaptive_grad_clip(
     clipping: Scalar, eps: Scalar = 1e-3, axis: int | Sequence[int] | None = None
 ) -> GradientTransformationExtraArgs:
@@ -119,9 +114,6 @@ def adaptive_grad_clip(
         eps: the least norm of parameters; smaller ones count as this.
         axis: the axes within a unit; None as described. PyTorch's layers have outputs first: for
             them give the axes after the first.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: ``update`` is called without parameters, a number is negative, or ``axis`` is

@@ -12,6 +12,7 @@ from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
     as_transformation,
+    transformation,
 )
 from stretto.optim.masking import masked
 from stretto.optim.naming import caller_of, making
@@ -26,14 +27,12 @@ class PartitionState(NamedTuple):
     inner_states: dict[Hashable, Tree]
 
 
+@transformation
 def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
     """Apply transformations one after the other; the state is the tuple of theirs.
 
     Args:
         *args: transformations.
-
-    Returns:
-        The transformation.
 
     Raises:
         TypeError: something is not a transformation.
@@ -67,6 +66,7 @@ def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
     return GradientTransformationExtraArgs(init, update)
 
 
+@transformation
 def named_chain(
     *args: tuple[str, GradientTransformation],
 ) -> GradientTransformationExtraArgs:
@@ -74,9 +74,6 @@ def named_chain(
 
     Args:
         *args: pairs of a name and a transformation.
-
-    Returns:
-        The transformation.
 
     Raises:
         TypeError: something is not a transformation.
@@ -104,6 +101,7 @@ def named_chain(
     return GradientTransformationExtraArgs(init, update)
 
 
+@transformation
 def multi_transform(
     transforms: Mapping[Any, GradientTransformation], param_labels: Tree
 ) -> GradientTransformationExtraArgs:
@@ -113,9 +111,6 @@ def multi_transform(
         transforms: from label to transformation.
         param_labels: a tree of labels of the structure of the parameters or of a prefix of it, or
             a function that makes such a tree of the parameters.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: a leaf has a label without a transformation, or the labels are not a prefix of

@@ -9,7 +9,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.core.typing import Array
-from stretto.optim.base import Scalar, Schedule
+from stretto.optim.base import Scalar, Schedule, schedule
 from stretto.optim.leaves import check
 from stretto.optim.schedules import join_schedules, warmup_cosine_decay_schedule
 
@@ -32,6 +32,7 @@ def _along_cosine(start: Array, end: Array, part: Array) -> Array:
 _BETWEEN = {"linear": _along_line, "cosine": _along_cosine}
 
 
+@schedule
 def piecewise_interpolate_schedule(
     interpolate_type: str,
     init_value: Scalar,
@@ -44,9 +45,6 @@ def piecewise_interpolate_schedule(
         init_value: the value at 0.
         boundaries_and_scales: at each boundary, the value there over that at the one before. After
             the last the value stays.
-
-    Returns:
-        The schedule.
 
     Raises:
         ValueError: ``interpolate_type`` is unknown, or a scale is negative.
@@ -79,6 +77,7 @@ def piecewise_interpolate_schedule(
     return schedule
 
 
+@schedule
 def linear_onecycle_schedule(
     transition_steps: int,
     peak_value: Scalar,
@@ -92,13 +91,7 @@ def linear_onecycle_schedule(
     Args:
         transition_steps: how many updates the cycle takes.
         peak_value: the largest value.
-        pct_start: the share of updates until the peak.
         pct_final: the share of updates until the first value is reached again.
-        div_factor: the peak over the first value.
-        final_div_factor: the first value over the last.
-
-    Returns:
-        The schedule.
 
     Raises:
         ValueError: ``transition_steps`` or a factor is not positive.
@@ -120,6 +113,7 @@ def linear_onecycle_schedule(
     return piecewise_interpolate_schedule("linear", peak_value / div_factor, scales)
 
 
+@schedule
 def cosine_onecycle_schedule(
     transition_steps: int,
     peak_value: Scalar,
@@ -132,12 +126,6 @@ def cosine_onecycle_schedule(
     Args:
         transition_steps: how many updates the cycle takes.
         peak_value: the largest value.
-        pct_start: the share of updates until the peak.
-        div_factor: the peak over the first value.
-        final_div_factor: the first value over the last.
-
-    Returns:
-        The schedule.
 
     Raises:
         ValueError: ``transition_steps`` or a factor is not positive.
@@ -158,14 +146,12 @@ def cosine_onecycle_schedule(
     return piecewise_interpolate_schedule("cosine", peak_value / div_factor, scales)
 
 
+@schedule
 def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, Any]]) -> Schedule:
     """Cosines with warm restarts: one ``warmup_cosine_decay_schedule`` after the other.
 
     Args:
         cosine_kwargs: the arguments of each.
-
-    Returns:
-        The schedule.
 
     Raises:
         ValueError: there are none.

@@ -17,7 +17,7 @@ from stretto._engine.core.typing import Array, Shape, Tree
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.powers import rsqrt
 from stretto.numpy.arguments import weakly_inexact
-from stretto.optim.base import GradientTransformationExtraArgs, Scalar
+from stretto.optim.base import GradientTransformationExtraArgs, Scalar, transformation
 from stretto.optim.leaves import (
     check,
     columns,
@@ -47,6 +47,7 @@ class FactoredState(NamedTuple):
     v: Array
 
 
+@transformation
 def scale_by_factored_rms(
     factored: bool = True,
     decay_rate: Scalar = 0.8,
@@ -69,9 +70,6 @@ def scale_by_factored_rms(
         min_dim_size_to_factor: the size that both axes must have at least.
         epsilon: added to the squares.
         decay_rate_fn: from the number of updates done and ``decay_rate`` to the weight of the past.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: ``update`` is called without parameters, or a number is out of its range.

@@ -12,6 +12,7 @@ from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
     as_transformation,
+    transformation,
 )
 from stretto.optim.leaves import all_finite, check, chosen, first_count, safe_increment
 
@@ -32,6 +33,7 @@ class ApplyIfFiniteState(NamedTuple):
     inner_state: Tree
 
 
+@transformation
 def apply_if_finite(
     inner: GradientTransformation, max_consecutive_errors: int
 ) -> GradientTransformationExtraArgs:
@@ -42,11 +44,7 @@ def apply_if_finite(
     concerned.
 
     Args:
-        inner: the transformation.
         max_consecutive_errors: how many to leave out in a row.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: ``max_consecutive_errors`` is negative.

@@ -19,6 +19,7 @@ from stretto.optim.base import (
     Mask,
     MaskedNode,
     as_transformation,
+    transformation,
 )
 from stretto.optim.naming import caller_of
 
@@ -32,16 +33,13 @@ class MaskedState(NamedTuple):
     inner_state: Tree
 
 
+@transformation
 def masked(inner: GradientTransformation, mask: Mask) -> GradientTransformationExtraArgs:
     """Transform the leaves where the mask is true; let the others pass as they are.
 
     Args:
-        inner: the transformation.
         mask: a tree of booleans of the structure of the parameters or of a prefix of it (one
             boolean for all is one), or a function that makes such a tree of the parameters.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: the mask is not a prefix of the parameters; the message says where they differ.

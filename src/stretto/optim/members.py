@@ -18,12 +18,14 @@ from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
     as_transformation,
+    transformation,
 )
 from stretto.optim.hyperparameters import inject_hyperparams
 
 __all__ = ["per_member"]
 
 
+@transformation
 def per_member(
     inner: GradientTransformation | Callable[..., GradientTransformation], **hyperparams: Any
 ) -> GradientTransformationExtraArgs:
@@ -42,9 +44,6 @@ def per_member(
             one entry per member along its first axis, and becomes an array of the state, as by
             ``inject_hyperparams``: ``state.hyperparams["learning_rate"]`` has shape (members,).
             Anything else is shared by all.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: leaves, or hyperparameters, differ in the number of members; the message names

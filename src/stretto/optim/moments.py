@@ -14,7 +14,7 @@ import stretto.numpy as snp
 from stretto._engine.core.lazy import brief
 from stretto._engine.core.typing import Array, DTypeLike, Tree
 from stretto.numpy.arguments import weakly_inexact
-from stretto.optim.base import GradientTransformationExtraArgs, Scalar
+from stretto.optim.base import GradientTransformationExtraArgs, Scalar, transformation
 from stretto.optim.leaves import (
     check,
     check_dtype,
@@ -114,6 +114,7 @@ def _first_moment(
     return looking_ahead
 
 
+@transformation
 def scale_by_adam(
     b1: Scalar = 0.9,
     b2: Scalar = 0.999,
@@ -124,17 +125,6 @@ def scale_by_adam(
     nesterov: bool = False,
 ) -> GradientTransformationExtraArgs:
     """m̂ / (√(v̂ + eps_root) + eps): Adam without its learning rate; see ``adam``.
-
-    Args:
-        b1: the weight of the past in m.
-        b2: the weight of the past in v.
-        eps: added to the root.
-        eps_root: added within it, for derivatives through the update.
-        mu_dtype: the dtype of m; ``None`` is that of the parameters.
-        nesterov: take m̂ of the step to come.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: a number is out of its range, or an array has axes (see ``per_member``).
@@ -163,6 +153,7 @@ def scale_by_adam(
     return _two_moments(caller, rule_at, mu_dtype=mu_dtype)
 
 
+@transformation
 def scale_by_amsgrad(
     b1: Scalar = 0.9,
     b2: Scalar = 0.999,
@@ -173,18 +164,6 @@ def scale_by_amsgrad(
     bias_correction_nu: bool = True,
 ) -> GradientTransformationExtraArgs:
     """Adam with the largest v̂ so far in place of v̂; see ``amsgrad``.
-
-    Args:
-        b1: the weight of the past in m.
-        b2: the weight of the past in v.
-        eps: added to the root.
-        eps_root: added within it, for derivatives through the update.
-        mu_dtype: the dtype of m; ``None`` is that of the parameters.
-        bias_correction_mu: divide m by 1 − b1ᵗ.
-        bias_correction_nu: divide v by 1 − b2ᵗ before the largest is taken.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: a number is out of its range, or an array has axes (see ``per_member``).
@@ -224,18 +203,15 @@ def scale_by_amsgrad(
     return GradientTransformationExtraArgs(init, update)
 
 
+@transformation
 def scale_by_adamax(
     b1: Scalar = 0.9, b2: Scalar = 0.999, eps: Scalar = 1e-8
 ) -> GradientTransformationExtraArgs:
     """m̂ / u with u ← max(b2 · u, |g| + eps), the infinity norm of the past; see ``adamax``.
 
     Args:
-        b1: the weight of the past in m.
         b2: the weight of the past in u.
         eps: added to |g|.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: a number is out of its range, or an array has axes (see ``per_member``).
@@ -263,6 +239,7 @@ def scale_by_adamax(
     return _two_moments(caller, rule_at)
 
 
+@transformation
 def scale_by_radam(
     b1: Scalar = 0.9,
     b2: Scalar = 0.999,
@@ -278,15 +255,7 @@ def scale_by_radam(
     r² = (ρ − 4)(ρ − 2) ρ∞ / ((ρ∞ − 4)(ρ∞ − 2) ρ), and the update is m̂ before.
 
     Args:
-        b1: the weight of the past in m.
-        b2: the weight of the past in v.
-        eps: added to the root.
-        eps_root: added within it, for derivatives through the update.
         threshold: from which ρ v̂ counts as known; at least 4.
-        nesterov: take m̂ of the step to come.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: a number is out of its range, or an array has axes (see ``per_member``).
@@ -323,6 +292,7 @@ def scale_by_radam(
     return _two_moments(caller, rule_at)
 
 
+@transformation
 def scale_by_belief(
     b1: Scalar = 0.9,
     b2: Scalar = 0.999,
@@ -334,14 +304,7 @@ def scale_by_belief(
     """Adam with the mean of (g − m)², the surprise, in place of that of g²; see ``adabelief``.
 
     Args:
-        b1: the weight of the past in m.
-        b2: the weight of the past in v.
-        eps: added to the root.
         eps_root: added to v.
-        nesterov: take m̂ of the step to come.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: a number is out of its range, or an array has axes (see ``per_member``).
@@ -369,6 +332,7 @@ def scale_by_belief(
     return _two_moments(caller, rule_at, state_class=ScaleByBeliefState)
 
 
+@transformation
 def scale_by_yogi(
     b1: Scalar = 0.9,
     b2: Scalar = 0.999,
@@ -379,14 +343,7 @@ def scale_by_yogi(
     """Adam with v ← v − (1 − b2) · sign(v − g²) · g², which grows and shrinks alike; see ``yogi``.
 
     Args:
-        b1: the weight of the past in m.
-        b2: the weight of the past in v.
-        eps: added to the root.
-        eps_root: added within it, for derivatives through the update.
         initial_accumulator_value: m and v before the first update.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: a number is out of its range, or an array has axes (see ``per_member``).

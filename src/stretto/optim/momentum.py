@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import stretto.numpy as snp
 from stretto._engine.core.lazy import brief
 from stretto._engine.core.typing import Array, DTypeLike, Tree
-from stretto.optim.base import GradientTransformationExtraArgs, Scalar
+from stretto.optim.base import GradientTransformationExtraArgs, Scalar, transformation
 from stretto.optim.leaves import (
     check,
     check_dtype,
@@ -47,6 +47,7 @@ class ScaleByLionState(NamedTuple):
     mu: Tree
 
 
+@transformation
 def trace(
     decay: Scalar, nesterov: bool = False, accumulator_dtype: DTypeLike | None = None
 ) -> GradientTransformationExtraArgs:
@@ -55,10 +56,6 @@ def trace(
     Args:
         decay: the share of the sum that stays at each step.
         nesterov: give gₜ + decay · mₜ in place of mₜ.
-        accumulator_dtype: the dtype of the sum; None is that of the parameters.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: ``decay`` is negative.
@@ -94,6 +91,7 @@ def trace(
     return GradientTransformationExtraArgs(init, update)
 
 
+@transformation
 def ema(
     decay: Scalar, debias: bool = True, accumulator_dtype: DTypeLike | None = None
 ) -> GradientTransformationExtraArgs:
@@ -106,9 +104,6 @@ def ema(
         debias: divide by 1 − decayᵗ, so that the mean does not begin near zero (Kingma and Ba,
             "Adam", 2015, section 3).
         accumulator_dtype: the dtype of the mean; None is that of the parameters.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: ``decay`` is out of its range.
@@ -158,6 +153,7 @@ _SIGNS: dict[str, Callable[[Array, Scalar], Array]] = {
 }
 
 
+@transformation
 def scale_by_lion(
     b1: Scalar = 0.9,
     b2: Scalar = 0.99,
@@ -177,9 +173,6 @@ def scale_by_lion(
         mode: ``"hard"`` is the sign; ``"smooth"`` the hyperbolic tangent of ``smooth_beta`` times
             the mixture; ``"refined"`` the mixture itself, kept between −1 and 1.
         smooth_beta: how steep the tangent is.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: ``b1`` or ``b2`` is not in [0, 1), or another mode.

@@ -11,7 +11,7 @@ import stretto.numpy as snp
 from stretto._engine.api.arguments import values_of_tree
 from stretto._engine.core.typing import Array, Tree
 from stretto._engine.ops.powers import root_of_squares
-from stretto.optim.base import GradientTransformationExtraArgs, Scalar, stateless
+from stretto.optim.base import GradientTransformationExtraArgs, Scalar, stateless, transformation
 from stretto.optim.leaves import check, leafwise, need_params, squared, wide
 from stretto.optim.naming import caller_of
 from stretto.tree.sums import without_overflow
@@ -73,6 +73,7 @@ def norm_along(
     return root if unit is None else root / unit
 
 
+@transformation
 def scale_by_trust_ratio(
     min_norm: Scalar = 0.0, trust_coefficient: Scalar = 1.0, eps: Scalar = 0.0
 ) -> GradientTransformationExtraArgs:
@@ -82,9 +83,6 @@ def scale_by_trust_ratio(
         min_norm: the least norm; smaller ones count as this.
         trust_coefficient: a factor of the ratio.
         eps: added to the norm of the update.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: ``update`` is called without parameters, or a number is negative.
@@ -114,14 +112,12 @@ def scale_by_trust_ratio(
     return stateless(f)
 
 
+@transformation
 def scale_by_param_block_rms(min_scale: Scalar = 1e-3) -> GradientTransformationExtraArgs:
     """Multiply each leaf by the root mean square of its parameter.
 
     Args:
         min_scale: the least factor.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: ``update`` is called without parameters, or ``min_scale`` is negative.

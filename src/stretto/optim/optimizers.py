@@ -16,6 +16,7 @@ from stretto.optim.base import (
     Scalar,
     ScalarOrSchedule,
     identity,
+    transformation,
 )
 from stretto.optim.clipping import clip_by_block_rms
 from stretto.optim.combining import chain
@@ -48,6 +49,7 @@ __all__ = [
 
 
 @bounded
+@transformation
 def sgd(
     learning_rate: ScalarOrSchedule,
     momentum: Scalar | None = None,
@@ -57,13 +59,8 @@ def sgd(
     """Stochastic gradient descent: −learning_rate · g, or · (g + momentum · the sum before).
 
     Args:
-        learning_rate: a number, an array of rank 0 or a schedule.
         momentum: the share of the sum of past gradients that stays; None keeps no sum.
         nesterov: Nesterov's momentum.
-        accumulator_dtype: the dtype of the sum; None is that of the parameters.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: a number is negative, an array has axes (see ``per_member``), or ``nesterov``
@@ -96,6 +93,7 @@ def sgd(
     )
 
 
+@transformation
 def noisy_sgd(
     learning_rate: ScalarOrSchedule,
     eta: Scalar = 0.01,
@@ -105,14 +103,10 @@ def noisy_sgd(
     """SGD with normal noise of variance ``eta / tᵞ`` on the gradients of update t = 1, 2, ….
 
     Args:
-        learning_rate: a number, an array of rank 0 or a schedule.
         eta: the variance at the first update.
         gamma: how fast it falls.
         key: a PRNG key or a seed; None draws one from the ambient stream when the state is made.
             For members of their own noise: ``per_member(noisy_sgd, learning_rate=..., key=keys)``.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: a number is negative, or an array has axes.
@@ -133,18 +127,14 @@ def noisy_sgd(
 
 
 @bounded
+@transformation
 def adagrad(
     learning_rate: ScalarOrSchedule, initial_accumulator_value: Scalar = 0.1, eps: Scalar = 1e-7
 ) -> GradientTransformationExtraArgs:
     """−learning_rate · g / √(s + eps), with s the sum of squares so far.
 
     Args:
-        learning_rate: a number, an array of rank 0 or a schedule.
-        initial_accumulator_value: s before the first update.
         eps: added to s.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: a number is negative, or an array has axes (see ``per_member``).
@@ -166,6 +156,7 @@ def adagrad(
 
 
 @bounded
+@transformation
 def adadelta(
     learning_rate: ScalarOrSchedule | None = None,
     rho: Scalar = 0.9,
@@ -179,13 +170,8 @@ def adadelta(
 
     Args:
         learning_rate: a number, an array of rank 0 or a schedule; None is 1, as in the paper.
-        rho: the weight of the past.
         eps: added to both means.
         weight_decay: added to the gradients, times the parameters.
-        weight_decay_mask: which leaves decay; see ``masked``.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: a number is out of its range, or an array has axes (see ``per_member``).
@@ -210,6 +196,7 @@ def adadelta(
 
 
 @bounded
+@transformation
 def rmsprop(
     learning_rate: ScalarOrSchedule,
     decay: Scalar = 0.9,
@@ -224,18 +211,11 @@ def rmsprop(
     """−learning_rate · g / √(v + eps), with v the running mean of squares.
 
     Args:
-        learning_rate: a number, an array of rank 0 or a schedule.
-        decay: the weight of the past.
         eps: added to v, or to its root.
-        initial_scale: v before the first update.
         eps_in_sqrt: False for √v + eps, as in PyTorch.
         centered: take the variance, v less the square of the running mean.
         momentum: of the updates, after the learning rate; None for none.
         nesterov: Nesterov's momentum.
-        bias_correction: divide the means by 1 − decayᵗ.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: a number is out of its range, an array has axes (see ``per_member``), or
@@ -264,6 +244,7 @@ def rmsprop(
     )
 
 
+@transformation
 def lion(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -278,15 +259,8 @@ def lion(
     ``update`` needs ``params``.
 
     Args:
-        learning_rate: a number, an array of rank 0 or a schedule.
         b1: the weight of the momentum m in the update.
         b2: the weight of the past in m.
-        mu_dtype: the dtype of m; None is that of the parameters.
-        weight_decay: a number, an array of rank 0 or a schedule.
-        mask: which leaves decay; see ``masked``.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: a number is out of its range, an array has axes (see ``per_member``), or
@@ -311,6 +285,7 @@ def lion(
     )
 
 
+@transformation
 def lamb(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -323,18 +298,6 @@ def lamb(
     """AdamW's direction of each leaf, as long as the leaf itself, times −learning_rate.
 
     ``update`` needs ``params``; with an axis of members, use ``per_member(lamb(...))``.
-
-    Args:
-        learning_rate: a number, an array of rank 0 or a schedule.
-        b1: see ``adam``, as for ``b2``, ``eps``, ``eps_root``.
-        b2: see ``adam``.
-        eps: see ``adam``.
-        eps_root: see ``adam``.
-        weight_decay: a number, an array of rank 0 or a schedule.
-        mask: which leaves decay; see ``masked``.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: as ``adamw``.
@@ -359,6 +322,7 @@ def lamb(
     )
 
 
+@transformation
 def lars(
     learning_rate: ScalarOrSchedule,
     weight_decay: ScalarOrSchedule = 0.0,
@@ -374,17 +338,12 @@ def lars(
     ``update`` needs ``params``; with an axis of members, use ``per_member(lars(...))``.
 
     Args:
-        learning_rate: a number, an array of rank 0 or a schedule.
         weight_decay: added to the gradients, times the parameters.
-        weight_decay_mask: which leaves decay; see ``masked``.
         trust_coefficient: the share.
         eps: added to the length of the update.
         trust_ratio_mask: the leaves whose length counts; see ``masked``.
         momentum: the share of the sum of past updates that stays.
         nesterov: Nesterov's momentum.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: a number is negative, an array has axes, or ``update`` is called without
@@ -415,6 +374,7 @@ def lars(
     )
 
 
+@transformation
 def adafactor(
     learning_rate: ScalarOrSchedule | None = None,
     min_dim_size_to_factor: int = 128,
@@ -447,10 +407,6 @@ def adafactor(
             scale it.
         eps: added to squared gradients.
         factored: False keeps the second moment whole.
-        weight_decay_mask: which leaves decay; see ``masked``.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: a number is out of its range, an array has axes, or ``update`` is called

@@ -8,7 +8,7 @@ import stretto.numpy as snp
 from stretto._engine.core.lazy import brief
 from stretto._engine.core.typing import Array, Tree
 from stretto._engine.ops.powers import rsqrt
-from stretto.optim.base import GradientTransformationExtraArgs, Scalar
+from stretto.optim.base import GradientTransformationExtraArgs, Scalar, transformation
 from stretto.optim.leaves import (
     check,
     filled,
@@ -86,6 +86,7 @@ def _inverse_root(v: Array, eps: Scalar, eps_in_sqrt: bool) -> Array:
     return rsqrt(v + eps) if eps_in_sqrt else 1 / (snp.sqrt(v) + eps)
 
 
+@transformation
 def scale_by_rms(
     decay: Scalar = 0.9,
     eps: Scalar = 1e-8,
@@ -96,14 +97,7 @@ def scale_by_rms(
     """g / √(v + eps) with v ← decay · v + (1 − decay) · g²; see ``rmsprop``.
 
     Args:
-        decay: the weight of the past.
         eps: added to v, or to its root.
-        initial_scale: v before the first update.
-        eps_in_sqrt: ``False`` adds ``eps`` to the root.
-        bias_correction: divide the means by 1 − decayᵗ.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: a number is out of its range, or an array has axes (see ``per_member``).
@@ -141,6 +135,7 @@ def scale_by_rms(
     return GradientTransformationExtraArgs(init, update)
 
 
+@transformation
 def scale_by_stddev(
     decay: Scalar = 0.9,
     eps: Scalar = 1e-8,
@@ -151,14 +146,7 @@ def scale_by_stddev(
     """g / √(v − m² + eps), with running means m of g and v of g²: ``rmsprop`` with ``centered``.
 
     Args:
-        decay: the weight of the past.
         eps: added to v, or to its root.
-        initial_scale: v before the first update.
-        eps_in_sqrt: ``False`` adds ``eps`` to the root.
-        bias_correction: divide the means by 1 − decayᵗ.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: a number is out of its range, or an array has axes (see ``per_member``).
@@ -199,17 +187,14 @@ def scale_by_stddev(
     return GradientTransformationExtraArgs(init, update)
 
 
+@transformation
 def scale_by_rss(
     initial_accumulator_value: Scalar = 0.1, eps: Scalar = 1e-7
 ) -> GradientTransformationExtraArgs:
     """g / √(s + eps) with s the sum of squares so far, 0 where that is 0; see ``adagrad``.
 
     Args:
-        initial_accumulator_value: s before the first update.
         eps: added to s.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: a number is out of its range, or an array has axes (see ``per_member``).
@@ -242,17 +227,14 @@ def scale_by_rss(
     return GradientTransformationExtraArgs(init, update)
 
 
+@transformation
 def scale_by_adadelta(rho: Scalar = 0.9, eps: Scalar = 1e-6) -> GradientTransformationExtraArgs:
     """g · √(x + eps) / √(v + eps), with running means v of g² and x of squared updates.
 
     See ``adadelta``.
 
     Args:
-        rho: the weight of the past.
         eps: added to both means.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: a number is out of its range, or an array has axes (see ``per_member``).

@@ -18,6 +18,7 @@ from stretto.optim.base import (
     Schedule,
     identity,
     stateless,
+    transformation,
 )
 from stretto.optim.leaves import (
     check,
@@ -66,14 +67,12 @@ class AddNoiseState(NamedTuple):
     rng_key: Array
 
 
+@transformation
 def scale(step_size: Scalar) -> GradientTransformationExtraArgs:
     """Multiply the updates by a number.
 
     Args:
         step_size: a number or an array of rank 0.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: an array has axes (see ``per_member``).
@@ -91,14 +90,12 @@ def _times(caller: str, updates: Tree, factor: Scalar) -> Tree:
     return leafwise(caller, lambda g: g * factor, updates)[0]
 
 
+@transformation
 def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformationExtraArgs:
     """Multiply the updates by ``step_size_fn(count)``, of the number of updates done before.
 
     Args:
         step_size_fn: a schedule.
-
-    Returns:
-        The transformation.
 
     >>> import stretto.numpy as snp
     >>> tx = scale_by_schedule(lambda count: 1 / (count + 1))
@@ -124,17 +121,14 @@ def _scheduled(caller: str, schedule: Schedule, sign: int = 1) -> GradientTransf
     return GradientTransformationExtraArgs(init, update)
 
 
+@transformation
 def scale_by_learning_rate(
     learning_rate: ScalarOrSchedule, *, flip_sign: bool = True
 ) -> GradientTransformationExtraArgs:
     """Multiply the updates by minus the learning rate, so that adding them descends.
 
     Args:
-        learning_rate: a number, an array of rank 0 or a schedule.
         flip_sign: False leaves out the minus.
-
-    Returns:
-        The transformation.
 
     Raises:
         TypeError: ``learning_rate`` is None.
@@ -153,19 +147,13 @@ def scale_by_learning_rate(
     return stateless(lambda updates, params: _times(caller, updates, sign * learning_rate))
 
 
+@transformation
 def add_decayed_weights(
     weight_decay: ScalarOrSchedule = 0.0, mask: Mask | None = None
 ) -> GradientTransformationExtraArgs:
     """Add ``weight_decay`` times the parameters to the updates.
 
     ``update`` needs ``params``, unless the decay is the number 0.
-
-    Args:
-        weight_decay: a number, an array of rank 0 or a schedule.
-        mask: which leaves decay; see ``masked``.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: the decay is negative; ``update`` is called without parameters.
@@ -199,6 +187,7 @@ def add_decayed_weights(
     return tx if mask is None else making(caller, lambda: masked(tx, mask))
 
 
+@transformation
 def add_noise(
     eta: Scalar, gamma: Scalar, key: Key | int | None = None
 ) -> GradientTransformationExtraArgs:
@@ -208,9 +197,6 @@ def add_noise(
         eta: the variance at the first update.
         gamma: how fast it falls.
         key: a PRNG key or a seed; None draws one from the ambient stream when the state is made.
-
-    Returns:
-        The transformation.
 
     Raises:
         ValueError: ``eta`` or ``gamma`` is negative.

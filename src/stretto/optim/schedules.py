@@ -16,7 +16,7 @@ import numpy as np
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto.optim.base import Scalar, Schedule
+from stretto.optim.base import Scalar, Schedule, schedule
 from stretto.optim.leaves import check
 
 __all__ = [
@@ -33,14 +33,12 @@ __all__ = [
 ]
 
 
+@schedule
 def constant_schedule(value: Scalar) -> Schedule:
     """Return the same value at all times.
 
     Args:
         value: the value.
-
-    Returns:
-        The schedule.
 
     >>> constant_schedule(0.1)(7)
     0.1
@@ -48,6 +46,7 @@ def constant_schedule(value: Scalar) -> Schedule:
     return lambda count: value
 
 
+@schedule
 def polynomial_schedule(
     init_value: Scalar,
     end_value: Scalar,
@@ -61,14 +60,9 @@ def polynomial_schedule(
     ``transition_begin``, kept between 0 and ``transition_steps``.
 
     Args:
-        init_value: the first value.
         end_value: the last value.
         power: the exponent.
         transition_steps: how many updates it takes; with 0 it stays at ``init_value``.
-        transition_begin: the count at which it begins.
-
-    Returns:
-        The schedule.
 
     Raises:
         ValueError: ``transition_steps`` or ``transition_begin`` is negative.
@@ -89,19 +83,15 @@ def polynomial_schedule(
     return schedule
 
 
+@schedule
 def linear_schedule(
     init_value: Scalar, end_value: Scalar, transition_steps: int, transition_begin: int = 0
 ) -> Schedule:
     """Go from one value to another along a line.
 
     Args:
-        init_value: the first value.
         end_value: the last value.
         transition_steps: how many updates it takes; with 0 it stays at ``init_value``.
-        transition_begin: the count at which it begins.
-
-    Returns:
-        The schedule.
 
     Raises:
         ValueError: ``transition_steps`` or ``transition_begin`` is negative.
@@ -115,6 +105,7 @@ def linear_schedule(
     return polynomial_schedule(init_value, end_value, 1, transition_steps, transition_begin)
 
 
+@schedule
 def exponential_decay(
     init_value: Scalar,
     transition_steps: int,
@@ -131,12 +122,8 @@ def exponential_decay(
         init_value: the value until ``transition_begin``.
         transition_steps: how many updates bring one factor ``decay_rate``.
         decay_rate: below 1 the value falls, above it rises.
-        transition_begin: the count at which it begins.
         staircase: round the exponent down, so that the value moves in steps.
         end_value: the value goes no further than this.
-
-    Returns:
-        The schedule.
 
     Raises:
         ValueError: ``transition_steps`` or ``decay_rate`` is not positive, or ``transition_begin``
@@ -163,6 +150,7 @@ def exponential_decay(
     return schedule
 
 
+@schedule
 def cosine_decay_schedule(
     init_value: Scalar, decay_steps: int, alpha: Scalar = 0.0, exponent: Scalar = 1.0
 ) -> Schedule:
@@ -171,13 +159,9 @@ def cosine_decay_schedule(
     init_value · ((1 − alpha) · (½ + ½ cos(π t / decay_steps))^exponent + alpha).
 
     Args:
-        init_value: the first value.
         decay_steps: how many updates it takes.
         alpha: the last value over the first.
         exponent: of the cosine.
-
-    Returns:
-        The schedule.
 
     Raises:
         ValueError: ``decay_steps`` is not positive.
@@ -198,17 +182,14 @@ def cosine_decay_schedule(
     return schedule
 
 
+@schedule
 def piecewise_constant_schedule(
     init_value: Scalar, boundaries_and_scales: Mapping[int, Scalar] | None = None
 ) -> Schedule:
     """Multiply the value by the scale of each boundary that the count has reached.
 
     Args:
-        init_value: the first value.
         boundaries_and_scales: the scales, by boundary.
-
-    Returns:
-        The schedule.
 
     Raises:
         ValueError: a scale is negative.
@@ -230,15 +211,13 @@ def piecewise_constant_schedule(
     return schedule
 
 
+@schedule
 def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> Schedule:
     """Run schedules one after the other: each takes over at its boundary, and counts from there.
 
     Args:
         schedules: the schedules.
         boundaries: the counts at which the second and later ones begin.
-
-    Returns:
-        The schedule.
 
     Raises:
         ValueError: there is not one boundary fewer than schedules, or the boundaries decrease.
@@ -265,16 +244,12 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
     return schedule
 
 
+@schedule
 def warmup_constant_schedule(init_value: Scalar, peak_value: Scalar, warmup_steps: int) -> Schedule:
     """Rise along a line, and then stay level.
 
     Args:
-        init_value: the first value.
         peak_value: the value from then on.
-        warmup_steps: how many updates the line takes.
-
-    Returns:
-        The schedule.
 
     Raises:
         ValueError: ``warmup_steps`` is negative.
@@ -288,6 +263,7 @@ def warmup_constant_schedule(init_value: Scalar, peak_value: Scalar, warmup_step
     return join_schedules([warm, constant_schedule(peak_value)], [warmup_steps])
 
 
+@schedule
 def warmup_cosine_decay_schedule(
     init_value: Scalar,
     peak_value: Scalar,
@@ -299,15 +275,10 @@ def warmup_cosine_decay_schedule(
     """A line up to ``peak_value``, then half a cosine down to ``end_value``.
 
     Args:
-        init_value: the first value.
         peak_value: the value after ``warmup_steps`` updates.
-        warmup_steps: how many updates the line takes.
         decay_steps: how many updates it takes in all, those of the line included.
         end_value: the value from then on.
         exponent: see ``cosine_decay_schedule``.
-
-    Returns:
-        The schedule.
 
     Raises:
         ValueError: ``decay_steps`` is not more than ``warmup_steps``, or that is negative.
@@ -332,6 +303,7 @@ def warmup_cosine_decay_schedule(
     return join_schedules([warm, falling], [warmup_steps])
 
 
+@schedule
 def warmup_exponential_decay_schedule(
     init_value: Scalar,
     peak_value: Scalar,
@@ -345,17 +317,12 @@ def warmup_exponential_decay_schedule(
     """Rise along a line, then follow ``exponential_decay``.
 
     Args:
-        init_value: the first value.
         peak_value: the value after ``warmup_steps`` updates.
-        warmup_steps: how many updates the line takes.
         transition_steps: as for ``exponential_decay``, as are those below.
         decay_rate: a factor.
         transition_begin: counted from the end of the line.
         staircase: whether the value moves in steps.
         end_value: the value goes no further than this.
-
-    Returns:
-        The schedule.
 
     Raises:
         ValueError: as for ``exponential_decay``, or ``warmup_steps`` is negative.

@@ -11,6 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from stretto._engine.core.descriptions import described
 from stretto._engine.core.errors import TracedValueError, TypePromotionError
 from stretto._engine.core.integers import sizes_of
 from stretto._engine.core.interpreter import Tracer, as_value
@@ -36,6 +37,18 @@ __all__ = [
     "static_shape",
     "wide",
 ]
+
+draw = described(
+    {
+        "key": "a key, typed or raw.",
+        "shape": "of the result.",
+        "dtype": "floating; the default float by default.",
+        "out_sharding": "where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.",
+        "scale": "the scale.",
+    },
+    "Numbers of this shape and dtype.",
+)
+"""Complete the docstring of a function that draws."""
 
 _FLOAT32 = np.dtype(np.float32)
 

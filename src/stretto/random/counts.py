@@ -28,6 +28,7 @@ from stretto._engine.ops.rounding import ceil, floor
 from stretto._engine.ops.sharding import laid_out
 from stretto._engine.ops.special.gamma import lgamma
 from stretto.random.arguments import (
+    draw,
     float_dtype,
     in_range,
     integer_dtype,
@@ -62,6 +63,7 @@ def _probability(p: ArrayLike, caller: str) -> Array:
     return value
 
 
+@draw
 def geometric(
     key: Key,
     p: ArrayLike,
@@ -75,14 +77,9 @@ def geometric(
     By the inverse of the distribution function.
 
     Args:
-        key: a key, typed or raw.
         p: the probability of success of a trial.
         shape: of the result; by default that of ``p``.
         dtype: of integers of 8 to 64 bits; the default integer by default.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
-
-    Returns:
-        Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not of integers.
@@ -103,6 +100,7 @@ def geometric(
     return convert(floor(log(u) / per_trial) + 1, target)
 
 
+@draw
 def poisson(
     key: Key,
     lam: ArrayLike,
@@ -116,11 +114,9 @@ def poisson(
     Computed in float32.
 
     Args:
-        key: a key, typed or raw.
         lam: how many are expected.
         shape: of the result; by default that of ``lam``.
         dtype: of integers of 8 to 64 bits; the default integer by default.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Numbers of this shape and dtype; -1 where ``lam`` is negative or NaN.
@@ -207,6 +203,7 @@ def _poisson_rejected(key: Key, rate: Array, most: int) -> Array:
     return while_loop(missing, propose, start)[1]
 
 
+@draw
 def binomial(
     key: Key,
     n: ArrayLike,
@@ -217,11 +214,9 @@ def binomial(
     """Draw how many trials succeed: whole numbers of a floating dtype.
 
     Args:
-        key: a key, typed or raw.
         n: the number of trials; of one that is not whole, the part before the point counts.
         p: the probability of success of a trial.
         shape: of the result; by default that to which ``n`` and ``p`` broadcast.
-        dtype: floating; the default float by default.
 
     Returns:
         Numbers of this shape and dtype; NaN where ``n`` is negative, or ``n`` or ``p`` is out of
@@ -353,6 +348,7 @@ def _stirling_rest(k: Array) -> Array:
     return select(k <= 9, table[convert(floor(few), _INT32)], series)
 
 
+@draw
 def multinomial(
     key: Key,
     n: ArrayLike,
@@ -367,11 +363,9 @@ def multinomial(
     Outcome by outcome, ``binomial`` of what is left.
 
     Args:
-        key: a key, typed or raw.
         n: the number of trials; broadcasts to ``p`` without its last axis.
         p: (..., outcomes), the probabilities along the last axis.
         shape: of the result, the axis of outcomes included; by default that of ``p``.
-        dtype: floating; the default float by default.
         unroll: for the ``scan`` over the outcomes.
 
     Returns:

@@ -32,7 +32,7 @@ from stretto._engine.ops.reducing.cumulative import cummax, cumsum
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import laid_out
 from stretto._engine.ops.sort import sort_operands, top_k
-from stretto.random.arguments import in_range, integer_dtype, spread, static_shape, wide
+from stretto.random.arguments import draw, in_range, integer_dtype, spread, static_shape, wide
 from stretto.random.distributions import gumbel, uniform
 from stretto.random.keys import checked, parts, random_bits
 
@@ -50,6 +50,7 @@ _SORTS = 3
 """As many as 2**32 elements need."""
 
 
+@draw
 def bernoulli(
     key: Key,
     p: ArrayLike = 0.5,
@@ -61,11 +62,9 @@ def bernoulli(
     """Draw truth values that hold with probability ``p``.
 
     Args:
-        key: a key, typed or raw.
         p: the probability.
         shape: of the result; by default that of ``p``.
         mode: ``"high"`` draws twice the bits, for a very small ``p``; ``"low"`` is the default.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Booleans of this shape.
@@ -99,6 +98,7 @@ def bernoulli(
     return lt(fine, subtract(chance, first))
 
 
+@draw
 def rademacher(
     key: Key,
     shape: ShapeLike = (),
@@ -109,13 +109,7 @@ def rademacher(
     """Draw -1 or 1, equally likely.
 
     Args:
-        key: a key, typed or raw.
-        shape: of the result.
         dtype: of the result; the default integer by default.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
-
-    Returns:
-        Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key.
@@ -134,6 +128,7 @@ def rademacher(
     return select(heads, full_like(heads, 1, target), broadcast_to(tails, heads.shape))
 
 
+@draw
 def randint(
     key: Key,
     shape: ShapeLike,
@@ -149,15 +144,9 @@ def randint(
     numbers are ``minval``.
 
     Args:
-        key: a key, typed or raw.
-        shape: of the result.
         minval: integers, the least numbers; broadcast to ``shape``.
         maxval: integers, one more than the greatest; broadcast to ``shape``.
         dtype: of integers of 8 to 64 bits; the default integer by default.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
-
-    Returns:
-        Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or a bound or ``dtype`` is not of integers.
@@ -212,6 +201,7 @@ def _bound(
     return convert(clamp(low, value, high), drawn), beyond
 
 
+@draw
 def categorical(
     key: Key,
     logits: ArrayLike,
@@ -225,14 +215,12 @@ def categorical(
     """Draw indices along an axis, each with probability proportional to ``exp(logits)``.
 
     Args:
-        key: a key, typed or raw.
         logits: logarithms of weights.
         axis: that of the categories.
         shape: of the result; by default that of ``logits`` without ``axis``, in which it must end.
         replace: whether one category may be drawn several times; otherwise the indices along the
             leading axes of ``shape`` are all different.
         mode: as for ``gumbel``.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Integers of this shape.
@@ -286,6 +274,7 @@ def _static_length(x: ArrayLike, caller: str, name: str) -> int:
     return integer(x, f"random.{caller}", name, 0)
 
 
+@draw
 def permutation(
     key: Key,
     x: ArrayLike,
@@ -297,11 +286,9 @@ def permutation(
     """Put the parts of an array along an axis in random order.
 
     Args:
-        key: a key, typed or raw.
         x: an array; or an integer, for ``range(x)``.
         axis: that of the parts.
         independent: whether each line along the axis gets an order of its own.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         An array of the shape and dtype of ``x``.

@@ -32,6 +32,7 @@ from stretto._engine.ops.sharding import laid_out
 from stretto._engine.ops.special.error_functions import erf_inv
 from stretto._engine.ops.trigonometric import tan
 from stretto.random.arguments import (
+    draw,
     float_dtype,
     parameter,
     rounded,
@@ -89,6 +90,7 @@ def _drawn(
     return _formula_when_large(size, key, shape, dtype, caller, formula, parameters)
 
 
+@draw
 def uniform(
     key: Key,
     shape: ShapeLike = (),
@@ -101,15 +103,8 @@ def uniform(
     """Draw numbers in ``[minval, maxval)``, equally likely.
 
     Args:
-        key: a key, typed or raw.
-        shape: of the result.
-        dtype: floating; the default float by default.
         minval: the least number; broadcasts to ``shape``.
         maxval: the bound above; broadcasts to ``shape``.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
-
-    Returns:
-        Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
@@ -171,6 +166,7 @@ def adjacent(x: np.ndarray, direction: int) -> np.ndarray:
     return np.nextafter(x, np.asarray(direction * ml_dtypes.finfo(x.dtype).max, x.dtype))
 
 
+@draw
 def normal(
     key: Key,
     shape: ShapeLike = (),
@@ -181,14 +177,8 @@ def normal(
     """Draw from the normal distribution of mean 0 and variance 1.
 
     Args:
-        key: a key, typed or raw.
-        shape: of the result.
         dtype: floating or complex; the default float by default. A complex number's two parts have
             variance 1/2 each.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
-
-    Returns:
-        Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is neither floating nor complex.
@@ -219,6 +209,7 @@ def normal_of(unit: Array) -> Array:
     return multiply(full_like(u, math.sqrt(2)), erf_inv(u))
 
 
+@draw
 def exponential(
     key: Key,
     shape: ShapeLike = (),
@@ -227,15 +218,6 @@ def exponential(
     out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw from the exponential distribution of mean 1: ``-log(1 - u)``.
-
-    Args:
-        key: a key, typed or raw.
-        shape: of the result.
-        dtype: floating; the default float by default.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
-
-    Returns:
-        Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
@@ -257,6 +239,7 @@ def exponential_of(unit: Array) -> Array:
     return negative(log1p(negative(unit)))
 
 
+@draw
 def gumbel(
     key: Key,
     shape: ShapeLike = (),
@@ -268,16 +251,9 @@ def gumbel(
     """Draw from the Gumbel distribution: ``-log(-log(u))``.
 
     Args:
-        key: a key, typed or raw.
-        shape: of the result.
-        dtype: floating; the default float by default.
         mode: ``"high"`` draws twice the bits, for a longer tail; ``"low"`` is the default. In
             float32, and what is drawn in it, ``"highest"`` counts all of the 64 bits that it draws,
             however small ``u`` is; in float64 it is ``"high"``.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
-
-    Returns:
-        Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
@@ -340,6 +316,7 @@ def _leading_zeros(x: Array) -> Array:
     return 32 - population_count(x)
 
 
+@draw
 def laplace(
     key: Key,
     shape: ShapeLike = (),
@@ -348,15 +325,6 @@ def laplace(
     out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw from the Laplace distribution of mean 0 and scale 1.
-
-    Args:
-        key: a key, typed or raw.
-        shape: of the result.
-        dtype: floating; the default float by default.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
-
-    Returns:
-        Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
@@ -379,6 +347,7 @@ def _laplace_of(unit: Array, low: float) -> Array:
     return multiply(sign(u), log1p(negative(absolute(u))))
 
 
+@draw
 def logistic(
     key: Key,
     shape: ShapeLike = (),
@@ -387,15 +356,6 @@ def logistic(
     out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw from the logistic distribution: ``log(u) - log(1 - u)``.
-
-    Args:
-        key: a key, typed or raw.
-        shape: of the result.
-        dtype: floating; the default float by default.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
-
-    Returns:
-        Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
@@ -418,6 +378,7 @@ def _logistic_of(unit: Array, low: float) -> Array:
     return subtract(log(u), log1p(negative(u)))
 
 
+@draw
 def cauchy(
     key: Key,
     shape: ShapeLike = (),
@@ -426,15 +387,6 @@ def cauchy(
     out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw from the Cauchy distribution: ``tan(pi (u - 1/2))``.
-
-    Args:
-        key: a key, typed or raw.
-        shape: of the result.
-        dtype: floating; the default float by default.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
-
-    Returns:
-        Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
@@ -457,6 +409,7 @@ def _cauchy_of(unit: Array, low: float) -> Array:
     return tan(multiply(full_like(u, math.pi), subtract(u, full_like(u, 0.5))))
 
 
+@draw
 def maxwell(
     key: Key,
     shape: ShapeLike = (),
@@ -465,15 +418,6 @@ def maxwell(
     out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw from the Maxwell distribution: the length of three normal numbers.
-
-    Args:
-        key: a key, typed or raw.
-        shape: of the result.
-        dtype: floating; the default float by default.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
-
-    Returns:
-        Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.

@@ -26,6 +26,7 @@ from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import laid_out
 from stretto._engine.ops.special.incomplete import random_gamma_grad
 from stretto.random.arguments import (
+    draw,
     float_dtype,
     parameter,
     rounded,
@@ -162,6 +163,7 @@ def _implicit(
     return out, tangents[1] * (random_gamma_grad(a, x) / x)
 
 
+@draw
 def gamma(
     key: Key,
     a: ArrayLike,
@@ -176,14 +178,8 @@ def gamma(
     underflow, use ``loggamma``.
 
     Args:
-        key: a key, typed or raw.
         a: the shape parameter, positive.
         shape: of the result; by default that of ``a``.
-        dtype: floating; the default float by default.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
-
-    Returns:
-        Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
@@ -203,6 +199,7 @@ def gamma(
     return _gamma(key, a, shape, dtype, "gamma", False)
 
 
+@draw
 def loggamma(
     key: Key,
     a: ArrayLike,
@@ -214,14 +211,8 @@ def loggamma(
     """Draw logarithms of gamma numbers: those of ``gamma`` for the same key, without underflow.
 
     Args:
-        key: a key, typed or raw.
         a: the shape parameter, positive.
         shape: of the result; by default that of ``a``.
-        dtype: floating; the default float by default.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
-
-    Returns:
-        Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.

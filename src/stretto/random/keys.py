@@ -25,7 +25,7 @@ from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import laid_out
-from stretto.random.arguments import static_shape
+from stretto.random.arguments import draw, static_shape
 from stretto.random.implementations import IMPLEMENTATIONS, Implementation, implementation
 from stretto.random.key_arrays import KeyArray, KeyDtype
 
@@ -372,6 +372,7 @@ def random_bits(key: Key, width: int, shape: tuple[int, ...], caller: str = "bit
     return scheme.bits(words, width, shape)
 
 
+@draw
 def bits(
     key: Key,
     shape: ShapeLike = (),
@@ -382,11 +383,8 @@ def bits(
     """Draw random bits: unsigned integers, each value equally likely.
 
     Args:
-        key: a key, typed or raw.
-        shape: of the result.
         dtype: ``uint8``, ``uint16``, ``uint32`` or ``uint64``; by default as wide as the default
             integer.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Integers of this shape and dtype.

@@ -13,6 +13,7 @@ from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.reducing.reduce import reduce_max
 from stretto._engine.ops.sharding import laid_out
 from stretto.random.arguments import (
+    draw,
     float_dtype,
     in_range,
     parameter,
@@ -38,6 +39,7 @@ __all__ = [
 ]
 
 
+@draw
 def beta(
     key: Key,
     a: ArrayLike,
@@ -50,15 +52,9 @@ def beta(
     """Draw from the beta distribution: ``x / (x + y)`` of two gamma numbers.
 
     Args:
-        key: a key, typed or raw.
         a: the first shape parameter, positive.
         b: the second, positive.
         shape: of the result; by default that to which ``a`` and ``b`` broadcast.
-        dtype: floating; the default float by default.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
-
-    Returns:
-        Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
@@ -85,6 +81,7 @@ def beta(
     return rounded(x / (x + y), target)
 
 
+@draw
 def dirichlet(
     key: Key,
     alpha: ArrayLike,
@@ -96,11 +93,8 @@ def dirichlet(
     """Draw points of the simplex from the Dirichlet distribution: gamma numbers over their sum.
 
     Args:
-        key: a key, typed or raw.
         alpha: (..., n), positive.
         shape: that of the result without its last axis; by default that of ``alpha`` without it.
-        dtype: floating; the default float by default.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         (*shape, n), adding up to 1 along the last axis.
@@ -131,6 +125,7 @@ def dirichlet(
     return rounded(weights / expand_dims(reduce_sum(weights, last), last), target)
 
 
+@draw
 def chisquare(
     key: Key,
     df: ArrayLike,
@@ -142,14 +137,8 @@ def chisquare(
     """Draw from the chi-square distribution: ``2 gamma(df / 2)``.
 
     Args:
-        key: a key, typed or raw.
         df: the degrees of freedom.
         shape: of the result; by default that of ``df``.
-        dtype: floating; the default float by default.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
-
-    Returns:
-        Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
@@ -169,6 +158,7 @@ def chisquare(
     return rounded(exp(logs) * 2, target)
 
 
+@draw
 def f(
     key: Key,
     dfnum: ArrayLike,
@@ -181,15 +171,9 @@ def f(
     """Draw from the F distribution: the ratio of two chi-squares, each over its freedom.
 
     Args:
-        key: a key, typed or raw.
         dfnum: the degrees of freedom of the numerator.
         dfden: those of the denominator.
         shape: of the result; by default that to which the parameters broadcast.
-        dtype: floating; the default float by default.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
-
-    Returns:
-        Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
@@ -212,6 +196,7 @@ def f(
     return rounded(above / (chisquare(den_key, den, sizes, work) / den), target)
 
 
+@draw
 def t(
     key: Key,
     df: ArrayLike,
@@ -223,14 +208,8 @@ def t(
     """Draw from Student's t distribution: ``n / sqrt(chi2 / df)``.
 
     Args:
-        key: a key, typed or raw.
         df: the degrees of freedom.
         shape: of the result; by default that of ``df``.
-        dtype: floating; the default float by default.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
-
-    Returns:
-        Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
@@ -252,6 +231,7 @@ def t(
     return rounded(n * sqrt(half / gamma(gamma_key, half, sizes, work)), target)
 
 
+@draw
 def generalized_normal(
     key: Key,
     p: ArrayLike,
@@ -266,14 +246,7 @@ def generalized_normal(
     Laplace distribution.
 
     Args:
-        key: a key, typed or raw.
         p: the exponent.
-        shape: of the result.
-        dtype: floating; the default float by default.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
-
-    Returns:
-        Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
@@ -296,6 +269,7 @@ def generalized_normal(
     return rounded(rademacher(sign_key, sizes, work) * length, target)
 
 
+@draw
 def ball(
     key: Key,
     d: int,
@@ -308,12 +282,9 @@ def ball(
     """Draw points of the unit ball of the p-norm, equally likely.
 
     Args:
-        key: a key, typed or raw.
         d: the number of dimensions.
         p: the exponent of the norm.
         shape: that of the result without its last axis.
-        dtype: floating; the default float by default.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         (*shape, d).

@@ -16,13 +16,14 @@ from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.sharding import laid_out
 from stretto.numpy.axis_order import matrix_transpose
 from stretto.numpy.linalg import cholesky, eigh, qr, svd
-from stretto.random.arguments import float_dtype, rounded, static_shape, wide
+from stretto.random.arguments import draw, float_dtype, rounded, static_shape, wide
 from stretto.random.distributions import normal
 from stretto.random.keys import checked
 
 __all__ = ["multivariate_normal", "orthogonal"]
 
 
+@draw
 def multivariate_normal(
     key: Key,
     mean: ArrayLike,
@@ -36,7 +37,6 @@ def multivariate_normal(
     """Draw vectors from a normal distribution.
 
     Args:
-        key: a key, typed or raw.
         mean: (..., n).
         cov: (..., n, n), the covariance.
         shape: that of the result without its last axis; by default that to which the leading axes
@@ -44,7 +44,6 @@ def multivariate_normal(
         dtype: floating; that of the parameters by default.
         method: how the covariance is factored: ``"cholesky"``, or ``"eigh"`` or ``"svd"`` for one
             that is singular.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         (*shape, n).
@@ -106,6 +105,7 @@ def _factored(cov: Array, method: str) -> tuple[Array, Array]:
     return vectors, values
 
 
+@draw
 def orthogonal(
     key: Key,
     n: int,
@@ -118,12 +118,10 @@ def orthogonal(
     """Draw matrices with orthonormal rows or columns, all equally likely.
 
     Args:
-        key: a key, typed or raw.
         n: the number of rows.
         shape: that of the result without its last two axes.
         dtype: floating, or complex for unitary matrices; the default float by default.
         m: the number of columns; ``n`` by default.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         (*shape, n, m).

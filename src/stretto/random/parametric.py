@@ -17,6 +17,7 @@ from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.sharding import laid_out
 from stretto.random.arguments import (
+    draw,
     drawing_as_jax,
     float_dtype,
     parameter,
@@ -41,6 +42,7 @@ __all__ = [
 ]
 
 
+@draw
 def lognormal(
     key: Key,
     sigma: ArrayLike = 1.0,
@@ -52,15 +54,10 @@ def lognormal(
     """Draw numbers whose logarithm is normal, of mean 0.
 
     Args:
-        key: a key, typed or raw.
         sigma: the standard deviation of the logarithm.
         shape: of the result; by default that of ``sigma``.
         dtype: floating, or complex, for the exponential of complex normal numbers; the default
             float by default.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
-
-    Returns:
-        Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, ``dtype`` is neither floating nor complex, or
@@ -84,6 +81,7 @@ def lognormal(
     return rounded(exp(z * spread(scale, sizes, caller, "sigma")), target)
 
 
+@draw
 def pareto(
     key: Key,
     b: ArrayLike,
@@ -95,14 +93,8 @@ def pareto(
     """Draw from the Pareto distribution on [1, ∞).
 
     Args:
-        key: a key, typed or raw.
         b: the exponent.
         shape: of the result; by default that of ``b``.
-        dtype: floating; the default float by default.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
-
-    Returns:
-        Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
@@ -122,6 +114,7 @@ def pareto(
     return rounded(exp(logs / spread(power, sizes, "pareto", "b")), target)
 
 
+@draw
 def rayleigh(
     key: Key,
     scale: ArrayLike,
@@ -133,14 +126,7 @@ def rayleigh(
     """Draw from the Rayleigh distribution: ``scale * sqrt(-2 log(u))``.
 
     Args:
-        key: a key, typed or raw.
-        scale: the scale.
         shape: of the result; by default that of ``scale``.
-        dtype: floating; the default float by default.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
-
-    Returns:
-        Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
@@ -163,6 +149,7 @@ def rayleigh(
     return rounded(length, target)
 
 
+@draw
 def weibull_min(
     key: Key,
     scale: ArrayLike,
@@ -173,11 +160,8 @@ def weibull_min(
     """Draw from the Weibull distribution: ``scale * (-log(1 - u)) ** (1 / concentration)``.
 
     Args:
-        key: a key, typed or raw.
-        scale: the scale.
         concentration: the exponent.
         shape: that of ``u``, which broadcasts with the parameters, as in JAX.
-        dtype: floating; the default float by default.
 
     Returns:
         Numbers of the shape to which ``shape`` and the parameters broadcast.
@@ -199,6 +183,7 @@ def weibull_min(
     return rounded(waiting ** (1.0 / shaping) * factor, target)
 
 
+@draw
 def double_sided_maxwell(
     key: Key,
     loc: ArrayLike,
@@ -211,12 +196,9 @@ def double_sided_maxwell(
     The sign is drawn, then ``scale`` multiplies and ``loc`` is added.
 
     Args:
-        key: a key, typed or raw.
         loc: the centre.
-        scale: the scale.
         shape: what comes before the shape to which the parameters broadcast; without ``shape``,
             that shape twice, as in JAX.
-        dtype: floating; the default float by default.
 
     Returns:
         Numbers of this dtype.
@@ -242,6 +224,7 @@ def double_sided_maxwell(
     return rounded(rademacher(sign_key, sizes, work) * length * factor + middle, target)
 
 
+@draw
 def wald(
     key: Key,
     mean: ArrayLike,
@@ -253,14 +236,8 @@ def wald(
     """Draw from the Wald (inverse Gaussian) distribution of scale 1.
 
     Args:
-        key: a key, typed or raw.
         mean: its mean.
         shape: of the result; by default that of ``mean``.
-        dtype: floating; the default float by default.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
-
-    Returns:
-        Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
@@ -289,6 +266,7 @@ def wald(
     return rounded(select(z <= m / (m + x), x, m * m / x), target)
 
 
+@draw
 def triangular(
     key: Key,
     left: ArrayLike,
@@ -304,16 +282,10 @@ def triangular(
     By the inverse of the distribution function.
 
     Args:
-        key: a key, typed or raw.
         left: where the density begins.
         mode: where it is greatest.
         right: where it ends.
         shape: of the result; by default that to which the parameters broadcast.
-        dtype: floating; the default float by default.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
-
-    Returns:
-        Numbers of this shape and dtype.
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.

@@ -22,6 +22,7 @@ from stretto._engine.core.interpreter import Tracer, state
 from stretto._engine.core.recorder import Recorder
 from stretto._engine.core.typing import ArrayLike, Key
 from stretto._engine.higher_order.chunks import Examples
+from stretto.random.arguments import draw
 from stretto.random.keys import PRNGKey, checked, fold_in
 
 __all__ = ["keys", "manual_seed", "next_key", "refusal", "refusing"]
@@ -116,14 +117,12 @@ def manual_seed(seed: ArrayLike) -> None:
 
 
 @contextmanager
+@draw
 def keys(key: Key) -> Iterator[None]:
     """Let layers inside the block draw from this key, where they are not handed one.
 
     The same key gives the same numbers. Blocks nest, and the innermost counts; each thread has its
     own.
-
-    Args:
-        key: a key, typed or raw.
 
     Returns:
         A context manager.

@@ -18,6 +18,7 @@ from stretto._engine.ops.sharding import laid_out
 from stretto._engine.ops.special.error_functions import erf, erf_inv
 from stretto._engine.ops.written import Number, Written, exp, log, log1p, sqrt
 from stretto.random.arguments import (
+    draw,
     drawing_as_jax,
     float_dtype,
     parameter,
@@ -123,6 +124,7 @@ def _between(
     return select(tail, _tail(unit, select(tail, low, one), select(tail, high, one + one)), center)
 
 
+@draw
 def truncated_normal(
     key: Key,
     lower: ArrayLike,
@@ -138,12 +140,9 @@ def truncated_normal(
     between them, and else by its scaled complement, which is accurate however far from 0 they are.
 
     Args:
-        key: a key, typed or raw.
         lower: the bound below; may be infinite.
         upper: the bound above; may be infinite.
         shape: of the result; by default that to which the bounds broadcast.
-        dtype: floating; the default float by default.
-        out_sharding: where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.
 
     Returns:
         Numbers of this shape and dtype; ``lower`` where no number of the dtype lies between the

@@ -1,0 +1,88 @@
+"""Complete docstrings from a table: arguments that mean the same in every function of a family.
+
+A family says once what ``key`` or ``learning_rate`` is. The docstring of each function describes
+the arguments that are its own, and gets the others when it is defined, so that ``help`` and the
+reference are whole.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_SECTION = re.compile(r"^(Args|Returns|Raises):\n((?: .*\n|\n(?= ))*)", re.MULTILINE)
+_ENTRY = re.compile(r"^    (\*{0,2}\w+):", re.MULTILINE)
+
+
+def described(arguments: Mapping[str, str], returns: str | None = None) -> Callable[[F], F]:
+    """Return a decorator that adds what a docstring leaves out.
+
+    Args:
+        arguments: what an argument of a name is; it may be several lines.
+        returns: what a function returns that does not say it.
+
+    Returns:
+        The decorator, which gives the function itself.
+
+    >>> @described({"key": "a key."}, "The numbers.")
+    ... def draw(key, size):
+    ...     '''Draw some.
+    ...
+    ...     Args:
+    ...         size: how many.
+    ...
+    ...     They are not independent.
+    ...     '''
+    >>> print(draw.__doc__)
+    Draw some.
+    <BLANKLINE>
+    Args:
+        key: a key.
+        size: how many.
+    <BLANKLINE>
+    Returns:
+        The numbers.
+    <BLANKLINE>
+    They are not independent.
+    """
+
+    def complete(function: F) -> F:
+        if function.__doc__:  # there is none under python -OO
+            function.__doc__ = _completed(function.__doc__, _names(function), arguments, returns)
+        return function
+
+    return complete
+
+
+def _names(function: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the names of the parameters, in the order of the signature."""
+    code = function.__code__
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+def _completed(
+    doc: str, names: tuple[str, ...], arguments: Mapping[str, str], returns: str | None
+) -> str:
+    doc = inspect.cleandoc(doc) + "\n"
+    sections = {m[1]: m[2].strip("\n") for m in _SECTION.finditer(doc)}
+    first = _SECTION.search(doc)
+    head, rest = (doc, "") if first is None else (doc[: first.start()], doc[first.start() :])
+    if first is None:
+        head, _, rest = doc.partition("\n\n>>> ")
+        rest = rest and f">>> {rest}"
+    rest = _SECTION.sub("", rest).strip("\n")
+    parts = _ENTRY.split(f"{sections.get('Args', '')}")
+    own = dict(zip(parts[1::2], parts[2::2]))
+    entries = {name: own.pop(name, arguments.get(name)) for name in names} | own
+    described = [f"    {n}: {text.strip()}" for n, text in entries.items() if text is not None]
+    if described:
+        sections["Args"] = "\n".join(described)
+    if returns is not None:
+        sections.setdefault("Returns", f"    {returns}")
+    order = [name for name in ("Args", "Returns", "Raises") if name in sections]
+    written = [f"{name}:\n{sections[name]}" for name in order]
+    return "\n\n".join([head.strip("\n"), *written, *([rest] if rest else [])])

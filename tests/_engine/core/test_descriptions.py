@@ -1,0 +1,99 @@
+"""Docstrings are completed from tables, in the order of the signature; what is there stays."""
+
+import inspect
+
+from stretto._engine.core.descriptions import described
+
+add = described({"key": "a key.", "shape": "of the result.", "x": "never used."}, "Numbers.")
+
+
+def test_own_words_stay_and_the_order_is_that_of_the_signature():
+    @add
+    def f(key, scale, shape=(), *, mode="low"):
+        """Draw.
+
+        More is said here.
+
+        Args:
+            mode: one of two,
+                both of them good.
+            scale: the scale.
+            shape: by default none.
+
+        Raises:
+            ValueError: it is so.
+
+        Source: a book.
+
+        >>> 1
+        1
+        """
+
+    assert (
+        inspect.cleandoc(f.__doc__)
+        == """Draw.
+
+More is said here.
+
+Args:
+    key: a key.
+    scale: the scale.
+    shape: by default none.
+    mode: one of two,
+        both of them good.
+
+Returns:
+    Numbers.
+
+Raises:
+    ValueError: it is so.
+
+Source: a book.
+
+>>> 1
+1"""
+    )
+    assert f.__name__ == "f" and [*inspect.signature(f).parameters] == [
+        "key",
+        "scale",
+        "shape",
+        "mode",
+    ]
+
+
+def test_a_docstring_without_sections():
+    @add
+    def f(key):
+        """Draw.
+
+        >>> 1
+        1
+        """
+
+    assert f.__doc__ == "Draw.\n\nArgs:\n    key: a key.\n\nReturns:\n    Numbers.\n\n>>> 1\n1"
+
+    @add
+    def one(shape):
+        """Draw."""
+
+    assert one.__doc__ == "Draw.\n\nArgs:\n    shape: of the result.\n\nReturns:\n    Numbers."
+
+
+def test_what_is_said_stays_and_what_is_unknown_is_left_out():
+    @described({})
+    def f(key, *more):
+        """Draw.
+
+        Args:
+            *more: others.
+
+        Returns:
+            Two of them.
+        """
+
+    assert f.__doc__ == "Draw.\n\nArgs:\n    *more: others.\n\nReturns:\n    Two of them."
+
+
+def test_without_docstrings():
+    f = lambda key: key
+    assert add(f) is f and f.__doc__ is None
