@@ -2,6 +2,9 @@
 # pyproject.toml and on the name of the Python that made it.
 #
 #   make demo ARGS="--data DIR"      make test ARGS="-k vmap"      make test PYTHON=python3.13
+#
+# make test SLOW=1, or make test-all, runs what make test leaves out because it takes 0.5 s and more,
+# and compiles everything anew.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -16,6 +19,7 @@ TABLES_VENV ?= .venv-tables
 ECOSYSTEM_VENV ?= .venv-ecosystem
 ECOSYSTEM_JAX_VENV ?= .venv-ecosystem-jax
 WORKERS ?= auto
+SLOW ?=
 ARGS ?=
 
 BIN := $(VENV)/bin
@@ -36,6 +40,12 @@ LINTED := $(wildcard src tests benchmarks examples docs release tools)
 TABLES_INSTALLED := $(TABLES_VENV)/.installed
 TABLE_TESTS := tests/ensemble/estimators tests/ensemble/sweeping docs/scikit-learn.md
 
+# The form of the sources and pages is looked at by make lint, the benchmarks by make bench-tests.
+ELSEWHERE := --ignore=tests/form --ignore=tests/benchmarks
+# With bytecode kept, whatever the environment says: else each worker, and each process that a test
+# starts, compiles all sources anew.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=$(WORKERS)
+
 # $(call make_venv,python,directory): without ensurepip, which some systems package apart from pip.
 define make_venv
 	$(1) -m venv --clear --without-pip $(2)
@@ -43,12 +53,17 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test sweep program-storm plan-storm library-storm cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices bench-ecosystem counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look clean
+.PHONY: help demo example-fashion test test-all test-changed test-times bench-tests mutants sweep program-storm plan-storm library-storm cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices bench-ecosystem counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
 	@echo "make example-fashion  thirty CNNs on Fashion-MNIST, from first weights to one file"
-	@echo "make test   unit tests, laws and doctests"
+	@echo "make test   unit tests, laws and doctests, each below half a second"
+	@echo "make test-all  those that take longer too, with nothing compiled before"
+	@echo "make test-changed  the tests of what differs from main"
+	@echo "make test-times  all tests, and writes down which take long"
+	@echo "make bench-tests  the tests of the benchmarks"
+	@echo "make mutants  break lines of the engine, one at a time, and count what tests notice"
 	@echo "make sweep  random programs under random chains of transformations, for ten minutes"
 	@echo "make program-storm  random programs in float32, eager and compiled, against NumPy in float64"
 	@echo "make plan-storm  random networks as ensembles, in every plan and with every option of XLA's"
@@ -56,7 +71,7 @@ help:
 	@echo "make library-storm  sums and products of few operands, by XLA's library and without it"
 	@echo "make cache-storm  fifty processes at once on an empty disk cache"
 	@echo "make sanitize  the extension in C under sanitizers, a fuzzer, and a search for leaks"
-	@echo "make lint   ruff, pyright, import layers, docstrings"
+	@echo "make lint   ruff, pyright, import layers, docstrings, and the form of sources and pages"
 	@echo "make bench  compare with JAX and PyTorch, in an environment of their own"
 	@echo "make bench-quick  some of it, in two minutes, beside the last time"
 	@echo "make counts  instructions and allocations of the hot paths, beside those kept"
@@ -85,10 +100,23 @@ demo: $(INSTALLED)
 example-fashion: $(INSTALLED)
 	@$(BIN)/python -m examples.fashion $(ARGS)
 
-# With bytecode kept, whatever the environment says: else each worker, and each process that a test
-# starts, compiles all sources anew.
 test: $(INSTALLED)
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=$(WORKERS) $(ARGS)
+	$(PYTEST) $(if $(SLOW),--cold,--quick) $(ELSEWHERE) $(ARGS)
+
+test-all:
+	@$(MAKE) --no-print-directory test SLOW=1
+
+test-changed: $(INSTALLED)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m tests.changed --numprocesses=$(WORKERS) $(ARGS)
+
+test-times: $(INSTALLED)
+	$(PYTEST) --cold --record-times $(ELSEWHERE) $(ARGS)
+
+bench-tests: $(INSTALLED)
+	$(PYTEST) $(if $(SLOW),--cold) tests/benchmarks $(ARGS)
+
+mutants: $(INSTALLED)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m tests.mutants $(ARGS)
 
 sweep: $(INSTALLED)
 	$(BIN)/python -m tests.property.sweep $(ARGS)
@@ -117,7 +145,8 @@ lint: $(INSTALLED)
 	$(BIN)/ruff format --check $(LINTED)
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/python -m tests.docstrings
+	$(BIN)/python -m tests.form.docstrings
+	$(PYTEST) --quiet tests/form
 
 bench: $(INSTALLED) $(BENCH_INSTALLED)
 	$(BIN)/python -m benchmarks.coexistence --peer-python $(BENCH_VENV)/bin/python

@@ -1,21 +1,59 @@
-"""What all tests share, doctests too: a folder for caches, which goes when they end."""
+"""Set what all tests share, doctests too: a folder for caches, and what their pages need."""
 
 import atexit
+import importlib
 import importlib.util
 import os
 import shutil
 import signal
 import tempfile
+from pathlib import Path
 
 import pytest
+
+pytest_plugins = ["pytester", "tests.times"]
 
 # What starts tests in the background has them ignore interrupts, and so their processes would.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-if "PYTEST_XDIST_WORKER" not in os.environ:  # workers share the folder of the process that began
-    os.environ["STRETTO_CACHE_DIR"] = tempfile.mkdtemp(prefix="stretto-tests-")
-    atexit.register(shutil.rmtree, os.environ["STRETTO_CACHE_DIR"], ignore_errors=True)
+KEPT = Path(__file__).parent / "build" / "tests"
+"""Where compiled programs are kept from run to run: at most 1 GiB, as ``disk_cache_size`` says.
+
+A program's key has its text, its options, and the versions of Stretto, jaxlib and the processor
+(``xla/disk.py``), so one that was made by other sources is not taken for it.
+"""
+
+CHOSEN = "CACHE_DIR_OF_TESTS"
+"""The environment variable that says that the folder was chosen."""
+
+
+def pytest_addoption(parser):
+    """Add the option that has everything compiled anew."""
+    parser.addoption("--cold", action="store_true", help="begin with no compiled programs on disk")
+
+
+def pytest_configure(config):
+    """Choose the folder for caches; workers, and what tests start, share it."""
+    if CHOSEN in os.environ:
+        return
+    folder = None if config.getoption("cold") else kept()
+    if folder is None:
+        folder = tempfile.mkdtemp(prefix="stretto-tests-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ[CHOSEN] = os.environ["STRETTO_CACHE_DIR"] = folder
+
+
+def kept():
+    """Return the folder that stays; ``None`` where other users could write to it."""
+    try:
+        KEPT.mkdir(0o700, parents=True, exist_ok=True)
+        # Not above: tests/conftest.py sets what the package reads when it is imported.
+        importlib.import_module("stretto._engine.xla.private").check_way(str(KEPT))
+    except OSError:
+        return None
+    return str(KEPT)
+
 
 PACKAGES = {
     "pytorch.md": "torch",
@@ -30,7 +68,7 @@ PACKAGES = {
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """The page on devices needs several of them, like the tests so marked; others a package."""
+    """Mark the page on devices, which needs several, and pages that need a package."""
     absent = {
         page: pytest.mark.skip(reason=f"{package} is not installed")
         for page, package in PACKAGES.items()

@@ -82,4 +82,4 @@ def test_wrong_arguments(capsys):
 
 
 def test_tests_have_a_directory_of_their_own():
-    assert "stretto-tests-" in str(cache_directory())
+    assert cache_directory() == os.environ["CACHE_DIR_OF_TESTS"]

@@ -1,6 +1,6 @@
 """Writes the reference's pages: for each public name a directive that shows its docstring.
 
-The names are those that ``make lint`` checks (``tests/docstrings.py``). A namespace is a page; one
+The names are those that ``make lint`` checks (``tests/form/docstrings.py``). A namespace is a page; one
 with many names is a page of groups, one for each module that defines some of them. What several
 namespaces export is shown in one, and listed in the others.
 """
@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import stretto
-from tests.docstrings import HELD, UNEXPORTED, _is_primitive, _names, _namespaces
+from tests.form.docstrings import HELD, UNEXPORTED, _is_primitive, _names, _namespaces
 
 __all__ = ["write"]
 

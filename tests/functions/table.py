@@ -18,7 +18,7 @@ is static. For each entry
 
 Where a check makes no sense for a function the entry says why: `unlike`, `uncompiled`, `unmapped`,
 `undifferentiated`, `narrowed`. Entries are in `entries/`, a file a family; `checks.py` has the
-checks, `test_functions.py` runs them, `test_complete.py` fails for a function that has no entry.
+checks, `test_functions.py` runs them, `form/test_complete.py` fails for a function without entry.
 """
 
 import dataclasses

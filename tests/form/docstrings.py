@@ -1,4 +1,4 @@
-"""Checks the docstrings of all public names: ``python -m tests.docstrings``, in ``make lint``.
+"""Checks the docstrings of all public names: ``python -m tests.form.docstrings``, in ``make lint``.
 
 The form is that of CONTRIBUTING.md: a first sentence on one line, ``Args:`` with exactly the
 parameters, ``Returns:`` or ``Yields:``, ``Raises:`` with each error of the function's own checks,
@@ -31,7 +31,7 @@ from stretto._engine.core.config import Config
 from stretto._engine.core.primitive import Primitive
 from stretto.numpy.index_updates import At
 
-SOURCES = Path(__file__).parents[1] / "src" / "stretto"
+SOURCES = Path(__file__).parents[2] / "src" / "stretto"
 
 CONTRACTS = {
     "as_device": "ValueError",

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-ROOT = pathlib.Path(__file__).parent.parent
+ROOT = pathlib.Path(__file__).parents[2]
 
 PAGES = ["tabular-regression", "image-ensemble", "sweep", "language-model", "find-a-nan"]
 

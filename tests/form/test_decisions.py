@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-ROOT = pathlib.Path(__file__).parent.parent
+ROOT = pathlib.Path(__file__).parents[2]
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 
 _SOURCE = re.compile(r"`(src/stretto/[\w./]+)`")

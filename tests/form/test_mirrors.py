@@ -6,7 +6,7 @@ A new module takes a test file in the mirrored folder: ``src/stretto/nn/linear.p
 
 import pathlib
 
-ROOT = pathlib.Path(__file__).parent.parent
+ROOT = pathlib.Path(__file__).parents[2]
 SOURCES, TESTS = ROOT / "src" / "stretto", ROOT / "tests"
 
 EXPORTS = "only names of other modules"

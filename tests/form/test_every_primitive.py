@@ -17,7 +17,7 @@ from stretto._engine.core.primitive import (
 from stretto._engine.core.types import kind_of
 from stretto.laws import Law
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 OURS = [p for p in PRIMITIVES if p.__module__.startswith("stretto.")]
 
 

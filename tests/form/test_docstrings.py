@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from tests import docstrings
+from tests.form import docstrings
 
 NUMBERS = itertools.count()
 
