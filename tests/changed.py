@@ -25,7 +25,7 @@ EVERYTHING = ("conftest.py", "tests/conftest.py", "pyproject.toml", "setup.py")
 FOLDERS = {"tests/form": "tests/form", "docs/decisions": "tests/form/test_decisions.py"}
 """Folders that have tests without importing: what runs where a file in them changed."""
 
-NATIVE = ["tests/_engine/core/test_native.py", "tests/native/test_faults.py"]
+NATIVE = ["tests/_engine/native/test_native.py", "tests/native/test_faults.py"]
 """The tests of the extension in C."""
 
 

@@ -28,7 +28,7 @@ FILES = {
     "tests/test_helped.py": "from tests import helper\nhelper.x()",
     "tests/numpy/test_d.py": "",
     "tests/numpy/test_e.py": "from stretto.numpy import i",
-    "tests/_engine/core/test_native.py": "",
+    "tests/_engine/native/test_native.py": "",
     "docs/page.md": "",
 }
 
@@ -86,7 +86,7 @@ def test_the_tests_of_a_module_are_its_mirror_and_its_users(sources):
         ("docs/page.md", ["docs/page.md"]),
         ("docs/gone.md", []),
         ("src/stretto/gone.py", []),
-        ("src/stretto/_native.c", ["tests/_engine/core/test_native.py"]),
+        ("src/stretto/_native.c", ["tests/_engine/native/test_native.py"]),
     ],
 )
 def test_what_runs_for_a_change(sources, path, tests):
