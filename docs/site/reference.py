@@ -1,7 +1,7 @@
 """Writes the reference's pages: for each public name a directive that shows its docstring.
 
-The names are those that ``make lint`` checks (``tests/form/docstrings.py``). A namespace is a page; one
-with many names is a page of groups, one for each module that defines some of them. What several
+The names are those that ``make lint`` checks (``tests/form/docstrings.py``). A namespace is a page;
+one with many names is a page of groups, one for each module that defines some of them. What several
 namespaces export is shown in one, and listed in the others.
 """
 
