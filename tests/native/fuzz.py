@@ -34,6 +34,19 @@ from stretto._engine.xla.array import Array, Donated
 
 Pair = namedtuple("Pair", "first second")
 
+FIELDS = (
+    "interpret",
+    "run",
+    "handlers",
+    "leaves",
+    "constants",
+    "out_types",
+    "unflatten",
+    "tidy",
+    "alive",
+)
+"""Those of a record."""
+
 
 class Planted(Exception):
     """Raised on purpose."""
@@ -238,10 +251,11 @@ class Fuzzer:
                 lambda: dispatcher._attach(*some(11)),
                 lambda: dispatcher(*some(r.randrange(3))),
                 lambda: dispatcher._remember(*some(2)),
-                lambda: dispatcher._remember(b"x", tuple(some(9))),
-                lambda: dispatcher._remember(
-                    b"x", (None, None, None, b"\xff" * 8, (1,), (), None, None)
-                ),
+                lambda: native.CallRecord(**dict(zip(FIELDS, some(9), strict=True))),
+                lambda: dispatcher._remember(b"x", self.record((-1, 1 << 40), ())),
+                lambda: dispatcher._remember(b"x", self.record((), (1,))),
+                lambda: self.remember(self.record((0, 99), ())),
+                lambda: self.remember(self.record((0,), (self.array(),))),
                 lambda: dispatcher._fingerprint(*some(2)),
                 lambda: dispatcher._fingerprint((), {}),
                 dispatcher._forget,
@@ -255,6 +269,17 @@ class Fuzzer:
                 lambda: eager.EAGER.process(r.choice(anything), (self.array(),) * 9),
             ]
         )()
+
+    def record(self, leaves: Any, constants: Any) -> Any:
+        """A record of a call that gives nothing."""
+        fields = dict.fromkeys(FIELDS) | {"out_types": ()}
+        return native.CallRecord(**{**fields, "leaves": leaves, "constants": constants})
+
+    def remember(self, record: Any) -> None:
+        """A call that is led to this record."""
+        x, f = self.array(), st.jit(lambda x: x)
+        f._remember(f._fingerprint((x,), {}), record)
+        f(x)
 
     def plant_garbage(self) -> None:
         """Objects whose finalizers compute, call, clear, or empty a list that is passed."""

@@ -9,6 +9,132 @@
 
 #include "native.h"
 
+/* CallRecord: how a call whose fingerprint is known is run. Made once, and never changed. ------------ */
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *interpret; /* of the list of arrays, gives that of the results; or None, and then */
+    PyObject *run;       /* `run(buffers).consume_with_handlers(handlers)` gives their buffers */
+    PyObject *handlers;
+    PyObject *constants; /* a tuple: the arrays that are passed after the leaves */
+    PyObject *out_types; /* a tuple: the types of what `run` gives */
+    PyObject *unflatten; /* of the list of results; None for one result that is no container */
+    PyObject *tidy;      /* lets go of what the runtime keeps of past calls; called now and then */
+    PyObject *alive;     /* names, classes and shardings whose addresses are in fingerprints */
+    Py_ssize_t nleaves;
+    Py_ssize_t *leaves; /* which leaves are passed, as the walk numbers them, and in which order */
+} CallRecord;
+
+/* The numbers in a tuple, or NULL with an error; no Python code runs here. */
+static Py_ssize_t *
+numbers_in(PyObject *tuple)
+{
+    Py_ssize_t n = PyTuple_GET_SIZE(tuple);
+    Py_ssize_t *numbers = PyMem_New(Py_ssize_t, n > 0 ? n : 1);
+    if (numbers == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *number = PyTuple_GET_ITEM(tuple, i);
+        if (!PyLong_CheckExact(number)) {
+            PyErr_SetString(PyExc_TypeError, "CallRecord: leaves must be whole numbers");
+        }
+        else {
+            numbers[i] = PyLong_AsSsize_t(number);
+        }
+        if (PyErr_Occurred()) {
+            PyMem_Free(numbers);
+            return NULL;
+        }
+    }
+    return numbers;
+}
+
+static PyObject *
+record_new(PyTypeObject *cls, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"interpret", "run", "handlers", "leaves", "constants", "out_types",
+                            "unflatten", "tidy", "alive", NULL};
+    PyObject *interpret, *run, *handlers, *leaves, *constants, *out_types, *unflatten, *tidy,
+        *alive;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$OOOO!O!O!OOO", names, &interpret, &run,
+                                     &handlers, &PyTuple_Type, &leaves, &PyTuple_Type, &constants,
+                                     &PyTuple_Type, &out_types, &unflatten, &tidy, &alive)) {
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(constants); i++) {
+        if (!PyObject_TypeCheck(PyTuple_GET_ITEM(constants, i), &HolderType)) {
+            PyErr_SetString(PyExc_TypeError, "CallRecord: constants must be arrays");
+            return NULL;
+        }
+    }
+    Py_ssize_t *numbers = numbers_in(leaves);
+    if (numbers == NULL) {
+        return NULL;
+    }
+    CallRecord *self = (CallRecord *)cls->tp_alloc(cls, 0);
+    if (self == NULL) {
+        PyMem_Free(numbers);
+        return NULL;
+    }
+    self->leaves = numbers;
+    self->nleaves = PyTuple_GET_SIZE(leaves);
+    self->interpret = Py_NewRef(interpret);
+    self->run = Py_NewRef(run);
+    self->handlers = Py_NewRef(handlers);
+    self->constants = Py_NewRef(constants);
+    self->out_types = Py_NewRef(out_types);
+    self->unflatten = Py_NewRef(unflatten);
+    self->tidy = Py_NewRef(tidy);
+    self->alive = Py_NewRef(alive);
+    return (PyObject *)self;
+}
+
+/* As tuples have none, there is no `tp_clear`: what refers back to a record can let go of it. */
+static int
+record_traverse(CallRecord *self, visitproc visit, void *arg)
+{
+    Py_VISIT(self->interpret);
+    Py_VISIT(self->run);
+    Py_VISIT(self->handlers);
+    Py_VISIT(self->constants);
+    Py_VISIT(self->out_types);
+    Py_VISIT(self->unflatten);
+    Py_VISIT(self->tidy);
+    Py_VISIT(self->alive);
+    return 0;
+}
+
+static void
+record_dealloc(CallRecord *self)
+{
+    PyObject_GC_UnTrack(self);
+    Py_XDECREF(self->interpret);
+    Py_XDECREF(self->run);
+    Py_XDECREF(self->handlers);
+    Py_XDECREF(self->constants);
+    Py_XDECREF(self->out_types);
+    Py_XDECREF(self->unflatten);
+    Py_XDECREF(self->tidy);
+    Py_XDECREF(self->alive);
+    PyMem_Free(self->leaves);
+    Py_TYPE(self)->tp_free(self);
+}
+
+PyTypeObject CallRecordType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "stretto._engine.native._native.CallRecord",
+    .tp_doc = "How a call whose fingerprint is known is run; made of keyword arguments.",
+    .tp_basicsize = sizeof(CallRecord),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_new = record_new,
+    .tp_dealloc = (destructor)record_dealloc,
+    .tp_traverse = (traverseproc)record_traverse,
+};
+
+/* Dispatcher: a compiled function. ----------------------------------------------------------------- */
+
 typedef struct {
     PyObject_HEAD
     Kinds kinds;
@@ -20,7 +146,7 @@ typedef struct {
     PyObject *numbers, *names; /* tuples: which arguments are static, by position and by name */
     PyObject *table;    /* records, by fingerprint */
     PyObject *last;     /* the fingerprint found last, and its record */
-    PyObject *record;
+    CallRecord *record;
     PyObject *dict;
     PyObject *weak;
 } Dispatcher;
@@ -129,27 +255,28 @@ fingerprint_of(Walk *w)
 
 /* The record for a walk: 1 with a new reference, 0 where there is none, -1 with an error. */
 static int
-look_up(Dispatcher *self, Walk *w, PyObject **record)
+look_up(Dispatcher *self, Walk *w, CallRecord **record)
 {
     if (self->last != NULL && w->values == NULL
         && PyBytes_GET_SIZE(self->last) == w->nwords * (Py_ssize_t)sizeof(void *)
         && memcmp(PyBytes_AS_STRING(self->last), w->words, PyBytes_GET_SIZE(self->last)) == 0) {
-        *record = Py_NewRef(self->record);
+        *record = (CallRecord *)Py_NewRef(self->record);
         return 1;
     }
     PyObject *fingerprint = fingerprint_of(w);
     if (fingerprint == NULL) {
         return -1;
     }
-    int found = item_of(self->table, fingerprint, record);
+    int found = item_of(self->table, fingerprint, (PyObject **)record);
     if (found < 0 && w->values != NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
         PyErr_Clear(); /* a value is not hashable: the general way says which */
         found = 0;
     }
     if (found == 1 && w->values == NULL) {
-        PyObject *last = self->last, *before = self->record;
+        PyObject *last = self->last;
+        CallRecord *before = self->record;
         self->last = Py_NewRef(fingerprint);
-        self->record = Py_NewRef(*record);
+        self->record = (CallRecord *)Py_NewRef(*record);
         Py_XDECREF(last);
         Py_XDECREF(before);
     }
@@ -157,57 +284,38 @@ look_up(Dispatcher *self, Walk *w, PyObject **record)
     return found;
 }
 
-/* A record: (interpret, run, handlers, places, constants, out_types, unflatten, tidy).
-   `interpret` takes the list of arrays and gives those of the results; where it is None,
-   `run(buffers).consume_with_handlers(handlers)` gives their buffers. `places`: which of the leaves
-   are passed, in which order (bytes of Py_ssize_t). `constants`: the arrays that are passed after
-   them.
-   `unflatten` is None for one result that is no container. `tidy()` lets go of what the runtime
-   keeps of past calls; it is called now and then. */
-enum { INTERPRET, RUN, HANDLERS, PLACES, CONSTANTS, OUT_TYPES, UNFLATTEN, TIDY, FIELDS };
-
 #define UNTIDY 64 /* so many runs are kept at most */
 
-/* The place among the leaves of the i-th that is passed; -1 where the walk has no such leaf. */
+/* The number of the i-th leaf that is passed; -1 where the walk has no such leaf. */
 static Py_ssize_t
-place_at(Walk *w, PyObject *record, Py_ssize_t i)
+leaf_at(Walk *w, CallRecord *record, Py_ssize_t i)
 {
-    Py_ssize_t place;
-    memcpy(&place, PyBytes_AS_STRING(PyTuple_GET_ITEM(record, PLACES)) + i * sizeof(Py_ssize_t),
-           sizeof(Py_ssize_t));
-    return place < 0 || place >= w->nleaves ? -1 : place;
-}
-
-static Py_ssize_t
-places_in(PyObject *record)
-{
-    return PyBytes_GET_SIZE(PyTuple_GET_ITEM(record, PLACES)) / sizeof(Py_ssize_t);
+    Py_ssize_t leaf = record->leaves[i];
+    return leaf < 0 || leaf >= w->nleaves ? -1 : leaf;
 }
 
 /* Array `i` of those that are passed; held by the walk or by the record. */
 static Holder *
-array_at(Walk *w, PyObject *record, Py_ssize_t i)
+array_at(Walk *w, CallRecord *record, Py_ssize_t i)
 {
-    Py_ssize_t n = places_in(record);
-    if (i >= n) {
-        return (Holder *)PyTuple_GET_ITEM(PyTuple_GET_ITEM(record, CONSTANTS), i - n);
+    if (i >= record->nleaves) {
+        return (Holder *)PyTuple_GET_ITEM(record->constants, i - record->nleaves);
     }
-    Py_ssize_t place = place_at(w, record, i);
-    return place < 0 ? NULL : (Holder *)w->leaves[place];
+    Py_ssize_t leaf = leaf_at(w, record, i);
+    return leaf < 0 ? NULL : (Holder *)w->leaves[leaf];
 }
 
 /* Have arrays stand for the NumPy arrays among the leaves that are passed: 1, 0 for the general
    way, -1 with an error. */
 static int
-as_arrays(Dispatcher *self, Walk *w, PyObject *record)
+as_arrays(Dispatcher *self, Walk *w, CallRecord *record)
 {
-    Py_ssize_t n = places_in(record);
-    for (Py_ssize_t i = 0; i < n; i++) {
-        Py_ssize_t place = place_at(w, record, i);
-        if (place < 0 || PyObject_TypeCheck(w->leaves[place], &HolderType)) {
+    for (Py_ssize_t i = 0; i < record->nleaves; i++) {
+        Py_ssize_t leaf = leaf_at(w, record, i);
+        if (leaf < 0 || PyObject_TypeCheck(w->leaves[leaf], &HolderType)) {
             continue;
         }
-        PyObject *made = PyObject_CallOneArg(self->as_array, w->leaves[place]);
+        PyObject *made = PyObject_CallOneArg(self->as_array, w->leaves[leaf]);
         if (made == NULL) {
             return -1;
         }
@@ -215,7 +323,7 @@ as_arrays(Dispatcher *self, Walk *w, PyObject *record)
             Py_DECREF(made);
             return 0;
         }
-        Py_SETREF(w->leaves[place], made);
+        Py_SETREF(w->leaves[leaf], made);
     }
     return 1;
 }
@@ -223,13 +331,13 @@ as_arrays(Dispatcher *self, Walk *w, PyObject *record)
 /* What is passed, arrays or their buffers, as a list: 1, 0 for the general way, -1 with an error.
    No Python code runs while the list is not whole, so that nobody sees it so. */
 static int
-passed(Dispatcher *self, Walk *w, PyObject *record, int buffers, PyObject **list)
+passed(Dispatcher *self, Walk *w, CallRecord *record, int buffers, PyObject **list)
 {
-    Py_ssize_t n = places_in(record) + PyTuple_GET_SIZE(PyTuple_GET_ITEM(record, CONSTANTS));
+    Py_ssize_t n = record->nleaves + PyTuple_GET_SIZE(record->constants);
     for (Py_ssize_t i = 0; i < n; i++) {
         Holder *array = array_at(w, record, i);
         if (array == NULL) {
-            PyErr_SetString(PyExc_RuntimeError, "a record has a place that the call has not");
+            PyErr_SetString(PyExc_RuntimeError, "a record has a leaf that the call has not");
             return -1;
         }
         if (buffers && (array->buffer == NULL || array->buffer == Py_None)) {
@@ -281,14 +389,14 @@ wrap(Dispatcher *self, PyObject *outs, PyObject *out_types)
 
 /* Let go of what the runtime keeps of past calls, every so many of them. */
 static int
-tidy(PyObject *record)
+tidy(CallRecord *record)
 {
     static int runs = 0;
     if (++runs < UNTIDY) {
         return 0;
     }
     runs = 0;
-    PyObject *none = PyObject_CallNoArgs(PyTuple_GET_ITEM(record, TIDY));
+    PyObject *none = PyObject_CallNoArgs(record->tidy);
     Py_XDECREF(none);
     return none == NULL ? -1 : 0;
 }
@@ -298,9 +406,9 @@ static int in_runtime = 0;
 
 /* The results as a list of arrays: 1, 0 for the general way, -1 with an error. */
 static int
-results_of(Dispatcher *self, Walk *w, PyObject *record, PyObject **outs)
+results_of(Dispatcher *self, Walk *w, CallRecord *record, PyObject **outs)
 {
-    PyObject *interpret = PyTuple_GET_ITEM(record, INTERPRET), *list;
+    PyObject *interpret = record->interpret, *list;
     int whole = as_arrays(self, w, record);
     if (whole == 1) {
         whole = passed(self, w, record, interpret == Py_None, &list);
@@ -314,13 +422,13 @@ results_of(Dispatcher *self, Walk *w, PyObject *record, PyObject **outs)
     }
     else if (tidy(record) == 0) {
         in_runtime++;
-        PyObject *ran = PyObject_CallOneArg(PyTuple_GET_ITEM(record, RUN), list);
+        PyObject *ran = PyObject_CallOneArg(record->run, list);
         in_runtime--;
         if (ran != NULL) {
-            *outs = PyObject_CallMethodOneArg(ran, strings.consume, PyTuple_GET_ITEM(record, HANDLERS));
+            *outs = PyObject_CallMethodOneArg(ran, strings.consume, record->handlers);
             Py_DECREF(ran);
         }
-        if (*outs != NULL && wrap(self, *outs, PyTuple_GET_ITEM(record, OUT_TYPES)) < 0) {
+        if (*outs != NULL && wrap(self, *outs, record->out_types) < 0) {
             Py_CLEAR(*outs);
         }
     }
@@ -341,18 +449,18 @@ running(PyObject *module, PyObject *nothing)
 
 /* What the function gives, of the list of its results. */
 static PyObject *
-unflattened(PyObject *record, PyObject *outs)
+unflattened(CallRecord *record, PyObject *outs)
 {
-    PyObject *unflatten = PyTuple_GET_ITEM(record, UNFLATTEN);
-    return unflatten == Py_None ? Py_XNewRef(PyList_GetItem(outs, 0))
-                                : PyObject_CallOneArg(unflatten, outs);
+    return record->unflatten == Py_None ? Py_XNewRef(PyList_GetItem(outs, 0))
+                                        : PyObject_CallOneArg(record->unflatten, outs);
 }
 
 static PyObject *
 dispatch(Dispatcher *self, PyObject *args, PyObject *kwargs)
 {
     Walk w;
-    PyObject *record = NULL, *outs = NULL;
+    CallRecord *record = NULL;
+    PyObject *outs = NULL;
     walk_begin(&w, self->kinds);
     int found = self->state == NULL || PyDict_GET_SIZE(self->table) == 0
                     ? 0
@@ -400,33 +508,15 @@ dispatcher_fingerprint(Dispatcher *self, PyObject *given)
     return result;
 }
 
-/* Whether all is of the kind that the fields of a record are. */
-static int
-is_record(PyObject *record)
-{
-    if (PyTuple_GET_SIZE(record) < FIELDS || !PyBytes_CheckExact(PyTuple_GET_ITEM(record, PLACES))
-        || !PyTuple_CheckExact(PyTuple_GET_ITEM(record, CONSTANTS))
-        || !PyTuple_CheckExact(PyTuple_GET_ITEM(record, OUT_TYPES))) {
-        return 0;
-    }
-    PyObject *constants = PyTuple_GET_ITEM(record, CONSTANTS);
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(constants); i++) {
-        if (!PyObject_TypeCheck(PyTuple_GET_ITEM(constants, i), &HolderType)) {
-            return 0;
-        }
-    }
-    return 1;
-}
-
 static PyObject *
 dispatcher_remember(Dispatcher *self, PyObject *given)
 {
     PyObject *fingerprint, *record;
-    if (!PyArg_ParseTuple(given, "OO!", &fingerprint, &PyTuple_Type, &record)) {
+    if (!PyArg_ParseTuple(given, "OO!", &fingerprint, &CallRecordType, &record)) {
         return NULL;
     }
-    if (self->table == NULL || !is_record(record)) {
-        PyErr_SetString(PyExc_TypeError, "remember: expected a record");
+    if (self->table == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "Dispatcher: cleared already");
         return NULL;
     }
     if (PyDict_SetItem(self->table, fingerprint, record) < 0) {
@@ -438,8 +528,10 @@ dispatcher_remember(Dispatcher *self, PyObject *given)
 static PyObject *
 dispatcher_forget(Dispatcher *self, PyObject *unused)
 {
-    PyObject *last = self->last, *record = self->record;
-    self->last = self->record = NULL; /* both at once: Python code may run when either goes */
+    PyObject *last = self->last;
+    CallRecord *record = self->record;
+    self->last = NULL; /* both at once: Python code may run when either goes */
+    self->record = NULL;
     Py_XDECREF(last);
     Py_XDECREF(record);
     if (self->table != NULL) {

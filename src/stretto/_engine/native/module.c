@@ -2,7 +2,7 @@
 
 #include "native.h"
 
-#define REVISION 9 /* of what Python calls here: `native/__init__.py` takes no other */
+#define REVISION 10 /* of what Python calls here: `native/__init__.py` takes no other */
 
 Strings strings;
 
@@ -56,8 +56,8 @@ intern_strings(void)
 PyMODINIT_FUNC
 PyInit__native(void)
 {
-    PyTypeObject *types[] = {&HolderType,    &QuietType,    &GuardType, &EagerRecordType,
-                             &EagerCallType, &DispatcherType};
+    PyTypeObject *types[] = {&HolderType,    &QuietType,      &GuardType,     &EagerRecordType,
+                             &EagerCallType, &CallRecordType, &DispatcherType};
     PyObject *made = intern_strings() < 0 ? NULL : PyModule_Create(&module);
     for (size_t i = 0; made != NULL && i < sizeof(types) / sizeof(types[0]); i++) {
         if (PyModule_AddType(made, types[i]) < 0) {

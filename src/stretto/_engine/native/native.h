@@ -32,7 +32,7 @@ typedef struct {
 extern Strings strings;
 
 extern PyTypeObject HolderType, QuietType, GuardType, EagerRecordType, EagerCallType,
-    DispatcherType;
+    CallRecordType, DispatcherType;
 
 /* holder.c: what an array holds. */
 

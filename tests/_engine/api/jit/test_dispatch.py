@@ -483,8 +483,15 @@ def test_a_dispatcher_that_is_not_attached_is_general():
 
     assert Echo()(1, a=2) == ((1,), {"a": 2})
     assert Echo()._fingerprint((), {}) is None
-    with pytest.raises(TypeError, match="record"):
+    with pytest.raises(TypeError, match="Record"):
         Echo()._remember(b"", (1, 2))
+    fields = dict.fromkeys(["interpret", "run", "handlers", "unflatten", "tidy", "alive"])
+    with pytest.raises(TypeError, match="constants must be arrays"):
+        native.CallRecord(**fields, leaves=(0,), constants=(1,), out_types=())
+    with pytest.raises(TypeError, match="whole numbers"):
+        native.CallRecord(**fields, leaves=("a",), constants=(), out_types=())
+    with pytest.raises(TypeError, match="positional"):
+        native.CallRecord(*fields)
     with pytest.raises(TypeError, match="subclass"):
         Echo()._attach(int, 1, 2, 3, int, [], {}, 5, 6, (), ())
 

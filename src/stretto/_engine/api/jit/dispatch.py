@@ -10,7 +10,6 @@ arguments that are arrays. A call whose fingerprint has no record goes through t
 from __future__ import annotations
 
 import itertools
-import struct
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -25,7 +24,7 @@ from stretto._engine.core.config import settings
 from stretto._engine.core.interpreter import as_value, state
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.nodes import APART
-from stretto._engine.core.types import array_type, canonical_dtype
+from stretto._engine.core.types import ArrayType, array_type, canonical_dtype
 from stretto._engine.native import native
 from stretto._engine.xla import pjrt
 from stretto._engine.xla.array import SHARDED, Array
@@ -38,23 +37,57 @@ if TYPE_CHECKING:  # loaded when a program is run on several devices
 else:
     sharded = LazyModule("stretto._engine.xla.sharded")
 
-Record = tuple[Any, ...]
-"""Everything that a call needs.
 
-``(interpret, run, handlers, places, constants, out_types, unflatten, tidy, kept alive)``: names,
-classes and shardings are kept alive, as fingerprints have their addresses;
-``interpret`` maps the list of arrays to the list of results; if it is None,
-``run(buffers).consume_with_handlers(handlers)`` gives the results' buffers. ``places`` says which
-leaves, in the order of the walk, are passed, as machine integers; ``constants`` are the arrays
-passed after them; ``unflatten`` is None for a single result that is not in a container; ``tidy`` is
-to be called now and then to free what the runtime keeps.
-"""
+class _Record:
+    """How a call whose fingerprint is known is run.
+
+    Args:
+        interpret: gives the list of results for the list of arrays passed; if it is None,
+            ``run(buffers).consume_with_handlers(handlers)`` gives the results' buffers.
+        run: see ``interpret``.
+        handlers: see ``interpret``.
+        leaves: which leaves are passed, as the walk numbers them.
+        constants: the arrays passed after them.
+        out_types: the types of what ``run`` gives.
+        unflatten: makes the result of the list of results; None for one that is in no container.
+        tidy: is called now and then to free what the runtime keeps.
+        alive: names, classes and shardings, kept alive as fingerprints have their addresses.
+    """
+
+    __slots__ = (
+        "alive",
+        "constants",
+        "handlers",
+        "interpret",
+        "leaves",
+        "out_types",
+        "run",
+        "tidy",
+        "unflatten",
+    )
+
+    def __init__(
+        self,
+        *,
+        interpret: Callable[[list[Any]], list[Any]] | None,
+        run: Any,
+        handlers: Any,
+        leaves: tuple[int, ...],
+        constants: tuple[Any, ...],
+        out_types: tuple[ArrayType, ...],
+        unflatten: Callable[[list[Any]], Any] | None,
+        tidy: Callable[[], None],
+        alive: tuple[Any, ...],
+    ) -> None:
+        self.interpret, self.run, self.handlers = interpret, run, handlers
+        self.leaves, self.constants, self.out_types = leaves, constants, out_types
+        self.unflatten, self.tidy, self.alive = unflatten, tidy, alive
 
 
 class _Dispatcher:
     """Calls what was compiled for its arguments, or otherwise its method ``_general``."""
 
-    _table: dict[Any, Record]
+    _table: dict[Any, _Record]
     _general: Callable[[Any, Any], Any]
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -63,12 +96,10 @@ class _Dispatcher:
             fingerprint = self._fingerprint(args, kwargs)
             record = None if fingerprint is None else self._table.get(fingerprint)
             if record is not None:
-                interpret, run, handlers, places, constants, out_types, unflatten, *_ = record
-                arrays = args if places is None else [args[i] for i in places]
-                if constants:
-                    arrays = [*arrays, *constants]
-                if interpret is not None:
-                    outs = interpret(arrays)
+                arrays = [args[i] for i in record.leaves]
+                arrays += record.constants
+                if record.interpret is not None:
+                    outs = record.interpret(arrays)
                 else:
                     buffers = [
                         x.to_buffer()
@@ -76,10 +107,10 @@ class _Dispatcher:
                         else x._buffer
                         for x in arrays
                     ]
-                    pjrt.tidy()
-                    ran = run(buffers).consume_with_handlers(handlers)
-                    outs = [Array(None, t, b) for t, b in zip(out_types, ran, strict=True)]
-                return outs[0] if unflatten is None else unflatten(outs)
+                    record.tidy()
+                    ran = record.run(buffers).consume_with_handlers(record.handlers)
+                    outs = [Array(None, t, b) for t, b in zip(record.out_types, ran, strict=True)]
+                return outs[0] if record.unflatten is None else record.unflatten(outs)
         try:
             return self._general(args, kwargs)
         except Exception as error:
@@ -94,19 +125,17 @@ class _Dispatcher:
             return None
         return (settings.key, *[(x.type, id(getattr(x, "_sharding", None))) for x in args])
 
-    def _remember(self, fingerprint: Any, record: Record) -> None:
-        places = struct.unpack(f"{len(record[3]) // struct.calcsize('n')}n", record[3])
-        in_order = places == tuple(range(len(fingerprint) - 1))
-        self._table[fingerprint] = (*record[:3], None if in_order else places, *record[4:])
+    def _remember(self, fingerprint: Any, record: _Record) -> None:
+        self._table[fingerprint] = record
 
     def _forget(self) -> None:
         self._table.clear()
 
 
 if TYPE_CHECKING or native is None:
-    Dispatcher = _Dispatcher
+    Dispatcher, Record = _Dispatcher, _Record
 else:
-    Dispatcher = native.Dispatcher
+    Dispatcher, Record = native.Dispatcher, native.CallRecord
 
 
 _PLAIN = frozenset(map(np.dtype, "?bhilqBHILQefdFD"))
@@ -160,16 +189,16 @@ def record_of(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Re
         taken = [*taken, *map(sharded.sharding_if_any, entry.constants)]
         interpret = sharded.runner(executable, taken)
         alive += there
-    return (
-        interpret,
-        None if interpret else executable.run,
-        None if interpret else executable.handlers,
-        struct.pack(f"{len(kept)}n", *kept),
-        tuple(entry.constants),
-        entry.out_types,
-        None if entry.single else entry.out_structure.unflatten,
-        pjrt.tidy,
-        tuple(alive),
+    return Record(
+        interpret=interpret,
+        run=None if interpret else executable.run,
+        handlers=None if interpret else executable.handlers,
+        leaves=tuple(kept),
+        constants=tuple(entry.constants),
+        out_types=entry.out_types,
+        unflatten=None if entry.single else entry.out_structure.unflatten,
+        tidy=pjrt.tidy,
+        alive=tuple(alive),
     )
 
 
@@ -178,16 +207,16 @@ def record_by(
 ) -> Record:
     """The record for calls like this one, run by a function of all leaves and captured arrays."""
     order, alive = _order(args, kwargs)
-    return (
-        interpret,
-        None,
-        None,
-        struct.pack(f"{len(order)}n", *order),
-        tuple(entry.captured),
-        (),
-        None if entry.single else entry.out_structure.unflatten,
-        pjrt.tidy,
-        tuple(alive),
+    return Record(
+        interpret=interpret,
+        run=None,
+        handlers=None,
+        leaves=tuple(order),
+        constants=tuple(entry.captured),
+        out_types=(),
+        unflatten=None if entry.single else entry.out_structure.unflatten,
+        tidy=pjrt.tidy,
+        alive=tuple(alive),
     )
 
 
