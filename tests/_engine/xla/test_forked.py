@@ -232,7 +232,7 @@ def test_what_another_thread_was_in_the_midst_of():
     def child():
         assert slow(X[:3]).tolist() == [1, 2, 3]
         assert small(X[:3]).tolist() == [1, 3, 5]
-        entry.settle()
+        entry.decide()
         assert once(table, making, "text", lambda: "made anew") == "made anew"
         return type(_error_of(lambda: large(X)))
 

@@ -51,7 +51,7 @@ def test_small_programs_are_not_compiled_and_give_the_same(name):
     f = st.jit(SMALL[name])
     results = [f(x) for _ in range(3)]
     entry = entry_of(f)
-    assert entry.small is not None and entry.executable is None
+    assert entry.is_interpreted and entry.executable is None
     with st.config(interpret_small=False):
         compiled = f(x)
     for result in results:
@@ -88,22 +88,22 @@ def test_dead_work_does_not_count():
 
     jitted = st.jit(f)
     np.testing.assert_array_equal(jitted(snp.ones(3)), 2)
-    assert entry_of(jitted).small is not None
+    assert entry_of(jitted).is_interpreted
 
 
 def test_options_donation_and_effects_are_compiled():
     x = snp.ones(3) + 0
     f = st.jit(lambda x: x + 1, compiler_options={"xla_cpu_enable_fast_math": False})
     f(x)
-    assert entry_of(f).small is None
+    assert not entry_of(f).is_interpreted
     g = st.jit(lambda x: x + 1, donate_argnums=0)
     g(x)
-    assert entry_of(g).small is None and x.is_deleted()
+    assert not entry_of(g).is_interpreted and x.is_deleted()
     seen = []
     h = st.jit(lambda x: st.debug.callback(seen.append, x) or x + 1)
     h(snp.ones(2))
     st.effects_barrier()
-    assert entry_of(h).small is None and len(seen) == 1
+    assert not entry_of(h).is_interpreted and len(seen) == 1
 
 
 def test_captured_arrays_that_are_donated_are_refused():
@@ -137,7 +137,7 @@ def test_inside_transformations_it_is_a_call():
     np.testing.assert_array_equal(st.vmap(f)(snp.ones((2, 3))), [3, 3])
     outer = st.jit(lambda x: f(x) + 1)
     assert float(outer(x)) == 6
-    assert entry_of(outer).small is None  # it holds a program
+    assert not entry_of(outer).is_interpreted  # it holds a program
 
 
 def test_many_threads():
@@ -164,4 +164,4 @@ def test_the_setting_makes_another_signature():
     f(snp.ones(2))
     with st.config(interpret_small=False):
         f(snp.ones(2))
-    assert sorted(e.small is None for e in f._entries.values()) == [False, True]
+    assert sorted(e.is_interpreted for e in f._entries.values()) == [False, True]

@@ -7,7 +7,7 @@ import numpy as np
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.api.jit.static import Static
+from stretto._engine.api.jit.signature import Static
 from stretto._engine.core import tree
 from stretto.random.streams import next_key
 from stretto.torch.hosted.halves import Call, Cotangents, Halves

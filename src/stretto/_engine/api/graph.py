@@ -24,7 +24,7 @@ from stretto._engine.api.arguments import (
     wraps,
 )
 from stretto._engine.api.jit.ref_arguments import kinds_of
-from stretto._engine.api.jit.static import NONE, Places, places_of, rejoined
+from stretto._engine.api.jit.signature import NO_ARGUMENTS, ArgumentSet, argument_set, rejoin
 from stretto._engine.api.varying_sizes.lengths import alike, unified
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
@@ -153,7 +153,7 @@ def types_of(
 
 
 def record_call(
-    fun: Callable[..., Any], args: Any, kwargs: Any, places: Places = NONE
+    fun: Callable[..., Any], args: Any, kwargs: Any, places: ArgumentSet = NO_ARGUMENTS
 ) -> tuple[Program, Any, Any]:
     """The program of ``fun`` for arguments like these, its result's structure, captured values.
 
@@ -171,7 +171,7 @@ def record_call(
     pairs = alike(structure, leaves)
 
     def call(*values: Any) -> Any:
-        all_args, all_named = rejoined(fixed, *tree.unflatten(structure, values))
+        all_args, all_named = rejoin(fixed, *tree.unflatten(structure, values))
         return without_float0(fun(*all_args, **all_named))
 
     writing = giving(Parts(call, dict(kinds_of(refs))), [])
@@ -261,7 +261,7 @@ def make_graph(
     caller = "make_graph"
     if not callable(fun):
         raise TypeError(f"{caller}: expected a function, got {type(fun).__name__}")
-    places = places_of(fun, static_argnums, None, "static", caller)
+    places = argument_set(fun, static_argnums, None, "static", caller)
     axes = [(name, operator.index(size)) for name, size in axis_env or ()]
 
     @wraps(fun, caller)

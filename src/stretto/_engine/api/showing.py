@@ -34,9 +34,9 @@ def card_of_jitted(jitted: Jitted[..., Any]) -> Card:
     for k, (_, entry) in enumerate((*first, *last)):
         if left_out and k == len(first):
             body.append(line(f"... {left_out:,} more", "quiet"))
-        how = "interpreted" if entry.small is not None else "compiled"
-        if entry.small is None and not entry.is_compiled:
-            how = "traced"
+        how = "compiled" if entry.is_compiled else "traced"
+        if entry.is_interpreted:
+            how = "interpreted"
         operations = counted(len(entry.program.equations), "operation")
         kind = one_line(f"({entry.signature()})", 160)
         body.append(((kind, ""), (f"  {how}, {operations}", "quiet")))

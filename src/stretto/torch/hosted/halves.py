@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import stretto.numpy as snp
 from stretto._engine.api.autodiff.derivatives import vjp
 from stretto._engine.api.jit.jit import jit
-from stretto._engine.api.jit.static import Static
+from stretto._engine.api.jit.signature import Static
 from stretto._engine.core import tree
 from stretto._engine.core.bounded import room
 from stretto._engine.core.rewriting import live, used_inputs

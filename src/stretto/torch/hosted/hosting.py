@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
-from stretto._engine.api.jit.static import Static
+from stretto._engine.api.jit.signature import Static
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.types import array_type

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from stretto._engine.api.arguments import as_values, leaf_names, values_of_tree, without_float0
-from stretto._engine.api.jit.static import Places, others, places_of, rejoined
+from stretto._engine.api.jit.signature import ArgumentSet, argument_set, others, rejoin
 from stretto._engine.api.varying_sizes.lengths import alike, unified
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
@@ -94,7 +94,7 @@ def checkpoint(
         raise TypeError(f"checkpoint: prevent_cse must be a bool, got {type(prevent_cse).__name__}")
     name = name_of(fun)
     function: Callable[..., Any] = fun
-    static = places_of(fun, static_argnums, static_argnames, "static", "checkpoint")
+    static = argument_set(fun, static_argnums, static_argnames, "static", "checkpoint")
 
     @functools.wraps(fun, updated=())
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
@@ -115,7 +115,7 @@ def checkpoint(
 
             def flat(*leaves: Any) -> Any:
                 own = tree.unflatten(structure, unified(apart.together(leaves), pairs))
-                all_args, all_named = rejoined(fixed, *own)
+                all_args, all_named = rejoin(fixed, *own)
                 result, values = writing(*all_args, **all_named)
                 result = without_float0(result)
                 return values_of_tree((result, values) if written else result, name, "the result")
@@ -142,7 +142,7 @@ def _hashable(value: Any) -> bool:
     return True
 
 
-def _fixed(static: Places, args: Sequence[Any], kwargs: Any, name: str) -> dict[Any, Any]:
+def _fixed(static: ArgumentSet, args: Sequence[Any], kwargs: Any, name: str) -> dict[Any, Any]:
     """The static arguments, by position or name; raises ``ValueError`` for a traced one."""
     fixed = {p: args[p] if isinstance(p, int) else kwargs[p] for p in static.present(args, kwargs)}
     for place, value in fixed.items():

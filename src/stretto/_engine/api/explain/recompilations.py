@@ -13,7 +13,8 @@ from typing import Any
 
 from stretto._engine.api.explain.words import near
 from stretto._engine.api.jit.jitted import Jitted
-from stretto._engine.api.jit.recompilation import Difference, Signature, differences, jitted_at
+from stretto._engine.api.jit.recompilation import Difference, differences, jitted_at
+from stretto._engine.api.jit.signature import Signature
 from stretto._engine.core.boundary import boundary
 
 _WIDTH = 40

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stretto._engine.api.jit.entry import Entry
+from stretto._engine.api.jit.runners import BufferRunner, PlacedRunner
 from stretto._engine.api.jit.stages import on_device
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import hide_frames
@@ -133,9 +134,11 @@ class _Dispatcher:
 
 
 if TYPE_CHECKING or native is None:
-    Dispatcher, Record = _Dispatcher, _Record
+    Dispatcher = _Dispatcher
+    Record = _Record
 else:
-    Dispatcher, Record = native.Dispatcher, native.CallRecord
+    Dispatcher = native.Dispatcher
+    Record = native.CallRecord
 
 
 _PLAIN = frozenset(map(np.dtype, "?bhilqBHILQefdFD"))
@@ -165,10 +168,8 @@ def as_array(leaf: np.ndarray | np.generic) -> Any:
 
 
 def recordable(entry: Entry) -> bool:
-    """Whether there can be a record for calls of an entry that is settled."""
-    if unusual:
-        return False
-    if entry.small is None and entry.executable is None:  # a thread is about it
+    """Whether there can be a record for calls of an entry, of which it is decided how they run."""
+    if unusual or entry.runner is None:  # a thread is about it
         return False
     return not (entry.taken or entry.has_tracers or entry.quick) and bool(entry.out_types)
 
@@ -180,19 +181,21 @@ def record_of(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Re
     """
     order, alive = _order(args, kwargs)
     kept = order if entry.kept is None else [order[i] for i in entry.kept]
-    executable = entry.executable
-    interpret = entry.small or executable.on_arrays
-    if entry.placement:
+    runner: Any = entry.runner
+    interpret, run, handlers = runner, None, None
+    if isinstance(runner, BufferRunner):
+        interpret, run, handlers = None, runner.executable.run, runner.executable.handlers
+    elif isinstance(runner, PlacedRunner):
         leaves = tree.leaves((args, kwargs) if kwargs else args)
         there = [sharded.sharding_if_any(x) for x in leaves]
         taken = there if entry.kept is None else [there[i] for i in entry.kept]
         taken = [*taken, *map(sharded.sharding_if_any, entry.constants)]
-        interpret = sharded.runner(executable, taken)
+        interpret = sharded.runner(runner.executable, taken)
         alive += there
     return Record(
         interpret=interpret,
-        run=None if interpret else executable.run,
-        handlers=None if interpret else executable.handlers,
+        run=run,
+        handlers=handlers,
         leaves=tuple(kept),
         constants=tuple(entry.constants),
         out_types=entry.out_types,

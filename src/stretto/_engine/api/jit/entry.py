@@ -1,4 +1,4 @@
-"""What one signature of a jitted function was traced to, and how it is run.
+"""Entries: what one signature of a jitted function was traced to, and how its calls are run.
 
 ``jit`` makes an entry for each signature. When it is first run, what no result needs is left out,
 and the rest is lowered and compiled, or interpreted if it is small. Donated arguments are matched
@@ -8,6 +8,7 @@ to results of their type.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
 import warnings
 import weakref
@@ -17,13 +18,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from stretto._engine.api.arguments import LEAF
 from stretto._engine.api.jit.beforehand import beforehand, with_equal_ones_merged
+from stretto._engine.api.jit.runners import BufferRunner, DonatingRunner, PlacedRunner, Runner
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto._engine.core.effects import meshes, observable
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.lazy import LazyModule
-from stretto._engine.core.position import user_position, user_stack_level
+from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.program import Atom, Program
 from stretto._engine.core.rewriting import live, used_inputs
 from stretto._engine.core.single_flight import Turn, in_turn
@@ -34,7 +36,6 @@ from stretto._engine.passes.interpret_small import interpretable
 from stretto._engine.passes.prepare import for_platform, prepare
 from stretto._engine.xla import cache
 from stretto._engine.xla.array import SHARDED, Array
-from stretto._engine.xla.holder import Donated
 from stretto._engine.xla.interpreted import Interpreted
 from stretto._engine.xla.options import Options
 from stretto._engine.xla.pjrt import Executable
@@ -56,22 +57,22 @@ _LONG = 5_000
 
 @dataclasses.dataclass(eq=False, slots=True, weakref_slot=True)
 class Entry:
-    """What one signature was traced to, and how to run it."""
+    """Holds what one signature was traced to, and what runs its calls."""
 
     program: Program
     out_structure: Any
     captured: list[Any]
-    """The captured values: those of the program's inputs after the arguments."""
+    """The values of the program's inputs after the arguments."""
     names: Sequence[str]
-    """What messages call the leaves of the arguments."""
+    """The names of the leaves of the arguments, for messages."""
     donated: Sequence[bool]
-    """Which leaves are donated; empty if none is."""
+    """One flag for each leaf, set where it is donated; empty if none is."""
     keep_unused: bool
     options: Options
     signature: Callable[[], str]
     """The types of the arguments, in words."""
     seconds: float
-    """How long tracing took."""
+    """The seconds that tracing took."""
     ins: Sequence[Sharding | None] = ()
     """The shardings of the leaves of the arguments; empty if none has one."""
     outs: Sequence[Sharding | None] = ()
@@ -83,19 +84,20 @@ class Entry:
     single: bool = field(init=False)
     has_tracers: bool = field(init=False)
     seen_from_outside: bool = field(init=False)
-    """Whether it does more than to give results, such as to call Python."""
-    settled: bool = False
-    """Whether it is decided how calls are run."""
-    executable: Any = None
+    """True if it does more than to give results, such as to call Python."""
+    decided: bool = False
+    """True once it is known if calls are interpreted or compiled."""
+    runner: Runner | None = None
+    """Runs the calls; None until the program is compiled, if it is to be."""
+    executable: Executable | None = None
+    """The compiled program, if there is one."""
     quick: bool = False
-    """Whether the executable is one that was compiled quickly; see ``config.tiers``."""
+    """True if the executable was compiled quickly; see ``config.tiers``."""
     later: bool = False
-    """Whether the next call may return before it is compiled; see ``pending``."""
-    small: Interpreted | None = None
-    """What runs it instead of an executable, if it is small."""
+    """True if the next call may return before the program is compiled; see ``pending``."""
 
     records: int = 0
-    """How many fingerprints of calls lead here; see ``dispatch``."""
+    """The number of fingerprints of calls that lead here; see ``dispatch``."""
 
     # Known once unused work has been left out:
     kept: list[int] | None = None
@@ -103,7 +105,7 @@ class Entry:
     constants: Sequence[Any] = ()
     """The arrays passed after them: captured, or computed from captured ones (``beforehand``)."""
     placement: Placement | None = None
-    """Where it runs, if not on the default device."""
+    """The devices that it runs on, if not the default one."""
     taken: frozenset[int] = frozenset()
     """The positions, among the values passed, of those whose memory a result takes over."""
 
@@ -122,7 +124,7 @@ class Entry:
             self.has_tracers |= any(not cell.lasts for cell in self.uses.outside)
 
     def text(self) -> Text:
-        """The StableHLO of what is used; written once."""
+        """Return the StableHLO of what is used; written once."""
         return self._text or in_turn(self._turn, self._written)
 
     def _written(self) -> Text:
@@ -130,25 +132,24 @@ class Entry:
             self._text = self._lower()
         return self._text
 
-    def settle(self) -> None:
+    def decide(self) -> None:
         """Decide, once, how calls are run: interpreted if the program is small, else compiled."""
-        if not self.settled:
-            in_turn(self._turn, self._settle)
+        if not self.decided:
+            in_turn(self._turn, self._decide)
 
-    def _settle(self) -> None:
-        if not self.settled:
+    def _decide(self) -> None:
+        if not self.decided:
             plain = not (self.options or any(self.donated) or self._on_devices())
-            if config.interpret_small and plain:
-                slim = self.slim()
-                self.small = Interpreted(slim) if interpretable(slim) else None
-            if self.small is None:
+            if config.interpret_small and plain and interpretable(self.slim()):
+                self.runner = Interpreted(self.slim())
+            else:
                 self.later = self._may_come_later()
                 if not self.later:
                     self.prepare()
-            self.settled = True
+            self.decided = True
 
     def _may_come_later(self) -> bool:
-        """Whether a first call may return before the program is compiled, and it takes long.
+        """Say if a first call may return before the program is compiled, which takes long.
 
         It must not matter when the call is run: it takes no memory of arguments, writes to no
         references, and calls no Python. Options that XLA does not have are refused at once.
@@ -161,17 +162,22 @@ class Entry:
 
     @property
     def is_compiled(self) -> bool:
-        """Whether it is compiled, or a thread is about it."""
-        return self.executable is not None or (self.settled and self.small is None)
+        """True if it is compiled, or a thread is about it."""
+        return self.executable is not None or (self.decided and not self.is_interpreted)
+
+    @property
+    def is_interpreted(self) -> bool:
+        """True if the program is small, and has no executable."""
+        return isinstance(self.runner, Interpreted)
 
     def _on_devices(self) -> bool:
-        """Whether it runs on devices of choice: an argument, a result or a value of it is there."""
+        """Say if it runs on devices of choice: an argument, a result or a value of it is there."""
         if self.ins or self.outs or meshes(self.program.effects):
             return True
         return any([c.__class__ in SHARDED for c in self.captured])
 
     def slim(self) -> Program:
-        """The program without what no result needs, including unused inputs."""
+        """Return the program without what no result needs, including unused inputs."""
         return self._slim or in_turn(self._turn, self._slimmed_once)
 
     def _slimmed_once(self) -> Program:
@@ -190,32 +196,32 @@ class Entry:
         if self.keep_unused:
             used[:own] = [True] * own
         inputs = [v for v, u in zip(prepared.inputs, used, strict=True) if u]
-        places = [i for i in range(own) if used[i]]
-        self.kept = None if len(places) == own else places
+        kept = [i for i in range(own) if used[i]]
+        self.kept = None if len(kept) == own else kept
         self.constants = [c for c, u in zip(constants, used[own:], strict=True) if u]
         return Program(inputs, prepared.equations, prepared.outputs, prepared.name)
 
     def _lower(self) -> Text:
         slim = self.slim()
         inputs = slim.inputs
-        places = range(len(self.names)) if self.kept is None else self.kept
-        donated = [k for k, i in enumerate(places) if self.donated and self.donated[i]]
+        kept = range(len(self.names)) if self.kept is None else self.kept
+        donated = [k for k, i in enumerate(kept) if self.donated and self.donated[i]]
         on_devices = self._on_devices()
         if on_devices:  # what has no sharding is copied to the devices
-            donated = [k for k in donated if self.ins and self.ins[places[k]] is not None]
+            donated = [k for k in donated if self.ins and self.ins[kept[k]] is not None]
         aliases = aliases_of(slim, donated)
         if self.outs:
             aliases = {
                 k: out
                 for k, out in aliases.items()
-                if self.outs[out] is None or self.outs[out] == self.ins[places[k]]
+                if self.outs[out] is None or self.outs[out] == self.ins[kept[k]]
             }
         self.taken = frozenset(aliases)
-        self.placement = self._placed(slim, places, aliases) if on_devices else None
+        self.placement = self._placed(slim, kept, aliases) if on_devices else None
         text = lower(for_platform(slim, self.placement), aliases, self.placement)
         idle = [k for k in donated if k not in aliases and inputs[k].type.size]
         if idle:
-            what = ", ".join(f"{self.names[places[k]]} ({inputs[k].type})" for k in idle)
+            what = ", ".join(f"{self.names[kept[k]]} ({inputs[k].type})" for k in idle)
             warnings.warn(
                 f"Some donated buffers were not usable: {self.program.name}: no result can have "
                 f"the memory of the donated {what}, so nothing was donated there; results have the "
@@ -225,11 +231,11 @@ class Entry:
         return text
 
     def _placed(
-        self, slim: Program, places: Sequence[int], aliases: dict[int, int]
+        self, slim: Program, kept: Sequence[int], aliases: dict[int, int]
     ) -> Placement | None:
-        """Where the program runs. A result that takes an argument's memory lies where that does."""
-        ins = [self.ins[i] if self.ins else None for i in places]
-        names = [self.names[i] for i in places]
+        """Return where it runs; a result with an argument's memory lies where that does."""
+        ins = [self.ins[i] if self.ins else None for i in kept]
+        names = [self.names[i] for i in kept]
         ins += [sharded.sharding_if_any(c) for c in self.constants]
         names += ["a captured array"] * len(self.constants)
         outs = list(self.outs) or [None] * len(slim.outputs)
@@ -239,7 +245,7 @@ class Entry:
         return sharded.placement_of(slim, ins, outs, names)
 
     def compile(self, options: Options) -> Executable:
-        """The executable, compiled with these options."""
+        """Compile the program with these options."""
         start = time.perf_counter()
         text = self._whole_text()
         lowered = time.perf_counter()
@@ -252,7 +258,7 @@ class Entry:
         return executable
 
     def _whole_text(self) -> Text:
-        """The text, if it can be compiled by itself."""
+        """Return the text, if it can be compiled by itself."""
         for c in self.captured:
             if isinstance(c, Tracer):
                 raise TracedValueError(
@@ -269,11 +275,28 @@ class Entry:
         return self.executable or in_turn(self._turn, self._compiled)
 
     def _compiled(self) -> Executable:
-        if self.executable is None:
-            if config.tiers:
-                return self._compile_quickly()
-            self.executable = self.compile(self.options)
-        return self.executable
+        if self.executable is not None:
+            return self.executable
+        return self._compile_quickly() if config.tiers else self._run_by(self.compile(self.options))
+
+    def _run_by(self, executable: Executable) -> Executable:
+        """Have calls run by this executable."""
+        self.executable, self.runner = executable, self.runner_of(executable)
+        return executable
+
+    def runner_of(self, executable: Executable) -> Runner:
+        """Return what runs calls by an executable of this program."""
+        inner: BufferRunner | PlacedRunner
+        if self.placement is not None:
+            inner = PlacedRunner(cast("PlacedExecutable", executable), self.placement)
+        elif executable.on_arrays is not None and not self.taken:
+            return executable.on_arrays
+        else:
+            inner = BufferRunner(executable, self.out_types)
+        if not self.taken:
+            return inner
+        named = functools.partial(_name_of_passed, self.names, self.kept)
+        return DonatingRunner(inner, self.taken, self.program.name, named)
 
     # Tiers
 
@@ -282,13 +305,13 @@ class Entry:
         start = time.perf_counter()
         text = self._whole_text()
         if self.placement is not None:
-            self.executable = self.compile(self.options)
-            return self.executable
+            return self._run_by(self.compile(self.options))
         lowered = time.perf_counter()
         executable, quick = cache.compiled_quickly(text, self.out_types, self.options)
         took = {"quick compile" if quick else "compile": time.perf_counter() - lowered}
         self._log(executable, lower=lowered - start, **took)
-        self.quick, self.executable = quick, executable
+        self.quick = quick
+        self._run_by(executable)
         if quick:
             # What nobody can call any more, as after ``clear_caches``, is not worth optimizing.
             this = weakref.ref(self)
@@ -296,56 +319,47 @@ class Entry:
         return executable
 
     def optimized(self) -> Executable:
-        """The executable, optimized; waits if the background is at work on that."""
+        """Return the optimized executable; wait if the background is at work on that."""
         if self.quick or self.executable is None:
             return in_turn(self._turn, self._optimized)
         return self.executable
 
     def _optimized(self) -> Executable:
-        if self.quick or self.executable is None:
-            self.executable = self.compile(self.options)
-            self.quick = False  # last: no record is made of the quick one
-        return self.executable
+        if self.executable is not None and not self.quick:
+            return self.executable
+        executable = self._run_by(self.compile(self.options))
+        self.quick = False  # last: no record is made of the quick one
+        return executable
 
     def run(self, arrays: Sequence[Array], executable: Executable | None = None) -> Any:
         """Run on the arrays of the arguments, and build the result."""
         if self.kept is not None:
             arrays = [arrays[i] for i in self.kept]
-        everything: Sequence[Array] = [*arrays, *self.constants]
-        if self.small is not None and executable is None:
-            results = self.small(everything)
-        else:
-            results = self._compiled_results(executable or self.executable, everything)
+        passed: Sequence[Array] = [*arrays, *self.constants]
+        runner = self.runner if executable is None else self.runner_of(executable)
+        results = self._first_results(passed) if runner is None else runner(passed)
         return results[0] if self.single else tree.unflatten(self.out_structure, results)
 
-    def _compiled_results(self, run: Executable | None, arrays: Sequence[Array]) -> list[Array]:
-        """What the executable, which may be missing yet, gives for the arrays passed to it."""
-        if run is None and self.later:
+    def _first_results(self, arrays: Sequence[Array]) -> list[Array]:
+        """Return the results of a call that comes before there is a runner."""
+        if self.later:
             self.later = False
             results = pending.begun(self.program.name, self.prepare, arrays, self.out_types)
             if results is not None:
                 return results
-        run = run or self.prepare()
-        if self.placement is not None:
-            arrays = sharded.all_placed(arrays, self.placement)
-        if run.on_arrays is not None and not self.taken:
-            return run.on_arrays(arrays)
-        outs = self._run_taking(run, arrays) if self.taken else run(_buffers(arrays))
-        if self.placement is None:
-            return [Array(None, t, b) for t, b in zip(self.out_types, outs, strict=True)]
-        return sharded.results_of(cast("PlacedExecutable", run), outs)
+        return self.runner_of(self.prepare())(arrays)
 
     def run_on(self, default: OnDevice, arrays: Sequence[Array]) -> Any:
-        """As ``run``, under ``default_device``: what is nowhere in particular goes to that."""
+        """Run under ``default_device``: what is nowhere in particular goes to that."""
         entry = self
         if not (self.ins or self.outs or meshes(self.program.effects)):
             entry = self.with_shardings((default.sharding,) * len(self.names))
-        entry.settle()
+        entry.decide()
         result = entry.run(arrays)
         return default.put(result) if self.single else tree.map(default.put, result)
 
     def with_shardings(self, ins: Sequence[Sharding | None]) -> Entry:
-        """The same program for arguments that are there."""
+        """Return the entry of the same program for arguments with these shardings."""
         ins = tuple(ins)
         if ins == tuple(self.ins):
             return self
@@ -353,67 +367,28 @@ class Entry:
         if entry is not None:
             return entry
         entry = Entry(
-            self.program,
-            self.out_structure,
-            self.captured,
-            self.names,
-            self.donated,
-            self.keep_unused,
-            self.options,
-            self.signature,
-            self.seconds,
-            ins,
-            self.outs,
-            self.uses,
+            program=self.program,
+            out_structure=self.out_structure,
+            captured=self.captured,
+            names=self.names,
+            donated=self.donated,
+            keep_unused=self.keep_unused,
+            options=self.options,
+            signature=self.signature,
+            seconds=self.seconds,
+            ins=ins,
+            outs=self.outs,
+            uses=self.uses,
         )
         return self._on.setdefault(ins, entry)
 
-    def _run_taking(self, run: Executable, everything: Sequence[Array]) -> list[Any]:
-        """Run, letting results take over the memory of the arguments in ``taken``."""
-        self._refuse_shared(everything)
-        pending.wait_for_all()  # those that have not run may read what is taken here
-        position = user_position()
-        donated: list[tuple[Array, Any]] = []
-        buffers = []
-        try:
-            for k, array in enumerate(everything):
-                if k in self.taken:
-                    buffers.append(array.to_give())
-                    donated.append((array, array.kept()))  # before the array gives it up
-                    array.donate(Donated(self.program.name, self._name(k), position))
-                else:
-                    buffers += _buffers([array])
-            return run(buffers)
-        except BaseException:
-            for array, kept in donated:
-                array.take_back(kept)
-            raise
 
-    def _refuse_shared(self, arrays: Sequence[Array]) -> None:
-        """Raise ``ValueError`` if an array is donated and also passed as another argument."""
-        ids = [id(a) for a in arrays]
-        if len(set(ids)) == len(ids):
-            return
-        for k in self.taken:
-            if ids.count(ids[k]) > 1:
-                other = next(j for j, i in enumerate(ids) if i == ids[k] and j != k)
-                raise ValueError(
-                    f"{self.program.name}: one array was passed as {self._name(k)}, which is "
-                    f"donated, and as {self._name(other)}; its memory cannot be taken and read at "
-                    f"once: pass a copy, snp.copy(...), as one of them"
-                )
-
-    def _name(self, k: int) -> str:
-        """What messages call the k-th of the values passed."""
-        own = len(self.names) if self.kept is None else len(self.kept)
-        if k >= own:
-            return "a captured array"
-        return self.names[k if self.kept is None else self.kept[k]]
-
-
-def _buffers(arrays: Sequence[Array]) -> list[Any]:
-    """The buffers of these arrays where they are."""
-    return [a.to_give() if a.__class__ in SHARDED else a.to_buffer() for a in arrays]
+def _name_of_passed(names: Sequence[str], kept: Sequence[int] | None, k: int) -> str:
+    """Return what messages call the k-th of the values passed."""
+    own = len(names) if kept is None else len(kept)
+    if k >= own:
+        return "a captured array"
+    return names[k if kept is None else kept[k]]
 
 
 def _optimize(entry: Entry | None) -> None:
@@ -432,7 +407,7 @@ def _optimize(entry: Entry | None) -> None:
 
 
 def aliases_of(program: Program, donated: Sequence[int]) -> dict[int, int]:
-    """Which output takes over the memory of each donated input, ``{input: output}``.
+    """Return the output that takes over the memory of each donated input, ``{input: output}``.
 
     If the input itself is returned, that output; otherwise any of the same type.
     """

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from stretto._engine.api.jit.jitted import Jitted
+from stretto._engine.api.jit.signature import argument_set, no_overlap
 from stretto._engine.api.jit.stages import as_options
-from stretto._engine.api.jit.static import no_overlap, places_of
 from stretto._engine.api.sharding.shardings import Shardings
 from stretto._engine.core.lazy import LazyModule
 
@@ -140,8 +140,8 @@ def jit(
         )
     if not callable(fun):
         raise TypeError(f"jit: expected a function, got {type(fun).__name__}")
-    static = places_of(fun, static_argnums, static_argnames, "static")
-    donated = places_of(fun, donate_argnums, donate_argnames, "donate")
+    static = argument_set(fun, static_argnums, static_argnames, "static")
+    donated = argument_set(fun, donate_argnums, donate_argnames, "donate")
     no_overlap(static, donated)
     options = as_options(compiler_options, "jit")
     shardings = Shardings(in_shardings, out_shardings)

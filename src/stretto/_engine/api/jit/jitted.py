@@ -1,7 +1,7 @@
 """Compiled functions: traced once for each signature, compiled, run.
 
-A call flattens the arguments, looks up their signature, hands the buffers to the executable, and
-wraps what comes back. Repeated calls take the fast path in ``dispatch``, which skips all of this.
+A call flattens the arguments into ``Arguments``, looks up the entry of its signature, and has that
+run. Repeated calls take the fast path in ``dispatch``, which skips all of this.
 """
 
 from __future__ import annotations
@@ -10,9 +10,18 @@ import functools
 import inspect
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    NamedTuple,
+    ParamSpec,
+    TypeVar,
+    overload,
+)
 
 from stretto._engine.api.arguments import (
     LeafNames,
@@ -25,9 +34,9 @@ from stretto._engine.api.graph import types_of
 from stretto._engine.api.jit import recompilation
 from stretto._engine.api.jit.dispatch import Dispatcher, as_array, leaf_of, record_of, recordable
 from stretto._engine.api.jit.entry import Entry
-from stretto._engine.api.jit.ref_arguments import Lending, kinds_of
+from stretto._engine.api.jit.ref_arguments import RefRecorder, kinds_of
+from stretto._engine.api.jit.signature import ArgumentSet, Signature, rejoin
 from stretto._engine.api.jit.stages import Lowered, TracedCall, on_device
-from stretto._engine.api.jit.static import Places, rejoined
 from stretto._engine.api.sharding.shardings import FREE, Shardings, shardings_of
 from stretto._engine.api.varying_sizes.lengths import RAGGED, alike, unified
 from stretto._engine.autodiff.evaluate import evaluate
@@ -44,7 +53,7 @@ from stretto._engine.core.recorder import record
 from stretto._engine.core.single_flight import Turn, once
 from stretto._engine.core.weak import WeakTable
 from stretto._engine.higher_order.call import Call
-from stretto._engine.higher_order.refs import at_once, lent
+from stretto._engine.higher_order.refs import Ref, at_once, lent
 from stretto._engine.xla import cache
 from stretto._engine.xla.array import SHARDED, Array
 from stretto._engine.xla.eager import EAGER
@@ -75,8 +84,24 @@ _RECORDS = 8
 """The most fingerprints of one signature: they also differ by the order of dictionaries."""
 
 
-class _Entries(dict[recompilation.Signature, Entry]):
-    """What a function was traced to, by signature. It may be kept without what compiles it."""
+class Arguments(NamedTuple):
+    """The arguments of one call, flattened."""
+
+    args: Any
+    """The arguments by position, where float0 zeros are no leaves."""
+    kwargs: Any
+    """Those by name, likewise."""
+    leaves: Sequence[Any]
+    """The leaves of those that are not static, as values."""
+    refs: Mapping[int, Ref]
+    """The references among the leaves, whose values are there, by position."""
+    traced: bool
+    """Whether any leaf is traced."""
+    signature: Signature
+
+
+class _Entries(dict[Signature, Entry]):
+    """The entries of a function by signature. They may be kept without what compiles them."""
 
     __slots__ = ("__weakref__",)
 
@@ -99,8 +124,8 @@ class Jitted(Dispatcher, Generic[P, R_co]):
     def __init__(
         self,
         fun: Callable[P, R_co],
-        static: Places,
-        donated: Places,
+        static: ArgumentSet,
+        donated: ArgumentSet,
         keep_unused: bool,
         inline: bool,
         options: Options,
@@ -138,10 +163,30 @@ class Jitted(Dispatcher, Generic[P, R_co]):
             hide_frames(error)
             raise
 
-    def _called(self, args: Any, kwargs: Any) -> Any:  # noqa: PLR0912 (calls cost)
+    def _called(self, args: Any, kwargs: Any) -> Any:
         """Call with any arguments, under any interpreter."""
         if config.disable_jit:
             return self._fun(*args, **kwargs)
+        call = self._flatten(args, kwargs)
+        entry = self._entries.get(call.signature)
+        if entry is None:
+            entry = self._trace(call.signature, call.args, call.kwargs)
+        if entry.uses is not None:
+            return self._with_refs(entry, call)
+        if call.signature.settings.debugged and state.interpreter is EAGER:
+            checked.follow(False)  # another thread has changed the setting of all
+        if call.traced or entry.has_tracers or state.interpreter is not EAGER:
+            return self._within(entry, call.leaves, call.traced)
+        if entry.decided:
+            # A record costs some time, so it is made at the second call: then a third is likely.
+            if entry.records < _RECORDS and recordable(entry):
+                self._record(entry, call)
+        else:
+            self._decide(entry)
+        return entry.run(call.leaves)
+
+    def _flatten(self, args: Any, kwargs: Any) -> Arguments:
+        """Flatten the arguments, make values of their leaves, and say the signature."""
         static: Any = ()
         if self._plain:
             dynamic = (args, kwargs) if kwargs else args
@@ -153,7 +198,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         for x in leaves:
             if x.__class__ is not Array:
                 if holds_float0(leaves):
-                    return self._called(*without_float0((args, kwargs)))
+                    return self._flatten(*without_float0((args, kwargs)))
                 names = lambda: self._leaf_names(args, kwargs, static)
                 leaves, refs = lent(leaves, self._name, names)
                 leaves = as_values([on_device(x) for x in leaves], self._name, names)
@@ -165,31 +210,11 @@ class Jitted(Dispatcher, Generic[P, R_co]):
             shardings = self._asked(types, shardings, args, kwargs, static)
         pairs = alike(structure, leaves) if RAGGED else ()
         kinds = kinds_of(refs) if refs else ()
-        key: Any = (structure, types, static, settings.key, shardings, pairs, (), kinds)
-        entry = self._entries.get(key)
-        if entry is None:
-            entry = self._trace(recompilation.Signature(*key), args, kwargs)
-        if entry.uses is not None:
-            return self._lending(entry, leaves, refs)
-        if key[3].debugged and state.interpreter is EAGER:
-            checked.follow(False)  # another thread has changed the setting of all
-        if traced or entry.has_tracers or state.interpreter is not EAGER:
-            return self._within(entry, leaves, traced)
-        known = entry.settled
-        if not known:
-            self._settle(entry)
-        # A record costs some time, so it is made at the second call: then a third is likely.
-        if (
-            known
-            and entry.records < _RECORDS
-            and recordable(entry)
-            and self._fingerprint(args, kwargs) is not None
-        ):
-            self._remember_call(entry, leaves, bool(kwargs), key)
-        return entry.run(leaves)
+        key = Signature(structure, types, static, settings.key, shardings, pairs, (), kinds)
+        return Arguments(args, kwargs, leaves, refs, traced, key)
 
     def _asked(self, types: Any, there: Any, args: Any, kwargs: Any, static: Any) -> Any:
-        """Where the leaves of the arguments are to be, by ``in_shardings``."""
+        """Return the shardings that ``in_shardings`` asks for, of the leaves of the arguments."""
         fixed = dict(static)
         positional = [a for i, a in enumerate(args) if i not in fixed]
         return self._shardings.of_arguments(
@@ -197,13 +222,13 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         )
 
     def _within(self, entry: Entry, leaves: Any, traced: bool) -> Any:
-        """The results inside another transformation, which compiles the whole if at all."""
+        """Return the results inside another transformation, which compiles the whole if at all."""
         here = state.interpreter
         if not traced and here.__class__ is OnDevice:
             result = entry.run_on(here, leaves)
             return self._checked(entry, leaves, result) if settings.key.debugged else result
         if not (traced or entry.has_tracers) and here.at_rest:
-            self._settle(entry)
+            self._decide(entry)
             result = entry.run(leaves)
             return self._checked(entry, leaves, result) if settings.key.debugged else result
         if self._options:
@@ -215,63 +240,68 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         outs = evaluate(entry.program, values) if self._inline else Call(entry.program)(*values)
         return tree.unflatten(entry.out_structure, outs)
 
-    def _lending(self, entry: Entry, own: Any, refs: Any) -> Any:
-        """The results of a call that uses references, to which it writes the new values.
+    def _with_refs(self, entry: Entry, call: Arguments) -> Any:
+        """Return the results of a call that uses references, and write their new values.
 
         Other threads that use them wait meanwhile; but not where it calls Python, which may wait
         for such a thread.
         """
+        own, refs = list(call.leaves), call.refs
         if state.interpreter is not EAGER or entry.seen_from_outside:
-            return self._lent(entry, own, refs)
-        if not (entry.settled or entry.has_tracers or SHARDED):
-            self._settle(entry)  # which may take long, and may trace
+            return self._run_with_refs(entry, own, refs)
+        if not (entry.decided or entry.has_tracers or SHARDED):
+            self._decide(entry)  # which may take long, and may trace
 
         def updated() -> Any:
             for i, ref in refs.items():  # another thread may have written since they were read
                 own[i] = on_device(ref.read())
-            return self._lent(entry, own, refs)
+            return self._run_with_refs(entry, own, refs)
 
         uses: Any = entry.uses
         return at_once([*refs.values(), *uses.outside] if refs else uses.outside, updated)
 
-    def _lent(self, entry: Entry, own: Any, refs: Any) -> Any:
+    def _run_with_refs(self, entry: Entry, own: Any, refs: Any) -> Any:
+        """Return the results for these leaves, and write the new values of references."""
         uses: Any = entry.uses
         leaves = uses.leaves(own, refs, self._name)
         traced = any([isinstance(x, Tracer) for x in leaves])
         if traced or entry.has_tracers or state.interpreter is not EAGER:
-            return uses.settled(self._within(entry, leaves, traced), refs)
+            return uses.write(self._within(entry, leaves, traced), refs)
         if SHARDED:
             entry = entry.with_shardings(shardings_of(leaves))
-        self._settle(entry)
-        return uses.settled(entry.run(leaves), refs)
+        self._decide(entry)
+        return uses.write(entry.run(leaves), refs)
 
     def _checked(self, entry: Entry, leaves: Any, result: Any) -> Any:
-        """The result, unless it has NaN or infinity that the settings do not allow."""
+        """Return the result, unless it has NaN or infinity that the settings do not allow."""
         results = [result] if entry.single else tree.leaves(result)
         names = [f"the argument {n}" for n in entry.names]
         names += ["a captured array"] * len(entry.captured)
         checked.check_results(entry.program, [*leaves, *entry.captured], names, results)
         return result
 
-    def _remember_call(self, entry: Entry, leaves: Any, named: bool, key: Any) -> None:
+    def _record(self, entry: Entry, call: Arguments) -> None:
         """Let the next call like this one take the fast path, if it can.
 
-        The record is of the arguments as they were when the entry was looked up under this key;
+        The record is of the arguments as they were when the entry was looked up by the signature;
         other threads may have changed the user's containers, or settings, since.
         """
-        dynamic = tree.unflatten(key[0], leaves)
-        positional, by_name = dynamic if named or not self._plain else (dynamic, {})
-        args, kwargs = rejoined({p: static.value for p, static in key[2]}, positional, by_name)
+        if self._fingerprint(call.args, call.kwargs) is None:
+            return
+        signature = call.signature
+        dynamic = tree.unflatten(signature.structure, call.leaves)
+        positional, by_name = dynamic if call.kwargs or not self._plain else (dynamic, {})
+        args, kwargs = rejoin(signature.static_values(), positional, by_name)
         if self._fingerprint(args, kwargs) is None:
             return
         record = record_of(entry, positional, by_name)
         try:
-            if self._filed(record, args, kwargs, key[3]):
+            if self._file(record, args, kwargs, signature.settings):
                 entry.records += 1
         except TypeError:  # static data that cannot be hashed
             entry.records = _RECORDS
 
-    def _filed(self, record: Any, args: Any, kwargs: Any, settings_key: Any) -> bool:
+    def _file(self, record: Any, args: Any, kwargs: Any, settings_key: Any) -> bool:
         """File the record for calls like this one, unless the settings have changed meanwhile."""
         if settings.key != settings_key:
             return False
@@ -289,7 +319,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
-    def _trace(self, key: recompilation.Signature, args: Any, kwargs: Any) -> Entry:
+    def _trace(self, key: Signature, args: Any, kwargs: Any) -> Entry:
         """Trace this signature once, in whichever thread comes first."""
         if len(self._entries) >= _SIGNATURES:
             for old in list(self._entries)[: _SIGNATURES // 2]:
@@ -303,69 +333,74 @@ class Jitted(Dispatcher, Generic[P, R_co]):
             lambda entry: not entry.has_tracers,
         )
 
-    def _traced(self, key: recompilation.Signature, args: Any, kwargs: Any) -> Entry:
-        fixed = dict(key.static)
+    def _traced(self, key: Signature, args: Any, kwargs: Any) -> Entry:
+        """Trace the function for arguments of this signature."""
         names = self._names_later(key, len(args), bool(kwargs))
-        # What is donated could not be looked at again.
-        gives = self._donated and not settings.key.debugged
-        donated = self._donated.leaves(args, kwargs, fixed) if gives else ()
-        if donated and key.refs:  # what a reference holds is not the caller's to give
-            places = dict(key.refs)
-            donated = [given and i not in places for i, given in enumerate(donated)]
-
-        values = {place: static.value for place, static in key.static}
-
-        def flat(*leaves: Any) -> Any:
-            dynamic = tree.unflatten(key.structure, unified(leaves, key.alike))
-            if self._plain and not kwargs:
-                return self._fun(*dynamic)
-            all_args, named = rejoined(values, *dynamic)
-            return self._fun(*all_args, **named)
-
-        def signature() -> str:
-            arguments = [f"{n}: {t}" for n, t in zip(names, key.types, strict=True)]
-            arguments += [f"{place}={value}" for place, value in key.static]
-            return ", ".join(arguments)
-
         if not self._entries:
             recompilation.note_traced(self._fun)
         start = time.perf_counter()
-        lending = Lending(flat, key.refs, self._name)
-        program, out_structure, captured = record(lending, key.types, names, self._name)
-        uses, program, captured = lending.uses(program, captured, len(names))
-        shown, shardings, results = names, key.shardings, out_structure
+        function = RefRecorder(self._of_leaves(key, bool(kwargs)), key.refs, self._name)
+        program, out_structure, captured = record(function, key.types, names, self._name)
+        uses, program, captured = function.uses(program, captured, len(names))
+        donated, shardings = self._donated_leaves(key, args, kwargs), key.shardings
+        shown: Sequence[str] = names
+        results = out_structure
         if uses is not None:
             count = len(uses.outside)
             shown = [*names, *["a reference from outside"] * count]
             shardings = (*shardings, *[None] * count) if shardings else ()
-            donated = [*donated, *[False] * count] if donated else ()
+            donated = (*donated, *[False] * count) if donated else ()
             if uses.given or uses.written:
                 results = out_structure.children()[0]
         outs = self._shardings.of_results(
             results, program.out_types[: results.num_leaves], self._name
         )
         return Entry(
-            program,
-            out_structure,
-            captured,
-            shown,
-            donated,
-            self._keep_unused,
-            self._options,
-            signature,
-            time.perf_counter() - start,
-            shardings,
-            outs and (*outs, *[None] * (len(program.outputs) - len(outs))),
-            uses,
+            program=program,
+            out_structure=out_structure,
+            captured=captured,
+            names=shown,
+            donated=donated,
+            keep_unused=self._keep_unused,
+            options=self._options,
+            signature=functools.partial(key.in_words, names),
+            seconds=time.perf_counter() - start,
+            ins=shardings,
+            outs=outs and (*outs, *[None] * (len(program.outputs) - len(outs))),
+            uses=uses,
         )
 
-    def _settle(self, entry: Entry) -> None:
+    def _of_leaves(self, key: Signature, named: bool) -> Callable[..., Any]:
+        """Return the function of the leaves that are not static."""
+        values = key.static_values()
+
+        def of_leaves(*leaves: Any) -> Any:
+            dynamic = tree.unflatten(key.structure, unified(leaves, key.alike))
+            if self._plain and not named:
+                return self._fun(*dynamic)
+            args, kwargs = rejoin(values, *dynamic)
+            return self._fun(*args, **kwargs)
+
+        return of_leaves
+
+    def _donated_leaves(self, key: Signature, args: Any, kwargs: Any) -> Sequence[bool]:
+        """Say of each leaf whether it is donated; nothing of none."""
+        # What is donated could not be looked at again.
+        if not self._donated or settings.key.debugged:
+            return ()
+        donated = self._donated.leaves(args, kwargs, dict(key.static))
+        if donated and key.refs:  # what a reference holds is not the caller's to give
+            refs = dict(key.refs)
+            return [given and i not in refs for i, given in enumerate(donated)]
+        return donated
+
+    def _decide(self, entry: Entry) -> None:
         """Compile, unless the program is small; warn if many signatures were compiled before."""
-        entry.settle()
+        entry.decide()
         limit = config.recompilation_warning
         if (
             limit
-            and not entry.small
+            and not entry.is_interpreted
             and len(self._entries) > limit
             and not (self._warned or self._ours)
         ):
@@ -374,8 +409,8 @@ class Jitted(Dispatcher, Generic[P, R_co]):
                 self._warned = True
                 recompilation.warn(self._name, compiled)
 
-    def _names_later(self, key: recompilation.Signature, count: int, named: bool) -> LeafNames:
-        """The names of the leaves of such arguments, which keeps neither these nor the function."""
+    def _names_later(self, key: Signature, count: int, named: bool) -> LeafNames:
+        """Return the names of the leaves, which keep neither the arguments nor the function."""
         like = likeness_of(self._fun)
         parts = key.structure.children()
         if self._plain and not named:
@@ -411,14 +446,14 @@ class Jitted(Dispatcher, Generic[P, R_co]):
             static, dynamic = self._static.separate(args, kwargs, self._name)
             leaves, in_tree = tree.flatten(dynamic)
             types = types_of(leaves, self._name, lambda: self._leaf_names(args, kwargs, static))
-            # As in ``_called``: without static and keyword arguments, the key has the structure of
+            # As in ``_flatten``: without static and keyword arguments, the key has the structure of
             # the positional ones alone.
             structure = tree.structure(args) if self._plain and not kwargs else in_tree
             there = shardings_of(leaves)
             if self._shardings.ins is not None:
                 there = self._asked(types, there, args, kwargs, static)
             pairs = alike(structure, leaves)
-            key = recompilation.Signature(structure, types, static, settings.key, there, pairs)
+            key = Signature(structure, types, static, settings.key, there, pairs)
             entry = self._entries.get(key) or self._trace(key, args, kwargs)
             if entry.uses is not None:
                 raise RefError(

@@ -1,4 +1,4 @@
-"""What differs between the signatures of a function; the warning where there are too many.
+"""The differences between the signatures of a function; the warning where there are too many.
 
 ``jit`` calls ``warn`` when a function has more signatures than ``config.recompilation_warning``.
 """
@@ -12,27 +12,11 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from stretto._engine.api.jit.entry import Entry
+from stretto._engine.api.jit.signature import Signature
 from stretto._engine.core.bounded import room
 from stretto._engine.core.config import shaping
 from stretto._engine.core.errors import RecompilationWarning
 from stretto._engine.core.position import user_stack_level
-
-
-class Signature(NamedTuple):
-    """The key under which ``jit`` keeps a trace."""
-
-    structure: Any
-    types: tuple[Any, ...]
-    static: tuple[tuple[int | str, Any], ...]
-    settings: Any
-    shardings: tuple[Any, ...] = ()
-    """Where the leaves are, if any of them has a sharding."""
-    alike: tuple[tuple[int, int], ...] = ()
-    """Which leaves are equal lengths of ragged arrays; see ``lengths``."""
-    guards: tuple[Any, ...] = ()
-    """What was taken to hold of sizes that vary; see ``core/sizes``."""
-    refs: tuple[tuple[int, Any], ...] = ()
-    """Which leaves are references, and of which kind; see ``ref_arguments``."""
 
 
 class Difference(NamedTuple):

@@ -1,4 +1,4 @@
-"""References in jitted functions: which a trace reads and writes, and how a call lends them to it.
+"""References in jitted functions: a trace notes which it uses, and calls read and write these.
 
 The values of references are arguments of the compiled program, and what was written to them are
 results. Those that are passed differ from call to call; those taken from outside are found while
@@ -25,14 +25,14 @@ class Uses(NamedTuple):
     """
 
     given: Sequence[int]
-    """The places of the references passed that it writes."""
+    """The positions of the references passed that it writes."""
     outside: Sequence[Cell]
-    """Those from outside, in the order of the program's inputs after the leaves."""
+    """The references from outside, in the order of the program's inputs after the leaves."""
     written: Sequence[Cell]
-    """Those of them that it writes."""
+    """The references from outside that it writes."""
 
     def leaves(self, own: Sequence[Any], refs: Mapping[int, Ref], name: str) -> list[Any]:
-        """The leaves of the arguments, and the values of the references from outside."""
+        """Return the leaves of the arguments, and the values of the references from outside."""
         for ref in refs.values():
             if ref in self.outside:
                 raise RefError(
@@ -41,8 +41,8 @@ class Uses(NamedTuple):
                 )
         return [*own, *values_of_cells(self.outside)]
 
-    def settled(self, results: Any, refs: Mapping[int, Ref]) -> Any:
-        """The function's own result; the others are written."""
+    def write(self, results: Any, refs: Mapping[int, Ref]) -> Any:
+        """Write the new values to the references, and return the function's own result."""
         if not (self.given or self.written):
             return results
         result, given, values = results
@@ -51,12 +51,12 @@ class Uses(NamedTuple):
         return result
 
 
-class Lending:
-    """The function of leaves that is traced, and what it turned out to use.
+class RefRecorder:
+    """The function of leaves that is traced; it records which references it reads and writes.
 
     Args:
-        fun: a function of all leaves, with references in place of some.
-        kinds: the places of these, and what tells references to keys from those to arrays.
+        fun: a function of all leaves, some of which are references.
+        kinds: the positions of these, and what tells references to keys from those to arrays.
         name: what messages call the function.
     """
 
@@ -69,7 +69,7 @@ class Lending:
         self._giving = giving(self._parts, self._written, kept=True)
 
     def __call__(self, *leaves: Any) -> tuple[list[Any], Any]:
-        """The values of the result, or of the triple, and the structure of that."""
+        """Return the values of the result, or of the triple, and the structure of that."""
         (result, given), values = self._giving(*leaves)
         result = without_float0(result)
         whole = (result, given, values) if given or values else result
@@ -78,19 +78,22 @@ class Lending:
     def uses(
         self, program: Program, captured: Sequence[Any], own: int
     ) -> tuple[Uses | None, Program, list[Any]]:
-        """What it uses; the program with its references before what else it captured, and that."""
-        places = [i for i, c in enumerate(captured) if isinstance(c, Cell)]
+        """Return what it uses, the program, and the values that this captured besides references.
+
+        The inputs for references come before those for the other captured values.
+        """
+        found = [i for i, c in enumerate(captured) if isinstance(c, Cell)]
         given = self._parts.changed
-        if not (places or given or self._written):
+        if not (found or given or self._written):
             return None, program, list(captured)
-        others = [i for i in range(len(captured)) if i not in places]
+        others = [i for i in range(len(captured)) if i not in found]
         inputs = program.inputs[:own]
-        inputs += tuple([program.inputs[own + i] for i in (*places, *others)])
-        found = Uses(tuple(given), tuple([captured[i] for i in places]), tuple(self._written))
+        inputs += tuple([program.inputs[own + i] for i in (*found, *others)])
+        uses = Uses(tuple(given), tuple([captured[i] for i in found]), tuple(self._written))
         ordered = Program(inputs, program.equations, program.outputs, program.name)
-        return found, ordered, [captured[i] for i in others]
+        return uses, ordered, [captured[i] for i in others]
 
 
 def kinds_of(refs: Mapping[int, Ref]) -> tuple[tuple[int, Any], ...]:
-    """The places of references, and what tells those to keys from those to arrays."""
+    """Return the positions of references, with what tells those to keys from those to arrays."""
     return tuple([(i, ref.structure) for i, ref in refs.items()])

@@ -11,7 +11,7 @@ from typing import Any
 from stretto._engine.api.arguments import values_of_tree, wraps
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.api.jit.jitted import Jitted
-from stretto._engine.api.jit.static import places_of
+from stretto._engine.api.jit.signature import argument_set
 from stretto._engine.api.sharding.meshes import make_mesh
 from stretto._engine.api.sharding.shard_map import along, shard_map
 from stretto._engine.core import tree
@@ -64,8 +64,8 @@ def pmap(
     >>> st.pmap(lambda x: x / st.lax.psum(x, "i"), axis_name="i")(snp.ones((1, 2)))
     Array([[1., 1.]], dtype=float32)
     """
-    static = places_of(fun, static_broadcasted_argnums, None, "static_broadcasted", "pmap")
-    donated = places_of(fun, donate_argnums, None, "donate", "pmap")
+    static = argument_set(fun, static_broadcasted_argnums, None, "static_broadcasted", "pmap")
+    donated = argument_set(fun, donate_argnums, None, "donate", "pmap")
     name = "pmap axis" if axis_name is None else axis_name
     made: dict[Mesh, Jitted[..., Any]] = {}
 

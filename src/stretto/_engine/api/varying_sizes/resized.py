@@ -12,11 +12,10 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 import numpy as np
 
 from stretto._engine.api.arguments import as_values
-from stretto._engine.api.jit import recompilation
 from stretto._engine.api.jit.dispatch import record_by
 from stretto._engine.api.jit.entry import Entry
 from stretto._engine.api.jit.jitted import Jitted
-from stretto._engine.api.jit.static import Places
+from stretto._engine.api.jit.signature import NO_ARGUMENTS, ArgumentSet, Signature
 from stretto._engine.api.varying_sizes.buckets import Buckets, dynamic_size
 from stretto._engine.api.varying_sizes.lengths import alike
 from stretto._engine.autodiff.evaluate import evaluate
@@ -112,8 +111,8 @@ class Resized(Jitted[P, R_co]):
     def __init__(
         self,
         fun: Callable[P, R_co],
-        static: Places,
-        donated: Places,
+        static: ArgumentSet,
+        donated: ArgumentSet,
         keep_unused: bool,
         inline: bool,
         options: Any,
@@ -126,8 +125,8 @@ class Resized(Jitted[P, R_co]):
         self._given = dynamic_axes
         self._buckets = buckets
         self._programs: dict[Any, _Bucketed] = {}
-        self._plans: dict[Any, _Plan] = {}
-        self._guards: dict[Any, list[tuple[Guard, ...]]] = {}
+        self._plans: dict[Signature, _Plan] = {}
+        self._guards: dict[Signature, list[tuple[Guard, ...]]] = {}
         self._recorded = 0
 
     def _called(self, args: Any, kwargs: Any) -> Any:
@@ -145,7 +144,7 @@ class Resized(Jitted[P, R_co]):
                 leaves = as_values(leaves, self._name, names)
                 break
         types = tuple([x.type for x in leaves])
-        key: Any = (structure, types, static, settings.key, alike(structure, leaves))
+        key = Signature(structure, types, static, settings.key, alike=alike(structure, leaves))
         plan = self._plans.get(key)
         if plan is None:
             if any([x.type.varies for x in leaves]):
@@ -156,38 +155,36 @@ class Resized(Jitted[P, R_co]):
         entry = plan.entry
         values = [*leaves, *entry.captured] if entry.captured else leaves
         if state.interpreter is EAGER and not any([isinstance(x, Tracer) for x in values]):
-            self._remember_plan(plan, structure, leaves, key)
+            self._remember_plan(plan, key, leaves)
             results = plan.run(values)
         else:
             results = plan.within(values)
         return results[0] if entry.single else tree.unflatten(entry.out_structure, results)
 
-    def _remember_plan(self, plan: _Plan, structure: Any, leaves: Any, key: Any) -> None:
+    def _remember_plan(self, plan: _Plan, key: Signature, leaves: Any) -> None:
         """Let the next call like this one, from the third on, take the fast path, if it can."""
         if not plan.known:
             plan.known.append(True)
         elif not self._static and not plan.entry.has_tracers:
-            args, kwargs = tree.unflatten(structure, leaves)
+            args, kwargs = tree.unflatten(key.structure, leaves)
             if self._fingerprint(args, kwargs) is None:
                 return
             record = record_by(plan.run, plan.entry, args, kwargs)
-            if self._recorded < _RECORDS and self._filed(record, args, kwargs, key[3]):
+            if self._recorded < _RECORDS and self._file(record, args, kwargs, key.settings):
                 self._recorded += 1
 
-    def _planned(self, key: Any, args: Any, kwargs: Any) -> _Plan:
-        """What is done for arguments of these types."""
-        structure, own_types, static, settings_key, pairs = key
-        fixed = dict(static)
+    def _planned(self, key: Signature, args: Any, kwargs: Any) -> _Plan:
+        """Return what is done for arguments of this signature."""
+        fixed = dict(key.static)
         positional = tuple([a for i, a in enumerate(args) if i not in fixed])
         axes = tree.prefix_leaves(self._axes, positional, self._name, "dynamic_axes")
-        axes += [None] * (len(own_types) - len(axes))
-        names = lambda: self._leaf_names(args, kwargs, static)
-        types, sizes = _sized_types(own_types, axes, self._name, names)
-        signature: Any = (structure, types, static, settings_key, (), pairs)
-        entry, guards = self._traced_for(signature, sizes, args, kwargs)
+        axes += [None] * (len(key.types) - len(axes))
+        names = lambda: self._leaf_names(args, kwargs, key.static)
+        types, sizes = _sized_types(key.types, axes, self._name, names)
+        entry, guards = self._traced_for(key._replace(types=types), sizes, args, kwargs)
         donated = self._donated_places(axes, len(sizes), args, kwargs, fixed)
         bucketed = self._bucketed(entry, types, sizes, guards, donated)
-        have = [*own_types, *[c.type for c in entry.captured]]
+        have = [*key.types, *[c.type for c in entry.captured]]
         known = [_known(type, sizes) for type in entry.program.out_types]
         return _Plan(
             entry,
@@ -222,8 +219,8 @@ class Resized(Jitted[P, R_co]):
                 return evaluate(call.fixed(), args)
 
             program.__name__ = program.__qualname__ = self._name
-            none, given = Places((), ()), Places(donated, ())
-            run = Jitted(program, none, given, self._keep_unused, False, self._options)
+            given = ArgumentSet(donated, ())
+            run = Jitted(program, NO_ARGUMENTS, given, self._keep_unused, False, self._options)
             run._ours = True  # that there are several buckets is what was asked for
             every = [*types, *[c.type for c in entry.captured]]
             carriers = [call.bucket.carrier(type) for type in every]
@@ -249,17 +246,15 @@ class Resized(Jitted[P, R_co]):
         return tuple([sizes + k for k in places])
 
     def _traced_for(
-        self, signature: Any, sizes: Any, args: Any, kwargs: Any
+        self, key: Signature, sizes: Any, args: Any, kwargs: Any
     ) -> tuple[Entry, tuple[Guard, ...]]:
-        """The trace whose guards hold for these sizes, and they; a new one if there is none."""
-        known = self._guards.setdefault(signature, [])
+        """Return the trace whose guards hold for these sizes, a new one if need be, and these."""
+        known = self._guards.setdefault(key, [])
         for guards in known:
             if all([guard.of(sizes) for guard in guards]):
-                return self._entries[
-                    recompilation.Signature(*signature)._replace(guards=guards)
-                ], guards
+                return self._entries[key._replace(guards=guards)], guards
         with varying_sizes(), known_sizes([sizes]) as found:
-            entry = self._traced(recompilation.Signature(*signature), args, kwargs)
+            entry = self._traced(key, args, kwargs)
         if entry.uses is not None:
             raise RefError(
                 f"{self._name}: with dynamic_axes it cannot use references from outside: pass "
@@ -267,7 +262,7 @@ class Resized(Jitted[P, R_co]):
             )
         guards = tuple(dict.fromkeys(found))
         if not entry.has_tracers:
-            self._entries[recompilation.Signature(*signature)._replace(guards=guards)] = entry
+            self._entries[key._replace(guards=guards)] = entry
             known.append(guards)
         return entry, guards
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from stretto._engine.api.arguments import wraps
 from stretto._engine.api.graph import record_call, shapes_of
-from stretto._engine.api.jit.static import places_of
+from stretto._engine.api.jit.signature import argument_set
 from stretto._engine.core.captured_constants import closing_over
 from stretto._engine.core.config import over_axis
 from stretto._engine.core.errors import ProgramError
@@ -52,7 +52,7 @@ def make_jaxpr(
     """
     if not callable(fun):
         raise TypeError(f"make_jaxpr: expected a function, got {type(fun).__name__}")
-    places = places_of(fun, static_argnums, None, "static", "make_jaxpr")
+    places = argument_set(fun, static_argnums, None, "static", "make_jaxpr")
     axes = [(name, operator.index(size)) for name, size in axis_env or ()]
 
     @wraps(fun, "make_jaxpr")

@@ -1,7 +1,7 @@
-"""Which arguments of a jitted function are static, and which donated, by position or name.
+"""Signatures, the keys of traces; and the static arguments, whose values belong to them.
 
-``static_argnums`` and the like become ``Places`` once, when the function is jitted; each call
-separates its arguments by them.
+``static_argnums`` and the like become an ``ArgumentSet`` once, when the function is jitted; each
+call separates its arguments by it.
 """
 
 from __future__ import annotations
@@ -14,17 +14,47 @@ from stretto._engine.core import tree
 from stretto._engine.core.functions import name_of, signature_of
 
 
+class Signature(NamedTuple):
+    """The key under which ``jit`` keeps a trace."""
+
+    structure: Any
+    """That of the arguments that are not static: of the positional ones, if there are no others."""
+    types: tuple[Any, ...]
+    """Those of the leaves."""
+    static: tuple[tuple[int | str, Static], ...]
+    """The static arguments, each with its position or name."""
+    settings: Any
+    shardings: tuple[Any, ...] = ()
+    """Those of the leaves, if any of them has one."""
+    alike: tuple[tuple[int, int], ...] = ()
+    """The leaves that are equal lengths of ragged arrays, in pairs; see ``lengths``."""
+    guards: tuple[Any, ...] = ()
+    """The comparisons of varying sizes that were taken to hold."""
+    refs: tuple[tuple[int, Any], ...] = ()
+    """The leaves that are references, each with its kind; see ``ref_arguments``."""
+
+    def static_values(self) -> dict[int | str, Any]:
+        """Return the values of static arguments by position or name."""
+        return {which: static.value for which, static in self.static}
+
+    def in_words(self, names: Sequence[str]) -> str:
+        """Print the arguments, whose leaves have these names, with their types or values."""
+        arguments = [f"{n}: {t}" for n, t in zip(names, self.types, strict=True)]
+        arguments += [f"{which}={value}" for which, value in self.static]
+        return ", ".join(arguments)
+
+
 class Static:
     """A static argument: compared by type and value, so that 1, 1.0 and True differ."""
 
     __slots__ = ("_hash", "value")
 
-    def __init__(self, value: Any, caller: str, place: Any) -> None:
+    def __init__(self, value: Any, caller: str, which: int | str) -> None:
         try:
             self._hash = hash((type(value), value))
         except TypeError:
             raise ValueError(
-                f"{caller}: the static argument {place!r} must be hashable, since compiled "
+                f"{caller}: the static argument {which!r} must be hashable, since compiled "
                 f"forms are kept by its value; got {type(value).__name__}"
             ) from None
         self.value = value
@@ -43,8 +73,8 @@ class Static:
         return repr(self.value)
 
 
-class Places(NamedTuple):
-    """Arguments by their positions and by their names."""
+class ArgumentSet(NamedTuple):
+    """Some arguments of a function, by their positions and by their names."""
 
     numbers: tuple[int, ...]
     names: tuple[str, ...]
@@ -53,55 +83,55 @@ class Places(NamedTuple):
         return bool(self.numbers or self.names)
 
     def present(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[int | str]:
-        """Those that a call has: non-negative positions, and names."""
+        """Return those that a call has: non-negative positions, and names."""
         count = len(args)
-        places: list[int | str] = []
-        for i in self.numbers:
-            place = i if i >= 0 else count + i
-            if 0 <= place < count:
-                places.append(place)
+        found: list[int | str] = []
+        for number in self.numbers:
+            i = number if number >= 0 else count + number
+            if 0 <= i < count:
+                found.append(i)
         for name in self.names:
             if name in kwargs:
-                places.append(name)
-        return places
+                found.append(name)
+        return found
 
     def separate(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], caller: str
     ) -> tuple[tuple[tuple[int | str, Static], ...], tuple[Any, Any]]:
-        """The arguments at these places, hashable, with their places; and the other arguments."""
-        places = self.present(args, kwargs)
+        """Return these arguments, hashable, each with its position or name; and the others."""
+        found = self.present(args, kwargs)
         static = [
-            (p, Static(args[p] if isinstance(p, int) else kwargs[p], caller, p)) for p in places
+            (p, Static(args[p] if isinstance(p, int) else kwargs[p], caller, p)) for p in found
         ]
-        return tuple(static), others(places, args, kwargs)
+        return tuple(static), others(found, args, kwargs)
 
     def leaves(
         self, args: Sequence[Any], kwargs: dict[str, Any], left_out: Iterable[int | str]
     ) -> tuple[bool, ...]:
-        """For each leaf of the arguments that are not left out: whether it is at these places."""
+        """Say of each leaf of the arguments that are not left out whether it is of these."""
         ours = self.present(args, kwargs)
-        places = [*range(len(args)), *sorted(kwargs)]
+        every = [*range(len(args)), *sorted(kwargs)]
         return tuple(
             p in ours
-            for p in places
+            for p in every
             if p not in left_out
             for _ in tree.leaves(args[p] if isinstance(p, int) else kwargs[p])
         )
 
 
 def others(
-    places: Collection[int | str], args: Sequence[Any], kwargs: dict[str, Any]
+    left_out: Collection[int | str], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments that are not at these places."""
-    positional = tuple([a for i, a in enumerate(args) if i not in places])
-    named = {k: v for k, v in kwargs.items() if k not in places} if kwargs else kwargs
+    """Return the arguments other than these."""
+    positional = tuple([a for i, a in enumerate(args) if i not in left_out])
+    named = {k: v for k, v in kwargs.items() if k not in left_out} if kwargs else kwargs
     return positional, named
 
 
-def rejoined(
+def rejoin(
     fixed: Mapping[int | str, Any], positional: Sequence[Any], named: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Undo ``separate``: the arguments of a call from static values by place, and the others."""
+    """Undo ``separate``: return the arguments of a call, from static values and the others."""
     moving = iter(positional)
     by_name = {name: value for name, value in fixed.items() if isinstance(name, str)}
     count = len(fixed) - len(by_name) + len(positional)
@@ -109,17 +139,17 @@ def rejoined(
     return args, {**named, **by_name}
 
 
-NONE = Places((), ())
+NO_ARGUMENTS = ArgumentSet((), ())
 
 
-def places_of(
+def argument_set(
     fun: Callable[..., Any],
     numbers: int | Iterable[int] | None,
     names: str | Iterable[str] | None,
     option: str,
     caller: str = "jit",
-) -> Places:
-    """The arguments that ``{option}_argnums`` and ``{option}_argnames`` name.
+) -> ArgumentSet:
+    """Return the arguments that ``{option}_argnums`` and ``{option}_argnames`` name.
 
     Where one of the two is given, the signature adds names for positions or positions for names, as
     a call may pass an argument either way. Where both are, they are all: the signature may be that
@@ -161,7 +191,7 @@ def places_of(
                 for i, p in enumerate(positional)
                 if i in by_number and p.kind is p.POSITIONAL_OR_KEYWORD
             }
-    return Places(tuple(sorted(by_number)), tuple(sorted(by_name)))
+    return ArgumentSet(tuple(sorted(by_number)), tuple(sorted(by_name)))
 
 
 def _numbers(argnums: int | Iterable[int] | None, option: str) -> set[int]:
@@ -185,7 +215,7 @@ def _names(argnames: str | Iterable[str] | None, option: str) -> set[str]:
     return set(names)
 
 
-def no_overlap(static: Places, donated: Places) -> None:
+def no_overlap(static: ArgumentSet, donated: ArgumentSet) -> None:
     """Raise ``ValueError`` for an argument that is both."""
     both = [*sorted({*static.names} & {*donated.names}), *({*static.numbers} & {*donated.numbers})]
     if both:

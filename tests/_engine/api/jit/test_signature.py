@@ -5,7 +5,13 @@ import functools
 import pytest
 
 import stretto as st
-from stretto._engine.api.jit.static import NONE, Places, Static, no_overlap, places_of
+from stretto._engine.api.jit.signature import (
+    NO_ARGUMENTS,
+    ArgumentSet,
+    Static,
+    argument_set,
+    no_overlap,
+)
 
 
 def f(x, y, /, z=0, *, w=1):
@@ -15,31 +21,31 @@ def f(x, y, /, z=0, *, w=1):
 @pytest.mark.parametrize(
     "fun, numbers, names, expected",
     [
-        (f, None, None, Places((), ())),
-        (f, 2, None, Places((2,), ("z",))),
-        (f, (0, -1), None, Places((0, 2), ("z",))),  # x cannot be passed by name
-        (f, None, "z", Places((2,), ("z",))),
-        (f, None, ["w"], Places((), ("w",))),
-        (lambda *xs, **named: xs, (-1, 3), None, Places((-1, 3), ())),
-        (lambda a, *rest: a, 0, None, Places((0,), ("a",))),
-        (min, 1, None, Places((1,), ())),  # Python does not tell its signature
+        (f, None, None, ArgumentSet((), ())),
+        (f, 2, None, ArgumentSet((2,), ("z",))),
+        (f, (0, -1), None, ArgumentSet((0, 2), ("z",))),  # x cannot be passed by name
+        (f, None, "z", ArgumentSet((2,), ("z",))),
+        (f, None, ["w"], ArgumentSet((), ("w",))),
+        (lambda *xs, **named: xs, (-1, 3), None, ArgumentSet((-1, 3), ())),
+        (lambda a, *rest: a, 0, None, ArgumentSet((0,), ("a",))),
+        (min, 1, None, ArgumentSet((1,), ())),  # Python does not tell its signature
     ],
 )
 def test_each_is_found_from_the_other(fun, numbers, names, expected):
-    assert places_of(fun, numbers, names, "static") == expected
+    assert argument_set(fun, numbers, names, "static") == expected
 
 
 @pytest.mark.parametrize(
     "fun, numbers, names, expected",
     [
-        (f, [], "z", Places((), ("z",))),
-        (f, {1}, ("z", "w"), Places((1,), ("w", "z"))),
-        (f, -1, "w", Places((2,), ("w",))),
-        (lambda *xs, **named: xs, (-1, 3), "any", Places((-1, 3), ("any",))),
+        (f, [], "z", ArgumentSet((), ("z",))),
+        (f, {1}, ("z", "w"), ArgumentSet((1,), ("w", "z"))),
+        (f, -1, "w", ArgumentSet((2,), ("w",))),
+        (lambda *xs, **named: xs, (-1, 3), "any", ArgumentSet((-1, 3), ("any",))),
     ],
 )
 def test_both_say_all(fun, numbers, names, expected):
-    assert places_of(fun, numbers, names, "static") == expected
+    assert argument_set(fun, numbers, names, "static") == expected
 
 
 def test_a_function_with_the_signature_of_one_inside():
@@ -70,27 +76,27 @@ def test_a_function_with_the_signature_of_one_inside():
 )
 def test_what_is_not_there(numbers, names, error, message):
     with pytest.raises(error, match=f"jit: {message}"):
-        places_of(f, numbers, names, "static")
+        argument_set(f, numbers, names, "static")
 
 
 def test_in_a_call():
-    places = Places((0, -1), ("mode",))
-    static, (positional, named) = places.separate((1, 2, 3), {"mode": "a", "k": 4}, "f")
+    chosen = ArgumentSet((0, -1), ("mode",))
+    static, (positional, named) = chosen.separate((1, 2, 3), {"mode": "a", "k": 4}, "f")
     assert [(p, s.value) for p, s in static] == [(0, 1), (2, 3), ("mode", "a")]
     assert (positional, named) == ((2,), {"k": 4})
-    assert NONE.separate((1,), {"k": 2}, "f") == ((), ((1,), {"k": 2}))
-    assert not NONE and places
-    assert places.present((), {}) == []
+    assert NO_ARGUMENTS.separate((1,), {"k": 2}, "f") == ((), ((1,), {"k": 2}))
+    assert not NO_ARGUMENTS and chosen
+    assert chosen.present((), {}) == []
 
 
 def test_leaves():
-    places = Places((1,), ("k",))
+    chosen = ArgumentSet((1,), ("k",))
     args, kwargs = ([1, 2], {"a": 3, "b": 4}, 5), {"m": 6, "k": (7, 8), "c": None}
-    assert places.leaves(args, kwargs, ()) == (
+    assert chosen.leaves(args, kwargs, ()) == (
         *(False, False, True, True, False),
         *(True, True, False),
     )
-    assert places.leaves(args, kwargs, {0, "m"}) == (True, True, False, True, True)
+    assert chosen.leaves(args, kwargs, {0, "m"}) == (True, True, False, True, True)
 
 
 def test_static_values():
@@ -103,8 +109,8 @@ def test_static_values():
 
 
 def test_overlap():
-    no_overlap(Places((0,), ("x",)), Places((1,), ("y",)))
+    no_overlap(ArgumentSet((0,), ("x",)), ArgumentSet((1,), ("y",)))
     with pytest.raises(ValueError, match="the argument 'x' is both static and donated"):
-        no_overlap(Places((0,), ("x",)), Places((0,), ("x",)))
+        no_overlap(ArgumentSet((0,), ("x",)), ArgumentSet((0,), ("x",)))
     with pytest.raises(ValueError, match="the argument 3 is both static and donated"):
-        no_overlap(Places((3,), ()), Places((2, 3), ()))
+        no_overlap(ArgumentSet((3,), ()), ArgumentSet((2, 3), ()))
