@@ -1,24 +1,35 @@
-"""The compiler's options for a text: ours, those of ``XLA_FLAGS``, and the user's."""
+"""The compiler's options for a program: ours, those of ``XLA_FLAGS``, and the user's."""
 
 import numpy as np
 import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto import lax
 from stretto._engine.core.errors import ConfigError
+from stretto._engine.core.types import array_type
+from stretto._engine.lowering.facts import Facts
 from stretto._engine.xla import pjrt
 from stretto._engine.xla.options import (
     EFFORTS,
     SCHEDULER,
+    SMALL_LOOPS,
     library_of,
+    library_work,
     options_for,
     quick_options,
 )
-from stretto._engine.xla.small_loops import SMALL_LOOPS
 
 LIBRARY, WITHOUT = "xla_cpu_experimental_ynn_fusion_type", "xla_disable_hlo_passes"
-PLAIN = st.jit(lambda x: x @ x).lower(snp.ones((4, 4))).as_text()
-BARRED = st.jit(lambda x: st.lax.optimization_barrier(x) @ x).lower(snp.ones((4, 4))).as_text()
+
+
+def facts_of(f, *args):
+    """The facts about the program of a function."""
+    return st.jit(f).lower(*args)._entry.text().facts
+
+
+PLAIN = facts_of(lambda x: x @ x, snp.ones((4, 4)))
+BARRED = facts_of(lambda x: st.lax.optimization_barrier(x) @ x, snp.ones((4, 4)))
 
 
 def test_barriers_stay(monkeypatch):
@@ -32,8 +43,8 @@ def test_the_users_options_come_first(monkeypatch):
     assert WITHOUT not in dict(options_for(BARRED, ()))
     assert LIBRARY in dict(options_for(BARRED, ()))
     assert dict(options_for(BARRED, ((LIBRARY, ""),)))[LIBRARY] == ""
-    looped = st.jit(lambda x: st.lax.fori_loop(0, 9, lambda _, x: barred(x), x)).lower(snp.ones(4))
-    assert SMALL_LOOPS not in dict(options_for(looped.as_text(), ()))
+    looped = facts_of(lambda x: st.lax.fori_loop(0, 9, lambda _, x: barred(x), x), snp.ones(4))
+    assert SMALL_LOOPS not in dict(options_for(looped, ()))
 
 
 def test_the_library_is_theirs_to_choose(monkeypatch):
@@ -48,7 +59,7 @@ def test_the_library_is_theirs_to_choose(monkeypatch):
 
 
 def long_sum(rows):
-    """Text of 40 products and sums of rows of 1,024 numbers, which make 80 × 4 kB each."""
+    """The facts of 40 products and sums of rows of 1,024 numbers, which make 80 × 4 kB each."""
 
     def f(x):
         total = x
@@ -57,20 +68,20 @@ def long_sum(rows):
             total = total + x
         return total.sum(), x
 
-    return st.jit(st.value_and_grad(lambda x: f(x)[0])).lower(snp.ones((rows, 1024)))
+    return facts_of(st.value_and_grad(lambda x: f(x)[0]), snp.ones((rows, 1024)))
 
 
 def test_large_programs_are_put_into_the_order_of_least_memory(monkeypatch):
     monkeypatch.delenv("XLA_FLAGS", raising=False)
-    small, large = long_sum(4).as_text(), long_sum(1024).as_text()
+    small, large = long_sum(4), long_sum(1024)
     assert SCHEDULER not in dict(options_for(small, ()))
     assert "MEMORY" in dict(options_for(large, ()))[SCHEDULER]
     asked = ((SCHEDULER, "CPU_SCHEDULER_TYPE_DEFAULT"),)
     assert dict(options_for(large, asked))[SCHEDULER] == "CPU_SCHEDULER_TYPE_DEFAULT"
-    line = "%1 = stablehlo.tanh %0 : (tensor<{n}xf32>) -> tensor<{n}xf32>\n"
-    many_small = line.format(n=1 << 15) * 2000  # 250 MiB in all, none of which needs to be alive
+    vector = lambda n: array_type((n,), np.dtype(np.float32))
+    many_small = Facts(results={vector(1 << 15): 2000})  # 250 MiB in all, none need be alive
     assert SCHEDULER not in dict(options_for(many_small, ()))
-    assert SCHEDULER in dict(options_for(line.format(n=1 << 16) * 512, ()))
+    assert SCHEDULER in dict(options_for(Facts(results={vector(1 << 16): 512}), ()))
     monkeypatch.setenv("XLA_FLAGS", f"--{SCHEDULER}=CPU_SCHEDULER_TYPE_DEFAULT")
     assert SCHEDULER not in dict(options_for(large, ()))
 
@@ -129,3 +140,68 @@ def test_how_hard_the_compiler_tries():
     for name in EFFORTS - {*there}:
         with pytest.raises(ConfigError, match=f"has no {name}; it has memory_fitting_level, opti"):
             st.jit(snp.sin, compiler_options={name: 0.5})(1.0)
+
+
+SUMS, PRODUCTS = "LIBRARY_FUSION_TYPE_REDUCE", "LIBRARY_FUSION_TYPE_DOT"
+X, W = snp.ones((8, 64)), snp.ones((96, 64))
+
+
+def work_of(f, *args):
+    return library_work(facts_of(f, *args)).work
+
+
+def test_products_with_a_transposed_matrix_on_the_right():
+    assert work_of(lambda x, w: x @ w.T, X, W) == f"{PRODUCTS},{SUMS}"
+    assert work_of(lambda x, w: x @ w, X, W.T) == SUMS
+    assert work_of(st.grad(lambda w, x: ((x @ w.T) ** 2).sum()), W, X) == f"{PRODUCTS},{SUMS}"
+
+
+def test_a_matrix_whose_rows_are_summed_counts_as_transposed():
+    product = lambda x, w: lax.dot_general(x, w, (((1,), (1,)), ((), ())))
+    assert work_of(product, X, W) == f"{PRODUCTS},{SUMS}"
+    assert work_of(lambda x, w: product(x, w.T), X, W.T) == SUMS  # transposed twice
+    slope = st.grad(lambda x, w: ((x @ w) ** 2).sum())
+    assert work_of(slope, X, W.T) == f"{PRODUCTS},{SUMS}"
+
+
+def test_batches():
+    def turned(x, w):
+        return x @ w.mT
+
+    def straight(x, w):
+        return x @ w
+
+    x, w = snp.ones((5, 8, 128)), snp.ones((5, 256, 128))
+    assert work_of(turned, x, w) == f"{PRODUCTS},{SUMS}"
+    assert work_of(straight, x, w.mT) == SUMS
+    assert work_of(straight, x, w.mT[..., :32]) == f"{PRODUCTS},{SUMS}"  # small matrices
+    shape = st.ShapeDtypeStruct  # nothing of this size is made
+    large = shape((300, 8, 784), np.float32), shape((300, 128, 784), np.float32)
+    assert work_of(turned, *large) == SUMS
+
+
+def test_no_products():
+    assert work_of(lambda x: x.sum(), X) == SUMS
+    assert work_of(lambda x: x.T + 1, X) == SUMS
+
+
+def test_kinds_are_weighed_by_their_work():
+    def both(x, w, stack, wide):
+        return (x @ w.T).sum() + (stack @ wide).sum()
+
+    weights, wide = snp.ones((512, 64)), snp.ones((5, 128, 256))
+    assert work_of(both, X, weights, snp.ones((5, 2, 128)), wide) == f"{PRODUCTS},{SUMS}"
+    assert work_of(both, X, weights, snp.ones((5, 32, 128)), wide) == SUMS
+
+
+def test_one_matrix_with_many():
+    one = lambda x, w: snp.matmul(snp.broadcast_to(w, (5, 96, 64)), x)
+    assert work_of(one, snp.ones((5, 64, 8)), W) == f"{PRODUCTS},{SUMS}"
+
+
+def test_reasons():
+    turned = library_work(facts_of(lambda x, w: x @ w.T, X, W))
+    straight = library_work(facts_of(lambda x, w: x @ w, X, W.T))
+    assert (turned.products, straight.products) == (True, False)
+    assert turned.reason == "YNNPACK is expected to take 60% of Eigen's time for them"
+    assert straight.reason == "YNNPACK is expected to take 100% of Eigen's time for them"

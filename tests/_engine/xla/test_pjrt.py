@@ -11,6 +11,8 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.types import array_type
+from stretto._engine.lowering.facts import Facts
+from stretto._engine.lowering.text import Text
 from stretto._engine.xla import pjrt
 
 LIBRARY, REDUCE = "xla_cpu_experimental_ynn_fusion_type", "LIBRARY_FUSION_TYPE_REDUCE"
@@ -54,11 +56,11 @@ def test_memory_that_is_not_ours_is_copied():
 
 def test_compile_text():
     type = array_type((2,), np.dtype(np.float32))
-    text = """
+    text = Text("""
     func.func public @main(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
       %y = stablehlo.add %x, %x : tensor<2xf32>
       return %y, %x : tensor<2xf32>, tensor<2xf32>
-    }"""
+    }""")
     executable = pjrt.compile_text(text, [type, type])
     x = pjrt.to_device(np.array([1, 2], np.float32), type, True)
     y, same = executable([x])
@@ -72,7 +74,7 @@ def test_compile_text():
 
 def test_text_that_is_wrong_is_refused():
     with pytest.raises(Exception, match="stablehlo"):
-        pjrt.compile_text("func.func @main() { stablehlo.nonsense }", [])
+        pjrt.compile_text(Text("func.func @main() { stablehlo.nonsense }"), [])
 
 
 def test_errors_of_a_computation_reach_the_user():
@@ -101,16 +103,15 @@ print("jaxlib._jax" in sys.modules, "jax" in sys.modules, os.environ.get("TF_CPP
 
 def test_sums_go_to_the_library(monkeypatch):
     monkeypatch.delenv("XLA_FLAGS", raising=False)
-    line = '%1 = "stablehlo.add"(%a0, %a1) : (tensor<2xf32>, tensor<2xf32>)'
-    chosen = dict(pjrt.runtime().compile_options(line, ()).env_option_overrides)
+    chosen = dict(pjrt.runtime().compile_options(Facts(), ()).env_option_overrides)
     assert chosen == {LIBRARY: REDUCE}
 
 
 def test_flags_of_the_user_come_first(monkeypatch):
     given = ((LIBRARY, "LIBRARY_FUSION_TYPE_DOT"), ("xla_cpu_enable_fast_math", True))
-    assert dict(pjrt.runtime().compile_options("", given).env_option_overrides) == dict(given)
+    assert dict(pjrt.runtime().compile_options(Facts(), given).env_option_overrides) == dict(given)
     monkeypatch.setenv("XLA_FLAGS", f"--{LIBRARY}=LIBRARY_FUSION_TYPE_DOT")
-    assert not pjrt.runtime().compile_options("", ()).env_option_overrides
+    assert not pjrt.runtime().compile_options(Facts(), ()).env_option_overrides
 
 
 WITHOUT = """

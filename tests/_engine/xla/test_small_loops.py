@@ -10,13 +10,8 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.errors import ConfigError
-from stretto._engine.xla import pjrt, small_loops
-from stretto._engine.xla.small_loops import (
-    BARRIER,
-    SMALL_LOOPS,
-    has_barrier_in_loop,
-    most_bytes,
-)
+from stretto._engine.xla import options, pjrt
+from stretto._engine.xla.options import SMALL_LOOPS, most_bytes
 
 lax, linalg = st.lax, snp.linalg
 RNG = np.random.default_rng(0)
@@ -29,8 +24,12 @@ def loop(body, turns=5):
     return lambda x: lax.fori_loop(0, turns, lambda _, x: body(x).astype(x.dtype), x)
 
 
+def facts_of(f, *args):
+    return st.jit(f).lower(*args)._entry.text().facts
+
+
 def chosen(f, *args):
-    return most_bytes(st.jit(f).lower(*args).as_text())
+    return most_bytes(facts_of(f, *args))
 
 
 def kernels_of_loops(f, *args):
@@ -53,9 +52,9 @@ def test_work_for_a_library_is_left_to_it():
 
 def test_work_in_functions_that_loops_call_is_seen():
     called = st.jit(lambda x: snp.tanh(x @ x))
-    text = st.jit(loop(called)).lower(square(64)).as_text()
-    assert "func.call" in text
-    assert most_bytes(text) is None
+    lowered = st.jit(loop(called)).lower(square(64))
+    assert "func.call" in lowered.as_text()
+    assert chosen(loop(called), square(64)) is None
     nested = loop(lambda x: lax.cond(x[0, 0] > 0, lambda x: x @ x, lambda x: x, x))
     assert chosen(nested, square(64)) is None
     assert chosen(nested, square(4))
@@ -81,8 +80,7 @@ def test_a_barrier_apart_from_a_loop_leaves_it_one_kernel():
     within = loop(lambda x: snp.sin(barred(x * 2)))
     for f, count in ((around, 1), (within, 0), (lambda x: within(around(x)), 0)):
         x = snp.ones(500)
-        text = st.jit(f).lower(x).as_text()
-        assert has_barrier_in_loop(text) == (count == 0)
+        assert facts_of(f, x).has_barriers_in_loops == (count == 0)
         assert kernels_of_loops(f, x) == count
         np.testing.assert_allclose(st.jit(f)(x), f(x), rtol=1e-5)
 
@@ -90,9 +88,9 @@ def test_a_barrier_apart_from_a_loop_leaves_it_one_kernel():
 def test_convolutions_in_loops_hide_nothing():
     """As a barrier in the loop would keep it from becoming one kernel."""
     smooth = lambda x: snp.convolve(x, snp.ones(9) / 9, mode="same")
-    assert has_barrier_in_loop(st.jit(loop(smooth)).lower(snp.ones(64)).as_text()) is False
+    assert facts_of(loop(smooth), snp.ones(64)).has_barriers_in_loops is False
     assert kernels_of_loops(loop(smooth), snp.ones(64)) == 1
-    assert BARRIER in st.jit(smooth).lower(snp.ones(64)).as_text()
+    assert facts_of(smooth, snp.ones(64)).has_barriers
 
 
 def test_users_decide(monkeypatch):
@@ -100,10 +98,10 @@ def test_users_decide(monkeypatch):
     x = snp.ones(500)
     text = st.jit(f, compiler_options={SMALL_LOOPS: 0}).lower(x).compile().as_text()
     assert "xla_cpu_small_call" not in text
-    text = st.jit(f).lower(x).as_text()
-    assert dict(pjrt.runtime().options_for(text, ()))[SMALL_LOOPS] == most_bytes(text)
+    facts = facts_of(f, x)
+    assert dict(pjrt.runtime().options_for(facts, ()))[SMALL_LOOPS] == most_bytes(facts)
     monkeypatch.setenv("XLA_FLAGS", f"--xla_backend_extra_options={SMALL_LOOPS}=1024")
-    assert SMALL_LOOPS not in dict(pjrt.runtime().options_for(text, ()))
+    assert SMALL_LOOPS not in dict(pjrt.runtime().options_for(facts, ()))
 
 
 @pytest.mark.parametrize("value", [-1, 1.5, "many", True])
@@ -195,5 +193,5 @@ def test_loops_that_draw_what_two_threads_share_compile(draw, count):
 
 
 def test_a_loop_that_does_not_link_as_one_kernel_is_compiled_in_parts(monkeypatch):
-    monkeypatch.setattr(small_loops, "_SHARED", 1 << 30)  # the kind is not known beforehand
+    monkeypatch.setattr(options, "_SHARED", 1 << 30)  # the kind is not known beforehand
     test_loops_that_draw_what_two_threads_share_compile(st.random.uniform, 2048)

@@ -50,9 +50,6 @@ class Builder(Collectives):
         self._names: dict[tuple[str, str], str] = {}
         # The source line of the equation being lowered, as it is written, and its named scopes.
         self._place = self._scope = ""
-        # In a function that is called, every operation has a name, which the compiler appends to
-        # that of the call; elsewhere only operations in a named scope have one.
-        self._in_function = False
 
     def inline(self, fun: Callable[..., Any], *operands: Operand) -> Operand:
         """Trace a function of values, and write its operations here, applied to these operands."""
@@ -77,7 +74,9 @@ class Builder(Collectives):
         read = known.__getitem__
         outer = self._outputs, self._place, self._scope, self._location
         before: Any = ()  # the place of the previous equation; most equations share it
-        # Where there are several devices, XLA keeps the lines of operations with names alone.
+        # In a function that is called, every operation has a name, which the compiler appends to
+        # that of the call; elsewhere only operations in a named scope have one. Where there are
+        # several devices, XLA keeps the lines of operations with names alone.
         always = self._in_function or self.partitioned
         for equation in program.equations:
             primitive, place, outputs = equation.primitive, equation.place, equation.outputs
@@ -136,6 +135,9 @@ class Builder(Collectives):
         bind = f"{result}:{len(outs)} = " if outs else ""
         kept = apart and self.platform == "cpu"
         attrs = ' {mhlo.frontend_attributes = {inlineable = "false"}}' if kept else ""
+        if kept and self._may_be_in_loop:
+            sizes = [t.size for t in (*[x.type for x in inputs], *outs) if t.kind != "complex"]
+            self._facts.largest_call_in_loops = max(*sizes, self._facts.largest_call_in_loops, 0)
         self._lines.append(
             f"{bind}func.call @{name}({names}){attrs} : ({kinds}) -> "
             f"({', '.join(map(tensor_type, outs))})"
@@ -210,13 +212,13 @@ class Builder(Collectives):
     def module(self, program: Program, aliases: Mapping[int, int]) -> Text:
         """The whole module, ``main`` first."""
         main = self._function(program, "main", "public", aliases)
-        places = []
+        lines_of_user = []
         lines: dict[int, list[int]] = {}  # by code object: finding one line means finding all
         for (of_code, offset), (alias, code) in self._places.items():
             if of_code not in lines:
                 lines[of_code] = lines_of(code)
             line = line_at(lines[of_code], offset)
-            places.append(f'{alias} = loc("{escaped(code.co_filename)}":{line}:0)')
+            lines_of_user.append(f'{alias} = loc("{escaped(code.co_filename)}":{line}:0)')
         names = [
             f'{alias} = loc("{escaped(name)}"{place and f"({place})"})'
             for (name, place), alias in self._names.items()
@@ -229,12 +231,17 @@ class Builder(Collectives):
                 f" attributes {{mhlo.num_partitions = {count} : i32, mhlo.num_replicas = 1 : i32}}"
             )
             declared = self._meshes.written()
-        parts = [f"{head} {{", *declared, main, *self._bodies, "}"]
-        text = Text("\n".join([*parts, *places, *names]) + "\n")
-        text.calls = tuple(self._calls)
-        text.long = family.may_take_long(program)
-        text.arrays = tuple([self._arrays[number] for number in self._passed])
-        return text
+        self._facts.name = identifier(program.name)
+        self._facts.may_take_long = family.may_take_long(program)
+        body = "\n".join([f"{head} {{", *declared, main, *self._bodies, "}\n"])
+        return Text(
+            body,
+            "".join([f"{line}\n" for line in lines_of_user]),
+            "".join([f"{line}\n" for line in names]),
+            self._facts,
+            tuple(self._calls),
+            tuple([self._arrays[number] for number in self._passed]),
+        )
 
 
 def _braced(notes: Sequence[str]) -> str:

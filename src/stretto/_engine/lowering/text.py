@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stretto._engine.core.types import ArrayType, array_type, kind_of, real_dtype
+from stretto._engine.lowering.facts import Facts
 
 _ELEMENT = {
     "bool": "i1",
@@ -70,14 +71,38 @@ class HostCall(NamedTuple):
 
 
 class Text(str):
-    """StableHLO, with the functions it calls by number, and arrays passed after the arguments."""
+    """StableHLO, with the facts about it.
 
-    __slots__ = ("arrays", "calls", "long")
+    It ends with the positions of the user's source, and with names that stand at these. ``calls``
+    are the functions that it calls, by number, and ``arrays`` are passed after the arguments.
+    """
 
+    __slots__ = ("_positions", "arrays", "calls", "facts")
+
+    facts: Facts
     calls: tuple[HostCall, ...]
     arrays: tuple[np.ndarray, ...]
-    long: bool
-    """Whether it may run for a second or longer."""
+
+    def __new__(
+        cls,
+        program: str,
+        positions: str = "",
+        names: str = "",
+        facts: Facts | None = None,
+        calls: tuple[HostCall, ...] = (),
+        arrays: tuple[np.ndarray, ...] = (),
+    ) -> Text:
+        """Put the parts together."""
+        self = super().__new__(cls, program + positions + names)
+        self._positions = len(program), len(program) + len(positions)
+        self.facts = facts or Facts()
+        self.calls, self.arrays = calls, arrays
+        return self
+
+    def without_positions(self) -> str:
+        """Return the text but for the positions of the user's source."""
+        start, end = self._positions
+        return self[:start] + self[end:]
 
 
 TOKEN = array_type((), np.dtype(np.int32))

@@ -6,7 +6,6 @@ StableHLO specification.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 
 from stretto._engine.core.program import Var
 from stretto._engine.core.types import ArrayType, array_type, kind_of
+from stretto._engine.lowering.facts import Facts, Product
 from stretto._engine.lowering.text import (
     TOKEN,
     HostCall,
@@ -27,8 +27,11 @@ from stretto._engine.lowering.text import (
 _MOST_WRITTEN = 256
 """The most elements of a constant array that is written into the text; larger ones are passed."""
 
-_NOT_BETWEEN_SCALARS = re.compile(r"tensor<\d|stablehlo\.(while|case|custom_call)\b")
-"""What XLA's kernels for reductions cannot have inside; some end the process."""
+_NOT_BETWEEN_SCALARS = {"while", "case", "custom_call"}
+"""What XLA's kernels for reductions cannot have inside, nor arrays; some end the process."""
+
+_SWAPS = {(1, 0), (0, 2, 1), (0, 1, 3, 2)}
+"""The orders of axes that swap the last two alone."""
 
 _FLOAT_BITS = {np.dtype(np.float32): (8, 23), np.dtype(np.float64): (11, 52)}
 """Bits of the exponent and of the mantissa. Narrower floats are divided in float32."""
@@ -59,11 +62,18 @@ class Writer:
         self._calls: list[HostCall] = []
         self._arrays: dict[int, np.ndarray] = {}  # large constants that are passed, by id
         self._passed: dict[int, Operand] = {}  # those that the current function is passed
-        self._repetitions: set[str] = set()  # names of what the compiler may see as a broadcast
-        self._quotients: set[str] = set()  # names of what was divided
+        self._facts = Facts()
+        # By name: what the compiler may see as a broadcast, broadcasts, transposes that swap the
+        # last two axes, and what was divided.
+        self._repetitions: set[str] = set()
+        self._broadcasts: set[str] = set()
+        self._swapped: set[str] = set()
+        self._quotients: set[str] = set()
+        self._in_function = False  # whether this is for a function that is called
         # The result of the last ordered call, for the next one; None where no call is ordered.
         self._token: Operand | None = None
         self._scalars = False  # whether this is for the region of a reduction, a sort or the like
+        self._has_scalars_alone = True  # whether all that was written for such a region is allowed
         # The outputs of the equation being lowered, and its location as written.
         self._outputs: Sequence[Var] = ()
         self._location = ""
@@ -102,8 +112,16 @@ class Writer:
             types.append(x.type)
             if x.name not in self._repetitions:
                 reads_others = True
-        if op == "stablehlo.broadcast_in_dim" or not reads_others:
+        if op == "stablehlo.broadcast_in_dim":
+            self._broadcasts.add(name)
             self._repetitions.add(name)
+        elif not reads_others:
+            self._repetitions.add(name)
+        if self._scalars:
+            self._has_scalars_alone &= not type.shape
+        else:
+            results = self._facts.results
+            results[type] = results.get(type, 0) + 1
         attrs = f" {{{attributes}}}" if attributes else ""
         signature = function_type(tuple(types), type)
         self._lines.append(
@@ -121,6 +139,11 @@ class Writer:
         dialect: str = "stablehlo",
     ) -> list[Operand]:
         """Write an operation with any number of results, and regions, in generic form."""
+        if self._scalars:
+            self._has_scalars_alone &= op not in _NOT_BETWEEN_SCALARS
+            self._has_scalars_alone &= not any([t.shape for t in outs])
+        elif op == "reduce":
+            self._facts.has_reductions = True
         self._count += 1
         name = f"%{self._count}"
         names = ", ".join(x.name for x in operands)
@@ -166,6 +189,7 @@ class Writer:
             for i, j in aliases.items()
         )
         settings = ", ".join(f"{name} = {value}" for name, value in config.items())
+        self._facts.targets.add(target)
         return self.emit_many(
             "custom_call",
             operands,
@@ -224,13 +248,19 @@ class Writer:
         self, types: Sequence[ArrayType], body: Callable[..., Sequence[Operand]]
     ) -> str | None:
         """Such a region for a body that users wrote; ``None`` if XLA may not take it."""
+        outer, self._has_scalars_alone = self._has_scalars_alone, True
+        facts, self._facts = self._facts, Facts()  # no options go by what is in a region of scalars
         text = self.scalar_region(types, body)
-        return None if _NOT_BETWEEN_SCALARS.search(text) else text
+        is_allowed, self._has_scalars_alone = self._has_scalars_alone, outer
+        self._facts = facts
+        return text if is_allowed else None
 
     def barrier(self, operands: Sequence[Operand]) -> list[Operand]:
         """The operands, behind a barrier where there can be one."""
         if self._scalars:
             return [*operands]
+        self._facts.has_barriers = True
+        self._facts.has_barriers_in_loops |= self._may_be_in_loop
         return self.emit_many("optimization_barrier", operands, [x.type for x in operands])
 
     def in_memory(self, operand: Operand) -> Operand:
@@ -247,6 +277,60 @@ class Writer:
             (known,) = self.barrier([operand])
             self._constants[key] = known
         return known
+
+    @property
+    def _may_be_in_loop(self) -> bool:
+        """Whether this is for a loop, or for a function, which one may call."""
+        return self._in_loop or self._in_function
+
+    def transpose(self, x: Operand, permutation: Sequence[int]) -> Operand:
+        """The operand with its axes in another order."""
+        result = self.emit("transpose", x, attributes=f"permutation = {self.ints(permutation)}")
+        if tuple(permutation) in _SWAPS:
+            self._swapped.add(result.name)
+        return result
+
+    def dot_general(
+        self,
+        x: Operand,
+        y: Operand,
+        summed: tuple[tuple[int, ...], tuple[int, ...]],
+        shared: tuple[tuple[int, ...], tuple[int, ...]],
+        config: str,
+    ) -> Operand:
+        """The product of ``x`` and ``y``, with these attributes for its precision."""
+        y = self.in_memory(y)
+        result = self.emit(
+            "dot_general",
+            x,
+            y,
+            attributes=(
+                "dot_dimension_numbers = #stablehlo.dot<"
+                f"lhs_batching_dimensions = {list(shared[0])}, "
+                f"rhs_batching_dimensions = {list(shared[1])}, "
+                f"lhs_contracting_dimensions = {list(summed[0])}, "
+                f"rhs_contracting_dimensions = {list(summed[1])}>{config}"
+            ),
+        )
+        names = x.name, y.name
+        self._facts.products.append(
+            Product(
+                x.type,
+                y.type,
+                result.type,
+                summed,
+                bool(shared[0]),
+                (x.name in self._swapped, y.name in self._swapped),
+                not self._broadcasts.isdisjoint(names),
+                self._may_be_in_loop,
+            )
+        )
+        return result
+
+    def convolution(self, x: Operand, kernel: Operand, attributes: str) -> Operand:
+        """The convolution of ``x`` with a kernel."""
+        self._facts.has_convolutions_in_loops |= self._may_be_in_loop
+        return self.emit("convolution", x, kernel, attributes=attributes)
 
     def quotient(self, x: Operand, y: Operand) -> Operand:
         """Divide, so that a quotient that is divided again, or by, is one.
@@ -297,6 +381,7 @@ class Writer:
             self._lines.append(f"{name} = stablehlo.constant dense<{key[0]}> : {key[1]}")
             if type.shape:
                 self._repetitions.add(name)
+                self._has_scalars_alone &= not self._scalars
             known = self._constants[key] = Operand(name, type)
         return Operand(known.name, type)
 
@@ -314,6 +399,7 @@ class Writer:
 
     def array(self, values: np.ndarray) -> Operand:
         """A constant written element by element; a large one becomes an argument of the program."""
+        self._has_scalars_alone &= not (self._scalars and values.shape)
         if values.size > _MOST_WRITTEN:
             self._arrays[id(values)] = values
             return self._pass(id(values))
@@ -448,6 +534,7 @@ class Writer:
 
         state = self._with_token(operands)
         types = [x.type for x in state]
+        self._facts.has_loops = True
         outer, self._in_loop = self._in_loop, True
         regions = (
             self.region(types, lambda *state: cond(*begin(state))),

@@ -132,19 +132,8 @@ class DotGeneral(Bilinear):
 
     def lower(self, b: Any, x: Any, y: Any) -> Any:
         """StableHLO ``dot_general``."""
-        return b.emit(
-            "dot_general",
-            x,
-            b.in_memory(y),
-            attributes=(
-                "dot_dimension_numbers = #stablehlo.dot<"
-                f"lhs_batching_dimensions = {list(self.shared[0])}, "
-                f"rhs_batching_dimensions = {list(self.shared[1])}, "
-                f"lhs_contracting_dimensions = {list(self.summed[0])}, "
-                f"rhs_contracting_dimensions = {list(self.summed[1])}>"
-                f"{precision_config(self.precision, b.platform)}"
-            ),
-        )
+        config = precision_config(self.precision, b.platform)
+        return b.dot_general(x, y, self.summed, self.shared, config)
 
     def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
         """Contract ``ct`` with the known operand over the axes that this one added."""

@@ -158,7 +158,7 @@ class Transpose(Primitive):
 
     def lower(self, b: Any, x: Any) -> Any:
         """StableHLO ``transpose``."""
-        return b.emit("transpose", x, attributes=f"permutation = {b.ints(self.permutation)}")
+        return b.transpose(x, self.permutation)
 
     def simpler(self, x: Atom, maker: Equation | None) -> Any:
         """Two transposes are one, and one that moves no axis is none."""

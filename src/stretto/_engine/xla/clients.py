@@ -25,6 +25,7 @@ from stretto._engine.core.errors import ForkedProcessError
 from stretto._engine.core.forks import in_child, lock
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.machine import cores
+from stretto._engine.lowering.facts import Facts
 from stretto._engine.xla.options import (
     EFFORTS,
     EXTRAS,
@@ -42,6 +43,9 @@ else:
 
 TESTED = ((0, 10, 2), (0, 13))
 """The first version of jaxlib that these calls were tested with, and the first that was not."""
+
+_LAPACK = "lapack_", "tridiagonal_"
+"""How the names of jaxlib's functions for LAPACK begin."""
 
 _lock = lock()
 
@@ -157,14 +161,14 @@ class Runtime:
         """What the machine and this runtime contribute to what a text is compiled to."""
         return f"{self.version} {self.build} {self.threads}"
 
-    def options_for(self, text: str, options: Options) -> list[tuple[str, Any]]:
-        """XLA's options for this text by name: those that suit the platform, and these."""
-        return options_for(text, options)
+    def options_for(self, facts: Facts, options: Options) -> list[tuple[str, Any]]:
+        """XLA's options for this program by name: those that suit the platform, and these."""
+        return options_for(facts, options)
 
-    def compile_options(self, text: str, options: Options, devices: Sequence[Any] = ()) -> Any:
-        """XLA's options for this text, and these; ``devices`` are several, if any."""
+    def compile_options(self, facts: Facts, options: Options, devices: Sequence[Any] = ()) -> Any:
+        """XLA's options for this program, and these; ``devices`` are several, if any."""
         chosen = self.xla_client.CompileOptions()
-        flags = dict(self.options_for(text, options))
+        flags = dict(self.options_for(facts, options))
         for name in EFFORTS & flags.keys():
             given(chosen.executable_build_options, name, flags.pop(name))
         extras = {name: flags.pop(name) for name in EXTRAS & flags.keys()}
@@ -183,12 +187,12 @@ class Runtime:
         with os.scandir(os.path.dirname(self.jax.__file__ or "")) as files:
             return sorted(file.stat().st_size for file in files if file.is_file())
 
-    def provide(self, text: str) -> None:
-        """Register the functions that this text calls: SciPy's LAPACK, under jaxlib's names.
+    def provide(self, facts: Facts) -> None:
+        """Register the functions that this program calls: SciPy's LAPACK, under jaxlib's names.
 
         If another user of jaxlib has registered them as well, that changes nothing.
         """
-        if '"lapack_' not in text and '"tridiagonal_' not in text:
+        if not any([name.startswith(_LAPACK) for name in facts.targets]):
             return
         with _lock:
             if self._provided:
@@ -199,7 +203,7 @@ class Runtime:
             importlib.import_module("scipy.linalg")
             functions.initialize()
             for name, function in functions.registrations().items():
-                if name.startswith(("lapack_", "tridiagonal_")) and name.endswith("_ffi"):
+                if name.startswith(_LAPACK) and name.endswith("_ffi"):
                     self.xla_client.register_custom_call_target(name, function, "cpu", 1)
                     self.jax.register_custom_call_as_batch_partitionable(name)
             self._provided = True
@@ -275,7 +279,7 @@ class Accelerator(Runtime):
         """What the machine and this runtime contribute to what a text is compiled to."""
         return f"{super().conditions()} {self.client.platform_version} {self.kinds()}"
 
-    def options_for(self, text: str, options: Options) -> list[tuple[str, Any]]:
+    def options_for(self, facts: Facts, options: Options) -> list[tuple[str, Any]]:
         """The options given, and where CUDA's compiler is: others that we choose are for CPUs."""
         assert self.plugin is not None
         where = {"xla_gpu_cuda_data_dir": self.plugin.toolkit} if self.plugin.toolkit else {}
@@ -287,10 +291,11 @@ class Accelerator(Runtime):
         assert self.plugin is not None
         return [*super().build, os.path.getsize(self.plugin.library)]
 
-    def provide(self, text: str) -> None:
-        """Register what this text calls: cuSOLVER's functions, and that which calls Python."""
+    def provide(self, facts: Facts) -> None:
+        """Register what this program calls: cuSOLVER's functions, and that which calls Python."""
         for begin in plugins.REGISTERED:
-            if f'"{begin}' in text and begin not in self._registered:
+            is_called = any([name.startswith(begin) for name in facts.targets])
+            if is_called and begin not in self._registered:
                 with _lock:
                     if begin not in self._registered:
                         assert self.plugin is not None

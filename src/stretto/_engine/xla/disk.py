@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -21,13 +20,11 @@ from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.machine import cache_directory, processor
 from stretto._engine.core.types import ArrayType
 from stretto._engine.core.version import VERSION
+from stretto._engine.lowering.text import Text
 from stretto._engine.xla import pjrt, store
 from stretto._engine.xla.clients import Runtime
 from stretto._engine.xla.options import Options
 from stretto._engine.xla.pjrt import Executable
-
-_LINES = re.compile(r"^#u\d+ = loc\(.*\)\n", re.MULTILINE)
-"""The positions in the user's source, as ``lower.stablehlo`` writes them at the end."""
 
 _DIGEST = hashlib.sha256().digest_size
 _warned: set[bool] = set()
@@ -45,7 +42,7 @@ class FromDisk(Executable):
         self,
         loaded: Any,
         out_types: Sequence[ArrayType],
-        text: str,
+        text: Text,
         options: Options,
         same_lines: bool,
     ) -> None:
@@ -66,7 +63,7 @@ class Place(NamedTuple):
 
     folder: str
     key: str
-    text: str
+    text: Text
     options: Options
     devices: Sequence[Any] = ()
     at: Runtime | None = None
@@ -115,14 +112,14 @@ def folder() -> str | None:
 
 
 def place_of(
-    text: str, options: Options, devices: Sequence[Any] = (), at: Runtime | None = None
+    text: Text, options: Options, devices: Sequence[Any] = (), at: Runtime | None = None
 ) -> Place | None:
     """Where the program of this text for these devices is kept; ``None`` if it is not to be."""
     where = folder() if config.disk_cache else None
     conditions = pjrt.conditions(text, options, devices, at) if where else None
     if where is None or conditions is None:
         return None
-    about = [VERSION.encode(), _processor().encode(), conditions, _LINES.sub("", text).encode()]
+    about = [VERSION.encode(), _processor().encode(), conditions, text.without_positions().encode()]
     key = hashlib.sha256(b"".join([b"%d\n" % len(part) + part for part in about])).hexdigest()
     return Place(where, key, text, options, devices, at)
 

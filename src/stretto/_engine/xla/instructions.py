@@ -33,22 +33,29 @@ class Instruction(NamedTuple):
     line: int
     is_loop: bool
     """Whether it is a call of a loop that is one kernel."""
+    operation: str
+    """The names of the user's scopes and of the operation that it comes of; empty if unknown."""
 
 
 def instructions_of(executable: Executable) -> Iterator[Instruction]:
-    """The instructions of all functions of a compiled program."""
+    """Yield the instructions of all functions of a compiled program."""
     for module in executable.loaded.hlo_modules():
-        # HloModuleProto: 3 computations, 6 entry_computation_id, 17 stack_frame_index
-        content = list(fields(module.as_serialized_hlo_module_proto()))
-        single = dict(content)
-        frames = _frames(single.get(17, b""))
-        for number, computation in content:
-            if number == 3:  # HloComputationProto: 2 instructions, 5 id
-                parts = list(fields(computation))
-                is_main = dict(parts).get(5, 0) == single.get(6, 0)
-                for part, value in parts:
-                    if part == 2:
-                        yield _instruction(value, is_main, frames)
+        yield from instructions_in(module)
+
+
+def instructions_in(module: Any) -> Iterator[Instruction]:
+    """Yield the instructions of all functions of one of XLA's modules."""
+    # HloModuleProto: 3 computations, 6 entry_computation_id, 17 stack_frame_index
+    content = list(fields(module.as_serialized_hlo_module_proto()))
+    single = dict(content)
+    frames = _frames(single.get(17, b""))
+    for number, computation in content:
+        if number == 3:  # HloComputationProto: 2 instructions, 5 id
+            parts = list(fields(computation))
+            is_main = dict(parts).get(5, 0) == single.get(6, 0)
+            for part, value in parts:
+                if part == 2:
+                    yield _instruction(value, is_main, frames)
 
 
 def _instruction(value: Any, is_main: bool, frames: list[tuple[str, int]]) -> Instruction:
@@ -61,7 +68,8 @@ def _instruction(value: Any, is_main: bool, frames: list[tuple[str, int]]) -> In
             operands += numbers(part)
         else:
             single[number] = part
-    metadata = dict(fields(single.get(7, b"")))  # OpMetadata: 3 file, 4 line, 15 stack_frame_id
+    metadata = dict(fields(single.get(7, b"")))
+    # OpMetadata: 2 op_name, 3 source_file, 4 source_line, 15 stack_frame_id
     file, line = _text(metadata.get(3, b"")), metadata.get(4, 0)
     frame = metadata.get(15, 0)
     if not file and 0 < frame <= len(frames):
@@ -79,6 +87,7 @@ def _instruction(value: Any, is_main: bool, frames: list[tuple[str, int]]) -> In
         file,
         line,
         _SMALL_CALL in bytes(single.get(68, b"")),
+        _text(metadata.get(2, b"")),
     )
 
 

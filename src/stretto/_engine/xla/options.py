@@ -1,4 +1,4 @@
-"""The options of XLA's that a text is compiled with, besides those that the user gives.
+"""The options of XLA's that a program is compiled with: by the facts about it, and the user's.
 
 What ``XLA_FLAGS`` sets is left as it is.
 """
@@ -7,18 +7,11 @@ from __future__ import annotations
 
 import math
 import os
-import re
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from stretto._engine.core.errors import ConfigError
-from stretto._engine.xla.libraries import Libraries, library_work
+from stretto._engine.lowering.facts import Facts, Product
 from stretto._engine.xla.messages import field
-from stretto._engine.xla.small_loops import (
-    BARRIER,
-    SMALL_LOOPS,
-    has_barrier_in_loop,
-    most_bytes,
-)
 
 Options: TypeAlias = tuple[tuple[str, str | bool | int | float], ...]
 """Options of the compiler as pairs of name and value, sorted by name."""
@@ -26,8 +19,8 @@ Options: TypeAlias = tuple[tuple[str, str | bool | int | float], ...]
 LIBRARY = "xla_cpu_experimental_ynn_fusion_type"
 """XLA's option for which work goes to YNNPACK; by default also products and convolutions.
 
-Eigen is faster at some kinds of products, and YNNPACK at others; ``libraries`` tells which prevail
-(docs/decisions/0022-sums-alone-go-to-ynnpack.md).
+Eigen is faster at some kinds of products, and YNNPACK at others; ``library_work`` tells which
+prevail (docs/decisions/0022-sums-alone-go-to-ynnpack.md).
 """
 
 SCHEDULER = "xla_cpu_scheduler_type"
@@ -45,7 +38,42 @@ _MUCH = 1 << 27
 _LARGE = 1 << 18
 """The bytes from which a result is large: fewer stay in the processor's caches."""
 
-_RESULT = re.compile(r"-> tensor<(\d[\dx]*)x[a-z]+(\d+)>")
+SMALL_LOOPS = "xla_cpu_small_while_loop_byte_threshold"
+"""XLA's option for how many bytes a turn of a loop that is one kernel reads and writes at most.
+
+XLA's CPU backend compiles the operations of a loop one by one, and hands them to its threads turn
+by turn, unless it makes one kernel of the whole loop, with the loops and branches in it. In such a
+kernel it has no library for products, and one thread
+(docs/decisions/0060-small-loops-are-one-kernel.md).
+"""
+
+_TURN = 1 << 18
+"""The bytes that we have such a turn read and write at most: beyond, there is work for two threads.
+
+Element-wise work on 49,152 numbers took 0.96 to 1.0 of its time in one kernel, on 65,536 1.3."""
+
+_LOOP_PRODUCTS = 1 << 12
+"""The multiply-adds of a product beyond which a library is faster than a loop over the elements.
+
+Loops of products of 16×16 matrices took 0.4 of their time in one kernel, of 32×32 1.2."""
+
+_REUSE = 2.0
+"""How often a product reads each element of its largest array, from which on a library pays."""
+
+_SHARED = 256
+"""The elements of a call's largest array up to which XLA never shares its work among threads.
+
+Random bits were shared from 1,025 words on, with any vectors (jaxlib 0.10.2)."""
+
+_SMALL_MATRIX = 1 << 13
+"""The most elements of a matrix on the right in a batch for which YNNPACK is much faster."""
+
+_MEDIUM_BATCH, _LARGE_BATCH = 1 << 20, 1 << 24
+"""The elements of all matrices on the right of a batch up to which YNNPACK is faster where one
+matrix is repeated, and from which it is much slower."""
+
+_WORTH = 0.98
+"""The share of Eigen's time below which YNNPACK gets the products."""
 
 _WITHOUT = "xla_disable_hlo_passes"
 _DROPS_BARRIERS = "cse_barrier_expander"
@@ -138,17 +166,17 @@ def quick_options(version: tuple[int, ...]) -> Options:
     return (unoptimized, older_emitters) if version <= (0, 11, 0) else (unoptimized,)
 
 
-def options_for(text: str, options: Options) -> list[tuple[str, Any]]:
-    """The options for this text: our defaults, unless ``XLA_FLAGS`` sets them, and these."""
+def options_for(facts: Facts, options: Options) -> list[tuple[str, Any]]:
+    """The options for this program: our defaults, unless ``XLA_FLAGS`` sets them, and these."""
     ours: dict[str, Any] = {}
-    if work := library_of(text, options).work:
+    if work := library_of(facts, options).work:
         ours[LIBRARY] = work
-    in_loop = has_barrier_in_loop(text)
-    if BARRIER in text and _WITHOUT not in _flags():
+    in_loop = facts.has_loops and facts.has_barriers_in_loops
+    if facts.has_barriers and _WITHOUT not in _flags():
         ours[_WITHOUT] = f"{_DROPS_BARRIERS},{_FUSES_LOOPS}" if in_loop else _DROPS_BARRIERS
-    if not in_loop and SMALL_LOOPS not in _flags() and (most := most_bytes(text)) is not None:
+    if not in_loop and SMALL_LOOPS not in _flags() and (most := most_bytes(facts)) is not None:
         ours[SMALL_LOOPS] = most
-    if _bytes_made(text) >= _MUCH and SCHEDULER not in _flags():
+    if _bytes_made(facts) >= _MUCH and SCHEDULER not in _flags():
         ours[SCHEDULER] = _LEAST_MEMORY
     return list({**ours, **dict(options)}.items())
 
@@ -158,8 +186,18 @@ def with_option(options: Options, name: str, value: str | int) -> Options:
     return tuple(sorted({**dict(options), name: value}.items()))
 
 
-def library_of(text: str, options: Options) -> Libraries:
-    """What of this text goes to YNNPACK when it is compiled with these options, and why.
+class Libraries(NamedTuple):
+    """What of a program goes to YNNPACK, and why."""
+
+    work: str
+    """As XLA's option takes it: names of kinds of work, joined by commas; empty for none."""
+    products: bool
+    """Whether products are among it."""
+    reason: str
+
+
+def library_of(facts: Facts, options: Options) -> Libraries:
+    """What of this program goes to YNNPACK when it is compiled with these options, and why.
 
     No work is named where ``XLA_FLAGS`` decides, which XLA reads itself.
     """
@@ -167,16 +205,94 @@ def library_of(text: str, options: Options) -> Libraries:
     if LIBRARY in given or LIBRARY in _flags():
         work = str(given.get(LIBRARY, ""))
         return Libraries(work, "DOT" in work, "XLA_FLAGS or compiler_options decide")
-    return library_work(text)
+    return library_work(facts)
 
 
-def _bytes_made(text: str) -> int:
-    """The sizes of all large results of one array in a text, whether or not they are kept."""
+def library_work(facts: Facts) -> Libraries:
+    """What of this program goes to YNNPACK, if nobody else decides."""
+    sums = "LIBRARY_FUSION_TYPE_REDUCE"
+    time = _time_of_products(facts)
+    reason = f"YNNPACK is expected to take {time:.0%} of Eigen's time for them"
+    if time < _WORTH:
+        return Libraries(f"LIBRARY_FUSION_TYPE_DOT,{sums}", True, reason)
+    return Libraries(sums, False, reason)
+
+
+def _time_of_products(facts: Facts) -> float:
+    """How long YNNPACK takes for all products of a program, as a share of Eigen's time."""
+    ours = eigens = 0.0
+    for product in facts.products:
+        if {t.dtype.name for t in (product.left, product.right, product.out)} == {"float32"}:
+            work = _multiply_adds(product)
+            ours += work * _share_of_time(product)
+            eigens += work
+    return ours / eigens if eigens else 1.0
+
+
+def _share_of_time(product: Product) -> float:
+    """How long YNNPACK takes for a product, as a share of Eigen's time.
+
+    Eigen takes long for products with a transposed matrix on the right, for small matrices in
+    batches, and for those of one matrix with many, which it must have copies of. YNNPACK takes long
+    for batches that it has to copy much for, and leaves products with a transposed matrix on the
+    left to Eigen.
+    """
+    left, right = product.left, product.right
+    columns, rows = product.summed
+    transposed = (rows == (right.ndim - 1,)) != product.swapped[1]
+    if not product.is_batch:
+        return 0.6 if transposed else 1.0
+    if (columns == (left.ndim - 1,)) == product.swapped[0]:
+        return 1.0
+    if right.size > _LARGE_BATCH:
+        return 2.0
+    if math.prod(right.shape[-2:]) <= _SMALL_MATRIX:
+        return 0.7
+    if transposed:
+        return 0.8
+    return 0.9 if product.repeats and right.size <= _MEDIUM_BATCH else 1.1
+
+
+def _multiply_adds(product: Product) -> float:
+    # (M K) (K N) (M N) = (M N K)²
+    return math.sqrt(product.left.size * product.right.size * product.out.size)
+
+
+def most_bytes(facts: Facts) -> int | None:
+    """How many bytes a turn of a loop may read and write to be one kernel; None for XLA's choice.
+
+    That is XLA's where a loop has work for a library, and where one calls what is kept apart and
+    has work for two threads: XLA would call for them from within the kernel, where they are not to
+    be had, and fail with "Symbols not found: __xla_cpu_runtime_ParallelForkJoin".
+    """
+    is_left_to_xla = (
+        not facts.has_loops
+        or facts.largest_call_in_loops > _SHARED
+        or facts.has_convolutions_in_loops
+        or any([p.in_loop and _is_for_a_library(p) for p in facts.products])
+    )
+    return None if is_left_to_xla else _TURN
+
+
+def _is_for_a_library(product: Product) -> bool:
+    """Whether a product is faster done by a library; those of complex numbers were not measured."""
+    sizes = product.left.size, product.right.size, product.out.size
+    work = _multiply_adds(product)
+    is_real = product.out.kind != "complex"
+    return is_real and work > _LOOP_PRODUCTS and work >= _REUSE * max(sizes)
+
+
+def _bytes_made(facts: Facts) -> int:
+    """The sizes of all large results of one array in a program, whether or not they are kept.
+
+    Complex ones are not counted, as they were not when the bounds were measured.
+    """
     sizes = [
-        math.prod(map(int, shape.split("x"))) * max(1, int(bits) // 8)
-        for shape, bits in _RESULT.findall(text)
+        (type.size * type.dtype.itemsize, count)
+        for type, count in facts.results.items()
+        if type.kind != "complex"
     ]
-    return sum([size for size in sizes if size >= _LARGE])
+    return sum([size * count for size, count in sizes if size >= _LARGE])
 
 
 def _flags() -> str:

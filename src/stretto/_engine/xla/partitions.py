@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -26,6 +25,7 @@ from stretto._engine.xla.clients import Job, job_of_now, runtime_of
 from stretto._engine.xla.options import Options
 from stretto._engine.xla.patience import elsewhere, unusual
 from stretto._engine.xla.pjrt import Executable
+from stretto._engine.xla.transfers import has_collectives
 
 
 def _tiles(sharding: Sharding, ndim: int) -> str:
@@ -80,11 +80,6 @@ def parts_of(buffer: Any) -> list[Any]:
 _arrays_of = pjrt.without_jax(lambda buffer: buffer._arrays)
 
 
-_COLLECTIVE = re.compile(
-    r"\b(all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter|collective-broadcast)"
-    r"(-start)?\("
-)
-
 _launching = lock()
 _last: list[tuple[Job | None, Callable[[], None]]] = []
 """What waits for the last program with collectives, or in the several processes of a job."""
@@ -110,7 +105,7 @@ class PlacedExecutable(Executable):
         loaded: Any,
         out_types: Sequence[ArrayType],
         placement: Placement,
-        text: str,
+        text: Text,
         options: Options,
         same_lines: bool = True,
     ) -> None:
@@ -129,7 +124,7 @@ class PlacedExecutable(Executable):
         ]
         # Up to 0.11.0, a program with collectives that is launched while another one runs may wait
         # for threads that the other one has: for ever.
-        self._communicates = bool(_COLLECTIVE.search(super().as_text()))
+        self._communicates = has_collectives(self)
         self._alone = bool(at.skip_checks) and self._communicates
         self._job = job_of_now()
         self._shared = not all([device.is_local for device in placement.devices])

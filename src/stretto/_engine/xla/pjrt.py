@@ -19,6 +19,7 @@ import numpy as np
 from stretto._engine.core.errors import ConfigError
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import ArrayType
+from stretto._engine.lowering.text import Text
 from stretto._engine.xla.clients import (
     Runtime,
     in_use,
@@ -26,9 +27,10 @@ from stretto._engine.xla.clients import (
     refuse_fork,
     runtime,
 )
-from stretto._engine.xla.libraries import misreads
+from stretto._engine.xla.misreads import misreads
 from stretto._engine.xla.options import (
     LIBRARY,
+    SMALL_LOOPS,
     Options,
     asks_for_dumps,
     quick_options,
@@ -36,7 +38,6 @@ from stretto._engine.xla.options import (
 )
 from stretto._engine.xla.patience import LongRun, elsewhere, end_threads, patient, unusual
 from stretto._engine.xla.room import LARGE, RunIfRoom, explained, needed
-from stretto._engine.xla.small_loops import SMALL_LOOPS
 
 if TYPE_CHECKING:  # loaded when the first program is compiled
     from stretto._engine.xla import slow_compiles
@@ -201,7 +202,7 @@ def ready(buffer: Any) -> bool:
 
 
 def runner(
-    loaded: Any, out_types: Sequence[ArrayType], text: str, parts: int = 1
+    loaded: Any, out_types: Sequence[ArrayType], text: Text, parts: int = 1
 ) -> Callable[..., Any]:
     """What runs the compiled program on buffers: its ``execute_sharded``, or with more about it.
 
@@ -209,8 +210,8 @@ def runner(
     """
     run = loaded.execute_sharded
     if parts * needed(loaded) > LARGE:
-        run = RunIfRoom(run, loaded, text, parts)
-    if out_types and getattr(text, "long", False):
+        run = RunIfRoom(run, loaded, text.facts.name, parts)
+    if out_types and text.facts.may_take_long:
         sizes = [type.size * type.dtype.itemsize for type in out_types]
         run = LongRun(run, sizes.index(min(sizes)))
     return run
@@ -225,7 +226,7 @@ class Executable:
     """What runs it on arrays, and gives arrays, where that is better than buffers for buffers."""
 
     def __init__(
-        self, loaded: Any, out_types: Sequence[ArrayType], text: str, at: Runtime | None = None
+        self, loaded: Any, out_types: Sequence[ArrayType], text: Text, at: Runtime | None = None
     ) -> None:
         self.loaded = loaded
         self.text = text
@@ -273,7 +274,7 @@ _PROBLEM = re.compile(r"No such compile option: '.*?'|While setting option .*? v
 
 
 def compile_text(
-    text: str,
+    text: Text,
     out_types: Sequence[ArrayType],
     options: Options = (),
     callbacks: Sequence[Callable[..., Any]] = (),
@@ -287,13 +288,9 @@ def compile_text(
     return Executable(loaded(at, text, options, callbacks), out_types, text, at)
 
 
-_MIXING = re.compile(r'"stablehlo\.(?:dot_general|reduce)"')
-"""What goes to the library."""
-
-
 def loaded(
     at: Runtime,
-    text: str,
+    text: Text,
     options: Options,
     callbacks: Sequence[Callable[..., Any]] = (),
     devices: Sequence[Any] = (),
@@ -302,38 +299,37 @@ def loaded(
 
     A program in which the library would misread a broadcast is compiled again without it. The text
     has barriers where it multiplies by what is a broadcast there; XLA finds others. So is one whose
-    kernel of a loop would call for threads, which are not to be had in it: ``small_loops``
+    kernel of a loop would call for threads, which are not to be had in it: ``options.most_bytes``
     knows the kinds found so far.
     """
     try:
         result = _loaded(at, text, options, callbacks, devices)
     except at.jax.JaxRuntimeError as error:
-        if '"stablehlo.while"' not in text or "Failed to materialize symbols" not in str(error):
+        if not text.facts.has_loops or "Failed to materialize symbols" not in str(error):
             raise
         options = with_option(options, SMALL_LOOPS, 0)
         result = _loaded(at, text, options, callbacks, devices)
-    if _MIXING.search(text) and any(
-        [misreads(module.to_string()) for module in result.hlo_modules()]
-    ):
+    goes_to_library = text.facts.products or text.facts.has_reductions
+    if goes_to_library and any([misreads(m.to_string()) for m in result.hlo_modules()]):
         return _loaded(at, text, with_option(options, LIBRARY, ""), callbacks, devices)
     return result
 
 
 def _loaded(
     at: Runtime,
-    text: str,
+    text: Text,
     options: Options,
     callbacks: Sequence[Callable[..., Any]],
     devices: Sequence[Any],
 ) -> Any:
     if unusual:
         end_threads()
-    at.provide(text)
-    chosen = at.compile_options(text, options, devices)
+    at.provide(text.facts)
+    chosen = at.compile_options(text.facts, options, devices)
     places = at.list_of(devices)
     try:
         given = (at.parse(text), places, chosen, callbacks) if callbacks else (text, places, chosen)
-        return slow_compiles.timed(text, lambda: at.client.compile_and_load(*given))
+        return slow_compiles.timed(text.facts.name, lambda: at.client.compile_and_load(*given))
     except at.jax.JaxRuntimeError as error:
         problem = _PROBLEM.search(str(error)) if options else None
         if problem is None:
@@ -350,7 +346,7 @@ def quick() -> Options:
 
 
 def conditions(
-    text: str, options: Options, devices: Sequence[Any] = (), at: Runtime | None = None
+    text: Text, options: Options, devices: Sequence[Any] = (), at: Runtime | None = None
 ) -> bytes | None:
     """Everything besides text and processor that decides what the text is compiled to.
 
@@ -359,7 +355,7 @@ def conditions(
     is asked to dump what it compiles, since then it has to compile.
     """
     at = at or runtime()
-    chosen = at.compile_options(text, options, devices)
+    chosen = at.compile_options(text.facts, options, devices)
     flags = chosen.executable_build_options.debug_options
     if asks_for_dumps(flags, options):
         return None
@@ -376,7 +372,7 @@ def serialized(executable: Executable) -> bytes | None:
 
 def deserialized(
     content: bytes,
-    text: str,
+    text: Text,
     options: Options,
     devices: Sequence[Any] = (),
     at: Runtime | None = None,
@@ -389,8 +385,8 @@ def deserialized(
     They are native code that will be run, so nobody else must have been able to write them.
     """
     at = at or runtime()
-    at.provide(text)
-    chosen = at.compile_options(text, options, devices)
+    at.provide(text.facts)
+    chosen = at.compile_options(text.facts, options, devices)
     try:
         places = at.list_of(devices)
         if callbacks:

@@ -5,12 +5,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 
 from stretto._engine.xla import pjrt
-
-_OP_NAME = re.compile(r'^\s*(?:ROOT )?%?([\w.-]+) = .*op_name="([^"]*)"', re.MULTILINE)
+from stretto._engine.xla.instructions import instructions_in
 
 
 def op_names(modules: Collection[str]) -> dict[tuple[str, str], str]:
@@ -23,8 +21,8 @@ def op_names(modules: Collection[str]) -> dict[tuple[str, str], str]:
     for loaded in pjrt.live_executables():
         for module in loaded.hlo_modules():
             if module.name in modules:
-                for instruction, name in _OP_NAME.findall(module.to_string()):
-                    key = (module.name, instruction)
-                    if names.setdefault(key, name) != name:
+                for instruction in instructions_in(module):
+                    key, name = (module.name, instruction.name), instruction.operation
+                    if name and names.setdefault(key, name) != name:
                         ambiguous.add(key)
     return {key: name for key, name in names.items() if key not in ambiguous}

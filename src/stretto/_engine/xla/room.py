@@ -112,13 +112,12 @@ class RunIfRoom:
     __slots__ = ("_execute", "_loaded", "_name", "_parts")
 
     def __init__(
-        self, execute: Callable[[Sequence[Any]], Any], loaded: Any, text: str, parts: int
+        self, execute: Callable[[Sequence[Any]], Any], loaded: Any, name: str, parts: int
     ) -> None:
         self._execute = execute
         self._loaded = loaded
         self._parts = parts
-        found = re.search(r"module @(\w+)", text)
-        self._name = found[1] if found else "the program"
+        self._name = name
 
     def __call__(self, buffers: Sequence[Any]) -> Any:
         """Run it; raises ``MemoryError`` if there is no room."""

@@ -6,7 +6,6 @@ While anything is compiled, a thread looks once a second for what has taken long
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Callable
@@ -24,14 +23,12 @@ _lock = lock()
 _EVERY = 1.0
 """After how many seconds the thread looks again, or ends; to start one takes some 0.1 ms."""
 
-_NAME = re.compile(r"module @(\w+)")
-
 
 class _Compilation:
     """A program that is being compiled."""
 
-    def __init__(self, text: str, position: Position | None, limit: int) -> None:
-        self.text, self.position, self.limit = text, position, limit
+    def __init__(self, name: str, position: Position | None, limit: int) -> None:
+        self.name, self.position, self.limit = name, position, limit
         self.start = time.perf_counter()
         self.is_said = False
 
@@ -41,13 +38,12 @@ class _Compilation:
 
     def say(self, done: bool) -> None:
         """Log how long it takes, or took."""
-        name = _NAME.match(self.text)
         # A thread of the package's own was started by threading, and called by nobody.
         known = self.position and self.position.file != threading.__file__
         where = f", called at {self.position}," if known else ""
         _logging.getLogger("stretto").warning(
             "compiled %s%s in %.0f s" if done else "compiling %s%s has taken %.0f s so far",
-            name[1] if name else "a program",
+            self.name,
             where,
             self.seconds(),
         )
@@ -62,12 +58,12 @@ class _Watch:
     running = False
 
 
-def timed(text: str, compile: Callable[[], R]) -> R:
-    """Return ``compile()``, the compiled form of a text; log how long it takes if that is long."""
+def timed(name: str, compile: Callable[[], R]) -> R:
+    """Return ``compile()``, a program of this name; log how long it takes if that is long."""
     limit = config.slow_compile_warning
     if not limit:
         return compile()
-    compilation = _Compilation(text, user_position(), limit)
+    compilation = _Compilation(name, user_position(), limit)
     try:
         with _lock:
             _at_work.append(compilation)

@@ -42,6 +42,15 @@ class Transfer(NamedTuple):
     """The number of the program's input whose parts it puts together, if it is of one alone."""
 
 
+def has_collectives(executable: Executable) -> bool:
+    """Say whether a program sends anything between devices."""
+    return any([_kind(i) in _KINDS for i in instructions_of(executable)])
+
+
+def _kind(instruction: Instruction) -> str:
+    return instruction.opcode.removesuffix("-start")
+
+
 def transfers_of(executable: Executable) -> list[Transfer]:
     """The collectives of a program, in the order of its text; each once, also in a loop."""
     by_number = {i.number: i for i in instructions_of(executable)}
@@ -51,7 +60,7 @@ def transfers_of(executable: Executable) -> list[Transfer]:
             readers.setdefault(operand, []).append(instruction)
     found = []
     for instruction in by_number.values():
-        kind = instruction.opcode.removesuffix("-start")
+        kind = _kind(instruction)
         if kind in _KINDS:
             size = size_of(instruction.shape, last=instruction.opcode != kind)
             argument = _argument(instruction, by_number) if instruction.is_main else None

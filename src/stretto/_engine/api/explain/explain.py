@@ -133,7 +133,7 @@ def explained(fun: Jitted[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
     memory = memory_of(executable)
     kept, savings = kept_of(traced.program, residuals, memory.temporaries)
     entry = traced._entry
-    chosen = library_of(entry.text(), entry.options)
+    chosen = library_of(entry.text().facts, entry.options)
     names = entry.names if entry.kept is None else [entry.names[i] for i in entry.kept]
     return Explanation(
         traced.fun_name,

@@ -17,7 +17,7 @@ from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.formulation import formulation
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.passes.formulations.mapped import Mapped
-from stretto._engine.xla.libraries import Libraries
+from stretto._engine.xla.options import Libraries
 
 _MOST = 10
 """The most convolutions that are printed."""

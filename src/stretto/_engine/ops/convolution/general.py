@@ -118,21 +118,18 @@ class ConvGeneralDilated(Bilinear):
                 return chosen.write(self, b, lhs, rhs, out)
         pads = str([list(pair) for pair in self.padding]) if self.padding else ""
         dims = self.dims
-        return b.emit(
-            "convolution",
+        return b.convolution(
             lhs,
             rhs,
-            attributes=(
-                f"window_strides = {b.ints(self.strides)}, "
-                f"padding = dense<{pads}> : tensor<{len(self.padding)}x2xi64>, "
-                f"lhs_dilation = {b.ints(self.lhs_dilation)}, "
-                f"rhs_dilation = {b.ints(self.rhs_dilation)}, "
-                f"dimension_numbers = #stablehlo.conv<{letters(dims.lhs_spec, 'bf')}x"
-                f"{letters(dims.rhs_spec, 'oi')}->{letters(dims.out_spec, 'bf')}>, "
-                f"feature_group_count = {self.feature_groups} : i64, "
-                f"batch_group_count = {self.batch_groups} : i64"
-                f"{precision_config(self.precision, b.platform)}"
-            ),
+            f"window_strides = {b.ints(self.strides)}, "
+            f"padding = dense<{pads}> : tensor<{len(self.padding)}x2xi64>, "
+            f"lhs_dilation = {b.ints(self.lhs_dilation)}, "
+            f"rhs_dilation = {b.ints(self.rhs_dilation)}, "
+            f"dimension_numbers = #stablehlo.conv<{letters(dims.lhs_spec, 'bf')}x"
+            f"{letters(dims.rhs_spec, 'oi')}->{letters(dims.out_spec, 'bf')}>, "
+            f"feature_group_count = {self.feature_groups} : i64, "
+            f"batch_group_count = {self.batch_groups} : i64"
+            f"{precision_config(self.precision, b.platform)}",
         )
 
     def transpose(self, ct: Any, lhs: Any, rhs: Any) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""Which work goes to YNNPACK, and that NaN stays there."""
+"""What YNNPACK computes wrongly is not left to it, and NaN stays there."""
 
 import re
 
@@ -9,63 +9,10 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import lax, nn
 from stretto._engine.lowering.writer import Writer
-from stretto._engine.xla.libraries import library_work, misreads
+from stretto._engine.xla.misreads import misreads
 
 SUMS, PRODUCTS = "LIBRARY_FUSION_TYPE_REDUCE", "LIBRARY_FUSION_TYPE_DOT"
 X, W = snp.ones((8, 64)), snp.ones((96, 64))
-
-
-def work_of(f, *args):
-    return library_work(st.jit(f).lower(*args).as_text()).work
-
-
-def test_products_with_a_transposed_matrix_on_the_right():
-    assert work_of(lambda x, w: x @ w.T, X, W) == f"{PRODUCTS},{SUMS}"
-    assert work_of(lambda x, w: x @ w, X, W.T) == SUMS
-    assert work_of(st.grad(lambda w, x: ((x @ w.T) ** 2).sum()), W, X) == f"{PRODUCTS},{SUMS}"
-
-
-def test_a_matrix_whose_rows_are_summed_counts_as_transposed():
-    product = lambda x, w: lax.dot_general(x, w, (((1,), (1,)), ((), ())))
-    assert work_of(product, X, W) == f"{PRODUCTS},{SUMS}"
-    assert work_of(lambda x, w: product(x, w.T), X, W.T) == SUMS  # transposed twice
-    slope = st.grad(lambda x, w: ((x @ w) ** 2).sum())
-    assert work_of(slope, X, W.T) == f"{PRODUCTS},{SUMS}"
-
-
-def test_batches():
-    def turned(x, w):
-        return x @ w.mT
-
-    def straight(x, w):
-        return x @ w
-
-    x, w = snp.ones((5, 8, 128)), snp.ones((5, 256, 128))
-    assert work_of(turned, x, w) == f"{PRODUCTS},{SUMS}"
-    assert work_of(straight, x, w.mT) == SUMS
-    assert work_of(straight, x, w.mT[..., :32]) == f"{PRODUCTS},{SUMS}"  # small matrices
-    shape = st.ShapeDtypeStruct  # nothing of this size is made
-    large = shape((300, 8, 784), np.float32), shape((300, 128, 784), np.float32)
-    assert work_of(turned, *large) == SUMS
-
-
-def test_no_products():
-    assert work_of(lambda x: x.sum(), X) == SUMS
-    assert work_of(lambda x: x.T + 1, X) == SUMS
-
-
-def test_kinds_are_weighed_by_their_work():
-    def both(x, w, stack, wide):
-        return (x @ w.T).sum() + (stack @ wide).sum()
-
-    weights, wide = snp.ones((512, 64)), snp.ones((5, 128, 256))
-    assert work_of(both, X, weights, snp.ones((5, 2, 128)), wide) == f"{PRODUCTS},{SUMS}"
-    assert work_of(both, X, weights, snp.ones((5, 32, 128)), wide) == SUMS
-
-
-def test_one_matrix_with_many():
-    one = lambda x, w: snp.matmul(snp.broadcast_to(w, (5, 96, 64)), x)
-    assert work_of(one, snp.ones((5, 64, 8)), W) == f"{PRODUCTS},{SUMS}"
 
 
 EXTREMA = {
@@ -87,14 +34,6 @@ def test_no_extrema_of_floats_that_the_library_takes(name, dtype):
     x = snp.ones((8, 8), dtype)
     text = st.jit(EXTREMA[name]).lower(x, x).as_text()
     assert not re.search(r'"stablehlo\.(maximum|minimum)"\([^)]*\) : \(tensor<(\d+x)*b?f', text)
-
-
-def test_reasons():
-    turned = library_work(st.jit(lambda x, w: x @ w.T).lower(X, W).as_text())
-    straight = library_work(st.jit(lambda x, w: x @ w).lower(X, W.T).as_text())
-    assert (turned.products, straight.products) == (True, False)
-    assert turned.reason == "YNNPACK is expected to take 60% of Eigen's time for them"
-    assert straight.reason == "YNNPACK is expected to take 100% of Eigen's time for them"
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
