@@ -78,7 +78,7 @@ def explained(
         decisions += choices
         whole = [d for d in choices if d.all_in_all] or choices
         microseconds += sum(dict(d.choices)[d.chosen] for d in whole)
-        plan = mapped.form
+        plan = mapped.form.value
         predicted = max(predicted, peak_bytes(program))
     return Explanation(
         tuple(decisions),

@@ -2,7 +2,8 @@
 
 A pass is a function from a program to one with the same inputs and outputs, in a module of its name
 that is loaded when it is first run. ``PREPARING`` has those for any platform: their result is kept
-with the program. ``FINISHING`` has those that go by where it runs. Settings switch some off;
+with the program. ``FINISHING`` has those that go by where it runs, and ``PLANNED`` those for the
+program of all members, which there is only once a mapped call is lowered. Settings switch some off;
 ``tests/property`` holds results to be the same without them.
 """
 
@@ -66,6 +67,7 @@ FINISHING = (
     Pass("barrier_before_choices"),
     Pass("run_on_xla_thread", platform="cpu"),
 )
+PLANNED = (Pass("materialize_shared"),)
 
 
 def prepare(program: Program) -> Program:
@@ -77,6 +79,11 @@ def for_platform(program: Program, placement: Placement | None) -> Program:
     """Return a prepared program as it is lowered for these devices; without any, for the CPU."""
     platform = "cpu" if placement is None else placement.devices[0].platform
     return _run(FINISHING, program, platform)
+
+
+def finish_planned(program: Program) -> Program:
+    """Return the program of all members, in the form that was chosen, as it is lowered."""
+    return _run(PLANNED, program)
 
 
 def _run(passes: Sequence[Pass], program: Program, platform: str | None = None) -> Program:

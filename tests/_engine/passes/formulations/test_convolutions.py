@@ -70,14 +70,14 @@ def test_every_formulation_gives_the_convolution_of_each_member(name):
         for choice in choices:
             value = choice.run()
             for i in range(SIZE):
-                np.testing.assert_array_equal(value.member(i), want[i], err_msg=choice.name)
+                np.testing.assert_array_equal(value.member(i), want[i], err_msg=choice.form.value)
             assert 0 < choice.microseconds < np.inf
 
 
 def offered(name, kinds, size=SIZE):
     op, *shapes = CONVOLUTIONS[name]
     pair = [operand(k, np.zeros((size, *s), np.float32)) for k, s in zip(kinds, shapes)]
-    return [c.name for c in of_convolution(op, *pair, size, CPU)]
+    return [c.form.value for c in of_convolution(op, *pair, size, CPU)]
 
 
 def test_members_that_share_the_kernel_are_more_images():
@@ -93,7 +93,7 @@ def test_windows_are_laid_out_where_they_are_small_and_there_are_no_groups():
     image, kernels = np.zeros((2, 1, 20, 20, 1), "f4"), np.zeros((2, 9, 9, 1, 1), "f4")
     large = operand("shared", image), operand("whole", kernels)
     choices = of_convolution(convolution(LAST), *large, 2, CPU)
-    assert not [c.name for c in choices if "windows" in c.name]
+    assert not [c.form.value for c in choices if "windows" in c.form.value]
 
 
 def test_not_too_many_members_are_written_out():
@@ -113,7 +113,7 @@ def test_many_members_multiply_windows_laid_out_once_in_turn():
     (choice,) = [
         c
         for c in of_convolution(op, Shared(as_value(image)), Whole(as_value(kernels), 0), size, CPU)
-        if "once" in c.name
+        if "once" in c.form.value
     ]
     value = choice.run()
     assert isinstance(value, Whole)
@@ -149,7 +149,7 @@ def test_the_estimate_follows_the_form_that_the_lowering_chooses(features, kerne
     images = Whole(as_value(numbers(0, 5, 4, inputs, 14, 14)), 0)
     kernels = Whole(as_value(numbers(1, 5, outputs, inputs // groups, kernel, kernel)), 0)
     choices = of_convolution(op, images, kernels, 5, CPU)
-    assert min(choices, key=lambda c: c.microseconds).name == best
+    assert min(choices, key=lambda c: c.microseconds).form.value == best
 
 
 def test_many_groups_of_many_features_stay_slow_by_estimate():
@@ -158,5 +158,5 @@ def test_many_groups_of_many_features_stay_slow_by_estimate():
         Whole(as_value(numbers(i, 5, *shape)), 0)
         for i, shape in enumerate([(2, 128, 9, 9), (128, 8, 3, 3)])
     )
-    times = {c.name: c.microseconds for c in of_convolution(op, images, kernels, 5, CPU)}
+    times = {c.form.value: c.microseconds for c in of_convolution(op, images, kernels, 5, CPU)}
     assert times["one convolution with groups"] > 5 * times["members written out"]

@@ -55,16 +55,16 @@ def test_every_formulation_gives_the_product_of_each_member(name):
             )
             x, y = fresh(left, kind_x), fresh(right, kind_y)
             choices = of_product(op, x, y, SIZE, CPU)
-            assert len({c.name for c in choices}) == len(choices) >= 2
+            assert len({c.form.value for c in choices}) == len(choices) >= 2
             for choice in choices:
-                np.testing.assert_array_equal(result(choice.run()), want, err_msg=choice.name)
+                np.testing.assert_array_equal(result(choice.run()), want, err_msg=choice.form.value)
                 assert 0 < choice.microseconds < np.inf
 
 
 def shared(mapped, other, axis=0, machine=CPU, op=PRODUCTS["matrices"][0]):
     x, y = Whole(snp.zeros(mapped), axis), Shared(snp.zeros(other))
     size = mapped[axis]
-    return {c.name: c.microseconds for c in of_product(op, x, y, size, machine)}
+    return {c.form.value: c.microseconds for c in of_product(op, x, y, size, machine)}
 
 
 def test_chunks_are_offered_where_several_members_a_turn_stay_in_the_cache():
@@ -81,7 +81,7 @@ def test_chunks_of_members_give_the_same(monkeypatch):
     for values in ((x, y), (y, x)):
         dot = op if values[0] is x else DotGeneral(((0,), (1,)), ((), ()))
         pair = [Whole(as_value(v), 0) if v is x else Shared(as_value(v)) for v in values]
-        (chunks,) = [c for c in of_product(dot, *pair, SIZE, CPU) if "chunks" in c.name]
+        (chunks,) = [c for c in of_product(dot, *pair, SIZE, CPU) if "chunks" in c.form.value]
         want = [np.tensordot(*((row, y) if values[0] is x else (y, row)), axes=dot.summed)
                 for row in x]  # fmt: skip
         np.testing.assert_array_equal(result(chunks.run()), want)
@@ -108,7 +108,7 @@ def test_members_to_be_cut_and_stacked_count():
 
     def times(*kinds):
         operands = [kind(v) for kind, v in zip(kinds, x, strict=True)]
-        return {c.name: c.microseconds for c in of_product(op, *operands, SIZE, CPU)}
+        return {c.form.value: c.microseconds for c in of_product(op, *operands, SIZE, CPU)}
 
     whole = lambda v: Whole(as_value(v), 0)
     apart = lambda v: Parts([as_value(m) for m in v])

@@ -26,7 +26,7 @@ from stretto._engine.ops.convolution.slices import cut
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape, transpose
 from stretto._engine.ops.shape import pad
-from stretto._engine.passes.formulations.products import Choice
+from stretto._engine.passes.formulations.forms import Choice, Form
 from stretto._engine.passes.formulations.values import Parts, Shared, Whole
 
 MOST_WRITTEN = 64
@@ -68,22 +68,22 @@ def of_convolution(
         return Whole(map_(one, tuple(moving)), 0)
 
     if isinstance(rhs, Shared):  # one kernel: the members are more images
-        return [Choice("one wide convolution", time + stacking, mapped)]
+        return [Choice(Form.WIDE_CONVOLUTION, time + stacking, mapped)]
     both = not isinstance(lhs, Shared)
     together = machine.product(work, _fraction_mapped(op, size, both, *types))
     if both:  # the members' features are put side by side
         together += machine.copying(size * bytes_of(lhs.type))
     choices = [
-        Choice("members in turn", 1.1 * time + stacking + cutting + size * machine.turn, in_turn),
+        Choice(Form.IN_TURN, 1.1 * time + stacking + cutting + size * machine.turn, in_turn),
         Choice(
-            "one convolution with groups" if both else "one wide convolution",
+            Form.GROUPED_CONVOLUTION if both else Form.WIDE_CONVOLUTION,
             together + stacking,
             mapped,
         ),
     ]
     if size <= MOST_WRITTEN:
         each = time + cutting + 16 * size * machine.kernel
-        choices.append(Choice("members written out", each, written))
+        choices.append(Choice(Form.WRITTEN_OUT, each, written))
     window = math.prod(rhs.type.shape[a] for a in op.dims.rhs_spec[2:])
     if not both and window <= _MOST_WINDOW and op.feature_groups == op.batch_groups == 1:
         rows = out.size // out.shape[op.dims.out_spec[1]]
@@ -96,7 +96,7 @@ def of_convolution(
         def products() -> Any:
             return _products(op, _windows(op, lhs.value, rhs.type), rhs, size)
 
-        choices.append(Choice("matrix products of windows laid out once", once, products))
+        choices.append(Choice(Form.PRODUCTS_OF_WINDOWS, once, products))
     return choices
 
 

@@ -9,7 +9,7 @@ program. The form is chosen when it is lowered.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stretto._engine.autodiff.evaluate import evaluate, replay
 from stretto._engine.autodiff.jvp import Differentiator, jvp_call
@@ -18,7 +18,6 @@ from stretto._engine.autodiff.transpose import transpose_call
 from stretto._engine.autodiff.vmap import AxisSize, vmap_flat, vmap_program
 from stretto._engine.core.config import config, settings
 from stretto._engine.core.interpreter import Linear, Value, state
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.program import Equation, Program, Var
 from stretto._engine.core.recorder import Recorder
 from stretto._engine.core.rewriting import (
@@ -34,14 +33,11 @@ from stretto._engine.higher_order.call import Call
 from stretto._engine.higher_order.chunks import map_chunks, record_example
 from stretto._engine.higher_order.family import ControlFlow, cut
 from stretto._engine.passes.formulations.chunk_size import CHOICES, operations
+from stretto._engine.passes.formulations.forms import Plan
 from stretto._engine.passes.formulations.measured import fastest, fingerprint
 from stretto._engine.passes.formulations.members import Decision, planned
 from stretto._engine.passes.formulations.memory import chunk_within
-
-if TYPE_CHECKING:  # loaded when the first program is compiled
-    from stretto._engine.passes import materialize_shared
-else:
-    materialize_shared = LazyModule("stretto._engine.passes.materialize_shared")
+from stretto._engine.passes.prepare import finish_planned
 
 _WORTH = 1 << 14
 """The least number of multiply-adds, of all members, for which planning is worth a second trace."""
@@ -59,7 +55,7 @@ class Mapped(ControlFlow):
     over: tuple[bool, ...]
     takes_masked = True
     pushes_masked = True
-    form: str
+    form: Plan
     """What ``config.plan`` was when it was traced."""
     only_compiled = True  # it exists so that the planner chooses a compiled form
     rollable = False  # the planner decides about loops inside
@@ -73,20 +69,21 @@ class Mapped(ControlFlow):
         """The program for all members in the chosen form, and the decisions."""
         key = ("planned", self.size, self.over, self.form, settings.key)
         if key not in self.member.cache:
-            name = self._measured() if self.form == "measure" else self.form
-            self.member.cache[key] = planned(self.member, self.size, self.over, name)
+            plan = self._measured() if self.form is Plan.MEASURE else self.form
+            self.member.cache[key] = planned(self.member, self.size, self.over, plan)
         return self.member.cache[key]
 
-    def _measured(self) -> str:
-        """The name of the fastest plan, measured unless that was done before."""
-        names = ["auto", "batched", "in turn"]
+    def _measured(self) -> Plan:
+        """Return the fastest plan, measured unless that was done before."""
+        plans = [Plan.AUTO, Plan.BATCHED, Plan.IN_TURN]
         if self.size * len(self.member.equations) <= _MOST_TRIED:
-            names.append("written out")
+            plans.append(Plan.WRITTEN_OUT)
         candidates = {
-            name: lambda name=name: planned(self.member, self.size, self.over, name)[0]
-            for name in names
+            plan.value: lambda plan=plan: planned(self.member, self.size, self.over, plan)[0]
+            for plan in plans
         }
-        return fastest(fingerprint(self.member, f"{self.size} {self.over}"), candidates)
+        best = fastest(fingerprint(self.member, f"{self.size} {self.over}"), candidates)
+        return Plan(best)
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
         """The member's output types, with the axis of the members in front."""
@@ -129,7 +126,7 @@ class Mapped(ControlFlow):
 
     def lower(self, b: Any, *operands: Any) -> Any:
         """The operations of the plan, written here."""
-        return b.program(materialize_shared.materialize_shared(self.plan()[0]), operands)
+        return b.program(finish_planned(self.plan()[0]), operands)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """A mapped call of the program of values and tangents."""
@@ -212,7 +209,7 @@ def map_members(
     mapped = (*[True] * len(example.xs), *[False] * len(example.held))
     values = [*example.xs, *example.held]
     if _worth(program, size):
-        outs = Mapped(program, int(size), mapped, config.plan)(*values)
+        outs = Mapped(program, int(size), mapped, Plan(config.plan))(*values)
         return example.results([(o, 0) for o in outs])
     places = [0 if m else None for m in mapped]
     outs, out_axes = vmap_flat(lambda *xs: replay(program, xs, recorder), size, values, places)
@@ -225,7 +222,7 @@ def _chunk(
     """As ``vmap_program``, but the program is a mapped call if that is worth it."""
     if not _worth(program, size):
         return vmap_program(program, size, mapped, force)
-    operation = Mapped(program, size, mapped, config.plan)
+    operation = Mapped(program, size, mapped, Plan(config.plan))
     types = [
         t.with_shape((size, *t.shape)) if m else t
         for t, m in zip(program.in_types, mapped, strict=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stretto._engine.autodiff.closed import record_closed
@@ -25,7 +26,8 @@ from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.layout import Transpose, reshape
 from stretto._engine.passes.formulations.chunk_size import best_turn, work_of
 from stretto._engine.passes.formulations.convolutions import MOST_WRITTEN, of_convolution
-from stretto._engine.passes.formulations.products import Choice, of_product
+from stretto._engine.passes.formulations.forms import Choice, Plan
+from stretto._engine.passes.formulations.products import of_product
 from stretto._engine.passes.formulations.values import Parts, Shared, Whole
 
 if TYPE_CHECKING:  # loaded when members first take turns
@@ -54,7 +56,7 @@ class Decision(NamedTuple):
 class _Walk:
     """One walk: the number of members, the plan, and the decisions made so far."""
 
-    def __init__(self, size: int, plan: str, machine: Machine) -> None:
+    def __init__(self, size: int, plan: Plan, machine: Machine) -> None:
         self.size, self.plan, self.machine = size, plan, machine
         self.decisions: list[Decision] = []
         self.written = 0
@@ -104,7 +106,7 @@ class _Walk:
         """Whether an operation without formulations is done member by member."""
         if primitive.holds_programs or primitive.effects:
             return False
-        if self.plan == "written out":
+        if self.plan is Plan.WRITTEN_OUT:
             return True
         if not any(isinstance(v, Parts) for v in values) or self.written > _MOST_EQUATIONS:
             return False
@@ -114,14 +116,13 @@ class _Walk:
     def choose(self, equation: Equation, choices: list[Choice]) -> Any:
         """Run the formulation that the plan asks for, or else the fastest by estimate."""
         best = min(choices, key=lambda c: c.microseconds)
-        if self.plan not in ("auto", "at once"):
-            best = next((c for c in choices if _is(c.name, self.plan)), best)
+        best = next((c for c in choices if self.plan.asks_for(c.form)), best)
         self.decisions.append(
             Decision(
                 f"{equation.primitive.name} {' '.join(a.type.short() for a in equation.inputs)}",
                 str(equation.position or ""),
-                best.name,
-                tuple(sorted(((c.name, c.microseconds) for c in choices), key=lambda c: c[1])),
+                best.form.value,
+                tuple(sorted([(c.form.value, c.microseconds) for c in choices], key=itemgetter(1))),
             )
         )
         return best.run()
@@ -170,38 +171,28 @@ def _seen_through(
     return Equation(operation, inputs, equation.outputs, equation.position)
 
 
-def _is(name: str, plan: str) -> bool:
-    """Whether the formulation of this name is what the plan asks for."""
-    kinds = {
-        "batched": ("one batched product", "one convolution with groups", "one wide convolution"),
-        "wide": ("one wide product", "one wide convolution"),
-        "written out": ("members written out",),
-    }
-    return name in kinds[plan]
-
-
 def planned(
-    program: Program, size: int, over: Sequence[bool], plan: str, machine: Machine = CPU
+    program: Program, size: int, over: Sequence[bool], plan: Plan, machine: Machine = CPU
 ) -> tuple[Program, list[Decision]]:
     """The program for all members, with these along axis 0 of mapped inputs and all outputs.
 
     The second result are the decisions that were made.
     """
-    if plan == "written out" and size > MOST_WRITTEN:
-        plan = "auto"
+    if plan is Plan.WRITTEN_OUT and size > MOST_WRITTEN:
+        plan = Plan.AUTO
     types = [
         t.with_shape((size, *t.shape)) if m else t
         for t, m in zip(program.in_types, over, strict=True)
     ]
-    if plan == "in turn":
+    if plan is Plan.IN_TURN:
         return _in_turns(program, size, 1, over, types), []
-    if plan == "auto":
+    if plan is Plan.AUTO:
         work = work_of(_without_transposes(program), over, machine)
         count, times = best_turn(work, size, machine)
         if count < size:
             body, decisions = program, []
             if count > 1:
-                body, decisions = planned(program, count, over, "at once", machine)
+                body, decisions = planned(program, count, over, Plan.AT_ONCE, machine)
             return _in_turns(body, size, count, over, types), [
                 _of_turns(program, size, count, times),
                 *decisions,
@@ -247,5 +238,5 @@ def _of_turns(program: Program, size: int, count: int, times: dict[int, float]) 
     def name(n: int) -> str:
         return "all members at once" if n == size else f"{n} of {size} members a turn"
 
-    listed = sorted(((name(n), t) for n, t in times.items()), key=lambda c: c[1])
+    listed = sorted([(name(n), t) for n, t in times.items()], key=itemgetter(1))
     return Decision(f"the whole of {program.name}", "", name(count), tuple(listed), True)

@@ -12,8 +12,7 @@ also be
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from stretto._engine.core.cost import Machine
 from stretto._engine.core.types import bytes_of
@@ -21,17 +20,10 @@ from stretto._engine.higher_order.loops import map_
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.layout import reshape, transpose
+from stretto._engine.passes.formulations.forms import Choice, Form
 from stretto._engine.passes.formulations.values import Parts, Shared, Whole
 
 _CHUNK_BYTES = 1 << 21
-
-
-class Choice(NamedTuple):
-    """A formulation: its name, its estimated time, and a function that runs it."""
-
-    name: str
-    microseconds: float
-    run: Callable[[], Any]
 
 
 def of_product(op: DotGeneral, x: Any, y: Any, size: int, machine: Machine) -> list[Choice]:
@@ -53,9 +45,9 @@ def of_product(op: DotGeneral, x: Any, y: Any, size: int, machine: Machine) -> l
     stacking, cutting = x.to_stack + y.to_stack, x.to_cut + y.to_cut
     together = machine.copying(size * bytes_of(out))  # the parts are put together in the end
     return [
-        Choice("one batched product", time + machine.copying(stacking), batched),
+        Choice(Form.BATCHED_PRODUCT, time + machine.copying(stacking), batched),
         Choice(
-            "members written out",
+            Form.WRITTEN_OUT,
             time + machine.copying(cutting) + together + 4 * size * machine.kernel,
             written,
         ),
@@ -127,17 +119,17 @@ def _one_mapped(op: DotGeneral, x: Any, y: Any, size: int, machine: Machine) -> 
     lies = trailing and not op.shared[0] and mapped.axis == 0
     if lies:
         time = wide_time + (0.0 if first else machine.copying(bytes_out) / 2)
-        choices.append(Choice("one wide product, members first", time, members_first))
+        choices.append(Choice(Form.WIDE_PRODUCT_MEMBERS_FIRST, time, members_first))
     choices.append(
         Choice(
-            "one wide product",
+            Form.WIDE_PRODUCT,
             wide_time + turned + (0.0 if lies else machine.copying(bytes_mapped)),
             wide,
         )
     )
     choices.append(
         Choice(
-            "one batched product",
+            Form.BATCHED_PRODUCT,
             batched_time + stacking + machine.copying(bytes_other) / 2,
             batched,
         )
@@ -145,7 +137,7 @@ def _one_mapped(op: DotGeneral, x: Any, y: Any, size: int, machine: Machine) -> 
     if 1 < chunk < size:
         choices.append(
             Choice(
-                "chunks of members",
+                Form.CHUNKS,
                 batched_time
                 + stacking
                 + bytes_other / machine.near
@@ -156,7 +148,7 @@ def _one_mapped(op: DotGeneral, x: Any, y: Any, size: int, machine: Machine) -> 
         )
     copied = machine.copying(mapped.to_cut) + machine.copying(bytes_out)
     choices.append(
-        Choice("members written out", batched_time + copied + 4 * size * machine.kernel, written)
+        Choice(Form.WRITTEN_OUT, batched_time + copied + 4 * size * machine.kernel, written)
     )
     return choices
 
