@@ -1,7 +1,7 @@
 """Programs to StableHLO text: the builder that is passed to primitives' ``lower`` rules.
 
 Text is the fastest way into XLA: writing it takes less time than building MLIR operations through
-Python bindings, and jaxlib parses it in C++. Source: the StableHLO specification.
+Python bindings, and XLA parses it in C++. Source: the StableHLO specification.
 """
 
 from __future__ import annotations

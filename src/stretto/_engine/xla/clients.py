@@ -85,6 +85,11 @@ def load_jaxlib() -> tuple[tuple[int, ...], Any]:
         return version, importlib.import_module("jaxlib._jax")
 
 
+def pytree() -> Any:
+    """Return jaxlib's module of trees."""
+    return load_jaxlib()[1].pytree
+
+
 class Job:
     """Processes that work together: which of them this one is, and how many devices each has.
 

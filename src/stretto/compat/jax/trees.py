@@ -1,4 +1,4 @@
-"""Trees by JAX's rules, which are those of jaxlib's registry of nodes.
+"""Trees by JAX's rules, which are those of the registry of nodes that XLA's package has.
 
 Typed keys and deques are leaves, and dictionaries come back sorted, those with a default too, but
 not those that are ordered. The classes registered with Stretto are nodes here too.
@@ -16,7 +16,7 @@ import optree
 
 from stretto._engine.core import nodes
 from stretto._engine.core.keys import DictKey, FlattenedIndexKey, GetAttrKey, Keyed, SequenceKey
-from stretto._engine.xla.clients import load_jaxlib
+from stretto._engine.xla.clients import pytree
 from stretto.random.key_arrays import KeyArray
 
 __all__ = [
@@ -55,14 +55,9 @@ _changing = threading.Lock()
 _made: list[Any] = []
 
 
-def pytree() -> Any:
-    """jaxlib's module of trees, which is loaded late."""
-    return load_jaxlib()[1].pytree
-
-
 @functools.cache
 def registry() -> Any:
-    """jaxlib's registry of these classes, which is made when the first tree is taken apart."""
+    """The registry of these classes, which is made when the first tree is taken apart."""
     with _changing:
         if not _made:
             made = pytree().PyTreeRegistry()
@@ -129,7 +124,7 @@ def flatten_with_path(
 def one_level_with_keys(tree: Any) -> tuple[list[tuple[Any, Any]], Any]:
     """Pairs of a key and a child of a node, and the node's static data."""
     _, static = flatten_one_level(tree)
-    # jaxlib's function for this gives all fields of a named tuple the name of the first.
+    # The registry's function for this gives all fields of a named tuple the name of the first.
     pairs, _ = registry().flatten_with_path(tree, lambda path, _: len(path) == 1)
     return [(_key(path[0]), child) for path, child in pairs], static
 
@@ -152,9 +147,9 @@ _OWN: dict[str, Callable[[Any], Any]] = {
 
 
 def _key(key: Any) -> Any:
-    """The key; for one of jaxlib's, ours."""
+    """The key; for one of the registry's, ours."""
     cls = type(key)
-    own = _OWN.get(cls.__name__) if cls.__module__.startswith("jaxlib.") else None
+    own = _OWN.get(cls.__name__) if cls.__module__ == pytree().__name__ else None
     return key if own is None else own(key)
 
 

@@ -187,7 +187,7 @@ def lapack(
     """A LAPACK routine, applied to each matrix of the operands, which are laid out by columns.
 
     ``config`` holds LAPACK's letters, such as ``uplo="L"``, and numbers; ``aliases`` are those of
-    ``Builder.custom_call``. ``target`` names a routine of jaxlib's own instead.
+    ``Builder.custom_call``. ``target`` names a routine of XLA's package instead.
     """
     outer = max(x.type.ndim for x in operands) - 2
 

@@ -71,7 +71,7 @@ class TridiagonalSolve(MatrixOperation):
         return linalg_reference.gtsv(dl, d, du, b)
 
     def lower(self, b: Any, dl: Any, d: Any, du: Any, y: Any) -> Any:
-        """LAPACK ``gtsv``, or jaxlib's own routine for perturbed pivots."""
+        """LAPACK ``gtsv``, or a routine of XLA's package for perturbed pivots."""
         if not y.type.size:
             return y
         operands = (dl, d, du, y)
