@@ -21,7 +21,7 @@ from stretto._engine.core.files import checked_path, write_whole
 from stretto._engine.core.forks import lock
 from stretto._engine.core.guarded import guard_module
 from stretto._engine.xla import pjrt
-from stretto._engine.xla.profiling import op_names
+from stretto._engine.xla.instructions import op_names
 
 __all__ = ["TraceAnnotation", "annotate_function", "start_trace", "stop_trace", "trace"]
 

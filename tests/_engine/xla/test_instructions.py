@@ -1,12 +1,22 @@
-"""Instructions of compiled programs: their operands, and the lines of the source."""
+"""The instructions of compiled programs, and what comes of them; protocol buffers."""
+
+import re
 
 import numpy as np
 import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto import NamedSharding, P
-from stretto._engine.xla.instructions import instructions_of
+from stretto import NamedSharding, P, lax
+from stretto._engine.xla.instructions import (
+    fields,
+    instructions_of,
+    numbers,
+    op_names,
+    temporaries_at_peak,
+    transfers_of,
+)
+from stretto._engine.xla.options import field
 from tests.meshes import mesh
 
 
@@ -34,3 +44,121 @@ def test_lines_of_programs_on_several_devices():
     first = f.__code__.co_firstlineno
     (line,) = [(i.file, i.line - first) for i in every if i.opcode == "dot"]
     assert line == (__file__, 1)
+
+
+# Collectives read from compiled programs, beside their text.
+
+
+def compiled(f, *args):
+    return st.jit(f).lower(*args).compile()
+
+
+@pytest.mark.devices
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.float16, np.float32, np.complex64])
+def test_kinds_and_bytes(dtype):
+    over = mesh(x=4)
+    f = st.shard_map(
+        lambda a: (
+            lax.all_gather(a, "x", tiled=True),
+            lax.all_to_all(a, "x", 0, 0, tiled=True),
+            lax.ppermute(a, "x", [(0, 1), (1, 0)]),
+        ),
+        mesh=over,
+        in_specs=P("x"),
+        out_specs=(P(), P("x"), P("x")),
+    )
+    program = compiled(f, np.ones((16, 3), dtype))
+    size = np.dtype(dtype).itemsize
+    found = {t.kind: t.bytes for t in transfers_of(program._executable)}
+    assert found == {
+        "all-gather": 48 * size,
+        "all-to-all": 12 * size,
+        "collective-permute": 12 * size,
+    }
+    text = program.as_text()
+    assert all(re.search(rf"\b{kind}(-start)?\(", text) for kind in found)
+
+
+@pytest.mark.devices
+def test_the_argument_that_is_gathered():
+    over = mesh(x=4)
+    put = lambda *shape: st.device_put(np.ones(shape, np.float32), NamedSharding(over, P("x")))
+    program = compiled(lambda x, w: x @ w, put(8, 16), put(16, 4))
+    (gathered,) = transfers_of(program._executable)
+    assert (gathered.kind, gathered.argument) == ("all-gather", 1)
+    program = compiled(lambda x, w: x @ (w + x[0, 0]), put(8, 16), put(16, 4))
+    assert {t.argument for t in transfers_of(program._executable)} == {None}
+
+
+@pytest.mark.devices
+def test_no_collective_in_a_program_of_one_device():
+    assert transfers_of(compiled(lambda x: x + 1, np.ones(3, np.float32))._executable) == []
+
+
+# What is in memory at the peak: sizes that add up, and the lines of the user's code.
+
+
+def test_what_is_alive_at_the_peak():
+    def f(x, y):
+        first = snp.tanh(x @ y)
+        second = snp.tanh(first @ y)
+        return (first * second) @ y
+
+    line = f.__code__.co_firstlineno
+    executable = st.jit(f).lower(snp.ones((64, 64)), snp.ones((64, 64))).compile()._executable
+    found = temporaries_at_peak(executable)
+    assert sum(t.bytes for t in found) == executable.memory_analysis().temp_size_in_bytes
+    assert {t.file for t in found} == {__file__}
+    assert {t.line for t in found} <= {line + 1, line + 2, line + 3}
+    assert [t.bytes for t in found] == sorted([t.bytes for t in found], reverse=True)
+
+
+def test_nothing_where_xla_does_not_tell():
+    class Silent:
+        loaded = type("Loaded", (), {"hlo_modules": staticmethod(list)})
+
+        def memory_analysis(self):
+            return object()
+
+    assert temporaries_at_peak(Silent()) == []  # type: ignore[arg-type]
+
+
+# Names of operations in profiles.
+
+
+def test_names_by_module_and_instruction():
+    def named(x):
+        with st.named_scope("part"):
+            return snp.sin(x) @ x
+
+    compiled = st.jit(named).lower(snp.ones((4, 4))).compile()
+    names = op_names({"named"})
+    assert any("part" in name for name in names.values())
+    assert {module for module, _ in names} == {"named"}
+    assert op_names({"no such module"}) == {}
+    del compiled
+
+
+# The encoding of protocol buffers, by hand.
+
+
+def test_fields_of_each_kind():
+    message = bytes([0x08, 0x96, 0x01])  # 1: the integer 150
+    message += bytes([0x12, 0x03]) + b"abc"  # 2: bytes
+    message += bytes([0x19]) + bytes(8)  # 3: eight bytes
+    message += bytes([0x25]) + bytes(4)  # 4: four bytes
+    found = [(n, v if isinstance(v, int) else bytes(v)) for n, v in fields(message)]
+    assert found == [(1, 150), (2, b"abc"), (3, bytes(8)), (4, bytes(4))]
+
+
+def test_numbers_packed_or_alone():
+    assert list(numbers(bytes([3, 0x8E, 0x02, 0x9E, 0xA7, 0x05]))) == [3, 270, 86942]
+    assert list(numbers(7)) == [7]
+    assert list(numbers(b"")) == []
+
+
+def test_fields_that_are_written_are_read():
+    content = bytes(300)
+    message = field(500, content) + field(1, b"a")
+    assert message[:2] == bytes([0xA2, 0x1F])  # 500 << 3 | 2
+    assert [(n, bytes(v)) for n, v in fields(message)] == [(500, content), (1, b"a")]

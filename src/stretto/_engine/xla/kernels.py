@@ -17,10 +17,9 @@ from stretto._engine.core.types import array_type
 from stretto._engine.ops.arithmetic import ADD
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.xla import pjrt
-from stretto._engine.xla.instructions import Instruction, instructions_of
+from stretto._engine.xla.instructions import Instruction, instructions_of, size_of
 from stretto._engine.xla.pjrt import Executable
 from stretto._engine.xla.timing import times_of
-from stretto._engine.xla.transfers import size_of
 
 _CONTAINERS = ("call", "conditional", "while")
 """Instructions that take the time of others."""

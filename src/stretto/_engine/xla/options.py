@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 from stretto._engine.core.errors import ConfigError
 from stretto._engine.lowering.facts import Facts, Product
-from stretto._engine.xla.messages import field
 
 Options: TypeAlias = tuple[tuple[str, str | bool | int | float], ...]
 """Options of the compiler as pairs of name and value, sorted by name."""
@@ -120,6 +119,20 @@ EXTRAS = frozenset({SMALL_LOOPS})
 # The numbers of XLA's fields: CompileOptionsProto.executable_build_options, debug_options in that,
 # xla_backend_extra_options in that, and the key and the value of an entry of the table.
 _BUILD, _DEBUG, _TABLE, _KEY, _VALUE = 3, 3, 500, 1, 2
+
+
+def field(number: int, content: bytes) -> bytes:
+    """A field of a serialized protocol buffer, as it is written."""
+    return _written(number << 3 | 2) + _written(len(content)) + content
+
+
+def _written(value: int) -> bytes:
+    """An integer of variable length: seven bits a byte, the lowest first."""
+    result = bytearray()
+    while value > 127:
+        result.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*result, value])
 
 
 def with_extras(chosen: Any, extras: dict[str, Any]) -> Any:

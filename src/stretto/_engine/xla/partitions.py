@@ -22,10 +22,10 @@ from stretto._engine.lowering.text import Text
 from stretto._engine.xla import disk, pjrt, processes
 from stretto._engine.xla.callbacks import Functions, to_the_end
 from stretto._engine.xla.clients import Job, job_of_now, runtime_of
+from stretto._engine.xla.instructions import has_collectives
 from stretto._engine.xla.options import Options
 from stretto._engine.xla.patience import elsewhere, unusual
 from stretto._engine.xla.pjrt import Executable
-from stretto._engine.xla.transfers import has_collectives
 
 
 def _tiles(sharding: Sharding, ndim: int) -> str:

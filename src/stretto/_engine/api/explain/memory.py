@@ -14,7 +14,7 @@ from stretto._engine.api.jit.entry import Entry, aliases_of
 from stretto._engine.core.config import config
 from stretto._engine.core.showing.words import size
 from stretto._engine.core.types import bytes_of
-from stretto._engine.xla.allocation import temporaries_at_peak
+from stretto._engine.xla.instructions import temporaries_at_peak
 from stretto._engine.xla.malloc import LARGE, is_glibc
 from stretto._engine.xla.pjrt import Executable
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from stretto._engine.api.explain.words import near, short
 from stretto._engine.core.showing.words import size
+from stretto._engine.xla.instructions import transfers_of
 from stretto._engine.xla.pjrt import Executable
-from stretto._engine.xla.transfers import transfers_of
 
 _MOST = 12
 """The most lines of the user's code that are printed."""
