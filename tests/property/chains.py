@@ -14,7 +14,8 @@ import stretto as st
 from stretto._engine.core.program import check as check_program
 from stretto._engine.core.types import is_inexact, kind_of
 from stretto._engine.higher_order import route, scan, while_loop
-from stretto._engine.passes import interpret_small, prepare
+from stretto._engine.passes import prepare
+from stretto._engine.xla import interpreted
 from tests.property import (  # noqa: F401 (they fill the tables)
     control,
     customized,
@@ -99,7 +100,7 @@ ROLLED = (
 )
 """Whatever repeats is handed over as a loop, whether it pays or not."""
 
-INTERPRETED = (Knob(interpret_small, "MOST_EQUATIONS", 60),)
+INTERPRETED = (Knob(interpreted, "MOST_EQUATIONS", 60),)
 """Larger programs are run in NumPy, too."""
 
 

@@ -9,8 +9,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.api.waiting import unfinished
 from stretto._engine.xla import pjrt
-from stretto._engine.xla.array import SHARDED, Array
-from stretto._engine.xla.holder import Absent
+from stretto._engine.xla.array import SHARDED, Absent, Array
 
 
 def test_gives_the_tree_back():

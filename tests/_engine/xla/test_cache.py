@@ -11,7 +11,8 @@ import stretto.numpy as snp
 from stretto._engine.core.types import array_type
 from stretto._engine.lowering.stablehlo import lower
 from stretto._engine.ops.arithmetic import ADD
-from stretto._engine.xla import cache, pjrt, recent
+from stretto._engine.xla import cache, pjrt
+from stretto._engine.xla.cache import Recent, estimated
 
 
 @pytest.fixture
@@ -107,7 +108,7 @@ def test_threads_compile_one_text_once(compiles):
 
 
 def test_as_many_as_fit_are_kept(compiles, monkeypatch):
-    monkeypatch.setattr(recent, "MOST", 800_000)  # some 350,000 for each
+    monkeypatch.setattr(cache, "MOST", 800_000)  # some 350,000 for each
     for n in (1, 2, 1, 3, 1, 2):
         st.jit(lambda x, n=n: x + n)(1.0)
         gc.collect()
@@ -142,3 +143,98 @@ def test_an_operation_is_compiled_by_its_types(compiles):
         (out,) = cache.run_primitive(ADD, (type, type), (type,), [snp.ones(2), snp.ones(2)])
         np.testing.assert_array_equal(out, [2, 2])
     assert len(compiles) == 1
+
+
+# Programs go with their functions, but for those used of late, of which so many bytes stay.
+
+
+class Program:
+    def __init__(self, text):
+        self.text = text
+
+
+@pytest.fixture
+def alone():
+    """Nothing compiled, nothing interpreted, nothing on disk."""
+    with st.config(interpret_small=False, disk_cache=False, compile_in_background=False):
+        st.clear_caches()
+        yield
+
+
+def live():
+    gc.collect()
+    return len(pjrt.live_executables())
+
+
+def scaled(n):
+    return st.jit(lambda x: snp.sin(x) * float(n))
+
+
+def test_programs_of_functions_that_are_gone_take_bounded_memory(alone, monkeypatch):
+    monkeypatch.setattr(cache, "MOST", 2_000_000)
+    before = live()
+    for n in range(30):
+        scaled(n)(snp.ones(3))
+    assert live() - before <= 5
+    assert cache._by_text.bytes() <= 2_000_000
+
+
+def test_by_default_they_are_few(alone):
+    before = live()
+    for n in range(120):
+        scaled(n)(snp.ones(3))
+    # 32 MiB, of 340 kB and more each; not 120.
+    assert live() - before < 100
+    assert cache._by_text.bytes() <= cache.MOST
+
+
+def test_programs_of_functions_that_live_stay(alone, monkeypatch):
+    monkeypatch.setattr(cache, "MOST", 1_000_000)
+    before = live()
+    functions = [scaled(n) for n in range(12)]
+    for f in functions:
+        f(snp.ones(3))
+    assert live() - before == 12
+    again = scaled(0)  # found, though it was used least recently
+    again(snp.ones(3))
+    assert live() - before == 12
+    del functions, f, again
+    assert live() - before <= 2
+
+
+def test_a_function_made_anew_finds_its_program(alone):
+    before = live()
+    for _ in range(5):
+        scaled(7)(snp.ones(3))
+    assert live() - before == 1
+
+
+def test_clear_caches_lets_all_go(alone):
+    before = live()
+    f = scaled(1)
+    f(snp.ones(3))
+    assert live() == before + 1
+    st.clear_caches()
+    assert live() == before
+
+
+def test_the_table(monkeypatch):
+    monkeypatch.setattr(cache, "MOST", 3 * estimated(Program("")))
+    table, programs = Recent(), [Program("") for _ in range(4)]
+    for i, program in enumerate(programs):
+        assert table.setdefault(i, program) is program
+    assert len(table) == 3 and table.get(0) is programs[0]  # which somebody has
+    assert table.setdefault(0, Program("")) is programs[0]
+    del programs, program
+    gc.collect()
+    assert [table.get(i) is None for i in range(4)] == [False, True, False, False]
+    table.clear()
+    assert table.get(3) is None
+
+
+def test_one_that_is_larger_than_all_may_be(monkeypatch):
+    monkeypatch.setattr(cache, "MOST", 10)
+    table = Recent()
+    table.setdefault("a", Program("text"))
+    table.setdefault("b", Program("text"))
+    assert table.get("a") is None and table.get("b") is not None

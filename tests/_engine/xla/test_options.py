@@ -8,7 +8,7 @@ import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.errors import ConfigError
 from stretto._engine.core.types import array_type
-from stretto._engine.lowering.facts import Facts
+from stretto._engine.lowering.text import Facts
 from stretto._engine.xla import pjrt
 from stretto._engine.xla.options import (
     EFFORTS,

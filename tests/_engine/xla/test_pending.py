@@ -18,7 +18,7 @@ import stretto.numpy as snp
 from stretto._engine.api.jit import entry
 from stretto._engine.core.errors import DonatedArrayError, ForkedProcessError
 from stretto._engine.xla import cache, pending
-from stretto._engine.xla.holder import Absent
+from stretto._engine.xla.array import Absent
 from tests.children import in_a_child
 
 X = np.arange(2000.0, dtype=np.float32)

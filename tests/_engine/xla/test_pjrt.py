@@ -11,8 +11,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.types import array_type
-from stretto._engine.lowering.facts import Facts
-from stretto._engine.lowering.text import Text
+from stretto._engine.lowering.text import Facts, Text
 from stretto._engine.xla import pjrt
 
 LIBRARY, REDUCE = "xla_cpu_experimental_ynn_fusion_type", "LIBRARY_FUSION_TYPE_REDUCE"

@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 from stretto._engine.core import tree
 from stretto._engine.native import native
 from stretto._engine.xla import pjrt
-from stretto._engine.xla.array import SHARDED, Array, wait_for_all
-from stretto._engine.xla.holder import Absent
+from stretto._engine.xla.array import SHARDED, Absent, Array, wait_for_all
 
 T = TypeVar("T")
 

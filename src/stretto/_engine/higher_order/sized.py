@@ -1,8 +1,9 @@
 """Calls of programs whose sizes vary, with carriers for their arguments: ``SizedCall``.
 
 The operation holds the program of the true sizes. Derivatives and mapped forms are made of that
-program; only when it is run is it written for the bucket. With sizes that are mapped, each example
-has sizes of its own.
+program; only when it is run is it written for the bucket, in place, by a pass that goes before all
+that makes programs faster: ``inline_sized_calls``. With sizes that are mapped, each example has
+sizes of its own.
 """
 
 from __future__ import annotations
@@ -23,7 +24,13 @@ from stretto._engine.core.effects import names_axis
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.program import Equation, Program
-from stretto._engine.core.rewriting import depending, restricted
+from stretto._engine.core.rewriting import (
+    changed_inside,
+    depending,
+    remembered,
+    restricted,
+    written_out,
+)
 from stretto._engine.core.sizes import Size, SizeVariable
 from stretto._engine.core.types import ArrayType
 from stretto._engine.higher_order.family import ControlFlow
@@ -307,3 +314,29 @@ def _of_sizes(equation: Equation) -> bool:
     """Whether an operation has to do with sizes that vary."""
     types = [a.type for a in (*equation.inputs, *equation.outputs)]
     return any(map(varying, types)) or asks_for_sizes(equation.primitive)
+
+
+def inline_sized_calls(program: Program) -> Program:
+    """The program with the operations of such calls, for the sizes of their buckets, in place.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> words = st.ragged([snp.ones(2), snp.ones(3)])
+    >>> sums = st.make_graph(st.vmap(snp.sum))(words)
+    >>> [e.primitive.name for e in sums.equations][-1]
+    'sized_call'
+    >>> [e.primitive.name for e in inline_sized_calls(sums).equations][-1]
+    'reduce_sum'
+    """
+    return remembered(program, "inline_sized_calls", _inline_sized_calls)
+
+
+def _inline_sized_calls(program: Program) -> Program:
+    program = changed_inside(program, inline_sized_calls)
+    if not any([isinstance(e.primitive, SizedCall) for e in program.equations]):
+        return program
+    return written_out(
+        program,
+        lambda e: (
+            inline_sized_calls(e.primitive.fixed()) if isinstance(e.primitive, SizedCall) else None
+        ),
+    )

@@ -1,4 +1,4 @@
-"""What ``lower`` rules write for several devices: manual regions, and collectives in them.
+"""What ``lower`` rules write for several devices: where arrays are, manual regions, collectives.
 
 In a manual region operations are those of one device, with its parts of the arrays. Sources: the
 specifications of StableHLO and of Shardy's dialect.
@@ -8,21 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.mesh import UNCONSTRAINED, Mesh, axes_of
+from stretto._engine.core.shardings import NamedSharding, Placement, Sharding
 from stretto._engine.core.types import ArrayType, array_type
-from stretto._engine.lowering.text import Operand
+from stretto._engine.lowering.text import Operand, escaped
 from stretto._engine.lowering.writer import Writer
-
-if TYPE_CHECKING:  # loaded when a program is for several devices
-    from stretto._engine.core.mesh import Mesh
-    from stretto._engine.core.shardings import NamedSharding, Placement, Sharding
-    from stretto._engine.lowering import partitioning
-else:
-    partitioning = LazyModule("stretto._engine.lowering.partitioning")
 
 
 class Collectives(Writer):
@@ -31,7 +25,7 @@ class Collectives(Writer):
     def __init__(self, placement: Placement | None = None) -> None:
         super().__init__()
         self._placement = placement
-        self._meshes = partitioning.Meshes() if placement else None
+        self._meshes = Meshes() if placement else None
         self._manual: Mesh | None = None  # the mesh of the manual region that is being written
         self._channels = 0
 
@@ -64,9 +58,7 @@ class Collectives(Writer):
         """The attributes by which a call is done part by part, if there are parts."""
         if not self.partitioned:
             return ""
-        rule = partitioning.by_batch(
-            [x.type.shape for x in operands], [t.shape for t in outs], batch_axes
-        )
+        rule = rule_by_batch([x.type.shape for x in operands], [t.shape for t in outs], batch_axes)
         count = f'mhlo.frontend_attributes = {{num_batch_dims = "{batch_axes}"}}'
         return f", {count}, sdy.sharding_rule = {rule}"
 
@@ -223,3 +215,84 @@ class Collectives(Writer):
         outer = self.emit("divide", number, self.splat(inner, unsigned), out=unsigned)
         size = self.splat(mesh.devices.shape[at], unsigned)
         return self.convert(self.emit("remainder", outer, size, out=unsigned), index.dtype)
+
+
+# Shardy's meshes and shardings
+
+
+class Meshes:
+    """The meshes that a text names, in the order in which it first does."""
+
+    def __init__(self) -> None:
+        self._names: dict[Mesh, str] = {}
+
+    def sharding(self, sharding: Sharding, ndim: int) -> str:
+        """The attribute for a sharding of arrays with so many axes."""
+        return f"#sdy.sharding{self._over(sharding, ndim)}"
+
+    def each(self, shardings: Sequence[Sharding], ndims: Sequence[int]) -> str:
+        """The attribute for the shardings of several operands or results."""
+        listed = ", ".join([self._over(s, n) for s, n in zip(shardings, ndims, strict=True)])
+        return f"#sdy.sharding_per_value<[{listed}]>"
+
+    def axes(self, mesh: Mesh, names: Sequence[object]) -> str:
+        """The attribute for axes along which a region is manual, in the order of the mesh."""
+        written = [text for name, text in _axes(mesh).items() if name in names]
+        return f"#sdy<manual_axes{{{', '.join(written)}}}>"
+
+    def _over(self, sharding: Sharding, ndim: int) -> str:
+        assert isinstance(sharding, NamedSharding), "on several devices there are no others"
+        name = self._names.setdefault(sharding.mesh, f"@mesh_{len(self._names)}")
+        axes = _axes(sharding.mesh)
+        parts = []
+        for part in (*sharding.spec, *(None,) * (ndim - len(sharding.spec))):
+            names = ", ".join([axes[axis] for axis in axes_of(part)])
+            parts.append("{?}" if part is UNCONSTRAINED else f"{{{names}}}")
+        return f"<{name}, [{', '.join(parts)}]>"
+
+    def written(self) -> list[str]:
+        """The operations that declare the meshes."""
+        lines = []
+        for mesh, name in self._names.items():
+            axes = zip(_axes(mesh).values(), mesh.axis_sizes, strict=True)
+            sizes = ", ".join([f"{axis}={size}" for axis, size in axes])
+            lines.append(f"sdy.mesh {name} = <[{sizes}]>")
+        return lines
+
+
+def _axes(mesh: Mesh) -> dict[object, str]:
+    """The axes of a mesh as they are written: names that are no text get numbers."""
+    return {
+        name: f'"{escaped(name) if isinstance(name, str) else f"axis_{k}"}"'
+        for k, name in enumerate(mesh.axis_names)
+    }
+
+
+def rule_by_batch(
+    operands: Sequence[Sequence[int]], results: Sequence[Sequence[int]], batch_axes: int
+) -> str:
+    """The rule by which shardings go through an operation on each element of the first axes.
+
+    The shapes of operands and results begin with the same ``batch_axes``; along all further axes
+    each device needs the whole.
+    """
+    sizes = list((*operands, *results)[0][:batch_axes])
+
+    def factors(shape: Sequence[int]) -> str:
+        numbers = [*range(batch_axes)]
+        for size in shape[batch_axes:]:
+            numbers.append(len(sizes))
+            sizes.append(size)
+        return f"[{', '.join(map(_factor, numbers))}]"
+
+    taken, given = [", ".join(map(factors, shapes)) for shapes in (operands, results)]
+    of_sizes = ", ".join([f"{_factor(k)}={size}" for k, size in enumerate(sizes)])
+    whole = ", ".join(map(_factor, range(batch_axes, len(sizes))))
+    needed = f" need_replication={{{whole}}}" if whole else ""
+    return f"#sdy.op_sharding_rule<({taken})->({given}) {{{of_sizes}}}{needed}, custom>"
+
+
+def _factor(k: int) -> str:
+    """The name of a factor, as Shardy writes it: i to z, then z_1, z_2 and so on."""
+    letters = "ijklmnopqrstuvwxyz"
+    return letters[k] if k < len(letters) else f"z_{k - len(letters) + 1}"

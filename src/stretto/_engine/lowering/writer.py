@@ -14,11 +14,12 @@ import numpy as np
 
 from stretto._engine.core.program import Var
 from stretto._engine.core.types import ArrayType, array_type, kind_of
-from stretto._engine.lowering.facts import Facts, Product
 from stretto._engine.lowering.text import (
     TOKEN,
+    Facts,
     HostCall,
     Operand,
+    Product,
     element_text,
     function_type,
     tensor_type,

@@ -1,4 +1,4 @@
-/* What an array holds: a NumPy face, a device face, a type. The twin in Python: `xla/holder.py`. */
+/* What an array holds: a NumPy face, a device face, a type. The twin in Python: `xla/array.py`. */
 
 #include "native.h"
 

@@ -1,7 +1,7 @@
 """Run the passes over every program before it is lowered, in their order.
 
-A pass is a function from a program to one with the same inputs and outputs, in a module of its name
-that is loaded when it is first run. ``PREPARING`` has those for any platform: their result is kept
+A pass is a function from a program to one with the same inputs and outputs, in a module that is
+loaded when it is first run. ``PREPARING`` has those for any platform: their result is kept
 with the program. ``FINISHING`` has those that go by where it runs, and ``PLANNED`` those for the
 program of all members, which there is only once a mapped call is lowered. Settings switch some off;
 ``tests/property`` holds results to be the same without them.
@@ -49,8 +49,14 @@ class Pass:
         return getattr(module, self.name)(program)
 
 
+_BARRIERS = "stretto._engine.passes.barriers"
+
 PREPARING = (
-    Pass("inline_sized_calls", needed=holds_programs),
+    Pass(
+        "inline_sized_calls",
+        needed=holds_programs,
+        home="stretto._engine.higher_order.sized",
+    ),
     Pass("live", home="stretto._engine.core.rewriting"),
     Pass("factor_dot_sums", "simplify"),
     Pass("simplify", "simplify"),
@@ -59,15 +65,15 @@ PREPARING = (
     Pass("rematerialize", "simplify"),
     Pass("roll_loops", "roll_loops", home="stretto._engine.passes.rolling.roll_loops"),
     Pass("delay_writes", "simplify"),
-    Pass("split_chained_products", "simplify"),
-    Pass("materialize_shared", "simplify"),
+    Pass("split_chained_products", "simplify", home=_BARRIERS),
+    Pass("materialize_shared", "simplify", home=_BARRIERS),
     Pass("merge_all_reduces", "simplify", needed=lambda program: meshes(program.effects)),
 )
 FINISHING = (
-    Pass("barrier_before_choices"),
+    Pass("barrier_before_choices", home=_BARRIERS),
     Pass("run_on_xla_thread", platform="cpu"),
 )
-PLANNED = (Pass("materialize_shared"),)
+PLANNED = (Pass("materialize_shared", home=_BARRIERS),)
 
 
 def prepare(program: Program) -> Program:

@@ -25,7 +25,7 @@ from stretto._engine.core.errors import ForkedProcessError
 from stretto._engine.core.forks import in_child, lock
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.machine import cores
-from stretto._engine.lowering.facts import Facts
+from stretto._engine.lowering.text import Facts
 from stretto._engine.xla.options import (
     EFFORTS,
     EXTRAS,

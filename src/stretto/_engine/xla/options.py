@@ -10,7 +10,7 @@ import os
 from typing import Any, NamedTuple, TypeAlias
 
 from stretto._engine.core.errors import ConfigError
-from stretto._engine.lowering.facts import Facts, Product
+from stretto._engine.lowering.text import Facts, Product
 
 Options: TypeAlias = tuple[tuple[str, str | bool | int | float], ...]
 """Options of the compiler as pairs of name and value, sorted by name."""

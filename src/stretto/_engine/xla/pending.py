@@ -22,9 +22,8 @@ from stretto._engine.core.machine import cores
 from stretto._engine.core.position import Position, user_position
 from stretto._engine.core.types import ArrayType
 from stretto._engine.xla import ending
-from stretto._engine.xla.array import Array
+from stretto._engine.xla.array import Absent, Array
 from stretto._engine.xla.clients import left_behind, refuse_fork
-from stretto._engine.xla.holder import Absent
 from stretto._engine.xla.patience import started, unusual
 from stretto._engine.xla.pjrt import Executable
 

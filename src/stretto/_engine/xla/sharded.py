@@ -31,6 +31,7 @@ from stretto._engine.ops.sharding_constraint import ShardingConstraint
 from stretto._engine.passes.prepare import for_platform, prepare
 from stretto._engine.xla import pjrt, processes
 from stretto._engine.xla.array import SHARDED, Array
+from stretto._engine.xla.cache import Recent
 from stretto._engine.xla.device import default_device
 from stretto._engine.xla.options import Options
 from stretto._engine.xla.partitions import (
@@ -40,7 +41,6 @@ from stretto._engine.xla.partitions import (
     put,
     put_together,
 )
-from stretto._engine.xla.recent import Recent
 
 
 class Shard(NamedTuple):

@@ -12,8 +12,7 @@ from stretto._engine.core.showing.card import Card, Item, line
 from stretto._engine.core.showing.words import number, size
 from stretto._engine.core.types import bytes_of
 from stretto._engine.xla.array import Array
-from stretto._engine.xla.printing import brief_text, gone
-from stretto._engine.xla.samples import Sample, sample_of, sharding_if_any
+from stretto._engine.xla.printing import Sample, brief_text, gone, sample_of, sharding_if_any
 
 _CURVE = 400
 """The longest row of values that is drawn one by one."""

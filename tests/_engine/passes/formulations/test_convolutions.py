@@ -13,7 +13,7 @@ from stretto._engine.passes.formulations.convolutions import (
     convolution_fraction,
     of_convolution,
 )
-from stretto._engine.passes.formulations.values import Parts, Shared, Whole
+from stretto._engine.passes.formulations.forms import Parts, Shared, Whole
 
 SIZE = 3
 

@@ -7,8 +7,8 @@ import stretto.numpy as snp
 from stretto._engine.core.cost import CPU
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.ops.contract import DotGeneral
+from stretto._engine.passes.formulations.forms import Parts, Shared, Whole
 from stretto._engine.passes.formulations.products import of_product
-from stretto._engine.passes.formulations.values import Parts, Shared, Whole
 
 SIZE = 6
 # Name: the operation, and the shapes of one member's operands.

@@ -28,9 +28,8 @@ from stretto._engine.core.nodes import APART
 from stretto._engine.core.types import ArrayType, array_type, canonical_dtype
 from stretto._engine.native import native
 from stretto._engine.xla import pjrt
-from stretto._engine.xla.array import SHARDED, Array
+from stretto._engine.xla.array import SHARDED, Absent, Array
 from stretto._engine.xla.eager import EAGER
-from stretto._engine.xla.holder import Absent
 from stretto._engine.xla.patience import unusual
 
 if TYPE_CHECKING:  # loaded when a program is run on several devices

@@ -32,11 +32,10 @@ from stretto._engine.core.single_flight import Turn, in_turn
 from stretto._engine.core.types import ArrayType
 from stretto._engine.lowering.stablehlo import lower
 from stretto._engine.lowering.text import Text
-from stretto._engine.passes.interpret_small import interpretable
 from stretto._engine.passes.prepare import for_platform, prepare
 from stretto._engine.xla import cache
 from stretto._engine.xla.array import SHARDED, Array
-from stretto._engine.xla.interpreted import Interpreted
+from stretto._engine.xla.interpreted import Interpreted, interpretable
 from stretto._engine.xla.options import Options
 from stretto._engine.xla.pjrt import Executable
 

@@ -55,9 +55,8 @@ from stretto._engine.core.weak import WeakTable
 from stretto._engine.higher_order.call import Call
 from stretto._engine.higher_order.refs import Ref, at_once, lent
 from stretto._engine.xla import cache
-from stretto._engine.xla.array import SHARDED, Array
+from stretto._engine.xla.array import SHARDED, Absent, Array
 from stretto._engine.xla.eager import EAGER
-from stretto._engine.xla.holder import Absent
 from stretto._engine.xla.on_device import OnDevice
 from stretto._engine.xla.options import Options
 from stretto._engine.xla.patience import watch

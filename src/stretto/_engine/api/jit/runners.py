@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.position import user_position
 from stretto._engine.core.types import ArrayType
-from stretto._engine.xla.array import SHARDED, Array
-from stretto._engine.xla.holder import Donated
+from stretto._engine.xla.array import SHARDED, Array, Donated
 from stretto._engine.xla.pjrt import Executable
 
 if TYPE_CHECKING:  # loaded when first used

@@ -26,8 +26,7 @@ from stretto._engine.ops.convolution.slices import cut
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape, transpose
 from stretto._engine.ops.shape import pad
-from stretto._engine.passes.formulations.forms import Choice, Form
-from stretto._engine.passes.formulations.values import Parts, Shared, Whole
+from stretto._engine.passes.formulations.forms import Choice, Form, Parts, Shared, Whole
 
 MOST_WRITTEN = 64
 """The most members that are written out, since compiling each takes time."""

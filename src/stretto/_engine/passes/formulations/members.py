@@ -26,9 +26,8 @@ from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.layout import Transpose, reshape
 from stretto._engine.passes.formulations.chunk_size import best_turn, work_of
 from stretto._engine.passes.formulations.convolutions import MOST_WRITTEN, of_convolution
-from stretto._engine.passes.formulations.forms import Choice, Plan
+from stretto._engine.passes.formulations.forms import Choice, Parts, Plan, Shared, Whole
 from stretto._engine.passes.formulations.products import of_product
-from stretto._engine.passes.formulations.values import Parts, Shared, Whole
 
 if TYPE_CHECKING:  # loaded when members first take turns
     from stretto._engine.higher_order import scan

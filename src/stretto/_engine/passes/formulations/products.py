@@ -20,8 +20,7 @@ from stretto._engine.higher_order.loops import map_
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.layout import reshape, transpose
-from stretto._engine.passes.formulations.forms import Choice, Form
-from stretto._engine.passes.formulations.values import Parts, Shared, Whole
+from stretto._engine.passes.formulations.forms import Choice, Form, Parts, Shared, Whole
 
 _CHUNK_BYTES = 1 << 21
 

@@ -7,20 +7,20 @@ could run in parallel must not be serialized.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
+from typing import Any
 
 from stretto._engine.core.cost import CPU
 from stretto._engine.core.primitive import Kernel
-from stretto._engine.core.program import Atom
+from stretto._engine.core.program import Atom, Equation, Program
 from stretto._engine.core.types import bytes_of
 from stretto._engine.ops.broadcast import BroadcastInDim
 from stretto._engine.ops.convert import ConvertElementType
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.layout import Reshape
-from stretto._engine.passes.rolling.compiling import LOOP, OPERATION, PLACE, compiling
 from stretto._engine.passes.rolling.liveness import Use, sources_of
 from stretto._engine.passes.rolling.operands import Carried, Counted, Given, Loop, Made, Step
-from stretto._engine.passes.rolling.stretches import placed
+from stretto._engine.passes.rolling.stretches import Stretch, placed
 
 _FUSED = 8
 """How many element-wise operations an iteration should have if it has nothing else."""
@@ -156,3 +156,53 @@ def _running(step: Step) -> float:
         size = step.equation.outputs[0].type.size
         return size / (2e3 if step.primitive.kernel is Kernel.LONG else 2e4)
     return CPU.kernel / 2 + CPU.product(_work(step), CPU.batched)
+
+
+# The time that XLA takes to compile a copy of an operation
+
+
+LOOP = 50.0
+"""A loop without its body; a quarter more than measured, so that the gain must be clear."""
+
+PLACE = 4.0
+"""A slice in a loop, at an index that depends on the iteration."""
+
+OPERATION = 0.2
+_PLACED = 10.0
+_COPY = {
+    Kernel.VIEW: 0.1,
+    Kernel.ONE: OPERATION,
+    Kernel.LONG: 1.0,
+    Kernel.SUM: 15.0,
+    Kernel.WRITTEN: 5.0,
+}
+
+
+def compiling(primitive: Any, moving: bool) -> float:
+    """The time to compile one copy; ``moving`` says that each copy has another index."""
+    if primitive.holds_programs:
+        return 2 * OPERATION * sum(map(count, primitive.programs()))
+    if moving:
+        return _PLACED
+    return _COPY[primitive.kernel or (Kernel.ONE if primitive.light else Kernel.WRITTEN)]
+
+
+def may_pay(equations: Sequence[Equation], stretch: Stretch) -> bool:
+    """Whether the repeated equations may take longer to compile than a loop."""
+    start, period, length = stretch
+    copy = equations[start : start + period]
+    each = sum([compiling(e.primitive, placed(e.primitive)) for e in copy])
+    return (length // period - 1) * each > LOOP
+
+
+def count(program: Program) -> int:
+    """The number of equations, including those of the programs that operations hold."""
+    total = program.cache.get("count")
+    if total is None:
+        total = len(program.equations)
+        for equation in program.equations:
+            primitive: Any = equation.primitive
+            if primitive.holds_programs:
+                total += sum(map(count, primitive.programs()))
+        program.cache["count"] = total
+    return total

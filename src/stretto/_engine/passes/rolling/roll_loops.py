@@ -16,9 +16,9 @@ from stretto._engine.core.program import Program
 from stretto._engine.core.rewriting import changed_inside, remembered
 
 if TYPE_CHECKING:  # loaded when the first program is compiled
-    from stretto._engine.passes.rolling import compiling, selection, stretches
+    from stretto._engine.passes.rolling import profit, selection, stretches
 else:
-    compiling = LazyModule("stretto._engine.passes.rolling.compiling")
+    profit = LazyModule("stretto._engine.passes.rolling.profit")
     selection = LazyModule("stretto._engine.passes.rolling.selection")
     stretches = LazyModule("stretto._engine.passes.rolling.stretches")
 
@@ -64,6 +64,6 @@ def _rolled(program: Program, always: bool) -> Program:
     if tokens is None:
         return program
     repeated = stretches.stretches(tokens)
-    if not (always and repeated) and not any([compiling.may_pay(equations, s) for s in repeated]):
+    if not (always and repeated) and not any([profit.may_pay(equations, s) for s in repeated]):
         return program
     return selection.with_loops(program, repeated, tokens, always, roll_loops)

@@ -1,0 +1,315 @@
+"""Barriers where XLA or YNNPACK would compute again what is computed already."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from stretto._engine.core.primitive import Kernel, Primitive
+from stretto._engine.core.program import Atom, Equation, Program, Var
+from stretto._engine.core.rewriting import (
+    changed_inside,
+    remembered,
+    types_made,
+    with_equations,
+)
+from stretto._engine.core.types import bytes_of, is_inexact
+from stretto._engine.higher_order.call import Call
+from stretto._engine.ops.barrier import OPTIMIZATION_BARRIER, OptimizationBarrier, with_barriers
+from stretto._engine.ops.comparison import Comparison, Select
+from stretto._engine.ops.contract import DotGeneral
+from stretto._engine.ops.elementwise import Elementwise
+from stretto._engine.ops.index.combine import ScatterExtremum
+from stretto._engine.ops.index.dynamic import DynamicSlice
+from stretto._engine.ops.index.primitives import Gather
+from stretto._engine.ops.joining import Concatenate
+from stretto._engine.ops.reducing.argminmax import Place
+from stretto._engine.ops.reducing.cumulative import RunningChooser
+from stretto._engine.ops.reducing.reduce import Chooser
+from stretto._engine.ops.reducing.window import WindowChooser
+from stretto._engine.ops.sort import Sort, TopK
+
+_CHOOSING = (Chooser, RunningChooser, WindowChooser, ScatterExtremum, Sort, TopK)
+"""Each element of a result is one of an operand's."""
+
+_MOVING = (Gather, DynamicSlice, Select, Concatenate, OptimizationBarrier)
+"""So it is here, and the kernels that do it leave the bits as they are."""
+
+
+def barrier_before_choices(program: Program) -> Program:
+    """Return the program with barriers behind what is compared with its own elements.
+
+    >>> from stretto._engine.api.graph import make_graph
+    >>> import stretto.numpy as snp
+    >>> program = make_graph(lambda x: snp.argmax(x * 2 + 1, 0))(snp.ones((3, 2)))
+    >>> print(barrier_before_choices(program))
+    { function(a:f32[3,2])
+      b:f32[3,2] = mul a 2.0:f32[3,2]
+      c:f32[3,2] = add b 1.0:f32[3,2]
+      d:f32[3,2] = optimization_barrier c
+      e:i32[2] = argmax d [axis=0, index_dtype=int32]
+      return e }
+    """
+    return remembered(program, "barrier before choices", lambda p: _with_barriers(p, p.inputs))
+
+
+def _inside(program: Program) -> Program:
+    # The compiler writes such a program in place of its call: its arguments may be computed again.
+    return remembered(program, "barrier before choices, inside", lambda p: _with_barriers(p, ()))
+
+
+def _with_barriers(program: Program, stored: Iterable[Atom]) -> Program:
+    program = changed_inside(program, _inside)
+    compared = _compared(program)
+    if not compared:
+        return program
+    barred = _barred(program, compared, set(stored))
+    return with_barriers(program, barred) if barred else program
+
+
+def _compared(program: Program) -> set[Atom]:
+    """Find the values that are compared with what was chosen from them."""
+    roots: dict[Atom, Atom] = {}  # of a view, the value that it is a view of
+    origins: dict[Atom, frozenset[Atom]] = {}  # the values that elements were chosen from
+    compared: set[Atom] = set()
+    nothing: frozenset[Atom] = frozenset()
+    for e in program.equations:
+        primitive = e.primitive
+        read = [roots.get(a, a) for a in e.inputs if a.__class__ is Var]
+        chosen = nothing.union(*[origins.get(a, nothing) for a in e.inputs])
+        if isinstance(primitive, Place):
+            compared.update(read)
+        elif isinstance(primitive, Comparison):
+            compared.update(chosen.intersection(read))
+        elif primitive.holds_programs:
+            # What is chosen or compared inside may be compared or chosen outside.
+            compared.update(chosen.intersection(read))
+            if _chooses(primitive):
+                origins.update(dict.fromkeys(e.outputs, chosen.union(read)))
+        elif isinstance(primitive, _CHOOSING):
+            origins.update(dict.fromkeys(e.outputs, chosen.union(read)))
+        elif chosen and (_is_view(primitive) or isinstance(primitive, _MOVING)):
+            origins.update(dict.fromkeys(e.outputs, chosen))
+        elif len(e.inputs) == len(read) == 1 and _is_view(primitive):
+            roots.update(dict.fromkeys(e.outputs, read[0]))
+    return compared
+
+
+def _is_view(primitive: Primitive) -> bool:
+    return primitive.kernel is Kernel.VIEW or primitive.rearranges
+
+
+def _chooses(primitive: Primitive) -> bool:
+    """Tell whether the operation, or what it holds, chooses among elements."""
+    if not primitive.holds_programs:
+        return isinstance(primitive, _CHOOSING)
+    holder: Any = primitive
+    return any(_chooses(e.primitive) for p in holder.programs() for e in p.equations)
+
+
+def _barred(program: Program, compared: set[Atom], stored: set[Atom]) -> set[Atom]:
+    """Keep those values that kernels might compute again, and not to the last bit alike."""
+    made: dict[Atom, Primitive] = {v: e.primitive for e in program.equations for v in e.outputs}
+
+    def may_differ(value: Atom) -> bool:
+        if value in stored or not is_inexact(value.type.dtype):
+            return False
+        # Results in narrow floats are computed wider, and XLA may leave the rounding out.
+        return value not in made or value.type.dtype.itemsize < 4 or _in_kernels(made[value])
+
+    return {value for value in compared if may_differ(value)}
+
+
+def _in_kernels(primitive: Primitive) -> bool:
+    """Tell whether the operation may be part of the kernels that read its result."""
+    if primitive.kernel is None:
+        return primitive.light or primitive.holds_programs
+    return primitive.kernel is not Kernel.WRITTEN
+
+
+# Products, one behind the other
+
+
+_BLOCKS = 256
+"""The columns from which on it matters: two blocks, which take a tenth longer than one."""
+
+
+def split_chained_products(program: Program) -> Program:
+    """The program with barriers in front of such products; the same values.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> x, w = snp.ones((8, 512)), snp.ones((512, 512))
+    >>> program = split_chained_products(st.make_graph(lambda x, w: snp.tanh(x @ w) @ w)(x, w))
+    >>> [e.primitive.name for e in program.equations]
+    ['dot_general', 'tanh', 'optimization_barrier', 'dot_general']
+    """
+    return remembered(program, "split_chained_products", _split_chained_products)
+
+
+def _split_chained_products(program: Program) -> Program:
+    program = changed_inside(program, split_chained_products)
+    if sum([e.primitive.__class__ is DotGeneral for e in program.equations]) < 2:
+        return program
+    products: set[Atom] = set()
+    equations: list[Equation] = []
+    for e in program.equations:
+        primitive: Any = e.primitive
+        if isinstance(primitive, DotGeneral):
+            left = e.inputs[0]
+            if left in products and _square(primitive, e.inputs[1]):
+                apart = Var(left.type)
+                equations.append(Equation(OPTIMIZATION_BARRIER, [left], [apart], e.place))
+                e = Equation(primitive, [apart, e.inputs[1]], e.outputs, e.place)
+            products.update(e.outputs)
+        elif not products.isdisjoint(e.inputs) and (
+            isinstance(primitive, Elementwise) or primitive.kernel is Kernel.VIEW
+        ):
+            products.update(e.outputs)
+        equations.append(e)
+    return with_equations(program, equations)
+
+
+def _square(primitive: DotGeneral, right: Atom) -> bool:
+    """Whether the second matrix has as many columns as rows, and enough of them."""
+    (_, summed), (_, shared) = primitive.summed, primitive.shared
+    shape = right.type.shape
+    rows = math.prod([shape[a] for a in summed])
+    columns = math.prod([n for a, n in enumerate(shape) if a not in (*summed, *shared)])
+    return rows == columns >= _BLOCKS and right.type.dtype.itemsize == 4
+
+
+# What several kernels read
+
+
+_READS = 2
+"""How many arrays of its size a value is made of, at least, to be worth storing.
+
+To compute it again is to read them again; to store it is to write it once, and read it.
+"""
+
+_LEAST = 1 << 12
+"""The bytes of the smallest value that is stored: below, a kernel costs more than what it saves."""
+
+_FEWEST = _LEAST // 16
+"""The fewest elements, of the widest dtype, that such a value has."""
+
+_SMALL = 4
+"""Operands this many times smaller than the value cost nothing to read."""
+
+_MOST = 16
+"""How many operands of a value are counted."""
+
+
+def materialize_shared(program: Program) -> Program:
+    """The program with barriers behind values that several kernels would compute; the same values.
+
+    >>> from stretto._engine.api.graph import make_graph
+    >>> import stretto.numpy as snp
+    >>> def f(x, y):
+    ...     s = x + y
+    ...     return s.sum(), s.max(0)
+    >>> x = snp.ones((64, 64))
+    >>> print(materialize_shared(make_graph(f)(x, x)))
+    { f(a:f32[64,64], b:f32[64,64])
+      c:f32[64,64] = add a b
+      d:f32[64,64] = optimization_barrier c
+      e:f32[] = reduce_sum d [axes=(0, 1)]
+      f:f32[64] = reduce_max d [axes=(0,)]
+      return e, f }
+    """
+    return remembered(program, "materialize_shared", _materialize_shared)
+
+
+def _materialize_shared(program: Program) -> Program:
+    program = changed_inside(program, materialize_shared)
+    types = types_made(program)
+    if any([t.size >= _FEWEST for t in types]):
+        shared = {v for v in _shared(program) if bytes_of(v.type) >= _LEAST}
+        if shared:
+            return with_barriers(program, _worth_storing(program, shared))
+    return program
+
+
+def _worth_storing(program: Program, shared: set[Atom]) -> set[Atom]:
+    """Keep those of the shared values that are worth storing."""
+    made_of: dict[Atom, tuple[Var, ...]] = {}
+    stored: set[Atom] = set()
+    for e in program.equations:
+        fused = _fused(e.primitive)
+        if not fused and shared.isdisjoint(e.outputs):
+            continue
+        read = _sources(e.inputs, made_of)
+        for value in e.outputs:
+            sources = _of_size(read, bytes_of(value.type))
+            if value in shared:
+                if e.primitive.kernel is Kernel.LONG:
+                    continue  # XLA does not repeat it
+                if _bytes(sources) >= _READS * bytes_of(value.type):
+                    stored.add(value)
+                    continue
+            if fused:
+                made_of[value] = sources
+    return stored
+
+
+def _fused(primitive: Any) -> bool:
+    """Whether XLA makes it part of the kernels that read its result."""
+    return isinstance(primitive, Elementwise) or primitive.kernel is Kernel.VIEW
+
+
+def _shared(program: Program) -> set[Atom]:
+    """The values that are parts of several kernels.
+
+    They are results of element-wise operations, or of calls, which XLA inlines. A kernel is named
+    by its result; a shared value is taken for one.
+    """
+    outputs = set(program.outputs)
+    readers: dict[Atom, tuple[Var, ...]] = {}
+    shared: set[Atom] = set()
+    for e in reversed(program.equations):
+        if not e.outputs:
+            continue
+        primitive: Any = e.primitive
+        kernels: tuple[Var, ...] = (e.outputs[0],)
+        for value in e.outputs:
+            read_by = readers.get(value, ())
+            if value in outputs:
+                continue
+            if len(read_by) < 2 or not _storable(primitive, value):
+                if _fused(primitive):
+                    kernels = read_by
+            else:
+                shared.add(value)
+        for a in e.inputs:
+            if a.__class__ is Var:
+                known = readers.get(a, ())
+                if len(known) < 2 and known != kernels:
+                    readers[a] = (*known, *[k for k in kernels if k not in known])
+    return shared
+
+
+def _storable(primitive: Any, value: Atom) -> bool:
+    """Whether it may be stored for the kernels that read it, at a gain.
+
+    A kernel that reads truth values is not vectorized, whereas one that compares again is.
+    """
+    return isinstance(primitive, Elementwise | Call) and value.type.dtype != bool
+
+
+def _sources(operands: Iterable[Atom], made_of: dict[Atom, tuple[Var, ...]]) -> list[Var]:
+    """The stored arrays that an operation on these operands reads, once fused."""
+    sources: dict[Var, None] = {}
+    for a in operands:
+        if isinstance(a, Var):
+            sources.update(dict.fromkeys(made_of.get(a, (a,))))
+    return list(sources)
+
+
+def _of_size(sources: list[Var], size: int) -> tuple[Var, ...]:
+    """Those that take time to read, beside a value of so many bytes."""
+    return tuple([s for s in sources if _SMALL * bytes_of(s.type) >= size][:_MOST])
+
+
+def _bytes(sources: Iterable[Var]) -> int:
+    return sum([bytes_of(s.type) for s in sources])
