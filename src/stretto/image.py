@@ -22,7 +22,7 @@ import stretto.numpy as snp
 from stretto._engine.core.guarded import guard_module
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.sizes import without_elements
+from stretto._engine.core.size_guards import without_elements
 from stretto._engine.core.types import inexact_dtype, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.convert import convert, rounded_once

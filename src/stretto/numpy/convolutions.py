@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.sizes import exceeds, greater, is_size, lesser, without_elements
+from stretto._engine.core.size_guards import without_elements
+from stretto._engine.core.sizes import exceeds, greater, is_size, lesser
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.complex_parts import conj

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.interpreter import Value, as_value
-from stretto._engine.core.sizes import without_elements
+from stretto._engine.core.size_guards import without_elements
 from stretto._engine.core.types import default_dtype, is_complex
 from stretto._engine.core.typing import Array, ArrayLike, Axes, Axis
 from stretto._engine.ops.broadcast import canonical_axes, reshape

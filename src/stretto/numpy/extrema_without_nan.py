@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.sizes import without_elements
+from stretto._engine.core.size_guards import without_elements
 from stretto._engine.core.typing import Array, ArrayLike, Axes, Axis
 from stretto._engine.ops.broadcast import canonical_axes
 from stretto._engine.ops.comparison import full_like

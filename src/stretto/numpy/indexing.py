@@ -17,7 +17,8 @@ from stretto._engine.core.bounded import room
 from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import as_value, state
 from stretto._engine.core.primitive import Primitive
-from stretto._engine.core.sizes import is_size, without_elements
+from stretto._engine.core.size_guards import without_elements
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import array_type
 from stretto._engine.core.typing import ArrayLike, ShardingLike, Tree
 from stretto._engine.ops.comparison import full

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.sizes import without_elements
+from stretto._engine.core.size_guards import without_elements
 from stretto._engine.core.types import is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import eq, full_like, gt, lt, ne

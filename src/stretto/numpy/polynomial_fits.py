@@ -6,7 +6,7 @@ from typing import Any, Literal, overload
 
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.sizes import without_elements
+from stretto._engine.core.size_guards import without_elements
 from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import conj

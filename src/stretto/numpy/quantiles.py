@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.interpreter import Tracer, Value, as_value
-from stretto._engine.core.sizes import is_size, without_elements
+from stretto._engine.core.size_guards import without_elements
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import inexact_dtype, is_complex, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, Axes, ShardingLike, Tree
 from stretto._engine.ops.broadcast import broadcast_to, of_rank

@@ -17,7 +17,7 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import LazyModule
-from stretto._engine.core.sizes import without_elements
+from stretto._engine.core.size_guards import without_elements
 from stretto._engine.core.types import default_dtype
 from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike, Tree
 from stretto._engine.ops.broadcast import broadcast_to

@@ -13,7 +13,8 @@ import numpy as np
 
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.sizes import exceeds, lesser, without_elements
+from stretto._engine.core.size_guards import without_elements
+from stretto._engine.core.sizes import exceeds, lesser
 from stretto._engine.core.types import default_dtype, is_inexact
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.comparison import full, full_like, ge, ne

@@ -15,7 +15,6 @@ from stretto._engine.core.sizes import (
     lesser,
     size_variable,
     slice_bounds,
-    varying_sizes,
 )
 from tests.any_size import holds
 
@@ -128,13 +127,6 @@ def test_slices_are_pythons():
             if wanted:
                 assert value(start, n, 0) == wanted.start
             assert slice_bounds(part, n)[1] == len(wanted)
-
-
-def test_names_inside_differ_from_those_outside():
-    with varying_sizes() as outer, varying_sizes() as inner, varying_sizes() as innermost:
-        assert (outer, inner, innermost) == ("", "'", "''")
-    with varying_sizes() as mark:
-        assert mark == ""
 
 
 def test_floats_make_values():

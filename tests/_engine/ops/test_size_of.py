@@ -6,11 +6,11 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.api.graph import make_graph
-from stretto._engine.autodiff.padded import padded_program, variables_of
 from stretto._engine.core.errors import MissingRuleError, SizeError
 from stretto._engine.core.recorder import record
 from stretto._engine.core.sizes import size_variable
 from stretto._engine.core.types import array_type
+from stretto._engine.higher_order.varying_sizes.padding import padded_program, variables_of
 from stretto._engine.ops.size_of import SizeOf
 from stretto.laws import law
 

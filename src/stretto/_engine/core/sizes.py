@@ -3,15 +3,14 @@
 The shape of an array may have such sizes in place of integers. They are polynomials with integer
 coefficients of variables and of quotients rounded down, in a normal form, so that equal ones are
 equal objects to a dictionary. What Python would need to know of them now, such as whether one is
-less than another, follows from their bounds or is refused.
+less than another, follows from their bounds or is refused; ``core/size_guards`` adds what is known
+of the sizes of a call.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
@@ -69,82 +68,6 @@ def size_variable(name: str, least: int = 1, most: float = math.inf) -> Size:
     return size_of(SizeVariable(name, least, most))
 
 
-class Guard(NamedTuple):
-    """What was taken to hold of sizes while a function was traced."""
-
-    size: Size
-    less_than: int
-    holds: bool
-
-    def of(self, sizes: Mapping[SizeVariable, int]) -> bool:
-        """Whether it is so for these sizes."""
-        return (self.size.known(sizes) < self.less_than) == self.holds
-
-    def most(self, variable: SizeVariable) -> float:
-        """The greatest that a variable can be where this is so, as far as it says so itself."""
-        rest = self.size - size_of(variable)
-        if self.holds and not isinstance(rest, Size):
-            return self.less_than - rest - 1
-        return math.inf
-
-
-class _Traces(threading.local):
-    depth = 0
-    known: Sequence[Mapping[SizeVariable, int]] | None = None
-    of_examples: bool = False
-    guards: list[Guard]
-
-
-_TRACES = _Traces()
-
-
-@contextlib.contextmanager
-def known_sizes(
-    several: Sequence[Mapping[SizeVariable, int]] | None, of_examples: bool = False
-) -> Iterator[list[Guard]]:
-    """While a function is traced for some known sizes: what our own code may ask about them.
-
-    A comparison that bounds do not decide is decided by these, if all agree, and is in the list of
-    what was taken to hold: the trace is good for all sizes of which it does. Of ``None`` nothing is
-    known. The user's conditions are refused all the same: what they decide must not depend on which
-    sizes came first.
-    """
-    before = _TRACES.known, _TRACES.of_examples, getattr(_TRACES, "guards", [])
-    _TRACES.known, _TRACES.of_examples, _TRACES.guards = several, of_examples, []
-    try:
-        yield _TRACES.guards
-    finally:
-        _TRACES.known, _TRACES.of_examples, _TRACES.guards = before
-
-
-def _looked_up(size: Any, less_than: int, condition: str) -> bool:
-    """Whether a size is less than that, as it is for all known sizes."""
-    if not _is_known(size):
-        _refuse(condition)
-    outcomes = {size.known(sizes) < less_than for sizes in _TRACES.known or ()}
-    if len(outcomes) > 1:
-        raise SizeError(
-            f"whether {condition} is not the same for all examples, and the function does one or "
-            f"the other: call it for those of which it holds, and for the others"
-        )
-    (holds,) = outcomes
-    _TRACES.guards.append(Guard(size, less_than, holds))
-    return holds
-
-
-@contextlib.contextmanager
-def varying_sizes() -> Iterator[str]:
-    """While a function of sizes that vary is traced: what to put behind its names for them.
-
-    So that they differ from those of the functions in which it is traced.
-    """
-    _TRACES.depth += 1
-    try:
-        yield "'" * (_TRACES.depth - 1)
-    finally:
-        _TRACES.depth -= 1
-
-
 def size_of(factor: Factor) -> Size:
     """The size that is one factor."""
     return Size(((((factor, 1),), 1),))
@@ -181,49 +104,6 @@ def alike(one: Dimension, other: Dimension, caller: str) -> bool:
                 f"program runs: give both axes one size, by one name"
             )
     return one == other
-
-
-def differs_by_example(n: Dimension) -> bool:
-    """Whether it is the size of examples, so that what one of them is too short for is no error.
-
-    Not that of an array by itself, whose size is known when the function is traced for it.
-    """
-    return isinstance(n, Size) and (_TRACES.of_examples or not _is_known(n))
-
-
-def _is_known(n: Size) -> bool:
-    """Whether the variables of a size are known while a function is traced."""
-    known = _TRACES.known or ()
-    return bool(known) and not any([v not in sizes for sizes in known for v in n.variables()])
-
-
-def without_elements(n: Dimension, caller: str) -> bool:
-    """Whether there is nothing along an axis of this size: for functions that are undefined then.
-
-    ``SizeError`` if that holds of some examples alone, or is known only while the program runs.
-    """
-    if not isinstance(n, Size):
-        return not n
-    least, most = n.bounds()
-    if least > 0 or most <= 0:
-        return most <= 0
-    undefined = f"{caller}: {caller} of an array without elements is undefined, and the size {n}"
-    if not _is_known(n):
-        raise SizeError(
-            f"{undefined} may be 0, which is known only while the program runs: give it the value "
-            f"then, initial=, where there is one; or a size with a greater bound, such as "
-            f"{{0: stretto.dynamic_size('n', least=2)}}; or call it where lengths are known, "
-            f"outside of jit"
-        )
-    empty = {n.known(sizes) < 1 for sizes in _TRACES.known or ()}
-    if len(empty) > 1:
-        raise SizeError(
-            f"{undefined} is 0 for some of the examples: leave these out, ragged[places], or give "
-            f"the value that they get, initial=, where there is one"
-        )
-    (nothing,) = empty
-    _TRACES.guards.append(Guard(n, 1, nothing))
-    return nothing
 
 
 def unnamed(n: Dimension) -> Any:
@@ -383,7 +263,7 @@ class Size:
         if other.__class__ is Size:
             quotient, rest = _divided(self, other)
             beyond = _quotient(rest, other) if is_size(rest) or rest else 0
-            return _refuse(f"{self} // {other}") if beyond is None else quotient + beyond
+            return refuse(f"{self} // {other}") if beyond is None else quotient + beyond
         if not _is_integer(other):
             return NotImplemented
         by = int(other)
@@ -407,7 +287,7 @@ class Size:
         if not _is_integer(other):
             return NotImplemented
         quotient = _quotient(other, self)
-        return _refuse(f"{other} // {self}") if quotient is None else quotient
+        return refuse(f"{other} // {self}") if quotient is None else quotient
 
     def __mod__(self, other: Any) -> Any:
         quotient = self.__floordiv__(other)
@@ -443,7 +323,7 @@ class Size:
             return False
         if _in_package():
             return False
-        _refuse(f"{self} == {other}")
+        refuse(f"{self} == {other}")
 
     def __lt__(self, other: Any) -> bool:
         return self._below(other, 0, "<")
@@ -466,15 +346,17 @@ class Size:
             return True
         if least >= by:
             return False
-        if _TRACES.known is not None and _in_package(3):
-            return _looked_up(self - other, by, f"{self} {sign} {other}")
-        _refuse(f"{self} {sign} {other}")
+        if _GUARDS and _in_package(3):
+            holds = _GUARDS[0](self - other, by, f"{self} {sign} {other}")
+            if holds is not None:
+                return holds
+        refuse(f"{self} {sign} {other}")
 
     def __bool__(self) -> bool:
         least, most = self.bounds()
         if least > 0 or most < 0 or _in_package():
             return True
-        _refuse(f"{self} != 0")
+        refuse(f"{self} != 0")
 
     def __index__(self) -> int:
         raise SizeError(
@@ -496,7 +378,10 @@ class Size:
 
 
 _VALUE: list[Callable[[Size], Any]] = []
-"""What makes a value of a size; ``ops/size_of`` puts it here."""
+"""The function that makes a value of a size; ``ops/size_of`` puts it here."""
+
+_GUARDS: list[Callable[[Any, int, str], bool | None]] = []
+"""The function that decides a comparison where bounds do not; ``core/size_guards`` puts it here."""
 
 
 def _in_package(up: int = 2) -> bool:
@@ -508,7 +393,8 @@ def _in_package(up: int = 2) -> bool:
     return sys._getframe(up).f_code.co_filename.startswith(PACKAGE)
 
 
-def _refuse(condition: str) -> NoReturn:
+def refuse(condition: str) -> NoReturn:
+    """Raise ``SizeError`` for a condition that depends on sizes known only later."""
     raise SizeError(
         f"whether {condition} depends on sizes that are known only while the program runs: use "
         f"stretto.numpy.where or stretto.lax.cond, with snp.asarray(size), or a size with a bound "

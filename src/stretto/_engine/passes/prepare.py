@@ -55,7 +55,7 @@ PREPARING = (
     Pass(
         "inline_sized_calls",
         needed=holds_programs,
-        home="stretto._engine.higher_order.sized",
+        home="stretto._engine.higher_order.varying_sizes.sized_call",
     ),
     Pass("live", home="stretto._engine.core.rewriting"),
     Pass("factor_dot_sums", "simplify"),

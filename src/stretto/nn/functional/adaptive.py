@@ -13,7 +13,8 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.sizes import is_size, without_elements
+from stretto._engine.core.size_guards import without_elements
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.comparison import where, zeros_like

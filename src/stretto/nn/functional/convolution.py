@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.sizes import differs_by_example
+from stretto._engine.core.size_guards import differs_by_example
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.convolution.general import conv_general_dilated

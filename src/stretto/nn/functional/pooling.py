@@ -13,7 +13,8 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.sizes import differs_by_example, is_size
+from stretto._engine.core.size_guards import differs_by_example
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.convert import convert, rounded_once

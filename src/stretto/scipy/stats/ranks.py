@@ -10,7 +10,7 @@ import numpy as np
 
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.sizes import without_elements
+from stretto._engine.core.size_guards import without_elements
 from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Array, ArrayLike, Axis, Shape, Tree
 from stretto._engine.ops.comparison import full_like

@@ -21,20 +21,12 @@ from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.errors import SizeError
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.recorder import record
-from stretto._engine.core.sizes import (
-    Size,
-    SizeVariable,
-    at_least,
-    at_most,
-    greater,
-    known_sizes,
-    size_of,
-    varying_sizes,
-)
+from stretto._engine.core.size_guards import known_sizes, varying_sizes
+from stretto._engine.core.sizes import Size, SizeVariable, at_least, at_most, greater, size_of
 from stretto._engine.core.types import ArrayType
 from stretto._engine.higher_order.custom_jvp import custom_jvp
 from stretto._engine.higher_order.custom_vjp import custom_vjp
-from stretto._engine.higher_order.sized import SizedCall
+from stretto._engine.higher_order.varying_sizes.sized_call import SizedCall
 from stretto.numpy.unique import starts_of_runs
 from stretto.random.streams import next_key
 from stretto.torch.table.indexing import readable

@@ -15,14 +15,14 @@ import numpy as np
 from stretto._engine.api.explain.words import near
 from stretto._engine.api.graph import make_graph
 from stretto._engine.api.varying_sizes.ragged import Ragged, is_ragged
-from stretto._engine.autodiff.padded import notes_of
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.lazy import shown
 from stretto._engine.core.position import Position
 from stretto._engine.core.program import Literal, Program
-from stretto._engine.higher_order.sized import SizedCall
+from stretto._engine.higher_order.varying_sizes.padding import notes_of
+from stretto._engine.higher_order.varying_sizes.sized_call import SizedCall
 
 _WAYS = {
     "replaced": "replace padding first",

@@ -13,10 +13,10 @@ from stretto._engine.api.sharding.shardings import Shardings
 from stretto._engine.core.lazy import LazyModule
 
 if TYPE_CHECKING:  # loaded when sizes vary
-    from stretto._engine.api.varying_sizes import resized
+    from stretto._engine.api.varying_sizes import dynamic_axes as by_bucket
     from stretto._engine.api.varying_sizes.buckets import Buckets
 else:
-    resized = LazyModule("stretto._engine.api.varying_sizes.resized")
+    by_bucket = LazyModule("stretto._engine.api.varying_sizes.dynamic_axes")
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -148,6 +148,6 @@ def jit(
     if dynamic_axes is not None:
         if in_shardings is not None or out_shardings is not None:
             raise ValueError("jit: dynamic_axes do not go together with shardings")
-        how = (dynamic_axes, buckets or resized.Buckets())
-        return resized.Resized(fun, static, donated, keep_unused, inline, options, *how)
+        how = (dynamic_axes, buckets or by_bucket.Buckets())
+        return by_bucket.JittedByBucket(fun, static, donated, keep_unused, inline, options, *how)
     return Jitted(fun, static, donated, keep_unused, inline, options, shardings)

@@ -61,12 +61,10 @@ from stretto._engine.xla.on_device import OnDevice
 from stretto._engine.xla.options import Options
 from stretto._engine.xla.patience import watch
 
-if TYPE_CHECKING:  # loaded when sizes vary
-    from stretto._engine.api.varying_sizes import resized
+if TYPE_CHECKING:  # loaded when faults are looked for
     from stretto._engine.xla import checked
 else:
     checked = LazyModule("stretto._engine.xla.checked")
-    resized = LazyModule("stretto._engine.api.varying_sizes.resized")
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")

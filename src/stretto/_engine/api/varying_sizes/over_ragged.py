@@ -15,27 +15,21 @@ import numpy as np
 from stretto._engine.api.arguments import as_values
 from stretto._engine.api.varying_sizes.lengths import same_lengths
 from stretto._engine.api.varying_sizes.ragged import Ragged, is_ragged, room_for
-from stretto._engine.autodiff.packed import variable_of_rows
-from stretto._engine.autodiff.padded import variables_of
 from stretto._engine.core import tree
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
-from stretto._engine.core.sizes import (
-    Size,
-    SizeVariable,
-    exceeds,
-    known_sizes,
-    size_of,
-    varying_sizes,
-)
+from stretto._engine.core.size_guards import known_sizes, varying_sizes
+from stretto._engine.core.sizes import Size, SizeVariable, exceeds, size_of
 from stretto._engine.core.types import ArrayType
 from stretto._engine.higher_order.family import split
 from stretto._engine.higher_order.loops import map_
 from stretto._engine.higher_order.scan import loop_scan
-from stretto._engine.higher_order.sized import SizedCall
+from stretto._engine.higher_order.varying_sizes.packing import variable_of_rows
+from stretto._engine.higher_order.varying_sizes.padding import variables_of
+from stretto._engine.higher_order.varying_sizes.sized_call import SizedCall
 from stretto._engine.ops.bucket import Bucket, varying
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert

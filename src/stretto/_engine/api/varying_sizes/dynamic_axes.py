@@ -24,16 +24,10 @@ from stretto._engine.core.bounded import room
 from stretto._engine.core.config import config, settings
 from stretto._engine.core.errors import RefError
 from stretto._engine.core.interpreter import Tracer, constant, state
-from stretto._engine.core.sizes import (
-    Guard,
-    Size,
-    SizeVariable,
-    known_sizes,
-    size_of,
-    varying_sizes,
-)
+from stretto._engine.core.size_guards import Guard, known_sizes, varying_sizes
+from stretto._engine.core.sizes import Size, SizeVariable, size_of
 from stretto._engine.core.types import ArrayType
-from stretto._engine.higher_order.sized import SizedCall
+from stretto._engine.higher_order.varying_sizes.sized_call import SizedCall
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.shape import pad, slice_
 from stretto._engine.xla.array import Array
@@ -105,7 +99,7 @@ class _Plan(NamedTuple):
         ]
 
 
-class Resized(Jitted[P, R_co]):
+class JittedByBucket(Jitted[P, R_co]):
     """A compiled function for arguments of any size: made by ``jit(dynamic_axes=…)``."""
 
     def __init__(
@@ -278,7 +272,7 @@ class Resized(Jitted[P, R_co]):
         if isinstance(by_name, str):
             return by_name
         how = (self._static, self._donated, self._keep_unused, self._inline, self._options)
-        return Resized, (self._fun, *how, self._given, self._buckets)
+        return JittedByBucket, (self._fun, *how, self._given, self._buckets)
 
 
 def _as_axes(spec: Any) -> Any:

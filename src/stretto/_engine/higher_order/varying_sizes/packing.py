@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.autodiff.evaluate import evaluate
-from stretto._engine.autodiff.padded import Padding, asks_for_sizes, padded_program
 from stretto._engine.autodiff.vmap import to_axis, vmap_program
 from stretto._engine.core.interpreter import splat, state
 from stretto._engine.core.program import Atom, Equation, Literal, Program
@@ -22,6 +21,11 @@ from stretto._engine.core.recorder import record, standing
 from stretto._engine.core.rewriting import remembered
 from stretto._engine.core.sizes import SizeVariable, size_of
 from stretto._engine.core.types import ArrayType, array_type
+from stretto._engine.higher_order.varying_sizes.padding import (
+    Padding,
+    asks_for_sizes,
+    padded_program,
+)
 from stretto._engine.ops.arithmetic import ADD
 from stretto._engine.ops.broadcast import BroadcastInDim, reduce_sum
 from stretto._engine.ops.bucket import varying

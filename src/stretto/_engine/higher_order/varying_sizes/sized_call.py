@@ -15,8 +15,6 @@ from typing import Any
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.autodiff.jvp import jvp_program
 from stretto._engine.autodiff.linearize import apply_linear, linearize_program
-from stretto._engine.autodiff.packed import Examples, packed_program
-from stretto._engine.autodiff.padded import asks_for_sizes, padded_program, variables_of
 from stretto._engine.autodiff.transpose import transpose_program
 from stretto._engine.autodiff.vmap import vmap_program
 from stretto._engine.core.config import config
@@ -34,6 +32,12 @@ from stretto._engine.core.rewriting import (
 from stretto._engine.core.sizes import Size, SizeVariable
 from stretto._engine.core.types import ArrayType
 from stretto._engine.higher_order.family import ControlFlow
+from stretto._engine.higher_order.varying_sizes.packing import Examples, packed_program
+from stretto._engine.higher_order.varying_sizes.padding import (
+    asks_for_sizes,
+    padded_program,
+    variables_of,
+)
 from stretto._engine.ops.broadcast import broadcast_in_dim, reduce_sum
 from stretto._engine.ops.bucket import Bucket, varying
 from stretto._engine.ops.layout import move_to_front

@@ -8,14 +8,18 @@ import stretto.numpy as snp
 from stretto import nn
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.autodiff.linearize import linearize_program
-from stretto._engine.autodiff.packed import Examples, packed_program, variable_of_rows
-from stretto._engine.autodiff.padded import padded_program
 from stretto._engine.core.program import Literal, Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.sizes import size_variable
 from stretto._engine.core.types import array_type, has_rows
+from stretto._engine.higher_order.varying_sizes.packing import (
+    Examples,
+    packed_program,
+    variable_of_rows,
+)
+from stretto._engine.higher_order.varying_sizes.padding import padded_program
 from stretto._engine.ops.bucket import varying
-from tests._engine.autodiff.test_padded import PROGRAMS, program_of
+from tests._engine.higher_order.varying_sizes.test_padding import PROGRAMS, program_of
 
 N, M = size_variable("n"), size_variable("m")
 (V,) = N.variables()
