@@ -40,14 +40,14 @@ class Collectives(Writer):
         return "cpu" if self._placement is None else self._placement.devices[0].platform
 
     def constrained(self, x: Operand, sharding: NamedSharding) -> Operand:
-        """The operand, which the compiler puts where the sharding says."""
+        """Return the operand, which the compiler puts where the sharding says."""
         if not self.partitioned or self._meshes is None:
             return x
         where = self._meshes.sharding(sharding, x.type.ndim)
         return self.operation("sdy.sharding_constraint", (x,), f"sharding = {where}", x.type)
 
     def placed_at(self, sharding: Sharding | None, type: ArrayType) -> list[str]:
-        """The attribute for where an argument or result is, if the text says so."""
+        """Return the attribute for where an argument or result is, if the text says so."""
         if sharding is None or not self.partitioned or self._meshes is None:
             return []
         return [f"sdy.sharding = {self._meshes.sharding(sharding, type.ndim)}"]
@@ -55,7 +55,7 @@ class Collectives(Writer):
     def by_batch(
         self, operands: Sequence[Operand], outs: Sequence[ArrayType], batch_axes: int
     ) -> str:
-        """The attributes by which a call is done part by part, if there are parts."""
+        """Return the attributes by which a call is done part by part, if there are parts."""
         if not self.partitioned:
             return ""
         rule = rule_by_batch([x.type.shape for x in operands], [t.shape for t in outs], batch_axes)
@@ -71,7 +71,7 @@ class Collectives(Writer):
         parts: Sequence[ArrayType],
         body: Callable[..., Sequence[Operand]],
     ) -> list[Operand]:
-        """A region in which ``body`` works on the parts of one device along these axes of the mesh.
+        """Write a region in which ``body`` works on the parts of one device along these axes.
 
         ``parts`` are the types of the operands' parts. The results have the types of the equation.
         """
@@ -95,7 +95,7 @@ class Collectives(Writer):
     # Collectives along an axis of the mesh; of one device alone they are no operations.
 
     def _groups(self, *axes: Any) -> np.ndarray:
-        """The devices that differ in their place along these axes alone, a row for each group."""
+        """Return groups of devices that differ along these axes alone, a row for each."""
         mesh = self._manual
         assert mesh is not None, "a collective outside of a manual region"
         numbers = np.arange(mesh.size).reshape(mesh.devices.shape)
@@ -104,7 +104,7 @@ class Collectives(Writer):
         return moved.reshape(-1, mesh.size_of(axes))
 
     def _between(self, *axes: Any) -> str:
-        """The attributes that every collective along the axes has."""
+        """Return the attributes that every collective along the axes has."""
         groups = self._groups(*axes)
         shape = "x".join(map(str, groups.shape))
         return f"replica_groups = dense<{groups.tolist()}> : tensor<{shape}xi64>, {self._channel()}"
@@ -114,7 +114,7 @@ class Collectives(Writer):
         return f"channel_handle = #stablehlo.channel_handle<handle = {self._channels}, type = 1>"
 
     def all_reduce(self, operands: Sequence[Operand], axes: Sequence[Any]) -> Sequence[Operand]:
-        """The sum of each operand, all of one dtype, over the devices along the axes."""
+        """Return the sum of each operand, all of one dtype, over the devices along the axes."""
         if not self.partitioned:
             return operands
         attributes = f"{self._between(*axes)}, use_global_device_ids"
@@ -145,7 +145,7 @@ class Collectives(Writer):
         return results
 
     def reduce_scatter(self, x: Operand, axis: Any) -> Operand:
-        """Of the sum over the devices along the axis, the entry along axis 0 of this device."""
+        """Return this device's entry, along axis 0, of the sum over the devices along the axis."""
         one = array_type((1, *x.type.shape[1:]), x.type.dtype)
         if self.partitioned:
             attributes = (
@@ -155,13 +155,13 @@ class Collectives(Writer):
         return self.emit("reshape", x, out=array_type(one.shape[1:], one.dtype))
 
     def _added(self, op: str, x: Operand, attributes: str, out: ArrayType) -> Operand:
-        """A collective that adds."""
+        """Write a collective that adds."""
         region = self.combiner("add", array_type((), x.type.dtype))
         (result,) = self.emit_many(op, (x,), (out,), attributes, (region,))
         return result
 
     def all_gather(self, x: Operand, axis: Any, size: int) -> Operand:
-        """The operands of all devices along the axis, along a new axis 0."""
+        """Return the operands of all devices along the axis, along a new axis 0."""
         one = self.emit("reshape", x, out=array_type((1, *x.type.shape), x.type.dtype))
         if not self.partitioned:
             return one
@@ -173,7 +173,7 @@ class Collectives(Writer):
         )
 
     def all_to_all(self, x: Operand, axis: Any, size: int) -> Operand:
-        """The entries along axis 0, each from another device along the axis."""
+        """Return the entries along axis 0, each from another device along the axis."""
         if not self.partitioned:
             return x
         return self.emit(
@@ -187,7 +187,7 @@ class Collectives(Writer):
         )
 
     def permute(self, x: Operand, axis: Any, pairs: Sequence[tuple[int, int]]) -> Operand:
-        """The operand of another device along the axis; zeros where none is sent."""
+        """Return the operand of another device along the axis; zeros where none is sent."""
         if not self.partitioned:
             return x if (0, 0) in pairs else self.splat(0, x.type)
         sent = [[int(row[a]), int(row[b])] for row in self._groups(axis) for a, b in pairs]
@@ -202,7 +202,7 @@ class Collectives(Writer):
         )
 
     def place_along(self, axis: Any) -> Operand:
-        """The index of this device along the axis, an int32."""
+        """Return the index of this device along the axis, an int32."""
         index = array_type((), np.dtype(np.int32))
         if not self.partitioned:
             return self.splat(0, index)
@@ -227,16 +227,16 @@ class Meshes:
         self._names: dict[Mesh, str] = {}
 
     def sharding(self, sharding: Sharding, ndim: int) -> str:
-        """The attribute for a sharding of arrays with so many axes."""
+        """Return the attribute for a sharding of arrays with so many axes."""
         return f"#sdy.sharding{self._over(sharding, ndim)}"
 
     def each(self, shardings: Sequence[Sharding], ndims: Sequence[int]) -> str:
-        """The attribute for the shardings of several operands or results."""
+        """Return the attribute for the shardings of several operands or results."""
         listed = ", ".join([self._over(s, n) for s, n in zip(shardings, ndims, strict=True)])
         return f"#sdy.sharding_per_value<[{listed}]>"
 
     def axes(self, mesh: Mesh, names: Sequence[object]) -> str:
-        """The attribute for axes along which a region is manual, in the order of the mesh."""
+        """Return the attribute for axes along which a region is manual, in the mesh's order."""
         written = [text for name, text in _axes(mesh).items() if name in names]
         return f"#sdy<manual_axes{{{', '.join(written)}}}>"
 
@@ -251,7 +251,7 @@ class Meshes:
         return f"<{name}, [{', '.join(parts)}]>"
 
     def written(self) -> list[str]:
-        """The operations that declare the meshes."""
+        """Return the operations that declare the meshes."""
         lines = []
         for mesh, name in self._names.items():
             axes = zip(_axes(mesh).values(), mesh.axis_sizes, strict=True)
@@ -261,7 +261,7 @@ class Meshes:
 
 
 def _axes(mesh: Mesh) -> dict[object, str]:
-    """The axes of a mesh as they are written: names that are no text get numbers."""
+    """Return the axes of a mesh as they are written: names that are no text get numbers."""
     return {
         name: f'"{escaped(name) if isinstance(name, str) else f"axis_{k}"}"'
         for k, name in enumerate(mesh.axis_names)
@@ -271,7 +271,7 @@ def _axes(mesh: Mesh) -> dict[object, str]:
 def rule_by_batch(
     operands: Sequence[Sequence[int]], results: Sequence[Sequence[int]], batch_axes: int
 ) -> str:
-    """The rule by which shardings go through an operation on each element of the first axes.
+    """Return the rule by which shardings go through an operation on each element of the first axes.
 
     The shapes of operands and results begin with the same ``batch_axes``; along all further axes
     each device needs the whole.
@@ -293,6 +293,6 @@ def rule_by_batch(
 
 
 def _factor(k: int) -> str:
-    """The name of a factor, as Shardy writes it: i to z, then z_1, z_2 and so on."""
+    """Return the name of a factor, as Shardy writes it: i to z, then z_1, z_2 and so on."""
     letters = "ijklmnopqrstuvwxyz"
     return letters[k] if k < len(letters) else f"z_{k - len(letters) + 1}"

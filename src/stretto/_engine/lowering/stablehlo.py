@@ -56,7 +56,7 @@ class Builder(Collectives):
         return self.inline_many(lambda *xs: [fun(*xs)], *operands)[0]
 
     def inline_many(self, fun: Callable[..., Any], *operands: Operand) -> list[Operand]:
-        """The same for a function with several results."""
+        """Do the same for a function with several results."""
         program, _, captured = record(lambda *xs: (fun(*xs), None), [x.type for x in operands])
         if captured:
             raise AssertionError(f"{fun} captured a value while being lowered")
@@ -97,7 +97,7 @@ class Builder(Collectives):
         return [*map(read, program.outputs)]
 
     def _literal(self, atom: Any) -> Operand:
-        """The constant for a literal."""
+        """Return the constant for a literal."""
         key = literal_key(atom)
         operand = self._constants.get(key)
         if operand is None:
@@ -107,7 +107,7 @@ class Builder(Collectives):
     def call(
         self, program: Program, operands: Sequence[Operand], apart: bool = False
     ) -> list[Operand]:
-        """A call of the function for this program, which is written once for all calls.
+        """Write a call of the function for this program, which is written once for all calls.
 
         Programs with the same name that do the same share a function, with the lines of the first.
         With ``apart`` the compiler must not inline the call, so it starts when all operands exist;
@@ -191,7 +191,7 @@ class Builder(Collectives):
         return f"func.func {visibility} @{name}({head}) -> ({outputs}) {{\n{body}\n}}"
 
     def _placed(self, place: Place | None) -> str:
-        """The alias for a line of the user's source; empty if there is none."""
+        """Return the alias for a line of the user's source; empty if there is none."""
         if place is None:
             return ""
         code, offset, _ = place
@@ -202,7 +202,10 @@ class Builder(Collectives):
         return entry[0]
 
     def _located(self, name: str) -> str:
-        """The location to write after an operation here; ``name`` is empty if it has none."""
+        """Return the location to write after an operation here.
+
+        ``name`` is empty if it has none.
+        """
         if not name:
             return f" loc({self._place})" if self._place else ""
         key = (name, self._place)
@@ -210,7 +213,7 @@ class Builder(Collectives):
         return f" loc({alias})"
 
     def module(self, program: Program, aliases: Mapping[int, int]) -> Text:
-        """The whole module, ``main`` first."""
+        """Return the whole module, ``main`` first."""
         main = self._function(program, "main", "public", aliases)
         lines_of_user = []
         lines: dict[int, list[int]] = {}  # by code object: finding one line means finding all
@@ -254,7 +257,7 @@ def lower(
     aliases: Mapping[int, int] = MappingProxyType({}),
     placement: Placement | None = None,
 ) -> Text:
-    """The StableHLO text of a program.
+    """Return the StableHLO text of a program.
 
     ``aliases`` maps inputs to outputs of the same type that may be put into their memory. With a
     ``placement`` the text is for its devices, and says where inputs and outputs are.

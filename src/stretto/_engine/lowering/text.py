@@ -30,13 +30,13 @@ _TENSORS: dict[ArrayType, str] = {}
 
 
 def element_type(dtype: np.dtype) -> str:
-    """The MLIR element type: ``f32``, ``i1``, ``f8E4M3FN``."""
+    """Return the MLIR element type: ``f32``, ``i1``, ``f8E4M3FN``."""
     name = dtype.name
     return _ELEMENT.get(name) or "f8" + name.removeprefix("float8_").upper()
 
 
 def tensor_type(type: ArrayType) -> str:
-    """The MLIR tensor type: ``tensor<2x3xf32>``."""
+    """Return the MLIR tensor type: ``tensor<2x3xf32>``."""
     text = _TENSORS.get(type)
     if text is None:
         text = "tensor<" + "".join(f"{n}x" for n in type.shape) + element_type(type.dtype) + ">"
@@ -46,7 +46,7 @@ def tensor_type(type: ArrayType) -> str:
 
 @functools.lru_cache(4096)
 def function_type(types: tuple[ArrayType, ...], out: ArrayType) -> str:
-    """The function type of an operation with one result."""
+    """Return the function type of an operation with one result."""
     return f"({', '.join(map(tensor_type, types))}) -> {tensor_type(out)}"
 
 
@@ -113,7 +113,7 @@ It makes the order a dependency, which the compiler keeps; the value itself has 
 
 
 def element_text(value: Any, dtype: np.dtype) -> str:
-    """The element of a constant, written so that it is read back exactly."""
+    """Return the element of a constant, written so that it is read back exactly."""
     kind = kind_of(dtype)
     if kind == "bool":
         return "true" if value else "false"
@@ -132,13 +132,13 @@ def element_text(value: Any, dtype: np.dtype) -> str:
 
 
 def identifier(name: str) -> str:
-    """The name with characters replaced that MLIR would not accept without quotes."""
+    """Return the name with characters replaced that MLIR would not accept without quotes."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name)
     return plain if plain and not plain[0].isdigit() else f"_{plain}"
 
 
 def escaped(text: str) -> str:
-    """The inside of an MLIR string, with control characters, quotes and backslashes escaped."""
+    """Escape control characters, quotes and backslashes, for the inside of an MLIR string."""
     return "".join(f"\\{ord(c):02X}" if c < " " or c in '"\\\x7f' else c for c in text)
 
 

@@ -102,7 +102,7 @@ class Writer:
         attributes: str = "",
         out: ArrayType | None = None,
     ) -> Operand:
-        """As ``emit``, for a name that includes the dialect."""
+        """Do what ``emit`` does, for a name that includes the dialect."""
         type = self._outputs[0].type if out is None else out
         self._count += 1
         name = f"%{self._count}"
@@ -205,7 +205,7 @@ class Writer:
     def by_batch(
         self, operands: Sequence[Operand], outs: Sequence[ArrayType], batch_axes: int
     ) -> str:
-        """The attributes by which a call is done part by part, if there are parts."""
+        """Return the attributes by which a call is done part by part, if there are parts."""
         return ""
 
     def region(
@@ -214,7 +214,10 @@ class Writer:
         body: Callable[..., Sequence[Operand]],
         dialect: str = "stablehlo",
     ) -> str:
-        """A region with block arguments of these types; ``body`` writes it and returns results."""
+        """Write a region with block arguments of these types.
+
+        ``body`` writes it and returns results.
+        """
         outer_lines, outer_constants = self._lines, self._constants
         outer_outputs, outer_token = self._outputs, self._token
         self._lines, self._constants = [], {}
@@ -236,7 +239,7 @@ class Writer:
     def scalar_region(
         self, types: Sequence[ArrayType], body: Callable[..., Sequence[Operand]]
     ) -> str:
-        """A region that combines or compares scalars, as that of a reduction or a sort.
+        """Write a region that combines or compares scalars, as that of a reduction or a sort.
 
         There are no barriers in it, and no calls: XLA takes none there, and ends the process.
         """
@@ -257,7 +260,7 @@ class Writer:
         return text if is_allowed else None
 
     def barrier(self, operands: Sequence[Operand]) -> list[Operand]:
-        """The operands, behind a barrier where there can be one."""
+        """Return the operands, behind a barrier where there can be one."""
         if self._scalars:
             return [*operands]
         self._facts.has_barriers = True
@@ -285,7 +288,7 @@ class Writer:
         return self._in_loop or self._in_function
 
     def transpose(self, x: Operand, permutation: Sequence[int]) -> Operand:
-        """The operand with its axes in another order."""
+        """Return the operand with its axes in another order."""
         result = self.emit("transpose", x, attributes=f"permutation = {self.ints(permutation)}")
         if tuple(permutation) in _SWAPS:
             self._swapped.add(result.name)
@@ -299,7 +302,7 @@ class Writer:
         shared: tuple[tuple[int, ...], tuple[int, ...]],
         config: str,
     ) -> Operand:
-        """The product of ``x`` and ``y``, with these attributes for its precision."""
+        """Return the product of ``x`` and ``y``, with these attributes for its precision."""
         y = self.in_memory(y)
         result = self.emit(
             "dot_general",
@@ -329,7 +332,7 @@ class Writer:
         return result
 
     def convolution(self, x: Operand, kernel: Operand, attributes: str) -> Operand:
-        """The convolution of ``x`` with a kernel."""
+        """Return the convolution of ``x`` with a kernel."""
         self._facts.has_convolutions_in_loops |= self._may_be_in_loop
         return self.emit("convolution", x, kernel, attributes=attributes)
 
@@ -373,7 +376,7 @@ class Writer:
         return known
 
     def splat(self, element: Any, type: ArrayType) -> Operand:
-        """A constant of this type, all of whose elements are equal."""
+        """Write a constant of this type, all of whose elements are equal."""
         key = (element_text(element, type.dtype), tensor_type(type))
         known = self._constants.get(key)
         if known is None:
@@ -395,11 +398,14 @@ class Writer:
         return known
 
     def scalar(self, element: Any, dtype: np.dtype) -> Operand:
-        """A constant of rank 0."""
+        """Write a constant of rank 0."""
         return self.splat(element, array_type((), dtype))
 
     def array(self, values: np.ndarray) -> Operand:
-        """A constant written element by element; a large one becomes an argument of the program."""
+        """Write a constant written element by element.
+
+        A large one becomes an argument of the program.
+        """
         self._has_scalars_alone &= not (self._scalars and values.shape)
         if values.size > _MOST_WRITTEN:
             self._arrays[id(values)] = values
@@ -419,7 +425,7 @@ class Writer:
         return Operand(name, type)
 
     def _pass(self, number: int) -> Operand:
-        """The large constant as an argument of the current function, after its own."""
+        """Return the large constant as an argument of the current function, after its own."""
         operand = self._passed.get(number)
         if operand is None:
             values = self._arrays[number]
@@ -428,11 +434,11 @@ class Writer:
         return operand
 
     def ints(self, values: Sequence[int]) -> str:
-        """An array of 64-bit integers, as an attribute."""
+        """Write an array of 64-bit integers, as an attribute."""
         return f"array<i64: {', '.join(map(str, values))}>" if values else "array<i64>"
 
     def compare(self, direction: str, x: Operand, y: Operand) -> Operand:
-        """An element-wise comparison: ``EQ NE LT LE GT GE``."""
+        """Write an element-wise comparison: ``EQ NE LT LE GT GE``."""
         return self.emit(
             "compare",
             x,
@@ -442,13 +448,13 @@ class Writer:
         )
 
     def convert(self, x: Operand, dtype: np.dtype) -> Operand:
-        """The operand in another element type."""
+        """Return the operand in another element type."""
         if x.type.dtype == dtype:
             return x
         return self.emit("convert", x, out=array_type(x.type.shape, dtype))
 
     def reduce(self, op: str, x: Operand, axes: Sequence[int], start: Any) -> Operand:
-        """A reduction by one operation; narrow floats accumulate in float32; NaN is kept."""
+        """Write a reduction by one operation; narrow floats accumulate in float32; NaN is kept."""
         narrow = kind_of(x.type.dtype) == "float" and x.type.dtype.itemsize < 4
         if self.partitioned and op in _EXTREMA and kind_of(x.type.dtype) == "float":
             return self._extremum_over_devices(op, x, axes, start)
@@ -470,7 +476,7 @@ class Writer:
     def _extremum_over_devices(
         self, op: str, x: Operand, axes: Sequence[int], start: Any
     ) -> Operand:
-        """An extremum of floats as one of integers in the same order.
+        """Write an extremum of floats as one of integers in the same order.
 
         Partial results of several devices are combined by one operation, so a choice by comparison
         cannot be between them, and the maximum of floats loses NaN. Of integers, NaN is made the
@@ -499,14 +505,14 @@ class Writer:
         return self._turned(self.emit("bitcast_convert", x, out=integers))
 
     def _turned(self, bits: Operand) -> Operand:
-        """The same integers, with all bits but the sign turned in the negative ones."""
+        """Return the same integers, with all bits but the sign turned in the negative ones."""
         most = self.splat(int(np.iinfo(bits.type.dtype).max), bits.type)
         other = self.emit("xor", bits, most, out=bits.type)
         negative = self.compare("LT", bits, self.splat(0, bits.type))
         return self.emit("select", negative, other, bits, out=bits.type)
 
     def combiner(self, op: str, element: ArrayType) -> str:
-        """The region of a reduction by one operation of two elements."""
+        """Return the region of a reduction by one operation of two elements."""
         direction = _EXTREMA.get(op) if kind_of(element.dtype) == "float" else None
 
         def combine(u: Operand, v: Operand) -> list[Operand]:

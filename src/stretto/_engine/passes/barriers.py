@@ -136,7 +136,7 @@ _BLOCKS = 256
 
 
 def split_chained_products(program: Program) -> Program:
-    """The program with barriers in front of such products; the same values.
+    """Return the program with barriers in front of such products; the same values.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> x, w = snp.ones((8, 512)), snp.ones((512, 512))
@@ -171,7 +171,7 @@ def _split_chained_products(program: Program) -> Program:
 
 
 def _square(primitive: DotGeneral, right: Atom) -> bool:
-    """Whether the second matrix has as many columns as rows, and enough of them."""
+    """Say whether the second matrix has as many columns as rows, and enough of them."""
     (_, summed), (_, shared) = primitive.summed, primitive.shared
     shape = right.type.shape
     rows = math.prod([shape[a] for a in summed])
@@ -202,7 +202,9 @@ _MOST = 16
 
 
 def materialize_shared(program: Program) -> Program:
-    """The program with barriers behind values that several kernels would compute; the same values.
+    """Return the program with barriers behind values that several kernels would compute.
+
+    The values are the same.
 
     >>> from stretto._engine.api.graph import make_graph
     >>> import stretto.numpy as snp
@@ -254,12 +256,12 @@ def _worth_storing(program: Program, shared: set[Atom]) -> set[Atom]:
 
 
 def _fused(primitive: Any) -> bool:
-    """Whether XLA makes it part of the kernels that read its result."""
+    """Say whether XLA makes it part of the kernels that read its result."""
     return isinstance(primitive, Elementwise) or primitive.kernel is Kernel.VIEW
 
 
 def _shared(program: Program) -> set[Atom]:
-    """The values that are parts of several kernels.
+    """Return the values that are parts of several kernels.
 
     They are results of element-wise operations, or of calls, which XLA inlines. A kernel is named
     by its result; a shared value is taken for one.
@@ -290,7 +292,7 @@ def _shared(program: Program) -> set[Atom]:
 
 
 def _storable(primitive: Any, value: Atom) -> bool:
-    """Whether it may be stored for the kernels that read it, at a gain.
+    """Say whether it may be stored for the kernels that read it, at a gain.
 
     A kernel that reads truth values is not vectorized, whereas one that compares again is.
     """
@@ -298,7 +300,7 @@ def _storable(primitive: Any, value: Atom) -> bool:
 
 
 def _sources(operands: Iterable[Atom], made_of: dict[Atom, tuple[Var, ...]]) -> list[Var]:
-    """The stored arrays that an operation on these operands reads, once fused."""
+    """Return the stored arrays that an operation on these operands reads, once fused."""
     sources: dict[Var, None] = {}
     for a in operands:
         if isinstance(a, Var):
@@ -307,7 +309,7 @@ def _sources(operands: Iterable[Atom], made_of: dict[Atom, tuple[Var, ...]]) -> 
 
 
 def _of_size(sources: list[Var], size: int) -> tuple[Var, ...]:
-    """Those that take time to read, beside a value of so many bytes."""
+    """Return those that take time to read, beside a value of so many bytes."""
     return tuple([s for s in sources if _SMALL * bytes_of(s.type) >= size][:_MOST])
 
 

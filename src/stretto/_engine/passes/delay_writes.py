@@ -38,7 +38,7 @@ from stretto._engine.ops.index.writes import (
 
 
 def delay_writes(program: Program) -> Program:
-    """The program whose loops write at the beginning of the next turn; the same values.
+    """Return the program whose loops write at the beginning of the next turn; the same values.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> def run(x):
@@ -95,7 +95,7 @@ class _Chain:
         return [w.inputs[i] for w, i in self.waiting]
 
     def first(self, x: Any, known: Values) -> list[Any]:
-        """What to wait with at first, so that nothing is changed in ``x``."""
+        """Return what to wait with at first, so that nothing is changed in ``x``."""
         values: dict[tuple[int, int], Any] = {}
         for w in self.writes:
             operands = [
@@ -109,7 +109,7 @@ class _Chain:
         return [convert(value, t.dtype, t.weak_type) for value, t in found]
 
     def written(self, x: Any, pending: Sequence[Any], known: Values) -> Any:
-        """The array with what waits written."""
+        """Return the array with what waits written."""
         waits = {(id(w), i): value for (w, i), value in zip(self.waiting, pending, strict=True)}
         for w in self.writes:
             operands = [
@@ -139,7 +139,7 @@ class _Loop:
         self.chains = {k: chain for k, chain in enumerate(chains) if chain is not None}
 
     def _chain(self, k: int) -> _Chain | None:
-        """The writes by which a turn changes this carried array, if they can wait."""
+        """Return the writes by which a turn changes this carried array, if they can wait."""
         carried = self.body.inputs[self.loop.consts + k]
         array = carried.type
         atom = self.body.outputs[k]
@@ -175,7 +175,7 @@ class _Loop:
         return chain
 
     def delayed(self) -> list[Equation]:
-        """The loop that writes at the beginning of turns, and the last writes behind it."""
+        """Return the loop that writes at the beginning of turns, and the last writes behind it."""
         loop, equation = self.loop, self.equation
         types = [a.type for a in equation.inputs]
         program, _, captured = record(lambda *xs: (self._run(xs), None), types)
@@ -211,7 +211,7 @@ class _Loop:
         return [*carry, *ys]
 
     def _turn(self, args: Sequence[Any]) -> list[Any]:
-        """One turn: what waits is written, and what the turn would write waits."""
+        """Write what waits, and have what the turn would write wait."""
         loop, body = self.loop, self.body
         sizes = [len(chain.waiting) for chain in self.chains.values()]
         consts, carry, waiting, xs = split(args, loop.consts, loop.carry, sum(sizes))
@@ -233,7 +233,7 @@ class _Loop:
         return [*outs[: loop.carry], *map(known.of, ends), *outs[loop.carry :]]
 
     def _seen(self, read: Equation, known: Values) -> Any:
-        """What a read behind writes gives, from the array in front of them."""
+        """Return what a read behind writes gives, from the array in front of them."""
         chain, count = self.behind[id(read)]
         x = known[chain.carried]
         places = [known.of(a) for a in read.inputs[1:]]
@@ -246,7 +246,7 @@ class _Loop:
 
 
 def _can_wait(e: Equation, writes: Sequence[Equation]) -> bool:
-    """Whether it is a read whose result is known without these writes."""
+    """Say whether it is a read whose result is known without these writes."""
     if not isinstance(e.primitive, READS) or e.inputs[0] in e.inputs[1:]:
         return False
     place = e.inputs[1].type.dtype
@@ -256,7 +256,7 @@ def _can_wait(e: Equation, writes: Sequence[Equation]) -> bool:
 
 
 def _promises_nothing(write: Equation) -> bool:
-    """Whether all its windows may be at one place, as those of what waits at first are."""
+    """Say whether all its windows may be at one place, as those of what waits at first are."""
     primitive: Any = write.primitive
     return not getattr(primitive, "unique_indices", False) or primitive.distinct(
         write.inputs[1].type

@@ -17,7 +17,7 @@ from stretto._engine.ops.layout import Transpose
 
 
 def factor_dot_sums(program: Program) -> Program:
-    """The program with such sums as products over more axes.
+    """Return the program with such sums as products over more axes.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> def slope(w, x):
@@ -51,7 +51,7 @@ def _factor_dot_sums(program: Program) -> Program:
 
 
 def _read_once(program: Program) -> set[Atom]:
-    """What one operation reads, and nothing else."""
+    """Return what one operation reads, and nothing else."""
     uses: dict[Atom, int] = {}
     for a in [a for e in program.equations for a in e.inputs] + 2 * [*program.outputs]:
         uses[a] = uses.get(a, 0) + 1
@@ -61,7 +61,10 @@ def _read_once(program: Program) -> set[Atom]:
 def _with_sum(
     total: Equation, maker: Equation, makers: dict[Atom, Equation]
 ) -> list[Equation] | None:
-    """The operations for the sum of a product; None if it is over other axes than shared ones."""
+    """Return the operations for the sum of a product.
+
+    It is None if it is over other axes than shared ones.
+    """
     primitive: Any = total.primitive
     axes, order = primitive.axes, None
     if isinstance(maker.primitive, Transpose):

@@ -41,7 +41,7 @@ _MOST = 4
 
 
 def hoist_products(program: Program) -> Program:
-    """The program with products moved out of its loops; the same values up to rounding.
+    """Return the program with products moved out of its loops; the same values up to rounding.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> def run(w, xs):
@@ -85,7 +85,7 @@ class _Outside(NamedTuple):
     place: Place | None
 
     def written(self, result: Var) -> list[Equation]:
-        """The equations, the last of which defines the result."""
+        """Return the equations, the last of which defines the result."""
         equations, operands = [], self.operands
         for primitive in self.primitives:
             (type,) = primitive.out_types(tuple([a.type for a in operands]))
@@ -140,7 +140,7 @@ class _Loop:
         )
 
     def with_products_behind(self) -> tuple[Equation, list[Equation]]:
-        """The loop without products that are only stacked or added up, and these, behind it."""
+        """Move products that are only stacked or added up out of the loop, behind it."""
         outputs, carry = self.equation.outputs, self.loop.carry
         equations, behind = list(self.body.equations), []
         results: dict[Var, Atom] = {}  # outside, inside
@@ -185,14 +185,14 @@ class _Loop:
     def _with(
         self, body: Program, carry: int, inputs: Sequence[Atom], outputs: Sequence[Var]
     ) -> Equation:
-        """The equation of a loop over this body, without inputs that it does not read."""
+        """Return the equation of a loop over this body, without inputs that it does not read."""
         loop = self.loop.over(body, len(self.held), carry)
         return loop.trimmed(
             Equation(loop, inputs, outputs, self.equation.place), [True] * len(outputs)
         )
 
     def _source(self, value: Atom) -> tuple[Equation | None, list[Any]]:
-        """What a value is made by, and the changes of layout of that, if nothing else reads it."""
+        """Return what makes a value, and its changes of layout, if nothing else reads it."""
         layout: list[Any] = []
         while True:
             e = self.made.get(value)
@@ -204,7 +204,7 @@ class _Loop:
             value = e.inputs[0]
 
     def _moving(self, e: Equation) -> int | None:
-        """Which operand differs from step to step, in a product with a constant larger than that.
+        """Return which operand of a product differs from step to step, where the other is larger.
 
         The constant is larger than the result and that operand together.
         """
@@ -218,7 +218,7 @@ class _Loop:
         return at if constant > e.inputs[at].type.size + e.outputs[0].type.size else None
 
     def _of_all_steps(self, e: Equation, at: int, layout: Sequence[Any]) -> _Outside:
-        """The products of all steps at once, in a stack; ``at``: the operand that is one."""
+        """Return the products of all steps at once, in a stack; ``at``: the operand that is one."""
         product: Any = e.primitive
         operands = [
             self._stack(a) if i == at else self.held.get(a, a) for i, a in enumerate(e.inputs)
@@ -232,13 +232,13 @@ class _Loop:
         return _Outside([*first, *map(self._of_stack, layout)], operands, e.place)
 
     def _of_stack(self, layout: Any) -> Any:
-        """The change of layout of each step's value in a stack."""
+        """Return the change of layout of each step's value in a stack."""
         if isinstance(layout, Transpose):
             return Transpose((0, *[d + 1 for d in layout.permutation]))
         return Reshape((self.loop.length, *layout.shape))
 
     def _terms(self, k: int) -> list[Atom]:
-        """What each step adds to a carried value, if it does nothing else with it."""
+        """Return what each step adds to a carried value, if it does nothing else with it."""
         terms, rest = [], [self.body.outputs[k]]
         while rest:
             value = rest.pop()
@@ -253,7 +253,7 @@ class _Loop:
         return [t for t in terms if t is not carried]
 
     def _moved(self, terms: Sequence[Atom]) -> dict[Atom, _Outside]:
-        """How to add up all steps' terms: large products, and sums of what is stacked."""
+        """Return how to add up all steps' terms: large products, and sums of what is stacked."""
         moved: dict[Atom, _Outside] = {}
         sums: list[tuple[Atom, Equation, list[Any]]] = []
         for term in terms:
@@ -276,17 +276,17 @@ class _Loop:
         return moved
 
     def _adds_much(self, e: Equation) -> bool:
-        """Whether it is a product of two values of a step that is larger than both together."""
+        """Say whether it is a product of two values of a step that is larger than both together."""
         if not isinstance(e.primitive, DotGeneral) or not all(map(self._own, e.inputs)):
             return False
         return e.outputs[0].type.size > sum([a.type.size for a in e.inputs])
 
     def _own(self, a: Atom) -> bool:
-        """Whether each step has its own value of it."""
+        """Say whether each step has its own value of it."""
         return isinstance(a, Var) and a not in self.held
 
     def _fit(self, values: Sequence[Atom]) -> bool:
-        """Whether there is room to stack these values; if so, it is taken."""
+        """Say whether there is room to stack these values; if so, it is taken."""
         new = [v for v in {*values} if v not in self.stacks]
         size = self.loop.length * sum([bytes_of(v.type) for v in new])
         if size > self.room:
@@ -295,7 +295,7 @@ class _Loop:
         return True
 
     def _stack(self, value: Atom) -> Atom:
-        """The stack of all steps' values, which is added if need be."""
+        """Return the stack of all steps' values, which is added if need be."""
         if value not in self.stacks:
             self.stacks[value] = self.added[value] = self._new_stack(value)
         return self.stacks[value]
@@ -305,7 +305,7 @@ class _Loop:
 
 
 def _over_steps(product: DotGeneral, x: Atom, y: Atom) -> DotGeneral:
-    """The product of these stacks that sums over their first axes, too."""
+    """Return the product of these stacks that sums over their first axes, too."""
     each, _ = product.mapped(x.type.ndim, y.type.ndim, 0, 0)
     (step_x, *shared_x), (step_y, *shared_y) = each.shared
     summed = (step_x, *each.summed[0]), (step_y, *each.summed[1])

@@ -19,7 +19,10 @@ from stretto._engine.ops.collective.together import TotalsTogether
 
 
 def merge_all_reduces(program: Program) -> Program:
-    """The program with its sums over devices taken together; the same values, but for rounding."""
+    """Return the program with its sums over devices taken together.
+
+    The values are the same, but for rounding.
+    """
     return remembered(program, "merge_all_reduces", _merge_all_reduces)
 
 
@@ -53,7 +56,10 @@ def _merge_all_reduces(program: Program) -> Program:
 
 
 def _chained(program: Program) -> dict[int, Equation | None]:
-    """The sums by number: each along all axes of its chain; None for one that is in a later one."""
+    """Return the sums by number: each along all axes of its chain.
+
+    It is None for one that is in a later one.
+    """
     uses: dict[Atom, int] = {}
     for atom in [*program.outputs, *[a for e in program.equations for a in e.inputs]]:
         uses[atom] = uses.get(atom, 0) + 1

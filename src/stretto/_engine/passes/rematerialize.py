@@ -59,7 +59,7 @@ _AFTER = 4
 
 
 def rematerialize(program: Program) -> Program:
-    """The program that does not keep what is cheap to compute again; the same values.
+    """Return the program that does not keep what is cheap to compute again; the same values.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> def layers(x, w):
@@ -121,18 +121,18 @@ class _Lives:
                 self.peak, self.most = place, alive
 
     def spans(self, value: Var) -> bool:
-        """Whether the value is made before the peak, and used behind it."""
+        """Say whether the value is made before the peak, and used behind it."""
         return self.made[value] < self.peak < self.used[value][-1]
 
     def far(self, value: Var) -> bool:
-        """Whether it is kept for long: much else is made from one use to the next."""
+        """Say whether it is kept for long: much else is made from one use to the next."""
         before = [self.made[value], *[p for p in self.used[value] if p <= self.peak]][-1]
         after = next(p for p in self.used[value] if p > self.peak)
         return self.written[after] - self.written[before + 1] >= _AFTER * bytes_of(value.type)
 
 
 def _with_copies(program: Program, lives: _Lives) -> Program:
-    """The program with copies of what is cheap, made where it is used behind the peak."""
+    """Return the program with copies of what is cheap, made where it is used behind the peak."""
     makers = {v: e for e in program.equations if _cheap(e.primitive) for v in e.outputs}
     kept: set[Atom] = {v for v in lives.used if lives.made[v] < 0}
     kept.update(program.outputs)
@@ -173,7 +173,7 @@ def _worth_keeping(
 
 
 def _cheap(primitive: Any) -> bool:
-    """Whether an operation takes little time, and is part of the kernel that reads its result."""
+    """Say whether an operation takes little time, in the kernel that reads its result."""
     if isinstance(primitive, Elementwise):
         simple = bool(primitive.op) or isinstance(primitive, _WRITTEN_OUT)
         return simple and not _compares(primitive)
@@ -195,7 +195,7 @@ class _Chain(NamedTuple):
 
 
 def _chain(value: Var, makers: dict[Var, Equation], kept: set[Atom]) -> _Chain | None:
-    """How a value is made; None if that takes too many operations, or too many arrays."""
+    """Return how a value is made; None if that takes too many operations, or too many arrays."""
     operations: dict[Equation, None] = {}
     sources: dict[Var, None] = {}
     small: list[Var] = []

@@ -34,7 +34,7 @@ _LARGE = 1 << 16
 
 
 def run_on_xla_thread(program: Program) -> Program:
-    """The program, with so many operations that XLA hands it to another thread if it may be long.
+    """Add so many operations to a program that may be long that XLA hands it to another thread.
 
     >>> import stretto as st
     >>> loop = st.make_graph(lambda x: st.lax.while_loop(lambda x: x < 9, lambda x: x + x, x))(1.0)
@@ -64,7 +64,7 @@ def _run_on_xla_thread(program: Program) -> Program:
 
 
 def _after_counting(x: Any) -> Any:
-    """The same value, after operations that the compiler cannot know to be in vain.
+    """Return the same value, after operations that the compiler cannot know to be in vain.
 
     The least of an integer's bits that it has in common with 0, 1, ... is that with 0.
     """

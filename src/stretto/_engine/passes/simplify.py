@@ -36,7 +36,7 @@ class Constants(dict[Atom, np.ndarray]):
 
 
 def folded(equation: Equation, known: Constants) -> Equation | Atom:
-    """If all operands are known: an equation that holds the result, or an atom equal to it.
+    """Return an equation that holds the result, or an atom equal to it, if all operands are known.
 
     Otherwise the equation itself.
     """
@@ -66,7 +66,7 @@ def folded(equation: Equation, known: Constants) -> Equation | Atom:
 
 
 def _folds(equation: Equation, out: ArrayType) -> bool:
-    """Whether the operation is exact, and its result small."""
+    """Say whether the operation is exact, and its result small."""
     primitive: Any = equation.primitive
     if out.size > _MOST_ELEMENTS:
         return False
@@ -82,7 +82,7 @@ def _folds(equation: Equation, out: ArrayType) -> bool:
 
 
 def simplify(program: Program) -> Program:
-    """The program without unnecessary work; the same object if there is none.
+    """Return the program without unnecessary work; the same object if there is none.
 
     The outputs for given inputs are the same, bit by bit. Observable effects stay, and so does what
     exists to keep work apart: barriers, and what a checkpoint computes again, which is in a program
@@ -143,14 +143,14 @@ def _simplify(program: Program) -> Program:
 
 
 def _with(equation: Equation, primitive: Any, inputs: Sequence[Atom]) -> Equation:
-    """The equation with another operation and other operands."""
+    """Return the equation with another operation and other operands."""
     return Equation(primitive, inputs, equation.outputs, equation.place)
 
 
 def _reduced(
     equation: Equation, makers: dict[Atom, Equation], constants: Constants
 ) -> Equation | Atom:
-    """The simplest equation for the same outputs that is known, or the atom that equals them."""
+    """Return the simplest known equation for the same outputs, or the atom that equals them."""
     primitive: Any = equation.primitive
     if primitive.holds_programs:
         changed = primitive.with_programs(simplify)
@@ -168,7 +168,7 @@ def _reduced(
 
 
 def _either_way(atoms: Sequence[Atom]) -> bool:
-    """Whether the bits are the same in either order.
+    """Say whether the bits are the same in either order.
 
     Not for complex numbers: the compiler may fuse a product of parts with an addition, and which
     product it is depends on the order.
@@ -179,7 +179,7 @@ def _either_way(atoms: Sequence[Atom]) -> bool:
 def _first_equal(
     first: Equation, equation: Equation, atoms: Sequence[Atom], seen: dict[Any, Equation]
 ) -> Equation:
-    """The first equation that does the same; ``first`` has the same class and operands."""
+    """Return the first equation that does the same; ``first`` has the same class and operands."""
     primitive: Any = equation.primitive
     if not primitive.mergeable or observable(primitive.effects):
         return equation

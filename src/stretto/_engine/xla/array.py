@@ -55,7 +55,7 @@ class Absent:
     __slots__ = ()
 
     def arrived(self, type: ArrayType) -> Any:
-        """The buffer, once it is there; an error if it will not be."""
+        """Return the buffer, once it is there; an error if it will not be."""
         raise NotImplementedError
 
 

@@ -52,12 +52,12 @@ _EACH, _PER_CHARACTER = 340_000, 70
 
 
 def estimated(executable: Executable) -> int:
-    """The bytes that a compiled program takes, by estimate."""
+    """Return the bytes that a compiled program takes, by estimate."""
     return _EACH + _PER_CHARACTER * len(executable.text)
 
 
 def digest(text: str) -> bytes:
-    """What stands for a text in a table, which then keeps none."""
+    """Return what stands for a text in a table, which then keeps none."""
     return hashlib.blake2b(text.encode(), digest_size=32).digest()
 
 
@@ -73,7 +73,7 @@ class Recent(Generic[E]):
         self._there: WeakTable[E] = WeakTable()
 
     def get(self, key: Hashable) -> E | None:
-        """The program, which is the most recently used one now; None if it is gone."""
+        """Return the program, which is the most recently used one now; None if it is gone."""
         found = self._used.get(key) or self._there.get(key)
         return None if found is None else self.setdefault(key, found)
 
@@ -89,7 +89,7 @@ class Recent(Generic[E]):
         return executable
 
     def bytes(self) -> int:
-        """What those take that were used of late, by estimate."""
+        """Return what those take that were used of late, by estimate."""
         return sum([estimated(executable) for executable in list(self._used.values())])
 
     def __len__(self) -> int:
@@ -106,7 +106,7 @@ _compiling: dict[Any, Turn] = {}
 
 
 def executable(program: Program) -> Executable:
-    """The compiled form of a program, compiled once and kept with the program."""
+    """Return the compiled form of a program, compiled once and kept with the program."""
     result = program.cache.get("executable")
     if result is None:
         start = time.perf_counter()
@@ -137,7 +137,7 @@ def log(name: str, signature: Callable[[], str], executable: Executable, **secon
 
 
 def compiled(text: Text, out_types: Sequence[ArrayType], options: Options = ()) -> Executable:
-    """The compiled form of this text. Threads wait for each other only over the same text.
+    """Return the compiled form of this text. Threads wait for each other only over the same text.
 
     Programs that call Python functions are kept on disk alone: equal texts may call different ones.
     """
@@ -147,7 +147,7 @@ def compiled(text: Text, out_types: Sequence[ArrayType], options: Options = ()) 
 def compiled_quickly(
     text: Text, out_types: Sequence[ArrayType], options: Options = ()
 ) -> tuple[Executable, bool]:
-    """The optimized form of this text if it is at hand, else one that was compiled quickly.
+    """Return the optimized form of this text if it is at hand, else one that was compiled quickly.
 
     The second result says whether it is the quick one, which is kept nowhere. Programs that call
     Python functions are optimized at once, as are those for which ``options`` decide all that the
@@ -168,7 +168,7 @@ def compiled_quickly(
 
 
 def _supplied(executable: Executable, text: Text) -> Executable:
-    """The program with the large constants of its text, if any."""
+    """Return the program with the large constants of its text, if any."""
     return _Supplied(executable, text.arrays) if text.arrays else executable
 
 
@@ -191,7 +191,7 @@ class _Supplied(Executable):
         self.on_arrays = on_arrays and (lambda own: on_arrays([*own, *values]))
 
     def as_text(self) -> str:
-        """The optimized HLO."""
+        """Return the optimized HLO."""
         return self._compiled.as_text()
 
 
@@ -203,7 +203,7 @@ def _compiled(text: Text, out_types: Sequence[ArrayType], options: Options) -> E
 
 
 def _load_or_compile(text: Text, out_types: Sequence[ArrayType], options: Options) -> Executable:
-    """The executable from disk; if it is not there, it is compiled and kept there."""
+    """Return the executable from disk; if it is not there, it is compiled and kept there."""
     place = disk.place_of(text, options)
     result = place and place.load(out_types)
     if not result:

@@ -99,7 +99,7 @@ the meantime, before any ``try`` of ours has begun.
 
 
 def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, wrapped in C, which no signal interrupts, to note exceptions but failures.
+    """Wrap the function in C, which no signal interrupts, to note exceptions but failures.
 
     Without the extension, such an interrupt becomes a ``JaxRuntimeError`` that mentions it.
     """
@@ -107,7 +107,7 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _original(error: BaseException) -> BaseException:
-    """The exception of the user's function that made the runtime raise this error."""
+    """Return the exception of the user's function that made the runtime raise this error."""
     match = _NUMBER.search(str(error))
     if match:
         return _failures.pop(int(match[1]), error)
@@ -131,7 +131,7 @@ class Functions:
         self.depth = depth
 
     def listed(self) -> list[Callable[..., Any]]:
-        """The functions for the runtime."""
+        """Return the functions for the runtime."""
         this = weakref.ref(self)
         return [
             _guarded(lambda *arrays, i=i: this()._called(i, arrays))  # type: ignore[union-attr]
@@ -152,7 +152,7 @@ class Functions:
 
 
 def to_the_end(run: Callable[[], T]) -> T:
-    """What ``run()`` gives, once the functions that it has a program call have returned.
+    """Return what ``run()`` gives, once the functions that it has a program call have returned.
 
     An exception that one raises is raised here, unchanged.
     """
@@ -177,7 +177,7 @@ class _Results:
         self._buffers = buffers
 
     def consume_with_handlers(self, handlers: Sequence[Any]) -> list[Any]:
-        """The buffers, which need no more handling."""
+        """Return the buffers, which need no more handling."""
         return self._buffers
 
 
@@ -243,17 +243,17 @@ class CallingExecutable(Executable):
 
 
 def _handed_over(buffer: Any, at: Runtime) -> Any:
-    """The buffer of another client with the same memory."""
+    """Return the buffer of another client with the same memory."""
     return _there(pjrt.to_host(buffer), at)
 
 
 def _there(host: np.ndarray, at: Runtime) -> Any:
-    """The buffer of a client with the elements of an array that nobody writes to."""
+    """Return the buffer of a client with the elements of an array that nobody writes to."""
     return pjrt.to_device(host, array_type(host.shape, host.dtype), True, at)
 
 
 def _as_input(array: Array, at: Runtime) -> Any:
-    """The buffer of this client for an array: that which it is a view of, or another.
+    """Return the buffer of this client for an array: that which it is a view of, or another.
 
     The array is a view of the other from then on, so that the next call finds it.
     """

@@ -53,7 +53,7 @@ R = TypeVar("R", bound="Runtime")
 
 
 def check_version(version: str) -> tuple[int, ...]:
-    """The version's numbers; ``ImportError``, in one sentence, outside the tested range."""
+    """Return the version's numbers; ``ImportError``, in one sentence, outside the tested range."""
     numbers = re.match(r"\d+(\.\d+){0,2}", version)  # only the numbers of 0.11.0rc1, 0.11.0.dev2
     parts = tuple(map(int, numbers[0].split("."))) if numbers else ()
     if not TESTED[0] <= parts < TESTED[1]:
@@ -79,7 +79,7 @@ def _quiet() -> Iterator[None]:
 
 
 def load_jaxlib() -> tuple[tuple[int, ...], Any]:
-    """The version of jaxlib, and its main module."""
+    """Return the version of jaxlib, and its main module."""
     version = check_version(importlib.import_module("jaxlib.version").__version__)
     with _quiet():
         return version, importlib.import_module("jaxlib._jax")
@@ -111,7 +111,7 @@ _now = ALONE
 
 
 def job_of_now() -> Job:
-    """The job that this process takes part in."""
+    """Return the job that this process takes part in."""
     return _now
 
 
@@ -163,7 +163,7 @@ class Runtime:
         )
 
     def conditions(self) -> str:
-        """What the machine and this runtime contribute to what a text is compiled to."""
+        """Return what the machine and this runtime contribute to what a text is compiled to."""
         return f"{self.version} {self.build} {self.threads}"
 
     def options_for(self, facts: Facts, options: Options) -> list[tuple[str, Any]]:
@@ -214,7 +214,10 @@ class Runtime:
             self._provided = True
 
     def parse(self, text: str) -> Any:
-        """The MLIR module for StableHLO text; programs with callbacks are compiled from one."""
+        """Return the MLIR module for StableHLO text.
+
+        Programs with callbacks are compiled from one.
+        """
         ir = importlib.import_module("jaxlib.mlir.ir")
         registry, context = ir.DialectRegistry(), ir.Context()
         importlib.import_module("jaxlib.mlir._mlir_libs._jax_mlir_ext").register_dialects(registry)
@@ -225,20 +228,20 @@ class Runtime:
         return ir.Module.parse(text, context)
 
     def device_of(self, device: Any) -> Any:
-        """The runtime's form of a device."""
+        """Return the runtime's form of a device."""
         return self._in_order[device.id - self._first()]
 
     def _first(self) -> int:
-        """The number of the first device that this client knows."""
+        """Return the number of the first device that this client knows."""
         now = job_of_now()
         return sum(now.counts[: now.index]) if self._job is ALONE else 0
 
     def list_of(self, devices: Sequence[Any]) -> Any:
-        """The runtime's list of these devices; of the default one, if there are none."""
+        """Return the runtime's list of these devices; of the default one, if there are none."""
         return self.jax.DeviceList(tuple(devices)) if devices else self.devices
 
     def sharding_on(self, devices: Sequence[Any], tiles: str = "{replicated}") -> Any:
-        """The sharding in such tiles, as XLA writes them, with what jaxlib asks of one."""
+        """Return the sharding in such tiles, as XLA writes them, with what jaxlib asks of one."""
         written = self.xla_client.HloSharding.from_string(tiles)
         alone = len(devices) == 1
         base = self.jax.SingleDeviceSharding if alone else self.jax.GSPMDSharding
@@ -281,11 +284,11 @@ class Accelerator(Runtime):
             ) from None
 
     def conditions(self) -> str:
-        """What the machine and this runtime contribute to what a text is compiled to."""
+        """Return what the machine and this runtime contribute to what a text is compiled to."""
         return f"{super().conditions()} {self.client.platform_version} {self.kinds()}"
 
     def options_for(self, facts: Facts, options: Options) -> list[tuple[str, Any]]:
-        """The options given, and where CUDA's compiler is: others that we choose are for CPUs."""
+        """Return the options given, and where CUDA's compiler is; ours are for CPUs."""
         assert self.plugin is not None
         where = {"xla_gpu_cuda_data_dir": self.plugin.toolkit} if self.plugin.toolkit else {}
         return list({**where, **dict(options)}.items())
@@ -308,11 +311,11 @@ class Accelerator(Runtime):
                         self._registered.add(begin)
 
     def device_of(self, device: Any) -> Any:
-        """The runtime's form of a device."""
+        """Return the runtime's form of a device."""
         return self._in_order[device.id]
 
     def kinds(self) -> list[str]:
-        """The model of each device."""
+        """Return the model of each device."""
         return [device.device_kind for device in self._in_order]
 
 
@@ -350,7 +353,7 @@ other processes."""
 
 
 def runtime() -> Runtime:
-    """The runtime of the process, made when first asked for.
+    """Return the runtime of the process, made when first asked for.
 
     Raises ``ForkedProcessError`` if the process was forked from one that had a runtime.
     """
@@ -376,7 +379,7 @@ def _start(kind: type[R], *args: Any) -> R:
 
 
 def accelerator() -> Accelerator:
-    """The runtime of the GPUs of this machine, made when first asked for.
+    """Return the runtime of the GPUs of this machine, made when first asked for.
 
     Raises ``RuntimeError`` if there are none, or XLA's plugin for them is not installed.
     """
@@ -388,12 +391,12 @@ def accelerator() -> Accelerator:
 
 
 def started() -> bool:
-    """Whether the process has a runtime."""
+    """Say whether the process has a runtime."""
     return _runtime is not None or bool(_others) or bool(_of_job) or _starting
 
 
 def in_use() -> list[Runtime]:
-    """All runtimes that programs are compiled for."""
+    """Return all runtimes that programs are compiled for."""
     return [runtime(), *_others.values(), *_of_job.values(), *_accelerators]
 
 
@@ -412,7 +415,7 @@ def leave() -> None:
 
 
 def runtime_of(devices: Sequence[Any]) -> Runtime:
-    """The runtime for what is on these devices: for those of this process the one it always has.
+    """Return the runtime for these devices; for those of this process the one it always has.
 
     Raises ``RuntimeError`` if they are of a job that has ended, and ``ValueError`` if they are
     devices of some processes only, and not those of this process.
@@ -473,7 +476,7 @@ in_child(_forked)
 
 
 def runtime_of_calls(depth: int) -> Runtime:
-    """The runtime for programs that call Python functions, at this depth of nesting.
+    """Return the runtime for programs that call Python functions, at this depth of nesting.
 
     It has its own threads; see ``callbacks``.
     """

@@ -59,7 +59,7 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def _is_elsewhere(address: Any, family: int) -> bool:
-    """Whether this machine does not have the address, so that another one may be meant."""
+    """Say whether this machine does not have the address, so that another one may be meant."""
     try:
         with socket.socket(family, socket.SOCK_STREAM) as trial:
             trial.bind((address[0], 0, *address[2:]))
@@ -69,7 +69,7 @@ def _is_elsewhere(address: Any, family: int) -> bool:
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """A port on which nobody listens now."""
+    """Return a port on which nobody listens now."""
     with listening(host, 0) as server:
         return server.getsockname()[1]
 
@@ -94,7 +94,10 @@ class _Peer:
             self.unsent = self.unsent[self.connection.send(self.unsent) :]
 
     def lines(self) -> list[bytes] | None:
-        """What has come; None at the end of the connection, or after a line that is too long."""
+        """Return what has come.
+
+        It is None at the end of the connection, or after a line that is too long.
+        """
         try:
             data = self.connection.recv(4096)
         except BlockingIOError:

@@ -93,7 +93,7 @@ _together: list[Device] = []
 
 
 def _devices() -> list[Device]:
-    """All devices."""
+    """Return all devices."""
     job = job_of_now()
     if job is ALONE:
         count = config.num_cpu_devices
@@ -107,7 +107,7 @@ def _devices() -> list[Device]:
 
 
 def _accelerators() -> list[Device]:
-    """The GPUs; raises ``RuntimeError`` if there are none."""
+    """Return the GPUs; raises ``RuntimeError`` if there are none."""
     if not _gpus:
         count = len(accelerator().kinds())
         _gpus[:] = [Device("gpu", id, job=ALONE) for id in range(count)]
@@ -115,7 +115,7 @@ def _accelerators() -> list[Device]:
 
 
 def default_device() -> Device:
-    """The device of arrays that were not put anywhere: the first of this process."""
+    """Return the device of arrays that were not put anywhere: the first of this process."""
     job = job_of_now()
     return _alone[0] if job is ALONE else _devices()[sum(job.counts[: job.index])]
 
@@ -133,7 +133,7 @@ def check_device_count(count: int) -> None:
 
 
 def as_device(device: Any, caller: str, argument: str = "device") -> Device:
-    """The device asked for: ``None``, a ``Device``, or its name, such as ``"cpu"`` or ``"cpu:1"``.
+    """Return the device for ``None``, a ``Device``, or a name such as ``"cpu"`` or ``"cpu:1"``.
 
     Raises ``ValueError`` if there is no such device.
     """

@@ -52,7 +52,7 @@ class FromDisk(Executable):
         self._same_lines = same_lines
 
     def as_text(self) -> str:
-        """The optimized HLO, with the lines of this program."""
+        """Return the optimized HLO, with the lines of this program."""
         if self._same_lines:
             return super().as_text()
         return pjrt.compile_text(self.text, (), self._options).as_text()
@@ -69,12 +69,12 @@ class Place(NamedTuple):
     at: Runtime | None = None
 
     def load(self, out_types: Sequence[ArrayType]) -> Executable | None:
-        """The program, if it is there."""
+        """Return the program, if it is there."""
         found = self.found()
         return found and FromDisk(found[0], out_types, self.text, self.options, found[1])
 
     def found(self, callbacks: Sequence[Callable[..., Any]] = ()) -> tuple[Any, bool] | None:
-        """The runtime's form of the program, if it is there, and whether it has the same lines.
+        """Return the runtime's form of the program, if kept, and whether it has the same lines.
 
         It calls ``callbacks`` by number.
         """
@@ -106,7 +106,7 @@ class Place(NamedTuple):
 
 
 def folder() -> str | None:
-    """The folder where programs are kept; ``None`` if nowhere."""
+    """Return the folder where programs are kept; ``None`` if nowhere."""
     base = cache_directory()
     return os.path.join(base, "programs") if base else None
 
@@ -114,7 +114,10 @@ def folder() -> str | None:
 def place_of(
     text: Text, options: Options, devices: Sequence[Any] = (), at: Runtime | None = None
 ) -> Place | None:
-    """Where the program of this text for these devices is kept; ``None`` if it is not to be."""
+    """Return where the program of this text for these devices is kept.
+
+    It is ``None`` if it is not to be.
+    """
     where = folder() if config.disk_cache else None
     conditions = pjrt.conditions(text, options, devices, at) if where else None
     if where is None or conditions is None:

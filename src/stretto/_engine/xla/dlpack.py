@@ -34,7 +34,7 @@ def export(
     copy: bool | None,
     caller: CodeType,
 ) -> Any:
-    """A capsule of the protocol, as ``__dlpack__`` of the array API standard returns it.
+    """Return a capsule of the protocol, as ``__dlpack__`` of the array API standard returns it.
 
     It holds a copy, marked as one, unless the array's own memory can be shared, marked read-only:
     with NumPy, which respects the mark, and with callers that pass ``copy=False``. Others may write
@@ -66,7 +66,7 @@ def export(
 
 
 def _is_numpy(stream: Any, dl_device: Any, copy: Any, caller: CodeType) -> bool:
-    """Whether the caller is NumPy's ``from_dlpack``.
+    """Say whether the caller is NumPy's ``from_dlpack``.
 
     It passes its own arguments on, ``None`` or not, while others leave out what their users did;
     and it is written in C, so the calling Python code does not contain the method's name.
@@ -76,7 +76,7 @@ def _is_numpy(stream: Any, dl_device: Any, copy: Any, caller: CodeType) -> bool:
 
 
 def read_only(host: np.ndarray) -> np.ndarray:
-    """A view that is read-only and cannot be made writable.
+    """Return a view that is read-only and cannot be made writable.
 
     NumPy allows a view to be made writable if any array that it is a view of is writable, so all of
     them are made read-only.
@@ -90,7 +90,7 @@ def read_only(host: np.ndarray) -> np.ndarray:
 
 
 def _unchanging(x: Any) -> bool:
-    """Whether memory marked read-only really never changes.
+    """Say whether memory marked read-only really never changes.
 
     NumPy marks only the view: the array that it is a view of may be writable.
     """
@@ -106,7 +106,7 @@ def _unchanging(x: Any) -> bool:
 
 
 def take(x: Any, copy: bool | None) -> np.ndarray:
-    """The elements of another library's array, in memory that nobody else writes to.
+    """Return the elements of another library's array, in memory that nobody else writes to.
 
     They are copied, unless the memory is marked read-only, or ``copy=False``, in which case later
     writes show through. Raises ``BufferError`` for another device, or if ``copy=False`` and a copy

@@ -28,7 +28,7 @@ _PATIENCE = 5.0
 
 
 def busy() -> bool:
-    """Whether any thread is running that is none of Python's; False where nobody tells.
+    """Say whether any thread is running that is none of Python's; False where nobody tells.
 
     Most of XLA's have no names, so they are not told from those of other libraries.
     """

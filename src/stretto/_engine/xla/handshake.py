@@ -80,7 +80,7 @@ FROM_COORDINATOR: tuple[Mapping[str, _Check], ...] = (
 
 
 def line(**message: Any) -> bytes:
-    """A message as it is sent."""
+    """Return a message as it is sent."""
     return json.dumps(message).encode() + b"\n"
 
 
@@ -101,7 +101,7 @@ _decode = json.JSONDecoder(
 
 
 def read(data: bytes, kinds: tuple[Mapping[str, _Check], ...]) -> dict[str, Any]:
-    """The message of a line; raises ``ValueError`` for all that is none of these kinds."""
+    """Return the message of a line; raises ``ValueError`` for all that is none of these kinds."""
     try:
         found = _decode(data.decode("ascii"))
     except RecursionError:
@@ -116,23 +116,23 @@ def read(data: bytes, kinds: tuple[Mapping[str, _Check], ...]) -> dict[str, Any]
 
 
 def new_challenge() -> str:
-    """A number that was never used, and that nobody can guess."""
+    """Return a number that was never used, and that nobody can guess."""
     return secrets.token_hex(32)
 
 
 def proof(secret: bytes, who: str, *said: object) -> str:
-    """What only somebody who knows the secret can say, of a side and all that was said so far."""
+    """Return what only who knows the secret can say, of a side and all that was said so far."""
     text = "\n".join(["stretto job 1", who, *map(str, said)])
     return hmac.new(secret, text.encode(), hashlib.sha256).hexdigest()
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two proofs are equal, in a time that does not depend on where they differ."""
+    """Say whether two proofs are equal, in a time that does not depend on where they differ."""
     return hmac.compare_digest(one.encode(), other.encode())
 
 
 def is_local(host: str) -> bool:
-    """Whether this name or address is this machine's alone: processes elsewhere do not reach it.
+    """Say whether this name or address is this machine's alone, not to be reached from others.
 
     A name that is not known is not.
     """
@@ -145,7 +145,7 @@ def is_local(host: str) -> bool:
 
 
 def job_secret(caller: str, where: str, local: bool) -> bytes:
-    """The secret of the job: ``STRETTO_JOB_SECRET``, or what ``STRETTO_JOB_SECRET_FILE`` has.
+    """Return the job's secret, ``STRETTO_JOB_SECRET`` or that in ``STRETTO_JOB_SECRET_FILE``.
 
     For a job that is on this machine alone, it may be the user's own, which is made at the first
     such job and kept in the folder for caches. Raises ``RuntimeError`` if there is none, or it is
@@ -195,7 +195,7 @@ def _long_enough(secret: bytes, caller: str, where: str) -> bytes:
 
 
 def _of_file(path: str) -> bytes:
-    """What a file has that no other user can read, and no other but root can have written."""
+    """Read a file that no other user can read, and no other but root can have written."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     with open(handle, "rb") as file:
         status = os.fstat(handle)
@@ -210,7 +210,7 @@ def _of_file(path: str) -> bytes:
 
 
 def _users_own() -> bytes:
-    """The secret of this user's jobs on this machine; made if there is none."""
+    """Return the secret of this user's jobs on this machine; made if there is none."""
     folder = cache_directory()
     if folder is None:
         raise Unsafe("there is no home directory, nor STRETTO_CACHE_DIR")

@@ -96,7 +96,7 @@ def _instruction(value: Any, is_main: bool, frames: list[tuple[str, int]]) -> In
 
 
 def _frames(index: Any) -> list[tuple[str, int]]:
-    """The file and line of each stack frame, which are counted from 1."""
+    """Return the file and line of each stack frame, which are counted from 1."""
     # StackFrameIndexProto: 1 file_names, 3 file_locations {1 file, 3 line}, 4 frames {1 location}
     files: list[str] = []
     locations: list[tuple[int, int]] = []
@@ -162,7 +162,7 @@ def _kind(instruction: Instruction) -> str:
 
 
 def transfers_of(executable: Executable) -> list[Transfer]:
-    """The collectives of a program, in the order of its text; each once, also in a loop."""
+    """Return the collectives of a program, in the order of its text; each once, also in a loop."""
     by_number = {i.number: i for i in instructions_of(executable)}
     readers: dict[int, list[Instruction]] = {}
     for instruction in by_number.values():
@@ -180,7 +180,7 @@ def transfers_of(executable: Executable) -> list[Transfer]:
 
 
 def _place(instruction: Instruction, readers: dict[int, list[Instruction]]) -> Instruction:
-    """The instruction itself, or the first that reads its result and has a line.
+    """Return the instruction itself, or the first that reads its result and has a line.
 
     From jaxlib 0.12 on, what the partitioner puts in has the name of what it moves, and no line.
     """
@@ -196,7 +196,7 @@ def _place(instruction: Instruction, readers: dict[int, list[Instruction]]) -> I
 
 
 def _argument(instruction: Instruction, by_number: dict[int, Instruction]) -> int | None:
-    """The input that the operand is, if it is one."""
+    """Return the input that the operand is, if it is one."""
     while len(instruction.operands) == 1:
         before = by_number.get(instruction.operands[0])
         if before is None:
@@ -210,7 +210,7 @@ def _argument(instruction: Instruction, by_number: dict[int, Instruction]) -> in
 
 
 def size_of(shape: Any, last: bool = False) -> int:
-    """The bytes of an array; of a tuple of arrays, or of the last of one."""
+    """Return the bytes of an array; of a tuple of arrays, or of the last of one."""
     kind, dimensions, parts = 0, [], []
     for number, value in fields(shape):  # ShapeProto: 2 element_type, 3 dimensions, 4 tuple_shapes
         if number == 2:
@@ -238,7 +238,10 @@ class Temporary(NamedTuple):
 
 
 def temporaries_at_peak(executable: Executable) -> list[Temporary]:
-    """The intermediate results that are alive at the peak, largest first; empty if not known."""
+    """Return the intermediate results that are alive at the peak, largest first.
+
+    It is empty if not known.
+    """
     stats = executable.memory_analysis()
     assignment = getattr(stats, "serialized_buffer_assignment_proto", b"")
     defined: dict[int, tuple[int, int]] = {}  # logical buffer: size, instruction
@@ -269,7 +272,7 @@ def temporaries_at_peak(executable: Executable) -> list[Temporary]:
 
 
 def op_names(modules: Collection[str]) -> dict[tuple[str, str], str]:
-    """The ``op_name`` of each instruction of compiled programs, by module and instruction.
+    """Return the ``op_name`` of each instruction of compiled programs, by module and instruction.
 
     Instructions on which programs of the same name disagree are left out.
     """
@@ -289,7 +292,7 @@ def op_names(modules: Collection[str]) -> dict[tuple[str, str], str]:
 
 
 def fields(message: Any) -> Iterator[tuple[int, Any]]:
-    """The fields of a message as (number, value): integers, or bytes."""
+    """Yield the fields of a message as (number, value): integers, or bytes."""
     message, at = memoryview(message), 0
     while at < len(message):
         key, at = _number(message, at)
@@ -314,7 +317,7 @@ def numbers(packed: Any) -> Iterator[int]:
 
 
 def _number(message: Any, at: int) -> tuple[int, int]:
-    """The integer of variable length that begins here, and where the next thing begins."""
+    """Return the integer of variable length that begins here, and where the next thing begins."""
     value = shift = 0
     while True:
         byte = message[at]

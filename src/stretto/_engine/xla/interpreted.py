@@ -27,7 +27,7 @@ MOST_WORK = 200_000.0
 
 
 def interpretable(program: Program) -> bool:
-    """Whether the program is so small that it is not worth compiling.
+    """Say whether the program is so small that it is not worth compiling.
 
     At most 8 operations, each ``light`` (NumPy's own kind of function: arithmetic, comparisons,
     sums, products, shapes), on arrays of at most 1,024 elements. It depends on the program alone,
@@ -81,7 +81,7 @@ class Interpreted:
         self._outputs = [(places[a], a.type) for a in program.outputs]
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
-        """The arrays of the outputs for those of the inputs."""
+        """Return the arrays of the outputs for those of the inputs."""
         values: list[Any] = [x.to_host() if x._host is None else x._host for x in arrays]
         values += self._literals
         quiet.run(self._evaluate, values)
@@ -98,7 +98,7 @@ class Interpreted:
 
 
 def _getter(places: Sequence[int]) -> Callable[[Any], Any]:
-    """A function that returns the values at these places, as a sequence."""
+    """Return a function that returns the values at these places, as a sequence."""
     if len(places) > 1:
         return itemgetter(*places)
     return itemgetter(slice(places[0], places[0] + 1)) if places else lambda values: ()

@@ -64,7 +64,7 @@ class Limits(NamedTuple):
 def kernels_of(
     executable: Executable, run: Callable[[], Any], rounds: int = 1
 ) -> list[list[Kernel]]:
-    """The kernels of a compiled program, for each of so many calls of ``run``, in order of time.
+    """Return the kernels of each of so many calls of ``run``, in order of time.
 
     ``run`` must wait for the results. A kernel that other threads work on is entered in the
     profile for as long as it takes to hand out the work alone; so each lasts until the next begins,
@@ -104,7 +104,7 @@ def kernels_of(
 
 
 def _lasting(kernels: list[Kernel], start: float, end: float) -> list[Kernel]:
-    """The kernels of one call, each until the next begins."""
+    """Return the kernels of one call, each until the next begins."""
     starts = [k.start for k in kernels if not k.contains]
     lasting, done = [], 0
     for kernel in kernels:
@@ -136,7 +136,7 @@ def _kernel(instruction: Instruction, by_number: dict[int, Instruction], event: 
 def memory_over_time(
     executable: Executable, kernels: list[Kernel]
 ) -> list[tuple[float, int, str, int]]:
-    """What is alive after each kernel of one run: seconds, bytes, and the user's file and line.
+    """Return what is alive after each kernel: seconds, bytes, and the user's file and line.
 
     A result lives from its kernel to the last that reads it, with those of the function's
     arguments; what kernels inside a loop make is counted as the loop's result. Where XLA lets two
@@ -147,7 +147,7 @@ def memory_over_time(
     holds: dict[int, set[int]] = {}
 
     def held(number: int) -> set[int]:
-        """The instructions in whose memory a value lies."""
+        """Return the instructions in whose memory a value lies."""
         if number not in holds:
             one = every[number]
             own = {number} if one.opcode not in _ALIASES else set()
@@ -177,7 +177,7 @@ def memory_over_time(
 
 @functools.cache
 def limits_of() -> Limits:
-    """What this machine does at best; measured once, in some tens of milliseconds."""
+    """Return what this machine does at best; measured once, in some tens of milliseconds."""
     size, length = 768, 1 << 22
     square, line = (array_type(s, np.dtype(np.float32)) for s in ((size, size), (length,)))
     product = DotGeneral(((1,), (0,)), ((), ()))

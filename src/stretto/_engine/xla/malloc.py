@@ -21,7 +21,7 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -3, -4, -8
 
 
 def is_glibc() -> bool:
-    """Whether the C library of the process is glibc, whose ``malloc`` can be told."""
+    """Say whether the C library of the process is glibc, whose ``malloc`` can be told."""
     return platform.libc_ver()[0] == "glibc"
 
 
@@ -56,7 +56,7 @@ def keep_memory(value: bool) -> None:
 
 
 def _arenas(libc: ctypes.CDLL) -> int:
-    """How many heaps there are; those besides the first one belong to threads."""
+    """Return how many heaps there are; those besides the first one belong to threads."""
     libc.open_memstream.restype = ctypes.c_void_p
     text, size = ctypes.c_char_p(), ctypes.c_size_t()
     stream = ctypes.c_void_p(libc.open_memstream(ctypes.byref(text), ctypes.byref(size)))

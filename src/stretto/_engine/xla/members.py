@@ -64,7 +64,7 @@ class Members:
         self._longest = LONGEST_TOLD
 
     def _answer(self, deadline: float, name: str) -> dict[str, Any]:
-        """The next message, which must have this field."""
+        """Return the next message, which must have this field."""
         while not self._messages:
             left = deadline - time.monotonic()
             ready, _, _ = select.select([self._connection], [], [], max(left, 0))
@@ -114,7 +114,10 @@ class Members:
                     self._note(message)
 
     def _received(self, seconds: float) -> list[dict[str, Any]]:
-        """What comes within this time; if nothing does, the coordinator hears of this process."""
+        """Return what comes within this time.
+
+        If nothing does, the coordinator hears of this process.
+        """
         if self._messages:
             messages, self._messages = self._messages, []
             return messages
@@ -125,7 +128,7 @@ class Members:
         return self._read()
 
     def _read(self) -> list[dict[str, Any]]:
-        """The messages that the connection has; raises ``ConnectionError`` if it ends."""
+        """Return the messages that the connection has; raises ``ConnectionError`` if it ends."""
         data = self._connection.recv(65536)
         if not data:
             raise ConnectionError("the coordinator has closed the connection")
@@ -150,7 +153,7 @@ class Members:
             self._changed.notify_all()
 
     def lost_for(self, seconds: float) -> bool:
-        """Whether a process has been gone for so long, or does not answer."""
+        """Say whether a process has been gone for so long, or does not answer."""
         gone = bool(self.gone) and time.monotonic() - self._gone_since > seconds
         return gone or bool(self.silent)
 
@@ -160,7 +163,7 @@ class Members:
             return self._changed.wait_for(lambda: bool(self.gone or self.silent), seconds)
 
     def losses(self) -> str:
-        """Which processes are gone, in words."""
+        """Return which processes are gone, in words."""
         ways = {"ended": "has ended", "died": "died (it was killed, or ended without shutdown)"}
         texts = [f"process {i} {ways[how]}" for i, how in sorted(self.gone.items())]
         texts += [f"process {i} does not answer" for i in sorted(self.silent)]

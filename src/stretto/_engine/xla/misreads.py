@@ -38,7 +38,7 @@ def misreads(hlo: str) -> bool:
 
 
 def _computations(hlo: str, names: set[str]) -> Iterator[list[str]]:
-    """The instructions of each of these computations, as lines."""
+    """Yield the instructions of each of these computations, as lines."""
     lines: list[str] | None = None
     for line in hlo.split("\n"):
         if line.startswith("%"):
@@ -61,7 +61,7 @@ def _instructions(lines: Sequence[str]) -> Iterator[tuple[str, str, list[str], s
 
 
 def _multiplies_by_broadcast(lines: Sequence[str]) -> bool:
-    """Whether a product in a computation has a broadcast on the right."""
+    """Say whether a product in a computation has a broadcast on the right."""
     repeated: set[str] = set()
     for name, operation, operands, line in _instructions(lines):
         if operation == "dot" and operands[1] in repeated:
@@ -76,7 +76,7 @@ def _multiplies_by_broadcast(lines: Sequence[str]) -> bool:
 
 
 def _repeats_sum_beside_broadcast(lines: Sequence[str]) -> bool:
-    """Whether a sum in a computation is repeated, and a broadcast is the first operand of work."""
+    """Say whether a sum is repeated where a broadcast is the first operand of work."""
     sums: set[str] = set()
     repeated: set[str] = set()
     is_first = sum_is_repeated = False

@@ -46,17 +46,20 @@ class OnDevice(Interpreter):
         return tuple([self.put(out) for out in outs]) if primitive.multiple else self.put(outs)
 
     def put(self, x: Any) -> Any:
-        """The array on the device, if it was not put anywhere; other values as they are."""
+        """Return the array on the device, if it was not put anywhere; other values as they are."""
         return sharded.placed(x, self.sharding) if x.__class__ is Array else x
 
 
 def default_sharding() -> Sharding | None:
-    """Where arrays are put that are made here; None for the first device, or inside a trace."""
+    """Return where arrays are put that are made here.
+
+    It is None for the first device, or inside a trace.
+    """
     here = state.interpreter
     return here.sharding if here.__class__ is OnDevice else None
 
 
 def at_home(x: Any) -> Any:
-    """The value, put on the default device if it was not put anywhere."""
+    """Return the value, put on the default device if it was not put anywhere."""
     here = state.interpreter
     return here.put(x) if here.__class__ is OnDevice else x

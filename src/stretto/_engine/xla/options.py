@@ -122,12 +122,12 @@ _BUILD, _DEBUG, _TABLE, _KEY, _VALUE = 3, 3, 500, 1, 2
 
 
 def field(number: int, content: bytes) -> bytes:
-    """A field of a serialized protocol buffer, as it is written."""
+    """Return a field of a serialized protocol buffer, as it is written."""
     return _written(number << 3 | 2) + _written(len(content)) + content
 
 
 def _written(value: int) -> bytes:
-    """An integer of variable length: seven bits a byte, the lowest first."""
+    """Return an integer of variable length: seven bits a byte, the lowest first."""
     result = bytearray()
     while value > 127:
         result.append(value & 127 | 128)
@@ -169,7 +169,7 @@ def given(build: Any, name: str, value: Any) -> None:
 
 
 def quick_options(version: tuple[int, ...]) -> Options:
-    """What makes this version of jaxlib compile in a fraction of the time, to slower programs.
+    """Return what has this version of jaxlib compile in a fraction of the time, to slower code.
 
     XLA's older kernel emitters write code that needs little optimization to compile. After 0.11.0
     there are none, nor is there an option for them (docs/decisions/0039-tiers.md).
@@ -180,7 +180,7 @@ def quick_options(version: tuple[int, ...]) -> Options:
 
 
 def options_for(facts: Facts, options: Options) -> list[tuple[str, Any]]:
-    """The options for this program: our defaults, unless ``XLA_FLAGS`` sets them, and these."""
+    """Return our defaults for this program, unless ``XLA_FLAGS`` sets them, and these options."""
     ours: dict[str, Any] = {}
     if work := library_of(facts, options).work:
         ours[LIBRARY] = work
@@ -210,7 +210,7 @@ class Libraries(NamedTuple):
 
 
 def library_of(facts: Facts, options: Options) -> Libraries:
-    """What of this program goes to YNNPACK when it is compiled with these options, and why.
+    """Return what of this program goes to YNNPACK when it is compiled with these options, and why.
 
     No work is named where ``XLA_FLAGS`` decides, which XLA reads itself.
     """
@@ -222,7 +222,7 @@ def library_of(facts: Facts, options: Options) -> Libraries:
 
 
 def library_work(facts: Facts) -> Libraries:
-    """What of this program goes to YNNPACK, if nobody else decides."""
+    """Return what of this program goes to YNNPACK, if nobody else decides."""
     sums = "LIBRARY_FUSION_TYPE_REDUCE"
     time = _time_of_products(facts)
     reason = f"YNNPACK is expected to take {time:.0%} of Eigen's time for them"
@@ -232,7 +232,7 @@ def library_work(facts: Facts) -> Libraries:
 
 
 def _time_of_products(facts: Facts) -> float:
-    """How long YNNPACK takes for all products of a program, as a share of Eigen's time."""
+    """Return how long YNNPACK takes for all products of a program, as a share of Eigen's time."""
     ours = eigens = 0.0
     for product in facts.products:
         if {t.dtype.name for t in (product.left, product.right, product.out)} == {"float32"}:
@@ -243,7 +243,7 @@ def _time_of_products(facts: Facts) -> float:
 
 
 def _share_of_time(product: Product) -> float:
-    """How long YNNPACK takes for a product, as a share of Eigen's time.
+    """Return how long YNNPACK takes for a product, as a share of Eigen's time.
 
     Eigen takes long for products with a transposed matrix on the right, for small matrices in
     batches, and for those of one matrix with many, which it must have copies of. YNNPACK takes long
@@ -272,7 +272,9 @@ def _multiply_adds(product: Product) -> float:
 
 
 def most_bytes(facts: Facts) -> int | None:
-    """How many bytes a turn of a loop may read and write to be one kernel; None for XLA's choice.
+    """Return how many bytes a turn of a loop may read and write to be one kernel.
+
+    It is None for XLA's choice.
 
     That is XLA's where a loop has work for a library, and where one calls what is kept apart and
     has work for two threads: XLA would call for them from within the kernel, where they are not to
@@ -288,7 +290,10 @@ def most_bytes(facts: Facts) -> int | None:
 
 
 def _is_for_a_library(product: Product) -> bool:
-    """Whether a product is faster done by a library; those of complex numbers were not measured."""
+    """Say whether a product is faster done by a library.
+
+    Those of complex numbers were not measured.
+    """
     sizes = product.left.size, product.right.size, product.out.size
     work = _multiply_adds(product)
     is_real = product.out.kind != "complex"
@@ -296,7 +301,7 @@ def _is_for_a_library(product: Product) -> bool:
 
 
 def _bytes_made(facts: Facts) -> int:
-    """The sizes of all large results of one array in a program, whether or not they are kept.
+    """Add up the sizes of all large results of one array, whether or not they are kept.
 
     Complex ones are not counted, as they were not when the bounds were measured.
     """
@@ -313,7 +318,7 @@ def _flags() -> str:
 
 
 def asks_for_dumps(debug_options: Any, options: Options) -> bool:
-    """Whether XLA is to write files, or print, when it compiles."""
+    """Say whether XLA is to write files, or print, when it compiles."""
     return any(getattr(debug_options, name, None) for name in _DUMPS) or any(
         ["dump" in name for name, _ in options]
     )

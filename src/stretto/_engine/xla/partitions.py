@@ -29,7 +29,7 @@ from stretto._engine.xla.pjrt import Executable
 
 
 def _tiles(sharding: Sharding, ndim: int) -> str:
-    """A sharding as XLA writes it."""
+    """Return a sharding as XLA writes it."""
     if sharding.is_fully_replicated:
         return "{replicated}"
     counts, numbers = sharding.tiling(ndim)
@@ -42,14 +42,14 @@ def _tiles(sharding: Sharding, ndim: int) -> str:
 
 @functools.lru_cache(4096)
 def _xla_sharding(sharding: Sharding, ndim: int) -> Any:
-    """The runtime's form of a sharding of arrays with so many axes."""
+    """Return the runtime's form of a sharding of arrays with so many axes."""
     at = runtime_of(sharding.device_list)
     devices = [at.device_of(device) for device in sharding.device_list]
     return at.sharding_on(devices, _tiles(sharding, ndim))
 
 
 def put(parts: Sequence[np.ndarray], type: ArrayType, sharding: Sharding) -> Any:
-    """A buffer of copies of these parts, one for each device of this process, in order."""
+    """Return a buffer of copies of these parts, one for each device of this process, in order."""
     at = runtime_of(sharding.device_list)
     local = [at.device_of(device) for device in sharding.device_list if device.is_local]
     # Copied here, and kept by the runtime as they are: it cannot copy one array to several devices.
@@ -59,7 +59,7 @@ def put(parts: Sequence[np.ndarray], type: ArrayType, sharding: Sharding) -> Any
 
 
 def put_together(buffers: Sequence[Any], type: ArrayType, sharding: Sharding) -> Any:
-    """A buffer of copies of these, each on its device of this process, in order."""
+    """Return a buffer of copies of these, each on its device of this process, in order."""
     at = runtime_of(sharding.device_list)
     local = [at.device_of(device) for device in sharding.device_list if device.is_local]
     where = _xla_sharding(sharding, type.ndim)
@@ -70,7 +70,7 @@ _parting = lock()
 
 
 def parts_of(buffer: Any) -> list[Any]:
-    """The buffers of the parts on devices of this process, in the order of the devices."""
+    """Return the buffers of the parts on devices of this process, in the order of the devices."""
     # The runtime makes the list when it is first asked, and without the lock adds the parts once
     # for each thread that asks meanwhile, for good.
     with _parting:
@@ -130,7 +130,7 @@ class PlacedExecutable(Executable):
         self._shared = not all([device.is_local for device in placement.devices])
 
     def as_text(self) -> str:
-        """The optimized HLO, with the lines of this program."""
+        """Return the optimized HLO, with the lines of this program."""
         if self._same_lines:
             return super().as_text()
         at = runtime_of(self.placement.devices)
@@ -258,7 +258,7 @@ def _out_shardings(
 
 
 def _named(tiles: Any, mesh: Mesh, ndim: int) -> NamedSharding:
-    """The sharding over the mesh that the runtime describes.
+    """Return the sharding over the mesh that the runtime describes.
 
     Where an array is split over part of an axis of the mesh, it is over that axis in factors.
     """
@@ -272,7 +272,7 @@ def _named(tiles: Any, mesh: Mesh, ndim: int) -> NamedSharding:
 
 
 def _read(tiles: Any, size: int, ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The number of parts along each axis, and which of the parts each device has."""
+    """Return the number of parts along each axis, and which of the parts each device has."""
     dims = list(tiles.tile_assignment_dimensions)
     if not dims:  # replicated
         return (1,) * ndim, (0,) * size
@@ -289,7 +289,7 @@ def _read(tiles: Any, size: int, ndim: int) -> tuple[tuple[int, ...], tuple[int,
 
 
 def _specs(counts: Sequence[int], sizes: dict[Any, int]) -> Iterator[tuple[Any, ...]]:
-    """All ways to split axes into these numbers of parts over axes of a mesh of these sizes."""
+    """Yield all ways to split axes into so many parts over a mesh's axes of these sizes."""
     if not counts:
         yield ()
         return
@@ -303,7 +303,7 @@ def _specs(counts: Sequence[int], sizes: dict[Any, int]) -> Iterator[tuple[Any, 
 
 
 def _factored(mesh: Mesh) -> Mesh:
-    """The same devices, with each axis split into one for each of its prime factors."""
+    """Return the same devices, with each axis split into one for each of its prime factors."""
     names: list[Any] = []
     sizes: list[int] = []
     for name, size in mesh.shape.items():

@@ -60,7 +60,9 @@ def _in_main_thread() -> bool:
 
 
 def _is_there(buffer: Any) -> bool:
-    """Whether nobody has to wait for it; one that was given away is not known, and not waited for.
+    """Say whether nobody has to wait for it.
+
+    One that was given away is not known, and not waited for.
 
     It may be given away meanwhile, by another thread.
     """
@@ -85,7 +87,7 @@ def _look() -> None:
 
 
 def unfinished() -> int:
-    """How many programs that may take long are running, or waiting for others."""
+    """Return how many programs that may take long are running, or waiting for others."""
     _look()
     return len(_unfinished)
 
@@ -120,7 +122,7 @@ class Begun:
         self._smallest = smallest
 
     def consume_with_handlers(self, handlers: Sequence[Any]) -> list[Any]:
-        """The buffers."""
+        """Return the buffers."""
         buffers = self._results.consume_with_handlers(handlers)
         if not _is_there(buffers[self._smallest]):
             _unfinished.append(buffers[self._smallest])
@@ -161,7 +163,7 @@ def _abandon(error: BaseException) -> None:
 
 
 def abandoned() -> int:
-    """How many programs go on in vain."""
+    """Return how many programs go on in vain."""
     _abandoned[:] = [buffer for buffer in _abandoned if not _is_there(buffer)]
     return len(_abandoned)
 
@@ -212,7 +214,7 @@ class _Other:
             self._done.release()
 
     def does(self, work: Callable[[], T]) -> T:
-        """What ``work()`` gives there."""
+        """Return what ``work()`` gives there."""
         self._work = work
         self._there.release()
         self._done.acquire()
@@ -223,7 +225,7 @@ class _Other:
         return result
 
     def is_at_work(self) -> bool:
-        """Whether it has not been seen to have done what it was asked for last."""
+        """Say whether it has not been seen to have done what it was asked for last."""
         return self._work is not None
 
 

@@ -46,14 +46,14 @@ class Pending(Absent):
         self._buffer: Any = None
 
     def arrived(self, type: ArrayType) -> Any:
-        """The buffer, once the call has been run; its error if it could not be."""
+        """Return the buffer, once the call has been run; its error if it could not be."""
         call = self._call
         if call is not None:
             call.wait()
         return self._buffer
 
     def is_ready(self) -> bool:
-        """Whether nobody waits for it, as buffers have it: it is computed, or the call failed."""
+        """Say whether nobody waits for it, as buffers do: it is computed, or the call failed."""
         call = self._call
         return call.has_ended() if call is not None else self._buffer.is_ready()
 
@@ -85,7 +85,7 @@ class _Call:
         self._ended.wait()
 
     def has_ended(self) -> bool:
-        """Whether it has been run, or has failed."""
+        """Say whether it has been run, or has failed."""
         return self._ended.is_open()
 
     def run(
@@ -109,7 +109,7 @@ class _Call:
 
 
 def _again(error: BaseException, traceback: TracebackType | None) -> BaseException:
-    """A copy of the error: raising one adds to its traceback, and other threads may raise it."""
+    """Copy the error: raising one adds to its traceback, and other threads may raise it."""
     try:
         copied = copy.copy(error)
     except Exception:  # its class takes other arguments than it keeps
@@ -130,7 +130,7 @@ def begun(
     arrays: Sequence[Array],
     out_types: Sequence[ArrayType],
 ) -> list[Array] | None:
-    """The results of a call that a thread makes, once it has compiled the program.
+    """Return the results of a call that a thread makes, once it has compiled the program.
 
     Args:
         name: what messages call the function.
@@ -174,7 +174,7 @@ def _about(name: str, position: Position | None) -> str:
 
 
 def _buffer_of(x: Array) -> Any:
-    """The buffer of an array, or what stands for one that has not arrived."""
+    """Return the buffer of an array, or what stands for one that has not arrived."""
     return x._buffer if isinstance(x._buffer, Pending) else x.to_buffer()
 
 

@@ -58,7 +58,7 @@ class _Aval:
 
 @functools.lru_cache(4096)
 def aval(type: ArrayType) -> _Aval:
-    """What jaxlib needs to know about values of this type."""
+    """Return what jaxlib needs to know about values of this type."""
     return _Aval(type)
 
 
@@ -68,7 +68,7 @@ def _handler(type: ArrayType, at: Runtime) -> Any:
 
 
 def to_device(array: np.ndarray, type: ArrayType, own: bool, at: Runtime | None = None) -> Any:
-    """A device buffer with the contents of a NumPy array.
+    """Return a device buffer with the contents of a NumPy array.
 
     ``own`` promises that nobody will write to the array any more: then its memory is used without a
     copy, if it is aligned.
@@ -92,7 +92,7 @@ def to_device(array: np.ndarray, type: ArrayType, own: bool, at: Runtime | None 
 
 
 def to_host(buffer: Any) -> np.ndarray:
-    """A read-only NumPy view of a buffer, once it is computed.
+    """Return a read-only NumPy view of a buffer, once it is computed.
 
     It uses Python's buffer protocol; jaxlib's own method tries to import jax at each call.
     """
@@ -111,7 +111,7 @@ def _import_but_jax(name: str, *args: Any) -> Any:
 
 
 def without_jax(function: Callable[[Any], T]) -> Callable[[Any], T]:
-    """A function of an argument alone, where jaxlib cannot import jax, as it tries in some calls.
+    """Return the function, of an argument alone, so that jaxlib cannot import jax in it.
 
     What C code imports goes by the builtins of the function that calls it, so that other threads,
     which may import jax, see nothing of this.
@@ -127,7 +127,10 @@ _read_without_jax = without_jax(
 
 
 def buffer_of(host: np.ndarray, at: Runtime) -> Any | None:
-    """The buffer of this runtime that ``to_host`` gave the view of; None if it is no such view."""
+    """Return the buffer of this runtime that ``to_host`` gave the view of.
+
+    It is None if it is no such view.
+    """
     view = host.base
     buffer: Any = view.obj if isinstance(view, memoryview) else None
     if getattr(buffer, "_sharding", None) is not at.sharding:
@@ -137,13 +140,13 @@ def buffer_of(host: np.ndarray, at: Runtime) -> Any | None:
 
 
 def to_dlpack(buffer: Any) -> Any:
-    """A DLPack capsule of a buffer's memory, to which its consumer may write."""
+    """Return a DLPack capsule of a buffer's memory, to which its consumer may write."""
     wait(buffer)
     return runtime().jax.buffer_to_dlpack_managed_tensor(buffer)
 
 
 def from_dlpack(capsule: Any) -> np.ndarray:
-    """A read-only NumPy view of the memory in a DLPack capsule, of any dtype that XLA has."""
+    """Return a read-only NumPy view of a DLPack capsule's memory, of any dtype of XLA's."""
     at = runtime()
     return to_host(at.jax.dlpack_managed_tensor_to_buffer(capsule, at.device, None))
 
@@ -183,7 +186,7 @@ def wait_for_all(buffers: Sequence[Any]) -> None:
 
 
 def failed(error: RuntimeError) -> bool:
-    """Whether the error is a computation's, or the runtime's, and no signal handler's."""
+    """Say whether the error is a computation's, or the runtime's, and no signal handler's."""
     return isinstance(error, runtime().jax.JaxRuntimeError)
 
 
@@ -197,14 +200,14 @@ def tidy() -> None:
 
 
 def ready(buffer: Any) -> bool:
-    """Whether the buffer is computed."""
+    """Say whether the buffer is computed."""
     return buffer.is_ready()
 
 
 def runner(
     loaded: Any, out_types: Sequence[ArrayType], text: Text, parts: int = 1
 ) -> Callable[..., Any]:
-    """What runs the compiled program on buffers: its ``execute_sharded``, or with more about it.
+    """Return what runs the program on buffers: its ``execute_sharded``, or more around it.
 
     ``parts`` is how many devices share this machine's memory, each with a part of the program.
     """
@@ -245,7 +248,7 @@ class Executable:
         return self.run(buffers).consume_with_handlers(self.handlers)
 
     def as_text(self) -> str:
-        """The optimized HLO."""
+        """Return the optimized HLO."""
         return "\n\n".join(m.to_string() for m in self.loaded.hlo_modules())
 
     def cost_analysis(self) -> dict[str, float]:
@@ -258,7 +261,7 @@ class Executable:
 
 
 def run_to_the_end(executable: Executable, buffers: Sequence[Any]) -> list[Any]:
-    """The buffers of the outputs, once the program has ended, also if it has none."""
+    """Return the buffers of the outputs, once the program has ended, also if it has none."""
     tidy()
     if unusual:
         end_threads()
@@ -295,7 +298,7 @@ def loaded(
     callbacks: Sequence[Callable[..., Any]] = (),
     devices: Sequence[Any] = (),
 ) -> Any:
-    """The runtime's form of the compiled text, for these devices; see ``compile_text``.
+    """Return the runtime's form of the compiled text, for these devices; see ``compile_text``.
 
     A program in which the library would misread a broadcast is compiled again without it. The text
     has barriers where it multiplies by what is a broadcast there; XLA finds others. So is one whose
@@ -341,7 +344,7 @@ def _loaded(
 
 
 def quick() -> Options:
-    """The options with which the runtime compiles quickly, to slower programs."""
+    """Return the options with which the runtime compiles quickly, to slower programs."""
     return quick_options(runtime().version)
 
 
@@ -363,7 +366,7 @@ def conditions(
 
 
 def serialized(executable: Executable) -> bytes | None:
-    """A compiled program as bytes; ``None`` if the runtime cannot serialize it."""
+    """Return a compiled program as bytes; ``None`` if the runtime cannot serialize it."""
     try:
         return executable.loaded.serialize()
     except runtime().jax.JaxRuntimeError:
@@ -378,7 +381,7 @@ def deserialized(
     at: Runtime | None = None,
     callbacks: Sequence[Callable[..., Any]] = (),
 ) -> Any | None:
-    """The loaded program for ``serialized`` bytes; ``None`` if the runtime refuses them.
+    """Return the loaded program for ``serialized`` bytes; ``None`` if the runtime refuses them.
 
     It calls ``callbacks`` by number.
 
@@ -397,7 +400,7 @@ def deserialized(
 
 
 def _module_of(text: str) -> Any:
-    """The HLO module of StableHLO text."""
+    """Return the HLO module of StableHLO text."""
     mlir = runtime().jax.mlir
     return mlir.mlir_module_to_xla_computation(text, False, False).get_hlo_module()
 
@@ -431,5 +434,5 @@ def start_profile(name: str) -> Any:
 
 
 def live_executables() -> list[Any]:
-    """All compiled programs that exist, as the runtime has them."""
+    """Return all compiled programs that exist, as the runtime has them."""
     return [loaded for at in in_use() for loaded in at.client.live_executables()]

@@ -52,13 +52,13 @@ class Plugin(NamedTuple):
 
 
 def _folders(package: str) -> list[str]:
-    """Where a package is; nothing of it is imported, nor of those in it."""
+    """Return where a package is; nothing of it is imported, nor of those in it."""
     spec = importlib.util.find_spec(package)
     return list(spec.submodule_search_locations or ()) if spec else []
 
 
 def found() -> Plugin | None:
-    """The plugin for the newest version of CUDA among those that are installed."""
+    """Return the plugin for the newest version of CUDA among those that are installed."""
     for version in _VERSIONS:
         for folder in _folders("jax_plugins"):
             library = os.path.join(folder, f"xla_cuda{version}", "xla_cuda_plugin.so")
@@ -68,7 +68,7 @@ def found() -> Plugin | None:
 
 
 def _toolkit() -> str:
-    """The folder with NVIDIA's functions for compilers, among Python's packages."""
+    """Return the folder with NVIDIA's functions for compilers, among Python's packages."""
     inner = os.path.join("nvvm", "libdevice")
     for folder in _folders("nvidia"):
         for path in sorted(glob.glob(os.path.join(folder, "*", inner))):
@@ -106,7 +106,7 @@ def _solver(plugin: Plugin, extension: Any, handle: Any) -> Mapping[str, Any]:
 
 
 def _python(plugin: Plugin, extension: Any, handle: Any) -> Mapping[str, Any]:
-    """What calls Python; the types that it is handed are made known first."""
+    """Return what calls Python; the types that it is handed are made known first."""
     for name, type in extension.ffi_types().items():
         extension.register_custom_type(handle, name, type)
     return extension.ffi_handlers()

@@ -23,7 +23,7 @@ def text_of(
     suppress_small: bool | None = None,
     edge: int | None = None,
 ) -> str:
-    """The text of an array: elements and type, in lines of this width, with so many digits.
+    """Return the text of an array: elements and type, in lines of this width, with so many digits.
 
     With ``edge``, so many elements at both ends of each axis.
     """
@@ -43,7 +43,7 @@ def _dtype(type: ArrayType) -> str:
 
 
 def brief_text(x: Array) -> str:
-    """The ``repr`` of an array, in few lines, unless NumPy's settings of printing were changed."""
+    """Return the ``repr``, in few lines unless NumPy's settings of printing were changed."""
     settings = np.get_printoptions()
     if any([settings[name] != usual for name, usual in _USUAL.items()]):
         return text_of(x.to_host(), x.type)
@@ -67,7 +67,7 @@ def _corners(x: Array) -> np.ndarray:
 
 
 def _rows(shape: tuple[int, ...], edge: int) -> int:
-    """In how many rows the elements are of an array with so many at both ends of each axis."""
+    """Return how many rows the elements take, with so many at both ends of each axis."""
     total = 1
     for n in shape[:-1]:
         total *= min(n, 2 * edge + 1)
@@ -75,7 +75,7 @@ def _rows(shape: tuple[int, ...], edge: int) -> int:
 
 
 def gone(x: Array) -> str:
-    """The ``repr`` of an array that was deleted or donated."""
+    """Return the ``repr`` of an array that was deleted or donated."""
     function = x._buffer.function
     return f"<Array {x.type}, {'deleted' if function is None else f'donated to {function}'}>"
 
@@ -102,7 +102,7 @@ class Sample(NamedTuple):
 
 
 def sample_of(x: Array) -> Sample | None:
-    """A sample of an array that was not donated; None where it would have to be fetched."""
+    """Return a sample of an array that was not donated; None where it would have to be fetched."""
     found = taken(x, _places(x.type.shape))
     if found is None:
         return None
@@ -111,7 +111,7 @@ def sample_of(x: Array) -> Sample | None:
 
 
 def taken(x: Array, places: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray] | None:
-    """The elements at these places along each axis, and which of them are in this process.
+    """Return the elements at these places along each axis, and which of them are in this process.
 
     None where too much would have to be fetched from another device.
     """
@@ -130,7 +130,7 @@ def taken(x: Array, places: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarra
 
 
 def _places(shape: tuple[int, ...]) -> list[np.ndarray]:
-    """Which places along each axis: all of short axes, and evenly spread ones of others."""
+    """Return which places along each axis: all of short axes, and evenly spread ones of others."""
     room, taken = float(_MOST), {}
     for left, axis in zip(range(len(shape), 0, -1), np.argsort(shape, kind="stable")):
         taken[axis] = min(shape[axis], max(1, int(room ** (1 / left) + 1e-9)))
@@ -143,14 +143,14 @@ def _places(shape: tuple[int, ...]) -> list[np.ndarray]:
 
 
 def _within(places: np.ndarray, bounds: slice, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Which of the places are within bounds, and where those are, counted from its start."""
+    """Return which of the places are within bounds, and where those are, counted from its start."""
     start, stop, _ = bounds.indices(size)
     here = (start <= places) & (places < stop)
     return here, places[here] - start
 
 
 def sharding_if_any(x: Any) -> Any:
-    """The sharding of an array, if it has one of its own.
+    """Return the sharding of an array, if it has one of its own.
 
     As ``sharded`` says, which takes some time to load, and is loaded once there is such an array.
     """
@@ -158,7 +158,7 @@ def sharding_if_any(x: Any) -> Any:
 
 
 def _parts(x: Array) -> Iterator[tuple[np.ndarray, Any]] | None:
-    """The parts in this process, and which part of the whole each is, a slice for each axis."""
+    """Return the parts in this process, and which slices of the whole they are."""
     sharding, everything = sharding_if_any(x), (slice(None),) * x.type.ndim
     if sharding is None or x._host is not None:
         return iter([(x.to_host(), everything)])
@@ -170,7 +170,7 @@ def _parts(x: Array) -> Iterator[tuple[np.ndarray, Any]] | None:
 
 
 def _as_float(values: np.ndarray) -> np.ndarray:
-    """The values as float64: moduli of complex numbers."""
+    """Return the values as float64: moduli of complex numbers."""
     if values.dtype.kind == "c":
         with np.errstate(over="ignore", invalid="ignore"):
             return np.abs(values).astype(np.float64)

@@ -48,7 +48,7 @@ def check_way(path: str) -> None:
 
 
 def _walked(path: str) -> bool:
-    """Whether the whole way is there; raises ``Unsafe`` if a part is not safe."""
+    """Say whether the whole way is there; raises ``Unsafe`` if a part is not safe."""
     at, links = os.sep, 0
     status = os.lstat(at)
     left = _parts(path)
@@ -80,7 +80,7 @@ def _walked(path: str) -> bool:
 
 
 def _parts(path: str) -> list[str]:
-    """The names on the way, the last first."""
+    """Return the names on the way, the last first."""
     return [name for name in path.split(os.sep) if name not in ("", os.curdir)][::-1]
 
 
@@ -112,7 +112,7 @@ def _check_owner(at: str, status: os.stat_result, path: str, what: str) -> None:
 
 @functools.cache
 def _alone(group: int, user: int) -> bool:
-    """Whether a group is a user's own, as many systems make one for each user."""
+    """Say whether a group is a user's own, as many systems make one for each user."""
     try:
         account, its = pwd.getpwuid(user), grp.getgrgid(group)
     except KeyError:
@@ -122,7 +122,7 @@ def _alone(group: int, user: int) -> bool:
 
 
 def _has_list(at: str) -> bool:
-    """Whether a folder has an access control list, of which the bits for the group say the sum."""
+    """Say whether a folder has an access control list, whose sum the group's bits are."""
     attributes = getattr(os, "listxattr", None)  # Linux's
     try:
         return attributes is not None and "system.posix_acl_access" in attributes(at)

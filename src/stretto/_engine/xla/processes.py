@@ -121,12 +121,12 @@ def freeze() -> None:
 
 
 def joined() -> bool:
-    """Whether this process takes part in a job."""
+    """Say whether this process takes part in a job."""
     return _now is not None
 
 
 def left() -> bool:
-    """Whether this process took part in a job before."""
+    """Say whether this process took part in a job before."""
     return _past
 
 
@@ -262,7 +262,7 @@ def _introduced(
     secret: bytes,
     deadline: float,
 ) -> tuple[socket.socket, Members]:
-    """A connection to the coordinator, once it is there, after each has proved what it is."""
+    """Connect to the coordinator, once it is there; each proves to the other what it is."""
     problem: OSError = TimeoutError("process 0 has not come")
     while True:
         connection = None

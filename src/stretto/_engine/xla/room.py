@@ -27,7 +27,7 @@ _FAILED = re.compile(r"Out of memory allocating (\d+) bytes")
 
 
 def needed(loaded: Any) -> int:
-    """The bytes that a compiled program takes while it runs, beside its arguments."""
+    """Return the bytes that a compiled program takes while it runs, beside its arguments."""
     try:
         sizes = loaded.get_compiled_memory_stats()
     except RuntimeError:  # the runtime does not tell
@@ -37,14 +37,17 @@ def needed(loaded: Any) -> int:
 
 
 def total() -> int | None:
-    """The bytes of memory that this process may use, those swapped out included; None: unknown."""
+    """Return the bytes of memory that this process may use, those swapped out included.
+
+    None: unknown.
+    """
     return _least(
         _sum(_of_system("MemTotal"), _of_system("SwapTotal")), *[most for most, _ in _of_group()]
     )
 
 
 def available() -> int | None:
-    """The bytes of memory that are free, or can be made so; None where nobody tells."""
+    """Return the bytes of memory that are free, or can be made so; None where nobody tells."""
     free = [most - used for most, used in _of_group()]
     return _least(_sum(_of_system("MemAvailable"), _of_system("SwapFree")), *free)
 
@@ -90,7 +93,7 @@ _GROUPS = (
 
 
 def _of_group() -> list[tuple[int, int]]:
-    """For each control group that bounds this process: the most bytes, and those in use."""
+    """Return the most bytes, and those in use, of each control group that bounds this process."""
     found = []
     for line in _read("/proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
@@ -161,7 +164,7 @@ def _wait_for_the_others(client: Any) -> None:
 
 
 def explained(error: RuntimeError) -> Exception:
-    """The error to raise for one of XLA's: ``MemoryError`` if it had no memory, else the same."""
+    """Return the error to raise for one of XLA's, a ``MemoryError`` if it had no memory."""
     found = _FAILED.search(str(error))
     if not found:
         return error
@@ -173,5 +176,5 @@ def explained(error: RuntimeError) -> Exception:
 
 
 def _shown(bytes: int) -> str:
-    """A size in words, exact and rounded."""
+    """Return a size in words, exact and rounded."""
     return f"{bytes:,} bytes ({bytes / 1e9:.3g} GB)" if bytes >= 1e6 else f"{bytes:,} bytes"

@@ -43,7 +43,7 @@ class Known(NamedTuple):
 
 
 def marks_of(x: Any) -> np.ndarray | None:
-    """Which elements of an array are what the settings look for; None where none is."""
+    """Return which elements of an array are what the settings look for; None where none is."""
     if x.type.kind not in ("float", "complex"):
         return None
     return wrong(x.to_host(), x.type, config.debug_nans, config.debug_infs)
@@ -61,14 +61,14 @@ class Search:
         return fault.operation is None, self._order[id(fault)]
 
     def came(self, source: str, x: Any) -> Fault | None:
-        """The fault of a value from outside."""
+        """Return the fault of a value from outside."""
         marks = marks_of(x)
         if marks is None:
             return None
         return self._noted(fault_of(None, x.to_host(), x.type, marks, None, (), source))
 
     def unfound(self, name: str, x: Any) -> Fault:
-        """The fault of a result that is wrong only where the program is compiled."""
+        """Return the fault of a result that is wrong only where the program is compiled."""
         marks = marks_of(x)
         assert marks is not None
         fault = fault_of(None, x.to_host(), x.type, marks, None)
@@ -87,7 +87,7 @@ class Search:
     def run(
         self, program: Program, args: Sequence[Known], around: Position | None = None
     ) -> list[Known]:
-        """The outputs of a program. ``around`` stands for lines that it does not know."""
+        """Return the outputs of a program. ``around`` stands for lines that it does not know."""
         known: dict[Atom, Known] = dict(zip(program.inputs, args, strict=True))
 
         def read(atom: Atom) -> Known:
@@ -120,7 +120,7 @@ class Search:
         results: Sequence[Any],
         position: Position | None,
     ) -> Sequence[Known]:
-        """The results of an operation, which are known, with their faults."""
+        """Return the results of an operation, which are known, with their faults."""
         if primitive.holds_programs:
             return self._control(primitive, args, position)
         return self._judged(primitive, args, results, position)
@@ -134,7 +134,7 @@ class Search:
         results: Sequence[Any],
         position: Position | None,
     ) -> list[Known]:
-        """The results, with the faults that operands had, or the one of this operation."""
+        """Return the results, with the faults that operands had, or the one of this operation."""
         outs = []
         before = None
         for x in results:
@@ -155,7 +155,10 @@ class Search:
         return outs
 
     def _example(self, primitive: Example, x: Known) -> Known:
-        """The same value; a new fault in it is one of the example in which it is first found."""
+        """Return the same value.
+
+        A new fault in it is one of the example in which it is first found.
+        """
         if x.fault is not None and (x.fresh or not x.fault.examples):
             marks = marks_of(x.value)
             if marks is not None and x.fault.operation is not None:
@@ -234,7 +237,7 @@ class Search:
 
 
 def _alone(primitive: ControlFlow) -> Program | None:
-    """The program that applying the operation to its operands means, if there is one."""
+    """Return the program that applying the operation to its operands means, if there is one."""
     program = primitive.inlined()
     if program is None and isinstance(primitive, (Call, CustomVmap)):
         program = primitive.program
@@ -248,7 +251,7 @@ def _slice(x: Known, stacked: np.ndarray, i: int) -> Known:
 
 
 def _reaching(primitive: Any, args: Sequence[Known]) -> list[tuple[Known, np.ndarray]]:
-    """The operands with wrong elements, and which these are, but for those not selected."""
+    """Return the operands with wrong elements, and which these are, but for those not selected."""
     found = []
     for i, k in enumerate(args):
         marks = marks_of(k.value)
@@ -262,7 +265,7 @@ def _reaching(primitive: Any, args: Sequence[Known]) -> list[tuple[Known, np.nda
 
 
 def _new(primitive: Any, marks: np.ndarray, before: Sequence[tuple[Known, np.ndarray]]) -> bool:
-    """Whether an element is wrong that was so in no operand, which element-wise work shows."""
+    """Say whether an element is wrong that was so in no operand, which element-wise work shows."""
     if not isinstance(primitive, Elementwise):
         return False
     return bool((marks & ~np.logical_or.reduce([m for _, m in before])).any())

@@ -67,7 +67,7 @@ class Sharded(Array):
     _sharding: Sharding
 
     def parts(self) -> list[np.ndarray]:
-        """The parts on devices of this process, in the order of the devices, as NumPy arrays.
+        """Return the parts on devices of this process, in their order, as NumPy arrays.
 
         Raises ``DonatedArrayError`` if the array was donated to a jitted call, or deleted.
         """
@@ -145,7 +145,7 @@ class Sharded(Array):
         return super().__str__() if self._can_be_together() else repr(self)
 
     def _can_be_together(self) -> bool:
-        """Whether all elements are in this process."""
+        """Say whether all elements are in this process."""
         return self._sharding.is_fully_addressable or self._sharding.is_fully_replicated
 
     def __copy__(self) -> Array:
@@ -157,19 +157,19 @@ SHARDED.append(Sharded)
 
 
 def _is_sharded(x: Any) -> TypeGuard[Sharded]:
-    """Whether it has a sharding; ``isinstance`` holds for any value."""
+    """Say whether it has a sharding; ``isinstance`` holds for any value."""
     return x.__class__ is Sharded
 
 
 def of_parts(type: ArrayType, buffer: Any, sharding: Sharding) -> Sharded:
-    """The array of this buffer, whose parts are on the devices of the sharding."""
+    """Return the array of this buffer, whose parts are on the devices of the sharding."""
     array = Sharded(None, type, buffer)
     array._sharding = sharding
     return array
 
 
 def of_arrays(parts: Sequence[Array], type: ArrayType, sharding: Sharding) -> Sharded:
-    """The array of copies of these parts, one for each device of this process, in order."""
+    """Return the array of copies of these parts, one for each device of this process, in order."""
     # Those of one process have another client than what is over several: see ``clients``.
     if sharding.is_fully_addressable and all([_is_sharded(part) for part in parts]):
         buffer = put_together([part.to_give() for part in parts], type, sharding)
@@ -179,12 +179,12 @@ def of_arrays(parts: Sequence[Array], type: ArrayType, sharding: Sharding) -> Sh
 
 
 def sharding_of(x: Array) -> Sharding:
-    """The sharding of a concrete array."""
+    """Return the sharding of a concrete array."""
     return sharding_if_any(x) or SingleDeviceSharding(default_device())
 
 
 def shards_of(x: Any) -> list[Shard]:
-    """The parts of an array with a sharding on devices of this process, in order."""
+    """Return the parts of an array with a sharding on devices of this process, in order."""
     sharding, found = x._sharding, []
     type = x.type.with_shape(sharding.shard_shape(x.type.shape))
     seen: dict[Any, int] = {}
@@ -202,7 +202,7 @@ def shards_of(x: Any) -> list[Shard]:
 
 
 def placed(x: Array, sharding: Sharding) -> Sharded:
-    """The array with this sharding, whose shape was checked; itself if it has it already.
+    """Return the array with this sharding, whose shape was checked; itself if it has it already.
 
     On the same devices the runtime moves the parts; other devices get them by way of the host.
     """
@@ -216,7 +216,7 @@ _known: dict[Any, Sharding] = {}
 
 
 def _the_one(sharding: Sharding) -> Sharding:
-    """The first of equal shardings, so that calls with them are found by its address."""
+    """Return the first of equal shardings, so that calls with them are found by its address."""
     if isinstance(sharding, NamedSharding):
         key = sharding.mesh, sharding.spec
         return _known.get(key) or room(_known).setdefault(key, sharding)
@@ -224,7 +224,7 @@ def _the_one(sharding: Sharding) -> Sharding:
 
 
 def resharded(x: Sharded, sharding: Sharding) -> Sharded:
-    """A copy of the array with this sharding."""
+    """Return a copy of the array with this sharding."""
     if x._sharding.device_list == sharding.device_list and len(sharding.device_list) > 1:
         move = _identity(x.type, Placement(sharding.device_list, None, (x._sharding,), (sharding,)))
         return of_parts(x.type, move([x.to_give()])[0], sharding)
@@ -247,7 +247,7 @@ _compiling: dict[Any, Turn] = {}
 def compiled(
     text: Text, out_types: Sequence[ArrayType], placement: Placement, options: Options
 ) -> PlacedExecutable:
-    """The compiled form of this text, which says where its inputs are; compiled once.
+    """Return the compiled form of this text, which says where its inputs are; compiled once.
 
     Raises ``NotImplementedError`` if it calls Python, unless it is for one GPU.
     """
@@ -271,7 +271,7 @@ def clear() -> None:
 
 
 def sharding_if_any(x: Any) -> Sharding | None:
-    """The sharding of a value, if it has one of its own."""
+    """Return the sharding of a value, if it has one of its own."""
     return x._sharding if _is_sharded(x) else None
 
 
@@ -310,7 +310,7 @@ def run_placed(program: Program, args: Sequence[Array]) -> list[Array]:
 
 
 def _constrained(program: Program, args: Sequence[Array]) -> Sharded | None:
-    """The result of a constraint alone, where it can be had without a program."""
+    """Return the result of a constraint alone, where it can be had without a program."""
     if len(program.equations) != 1 or len(args) != 1:
         return None
     (equation,), (x,) = program.equations, args
@@ -326,7 +326,7 @@ def _constrained(program: Program, args: Sequence[Array]) -> Sharded | None:
 
 
 def run_on(executable: PlacedExecutable, args: Sequence[Array]) -> list[Array]:
-    """The results of a compiled program for these arrays, put where it takes them."""
+    """Return the results of a compiled program for these arrays, put where it takes them."""
     arrays = all_placed(args, executable.placement)
     return results_of(executable, executable([x.to_give() for x in arrays]))
 
@@ -346,12 +346,12 @@ def runner(
 
 
 def all_placed(args: Sequence[Array], placement: Placement) -> list[Array]:
-    """The arrays, put where a program takes them."""
+    """Return the arrays, put where a program takes them."""
     return [placed(x, sharding) for x, sharding in zip(args, placement.ins, strict=True)]
 
 
 def results_of(executable: PlacedExecutable, buffers: Sequence[Any]) -> list[Array]:
-    """The results of a compiled program as arrays."""
+    """Return the results of a compiled program as arrays."""
     parts = zip(executable.out_types, buffers, executable.outs, strict=True)
     return [of_parts(type, buffer, sharding) for type, buffer, sharding in parts]
 
@@ -362,7 +362,9 @@ def placement_of(
     outs: Sequence[Sharding | None],
     names: Sequence[str],
 ) -> Placement | None:
-    """Where a program runs whose inputs and outputs have these shardings; None if none has any.
+    """Return where a program runs whose inputs and outputs have these shardings.
+
+    It is None if none has any.
 
     An input without one is repeated on all devices. ``names`` are what messages call the inputs.
     Raises ``ValueError`` if shardings are on different devices.

@@ -45,7 +45,7 @@ def card_of(x: Array) -> Card:
 
 
 def _picture(sample: Sample) -> str:
-    """A curve of a row of values, colours of a matrix, and bars of anything else."""
+    """Return a curve of a row of values, colours of a matrix, and bars of anything else."""
     long = sample.values.reshape([n for n in sample.values.shape if n > 1])
     if long.ndim == 2:
         return pictures.matrix(long)

@@ -48,7 +48,9 @@ class Kept(NamedTuple):
 
 
 def read(folder: str, key: str, limit: int) -> bytes | None:
-    """The content for this key, 64 hexadecimal digits; ``None`` if there is none that is whole.
+    """Return the content for this key, 64 hexadecimal digits.
+
+    It is ``None`` if there is none that is whole.
 
     A file larger than ``write`` makes with this ``limit`` is not read. Raises ``Unsafe`` if
     somebody else could have written it, ``OSError`` if it cannot be read.
@@ -110,7 +112,7 @@ def write(folder: str, key: str, content: bytes, limit: int) -> None:
 
 
 def kept(folder: str) -> list[Kept]:
-    """The files that are kept. Raises ``Unsafe`` and ``OSError`` as ``read`` does."""
+    """Return the files that are kept. Raises ``Unsafe`` and ``OSError`` as ``read`` does."""
     try:
         with _opened(folder) as at:
             return [file for file in _files(at) if file.name.endswith(_FILE)]
@@ -129,7 +131,7 @@ def clear(folder: str) -> list[Kept]:
 
 @contextlib.contextmanager
 def _opened(folder: str) -> Iterator[int]:
-    """A descriptor of the folder; raises ``Unsafe`` if anybody else can write to it."""
+    """Return a descriptor of the folder; raises ``Unsafe`` if anybody else can write to it."""
     with _handle(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW) as at:
         check_owned(os.fstat(at), folder)
         check_way(os.path.dirname(os.path.abspath(folder)))
@@ -138,7 +140,7 @@ def _opened(folder: str) -> Iterator[int]:
 
 @contextlib.contextmanager
 def _handle(name: str, flags: int, at: int | None = None) -> Iterator[int]:
-    """A descriptor, which is closed wherever an interrupt comes."""
+    """Return a descriptor, which is closed wherever an interrupt comes."""
     handle = -1
     try:
         handle = os.open(name, flags, 0o600, dir_fd=at)
@@ -149,7 +151,7 @@ def _handle(name: str, flags: int, at: int | None = None) -> Iterator[int]:
 
 
 def _most(limit: int) -> int:
-    """How many bytes one file may have if all together may have ``limit``."""
+    """Return how many bytes one file may have if all together may have ``limit``."""
     return limit // 8
 
 
@@ -165,7 +167,7 @@ def _all_of(handle: int, size: int) -> bytes:
 
 
 def _content(data: bytes, key: str) -> bytes | None:
-    """The content of a file, if the file is whole and its key is this one."""
+    """Return the content of a file, if the file is whole and its key is this one."""
     if len(data) < _HEADER.size:
         return None
     magic, its_key, length, digest = _HEADER.unpack_from(data)

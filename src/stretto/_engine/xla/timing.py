@@ -18,12 +18,12 @@ _ROUNDS = 5
 
 
 def seconds_of(program: Program) -> float:
-    """The median time of a run, in seconds, after one run to warm up."""
+    """Return the median time of a run, in seconds, after one run to warm up."""
     return float(np.median(times_of(program, _ROUNDS)))
 
 
 def times_of(program: Program, rounds: int) -> list[float]:
-    """The times of so many runs, in seconds, after one run to warm up."""
+    """Return the times of so many runs, in seconds, after one run to warm up."""
     run = executable(program)
     random = np.random.default_rng(0)
     buffers = [Array(_numbers(t, random), t).to_buffer() for t in program.in_types]

@@ -22,7 +22,7 @@ from stretto._engine.passes.formulations.convolutions import convolution_fractio
 
 
 def peak_bytes(program: Program) -> int:
-    """The most bytes of values that are alive at the same time, not counting the inputs."""
+    """Return the most bytes of values that are alive at the same time, not counting the inputs."""
     last: dict[Var, int] = {}
     for i, equation in enumerate(program.equations):
         for atom in equation.inputs:
@@ -54,7 +54,7 @@ def peak_bytes(program: Program) -> int:
 
 
 def chunk_within(program: Program, moving: int, size: int) -> int:
-    """How many of ``size`` members of this program fit in the budget at a time: at least one.
+    """Return how many of ``size`` members fit in the budget at a time, at least one.
 
     The first ``moving`` inputs are each member's own. A divisor of the size is preferred, since it
     needs no second program for left-over members.
@@ -66,7 +66,7 @@ def chunk_within(program: Program, moving: int, size: int) -> int:
 
 
 def budget() -> int:
-    """The most bytes for ``chunk_size="auto"``: the setting, or half of the free memory."""
+    """Return the most bytes for ``chunk_size="auto"``: the setting, or half of the free memory."""
     return config.memory_budget or _free() // 2
 
 
@@ -116,7 +116,7 @@ class Work(NamedTuple):
 
 
 def work_of(program: Program, over: Sequence[bool], machine: Machine) -> Work:
-    """The work of one member."""
+    """Return the work of one member."""
     program_inputs = set(program.inputs)
     own = [v.type for v, m in zip(program.inputs, over, strict=True) if m]
     outs = sum(map(bytes_of, program.out_types))
@@ -143,7 +143,7 @@ def work_of(program: Program, over: Sequence[bool], machine: Machine) -> Work:
 
 
 def time_at_once(work: Work, count: int, machine: Machine) -> float:
-    """The time to compute so many members at once, in microseconds."""
+    """Return the time to compute so many members at once, in microseconds."""
     time = work.kernels * machine.kernel + machine.fresh_memory(count * work.alive)
     time += sum(w * machine.passing(count * b) for w, b in work.touched)
     for products, fraction in work.products:
@@ -152,7 +152,7 @@ def time_at_once(work: Work, count: int, machine: Machine) -> float:
 
 
 def best_turn(work: Work, size: int, machine: Machine) -> tuple[int, dict[int, float]]:
-    """The number of members to compute at a time, and the estimated times of all candidates."""
+    """Return how many members to compute at a time, and the estimated times of all candidates."""
     times = {size: time_at_once(work, size, machine)}
     for count in range(1, size):
         if size % count == 0:
@@ -167,7 +167,7 @@ def best_turn(work: Work, size: int, machine: Machine) -> tuple[int, dict[int, f
 
 
 def operations(program: Program) -> Iterator[tuple[Any, Sequence[Any], Sequence[Any]]]:
-    """All operations of the program, with calls replaced by what they call."""
+    """Yield all operations of the program, with calls replaced by what they call."""
     for equation in program.equations:
         primitive: Any = equation.primitive
         inner = primitive.inlined() if primitive.holds_programs else None

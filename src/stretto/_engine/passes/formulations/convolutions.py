@@ -41,7 +41,7 @@ _SHORT = 5
 def of_convolution(
     op: ConvGeneralDilated, lhs: Any, rhs: Any, size: int, machine: Machine
 ) -> list[Choice]:
-    """The formulations of ``op`` for these operands, at least one of which is mapped."""
+    """Return the formulations of ``op`` for these operands, at least one of which is mapped."""
     types = lhs.type, rhs.type
     out = op.infer(*types)
     work = size * op.work(types, (out,))
@@ -100,7 +100,7 @@ def of_convolution(
 
 
 def convolution_fraction(op: ConvGeneralDilated, lhs: ArrayType, rhs: ArrayType) -> float:
-    """The fraction of the best rate that a convolution reaches in the form it is lowered in."""
+    """Return the fraction of the best rate that a convolution reaches as it is lowered."""
     return formulation(op, lhs, rhs, op.infer(lhs, rhs)).fraction
 
 
@@ -108,7 +108,7 @@ def convolution_fraction(op: ConvGeneralDilated, lhs: ArrayType, rhs: ArrayType)
 def _fraction_mapped(
     op: ConvGeneralDilated, size: int, both: bool, lhs: ArrayType, rhs: ArrayType
 ) -> float:
-    """The same for the one convolution that mapping the kernel, or both operands, makes of it."""
+    """Return that of the one convolution that mapping the kernel, or both operands, makes of it."""
     axes = (0 if both else None, 0)
     types = [
         t if axis is None else t.with_shape((size, *t.shape))
@@ -126,14 +126,14 @@ def _whole(x: Any) -> tuple[Any, int | None]:
 
 
 def _products(op: ConvGeneralDilated, windows: Any, rhs: Any, size: int) -> Any:
-    """Each member's kernel times the windows of the shared image."""
+    """Return each member's kernel times the windows of the shared image."""
     if size <= MOST_WRITTEN:
         return Parts([_product(op, windows, rhs.member(i)) for i in range(size)])
     return Whole(map_(lambda kernel: _product(op, windows, kernel), rhs.front()), 0)
 
 
 def _product(op: ConvGeneralDilated, windows: Any, kernel: Any) -> Any:
-    """The convolution with a kernel, as one matrix product."""
+    """Return the convolution with a kernel, as one matrix product."""
     dims = op.dims
     rows, depth = windows.shape[:-1], windows.shape[-1]
     flat = reshape(windows, (math.prod(rows), depth))
@@ -147,7 +147,7 @@ def _product(op: ConvGeneralDilated, windows: Any, kernel: Any) -> Any:
 
 
 def _windows(op: ConvGeneralDilated, lhs: Any, kernel: ArrayType) -> Any:
-    """What each output element sees: (batch, output positions..., kernel positions x features)."""
+    """Return each output's window: (batch, output positions..., kernel positions x features)."""
     dims = op.dims
     spatial = [kernel.shape[a] for a in dims.rhs_spec[2:]]
     image = transpose(lhs, (dims.lhs_spec[0], *dims.lhs_spec[2:], dims.lhs_spec[1]))

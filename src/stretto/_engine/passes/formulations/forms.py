@@ -74,7 +74,7 @@ class Shared:
         return self.value.type
 
     def member(self, i: int) -> Any:
-        """The value that member ``i`` sees."""
+        """Return the value that member ``i`` sees."""
         return self.value
 
     to_cut = to_stack = 0
@@ -103,17 +103,17 @@ class Whole:
     to_stack = 0
 
     def front(self) -> Any:
-        """The array with the members along axis 0."""
+        """Return the array with the members along axis 0."""
         if self.axis:
             self.value, self.axis = move_to_front(self.value, self.axis), 0
         return self.value
 
     def at(self, axis: int) -> Any:
-        """The array with the members along this axis."""
+        """Return the array with the members along this axis."""
         return move_axis(self.value, self.axis, axis)
 
     def member(self, i: int) -> Any:
-        """The value of member ``i``."""
+        """Return the value of member ``i``."""
         if self._parts is None:
             whole, axis = self.value.shape, self.axis
             shape = (*whole[:axis], *whole[axis + 1 :])
@@ -157,15 +157,15 @@ class Parts:
         return self.front()
 
     def front(self) -> Any:
-        """The array of all members, along axis 0."""
+        """Return the array of all members, along axis 0."""
         if self._whole is None:
             self._whole = concatenate([expand_dims(x, 0) for x in self.values], 0)
         return self._whole
 
     def at(self, axis: int) -> Any:
-        """The array of all members, along this axis."""
+        """Return the array of all members, along this axis."""
         return move_axis(self.front(), 0, axis)
 
     def member(self, i: int) -> Any:
-        """The value of member ``i``."""
+        """Return the value of member ``i``."""
         return self.values[i]

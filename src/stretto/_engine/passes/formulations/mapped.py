@@ -60,12 +60,12 @@ class Mapped(ControlFlow):
     rollable = False  # the planner decides about loops inside
 
     def whole(self) -> Program:
-        """The program for all members, as the vmap rules make it."""
+        """Return the program for all members, as the vmap rules make it."""
         every = (True,) * len(self.member.outputs)
         return vmap_program(self.member, self.size, self.over, every)[0]
 
     def plan(self) -> tuple[Program, list[Decision]]:
-        """The program for all members in the chosen form, and the decisions."""
+        """Return the program for all members in the chosen form, and the decisions."""
         key = ("planned", self.size, self.over, self.form, settings.key)
         if key not in self.member.cache:
             plan = self._measured() if self.form is Plan.MEASURE else self.form
@@ -85,7 +85,7 @@ class Mapped(ControlFlow):
         return Plan(best)
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
-        """The member's output types, with the axis of the members in front."""
+        """Return the member's output types, with the axis of the members in front."""
         for i, (got, want, m) in enumerate(
             zip(types, self.member.in_types, self.over, strict=True)
         ):
@@ -105,15 +105,15 @@ class Mapped(ControlFlow):
         return not config.disable_jit
 
     def inlined(self) -> Program | None:
-        """The program for all members."""
+        """Return the program for all members."""
         return self.whole()
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
-        """The work of all members."""
+        """Return the work of all members."""
         return at_least(self.size) * self.member.work
 
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
-        """The program restricted to these outputs, with the operands that it reads."""
+        """Return the program restricted to these outputs, with the operands that it reads."""
         member = restricted(self.member, needed)
         used = used_inputs(member)
         if not any([u and m for u, m in zip(used, self.over, strict=True)]):
@@ -124,18 +124,18 @@ class Mapped(ControlFlow):
         return cut(equation, self._of(with_inputs(member, used), over), used, needed)
 
     def lower(self, b: Any, *operands: Any) -> Any:
-        """The operations of the plan, written here."""
+        """Return the operations of the plan, written here."""
         return b.program(finish_planned(self.plan()[0]), operands)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """A mapped call of the program of values and tangents."""
+        """Return a mapped call of the program of values and tangents."""
         if self._shares(t is not None for t in tangents):
             return Call(self.whole()).jvp(primals, tangents)
         run = lambda program, values, over: self._of(program, over)(*values)
         return jvp_call(self.member, primals, tangents, run, self.over)
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """A mapped call for the values and residuals, and a linear one for the tangents."""
+        """Return a mapped call for the values and residuals, and a linear one for the tangents."""
         if self._shares(t is not None for t in tangents):
             return Call(self.whole()).linearize(primals, tangents)
         split = linearize_program(self.member, tuple(t is not None for t in tangents))
@@ -154,7 +154,7 @@ class Mapped(ControlFlow):
         return results[:count], [next(douts) if m else None for m in split.active_out]
 
     def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
-        """A mapped call of the transposed program."""
+        """Return a mapped call of the transposed program."""
         linear = tuple(isinstance(a, Linear) for a in args)
         if self._shares(linear):
             return Call(self.whole()).transpose(cts, *args)
@@ -165,18 +165,18 @@ class Mapped(ControlFlow):
         return Mapped(program, self.size, tuple(over), self.form)
 
     def _shares(self, active: Iterable[bool]) -> bool:
-        """Whether one of the marked inputs is the same for all members.
+        """Say whether one of the marked inputs is the same for all members.
 
         The cotangent of such an input is a sum over members, best done inside the products.
         """
         return any(a and not m for a, m in zip(active, self.over, strict=True))
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """As a call of the program for all members."""
+        """Do what a call of the program for all members does."""
         return Call(self.whole()).vmap(size, args, axes)
 
     def padded(self, at: Any, *args: Any) -> Sequence[Any]:
-        """The members' program of fixed sizes, which are the same for all."""
+        """Return the members' program of fixed sizes, which are the same for all."""
         member, sizes = at.closed(self.member)
         over = (*[False] * len(sizes), *self.over)
         return Mapped(member, self.size, over, self.form)(*sizes, *args)
@@ -190,7 +190,7 @@ def map_members(
     axes: Sequence[int | None],
     names: Sequence[str],
 ) -> tuple[list[Any], list[int | None]]:
-    """As ``map_chunks``, but while tracing it leaves what is worth planning to the planner.
+    """Do what ``map_chunks`` does, but while tracing leave what is worth planning to the planner.
 
     If ``chunk`` is ``"auto"``, it is as many members as fit in the memory budget.
     """
@@ -218,7 +218,7 @@ def map_members(
 def _chunk(
     program: Program, size: int, mapped: tuple[bool, ...], force: tuple[bool, ...] | None = None
 ) -> tuple[Program, tuple[bool, ...]]:
-    """As ``vmap_program``, but the program is a mapped call if that is worth it."""
+    """Do what ``vmap_program`` does, but make a mapped call of the program if that is worth it."""
     if not _worth(program, size):
         return vmap_program(program, size, mapped, force)
     operation = Mapped(program, size, mapped, Plan(config.plan))
@@ -233,7 +233,7 @@ def _chunk(
 
 
 def _worth(program: Program, size: int) -> bool:
-    """Whether the formulation of a member's program can be chosen, and that is worth it."""
+    """Say whether the formulation of a member's program can be chosen, and that is worth it."""
     if is_size(size):
         return False
     enough = config.plan != "auto" or size * _choices(program) >= _WORTH
@@ -241,7 +241,7 @@ def _worth(program: Program, size: int) -> bool:
 
 
 def _recorder() -> Recorder | None:
-    """The recorder that operations go to from here, directly or through derivatives."""
+    """Return the recorder that operations go to from here, directly or through derivatives."""
     interpreter = state.interpreter
     while isinstance(interpreter, Differentiator):
         interpreter = interpreter.parent
@@ -249,7 +249,7 @@ def _recorder() -> Recorder | None:
 
 
 def _choices(program: Program) -> float:
-    """The multiply-adds of one member in operations whose formulation can be chosen."""
+    """Return the multiply-adds of one member in operations whose formulation can be chosen."""
     return sum(
         primitive.work([a.type.least for a in inputs], [v.type.least for v in outputs])
         for primitive, inputs, outputs in operations(program)

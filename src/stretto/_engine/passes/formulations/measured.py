@@ -44,19 +44,19 @@ _known: dict[str, str] = {}
 
 
 def directory() -> pathlib.Path | None:
-    """The folder where measurements are kept; ``None`` if nowhere."""
+    """Return the folder where measurements are kept; ``None`` if nowhere."""
     base = cache_directory()
     return pathlib.Path(base) / "plans" if base else None
 
 
 def fingerprint(program: Program, detail: str) -> str:
-    """A name for a program on this kind of machine, for which one measurement is valid."""
+    """Return a name for a program on this kind of machine, for which one measurement is valid."""
     about = "\n".join([str(program), detail, processor(), str(os.cpu_count())])
     return hashlib.sha256(about.encode()).hexdigest()
 
 
 def fastest(key: str, candidates: Mapping[str, Callable[[], Program]]) -> str:
-    """The name of the fastest candidate; measured unless it is remembered."""
+    """Return the name of the fastest candidate; measured unless it is remembered."""
     best = _known.get(key) or _read(key)
     if best not in candidates:
         times = {name: clock.seconds_of(make()) for name, make in candidates.items()}

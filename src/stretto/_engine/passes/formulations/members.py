@@ -102,7 +102,7 @@ class _Walk:
         return [Shared(o) if a is None else Whole(o, a) for o, a in pairs]
 
     def in_parts(self, primitive: Any, values: Sequence[Any], equation: Equation) -> bool:
-        """Whether an operation without formulations is done member by member."""
+        """Say whether an operation without formulations is done member by member."""
         if primitive.holds_programs or primitive.effects:
             return False
         if self.plan is Plan.WRITTEN_OUT:
@@ -128,7 +128,7 @@ class _Walk:
 
 
 def _without_transposes(program: Program) -> Program:
-    """The program with products of transposed matrices as products of the matrices themselves.
+    """Make products of transposed matrices products of the matrices themselves.
 
     Then the operands of products show how the axes lie in memory.
     """
@@ -152,7 +152,7 @@ def _without_transposes(program: Program) -> Program:
 def _seen_through(
     equation: Equation, side: int, turned: dict[Atom, tuple[Atom, tuple[int, ...]]]
 ) -> Equation:
-    """The product with the operand on this side replaced by what it is the transpose of, if any."""
+    """Replace the product's operand on this side by what it is the transpose of, if any."""
     transpose = turned.get(equation.inputs[side])
     if transpose is None:
         return equation
@@ -173,7 +173,7 @@ def _seen_through(
 def planned(
     program: Program, size: int, over: Sequence[bool], plan: Plan, machine: Machine = CPU
 ) -> tuple[Program, list[Decision]]:
-    """The program for all members, with these along axis 0 of mapped inputs and all outputs.
+    """Return the program for all members, with these along axis 0 of mapped inputs and all outputs.
 
     The second result are the decisions that were made.
     """
@@ -214,7 +214,10 @@ def planned(
 def _in_turns(
     program: Program, size: int, count: int, over: Sequence[bool], types: Sequence[ArrayType]
 ) -> Program:
-    """A loop over members, ``count`` of them in each iteration; ``program`` is for so many."""
+    """Return a loop over members, ``count`` of them in each iteration.
+
+    ``program`` is for so many.
+    """
     moving = [v for v, m in zip(program.inputs, over, strict=True) if m]
     still = [v for v, m in zip(program.inputs, over, strict=True) if not m]
     body = Program([*still, *moving], program.equations, program.outputs, program.name)

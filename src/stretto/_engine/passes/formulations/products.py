@@ -26,7 +26,7 @@ _CHUNK_BYTES = 1 << 21
 
 
 def of_product(op: DotGeneral, x: Any, y: Any, size: int, machine: Machine) -> list[Choice]:
-    """The formulations of ``op`` for these operands, at least one of which is mapped."""
+    """Return the formulations of ``op`` for these operands, at least one of which is mapped."""
     if isinstance(x, Shared) or isinstance(y, Shared):
         return _one_mapped(op, x, y, size, machine)
 
@@ -162,6 +162,6 @@ def _scattered(op: DotGeneral, ranks: tuple[int, int], side: bool) -> bool:
 
 
 def _chunk(size: int, item_bytes: int) -> int:
-    """The largest divisor of the number of members that keeps a chunk in the cache."""
+    """Return the largest divisor of the number of members that keeps a chunk in the cache."""
     most = max(1, _CHUNK_BYTES // max(1, item_bytes))
     return max(d for d in range(1, math.isqrt(size) * 2 + 2) if size % d == 0 and d <= max(most, 1))

@@ -76,12 +76,12 @@ class _Place(NamedTuple):
     output: int
 
     def like(self, other: _Place) -> bool:
-        """Whether the two differ in nothing but the copy."""
+        """Say whether the two differ in nothing but the copy."""
         return self.loop is other.loop and self[2:] == other[2:]
 
 
 def exchange(program: Program, loops: Sequence[Loop], homes: Homes) -> Exchange:
-    """What is read of the outputs of these loops, if all of them are made."""
+    """Return what is read of the outputs of these loops, if all of them are made."""
     reader = _Reader(program, loops, homes)
     ends = {loop.end: loop for loop in loops}
     i = len(program.equations)
@@ -109,7 +109,7 @@ class _Reader:
         self.need(program.outputs)
 
     def place(self, atom: Atom) -> _Place | None:
-        """Where a loop computes the atom; ``None`` if no loop does."""
+        """Return where a loop computes the atom; ``None`` if no loop does."""
         home = self.homes.get(atom)
         loop = None if home is None else self.owners[home[0]]
         if home is None or loop is None:
@@ -163,7 +163,7 @@ class _Reader:
         self.result.uses[id(link.loop)].asked[link.kept] = None
 
     def link(self, given: Given) -> Link | None:
-        """The link to the loop that all arrays are from, if there is one such loop.
+        """Return the link to the loop that all arrays are from, if there is one such loop.
 
         One of the arrays may be the initial value of what the loop carries, and the others what
         the copies compute of it.
@@ -186,7 +186,10 @@ class _Reader:
         return Link(loop, (step, output, (begin,)), tuple(copies))
 
     def parts(self, equation: Equation) -> list[Atom | Gathered]:
-        """The operands; in a concatenation, those from consecutive copies of a loop as one."""
+        """Return the operands.
+
+        In a concatenation, those from consecutive copies of a loop count as one.
+        """
         if not isinstance(equation.primitive, Concatenate) or len(equation.inputs) < LEAST_COPIES:
             return list(equation.inputs)
         parts: list[Any] = []
@@ -217,12 +220,12 @@ class _Reader:
 
 
 def sources_of(loop: Loop) -> Iterable[Source]:
-    """The sources of all operands."""
+    """Return the sources of all operands."""
     return (source for step in loop.steps for source in step.sources)
 
 
 def _follows(run: Sequence[tuple[Atom, _Place]], atom: Atom, home: _Place | None) -> bool:
-    """Whether the atom continues the run: from the next copy, or the one before, as the others."""
+    """Say whether the atom continues the run, from the next copy or the one before."""
     if not run or home is None:
         return False
     last, place = run[-1]

@@ -131,7 +131,7 @@ def loop_in(
     period: int,
     homes: Homes,
 ) -> Loop | None:
-    """The loop that most of the equations from ``low`` up to ``high`` form, if they do."""
+    """Return the loop that most of the equations from ``low`` up to ``high`` form, if they do."""
     if high - low < LEAST_COPIES * period:
         return None
     if all([isinstance(e.primitive, _VIEWS) for e in equations[low : low + period]]):
@@ -175,7 +175,7 @@ def wired(
 
 
 def _cut(equations: Sequence[Equation], low: int, high: int, period: int) -> int:
-    """Where to begin a period so that the fewest bytes are carried: the first such place.
+    """Return where to begin a period so that the fewest bytes are carried, the first such offset.
 
     Bytes between element-wise operations count one and a half times, since cutting there prevents
     their fusion.
@@ -221,7 +221,7 @@ class _Reader:
         self.viewed: dict[tuple[Atom, ...], Made] = {}
 
     def loop(self) -> Loop:
-        """The loop; raises ``_Later`` if the first copies are not part of it."""
+        """Return the loop; raises ``_Later`` if the first copies are not part of it."""
         steps = [
             self.step(self.equations[self.start + j : self.stop : self.period])
             for j in range(self.period)
@@ -232,7 +232,7 @@ class _Reader:
         return Loop(self.start, self.period, self.copies, body, shift)
 
     def step(self, copies: Sequence[Equation]) -> Step:
-        """The step of the body of which these equations are the copies."""
+        """Return the step of the body of which these equations are the copies."""
         first, last = copies[0], copies[-1]
         types = [v.type for v in last.outputs]
         for k in range(len(copies) - 2, -1, -1):
@@ -250,12 +250,12 @@ class _Reader:
         return Step(primitive, [self.source(column) for column in columns], first)
 
     def home(self, atom: Atom) -> tuple[int, int] | None:
-        """Where one of the copies computes the atom; ``None`` if it comes from elsewhere."""
+        """Return where one of the copies computes the atom; ``None`` if it comes from elsewhere."""
         home = self.homes.get(atom)
         return home if home is not None and self.start <= home[0] < self.stop else None
 
     def source(self, column: tuple[Atom, ...]) -> Source:
-        """Where an operand comes from, given what it is in each copy."""
+        """Return where an operand comes from, given what it is in each copy."""
         last = column[-1]
         home = self.home(last)
         if column.count(last) == len(column):
@@ -279,7 +279,7 @@ class _Reader:
         return self.view(atoms) or Given(atoms)
 
     def carried(self, column: Sequence[Atom], last: int, output: int) -> Source:
-        """An operand that a copy computes, for itself or for a later one."""
+        """Return an operand that a copy computes, for itself or for a later one."""
         copy, step = divmod(last - self.start, self.period)
         delay = self.copies - 1 - copy
         if delay > _MOST_DELAY:
@@ -315,7 +315,7 @@ class _Reader:
         return Counted(values, column[-1].type)
 
     def view(self, column: tuple[Var, ...]) -> Source | None:
-        """An operand that a cheap operation computes for each copy, as an extra first step."""
+        """Compute an operand of each copy by a cheap operation, as an extra first step."""
         known = self.viewed.get(column)
         if known is not None:
             return known
@@ -352,7 +352,7 @@ def _shifted(source: Source, views: int) -> Source:
 
 
 def _form(equation: Equation) -> tuple[Any, Sequence[Atom]]:
-    """The operation and its operands; for a slice or a pad, with the index as operands."""
+    """Return the operation and its operands; for a slice or a pad, with the index as operands."""
     primitive: Any = equation.primitive
     if isinstance(primitive, Slice) and all([s == 1 for s in primitive.strides]):
         starts = [literal(s, array_type((), _INDEX)) for s in primitive.starts]
@@ -369,5 +369,5 @@ def _form(equation: Equation) -> tuple[Any, Sequence[Atom]]:
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Whether two operations do the same, also if they hold equal programs."""
+    """Say whether two operations do the same, also if they hold equal programs."""
     return one is other or operation_key(one) == operation_key(other)

@@ -37,7 +37,7 @@ _SMALL = 1 << 16
 
 
 def turn_of(loop: Loop) -> int:
-    """How many copies of the body an iteration of the loop has.
+    """Return how many copies of the body an iteration of the loop has.
 
     Element-wise operations of one iteration are fused, so carried values pass through memory once
     in each iteration. Some eight operations an iteration are fast for arrays of every size: faster
@@ -52,14 +52,14 @@ def turn_of(loop: Loop) -> int:
 
 
 def _fused(loop: Loop) -> bool:
-    """Whether there are only element-wise operations, which are all fused."""
+    """Say whether there are only element-wise operations, which are all fused."""
     elementwise = [isinstance(s.primitive, Elementwise) for s in loop.steps]
     steps = zip(loop.steps, elementwise, strict=True)
     return any(elementwise) and all([e or _seen_through(s) for s, e in steps])
 
 
 def _seen_through(step: Step) -> bool:
-    """Whether element-wise operations can read the step's result without computing it first."""
+    """Say whether element-wise operations can read the step's result without computing it first."""
     if isinstance(step.primitive, BroadcastInDim | Reshape | ConvertElementType):
         return True
     still = not any([isinstance(s, Made | Carried) for s in step.sources])
@@ -67,7 +67,7 @@ def _seen_through(step: Step) -> bool:
 
 
 def gain(loop: Loop, use: Use) -> float:
-    """The milliseconds by which the loop compiles faster than its copies."""
+    """Return the milliseconds by which the loop compiles faster than its copies."""
     if not use.live:
         return 0.0  # dead work: neither is compiled
     moving = [
@@ -84,7 +84,7 @@ def gain(loop: Loop, use: Use) -> float:
 
 
 def runs_as_fast(loop: Loop, use: Use, computed: Container[Atom]) -> bool:
-    """Whether the loop takes no longer than its copies, by estimate, and no more memory.
+    """Say whether the loop takes no longer than its copies, by estimate, and no more memory.
 
     ``computed`` holds the variables that equations of the program compute; a loop may overwrite
     those in place, while inputs must be copied.
@@ -97,7 +97,7 @@ def _given(loop: Loop) -> set[Given]:
 
 
 def _in_a_row(loop: Loop) -> bool:
-    """Whether long operations form one chain through the copies, so none could run in parallel.
+    """Say whether long operations form one chain through the copies, so none could run in parallel.
 
     XLA runs independent operations in parallel in straight-line code, but not in a short loop body.
     """
@@ -127,7 +127,7 @@ def _work(step: Step) -> float:
 
 
 def _copies_little(loop: Loop, use: Use, computed: Container[Atom]) -> bool:
-    """Whether the loop's copying takes little time beside its work, and little memory."""
+    """Say whether the loop's copying takes little time beside its work, and little memory."""
     carried = {(s.step, s.output, s.first) for s in sources_of(loop) if isinstance(s, Carried)}
     begin = [a for *_, first in carried for a in first]
     state = sum(bytes_of(a.type) for a in begin)
@@ -151,7 +151,7 @@ def _copies_little(loop: Loop, use: Use, computed: Container[Atom]) -> bool:
 
 
 def _running(step: Step) -> float:
-    """The least time that an operation takes, in microseconds."""
+    """Return the least time that an operation takes, in microseconds."""
     if isinstance(step.primitive, Elementwise):
         size = step.equation.outputs[0].type.size
         return size / (2e3 if step.primitive.kernel is Kernel.LONG else 2e4)
@@ -179,7 +179,7 @@ _COPY = {
 
 
 def compiling(primitive: Any, moving: bool) -> float:
-    """The time to compile one copy; ``moving`` says that each copy has another index."""
+    """Return the time to compile one copy; ``moving`` says that each copy has another index."""
     if primitive.holds_programs:
         return 2 * OPERATION * sum(map(count, primitive.programs()))
     if moving:
@@ -188,7 +188,7 @@ def compiling(primitive: Any, moving: bool) -> float:
 
 
 def may_pay(equations: Sequence[Equation], stretch: Stretch) -> bool:
-    """Whether the repeated equations may take longer to compile than a loop."""
+    """Say whether the repeated equations may take longer to compile than a loop."""
     start, period, length = stretch
     copy = equations[start : start + period]
     each = sum([compiling(e.primitive, placed(e.primitive)) for e in copy])
@@ -196,7 +196,7 @@ def may_pay(equations: Sequence[Equation], stretch: Stretch) -> bool:
 
 
 def count(program: Program) -> int:
-    """The number of equations, including those of the programs that operations hold."""
+    """Return the number of equations, including those of the programs that operations hold."""
     total = program.cache.get("count")
     if total is None:
         total = len(program.equations)

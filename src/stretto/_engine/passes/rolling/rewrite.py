@@ -44,7 +44,10 @@ def written(
     exchanged: Exchange,
     inner: Callable[[Program], Program],
 ) -> Program:
-    """The program with these loops, sorted by position; ``inner`` rolls loops in their bodies."""
+    """Return the program with these loops, sorted by position.
+
+    ``inner`` rolls loops in their bodies.
+    """
     equations: list[Equation] = []
     stacks: dict[tuple[int, Kept], Var] = {}
 
@@ -67,7 +70,7 @@ def written(
 def _gathered(
     equation: Equation, parts: Sequence[Atom | Gathered], stacks: dict[tuple[int, Kept], Var]
 ) -> list[Equation]:
-    """A concatenation of a loop's outputs: its stack, with the stacked axis merged into another."""
+    """Make of a loop's outputs, joined, its stack, with the stacked axis merged into another."""
     equations: list[Equation] = []
 
     def emit(primitive: Any, *inputs: Atom) -> Var:
@@ -130,7 +133,7 @@ class _Writer:
         self.made = [[Var(v.type) for v in step.equation.outputs] for step in loop.steps]
 
     def equations(self, inner: Callable[[Program], Program]) -> list[Equation]:
-        """The equations in front of the loop, the loop, and those after it."""
+        """Return the equations in front of the loop, the loop, and those after it."""
         loop = self.loop
         merged = _added_pads(loop, self.use)
         for n, step in enumerate(loop.steps):
@@ -164,7 +167,7 @@ class _Writer:
         ]
 
     def read(self, source: Source) -> Atom:
-        """The atom that stands for the operand in the body."""
+        """Return the atom that stands for the operand in the body."""
         if isinstance(source, Made):
             return self.made[source.step][source.output]
         atom = self.read_before.get(source)
@@ -173,7 +176,7 @@ class _Writer:
         return atom
 
     def read_new(self, source: Source) -> Atom:
-        """A new atom that stands for an operand from outside of the copy."""
+        """Return a new atom that stands for an operand from outside of the copy."""
         if isinstance(source, Still):
             if isinstance(source.atom, Literal):
                 return source.atom
@@ -201,7 +204,7 @@ class _Writer:
         return to
 
     def carry(self, key: Kept) -> Var:
-        """The variable for an output of an earlier copy; one for each copy in between."""
+        """Return the variable for an output of an earlier copy; one for each copy in between."""
         step, output, first = key
         if key not in self.carries:
             self.carries[key] = Var(self.made[step][output].type)
@@ -210,17 +213,17 @@ class _Writer:
         return self.carries[key]
 
     def here(self, key: Kept) -> Atom:
-        """The atom of the body for what the copy computes or receives."""
+        """Return the atom of the body for what the copy computes or receives."""
         step, output, first = key
         return self.carry(key) if first else self.made[step][output]
 
     def next(self, key: Kept) -> Atom:
-        """The atom of the body that a carried variable is in the next copy."""
+        """Return the atom of the body that a carried variable is in the next copy."""
         step, output, first = key
         return self.here((step, output, first[1:]))
 
     def counted(self, values: Sequence[Any], type: ArrayType) -> Atom:
-        """The element of this copy, everywhere in an array of this type."""
+        """Return the element of this copy, everywhere in an array of this type."""
         elements = np.array(values, type.dtype)
         scalar = type.with_shape(())
         key = (elements.tobytes(), scalar)
@@ -233,7 +236,7 @@ class _Writer:
         return element if not type.shape else self.emit(BroadcastInDim(type.shape, ()), [element])
 
     def given(self, atoms: Sequence[Var]) -> Atom:
-        """The array of this copy."""
+        """Return the array of this copy."""
         type = atoms[0].type
         rows = [Var(type.with_shape((1, *type.shape))) for _ in atoms]
         outer = Var(type.with_shape((len(atoms), *type.shape)))
@@ -245,7 +248,7 @@ class _Writer:
         return here
 
     def kept(self) -> list[Kept]:
-        """What is to be stacked; outputs only read of the last copy are carried instead."""
+        """Return what is to be stacked; outputs only read of the last copy are carried instead."""
         stacked, last = list(self.use.asked), self.loop.copies - 1
         for (step, output), copies in self.use.outs.items():
             available = set()
@@ -260,31 +263,34 @@ class _Writer:
         return sorted(stacked, key=lambda key: (key[:2], len(key[2])))
 
     def covered(self, key: Kept, stacked: bool) -> range:
-        """The copies whose output can be read from what is stacked or carried."""
+        """Return the copies whose output can be read from what is stacked or carried."""
         copies, delay = self.loop.copies, len(key[2])
         return range(copies - delay) if stacked else range(copies - delay, copies - delay + 1)
 
     def original(self, step: int, output: int, copy: int) -> tuple[Var, Any]:
-        """The program's variable for an output of a copy, and the place of its equation."""
+        """Return the program's variable for an output of a copy, and the place of its equation."""
         at = self.loop.start + copy * self.loop.period + step - self.loop.views
         equation = self.program.equations[at]
         return equation.outputs[output], equation.place
 
     def final(self, key: Kept) -> Var:
-        """The variable for the final value of a carried variable."""
+        """Return the variable for the final value of a carried variable."""
         step, output, first = key
         v, _ = self.original(step, output, self.loop.copies - len(first))
         return self.deliver(v)
 
     def deliver(self, v: Var) -> Var:
-        """The variable; if it has been delivered already, a new one that nobody reads."""
+        """Return the variable; if it has been delivered already, a new one that nobody reads."""
         if v in self.delivered:
             return Var(v.type)
         self.delivered.add(v)
         return v
 
     def stack(self, key: Kept) -> Var:
-        """The stacked variable; outputs of single copies that are read are sliced out of it."""
+        """Return the stacked variable.
+
+        Outputs of single copies that are read are sliced out of it.
+        """
         step, output, first = key
         type = self.made[step][output].type
         stack = self.stacks[id(self.loop), key] = Var(

@@ -24,7 +24,7 @@ else:
 
 
 def roll_loops(program: Program, always: bool = False) -> Program:
-    """The program with loops for what repeats in it; the same inputs and outputs.
+    """Return the program with loops for what repeats in it; the same inputs and outputs.
 
     Programs that its operations hold are treated in the same way, if these are ``rollable``.
     ``always`` makes loops even where they do not pay, for tests.
@@ -58,7 +58,7 @@ def roll_all_loops(program: Program) -> Program:
 
 
 def _rolled(program: Program, always: bool) -> Program:
-    """The program with loops in place of its own equations."""
+    """Return the program with loops in place of its own equations."""
     equations = program.equations
     tokens = stretches.tokens_of(equations, always)
     if tokens is None:

@@ -29,7 +29,10 @@ def with_loops(
     always: bool,
     inner: Callable[[Program, bool], Program],
 ) -> Program:
-    """The program with loops made of these stretches; ``inner`` rolls loops in their bodies."""
+    """Return the program with loops made of these stretches.
+
+    ``inner`` rolls loops in their bodies.
+    """
     equations = program.equations
     homes: Homes = {v: (i, o) for i, e in enumerate(equations) for o, v in enumerate(e.outputs)}
     refused: set[tuple[int, int]] = set()
@@ -59,7 +62,7 @@ def with_loops(
 
 
 def _worse(loops: Sequence[Loop], exchanged: Exchange, homes: Homes) -> list[Loop]:
-    """The loops that are not worth it.
+    """Return the loops that are not worth it.
 
     Gains of linked loops are added up: without one of them, the others would have to take their
     stacks apart.
@@ -90,7 +93,7 @@ def _loops(
     homes: Homes,
     tokens: np.ndarray,
 ) -> list[Loop]:
-    """The loops between ``low`` and ``high``, if need be with a period found by ``wired``."""
+    """Return the loops from ``low`` to ``high``, if need be with a period found by ``wired``."""
     if high - low < LEAST_COPIES * period:
         return []
     loop = loop_in(equations, low, high, period, homes)
@@ -105,7 +108,7 @@ def _loops(
 
 
 def _clipped(stretch: Stretch, free: Sequence[bool]) -> tuple[int, int]:
-    """The bounds of a stretch, without equations at its ends that other loops have taken."""
+    """Return the bounds of a stretch, without equations at its ends that other loops have taken."""
     low, high = stretch.start, stretch.start + stretch.length
     while low < high and not free[low]:
         low += 1

@@ -37,7 +37,7 @@ class Stretch(NamedTuple):
 
 
 def placed(primitive: Any) -> bool:
-    """Whether the operation has an index that may be another in each copy."""
+    """Say whether the operation has an index that may be another in each copy."""
     return isinstance(primitive, Slice | Pad)
 
 
@@ -64,7 +64,10 @@ class _Kinds(dict[Any, Any]):
 
 
 def tokens_of(equations: Sequence[Equation], always: bool = False) -> np.ndarray | None:
-    """The token of each equation; ``None`` if so few occur twice that there is nothing to gain."""
+    """Return the token of each equation.
+
+    It is ``None`` if so few occur twice that there is nothing to gain.
+    """
     kinds = _Kinds()
     tokens = [
         hash((kinds[e.primitive], e.outputs[0].type if e.outputs else None)) for e in equations
@@ -82,7 +85,7 @@ def tokens_of(equations: Sequence[Equation], always: bool = False) -> np.ndarray
 
 
 def stretches(tokens: np.ndarray) -> list[Stretch]:
-    """The stretches of at least ``LEAST_COPIES`` periods, the one that repeats most first."""
+    """Return stretches of at least ``LEAST_COPIES`` periods, the one that repeats most first."""
     ranges: set[tuple[int, int, int]] = set()
     group, width, factor = tokens, 1, _BASE
     with np.errstate(over="ignore"):
@@ -111,7 +114,10 @@ def stretches(tokens: np.ndarray) -> list[Stretch]:
 
 
 def _distances(group: np.ndarray) -> np.ndarray | None:
-    """How far back each value last occurred, 0 if it did not; ``None`` if none occurs twice."""
+    """Return how far back each value last occurred, 0 if it did not.
+
+    It is ``None`` if none occurs twice.
+    """
     order = np.argsort(group, kind="stable")
     ordered = group[order]
     again = ordered[1:] == ordered[:-1]
