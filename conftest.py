@@ -1,6 +1,7 @@
 """Set what all tests share, doctests too: a folder for caches, and what their pages need."""
 
 import atexit
+import gc
 import importlib
 import importlib.util
 import os
@@ -64,6 +65,15 @@ PACKAGES = {
     "sweep.md": "sklearn",
 }
 """Pages whose examples need a package that need not be there."""
+
+
+def pytest_collection_finish():
+    """Take what was collected for old: tests that collect garbage need not look through it.
+
+    With 31,000 tests collected, each such look took 0.2 s of processor time.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)

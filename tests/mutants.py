@@ -41,7 +41,7 @@ EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
 DEVICES = "pytest.mark.devices"
 """What is in the files of tests that need several devices."""
 
-FILES = 40
+FILES = 15
 """The most test files that run for a mutant, after its mirror."""
 
 HANGS = 300
