@@ -37,6 +37,7 @@ from benchmarks.eager_rows import DTYPES, ROWS, Row
 from stretto._engine.core.config import config
 from stretto._engine.core.primitive import PRIMITIVES
 from stretto._engine.core.types import array_type, kind_of
+from stretto._engine.eager.interpreter import quiet
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.special import (
     bessel,
@@ -48,7 +49,6 @@ from stretto._engine.ops.special import (
 )
 from stretto._engine.xla.array import Array
 from stretto._engine.xla.cache import run_primitive
-from stretto._engine.xla.eager import quiet
 
 __all__ = ["main", "measured"]
 

@@ -58,10 +58,10 @@ import stretto.special
 from stretto import lax, nn
 from stretto._engine.core.primitive import PRIMITIVES, Kernel, Primitive
 from stretto._engine.core.types import array_type
+from stretto._engine.eager.interpreted import interpretable
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.passes.prepare import prepare
 from stretto._engine.passes.rolling.roll_loops import roll_loops
-from stretto._engine.xla.interpreted import interpretable
 
 
 def _programs() -> dict[str, tuple[Any, ...]]:

@@ -11,8 +11,8 @@ from stretto._engine.core.config import config, settings
 from stretto._engine.core.interpreter import state
 from stretto._engine.core.program import Program
 from stretto._engine.core.scope import scope
+from stretto._engine.eager.interpreter import EAGER
 from stretto._engine.xla import callbacks
-from stretto._engine.xla.eager import EAGER
 from stretto.nn import updating
 from stretto.random import streams
 from tests.interrupts import interrupted, sites
@@ -92,11 +92,11 @@ def normalized(x):
 # What is called, made anew, with what it is called with; and the files in which it is interrupted.
 STATE = (
     "core/config", "core/holding", "core/interpreter", "core/recorder", "core/scope",
-    "core/boundary", "autodiff/", "higher_order/", "xla/eager", "xla/callbacks",
-    "xla/interpreted", "api/", "random/streams", "nn/updating",
+    "core/boundary", "autodiff/", "higher_order/", "eager/interpreter", "xla/callbacks",
+    "eager/interpreted", "api/", "random/streams", "nn/updating",
 )  # fmt: skip
 WORKS = {
-    "eager operators": (lambda: eager, X, ("core/", "xla/eager", "numpy/quick")),
+    "eager operators": (lambda: eager, X, ("core/", "eager/")),
     "tracing": (lambda: st.make_graph(small), X, ("core/", "api/")),
     "first call of jit": (lambda: st.jit(lambda x: small(x) * 1), X, STATE),
     "compiling": (
@@ -118,7 +118,7 @@ WORKS = {
         X,
         STATE,
     ),
-    "scan with callbacks": (lambda: scanned, X, ("core/", "higher_order/", "xla/eager")),
+    "scan with callbacks": (lambda: scanned, X, ("core/", "higher_order/", "eager/")),
     "custom rules": (lambda: st.grad(cubed), np.float32(2), STATE),
     "a rule that captures": (lambda: captured_rule, np.float32(2), STATE),
 }

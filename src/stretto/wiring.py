@@ -11,10 +11,10 @@ from stretto._engine.core.config import of_process, settings, watch
 from stretto._engine.core.guarded import guard
 from stretto._engine.core.interpreter import Value, install_eager
 from stretto._engine.core.lazy import LazyModule
+from stretto._engine.eager.interpreter import EAGER
 from stretto._engine.passes.formulations import measured
 from stretto._engine.xla.array import Array
 from stretto._engine.xla.device import check_device_count
-from stretto._engine.xla.eager import EAGER
 from stretto._engine.xla.timing import seconds_of
 from stretto.numpy import methods, stable_forms
 
@@ -25,7 +25,7 @@ guard(Value)
 guard(Array)
 measured.clock.seconds_of = seconds_of
 
-_CHECKED = "stretto._engine.xla.checked"  # nor for this
+_CHECKED = "stretto._engine.eager.checked"  # nor for this
 _checked = LazyModule(_CHECKED)
 
 

@@ -28,8 +28,9 @@ import numpy as np
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import state
+from stretto._engine.eager.interpreter import EAGER, quiet
+from stretto._engine.eager.table import forget
 from stretto._engine.native import native
-from stretto._engine.xla import eager
 from stretto._engine.xla.array import Array, Donated
 
 Pair = namedtuple("Pair", "first second")
@@ -79,7 +80,7 @@ class Name(str):
 def clear_everything() -> None:
     """Empty all tables that the extension reads."""
     st.clear_caches()
-    eager.forget()
+    forget()
 
 
 class Cycle:
@@ -246,8 +247,8 @@ class Fuzzer:
                 lambda: native.EagerCall(len, {1: {}}, True)(None, 1, (self.array(),)),
                 lambda: native.EagerCall(len, {1: native.EagerRecord(*some(2))}, True)(0, 1, ()),
                 lambda: native.Quiet(*some(2)),
-                eager.quiet.run,
-                lambda: eager.quiet.run(*some(r.randrange(1, 4))),
+                quiet.run,
+                lambda: quiet.run(*some(r.randrange(1, 4))),
                 lambda: dispatcher._attach(*some(11)),
                 lambda: dispatcher(*some(r.randrange(3))),
                 lambda: dispatcher._remember(*some(2)),
@@ -265,8 +266,8 @@ class Fuzzer:
                 lambda: self.jitted[0]._fingerprint((self.hostile(),), {}),
                 lambda: Array.__add__(*some(r.randrange(4))),
                 lambda: Array.__add__(self.array(), r.choice(anything), x=1),
-                lambda: eager.EAGER.process(*some(r.randrange(4))),
-                lambda: eager.EAGER.process(r.choice(anything), (self.array(),) * 9),
+                lambda: EAGER.process(*some(r.randrange(4))),
+                lambda: EAGER.process(r.choice(anything), (self.array(),) * 9),
             ]
         )()
 
@@ -356,7 +357,7 @@ def work(fuzzer: Fuzzer, end: float, wrong: list[BaseException]) -> None:
             wrong.append(error)
         except EXPECTED:
             pass
-        if state.interpreter is not eager.EAGER:
+        if state.interpreter is not EAGER:
             wrong.append(Wrong(f"the interpreter at rest is {state.interpreter}"))
 
 

@@ -24,14 +24,14 @@ TESTS = (
     "tests/native/test_faults.py",
     "tests/_engine/api/jit/test_dispatch.py",
     "tests/_engine/api/test_donation.py",
-    "tests/_engine/xla/test_interpreted.py",
+    "tests/_engine/eager/test_interpreted.py",
     "tests/_engine/api/jit/test_jit.py",
     "tests/_engine/api/test_jit_threads.py",
     "tests/_engine/api/test_waiting.py",
-    "tests/numpy/test_quick.py",
+    "tests/_engine/eager/test_binary.py",
     "tests/_engine/xla/test_array.py",
     "tests/_engine/xla/test_callbacks.py",
-    "tests/_engine/xla/test_eager.py",
+    "tests/_engine/eager/test_interpreter.py",
 )
 
 

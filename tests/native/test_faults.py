@@ -16,7 +16,7 @@ import gc, signal, sys, threading, time
 import numpy as np
 import stretto as st, stretto.numpy as snp
 from stretto._engine.core.interpreter import state
-from stretto._engine.xla.eager import EAGER
+from stretto._engine.eager.interpreter import EAGER
 """
 
 
@@ -116,7 +116,7 @@ def test_a_finalizer_empties_the_list_while_the_call_collects(run):
 
 def test_caches_are_cleared_by_a_finalizer_in_the_midst(run):
     run("""
-        from stretto._engine.xla.eager import forget
+        from stretto._engine.eager.table import forget
         f = st.jit(lambda x, y: (x @ y, x + 1))
         class Clears:
             def __init__(self):

@@ -5,8 +5,8 @@ import pytest
 import stretto as st
 from stretto._engine.core import known_settings
 from stretto._engine.core.rewriting import drop_dead
+from stretto._engine.eager.interpreted import interpretable
 from stretto._engine.passes.prepare import prepare
-from stretto._engine.xla.interpreted import interpretable
 from tests.property.chains import (
     COMPILED_WHOLE,
     ROLLED,

@@ -9,12 +9,12 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.eager.twins import FLOAT, eager
 from stretto._engine.ops.comparison import full_like, select, zeros_like
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import as_inexact, rounded_once
 from stretto._engine.ops.exponential import expm1
 from stretto.numpy.comparisons import greater, greater_equal, less, less_equal
-from stretto.numpy.eager import FLOAT, eager
 from stretto.numpy.searching import where
 
 __all__ = [

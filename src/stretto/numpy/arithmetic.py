@@ -10,6 +10,8 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_inexact, kind_of, scalar_dtype
 from stretto._engine.core.typing import ArrayLike
+from stretto._engine.eager.binary import binary_function
+from stretto._engine.eager.twins import FLOAT, eager
 from stretto._engine.ops import arithmetic as ops
 from stretto._engine.ops import powers
 from stretto._engine.ops.comparison import eq, full_like, gt, lt, ne, select, zeros_like
@@ -18,8 +20,6 @@ from stretto._engine.ops.elementwise import INEXACT, promote_values
 from stretto._engine.xla.array import Array
 from stretto.numpy.arguments import numeric_values, refuse_complex
 from stretto.numpy.classifying import isinf
-from stretto.numpy.eager import FLOAT, eager
-from stretto.numpy.quick import quick
 
 __all__ = [
     "abs",
@@ -62,10 +62,10 @@ def _divide_floats(x: ArrayLike, y: ArrayLike) -> Array:
     return ops.DIV(*promote_values("divide", x, y, inexact=True))
 
 
-_add = quick(ops.ADD, _add_promoted, operator="add", caller="add")
-_subtract = quick(ops.SUB, _subtract_promoted, operator="sub", caller="subtract")
-_multiply = quick(ops.MUL, _multiply_promoted, operator="mul", caller="multiply")
-_divide = quick(ops.DIV, _divide_floats, INEXACT, operator="truediv", caller="divide")
+_add = binary_function(ops.ADD, _add_promoted, operator="add", caller="add")
+_subtract = binary_function(ops.SUB, _subtract_promoted, operator="sub", caller="subtract")
+_multiply = binary_function(ops.MUL, _multiply_promoted, operator="mul", caller="multiply")
+_divide = binary_function(ops.DIV, _divide_floats, INEXACT, operator="truediv", caller="divide")
 
 
 def add(x: ArrayLike, y: ArrayLike, /) -> Array:

@@ -7,12 +7,12 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import kind_of
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.eager.binary import binary_function
+from stretto._engine.eager.twins import INTEGER, eager
 from stretto._engine.ops import bitwise
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import INTEGRAL, promote_values
-from stretto.numpy.eager import INTEGER, eager
-from stretto.numpy.quick import quick
 
 __all__ = [
     "bitwise_and",
@@ -29,13 +29,13 @@ __all__ = [
 ]
 
 
-_and = quick(bitwise.AND, bitwise.bitwise_and, operator="and")
+_and = binary_function(bitwise.AND, bitwise.bitwise_and, operator="and")
 
 
-_or = quick(bitwise.OR, bitwise.bitwise_or, operator="or")
+_or = binary_function(bitwise.OR, bitwise.bitwise_or, operator="or")
 
 
-_xor = quick(bitwise.XOR, bitwise.bitwise_xor, operator="xor")
+_xor = binary_function(bitwise.XOR, bitwise.bitwise_xor, operator="xor")
 
 
 def bitwise_and(x: ArrayLike, y: ArrayLike, /) -> Array:

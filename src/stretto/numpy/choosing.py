@@ -10,6 +10,7 @@ from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import promote
 from stretto._engine.core.typing import Array, ArrayLike, Axes, Axis
+from stretto._engine.eager.twins import ANY, eager
 from stretto._engine.ops import shape as ops
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import lt
@@ -21,7 +22,6 @@ from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axes, canonical_axis, expand_dims, reshape
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.clipping import clip
-from stretto.numpy.eager import ANY, eager
 from stretto.numpy.indices import concrete_of
 from stretto.numpy.logic import truth
 from stretto.numpy.manipulation import ravel

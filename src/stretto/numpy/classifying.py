@@ -7,6 +7,7 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, is_inexact, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.eager.twins import FLOAT, eager
 from stretto._engine.ops import bitwise
 from stretto._engine.ops import comparison as ops
 from stretto._engine.ops.arithmetic import absolute
@@ -18,7 +19,6 @@ from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.rounding import is_finite
 from stretto.numpy.arguments import refuse_complex, refuse_out
 from stretto.numpy.comparisons import equal, less, not_equal
-from stretto.numpy.eager import FLOAT, eager
 
 __all__ = [
     "copysign",

@@ -11,14 +11,14 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, is_inexact
 from stretto._engine.core.typing import ArrayLike
+from stretto._engine.eager.binary import binary_function
+from stretto._engine.eager.twins import FLOAT, REAL, eager
 from stretto._engine.ops import complex_parts as ops
 from stretto._engine.ops.comparison import eq, full_like, gt, lt, ne, where
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.extrema import MAX, MIN, complex_extremum, complex_greater
 from stretto._engine.xla.array import Array
-from stretto.numpy.eager import FLOAT, REAL, eager
-from stretto.numpy.quick import quick
 
 __all__ = ["clip", "fmax", "fmin", "maximum", "minimum", "nan_to_num"]
 
@@ -32,7 +32,7 @@ def _greater_of(caller: str) -> Callable[[ArrayLike, ArrayLike], Array]:
             return complex_extremum(value, other, True)
         return MAX(value, other)
 
-    return quick(MAX, greater, caller=caller)
+    return binary_function(MAX, greater, caller=caller)
 
 
 def _lesser_of(caller: str) -> Callable[[ArrayLike, ArrayLike], Array]:
@@ -44,7 +44,7 @@ def _lesser_of(caller: str) -> Callable[[ArrayLike, ArrayLike], Array]:
             return complex_extremum(value, other, False)
         return MIN(value, other)
 
-    return quick(MIN, lesser, caller=caller)
+    return binary_function(MIN, lesser, caller=caller)
 
 
 _maximum, _minimum = _greater_of("maximum"), _lesser_of("minimum")

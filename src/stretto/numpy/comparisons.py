@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.eager.binary import binary_function
 from stretto._engine.ops import comparison as ops
 from stretto._engine.ops.comparison import select
 from stretto._engine.ops.complex_parts import imag, real
 from stretto._engine.ops.elementwise import promote_values
-from stretto.numpy.quick import quick
 
 if TYPE_CHECKING:
     from stretto._engine.core.primitive import Primitive
@@ -32,22 +32,22 @@ def _ordered(primitive: Primitive) -> Callable[[ArrayLike, ArrayLike], Array]:
     return compare
 
 
-_equal = quick(ops.EQ, ops.eq, operator="eq")
+_equal = binary_function(ops.EQ, ops.eq, operator="eq")
 
 
-_not_equal = quick(ops.NE, ops.ne, operator="ne")
+_not_equal = binary_function(ops.NE, ops.ne, operator="ne")
 
 
-_less = quick(ops.LT, _ordered(ops.LT), operator="lt")
+_less = binary_function(ops.LT, _ordered(ops.LT), operator="lt")
 
 
-_less_equal = quick(ops.LE, _ordered(ops.LE), operator="le")
+_less_equal = binary_function(ops.LE, _ordered(ops.LE), operator="le")
 
 
-_greater = quick(ops.GT, _ordered(ops.GT), operator="gt")
+_greater = binary_function(ops.GT, _ordered(ops.GT), operator="gt")
 
 
-_greater_equal = quick(ops.GE, _ordered(ops.GE), operator="ge")
+_greater_equal = binary_function(ops.GE, _ordered(ops.GE), operator="ge")
 
 
 def equal(x: ArrayLike, y: ArrayLike, /) -> Array:

@@ -13,11 +13,11 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.size_guards import without_elements
 from stretto._engine.core.sizes import exceeds, greater, is_size, lesser
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
+from stretto._engine.eager.twins import NUMERIC, eager
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.shape import rev
 from stretto.numpy.convolving import checked_mode, part_of_convolution
-from stretto.numpy.eager import NUMERIC, eager
 
 if TYPE_CHECKING:
     from stretto.lax.products import PrecisionLike

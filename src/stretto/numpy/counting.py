@@ -11,6 +11,7 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, ShardingLike
+from stretto._engine.eager.twins import AS_GIVEN, FLOAT, INDEX, INTEGER, eager
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.broadcast import broadcast_to, reshape
 from stretto._engine.ops.comparison import full, lt, select
@@ -20,7 +21,6 @@ from stretto._engine.ops.shape import rev, slice_in_dim
 from stretto._engine.ops.sharding import laid_out
 from stretto.numpy.arguments import refuse_complex
 from stretto.numpy.clipping import maximum
-from stretto.numpy.eager import AS_GIVEN, FLOAT, INDEX, INTEGER, eager
 from stretto.numpy.index_updates import At
 from stretto.numpy.searching import concrete, searchsorted
 

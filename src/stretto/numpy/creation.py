@@ -19,14 +19,14 @@ from stretto._engine.core.interpreter import (
 )
 from stretto._engine.core.types import ArrayType, array_type, kind_of, promote, scalar_dtype
 from stretto._engine.core.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike, Tree
+from stretto._engine.eager.interpreter import EAGER
+from stretto._engine.eager.on_device import at_home
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.convert import convert, value_in
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape
 from stretto._engine.xla.array import Array
 from stretto._engine.xla.dlpack import take
-from stretto._engine.xla.eager import EAGER
-from stretto._engine.xla.on_device import at_home
 from stretto.numpy.arguments import put_result
 from stretto.numpy.dtypes import as_dtype
 

@@ -13,6 +13,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.sizes import exceeds
 from stretto._engine.core.types import is_inexact, kind_of
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.eager.twins import BOOL, FLOAT, NUMERIC, eager
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import eq, gt, lt, zeros_like
 from stretto._engine.ops.comparison import where as choose
@@ -26,7 +27,6 @@ from stretto.numpy.arithmetic import absolute
 from stretto.numpy.comparisons import not_equal
 from stretto.numpy.creation import broadcast_argument
 from stretto.numpy.cumulative import cumsum
-from stretto.numpy.eager import BOOL, FLOAT, NUMERIC, eager
 from stretto.numpy.joining import concatenate
 from stretto.numpy.manipulation import ravel
 from stretto.numpy.reductions import sum as sum_

@@ -9,10 +9,10 @@ import numpy as np
 
 from stretto._engine.core.types import kind_of
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.eager.twins import INTEGER, eager
 from stretto._engine.ops.arithmetic import DIV, REM, absolute
 from stretto._engine.ops.comparison import eq, full_like, select, zeros_like
 from stretto._engine.ops.elementwise import INTEGRAL, promote_values
-from stretto.numpy.eager import INTEGER, eager
 from stretto.numpy.ufuncs import attach
 
 __all__ = ["gcd", "lcm"]

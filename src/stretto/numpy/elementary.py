@@ -12,6 +12,7 @@ import numpy as np
 
 from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.eager.twins import FLOAT, eager
 from stretto._engine.higher_order.stop_gradient import stop_gradient
 from stretto._engine.ops import exponential, powers
 from stretto._engine.ops.comparison import full_like, gt, lt, ne, select, zeros_like
@@ -20,7 +21,6 @@ from stretto._engine.ops.convert import as_inexact
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.extrema import complex_greater
 from stretto._engine.ops.rounding import ceil
-from stretto.numpy.eager import FLOAT, eager
 
 __all__ = [
     "cbrt",

@@ -9,12 +9,12 @@ import numpy as np
 
 from stretto._engine.core.sizes import alike
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.eager.twins import NUMERIC, eager
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto.numpy.classifying import isclose, isnan
 from stretto.numpy.comparisons import equal
 from stretto.numpy.creation import listed
-from stretto.numpy.eager import NUMERIC, eager
 from stretto.numpy.reductions import all
 
 __all__ = ["allclose", "array_equal", "array_equiv"]

@@ -12,6 +12,7 @@ from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.size_guards import without_elements
 from stretto._engine.core.types import default_dtype, is_complex
 from stretto._engine.core.typing import Array, ArrayLike, Axes, Axis
+from stretto._engine.eager.twins import BOOL, INDEX, REAL, eager
 from stretto._engine.ops.broadcast import canonical_axes, reshape
 from stretto._engine.ops.comparison import eq, full_like, ne, select
 from stretto._engine.ops.comparison import where as choose
@@ -20,7 +21,6 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import canonical_axis, expand_dims
 from stretto._engine.ops.reducing import argminmax, reduce
 from stretto.numpy.arguments import refuse_out
-from stretto.numpy.eager import BOOL, INDEX, REAL, eager
 from stretto.numpy.reductions import keep, masked
 
 __all__ = ["amax", "amin", "argmax", "argmin", "max", "min", "ptp"]

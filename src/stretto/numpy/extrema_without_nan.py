@@ -9,11 +9,11 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.size_guards import without_elements
 from stretto._engine.core.typing import Array, ArrayLike, Axes, Axis
+from stretto._engine.eager.twins import FLOAT, eager
 from stretto._engine.ops.broadcast import canonical_axes
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.reducing.reduce import greatest_below, least_above
-from stretto.numpy.eager import FLOAT, eager
 from stretto.numpy.extrema import argmax, argmin, no_extremum
 from stretto.numpy.extrema import max as max_
 from stretto.numpy.extrema import min as min_

@@ -9,13 +9,13 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value, gives_array, state, type_of
 from stretto._engine.core.types import array_type, scalar_dtype
 from stretto._engine.core.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike, SupportsDType
+from stretto._engine.eager.binary import splat
+from stretto._engine.eager.interpreter import EAGER
 from stretto._engine.ops.convert import convert, value_in
 from stretto._engine.xla.array import SHARDED, Array
-from stretto._engine.xla.eager import EAGER
 from stretto.numpy.arguments import put_result
 from stretto.numpy.creation import PYTHON, broadcast_argument, cast, shape_of
 from stretto.numpy.dtypes import as_dtype
-from stretto.numpy.quick import splat
 
 if TYPE_CHECKING:
     from stretto._engine.xla.device import Device

@@ -11,6 +11,7 @@ from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import kind_of
 from stretto._engine.core.typing import Array, ArrayLike, Axes, Tree
+from stretto._engine.eager.twins import BOOL, NUMERIC, eager
 from stretto._engine.ops import broadcast
 from stretto._engine.ops.broadcast import canonical_axes
 from stretto._engine.ops.index.along_axis import take_along_axis
@@ -19,7 +20,6 @@ from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis
 from stretto._engine.ops.shape import rev, slice_in_dim
 from stretto.numpy.axis_order import swapaxes
-from stretto.numpy.eager import BOOL, NUMERIC, eager
 from stretto.numpy.manipulation import ravel
 from stretto.numpy.remainders import remainder
 

@@ -13,6 +13,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.sizes import greater, lesser
 from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike, Axis
+from stretto._engine.eager.twins import BOOL, FLOAT, INTEGER, eager
 from stretto._engine.ops import rounding as ops
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.bitcast import bitcast_convert_type
@@ -26,7 +27,6 @@ from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.classifying import copysign, isfinite, isinf
 from stretto.numpy.clipping import clip
-from stretto.numpy.eager import BOOL, FLOAT, INTEGER, eager
 from stretto.numpy.logic import truth
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.ufuncs import attach

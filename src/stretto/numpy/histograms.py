@@ -17,6 +17,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.sizes import exceeds, is_size
 from stretto._engine.core.types import inexact_dtype, is_complex, kind_of, promote
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.eager.twins import FLOAT, INDEX, eager
 from stretto._engine.ops.comparison import eq, full_like, ge, lt
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.contract import promote_dtypes
@@ -27,7 +28,6 @@ from stretto._engine.ops.shape import slice_in_dim
 from stretto.numpy.arguments import inexact_values, refuse_complex
 from stretto.numpy.counting import add_up
 from stretto.numpy.differences import diff
-from stretto.numpy.eager import FLOAT, INDEX, eager
 from stretto.numpy.extrema import max as max_
 from stretto.numpy.extrema import min as min_
 from stretto.numpy.indices import concrete_of

@@ -21,6 +21,7 @@ from stretto._engine.core.size_guards import without_elements
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import array_type
 from stretto._engine.core.typing import ArrayLike, ShardingLike, Tree
+from stretto._engine.eager.interpreter import EAGER
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.index import gather_scatter as ops
 from stretto._engine.ops.index.geometry import GatherDimensionNumbers
@@ -29,7 +30,6 @@ from stretto._engine.ops.layout import Reshape, reshape
 from stretto._engine.ops.shape import Rev, Slice
 from stretto._engine.ops.sharding import laid_out
 from stretto._engine.xla.array import Array
-from stretto._engine.xla.eager import EAGER
 from stretto.numpy.indices import Index, Integer, Integers, Span, for_numpy, parse, show, stack
 from stretto.numpy.out_of_bounds import canonical_mode, settle
 

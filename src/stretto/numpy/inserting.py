@@ -15,6 +15,7 @@ from stretto._engine.core.errors import SizeError, TracedValueError
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.typing import Array, ArrayLike, Axis
+from stretto._engine.eager.twins import ANY, eager
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import eq, full, full_like, lt, where
 from stretto._engine.ops.convert import convert
@@ -27,7 +28,6 @@ from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sort import argsort, sort
 from stretto.numpy.axis_order import moveaxis
 from stretto.numpy.creation import broadcast_argument
-from stretto.numpy.eager import ANY, eager
 from stretto.numpy.index_updates import At
 from stretto.numpy.indices import concrete_of
 from stretto.numpy.manipulation import ravel

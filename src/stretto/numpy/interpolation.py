@@ -9,6 +9,7 @@ import numpy as np
 from stretto._engine.core.size_guards import without_elements
 from stretto._engine.core.types import is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.eager.twins import FLOAT, eager
 from stretto._engine.ops.comparison import eq, full_like, gt, lt, ne
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert, rounded_once
@@ -16,7 +17,6 @@ from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sort import argsort
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import absolute
-from stretto.numpy.eager import FLOAT, eager
 from stretto.numpy.joining import concatenate
 from stretto.numpy.remainders import remainder
 from stretto.numpy.searching import searchsorted

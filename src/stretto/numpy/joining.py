@@ -10,12 +10,12 @@ import numpy as np
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import promote
 from stretto._engine.core.typing import Array, ArrayLike, Axis, DTypeLike, Tree
+from stretto._engine.eager.twins import ANY, eager
 from stretto._engine.ops import joining as ops
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import Reshape, canonical_axis, reshape
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.dtypes import as_dtype
-from stretto.numpy.eager import ANY, eager
 from stretto.numpy.indexing import getitem
 from stretto.numpy.manipulation import atleast_1d, atleast_2d, atleast_3d, ravel
 

@@ -19,6 +19,7 @@ from stretto._engine.core.typing import (
     ShardingLike,
     Tree,
 )
+from stretto._engine.eager.twins import COMPLEX, FLOAT, eager
 from stretto._engine.ops import broadcast, elementwise, layout
 from stretto._engine.ops.convert import value_in
 from stretto._engine.ops.linalg.matrix_parts import diagonal_of, on_diagonal
@@ -26,7 +27,6 @@ from stretto._engine.ops.sharding import laid_out
 from stretto.numpy.arguments import integer_or_traced, put_result
 from stretto.numpy.axis_order import moveaxis
 from stretto.numpy.dtypes import as_dtype
-from stretto.numpy.eager import COMPLEX, FLOAT, eager
 from stretto.numpy.reductions import sum as sum_
 
 if TYPE_CHECKING:

@@ -9,6 +9,8 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value, state
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShardingLike
+from stretto._engine.eager.interpreter import EAGER, array_of
+from stretto._engine.eager.twins import BOOL, NUMERIC, eager
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.linalg.matrix_parts import (
@@ -19,13 +21,10 @@ from stretto._engine.ops.linalg.matrix_parts import (
     upper_part,
 )
 from stretto._engine.ops.shape import pad
-from stretto._engine.xla.eager import EAGER
 from stretto.numpy.arguments import integer_or_traced, put_result
 from stretto.numpy.creation import shape_of
 from stretto.numpy.dtypes import as_dtype
-from stretto.numpy.eager import BOOL, NUMERIC, eager
 from stretto.numpy.filled import zeros
-from stretto.numpy.quick import array_of
 
 if TYPE_CHECKING:
     from stretto._engine.xla.device import Device

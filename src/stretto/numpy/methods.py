@@ -14,9 +14,10 @@ from stretto._engine.core.interpreter import Value, gives_array
 from stretto._engine.core.migration import is_pytorch
 from stretto._engine.core.types import array_type
 from stretto._engine.core.typing import ArrayLike, Axes, DTypeLike, ShapeLike, ShardingLike, Tree
+from stretto._engine.eager.binary import matrix_product
+from stretto._engine.eager.table import OPERATORS, eager_call
 from stretto._engine.ops.contract import dot, matmul
 from stretto._engine.xla.array import Array
-from stretto._engine.xla.eager import eager_call
 from stretto.numpy import (
     arithmetic,
     axis_order,
@@ -43,7 +44,6 @@ from stretto.numpy.creation import copy
 from stretto.numpy.immutable import refuse_changes
 from stretto.numpy.index_updates import At
 from stretto.numpy.indexing import getitem, setitem
-from stretto.numpy.quick import SHORT, product
 
 if TYPE_CHECKING:
     from stretto._engine.xla.device import Device
@@ -63,7 +63,7 @@ _BINARY: dict[str, Callable[[ArrayLike, ArrayLike], Tree]] = {
     "mod": remainders.remainder,
     "divmod": remainders.divmod,
     "pow": arithmetic.power,
-    "matmul": product(matmul),
+    "matmul": matrix_product(matmul),
     "and": bits.bitwise_and,
     "or": bits.bitwise_or,
     "xor": bits.bitwise_xor,
@@ -413,14 +413,14 @@ def attach(cls: type) -> None:
 
     for name, function in (_BINARY | _COMPARISONS).items():
         # The short way itself: the function of that name would only call it.
-        below = SHORT[name].apply if name in SHORT else function
+        below = OPERATORS[name].apply if name in OPERATORS else function
         give(f"__{name}__", _operator(name, below))
         if name in _BINARY:
             give(f"__r{name}__", _reflected(name, below))
-    for name, short in SHORT.items():
-        setattr(Array, f"__{name}__", eager_call(getattr(cls, f"__{name}__"), short))
+    for name, operator in OPERATORS.items():
+        setattr(Array, f"__{name}__", eager_call(getattr(cls, f"__{name}__"), operator))
         if name in _BINARY:
-            setattr(Array, f"__r{name}__", eager_call(getattr(cls, f"__r{name}__"), short, True))
+            setattr(Array, f"__r{name}__", eager_call(getattr(cls, f"__r{name}__"), operator, True))
     for name, one in _UNARY.items():
         give(f"__{name}__", one)
     for method in _METHODS:

@@ -17,6 +17,7 @@ from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.sizes import exceeds
 from stretto._engine.core.types import is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike, Axes
+from stretto._engine.eager.twins import FLOAT, eager
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.arithmetic import sign as sign_
 from stretto._engine.ops.broadcast import broadcast_to
@@ -32,7 +33,6 @@ from stretto._engine.ops.shape import rev
 from stretto.numpy.arguments import refuse_complex
 from stretto.numpy.classifying import isfinite
 from stretto.numpy.comparisons import greater
-from stretto.numpy.eager import FLOAT, eager
 from stretto.numpy.extrema import max as max_
 from stretto.numpy.logic import mask_of_where
 from stretto.numpy.reductions import any as any_

@@ -13,12 +13,12 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.sizes import fixed
 from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Array, ArrayLike, Tree
+from stretto._engine.eager.twins import ANY, eager
 from stretto._engine.ops import shape as ops
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import canonical_axis, reshape
 from stretto.numpy.axis_order import moveaxis
-from stretto.numpy.eager import ANY, eager
 from stretto.numpy.extrema import max as max_
 from stretto.numpy.extrema import min as min_
 from stretto.numpy.flips import flip

@@ -11,11 +11,11 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_complex
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.eager.twins import INDEX, REAL, eager
 from stretto._engine.ops import sort as ops
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.shape import rev, split
-from stretto.numpy.eager import INDEX, REAL, eager
 from stretto.numpy.searching import one_axis
 from stretto.numpy.sorting import refuse_order
 

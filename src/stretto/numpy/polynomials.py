@@ -10,6 +10,7 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, kind_of, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.eager.twins import NUMERIC, eager
 from stretto._engine.higher_order.scan import scan
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.broadcast import broadcast_to
@@ -20,7 +21,6 @@ from stretto._engine.ops.layout import expand_dims, reshape, transpose
 from stretto._engine.ops.products import outer
 from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto.numpy.cumulative import cumprod
-from stretto.numpy.eager import NUMERIC, eager
 from stretto.numpy.filled import zeros
 from stretto.numpy.flips import flip
 from stretto.numpy.manipulation import atleast_1d

@@ -13,6 +13,7 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import ArrayLike, DTypeLike, ShardingLike
+from stretto._engine.eager.twins import COMPLEX, FLOAT, NUMERIC, eager
 from stretto._engine.ops import contract, products
 from stretto._engine.ops.arithmetic import multiply
 from stretto._engine.ops.bilinear import promote_dtypes
@@ -26,7 +27,6 @@ from stretto._engine.ops.sharding import laid_out
 from stretto._engine.xla.array import Array
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.axis_order import moveaxis
-from stretto.numpy.eager import COMPLEX, FLOAT, NUMERIC, eager
 
 if TYPE_CHECKING:
     from stretto.lax.products import PrecisionLike

@@ -17,6 +17,7 @@ from stretto._engine.core.size_guards import without_elements
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import inexact_dtype, is_complex, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, Axes, ShardingLike, Tree
+from stretto._engine.eager.twins import AS_GIVEN, REAL, eager
 from stretto._engine.ops.broadcast import broadcast_to, of_rank
 from stretto._engine.ops.comparison import gt
 from stretto._engine.ops.comparison import where as choose
@@ -31,7 +32,6 @@ from stretto.numpy.arguments import refuse_out
 from stretto.numpy.classifying import isnan
 from stretto.numpy.clipping import maximum, minimum
 from stretto.numpy.cumulative import cumsum
-from stretto.numpy.eager import AS_GIVEN, REAL, eager
 from stretto.numpy.indices import concrete_of
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.reductions import sum as sum_

@@ -15,6 +15,7 @@ from stretto._engine.core.interpreter import Value, as_value, state
 from stretto._engine.core.sizes import greater, is_size
 from stretto._engine.core.types import array_type, canonical_dtype, kind_of, promote, scalar_dtype
 from stretto._engine.core.typing import ArrayLike, DTypeLike, ShardingLike, Tree
+from stretto._engine.eager.interpreter import EAGER, at_rest
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
 from stretto._engine.ops.comparison import eq, full, select
 from stretto._engine.ops.convert import convert, rounded_once
@@ -22,11 +23,9 @@ from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import canonical_axis, expand_dims, move_axis, reshape
 from stretto._engine.xla.array import Array
-from stretto._engine.xla.eager import EAGER
 from stretto.numpy.arguments import put_result
 from stretto.numpy.creation import PYTHON, cast, made, shape_of, stacked
 from stretto.numpy.dtypes import as_dtype
-from stretto.numpy.quick import at_rest
 
 if TYPE_CHECKING:
     from stretto._engine.xla.device import Device

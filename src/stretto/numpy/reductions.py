@@ -12,6 +12,7 @@ import numpy as np
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import default_dtype, is_complex, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike
+from stretto._engine.eager.twins import AS_GIVEN, BOOL, INDEX, NUMERIC, eager
 from stretto._engine.ops.broadcast import ReduceSum, broadcast_to
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.comparison import where as choose
@@ -21,7 +22,6 @@ from stretto._engine.ops.layout import Reshape, canonical_axes
 from stretto._engine.ops.reducing import reduce
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.dtypes import as_dtype
-from stretto.numpy.eager import AS_GIVEN, BOOL, INDEX, NUMERIC, eager
 from stretto.numpy.logic import mask_of_where, truth
 
 __all__ = ["all", "any", "count_nonzero", "prod", "sum"]

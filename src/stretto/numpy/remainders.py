@@ -8,13 +8,13 @@ import numpy as np
 
 from stretto._engine.core.types import is_complex, is_inexact, kind_of
 from stretto._engine.core.typing import ArrayLike
+from stretto._engine.eager.binary import binary_function
 from stretto._engine.ops import arithmetic as ops
 from stretto._engine.ops import division, rounding
 from stretto._engine.ops.comparison import eq, full_like, lt, ne, select, zeros_like
 from stretto._engine.xla.array import Array
 from stretto.numpy.arguments import numeric_values
 from stretto.numpy.classifying import copysign
-from stretto.numpy.quick import quick
 
 __all__ = ["divmod", "floor_divide", "fmod", "mod", "remainder"]
 
@@ -92,14 +92,14 @@ def _host_fmod(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 _SIGNED = frozenset(("int", "float"))
-_fmod = quick(ops.REM, _trace_fmod, _SIGNED, _host_fmod)
-_remainder = quick(ops.REM, _trace_remainder, _SIGNED, _host_remainder, operator="mod")
-_floor_divide = quick(
+_fmod = binary_function(ops.REM, _trace_fmod, _SIGNED, _host_fmod)
+_remainder = binary_function(ops.REM, _trace_remainder, _SIGNED, _host_remainder, operator="mod")
+_floor_divide = binary_function(
     ops.REM, _trace_floor_divide, _SIGNED, _host_floor_divide, operator="floordiv"
 )
 
 
-_divmod_quotient = quick(
+_divmod_quotient = binary_function(
     ops.REM, partial(_trace_floor_divide, caller="divmod"), _SIGNED, _host_floor_divide
 )
 

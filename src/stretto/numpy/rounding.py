@@ -8,13 +8,13 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.eager.twins import FLOAT, eager
 from stretto._engine.ops import rounding as ops
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.complex_parts import complex_, imag, real
 from stretto._engine.ops.convert import convert
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import true_divide
-from stretto.numpy.eager import FLOAT, eager
 
 __all__ = ["around", "ceil", "fix", "floor", "rint", "round", "trunc"]
 

@@ -17,6 +17,8 @@ from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.sizes import greater, is_size
 from stretto._engine.core.types import array_type, default_dtype, is_inexact
 from stretto._engine.core.typing import ArrayLike, Axis
+from stretto._engine.eager.binary import element_of, same_dtype, splat
+from stretto._engine.eager.twins import ANY, AS_GIVEN, BOOL, INDEX, INTEGER, NUMERIC, eager
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.comparison import full, full_like, ge, lt, select
 from stretto._engine.ops.comparison import where as choose
@@ -30,11 +32,9 @@ from stretto._engine.xla.array import Array
 from stretto.numpy.classifying import isnan
 from stretto.numpy.comparisons import less
 from stretto.numpy.cumulative import cumsum
-from stretto.numpy.eager import ANY, AS_GIVEN, BOOL, INDEX, INTEGER, NUMERIC, eager
 from stretto.numpy.index_updates import At
 from stretto.numpy.logic import truth
 from stretto.numpy.manipulation import ravel
-from stretto.numpy.quick import element_of, same_dtype, splat
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.taking import take
 

@@ -13,6 +13,7 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Array, ArrayLike, Tree
+from stretto._engine.eager.twins import INTEGER, REAL, eager
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.comparison import full, full_like, ge, lt
 from stretto._engine.ops.comparison import where as choose
@@ -25,7 +26,6 @@ from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto._engine.ops.sort import argsort, sort
 from stretto.numpy.classifying import isnan
 from stretto.numpy.comparisons import equal
-from stretto.numpy.eager import INTEGER, REAL, eager
 from stretto.numpy.joining import concatenate
 from stretto.numpy.manipulation import ravel
 from stretto.numpy.reductions import any as any_

@@ -10,6 +10,7 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype
 from stretto._engine.core.typing import ArrayLike, DTypeLike
+from stretto._engine.eager.twins import AS_GIVEN, REAL, eager
 from stretto._engine.ops import sort as ops
 from stretto._engine.ops.broadcast import broadcast_to, reshape
 from stretto._engine.ops.convert import convert
@@ -17,7 +18,6 @@ from stretto._engine.ops.iota import iota
 from stretto._engine.ops.layout import canonical_axis
 from stretto._engine.xla.array import Array
 from stretto.numpy.dtypes import as_dtype
-from stretto.numpy.eager import AS_GIVEN, REAL, eager
 from stretto.numpy.searching import one_axis
 
 __all__ = ["argsort", "lexsort", "sort"]

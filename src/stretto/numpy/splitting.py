@@ -12,9 +12,9 @@ from stretto._engine.core.integers import integer, integers
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.sizes import greater, lesser
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.eager.twins import ANY, eager
 from stretto._engine.ops import shape as ops
 from stretto._engine.ops.layout import canonical_axis
-from stretto.numpy.eager import ANY, eager
 from stretto.numpy.indexing import getitem
 
 __all__ = ["array_split", "dsplit", "hsplit", "split", "unstack", "vsplit"]

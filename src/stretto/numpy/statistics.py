@@ -11,6 +11,7 @@ from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.sizes import Size, is_size
 from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike, Axes, DType, DTypeLike, Shape
+from stretto._engine.eager.twins import FLOAT, eager
 from stretto._engine.higher_order.stop_gradient import stop_gradient
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full_like, gt
@@ -24,7 +25,6 @@ from stretto._engine.ops.shape import slice_in_dim
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import multiply, subtract, true_divide
 from stretto.numpy.dtypes import as_dtype
-from stretto.numpy.eager import FLOAT, eager
 from stretto.numpy.logic import mask_of_where
 from stretto.numpy.reductions import keep, masked, wide_dtype
 from stretto.numpy.reductions import sum as sum_

@@ -11,6 +11,7 @@ import numpy as np
 from stretto._engine.core.integers import entries_of, integer, integers
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike, ShapeLike, ShardingLike
+from stretto._engine.eager.twins import ANY, BOOL, INTEGER, NUMERIC, eager
 from stretto._engine.ops import shape as ops
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to, reshape
 from stretto._engine.ops.comparison import full, full_like, ge
@@ -22,7 +23,6 @@ from stretto.numpy.arguments import refuse_out
 from stretto.numpy.clipping import maximum
 from stretto.numpy.creation import shape_of
 from stretto.numpy.cumulative import cumsum
-from stretto.numpy.eager import ANY, BOOL, INTEGER, NUMERIC, eager
 from stretto.numpy.indexing import getitem
 from stretto.numpy.manipulation import ravel
 from stretto.numpy.reductions import sum as sum_

@@ -10,11 +10,11 @@ import math
 import numpy as np
 
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.eager.twins import FLOAT, eager
 from stretto._engine.ops import inverse_trigonometric, trigonometric
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.convert import as_inexact, rounded_once
 from stretto.numpy.arguments import refuse_complex
-from stretto.numpy.eager import FLOAT, eager
 
 __all__ = [
     "acos",

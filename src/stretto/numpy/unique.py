@@ -17,6 +17,7 @@ from stretto._engine.core.size_guards import without_elements
 from stretto._engine.core.sizes import exceeds, lesser
 from stretto._engine.core.types import default_dtype, is_inexact
 from stretto._engine.core.typing import ArrayLike
+from stretto._engine.eager.interpreter import array_of
 from stretto._engine.ops.comparison import full, full_like, ge, ne
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
@@ -28,7 +29,6 @@ from stretto._engine.xla.array import Array
 from stretto.numpy.classifying import isnan
 from stretto.numpy.cumulative import cumsum
 from stretto.numpy.index_updates import At
-from stretto.numpy.quick import array_of
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.searching import concrete, flatnonzero, index_array
 from stretto.numpy.sorting import lexsort

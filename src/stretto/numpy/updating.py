@@ -20,6 +20,7 @@ from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import inexact_dtype, is_complex, kind_of
 from stretto._engine.core.typing import ArrayLike, ShardingLike
+from stretto._engine.eager.interpreter import EAGER, quiet
 from stretto._engine.ops.arithmetic import add, divide, multiply, subtract
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full_like, gt
@@ -36,7 +37,6 @@ from stretto._engine.ops.reducing.reduce import reduce_or
 from stretto._engine.ops.shape import rev
 from stretto._engine.ops.sharding import laid_out
 from stretto._engine.xla.array import Array
-from stretto._engine.xla.eager import EAGER, quiet
 from stretto.numpy.indices import (
     Index,
     Integer,

@@ -11,13 +11,13 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.types import array_type, default_dtype
 from stretto._engine.core.typing import ArrayLike
+from stretto._engine.eager.twins import FLOAT, eager
 from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.exponential import exp
 from stretto._engine.ops.special.bessel import I0, bessel_i0, bessel_i0e
 from stretto._engine.xla.array import Array
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import absolute
-from stretto.numpy.eager import FLOAT, eager
 
 __all__ = ["bartlett", "blackman", "hamming", "hanning", "i0", "kaiser"]
 

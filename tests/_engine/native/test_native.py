@@ -16,9 +16,9 @@ ROOT = Path(__file__).parents[3]
 BOTH = (
     "tests/_engine/api/jit/test_dispatch.py",
     "tests/_engine/api/test_waiting.py",
-    "tests/_engine/xla/test_interpreted.py",
+    "tests/_engine/eager/test_interpreted.py",
     "tests/_engine/xla/test_array.py",
-    "tests/numpy/test_quick.py",
+    "tests/_engine/eager/test_binary.py",
 )
 
 

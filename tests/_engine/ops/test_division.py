@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from stretto._engine.eager.interpreter import quiet
 from stretto._engine.ops import division
-from stretto._engine.xla.eager import quiet
 
 DTYPES = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 

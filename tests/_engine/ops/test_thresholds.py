@@ -11,6 +11,7 @@ import stretto.numpy as snp
 from stretto._engine.core.config import config
 from stretto._engine.core.primitive import PRIMITIVES
 from stretto._engine.core.types import array_type, kind_of
+from stretto._engine.eager import interpreter
 from stretto._engine.higher_order.call import Call
 from stretto._engine.ops import fft, sort, thresholds
 from stretto._engine.ops.arithmetic import ADD
@@ -24,7 +25,6 @@ from stretto._engine.ops.linalg import tridiagonal as linalg_tridiagonal
 from stretto._engine.ops.reducing import window_select
 from stretto._engine.ops.reducing.window_geometry import AxisWindow
 from stretto._engine.ops.special import bessel, error_functions
-from stretto._engine.xla import eager
 
 LOADED = (bessel, error_functions)
 F32, F64, C64 = (np.dtype(d) for d in (np.float32, np.float64, np.complex64))
@@ -162,13 +162,13 @@ def test_convolutions_of_many_features(lhs, rhs, dtype, expected):
 @pytest.fixture
 def compiled(monkeypatch):
     """The names of the primitives that were compiled."""
-    names, run = [], eager.run_primitive
+    names, run = [], interpreter.run_primitive
 
     def noted(primitive, *args):
         names.append(primitive.name)
         return run(primitive, *args)
 
-    monkeypatch.setattr(eager, "run_primitive", noted)
+    monkeypatch.setattr(interpreter, "run_primitive", noted)
     return names
 
 

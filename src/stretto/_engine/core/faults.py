@@ -1,6 +1,6 @@
 """Faults: an operation that made NaN or infinity, in words: which, where, from what.
 
-``xla/searching`` and ``xla/checked`` find them; what is known only further out, such as the example
+``eager/checked`` finds them; what is known only further out, such as the example
 of a ``vmap`` or the rule of a derivative, is added on the way.
 """
 

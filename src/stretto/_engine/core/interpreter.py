@@ -1,9 +1,9 @@
 """Values, tracers, and the one current interpreter that every operation is handed to.
 
 Each thread has its own ``state.interpreter``. At rest it is the eager one, which runs operations
-(``xla/eager``, installed by ``wiring``). A transformation puts its own interpreter in place while
-the user's function runs, and passes the operations that it makes of each to the interpreter that it
-was called under; that is why transformations nest.
+(``eager/interpreter``, installed by ``wiring``). A transformation puts its own interpreter in place
+while the user's function runs, and passes the operations that it makes of each to the interpreter
+that it was called under; that is why transformations nest.
 """
 
 from __future__ import annotations

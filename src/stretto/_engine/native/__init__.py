@@ -23,7 +23,7 @@ _REMEDY = (
 
 
 def _load() -> tuple[Any, str]:
-    """The module, and nothing more to say; or None, and why."""
+    """Load the module: it, and nothing more to say; or None, and why."""
     if os.environ.get("STRETTO_NATIVE") == "0":
         return None, "STRETTO_NATIVE=0 turns it off"
     try:

@@ -1,4 +1,4 @@
-/* The eager way of operations: at rest, of types in the table, by NumPy; else in general.
+/* The eager way of operators and primitives: of types in the table by NumPy, else in general.
 
    The table has, by function and then by the type of each operand in turn (a Python number's is its
    class), a record: what computes the result, and of which type that is. `eager/table.py` fills it;
@@ -103,12 +103,12 @@ eager_attach(PyObject *module, PyObject *args, PyObject *kwargs)
     Py_RETURN_NONE;
 }
 
-/* EagerCall: a function, an operator or `process`, by the table, or in general. ------------------ */
+/* EagerCall: an operator, or `process`, by the table or in general. ------------------------------ */
 
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    PyObject *table;   /* records: of a function of two operands, or for `process` by primitive */
+    PyObject *table;   /* records: those of the operator, or for `process` by primitive */
     PyObject *general; /* takes any operands */
     PyObject *name;
     int reflected; /* whether the first argument is the right operand */
@@ -233,13 +233,12 @@ result_by(EagerRecord *record, PyObject *const *operands, Py_ssize_t n)
     return result;
 }
 
-/* A function of two operands; by `reflected`, the method of the right one. */
+/* An operator of two operands; by `reflected`, the method of the right one. */
 static PyObject *
 call_binary(EagerCall *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     if (PyVectorcall_NARGS(nargsf) == 2 && kwnames == NULL
-        && ((PyObject *)Py_TYPE(args[0]) == world.array
-            || (PyObject *)Py_TYPE(args[1]) == world.array)) {
+        && (PyObject *)Py_TYPE(args[0]) == world.array) {
         PyObject *operands[2] = {args[self->reflected], args[!self->reflected]};
         EagerRecord *record = NULL;
         int found = at_rest(world.state, world.eager);

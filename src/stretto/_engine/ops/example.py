@@ -1,7 +1,7 @@
 """A mark on values that ``vmap`` maps: along which axis the examples lie, for finding faults.
 
 ``autodiff/vmap`` leaves them while ``config.debug_nans`` or ``debug_infs`` is set, and
-``xla/searching`` reads them.
+``eager/checked`` reads them.
 """
 
 from __future__ import annotations

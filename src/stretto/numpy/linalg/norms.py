@@ -8,6 +8,7 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype, is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike, Axes
+from stretto._engine.eager.twins import FLOAT, eager
 from stretto._engine.ops.arithmetic import absolute, square
 from stretto._engine.ops.bitwise import bitwise_not
 from stretto._engine.ops.broadcast import of_rank
@@ -18,7 +19,6 @@ from stretto._engine.ops.layout import canonical_axes, expand_dims, reshape
 from stretto._engine.ops.powers import power, root_of_squares
 from stretto.numpy.axis_order import moveaxis
 from stretto.numpy.classifying import isnan
-from stretto.numpy.eager import FLOAT, eager
 from stretto.numpy.extrema import max as max_
 from stretto.numpy.extrema import min as min_
 from stretto.numpy.linalg.arguments import floats, matrices

@@ -11,6 +11,7 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.eager.twins import AS_GIVEN, COMPLEX, FLOAT, eager
 from stretto._engine.ops.arithmetic import absolute, square
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import where
@@ -22,7 +23,6 @@ from stretto._engine.ops.linalg.lu import solve as solve_matrices
 from stretto._engine.ops.linalg.pinv import Pinv
 from stretto._engine.ops.linalg.svd import Svd
 from stretto.numpy.axis_order import moveaxis
-from stretto.numpy.eager import AS_GIVEN, COMPLEX, FLOAT, eager
 from stretto.numpy.extrema import max as max_
 from stretto.numpy.linalg.arguments import matrices, same_floats, systems
 from stretto.numpy.reductions import sum as sum_

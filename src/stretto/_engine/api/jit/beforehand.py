@@ -18,12 +18,12 @@ from stretto._engine.core.interpreter import state
 from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.rewriting import used_inputs, with_inputs
 from stretto._engine.core.types import bytes_of
+from stretto._engine.eager.interpreter import EAGER
 from stretto._engine.ops.broadcast import BroadcastInDim
 from stretto._engine.ops.constant import Constant
 from stretto._engine.ops.elementwise import INTEGRAL, Elementwise
 from stretto._engine.ops.layout import Reshape, Transpose
 from stretto._engine.ops.shape import Slice
-from stretto._engine.xla.eager import EAGER
 
 _MOST_COMPARED = 1 << 20
 """The most bytes of an array that is compared with others."""

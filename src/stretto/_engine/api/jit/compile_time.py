@@ -12,7 +12,7 @@ from typing import Any
 
 from stretto._engine.core.effects import NamedAxis
 from stretto._engine.core.interpreter import Interpreter, Tracer, state
-from stretto._engine.xla.eager import EAGER
+from stretto._engine.eager.interpreter import EAGER
 
 
 class _AtOnce(Interpreter):

@@ -26,10 +26,10 @@ from stretto._engine.core.interpreter import as_value, state
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.nodes import APART
 from stretto._engine.core.types import ArrayType, array_type, canonical_dtype
+from stretto._engine.eager.interpreter import EAGER
 from stretto._engine.native import native
 from stretto._engine.xla import pjrt
 from stretto._engine.xla.array import SHARDED, Absent, Array
-from stretto._engine.xla.eager import EAGER
 from stretto._engine.xla.patience import unusual
 
 if TYPE_CHECKING:  # loaded when a program is run on several devices

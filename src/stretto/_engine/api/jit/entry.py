@@ -30,20 +30,20 @@ from stretto._engine.core.program import Atom, Program
 from stretto._engine.core.rewriting import live, used_inputs
 from stretto._engine.core.single_flight import Turn, in_turn
 from stretto._engine.core.types import ArrayType
+from stretto._engine.eager.interpreted import Interpreted, interpretable
 from stretto._engine.lowering.stablehlo import lower
 from stretto._engine.lowering.text import Text
 from stretto._engine.passes.prepare import for_platform, prepare
 from stretto._engine.xla import cache
 from stretto._engine.xla.array import SHARDED, Array
-from stretto._engine.xla.interpreted import Interpreted, interpretable
 from stretto._engine.xla.options import Options
 from stretto._engine.xla.pjrt import Executable
 
 if TYPE_CHECKING:  # loaded when first used
     from stretto._engine.api.jit.ref_arguments import Uses
     from stretto._engine.core.shardings import Placement, Sharding
+    from stretto._engine.eager.on_device import OnDevice
     from stretto._engine.xla import background, pending, sharded
-    from stretto._engine.xla.on_device import OnDevice
     from stretto._engine.xla.partitions import PlacedExecutable
 else:
     background = LazyModule("stretto._engine.xla.background")

@@ -52,19 +52,19 @@ from stretto._engine.core.nodes import APART
 from stretto._engine.core.recorder import record
 from stretto._engine.core.single_flight import Turn, once
 from stretto._engine.core.weak import WeakTable
+from stretto._engine.eager.interpreter import EAGER
+from stretto._engine.eager.on_device import OnDevice
 from stretto._engine.higher_order.call import Call
 from stretto._engine.higher_order.refs import Ref, at_once, lent
 from stretto._engine.xla import cache
 from stretto._engine.xla.array import SHARDED, Absent, Array
-from stretto._engine.xla.eager import EAGER
-from stretto._engine.xla.on_device import OnDevice
 from stretto._engine.xla.options import Options
 from stretto._engine.xla.patience import watch
 
 if TYPE_CHECKING:  # loaded when faults are looked for
-    from stretto._engine.xla import checked
+    from stretto._engine.eager import checked
 else:
-    checked = LazyModule("stretto._engine.xla.checked")
+    checked = LazyModule("stretto._engine.eager.checked")
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")

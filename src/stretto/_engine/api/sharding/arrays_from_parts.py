@@ -20,10 +20,10 @@ from stretto._engine.core.mesh import PartitionSpec
 from stretto._engine.core.shardings import Index, Sharding, SingleDeviceSharding
 from stretto._engine.core.types import array_type, as_dtype
 from stretto._engine.core.typing import ArrayLike, DTypeLike
+from stretto._engine.eager.interpreter import EAGER
 from stretto._engine.ops.sharding_constraint import named_here
 from stretto._engine.xla.array import Array
 from stretto._engine.xla.device import default_device
-from stretto._engine.xla.eager import EAGER
 
 if TYPE_CHECKING:  # loaded when arrays are put on devices
     from stretto._engine.xla import sharded

@@ -24,11 +24,11 @@ from stretto._engine.core.shardings import (
     SingleDeviceSharding,
     can_split,
 )
+from stretto._engine.eager.interpreter import EAGER
+from stretto._engine.eager.on_device import at_home
 from stretto._engine.ops.sharding_constraint import ShardingConstraint, named_here
 from stretto._engine.xla.array import SHARDED, Array
 from stretto._engine.xla.device import as_device, default_device, devices
-from stretto._engine.xla.eager import EAGER
-from stretto._engine.xla.on_device import at_home
 
 if TYPE_CHECKING:  # loaded when arrays are put on devices
     from stretto._engine.xla import sharded

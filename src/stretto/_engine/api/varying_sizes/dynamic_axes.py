@@ -27,11 +27,11 @@ from stretto._engine.core.interpreter import Tracer, constant, state
 from stretto._engine.core.size_guards import Guard, known_sizes, varying_sizes
 from stretto._engine.core.sizes import Size, SizeVariable, size_of
 from stretto._engine.core.types import ArrayType
+from stretto._engine.eager.interpreter import EAGER
 from stretto._engine.higher_order.varying_sizes.sized_call import SizedCall
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.shape import pad, slice_
 from stretto._engine.xla.array import Array
-from stretto._engine.xla.eager import EAGER
 
 _RECORDS = 4096
 """The most fingerprints that one function keeps: there is one for each length."""

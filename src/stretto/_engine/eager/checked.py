@@ -1,8 +1,13 @@
-"""Where NaN and infinity in a program's results come from: it is run once more, step by step.
+"""NaN and infinity: an interpreter at rest that looks for them, and their origin in results.
 
-Each value is kept with the fault that its wrong elements come from: that of the first operation
-that made some from operands without, or of the argument they came in with. What a ``select`` does
-not choose is left behind on the way. Loops are run step by step, branches as they are taken.
+``config.debug_nans`` and ``config.debug_infs`` put ``Checked`` in the place of ``EAGER``. Short
+ways for arrays at rest ask whether the current interpreter is that one, so all of them leave what
+is done under this one to it, and cost nothing while it is not there.
+
+A program whose results are wrong is run once more, step by step (``Search``). Each value is kept
+with the fault that its wrong elements come from: that of the first operation that made some from
+operands without, or of the argument they came in with. What a ``select`` does not choose is left
+behind on the way. Loops are run step by step, branches as they are taken.
 """
 
 from __future__ import annotations
@@ -12,12 +17,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stretto._engine.core.config import config
+from stretto._engine.core.config import config, settings
+from stretto._engine.core.errors import NonFiniteError
 from stretto._engine.core.faults import Fault, fault_of, operand, wrong
-from stretto._engine.core.interpreter import constant, splat, state
-from stretto._engine.core.position import Position
+from stretto._engine.core.interpreter import Interpreter, _State, constant, splat, state
+from stretto._engine.core.position import Position, user_position
 from stretto._engine.core.program import Atom, Equation, Literal, Program
 from stretto._engine.core.recorder import record, standing
+from stretto._engine.core.scope import scopes
+from stretto._engine.eager.interpreter import EAGER
 from stretto._engine.higher_order.call import Call
 from stretto._engine.higher_order.cond import Cond
 from stretto._engine.higher_order.custom_vmap import CustomVmap
@@ -27,7 +35,7 @@ from stretto._engine.higher_order.while_loop import While
 from stretto._engine.ops.comparison import Select
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.example import Example
-from stretto._engine.xla.eager import EAGER
+from stretto._engine.xla.array import Array
 
 
 class Known(NamedTuple):
@@ -43,7 +51,7 @@ class Known(NamedTuple):
 
 
 def marks_of(x: Any) -> np.ndarray | None:
-    """Return which elements of an array are what the settings look for; None where none is."""
+    """Find the elements of an array that the settings look for; None where there are none."""
     if x.type.kind not in ("float", "complex"):
         return None
     return wrong(x.to_host(), x.type, config.debug_nans, config.debug_infs)
@@ -57,18 +65,18 @@ class Search:
         self._steps: list[tuple[str, int]] = []
 
     def order(self, fault: Fault) -> tuple[bool, int]:
-        """Sorts faults: operations before what came in, then the earliest."""
+        """Give the key that sorts faults: operations before what came in, then the earliest."""
         return fault.operation is None, self._order[id(fault)]
 
     def came(self, source: str, x: Any) -> Fault | None:
-        """Return the fault of a value from outside."""
+        """Note the fault of a value from outside."""
         marks = marks_of(x)
         if marks is None:
             return None
         return self._noted(fault_of(None, x.to_host(), x.type, marks, None, (), source))
 
     def unfound(self, name: str, x: Any) -> Fault:
-        """Return the fault of a result that is wrong only where the program is compiled."""
+        """Make the fault of a result that is wrong only where the program is compiled."""
         marks = marks_of(x)
         assert marks is not None
         fault = fault_of(None, x.to_host(), x.type, marks, None)
@@ -87,7 +95,7 @@ class Search:
     def run(
         self, program: Program, args: Sequence[Known], around: Position | None = None
     ) -> list[Known]:
-        """Return the outputs of a program. ``around`` stands for lines that it does not know."""
+        """Run a program. ``around`` stands for lines that it does not know."""
         known: dict[Atom, Known] = dict(zip(program.inputs, args, strict=True))
 
         def read(atom: Atom) -> Known:
@@ -120,7 +128,7 @@ class Search:
         results: Sequence[Any],
         position: Position | None,
     ) -> Sequence[Known]:
-        """Return the results of an operation, which are known, with their faults."""
+        """Give the results of an operation, which are known, with their faults."""
         if primitive.holds_programs:
             return self._control(primitive, args, position)
         return self._judged(primitive, args, results, position)
@@ -134,7 +142,7 @@ class Search:
         results: Sequence[Any],
         position: Position | None,
     ) -> list[Known]:
-        """Return the results, with the faults that operands had, or the one of this operation."""
+        """Give the results with the faults that operands had, or the one of this operation."""
         outs = []
         before = None
         for x in results:
@@ -155,10 +163,7 @@ class Search:
         return outs
 
     def _example(self, primitive: Example, x: Known) -> Known:
-        """Return the same value.
-
-        A new fault in it is one of the example in which it is first found.
-        """
+        """Give the value back; a new fault in it is of the example in which it is first found."""
         if x.fault is not None and (x.fresh or not x.fault.examples):
             marks = marks_of(x.value)
             if marks is not None and x.fault.operation is not None:
@@ -237,7 +242,7 @@ class Search:
 
 
 def _alone(primitive: ControlFlow) -> Program | None:
-    """Return the program that applying the operation to its operands means, if there is one."""
+    """Give the program that the operation on its operands means, if there is one."""
     program = primitive.inlined()
     if program is None and isinstance(primitive, (Call, CustomVmap)):
         program = primitive.program
@@ -251,7 +256,7 @@ def _slice(x: Known, stacked: np.ndarray, i: int) -> Known:
 
 
 def _reaching(primitive: Any, args: Sequence[Known]) -> list[tuple[Known, np.ndarray]]:
-    """Return the operands with wrong elements, and which these are, but for those not selected."""
+    """Find the operands with wrong elements, and which these are, but for those not selected."""
     found = []
     for i, k in enumerate(args):
         marks = marks_of(k.value)
@@ -265,7 +270,85 @@ def _reaching(primitive: Any, args: Sequence[Known]) -> list[tuple[Known, np.nda
 
 
 def _new(primitive: Any, marks: np.ndarray, before: Sequence[tuple[Known, np.ndarray]]) -> bool:
-    """Say whether an element is wrong that was so in no operand, which element-wise work shows."""
+    """Say whether an element is wrong that was so in no operand, as element-wise work shows."""
     if not isinstance(primitive, Elementwise):
         return False
     return bool((marks & ~np.logical_or.reduce([m for _, m in before])).any())
+
+
+class Checked(Interpreter):
+    """Evaluates operations on arrays, and raises where one makes NaN or infinity."""
+
+    __slots__ = ()
+
+    ended = False
+    at_rest = True
+
+    def process(self, primitive: Any, args: Sequence[Any]) -> Any:
+        """Run it; NaN that operands had is not its fault."""
+        if not settings.key.debugged:  # another thread has changed the setting of all
+            follow(False)
+            return EAGER.process(primitive, args)
+        outs = EAGER.process(primitive, args)
+        results = outs if primitive.multiple else (outs,)
+        if any([marks_of(x) is not None for x in results]):
+            search = Search()
+            known = [Known(x, search.came("an operand", x)) for x in args]
+            made = search.apply(primitive, known, results, user_position())
+            for k in made:
+                if k.fault is not None and k.fault.operation is not None:
+                    raise NonFiniteError(k.fault)
+        return outs
+
+
+CHECKED = Checked()
+scopes.entered = True  # equations then keep which rules of derivatives made them
+
+
+def check_results(
+    program: Any, args: Sequence[Array], names: Sequence[str], results: Sequence[Any]
+) -> None:
+    """Raise ``NonFiniteError`` if the results of a compiled program have NaN or infinity.
+
+    The program is run again operation by operation to find where that comes from. What is written
+    down in it as a constant is meant, and what is returned as it came is nobody's fault.
+
+    Args:
+        program: as it was traced.
+        args: what it was run on.
+        names: what messages call these.
+        results: what the compiled program gave.
+    """
+    given = {*program.inputs}
+    own = [k for k, a in enumerate(program.outputs) if a not in given]
+    bad = [k for k in own if marks_of(results[k]) is not None]
+    if not bad:
+        return
+    search = Search()
+    known = [Known(x, search.came(name, x)) for x, name in zip(args, names, strict=True)]
+    outs = search.run(program, known)
+    faults = [outs[k].fault for k in bad]
+    found = [f for f in faults if f is not None]
+    if found:
+        fault = min(found, key=search.order)
+        fault.function = program.name
+        raise NonFiniteError(fault)
+    for k in bad:
+        if marks_of(outs[k].value) is None:
+            raise NonFiniteError(search.unfound(program.name, results[k]))
+
+
+def follow(everywhere: bool) -> None:
+    """Put the interpreter in place that the settings ask for, if nothing is being traced.
+
+    Args:
+        everywhere: whether the settings of all threads have changed, not those of this one alone.
+    """
+    if everywhere and _State.interpreter in (CHECKED, EAGER):
+        values = config._values
+        debugged = values["debug_nans"] or values["debug_infs"]
+        _State.interpreter = CHECKED if debugged else EAGER
+    here = state.interpreter
+    wanted = CHECKED if settings.key.debugged else EAGER
+    if here is not wanted and (here is EAGER or here is CHECKED):
+        state.interpreter = wanted

@@ -8,7 +8,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.config import enable_x64
-from stretto.numpy.eager import ANY, AS_GIVEN, FLOAT, INDEX, INTEGER, REAL, eager
+from stretto._engine.eager.twins import ANY, AS_GIVEN, FLOAT, INDEX, INTEGER, REAL, eager
 
 X = np.array([0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, np.nan, 3e-3, 7.0, -7.0], np.float32)
 Y = np.array([-0.0, 0.0, np.nan, 2.5, 1.0, -np.inf, -np.nan, -3e-3, 2.0, -2.0], np.float32)

@@ -5,7 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from tests._engine.xla.test_checked import fault
+from tests._engine.eager.test_checked import fault
 
 X = snp.array([1.0, 2.0, -3.0])
 

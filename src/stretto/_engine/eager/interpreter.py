@@ -6,18 +6,18 @@ is clearly faster, a cached program of that one operation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from stretto._engine.core.bounded import CAPACITY, room
 from stretto._engine.core.config import config
 from stretto._engine.core.error_state import ErrorState
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import Interpreter, Tracer, state
-from stretto._engine.core.types import ArrayType
+from stretto._engine.core.types import ArrayType, array_type
+from stretto._engine.eager.table import eager_call, keep
 from stretto._engine.native import native
 from stretto._engine.xla.array import SHARDED, Array
 from stretto._engine.xla.cache import run_primitive, run_program
@@ -28,7 +28,7 @@ _MANY = 1 << 10
 
 
 def wide(type: ArrayType) -> bool:
-    """Whether this is bfloat16, which is slow in NumPy, and so large that float32 is faster."""
+    """Say whether this is bfloat16, which is slow in NumPy, and so large that float32 is faster."""
     return type.dtype is _BFLOAT16 and type.size >= _MANY
 
 
@@ -45,7 +45,7 @@ class Eager(Interpreter):
     at_rest = True
 
     def constant(self, host: np.ndarray, type: ArrayType) -> Array:
-        """The array that holds this NumPy array, which must not be written to afterwards."""
+        """Give the array that holds this NumPy array, which must not be written to afterwards."""
         return Array(host, type)
 
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
@@ -94,7 +94,7 @@ class Eager(Interpreter):
 
 
 def _on_devices(args: Sequence[Any]) -> bool:
-    """Whether any array has a sharding."""
+    """Say whether any array has a sharding."""
     return any([a.__class__ is SHARDED[0] for a in args])
 
 
@@ -104,83 +104,6 @@ def _wrap(result: Any, type: ArrayType) -> Array:
     if result.dtype != type.dtype:
         result = result.astype(type.dtype)
     return Array(result, type)
-
-
-TABLE: dict[Any, Any] = {}
-"""What eager calls in C go by: by function, then by the type of each operand in turn, a record.
-
-A function is a primitive, or what a function of two operands is known by (``numpy/quick``); there a
-Python number's type is its class. A record says what computes the result, and of which type it is.
-It is made when the general way has computed with such operands, so without the extension there is
-none.
-"""
-
-
-def keep(
-    function: Any,
-    types: Sequence[Any],
-    rule: Callable[..., Any],
-    out: ArrayType,
-    dtype: np.dtype | None = None,
-    between: tuple[int, int] = (0, 0),
-) -> None:
-    """Let calls with operands of these types take the short way from now on.
-
-    Args:
-        function: what the table knows it by.
-        types: those of the operands, of Python numbers the classes.
-        rule: what computes the result, from NumPy arrays.
-        out: the type of the result.
-        dtype: that of the result; by default what ``rule`` returns has it for certain.
-        between: the least and the greatest Python integer that may be an operand.
-    """
-    if native is None:
-        return
-    record = native.EagerRecord(rule, out, dtype, *between)
-    row, keys = TABLE, [function, *types]
-    if len(TABLE) >= CAPACITY:
-        forget()
-    for key in keys[:-1]:
-        row = row.setdefault(key, {})
-        if row.__class__ is not dict:
-            return  # there is a record for fewer operands, and only one number of them is supported
-        room(row)
-    row.setdefault(keys[-1], record)
-
-
-def forget() -> None:
-    """Empty the table. The rows that calls hold are emptied, since these would not see new ones."""
-    for function, row in list(TABLE.items()):
-        if function in _held:
-            row.clear()
-        else:
-            TABLE.pop(function, None)
-
-
-_held: set[Any] = set()
-"""The functions of which calls hold the row."""
-
-
-def eager_call(
-    general: Callable[..., Any], function: Any = None, reflected: bool = False
-) -> Callable[..., Any]:
-    """Put the short way, in C, in front of a general one; without the extension there is none.
-
-    Args:
-        general: takes any operands.
-        function: what the table knows it by; None for the ``process`` of an interpreter, which is
-            given primitives.
-        reflected: whether the first argument is the right operand.
-
-    Returns:
-        A function, or a method, with the arguments of ``general``.
-    """
-    if native is None:
-        return general
-    if function is None:
-        return native.EagerCall(general, TABLE, by_primitive=True)
-    _held.add(function)
-    return native.EagerCall(general, TABLE.setdefault(function, {}), reflected=reflected)
 
 
 EAGER = Eager()
@@ -195,3 +118,16 @@ if native is not None:
         asarray=np.asarray,
     )
     Eager.process = eager_call(Eager.process)  # type: ignore[method-assign]
+
+
+def at_rest(*values: Any) -> bool:
+    """Say whether these are concrete arrays and nothing is being traced: NumPy may do the work."""
+    return state.interpreter is EAGER and all(v.__class__ is Array for v in values)
+
+
+def array_of(result: np.ndarray | np.generic, dtype: np.dtype, weak: bool = False) -> Array:
+    """Give the array of what NumPy computed, converted to this dtype where it is of another."""
+    host: Any = result if result.__class__ is np.ndarray else np.asarray(result)
+    if host.dtype != dtype:
+        host = host.astype(dtype)
+    return Array(host, array_type(host.shape, dtype, weak))

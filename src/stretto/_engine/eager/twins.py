@@ -1,4 +1,4 @@
-"""``eager``: a twin in NumPy for a function of operations, which does its work at rest.
+"""Twins in NumPy for functions of operations, which do their work at rest: ``eager``.
 
 A function written with operations goes through memory once for each of them; where nothing is being
 traced, and NumPy has the function with the same meaning, NumPy needs only one pass. The body of
@@ -20,23 +20,9 @@ from stretto._engine.core.interpreter import state
 from stretto._engine.core.ranks import differ
 from stretto._engine.core.types import ArrayType, array_type, default_dtype
 from stretto._engine.core.typing import DType, Tree
+from stretto._engine.eager.binary import element_of
+from stretto._engine.eager.interpreter import EAGER, array_of, quiet
 from stretto._engine.xla.array import Array
-from stretto._engine.xla.eager import EAGER, quiet
-from stretto.numpy.quick import element_of
-
-__all__ = [
-    "ANY",
-    "AS_GIVEN",
-    "BOOL",
-    "COMPLEX",
-    "FLOAT",
-    "INDEX",
-    "INT",
-    "INTEGER",
-    "NUMERIC",
-    "REAL",
-    "eager",
-]
 
 BOOL, INT, UINT, FLOAT, COMPLEX = "?", "bhilq", "BHILQ", "fd", "FD"
 """The dtypes that NumPy computes in as XLA does, by their characters: no floats below 32 bits."""
@@ -45,21 +31,21 @@ INTEGER = INT + UINT
 REAL = INTEGER + FLOAT
 NUMERIC = REAL + COMPLEX
 ANY = None
-"""Of every dtype, for twins that only move elements; the result is weakly typed as the array is."""
+"""Every dtype, for twins that only move elements; the result is weakly typed as the array is."""
 
 AS_GIVEN: Any = object()
-"""For the dtype of a result: that of the NumPy array which the twin returns."""
+"""A result's dtype is that of the NumPy array which the twin returns."""
 
 INDEX: Any = object()
-"""The default integer, which ``enable_x64`` decides."""
+"""A result's dtype is the default integer, which ``enable_x64`` decides."""
 
 _SAME: Any = object()
 _REFUSALS = (ValueError, TypeError, LookupError, ArithmeticError, RuntimeError)
-"""What NumPy raises; its ``LinAlgError`` is a ``ValueError``."""
+"""The errors of NumPy; its ``LinAlgError`` is a ``ValueError``."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 Host: TypeAlias = np.ndarray | np.generic
-"""What NumPy is called with."""
+"""An operand of NumPy's."""
 
 
 def eager(
@@ -110,7 +96,7 @@ def eager(
             return _result(result, dtype, first)
 
         def apply_to_one(*arrays: Any, **options: Any) -> Tree:
-            """The same with fewer calls, for functions of one array, as most of them are."""
+            """Do the same with fewer calls, for functions of one array, as most of them are."""
             if len(arrays) == 1 and (takes_options or not options):
                 (x,) = arrays
                 if x.__class__ is Array and state.interpreter is EAGER:
@@ -132,7 +118,7 @@ def eager(
 
 
 def _hosts_of_one(kinds: str | None) -> Callable[[Sequence[Any]], list[Host] | None]:
-    """A function from arguments of one dtype to their NumPy arrays, or None."""
+    """Make a function from arguments of one dtype to their NumPy arrays, or None."""
 
     def hosts_of(arrays: Sequence[Any]) -> list[Host] | None:
         first = _first(arrays)
@@ -155,7 +141,7 @@ def _hosts_of_one(kinds: str | None) -> Callable[[Sequence[Any]], list[Host] | N
 
 
 def _hosts_of_each(kinds: tuple[str, ...]) -> Callable[[Sequence[Any]], list[Host] | None]:
-    """A function from arguments, each with its own dtypes, to their NumPy arrays, or None."""
+    """Make a function from arguments, each with its own dtypes, to their NumPy arrays, or None."""
 
     def hosts_of(arrays: Sequence[Any]) -> list[Host] | None:
         hosts: list[Host] = []
@@ -172,7 +158,7 @@ def _hosts_of_each(kinds: tuple[str, ...]) -> Callable[[Sequence[Any]], list[Hos
 
 
 def _host_beside(x: Tree, first: ArrayType) -> Host | None:
-    """What NumPy gets for an argument beside an array of this type; None if it is not called."""
+    """Give NumPy's operand for an argument beside an array of this type; None for no call."""
     if x.__class__ is not Array:
         return element_of(x, first)
     type = x.type
@@ -185,7 +171,7 @@ def _host_beside(x: Tree, first: ArrayType) -> Host | None:
 
 
 def _first(arrays: Sequence[Any]) -> ArrayType | None:
-    """The type of the first concrete array."""
+    """Find the type of the first concrete array."""
     for x in arrays:
         if x.__class__ is Array:
             return x.type
@@ -193,7 +179,7 @@ def _first(arrays: Sequence[Any]) -> ArrayType | None:
 
 
 def _result(result: Tree, dtype: Tree, first: ArrayType) -> Tree:
-    """The array, or arrays, of what NumPy returned for arrays of which the first has this type."""
+    """Make arrays of what NumPy returned for arrays of which the first has this type."""
     if result.__class__ is tuple or result.__class__ is list:
         if dtype.__class__ is not tuple:
             return result.__class__([_result(part, dtype, first) for part in result])
@@ -210,6 +196,4 @@ def _result(result: Tree, dtype: Tree, first: ArrayType) -> Tree:
         dtype, weak = first.dtype, first.weak_type
         if host.dtype is dtype and host.shape == first.shape:
             return Array(host, first)
-    if host.dtype != dtype:
-        host = host.astype(dtype)
-    return Array(host, array_type(host.shape, dtype, weak))
+    return array_of(host, dtype, weak)

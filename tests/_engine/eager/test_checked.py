@@ -8,8 +8,8 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import state
-from stretto._engine.xla.checked import CHECKED
-from stretto._engine.xla.eager import EAGER
+from stretto._engine.eager.checked import CHECKED
+from stretto._engine.eager.interpreter import EAGER
 
 NEGATIVE = snp.array([1.0, -2.0])
 

@@ -1,13 +1,13 @@
-"""The short way from a function to NumPy, for arrays at rest and Python numbers.
+"""Functions of two operands, with a short way to NumPy for arrays at rest and Python numbers.
 
 Promotion and broadcasting cost more than a small array's arithmetic. Operands of one dtype, or one
 with a Python number that takes its dtype, need no promotion, and at rest NumPy broadcasts. The
-types that a function met are entered in the table of eager calls, which then call NumPy at once.
+types that the function of an operator met so are entered in the table of eager calls (``table``),
+by which the operator then calls NumPy at once.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -15,30 +15,19 @@ import numpy as np
 
 from stretto._engine.core.boundary import reraise_foreign
 from stretto._engine.core.bounded import room
-from stretto._engine.core.config import settings, watch
+from stretto._engine.core.config import settings
 from stretto._engine.core.interpreter import Value, state
 from stretto._engine.core.interpreter import splat as constant
 from stretto._engine.core.program import repeated
 from stretto._engine.core.ranks import differ
-from stretto._engine.core.types import ArrayType, array_type
+from stretto._engine.core.types import ArrayType
 from stretto._engine.core.typing import ArrayLike, Tree
+from stretto._engine.eager.interpreter import EAGER, at_rest, quiet, wide
+from stretto._engine.eager.table import Operator
 from stretto._engine.native import native
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.elementwise import Elementwise, broadcast_shapes
 from stretto._engine.xla.array import Array
-from stretto._engine.xla.eager import EAGER, TABLE, eager_call, keep, quiet, wide
-
-__all__ = [
-    "SHORT",
-    "Short",
-    "array_of",
-    "at_rest",
-    "element_of",
-    "product",
-    "quick",
-    "same_dtype",
-    "splat",
-]
 
 _TAKES = {
     "bool": (),
@@ -48,86 +37,17 @@ _TAKES = {
     "complex": (int, float, complex),
     "float0": (),
 }
-_FAR = 1 << 63
 _LARGE = 1 << 14
 """From so many elements on, NumPy's product of integers takes longer than that of their floats."""
 
 
-class Short:
-    """What the table of eager calls knows a function of two operands by, and how it enters it."""
-
-    def __init__(self, function: Callable[..., Any], operator: str = "") -> None:
-        self.function = function
-        """Computes the result, from NumPy arrays."""
-        self.apply: Any = None
-        """The general way, which enters the types that it met at rest."""
-        _all.append(self)
-        if operator:
-            SHORT[operator] = self
-
-    def takes_numbers(self, type: ArrayType, out: ArrayType) -> bool:
-        """Say whether NumPy's own rules for Python numbers, with this type, are those of here.
-
-        They are for NumPy's own dtypes, except that it compares integers of any size.
-        """
-        builtin = isinstance(self.function, np.ufunc) and type.dtype.isbuiltin == 1
-        return builtin and (type.kind == "float" or out.dtype is type.dtype)
-
-    def met(self, x: ArrayLike, y: ArrayLike, type: ArrayType, out: ArrayType) -> None:
-        """Keep these types, unless a Python number met a dtype that is not NumPy's own."""
-        if x.__class__ is y.__class__ or self.takes_numbers(type, out):
-            self.keep(x, y, out)
-
-    def keep(self, x: Tree, y: Tree, out: ArrayType) -> None:
-        """Note that these operands gave this type."""
-        types = [v.type if v.__class__ is Array else v.__class__ for v in (x, y)]
-        between = (0, 0)
-        if int in types:
-            between = _integers(types[types[0] is int].dtype)
-        keep(self, types, self.function, out, between=between)
-        if watch.places and y.__class__ is x.__class__ and x.type.ndim != y.type.ndim:
-            self.forget_ranks()
-
-    def forget_ranks(self) -> None:
-        """Drop what was kept for operands of different ranks."""
-        for left, row in list(TABLE.get(self, {}).items()):
-            for right in list(row):
-                if left.__class__ is right.__class__ and left.ndim != right.ndim:
-                    row.pop(right, None)
-
-
-SHORT: dict[str, Short] = {}
-"""By the name of the operator, ``add`` for ``__add__``."""
-
-_all: list[Short] = []
-
-
-def _forget_ranks() -> None:
-    for short in _all:
-        short.forget_ranks()
-
-
-watch.forget.append(_forget_ranks)
-
-
-def at_rest(*values: Any) -> bool:
-    """Whether these are concrete arrays and nothing is being traced: NumPy may do the work."""
-    return state.interpreter is EAGER and all(v.__class__ is Array for v in values)
-
-
-def array_of(result: np.ndarray | np.generic, dtype: np.dtype, weak: bool = False) -> Array:
-    """The array that holds NumPy's result, which is of this dtype."""
-    host: Any = result if result.__class__ is np.ndarray else np.asarray(result)
-    return Array(host, array_type(host.shape, dtype, weak))
-
-
 def same_dtype(x: ArrayType, y: ArrayType) -> bool:
-    """Whether two types differ in shape alone."""
+    """Say whether two types differ in shape alone."""
     return x.dtype is y.dtype and x.weak_type == y.weak_type
 
 
 def splat(element: np.ndarray | np.generic, type: ArrayType) -> Array:
-    """The array of this type, each element this NumPy scalar of its dtype; takes no memory."""
+    """Give the array of this type with this scalar of its dtype everywhere; it takes no memory."""
     one: Any = np.asarray(element)
     if type.varies:
         return constant(one, type)
@@ -135,7 +55,7 @@ def splat(element: np.ndarray | np.generic, type: ArrayType) -> Array:
 
 
 def element_of(x: ArrayLike, type: ArrayType) -> np.generic | None:
-    """The Python number in the dtype of this type; None where promotion or a refusal is due."""
+    """Give the number in the dtype of this type; None where promotion or a refusal is due."""
     if x.__class__ in _TAKES[type.kind]:
         try:
             return quiet.run(type.dtype.type, x)
@@ -148,7 +68,7 @@ _numbers: dict[Any, Array] = {}
 
 
 def number_of(x: ArrayLike, type: ArrayType) -> Array | None:
-    """The Python number as an array of this type; None where promotion or a refusal is due.
+    """Give the Python number as an array of this type; None where promotion or a refusal is due.
 
     It is kept, since programs use few numbers, and use them often.
     """
@@ -169,21 +89,12 @@ def number_of(x: ArrayLike, type: ArrayType) -> Array | None:
     return number
 
 
-@functools.cache
-def _integers(dtype: np.dtype) -> tuple[int, int]:
-    """The least and the greatest Python integer, of 64 bits, that NumPy takes as this dtype."""
-    if dtype.kind not in "iu":
-        return -_FAR, _FAR - 1
-    info = np.iinfo(dtype)
-    return int(info.min), min(int(info.max), _FAR - 1)
-
-
 def _is_large(primitive: Elementwise, type: ArrayType) -> bool:
-    """Whether arrays of this type are so large that they do not run in NumPy's own loop."""
+    """Say whether arrays of this type are so large that they do not run in NumPy's own loop."""
     return primitive.compiled((type, type)) or (primitive.widens and wide(type))
 
 
-def quick(
+def binary_function(
     primitive: Elementwise,
     general: Callable[[Any, Any], Any],
     kinds: frozenset[str] | None = None,
@@ -191,7 +102,7 @@ def quick(
     operator: str = "",
     caller: str = "",
 ) -> Callable[[Any, Any], Any]:
-    """``general``, a function of two arguments, with a short way.
+    """Put a short way in front of ``general``, a function of two arguments.
 
     It is taken for arguments of one dtype whose kind is among ``kinds`` (by default those that
     ``primitive`` accepts), and for one such argument with a Python number that takes its dtype. At
@@ -203,7 +114,7 @@ def quick(
     host_function: Any = primitive.reference if reference is None else reference
     short_traced = reference is None
     outs: dict[ArrayType, Any] = {}
-    short = Short(host_function, operator)
+    entered = Operator(operator, host_function) if operator else None
 
     def out_type(type: ArrayType) -> ArrayType | None:
         fits = type.kind in accepted and not _is_large(primitive, type)
@@ -263,19 +174,21 @@ def quick(
             return general(x, y)
         result = result if result.__class__ is np.ndarray else np.asarray(result)
         if result.shape != out.shape:
-            out = array_type(result.shape, out.dtype, out.weak_type)
-        result_type = type if result.shape == type.shape else type.with_shape(result.shape)
-        if native is not None and (result_type is type or not _is_large(primitive, result_type)):
-            short.met(x, y, type, out)
+            out = out.with_shape(result.shape)
+        if (entered is not None and native is not None) and (
+            out.shape == type.shape or not _is_large(primitive, type.with_shape(out.shape))
+        ):
+            entered.met(x, y, type, out)
         return Array(result, out)
 
-    short.apply = apply
-    return eager_call(apply, short)
+    if entered is not None:
+        entered.apply = apply
+    return apply
 
 
-def product(general: Callable[..., Any]) -> Callable[[Any, Any], Any]:
-    """``general``, the matrix product, as an operator: types that NumPy alone handles are kept."""
-    short = Short(np.dot, "matmul")
+def matrix_product(general: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    """Enter types that NumPy alone multiplies, for the operator; ``general`` is the product."""
+    entered = Operator("matmul", np.dot)
 
     def apply(x: Tree, y: Tree) -> Array:
         out = general(x, y)
@@ -285,8 +198,8 @@ def product(general: Callable[..., Any]) -> Callable[[Any, Any], Any]:
             ranks = 0 < x.ndim <= 2 and 0 < y.ndim <= 2
             one = x.type.size == 1 or y.type.size == 1  # which np.dot gets wrong: `DotGeneral`
             if fast and ranks and not one and out.type.dtype is x.type.dtype:
-                short.keep(x, y, out.type)
+                entered.keep(x, y, out.type)
         return out
 
-    short.apply = apply
+    entered.apply = apply
     return apply

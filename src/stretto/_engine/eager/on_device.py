@@ -13,14 +13,15 @@ from stretto._engine.core.config import settings
 from stretto._engine.core.effects import meshes
 from stretto._engine.core.interpreter import Interpreter, state
 from stretto._engine.core.lazy import LazyModule
+from stretto._engine.eager.interpreter import EAGER
 from stretto._engine.xla.array import Array
-from stretto._engine.xla.eager import EAGER
 
 if TYPE_CHECKING:  # loaded when arrays are put on devices
     from stretto._engine.core.shardings import Sharding
-    from stretto._engine.xla import checked, sharded
+    from stretto._engine.eager import checked
+    from stretto._engine.xla import sharded
 else:
-    checked = LazyModule("stretto._engine.xla.checked")
+    checked = LazyModule("stretto._engine.eager.checked")
     sharded = LazyModule("stretto._engine.xla.sharded")
 
 
@@ -46,20 +47,17 @@ class OnDevice(Interpreter):
         return tuple([self.put(out) for out in outs]) if primitive.multiple else self.put(outs)
 
     def put(self, x: Any) -> Any:
-        """Return the array on the device, if it was not put anywhere; other values as they are."""
+        """Put the array on the device, unless it was put anywhere; leave other values alone."""
         return sharded.placed(x, self.sharding) if x.__class__ is Array else x
 
 
 def default_sharding() -> Sharding | None:
-    """Return where arrays are put that are made here.
-
-    It is None for the first device, or inside a trace.
-    """
+    """Say where arrays made here are put; None for the first device, or inside a trace."""
     here = state.interpreter
     return here.sharding if here.__class__ is OnDevice else None
 
 
 def at_home(x: Any) -> Any:
-    """Return the value, put on the default device if it was not put anywhere."""
+    """Put the value on the default device if it was not put anywhere."""
     here = state.interpreter
     return here.put(x) if here.__class__ is OnDevice else x

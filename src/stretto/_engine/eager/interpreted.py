@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.program import Atom, Literal, Program
+from stretto._engine.eager.interpreter import quiet
 from stretto._engine.xla.array import Array
-from stretto._engine.xla.eager import quiet
 
 MOST_EQUATIONS = 8
 """Each operation takes NumPy 0.3 to 2 µs, plus 0.2 µs for the step."""
@@ -64,28 +64,28 @@ class Interpreted:
     __slots__ = ("_literals", "_outputs", "_steps")
 
     def __init__(self, program: Program) -> None:
-        places: dict[Atom, int] = {}
+        numbers: dict[Atom, int] = {}
         for v in program.inputs:
-            places[v] = len(places)
+            numbers[v] = len(numbers)
         atoms = [a for e in program.equations for a in e.inputs] + list(program.outputs)
         literals = {a: None for a in atoms if isinstance(a, Literal)}
         for a in literals:
-            places[a] = len(places)
+            numbers[a] = len(numbers)
         self._literals = [a.array() for a in literals]
         self._steps: list[tuple[Callable[..., Any], Callable[[Any], Any], np.dtype]] = []
         for e in program.equations:
             (out,) = e.outputs
-            inputs = _getter([places[a] for a in e.inputs])
-            places[out] = len(places)
+            inputs = _getter([numbers[a] for a in e.inputs])
+            numbers[out] = len(numbers)
             self._steps.append((e.primitive.reference, inputs, out.type.dtype))
-        self._outputs = [(places[a], a.type) for a in program.outputs]
+        self._outputs = [(numbers[a], a.type) for a in program.outputs]
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
-        """Return the arrays of the outputs for those of the inputs."""
+        """Compute the arrays of the outputs from those of the inputs."""
         values: list[Any] = [x.to_host() if x._host is None else x._host for x in arrays]
         values += self._literals
         quiet.run(self._evaluate, values)
-        return [Array(values[place], type) for place, type in self._outputs]
+        return [Array(values[number], type) for number, type in self._outputs]
 
     def _evaluate(self, values: list[Any]) -> None:
         for function, inputs, dtype in self._steps:
@@ -97,8 +97,8 @@ class Interpreted:
             values.append(result)
 
 
-def _getter(places: Sequence[int]) -> Callable[[Any], Any]:
-    """Return a function that returns the values at these places, as a sequence."""
-    if len(places) > 1:
-        return itemgetter(*places)
-    return itemgetter(slice(places[0], places[0] + 1)) if places else lambda values: ()
+def _getter(numbers: Sequence[int]) -> Callable[[Any], Any]:
+    """Make a function that returns the values with these numbers, as a sequence."""
+    if len(numbers) > 1:
+        return itemgetter(*numbers)
+    return itemgetter(slice(numbers[0], numbers[0] + 1)) if numbers else lambda values: ()

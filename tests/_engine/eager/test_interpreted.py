@@ -7,7 +7,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.xla.interpreted import (
+from stretto._engine.eager.interpreted import (
     MOST_ELEMENTS,
     MOST_EQUATIONS,
     MOST_WORK,

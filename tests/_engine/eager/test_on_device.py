@@ -6,8 +6,8 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import state
-from stretto._engine.xla.eager import EAGER
-from stretto._engine.xla.on_device import at_home, default_sharding
+from stretto._engine.eager.interpreter import EAGER
+from stretto._engine.eager.on_device import at_home, default_sharding
 
 pytestmark = pytest.mark.devices
 
