@@ -393,12 +393,13 @@ def main(arguments: list[str] | None = None) -> int:
     if options.list:
         print(*mutants, sep="\n")
         return 0
-    sources = Sources()
     reasons = equivalent()
     with tempfile.TemporaryDirectory(prefix="stretto-mutants-") as folder:
         copies: SimpleQueue[Copy] = SimpleQueue()
         for number in range(options.jobs):
             copies.put(Copy(Path(folder) / str(number), options.cache))
+        sources = Sources(Path(folder) / "0")
+        sources.used_by  # noqa: B018 (parsed once, before there are several threads)
 
         def run(mutant: Mutant) -> tuple[Mutant, str | None, bool]:
             because = reasons.get((mutant.before.strip(), mutant.after.strip()))

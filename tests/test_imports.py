@@ -1,6 +1,5 @@
 """What importing the package loads, and that all else is there when it is first asked for."""
 
-import ast
 import importlib
 import pkgutil
 import re
@@ -11,24 +10,7 @@ from pathlib import Path
 import pytest
 
 import stretto
-
-PACKAGES = (
-    "stretto",
-    "stretto.ensemble",
-    "stretto.files",
-    "stretto.func",
-    "stretto.lax",
-    "stretto.nn",
-    "stretto.nn.functional",
-    "stretto.numpy",
-    "stretto.optim",
-    "stretto.random",
-    "stretto.scipy",
-    "stretto.scipy.stats",
-    "stretto.tree",
-    "stretto.torch",
-)
-"""Those with imports on demand."""
+from tests.exports import PACKAGES, table_of
 
 NEED_PYTORCH = tuple(
     [
@@ -186,43 +168,6 @@ def modules_of(package, name):
     return importlib.util.find_spec(f"{package.__name__}.{name}") is not None
 
 
-def imports_of(package):
-    """The imports that wait until their names are asked for."""
-    module = importlib.import_module(package)
-    for node in ast.parse(Path(module.__file__).read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.With) and node.items[0].context_expr.func.id == "imports_on_demand":
-            return node.body
-    raise AssertionError(f"{package} has no imports on demand")
-
-
-def table_of(package):
-    """The names of each module that they import."""
-    table = {}
-    for node in imports_of(package):
-        names = [alias.name for alias in node.names]
-        table[node.module] = importlib.import_module(node.module).__all__ if "*" in names else names
-    return table
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_each_import_makes_its_names_public_and_is_the_only_one(package):
-    statements = imports_of(package)
-    assert {type(node) for node in statements} == {ast.ImportFrom}
-    for alias in [alias for node in statements for alias in node.names]:
-        assert alias.asname == alias.name or (alias.name, alias.asname) == ("*", None)
-    homes = [node.module for node in statements]
-    names = [name for names in table_of(package).values() for name in names]
-    assert len(homes) == len({*homes}) and len(names) == len({*names})
-    assert {*names} <= {*importlib.import_module(package).__all__}
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_a_module_names_what_its_package_takes(package):
-    for home, names in table_of(package).items():
-        if home != package:
-            assert {*names} <= {*getattr(importlib.import_module(home), "__all__", names)}
-
-
 @pytest.mark.parametrize("package", PACKAGES)
 def test_a_name_is_what_its_module_says_whatever_is_loaded(package):
     """No module of the package hides a function of the same name."""
@@ -237,16 +182,6 @@ def test_a_name_is_what_its_module_says_whatever_is_loaded(package):
             expected = sys.modules[f"{home}.{name}"] if home == package else getattr(source, name)
             assert getattr(module, name) is expected
             assert name in dir(module)
-
-
-def test_every_package_with_imports_on_demand_is_listed():
-    root = Path(stretto.__file__).parent
-    found = {
-        ".".join(("stretto", *file.parent.relative_to(root).parts))
-        for file in root.rglob("__init__.py")
-        if "with imports_on_demand(" in file.read_text(encoding="utf-8")
-    }
-    assert found == set(PACKAGES)
 
 
 def test_a_module_that_is_loaded_inside_a_trace_leaves_nothing_in_it():
