@@ -1,12 +1,10 @@
 """Set what all tests share, doctests too: a folder for caches, and what their pages need."""
 
 import atexit
-import functools
 import gc
 import importlib
 import importlib.util
 import os
-import re
 import shutil
 import signal
 import tempfile
@@ -14,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.pytorch import needs_pytorch
+
 pytest_plugins = ["pytester", "tests.times"]
 
 # What starts tests in the background has them ignore interrupts, and so their processes would.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-ROOT = Path(__file__).parent
-
-KEPT = ROOT / "build" / "tests"
+KEPT = Path(__file__).parent / "build" / "tests"
 """Where compiled programs are kept from run to run: at most 1 GiB, as ``disk_cache_size`` says.
 
 A program's key has its text, its options, and the versions of Stretto, jaxlib and the processor
@@ -73,24 +71,6 @@ PACKAGES = {
 
 PYTORCH = importlib.util.find_spec("torch") is not None
 """Whether PyTorch is here."""
-
-IMPORTS_PYTORCH = re.compile(
-    r'^(?:(?:import|from) torch\b|(?:\w+ = )?pytest\.importorskip\("torch"'
-    r"|from (stretto\.torch\.[\w.]+) import)",
-    re.MULTILINE,
-)
-
-
-@functools.cache
-def needs_pytorch(path):
-    """Say whether a module imports PyTorch, itself or by another module of ``stretto.torch``."""
-    for found in IMPORTS_PYTORCH.finditer(path.read_text("utf-8")):
-        if found[1] is None:
-            return True
-        other = (ROOT / "src" / found[1].replace(".", "/")).with_suffix(".py")
-        if other.is_file() and needs_pytorch(other):
-            return True
-    return False
 
 
 def pytest_ignore_collect(collection_path):

@@ -2,7 +2,6 @@
 
 import importlib
 import pkgutil
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,12 +10,13 @@ import pytest
 
 import stretto
 from tests.exports import PACKAGES, table_of
+from tests.pytorch import needs_pytorch
 
 NEED_PYTORCH = tuple(
     [
         ".".join(path.relative_to(Path(stretto.__file__).parents[1]).with_suffix("").parts)
         for path in sorted((Path(stretto.__file__).parent / "torch").rglob("*.py"))
-        if re.search(r"^(import|from) torch\b", path.read_text("utf-8"), re.MULTILINE)
+        if needs_pytorch(path)
     ]
 )
 """Modules of ``stretto.torch`` that import PyTorch, which need not be there."""
