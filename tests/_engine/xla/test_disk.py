@@ -200,8 +200,8 @@ def test_programs_that_call_python_in_other_processes(tmp_path):
 
 
 def key_of(program="module @f {}\n", positions="", names="", options=()):
-    place = disk.place_of(Text(program, positions, names), options)
-    return place and place.key
+    entry = disk.entry_of(Text(program, positions, names), options)
+    return entry and entry.key
 
 
 LINES = '#u0 = loc("/a.py":1:0)\n'
@@ -248,8 +248,8 @@ import stretto as st, stretto.numpy as snp
 from stretto._engine.xla import disk
 f = st.jit(lambda x, y: st.vmap(lambda a, b: snp.tanh(a @ b).sum(), (0, None))(x, y))
 lowered = f.lower(snp.ones((4, 16, 16)), snp.ones(16))
-place = disk.place_of(lowered.as_text(), ())
-print(place and place.key)
+entry = disk.entry_of(lowered.as_text(), ())
+print(entry and entry.key)
 """
 
 
@@ -346,11 +346,11 @@ def test_threads(kept_in, compiled_anew):
     def work(n):
         text = texts[n % 4]
         barrier.wait()
-        place = disk.place_of(text, ())
-        loaded = place.load(types)
+        entry = disk.entry_of(text, ())
+        loaded = entry.load(types)
         if loaded is None:
             loaded = pjrt.compile_text(text, types)
-            place.keep(loaded)
+            entry.keep(loaded)
         x = pjrt.to_device(np.float32(0.5) + np.zeros((), np.float32), types[0], True)
         found.append((n % 4, float(pjrt.to_host(loaded([x])[0]))))
 

@@ -9,6 +9,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import NamedSharding, P, lax
+from stretto._engine.lowering.text import Text
 from stretto._engine.xla import disk, partitions, pjrt, store
 
 pytestmark = pytest.mark.devices
@@ -88,8 +89,9 @@ def test_programs_on_devices_are_kept_on_disk(kept_in, again, monkeypatch):
 def test_the_key_has_the_devices(kept_in):
     at = pjrt.runtime()
     devices = at.client.devices()
-    places = [disk.place_of("module", (), d) for d in ((), devices[:2], devices[2:4], devices[:4])]
-    assert len({place.key for place in places}) == 4
+    choices = ((), devices[:2], devices[2:4], devices[:4])
+    entries = [disk.entry_of(Text("module"), (), d) for d in choices]
+    assert len({entry.key for entry in entries}) == 4
 
 
 def test_parts_that_several_threads_ask_for_first():

@@ -46,7 +46,7 @@ class Collectives(Writer):
         where = self._meshes.sharding(sharding, x.type.ndim)
         return self.operation("sdy.sharding_constraint", (x,), f"sharding = {where}", x.type)
 
-    def placed_at(self, sharding: Sharding | None, type: ArrayType) -> list[str]:
+    def sharding_note(self, sharding: Sharding | None, type: ArrayType) -> list[str]:
         """Return the attribute for where an argument or result is, if the text says so."""
         if sharding is None or not self.partitioned or self._meshes is None:
             return []
@@ -201,7 +201,7 @@ class Collectives(Writer):
             out=x.type,
         )
 
-    def place_along(self, axis: Any) -> Operand:
+    def index_along(self, axis: Any) -> Operand:
         """Return the index of this device along the axis, an int32."""
         index = array_type((), np.dtype(np.int32))
         if not self.partitioned:

@@ -82,7 +82,7 @@ class Builder(Collectives):
             primitive, place, outputs = equation.primitive, equation.place, equation.outputs
             if place != before or self._scope or always:
                 if not at_hand:
-                    self._place = self._placed(place)
+                    self._place = self._alias_of(place)
                 self._scope = joined(outer[2], place[2]) if place else outer[2]
                 named = self._scope or always
                 self._location = self._located(joined(self._scope, primitive.name) if named else "")
@@ -167,12 +167,12 @@ class Builder(Collectives):
         if visibility == "private":
             results = self._with_token(results)
         notes = {i: [f"tf.aliasing_output = {k} : i32"] for i, k in aliases.items()}
-        placed: Sequence[str] = ()
+        out_notes: Sequence[str] = ()
         if self._placement is not None and visibility == "public":
             for i, sharding in enumerate(self._placement.ins):
-                notes.setdefault(i, []).extend(self.placed_at(sharding, arguments[i].type))
+                notes.setdefault(i, []).extend(self.sharding_note(sharding, arguments[i].type))
             outs = zip(self._placement.outs, results, strict=True)
-            placed = [_braced(self.placed_at(sharding, r.type)) for sharding, r in outs]
+            out_notes = [_braced(self.sharding_note(sharding, r.type)) for sharding, r in outs]
         head = ", ".join(
             f"{a.name}: {tensor_type(a.type)}{_braced(notes.get(i, ()))}"
             for i, a in enumerate([*parameters, *self._passed.values()])
@@ -183,14 +183,14 @@ class Builder(Collectives):
         body = "\n".join([*self._lines, end])
         self._lines, self._constants, self._outputs, self._token = outer
         self._place, self._scope, self._location, self._in_function = outer_location
-        if placed:
-            kinds_of = zip(results, placed, strict=True)
+        if out_notes:
+            kinds_of = zip(results, out_notes, strict=True)
             outputs = ", ".join([f"{tensor_type(r.type)}{note}" for r, note in kinds_of])
         else:
             outputs = kinds
         return f"func.func {visibility} @{name}({head}) -> ({outputs}) {{\n{body}\n}}"
 
-    def _placed(self, place: Place | None) -> str:
+    def _alias_of(self, place: Place | None) -> str:
         """Return the alias for a line of the user's source; empty if there is none."""
         if place is None:
             return ""

@@ -496,16 +496,16 @@ class Writer:
             f"dimensions = {self.ints(axes)}",
             (self.combiner(op, element),),
         )
-        turned = self._turned(out)
-        return self.emit("bitcast_convert", turned, out=array_type(shape, x.type.dtype))
+        flipped = self._flipped(out)
+        return self.emit("bitcast_convert", flipped, out=array_type(shape, x.type.dtype))
 
     def _ordered(self, x: Operand) -> Operand:
-        """Integers in the order of these floats: their bits, those of the negative ones turned."""
+        """Integers in the order of these floats: their bits, those of the negative ones flipped."""
         integers = array_type(x.type.shape, np.dtype(f"int{8 * x.type.dtype.itemsize}"))
-        return self._turned(self.emit("bitcast_convert", x, out=integers))
+        return self._flipped(self.emit("bitcast_convert", x, out=integers))
 
-    def _turned(self, bits: Operand) -> Operand:
-        """Return the same integers, with all bits but the sign turned in the negative ones."""
+    def _flipped(self, bits: Operand) -> Operand:
+        """Return the same integers, with all bits but the sign flipped in the negative ones."""
         most = self.splat(int(np.iinfo(bits.type.dtype).max), bits.type)
         other = self.emit("xor", bits, most, out=bits.type)
         negative = self.compare("LT", bits, self.splat(0, bits.type))

@@ -236,11 +236,11 @@ class _Loop:
         """Return what a read behind writes gives, from the array in front of them."""
         chain, count = self.behind[id(read)]
         x = known[chain.carried]
-        places = [known.of(a) for a in read.inputs[1:]]
-        value: Any = read.primitive(x, *places)
+        indices = [known.of(a) for a in read.inputs[1:]]
+        value: Any = read.primitive(x, *indices)
         for w in chain.writes[:count]:
             operands = [known.of(a) for a in w.inputs[1:]]
-            value = seen_behind(read.primitive, w.primitive, x, value, places, operands)
+            value = seen_behind(read.primitive, w.primitive, x, value, indices, operands)
         out = read.outputs[0].type
         return convert(value, out.dtype, out.weak_type)
 
@@ -249,9 +249,9 @@ def _can_wait(e: Equation, writes: Sequence[Equation]) -> bool:
     """Say whether it is a read whose result is known without these writes."""
     if not isinstance(e.primitive, READS) or e.inputs[0] in e.inputs[1:]:
         return False
-    place = e.inputs[1].type.dtype
+    index = e.inputs[1].type.dtype
     return all(
-        [sees_behind(e.primitive, w.primitive, [a.type for a in w.inputs], place) for w in writes]
+        [sees_behind(e.primitive, w.primitive, [a.type for a in w.inputs], index) for w in writes]
     )
 
 

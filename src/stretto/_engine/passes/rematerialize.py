@@ -89,8 +89,8 @@ def _rematerialize(program: Program) -> Program:
 class _Lives:
     """When each value is made and used, and where the most bytes are alive.
 
-    ``peak`` is the place of an equation, which is the first behind it; ``made`` and ``used`` map
-    values to places.
+    ``peak`` is the number of the equation that is the first behind it; ``made`` and ``used`` map
+    values to numbers of equations.
     """
 
     def __init__(self, program: Program) -> None:
@@ -100,25 +100,25 @@ class _Lives:
         self.written = [0]
         """The bytes that equations make, up to each."""
         change = [0] * (end + 2)
-        for place, e in enumerate(program.equations):
+        for number, e in enumerate(program.equations):
             for a in dict.fromkeys(e.inputs):
                 if isinstance(a, Var):
-                    self.used.setdefault(a, []).append(place)
-            self.made.update(dict.fromkeys(e.outputs, place))
+                    self.used.setdefault(a, []).append(number)
+            self.made.update(dict.fromkeys(e.outputs, number))
             self.written.append(self.written[-1] + _bytes(e.outputs))
         for a in dict.fromkeys(program.outputs):
             if isinstance(a, Var):
                 self.used.setdefault(a, []).append(end)
-        for value, places in self.used.items():
+        for value, uses in self.used.items():
             # An input is there all the time, whether or not it is used.
             if self.made[value] >= 0:
                 change[self.made[value]] += bytes_of(value.type)
-                change[places[-1] + 1] -= bytes_of(value.type)
+                change[uses[-1] + 1] -= bytes_of(value.type)
         self.peak = self.most = alive = 0
-        for place, more in enumerate(change):
+        for number, more in enumerate(change):
             alive += more
             if alive > self.most:
-                self.peak, self.most = place, alive
+                self.peak, self.most = number, alive
 
     def spans(self, value: Var) -> bool:
         """Say whether the value is made before the peak, and used behind it."""
@@ -243,8 +243,8 @@ class _Copies:
         self._kept = kept
         self._copies: dict[Atom, Var] = {}
         """Of values, and of those that are kept: behind a barrier."""
-        for place, e in enumerate(program.equations):
-            if place > lives.peak:
+        for number, e in enumerate(program.equations):
+            if number > lives.peak:
                 wanted = [a for a in e.inputs if a in again]
                 for a in wanted:
                     self._copy(a)

@@ -158,8 +158,8 @@ def compiled_quickly(
         return compiled(text, out_types, options), False
     key = _key(text, options)
     if _by_text.get(key) is None:
-        place = disk.place_of(text, options)
-        loaded = place and place.load(out_types)
+        entry = disk.entry_of(text, options)
+        loaded = entry and entry.load(out_types)
         if not loaded:
             executable = compile_text(text, out_types, tuple(sorted(both.items())))
             return _supplied(executable, text), True
@@ -204,12 +204,12 @@ def _compiled(text: Text, out_types: Sequence[ArrayType], options: Options) -> E
 
 def _load_or_compile(text: Text, out_types: Sequence[ArrayType], options: Options) -> Executable:
     """Return the executable from disk; if it is not there, it is compiled and kept there."""
-    place = disk.place_of(text, options)
-    result = place and place.load(out_types)
+    entry = disk.entry_of(text, options)
+    result = entry and entry.load(out_types)
     if not result:
         result = compile_text(text, out_types, options)
-        if place:
-            place.keep(result)
+        if entry:
+            entry.keep(result)
     return result
 
 

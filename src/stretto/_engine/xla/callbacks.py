@@ -211,14 +211,14 @@ class CallingExecutable(Executable):
         functions = self._functions[depth] = Functions(self._calls, depth)
         callbacks = functions.listed()
         at = runtime_of_calls(depth)
-        place = disk.place_of(self.text, self._options, (), at)
-        found = place and place.found(callbacks)
+        entry = disk.entry_of(self.text, self._options, (), at)
+        found = entry and entry.found(callbacks)
         if found:
             self.from_disk = True
             return Executable(found[0], self._out_types, self.text, at)
         made = pjrt.compile_text(self.text, self._out_types, self._options, callbacks, at)
-        if place:
-            place.keep(made)
+        if entry:
+            entry.keep(made)
         return made
 
     def _on_arrays(self, arrays: Sequence[Any]) -> list[Array]:

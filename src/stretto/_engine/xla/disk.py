@@ -58,7 +58,7 @@ class FromDisk(Executable):
         return pjrt.compile_text(self.text, (), self._options).as_text()
 
 
-class Place(NamedTuple):
+class Entry(NamedTuple):
     """Where a program is kept on disk; ``devices`` are those of choice, if any, of ``at``."""
 
     folder: str
@@ -111,9 +111,9 @@ def folder() -> str | None:
     return os.path.join(base, "programs") if base else None
 
 
-def place_of(
+def entry_of(
     text: Text, options: Options, devices: Sequence[Any] = (), at: Runtime | None = None
-) -> Place | None:
+) -> Entry | None:
     """Return where the program of this text for these devices is kept.
 
     It is ``None`` if it is not to be.
@@ -124,7 +124,7 @@ def place_of(
         return None
     about = [VERSION.encode(), _processor().encode(), conditions, text.without_positions().encode()]
     key = hashlib.sha256(b"".join([b"%d\n" % len(part) + part for part in about])).hexdigest()
-    return Place(where, key, text, options, devices, at)
+    return Entry(where, key, text, options, devices, at)
 
 
 def _digest(text: str) -> bytes:

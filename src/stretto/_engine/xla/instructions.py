@@ -174,12 +174,12 @@ def transfers_of(executable: Executable) -> list[Transfer]:
         if kind in _KINDS:
             size = size_of(instruction.shape, last=instruction.opcode != kind)
             argument = _argument(instruction, by_number) if instruction.is_main else None
-            place = _place(instruction, readers)
-            found.append(Transfer(kind, size, place.file, place.line, argument))
+            reader = _with_line(instruction, readers)
+            found.append(Transfer(kind, size, reader.file, reader.line, argument))
     return found
 
 
-def _place(instruction: Instruction, readers: dict[int, list[Instruction]]) -> Instruction:
+def _with_line(instruction: Instruction, readers: dict[int, list[Instruction]]) -> Instruction:
     """Return the instruction itself, or the first that reads its result and has a line.
 
     From jaxlib 0.12 on, what the partitioner puts in has the name of what it moves, and no line.
@@ -259,12 +259,12 @@ def temporaries_at_peak(executable: Executable) -> list[Temporary]:
         elif number == 5:  # the buffers alive at an allocation's peak: index, packed ids
             peak = dict(fields(value))
             at_peak[peak.get(1, 0)] = [*numbers(peak.get(2, b""))]
-    places = {i.number: (i.file, i.line) for i in instructions_of(executable)}
+    lines = {i.number: (i.file, i.line) for i in instructions_of(executable)}
     found = []
     for index in temporary:
         for buffer in at_peak.get(index, ()):
             size, instruction = defined.get(buffer, (0, -1))
-            found.append(Temporary(size, *places.get(instruction, ("", 0))))
+            found.append(Temporary(size, *lines.get(instruction, ("", 0))))
     return sorted(found, key=lambda t: -t.bytes)
 
 

@@ -223,8 +223,8 @@ def compile_placed(
         loaded = pjrt.loaded(at, text, options, functions.listed(), devices)
         return CallingPlaced(functions, loaded, out_types, placement, text, options)
     local = all([device.is_local for device in placement.devices])
-    place = disk.place_of(text, options, devices, at) if local else None
-    found = place and place.found()
+    entry = disk.entry_of(text, options, devices, at) if local else None
+    found = entry and entry.found()
     if found:
         loaded, same_lines = found
         result = PlacedExecutable(loaded, out_types, placement, text, options, same_lines)
@@ -232,8 +232,8 @@ def compile_placed(
         return result
     loaded = pjrt.loaded(at, text, options, devices=devices)
     result = PlacedExecutable(loaded, out_types, placement, text, options)
-    if place:
-        place.keep(result)
+    if entry:
+        entry.keep(result)
     return result
 
 

@@ -329,9 +329,11 @@ def _loaded(
         end_threads()
     at.provide(text.facts)
     chosen = at.compile_options(text.facts, options, devices)
-    places = at.list_of(devices)
+    targets = at.list_of(devices)
     try:
-        given = (at.parse(text), places, chosen, callbacks) if callbacks else (text, places, chosen)
+        given = (
+            (at.parse(text), targets, chosen, callbacks) if callbacks else (text, targets, chosen)
+        )
         return slow_compiles.timed(text.facts.name, lambda: at.client.compile_and_load(*given))
     except at.jax.JaxRuntimeError as error:
         problem = _PROBLEM.search(str(error)) if options else None
@@ -391,10 +393,10 @@ def deserialized(
     at.provide(text.facts)
     chosen = at.compile_options(text.facts, options, devices)
     try:
-        places = at.list_of(devices)
+        targets = at.list_of(devices)
         if callbacks:
-            return at.client.deserialize_executable(content, places, chosen, callbacks)
-        return at.client.deserialize_executable(content, places, chosen)
+            return at.client.deserialize_executable(content, targets, chosen, callbacks)
+        return at.client.deserialize_executable(content, targets, chosen)
     except at.jax.JaxRuntimeError:
         return None
 

@@ -61,8 +61,8 @@ def brief_text(x: Array) -> str:
 
 def _corners(x: Array) -> np.ndarray:
     """Three elements at both ends of each axis, and one between: what NumPy prints of it."""
-    places = [np.r_[0:3, n // 2, n - 3 : n] if n > 7 else np.arange(n) for n in x.type.shape]
-    found = taken(x, places)
+    indices = [np.r_[0:3, n // 2, n - 3 : n] if n > 7 else np.arange(n) for n in x.type.shape]
+    found = taken(x, indices)
     return x.to_host() if found is None else found[0]
 
 
@@ -91,7 +91,7 @@ _FETCHED = 1 << 24
 
 
 class Sample(NamedTuple):
-    """Elements of an array at places that are evenly spread along each axis."""
+    """Elements of an array at indices that are evenly spread along each axis."""
 
     values: np.ndarray
     """As float64; moduli of complex numbers."""
@@ -103,25 +103,25 @@ class Sample(NamedTuple):
 
 def sample_of(x: Array) -> Sample | None:
     """Return a sample of an array that was not donated; None where it would have to be fetched."""
-    found = taken(x, _places(x.type.shape))
+    found = taken(x, _indices(x.type.shape))
     if found is None:
         return None
     values, known = found
     return Sample(_as_float(values), known, values.size == x.type.size and bool(known.all()))
 
 
-def taken(x: Array, places: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the elements at these places along each axis, and which of them are in this process.
+def taken(x: Array, indices: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the elements at these indices along each axis, and which of them are in this process.
 
     None where too much would have to be fetched from another device.
     """
-    values = np.zeros([len(p) for p in places], x.type.dtype)
+    values = np.zeros([len(p) for p in indices], x.type.dtype)
     known = np.zeros(values.shape, bool)
     parts = _parts(x)
     if parts is None:
         return None
     for part, index in parts:
-        bounds = zip(places, index, x.type.shape, strict=True)
+        bounds = zip(indices, index, x.type.shape, strict=True)
         inside = [_within(p, one, n) for p, one, n in bounds]
         at = np.ix_(*[np.flatnonzero(here) for here, _ in inside])
         values[at] = part[np.ix_(*[where for _, where in inside])]
@@ -129,8 +129,8 @@ def taken(x: Array, places: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarra
     return values, known
 
 
-def _places(shape: tuple[int, ...]) -> list[np.ndarray]:
-    """Return which places along each axis: all of short axes, and evenly spread ones of others."""
+def _indices(shape: tuple[int, ...]) -> list[np.ndarray]:
+    """Return which indices along each axis: all of short axes, and evenly spread ones of others."""
     room, taken = float(_MOST), {}
     for left, axis in zip(range(len(shape), 0, -1), np.argsort(shape, kind="stable")):
         taken[axis] = min(shape[axis], max(1, int(room ** (1 / left) + 1e-9)))
@@ -142,11 +142,11 @@ def _places(shape: tuple[int, ...]) -> list[np.ndarray]:
     ]
 
 
-def _within(places: np.ndarray, bounds: slice, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return which of the places are within bounds, and where those are, counted from its start."""
+def _within(indices: np.ndarray, bounds: slice, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return which of the indices are within bounds, and those, counted from their start."""
     start, stop, _ = bounds.indices(size)
-    here = (start <= places) & (places < stop)
-    return here, places[here] - start
+    here = (start <= indices) & (indices < stop)
+    return here, indices[here] - start
 
 
 def sharding_if_any(x: Any) -> Any:

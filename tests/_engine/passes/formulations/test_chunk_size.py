@@ -8,7 +8,7 @@ import stretto.numpy as snp
 from stretto._engine.core.cost import CPU
 from stretto._engine.passes.formulations.chunk_size import (
     Work,
-    best_turn,
+    best_chunk,
     budget,
     chunk_within,
     operations,
@@ -63,25 +63,25 @@ def test_all_at_once_takes_longer_with_each_member():
 
 @pytest.mark.parametrize("size", [1, 7, 12])
 def test_turns_have_equally_many_members(size):
-    turn, times = best_turn(work(), size, CPU)
+    turn, times = best_chunk(work(), size, CPU)
     assert set(times) == {n for n in range(1, size + 1) if size % n == 0}
     assert turn in times
 
 
 def test_little_work_is_done_at_once():
-    assert best_turn(work(), 12, CPU)[0] == 12
+    assert best_chunk(work(), 12, CPU)[0] == 12
 
 
 def test_what_takes_fresh_memory_all_at_once_is_done_in_turns():
     size, each = 32, 8_000_000
     heavy = Work([(1.0, each)] * 4, [(1e6, 0.5)], moved=100.0, outputs=100.0, kernels=4, alive=each)
-    turn, times = best_turn(heavy, size, CPU)
+    turn, times = best_chunk(heavy, size, CPU)
     assert turn < size
     assert times[turn] < 0.92 * times[size]
     # Of turns that take as long the one of fewest members.
     assert all(t > 1.01 * min(times.values()) for n, t in times.items() if n < turn)
     # Where as much must be moved into the loop and out of it nothing is won.
-    assert best_turn(heavy._replace(moved=20.0 * each, outputs=10.0 * each), size, CPU)[0] == size
+    assert best_chunk(heavy._replace(moved=20.0 * each, outputs=10.0 * each), size, CPU)[0] == size
 
 
 # Memory by estimate, and chunks that keep to a budget.

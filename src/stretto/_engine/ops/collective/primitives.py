@@ -253,7 +253,7 @@ class AxisIndex(Collective):
 
     def lower(self, b: Any) -> Any:
         """The device's place along the axis."""
-        return b.place_along(self.axis)
+        return b.index_along(self.axis)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """Another axis: the same for all of its examples."""

@@ -151,7 +151,7 @@ def time_at_once(work: Work, count: int, machine: Machine) -> float:
     return time
 
 
-def best_turn(work: Work, size: int, machine: Machine) -> tuple[int, dict[int, float]]:
+def best_chunk(work: Work, size: int, machine: Machine) -> tuple[int, dict[int, float]]:
     """Return how many members to compute at a time, and the estimated times of all candidates."""
     times = {size: time_at_once(work, size, machine)}
     for count in range(1, size):

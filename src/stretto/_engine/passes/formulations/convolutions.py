@@ -141,8 +141,8 @@ def _product(op: ConvGeneralDilated, windows: Any, kernel: Any) -> Any:
     columns = reshape(transpose(kernel, order), (depth, kernel.shape[dims.rhs_spec[0]]))
     result = DotGeneral(((1,), (0,)), ((), ()), op.precision, op.preferred)(flat, columns)
     # From batch, output positions, features to the layout of the output.
-    places = (dims.out_spec[0], *dims.out_spec[2:], dims.out_spec[1])
-    back = tuple(sorted(range(len(places)), key=places.__getitem__))
+    order = (dims.out_spec[0], *dims.out_spec[2:], dims.out_spec[1])
+    back = tuple(sorted(range(len(order)), key=order.__getitem__))
     return transpose(reshape(result, (*rows, result.shape[1])), back)
 
 

@@ -210,8 +210,8 @@ def map_members(
     if _worth(program, size):
         outs = Mapped(program, int(size), mapped, Plan(config.plan))(*values)
         return example.results([(o, 0) for o in outs])
-    places = [0 if m else None for m in mapped]
-    outs, out_axes = vmap_flat(lambda *xs: replay(program, xs, recorder), size, values, places)
+    in_axes = [0 if m else None for m in mapped]
+    outs, out_axes = vmap_flat(lambda *xs: replay(program, xs, recorder), size, values, in_axes)
     return example.results(zip(outs, out_axes, strict=True))
 
 

@@ -24,7 +24,7 @@ from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.layout import Transpose, reshape
-from stretto._engine.passes.formulations.chunk_size import best_turn, work_of
+from stretto._engine.passes.formulations.chunk_size import best_chunk, work_of
 from stretto._engine.passes.formulations.convolutions import MOST_WRITTEN, of_convolution
 from stretto._engine.passes.formulations.forms import Choice, Parts, Plan, Shared, Whole
 from stretto._engine.passes.formulations.products import of_product
@@ -184,16 +184,16 @@ def planned(
         for t, m in zip(program.in_types, over, strict=True)
     ]
     if plan is Plan.IN_TURN:
-        return _in_turns(program, size, 1, over, types), []
+        return _in_chunks(program, size, 1, over, types), []
     if plan is Plan.AUTO:
         work = work_of(_without_transposes(program), over, machine)
-        count, times = best_turn(work, size, machine)
+        count, times = best_chunk(work, size, machine)
         if count < size:
             body, decisions = program, []
             if count > 1:
                 body, decisions = planned(program, count, over, Plan.AT_ONCE, machine)
-            return _in_turns(body, size, count, over, types), [
-                _of_turns(program, size, count, times),
+            return _in_chunks(body, size, count, over, types), [
+                _chunk_decision(program, size, count, times),
                 *decisions,
             ]
     walk = _Walk(size, plan, machine)
@@ -201,17 +201,17 @@ def planned(
     def all_members(*xs: Any) -> Any:
         values = [Whole(x, 0) if m else Shared(x) for x, m in zip(xs, over, strict=True)]
         outs = walk.run(program, values)
-        placed = [
+        in_front = [
             broadcast_to(o.value, (size, *o.value.shape)) if isinstance(o, Shared) else o.front()
             for o in outs
         ]
-        return placed, None
+        return in_front, None
 
     result, _ = record_closed(all_members, types, f"vmap_{program.name}")
     return result, walk.decisions
 
 
-def _in_turns(
+def _in_chunks(
     program: Program, size: int, count: int, over: Sequence[bool], types: Sequence[ArrayType]
 ) -> Program:
     """Return a loop over members, ``count`` of them in each iteration.
@@ -236,7 +236,7 @@ def _in_turns(
     return record_closed(run, types, f"vmap_{program.name}")[0]
 
 
-def _of_turns(program: Program, size: int, count: int, times: dict[int, float]) -> Decision:
+def _chunk_decision(program: Program, size: int, count: int, times: dict[int, float]) -> Decision:
     def name(n: int) -> str:
         return "all members at once" if n == size else f"{n} of {size} members a turn"
 

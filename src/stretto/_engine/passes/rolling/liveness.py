@@ -67,7 +67,7 @@ class Exchange(NamedTuple):
     """The operands of concatenations that gather outputs of a loop, by the equation's ``id``."""
 
 
-class _Place(NamedTuple):
+class _Output(NamedTuple):
     """Where a variable is computed: the copy of a loop, the step, and the step's output."""
 
     loop: Loop
@@ -75,7 +75,7 @@ class _Place(NamedTuple):
     step: int
     output: int
 
-    def like(self, other: _Place) -> bool:
+    def like(self, other: _Output) -> bool:
         """Say whether the two differ in nothing but the copy."""
         return self.loop is other.loop and self[2:] == other[2:]
 
@@ -108,24 +108,24 @@ class _Reader:
         self.needed: set[Atom] = set()
         self.need(program.outputs)
 
-    def place(self, atom: Atom) -> _Place | None:
+    def output_of(self, atom: Atom) -> _Output | None:
         """Return where a loop computes the atom; ``None`` if no loop does."""
         home = self.homes.get(atom)
         loop = None if home is None else self.owners[home[0]]
         if home is None or loop is None:
             return None
         copy, j = divmod(home[0] - loop.start, loop.period)
-        return _Place(loop, copy, loop.views + j, home[1])
+        return _Output(loop, copy, loop.views + j, home[1])
 
     def need(self, atoms: Iterable[Atom]) -> None:
         """Note that these are read outside of loops, or where a loop begins."""
         for atom in atoms:
             if atom not in self.needed:
                 self.needed.add(atom)
-                place = self.place(atom)
-                if place is not None:
-                    outs = self.result.uses[id(place.loop)].outs
-                    outs.setdefault((place.step, place.output), []).append(place.copy)
+                one = self.output_of(atom)
+                if one is not None:
+                    outs = self.result.uses[id(one.loop)].outs
+                    outs.setdefault((one.step, one.output), []).append(one.copy)
 
     def equation(self, e: Equation) -> None:
         """Visit an equation outside of loops."""
@@ -168,19 +168,19 @@ class _Reader:
         One of the arrays may be the initial value of what the loop carries, and the others what
         the copies compute of it.
         """
-        places = [self.place(v) for v in given.atoms]
-        inside = [place for place in places if place is not None]
-        if len(inside) < len(places) - 1 or not inside:
+        found = [self.output_of(v) for v in given.atoms]
+        inside = [one for one in found if one is not None]
+        if len(inside) < len(found) - 1 or not inside:
             return None
         loop, _, step, output = inside[0]
-        if any([not place.like(inside[0]) for place in inside]):
+        if any([not one.like(inside[0]) for one in inside]):
             return None
-        if len(inside) == len(places):
-            return Link(loop, (step, output, ()), tuple([place.copy for place in inside]))
-        begin = given.atoms[places.index(None)]
+        if len(inside) == len(found):
+            return Link(loop, (step, output, ()), tuple([one.copy for one in inside]))
+        begin = given.atoms[found.index(None)]
         if Carried(step, output, (begin,)) not in sources_of(loop):
             return None
-        copies = [0 if place is None else place.copy + 1 for place in places]
+        copies = [0 if one is None else one.copy + 1 for one in found]
         if max(copies) == loop.copies:
             return None
         return Link(loop, (step, output, (begin,)), tuple(copies))
@@ -193,7 +193,7 @@ class _Reader:
         if not isinstance(equation.primitive, Concatenate) or len(equation.inputs) < LEAST_COPIES:
             return list(equation.inputs)
         parts: list[Any] = []
-        run: list[tuple[Atom, _Place]] = []
+        run: list[tuple[Atom, _Output]] = []
 
         def end() -> None:
             if len(run) < LEAST_COPIES:
@@ -208,7 +208,7 @@ class _Reader:
             at = self.homes.get(atom)
             maker = None if at is None else self.equations[at[0]]
             reshaped = maker is not None and isinstance(maker.primitive, Reshape)
-            home = self.place(maker.inputs[0] if maker is not None and reshaped else atom)
+            home = self.output_of(maker.inputs[0] if maker is not None and reshaped else atom)
             if not _follows(run, atom, home):
                 end()
             if home is None:
@@ -224,11 +224,11 @@ def sources_of(loop: Loop) -> Iterable[Source]:
     return (source for step in loop.steps for source in step.sources)
 
 
-def _follows(run: Sequence[tuple[Atom, _Place]], atom: Atom, home: _Place | None) -> bool:
+def _follows(run: Sequence[tuple[Atom, _Output]], atom: Atom, home: _Output | None) -> bool:
     """Say whether the atom continues the run, from the next copy or the one before."""
     if not run or home is None:
         return False
-    last, place = run[-1]
-    step = home.copy - place.copy
-    steady = len(run) < 2 or step == place.copy - run[-2][1].copy
-    return home.like(place) and atom.type is last.type and steady and abs(step) == 1
+    last, one = run[-1]
+    step = home.copy - one.copy
+    steady = len(run) < 2 or step == one.copy - run[-2][1].copy
+    return home.like(one) and atom.type is last.type and steady and abs(step) == 1

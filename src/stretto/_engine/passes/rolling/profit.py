@@ -20,7 +20,7 @@ from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.layout import Reshape
 from stretto._engine.passes.rolling.liveness import Use, sources_of
 from stretto._engine.passes.rolling.operands import Carried, Counted, Given, Loop, Made, Step
-from stretto._engine.passes.rolling.stretches import Stretch, placed
+from stretto._engine.passes.rolling.stretches import Stretch, has_index
 
 _FUSED = 8
 """How many element-wise operations an iteration should have if it has nothing else."""
@@ -36,7 +36,7 @@ _SMALL = 1 << 16
 """Extra bytes that a loop may need in any case."""
 
 
-def turn_of(loop: Loop) -> int:
+def copies_per_iteration(loop: Loop) -> int:
     """Return how many copies of the body an iteration of the loop has.
 
     Element-wise operations of one iteration are fused, so carried values pass through memory once
@@ -63,7 +63,7 @@ def _seen_through(step: Step) -> bool:
     if isinstance(step.primitive, BroadcastInDim | Reshape | ConvertElementType):
         return True
     still = not any([isinstance(s, Made | Carried) for s in step.sources])
-    return placed(step.equation.primitive) and still
+    return has_index(step.equation.primitive) and still
 
 
 def gain(loop: Loop, use: Use) -> float:
@@ -71,15 +71,15 @@ def gain(loop: Loop, use: Use) -> float:
     if not use.live:
         return 0.0  # dead work: neither is compiled
     moving = [
-        placed(s.equation.primitive) and any([isinstance(o, Counted) for o in s.sources])
+        has_index(s.equation.primitive) and any([isinstance(o, Counted) for o in s.sources])
         for s in loop.steps
     ]
     apart = not _fused(loop)  # if all is fused, no copy has a kernel of its own
     each = sum(compiling(s.primitive, m and apart) for s, m in zip(loop.steps, moving, strict=True))
-    written = turn_of(loop) + loop.copies % turn_of(loop)
+    written = copies_per_iteration(loop) + loop.copies % copies_per_iteration(loop)
     stacked = [g for g in _given(loop) if g not in use.links]
     arrays = len(stacked) * loop.copies + sum(map(len, use.outs.values()))
-    placing = PLACE * written * (sum(moving) + len(use.links))
+    placing = SLICE * written * (sum(moving) + len(use.links))
     return (loop.copies - written) * each - LOOP - placing - OPERATION * arrays
 
 
@@ -121,7 +121,7 @@ def _in_a_row(loop: Loop) -> bool:
 
 def _work(step: Step) -> float:
     e = step.equation
-    if placed(e.primitive):  # it touches only a part of a large array
+    if has_index(e.primitive):  # it touches only a part of a large array
         return 4 * min(e.inputs[0].type.size, e.outputs[0].type.size)
     return e.primitive.work([a.type for a in e.inputs], [v.type for v in e.outputs])
 
@@ -164,11 +164,11 @@ def _running(step: Step) -> float:
 LOOP = 50.0
 """A loop without its body; a quarter more than measured, so that the gain must be clear."""
 
-PLACE = 4.0
+SLICE = 4.0
 """A slice in a loop, at an index that depends on the iteration."""
 
 OPERATION = 0.2
-_PLACED = 10.0
+_SLICED = 10.0
 _COPY = {
     Kernel.VIEW: 0.1,
     Kernel.ONE: OPERATION,
@@ -183,7 +183,7 @@ def compiling(primitive: Any, moving: bool) -> float:
     if primitive.holds_programs:
         return 2 * OPERATION * sum(map(count, primitive.programs()))
     if moving:
-        return _PLACED
+        return _SLICED
     return _COPY[primitive.kernel or (Kernel.ONE if primitive.light else Kernel.WRITTEN)]
 
 
@@ -191,7 +191,7 @@ def may_pay(equations: Sequence[Equation], stretch: Stretch) -> bool:
     """Say whether the repeated equations may take longer to compile than a loop."""
     start, period, length = stretch
     copy = equations[start : start + period]
-    each = sum([compiling(e.primitive, placed(e.primitive)) for e in copy])
+    each = sum([compiling(e.primitive, has_index(e.primitive)) for e in copy])
     return (length // period - 1) * each > LOOP
 
 

@@ -33,7 +33,7 @@ from stretto._engine.passes.rolling.operands import (
     Step,
     Still,
 )
-from stretto._engine.passes.rolling.profit import turn_of
+from stretto._engine.passes.rolling.profit import copies_per_iteration
 
 _INDEX = array_type((), np.dtype(np.int32))
 
@@ -154,7 +154,14 @@ class _Writer:
             [*carried, *map(self.here, kept)],
             self.program.name,
         )
-        scan = Scan(inner(body), loop.copies, len(self.consts), len(carried), False, turn_of(loop))
+        scan = Scan(
+            inner(body),
+            loop.copies,
+            len(self.consts),
+            len(carried),
+            False,
+            copies_per_iteration(loop),
+        )
         operands = [
             *self.consts,
             *(first[0] for *_, first in self.carries),

@@ -1,7 +1,7 @@
 """Where the operations of a program repeat: stretches of equations with a period.
 
 Each equation becomes a token: its operation, and the type of its output. Within a stretch of period
-p, every group of tokens was last seen p places before; so stretches are runs of equal distances,
+p, every group of tokens was last seen p positions before; so stretches are runs of equal distances,
 found for groups of 1, 2, 4, … tokens by sorting, in n log n. What the operations are applied to is
 checked later, and only within the stretches found.
 """
@@ -29,14 +29,14 @@ _BASE = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Stretch(NamedTuple):
-    """Equations from ``start`` on, each like the one ``period`` places before it."""
+    """Equations from ``start`` on, each like the one ``period`` positions before it."""
 
     start: int
     period: int
     length: int
 
 
-def placed(primitive: Any) -> bool:
+def has_index(primitive: Any) -> bool:
     """Say whether the operation has an index that may be another in each copy."""
     return isinstance(primitive, Slice | Pad)
 
@@ -57,7 +57,7 @@ class _Kinds(dict[Any, Any]):
         elif primitive.holds_programs:
             self.programs = True
             kind = operation_key(primitive)
-        elif placed(primitive):
+        elif has_index(primitive):
             kind = type(primitive)
         self[primitive] = kind
         return kind
