@@ -41,6 +41,7 @@ with imports_on_demand(
     from stretto import (
         ad_checkpoint as ad_checkpoint,
         as_jax as as_jax,
+        checkpoint_policies as checkpoint_policies,
         custom_batching as custom_batching,
         custom_derivatives as custom_derivatives,
         debug as debug,
@@ -78,10 +79,9 @@ with imports_on_demand(
     )
     from stretto._engine.api.autodiff.checkpoint import (
         checkpoint as checkpoint,
-        checkpoint_policies as checkpoint_policies,
         remat as remat,
     )
-    from stretto._engine.api.autodiff.closure_convert import closure_convert as closure_convert
+    from stretto._engine.api.autodiff.custom_gradient import closure_convert as closure_convert
     from stretto._engine.api.jit.compile_time import (
         ensure_compile_time_eval as ensure_compile_time_eval,
     )
@@ -105,7 +105,7 @@ with imports_on_demand(
         explain_recompilation as explain_recompilation,
     )
     from stretto._engine.api.explain.shapes import explain_shapes as explain_shapes
-    from stretto._engine.api.autodiff.forward_backward import fwd_and_bwd as fwd_and_bwd
+    from stretto._engine.api.autodiff.derivatives import fwd_and_bwd as fwd_and_bwd
     from stretto._engine.api.graph import (
         ShapeDtypeStruct as ShapeDtypeStruct,
         eval_shape as eval_shape,
@@ -113,7 +113,7 @@ with imports_on_demand(
         make_jaxpr as make_jaxpr,
         typeof as typeof,
     )
-    from stretto._engine.api.autodiff.hvp import hvp as hvp
+    from stretto._engine.api.autodiff.jacobians import hvp as hvp
     from stretto._engine.api.autodiff.jacobians import (
         hessian as hessian,
         jacfwd as jacfwd,

@@ -1,7 +1,7 @@
 """``stretto.ad_checkpoint``: what derivatives keep, under the names of ``jax.ad_checkpoint``."""
 
-from stretto._engine.api.autodiff.checkpoint import checkpoint, checkpoint_policies, remat
-from stretto._engine.api.autodiff.residuals import print_saved_residuals
+from stretto import checkpoint_policies
+from stretto._engine.api.autodiff.checkpoint import checkpoint, print_saved_residuals, remat
 from stretto._engine.core.guarded import guard_module
 from stretto._engine.ops.name import checkpoint_name
 

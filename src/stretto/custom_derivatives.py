@@ -4,8 +4,7 @@ The names of ``jax.custom_derivatives``, and ``Linear``, which stands for argume
 rules of ``stretto.primitive``.
 """
 
-from stretto._engine.api.autodiff.closure_convert import closure_convert
-from stretto._engine.api.autodiff.custom_gradient import custom_gradient
+from stretto._engine.api.autodiff.custom_gradient import closure_convert, custom_gradient
 from stretto._engine.core.guarded import guard_module
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.higher_order.custom_jvp import custom_jvp

@@ -20,6 +20,7 @@ WITHOUT = {
     "_engine/core/version.py": "one constant",
     "ad_checkpoint.py": EXPORTS,
     "as_jax/__main__.py": "as_jax/test_main runs it",
+    "checkpoint_policies.py": EXPORTS,
     "demo/classifier.py": DEMO,
     "demo/errors.py": "a class without a body",
     "demo/scoring.py": DEMO,

@@ -28,7 +28,7 @@ __all__ = ["Explanation", "explained"]
 _ROUNDS = 5
 
 
-@shown("stretto._engine.api.showing", "card_of_report", "text_of_report")
+@shown("stretto._engine.api.cards", "card_of_report", "text_of_report")
 @dataclasses.dataclass(frozen=True)
 class Explanation:
     """The choices for each product and convolution, and the cost of the whole.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
-from stretto._engine.api.arguments import as_argnums, wraps
+from stretto._engine.api.argument_leaves import as_argnums, wraps
 from stretto._engine.api.autodiff import derivatives as api
 from stretto._engine.api.autodiff import jacobians
 from stretto._engine.api.autodiff.derivatives import linearize

@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from stretto._engine.api import vectorize
-from stretto._engine.api.arguments import leaf_names, wraps
+from stretto._engine.api.argument_leaves import leaf_names, wraps
 from stretto._engine.core import tree
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Tracer, as_value, state

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stretto._engine.higher_order import cond as _cond
-from stretto._engine.higher_order import linear_solve as _linear_solve
+from stretto._engine.higher_order import implicit as _implicit
 from stretto._engine.higher_order import reduce as _reduce
 from stretto._engine.higher_order import scan as _scan
 from stretto._engine.higher_order import stop_gradient as _stop_gradient
@@ -126,7 +126,7 @@ iota_p = _iota.Iota
 is_finite_p = _rounding.IsFinite()
 le_p = _comparison.Le()
 lgamma_p = _gamma.Lgamma()
-linear_solve_p = _linear_solve.CustomLinearSolve
+linear_solve_p = _implicit.CustomLinearSolve
 log_p = _exponential.Log()
 log1p_p = _exponential.Log1p()
 logistic_p = _exponential.Logistic()

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
-from stretto._engine.api.arguments import wraps
+from stretto._engine.api.argument_leaves import wraps
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import stretto.numpy as snp
-from stretto._engine.api.arguments import values_of_tree
+from stretto._engine.api.argument_leaves import values_of_tree
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import brief

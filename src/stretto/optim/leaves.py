@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
-from stretto._engine.api.arguments import as_values
+from stretto._engine.api.argument_leaves import as_values
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import stretto.numpy as snp
-from stretto._engine.api.arguments import values_of_tree
+from stretto._engine.api.argument_leaves import values_of_tree
 from stretto._engine.core.typing import Array, Tree
 from stretto._engine.ops.powers import root_of_squares
 from stretto.optim.base import GradientTransformationExtraArgs, Scalar, stateless, transformation

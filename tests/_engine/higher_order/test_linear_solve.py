@@ -5,7 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.higher_order.linear_solve import CustomLinearSolve
+from stretto._engine.higher_order.implicit import CustomLinearSolve
 from stretto.laws import c64, c128, f32, f64, law
 from tests.any_size import holds
 

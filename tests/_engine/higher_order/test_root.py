@@ -5,7 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.higher_order.root import CustomRoot
+from stretto._engine.higher_order.implicit import CustomRoot
 from stretto.laws import c64, f32, f64, law
 from tests.any_size import holds
 

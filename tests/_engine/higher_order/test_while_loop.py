@@ -5,7 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.higher_order.while_loop import While
+from stretto._engine.higher_order.while_loop import While, most_steps
 from stretto.laws import f32, f64, law
 
 while_loop = st.lax.while_loop
@@ -200,3 +200,36 @@ def test_the_condition_is_no_tree():
         st.lax.while_loop(lambda c: (c < 3,), lambda c: c + 1, 0)
     with pytest.raises(TypeError, match="cond_fun must return a boolean scalar, got"):
         st.lax.while_loop(lambda c: None, lambda c: c + 1, 0)
+
+
+def steps_of(cond, body, *carry):
+    graph = st.make_graph(lambda x: st.lax.while_loop(cond, body, (x, *carry)))(1.0)
+    (equation,) = [e for e in graph.equations if isinstance(e.primitive, While)]
+    loop = equation.primitive
+    own = equation.inputs[loop.cond_consts + loop.body_consts :]
+    return most_steps(loop.cond, loop.cond_consts, loop.body, loop.body_consts, own)
+
+
+def halved(s):
+    return s[0] / 2, s[1] + 1
+
+
+@pytest.mark.parametrize(
+    ("cond", "body", "first", "wanted"),
+    [
+        (lambda s: (s[0] > 1) & (s[1] < 100), halved, 0, 101),
+        (lambda s: (s[1] <= 100) & (s[0] > 1), halved, 90, 11),
+        (lambda s: (s[1] < 100) & (s[0] > 1), lambda s: (s[0], 1 + s[1]), 0, 101),
+        (lambda s: s[1] <= 100, lambda s: (s[0], s[1] + 4), 0, 26),
+        (lambda s: (s[0] > 1) & (s[1] < 3) & (s[1] < 9), halved, 0, 4),
+        (lambda s: s[1] < 3, halved, 7, 1),
+        (lambda s: (s[0] > 1) | (s[1] < 100), halved, 0, None),
+        (lambda s: s[1] > 3, halved, 7, None),
+        (lambda s: s[1] < 100, lambda s: (s[0], s[1] - 1), 0, None),
+        (lambda s: s[1] < 100, lambda s: (s[0], s[1] * 2), 1, None),
+        (lambda s: s[1] < s[0], halved, 0, None),
+        (lambda s: s[0] < 100, halved, 0, None),
+    ],
+)
+def test_bounds(cond, body, first, wanted):
+    assert steps_of(cond, body, first) == wanted

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from stretto._engine.api.arguments import (
+from stretto._engine.api.argument_leaves import (
     LeafNames,
     as_values,
     leaf_names,

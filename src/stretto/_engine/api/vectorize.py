@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from stretto._engine.api.arguments import (
+from stretto._engine.api.argument_leaves import (
     LeafNames,
     Nothing,
     argument_names,

@@ -11,10 +11,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stretto._engine.autodiff.closed import record_closed
-from stretto._engine.autodiff.evaluate import evaluate
-from stretto._engine.autodiff.masked import Masked, settled
-from stretto._engine.autodiff.masked_parts import apart, together, with_conditions
+from stretto._engine.autodiff.evaluate import evaluate, record_closed
+from stretto._engine.autodiff.masked import Masked, apart, settled, together, with_conditions
 from stretto._engine.autodiff.masked_rules import pushed
 from stretto._engine.core.config import settings
 from stretto._engine.core.errors import NonFiniteError

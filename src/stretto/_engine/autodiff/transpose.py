@@ -13,9 +13,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stretto._engine.autodiff.closed import record_closed
-from stretto._engine.autodiff.masked import Masked, added, chosen, settled, under
-from stretto._engine.autodiff.masked_parts import apart, shared, together, with_conditions
+from stretto._engine.autodiff.evaluate import record_closed
+from stretto._engine.autodiff.masked import (
+    Masked,
+    added,
+    apart,
+    chosen,
+    settled,
+    shared,
+    together,
+    under,
+    with_conditions,
+)
 from stretto._engine.autodiff.masked_rules import passed
 from stretto._engine.core.config import settings
 from stretto._engine.core.errors import NonFiniteError

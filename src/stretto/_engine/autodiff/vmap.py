@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.autodiff.closed import record_closed
-from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.evaluate import evaluate, record_closed
 from stretto._engine.core.config import over_axis, settings
 from stretto._engine.core.effects import names_axis
 from stretto._engine.core.errors import NonFiniteError

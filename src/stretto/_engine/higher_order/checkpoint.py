@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from stretto._engine.autodiff.closed import record_closed
-from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.evaluate import evaluate, record_closed
 from stretto._engine.autodiff.linearize import apply_linear, linearize_program
 from stretto._engine.core.config import settings
 from stretto._engine.core.effects import observable

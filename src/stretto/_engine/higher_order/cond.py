@@ -16,8 +16,7 @@ import numpy as np
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.autodiff.jvp import jvp_program
 from stretto._engine.autodiff.linearize import apply_linear, linearize_program
-from stretto._engine.autodiff.masked import settled
-from stretto._engine.autodiff.masked_parts import apart, together
+from stretto._engine.autodiff.masked import apart, settled, together
 from stretto._engine.autodiff.transpose import Masks, masked_transpose, opened, parts_read
 from stretto._engine.autodiff.vmap import vmap_program
 from stretto._engine.core import tree

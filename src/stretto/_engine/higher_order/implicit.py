@@ -1,7 +1,10 @@
-"""What operations defined by an equation share: unknowns, and functions of unknowns.
+"""Unknowns defined by an equation: ``custom_linear_solve`` and ``custom_root``.
 
-The user's functions take trees of unknowns and return trees of the same structure and types, which
-is checked here.
+Either is one primitive, which holds the equation or the matrix as a program, and the user's solver
+as another. Its derivative comes from the equation alone, by the implicit function theorem; that of
+a linear system is the solution of another such system. So no solver is ever differentiated. The
+user's functions take trees of unknowns, and return trees of the same structure and types, which is
+checked first.
 """
 
 from __future__ import annotations
@@ -9,11 +12,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from stretto._engine.autodiff.evaluate import evaluate, record_closed
+from stretto._engine.autodiff.jvp import jvp_flat
+from stretto._engine.autodiff.linearize import apply_linear, linearize_flat, linearize_program
+from stretto._engine.autodiff.transpose import backward
+from stretto._engine.autodiff.vmap import to_axis, vmap_program
 from stretto._engine.core import tree
+from stretto._engine.core.boundary import boundary
+from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.core.interpreter import Linear
+from stretto._engine.core.primitive import NOT_LINEAR
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
+from stretto._engine.core.rewriting import drop_dead
 from stretto._engine.core.types import ArrayType, is_inexact
-from stretto._engine.higher_order.family import parting, values_of
+from stretto._engine.higher_order.family import ControlFlow, parting, split, values_of
+from stretto._engine.ops.arithmetic import negative
+from stretto._engine.ops.comparison import full, zeros_like
 from stretto._engine.ops.convert import convert
 
 
@@ -86,3 +101,361 @@ def record_like(
         return [*values, *values_of(aux_leaves, caller)], aux_structure
 
     return record(flat, [*types] * arguments, name=caller)
+
+
+class CustomLinearSolve(ControlFlow):
+    """The x for which ``matvec(x)`` is b, as ``solve(b)`` gives it, then its auxiliary results.
+
+    Operands: the values that ``matvec`` and its transpose ``vecmat`` captured, ``consts[0]`` of
+    them; those of ``solve``, and of ``transpose_solve``; then b. Each program takes b or x first,
+    then the values that it captured.
+    """
+
+    matvec: Program
+    solve: Program
+    vecmat: Program | None
+    transpose_solve: Program | None
+    consts: tuple[int, int, int]
+
+    @property
+    def count(self) -> int:
+        """The number of arrays that b consists of; x has as many."""
+        return len(self.matvec.outputs)
+
+    def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
+        """The solver's output types."""
+        return self.solve.out_types
+
+    def interpret(self, *args: Any) -> Sequence[Any]:
+        """Run the solver."""
+        _, own, _, b = split(args, *self.consts)
+        return evaluate(self.solve, [*b, *own])
+
+    def lower(self, b: Any, *operands: Any) -> Any:
+        """The solver, in place."""
+        _, own, _, right = split(operands, *self.consts)
+        return b.program(self.solve, [*right, *own])
+
+    def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
+        """The work of the solver."""
+        return self.solve.work
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """A dx = db - dA x; auxiliary results have none."""
+        outs = self(*primals)
+        matrix, right = split(primals, *self.consts)[::3]
+        dmatrix, dright = split(tangents, *self.consts)[::3]
+        if all(t is None for t in (*dmatrix, *dright)):
+            return outs, [None] * len(outs)
+        x = outs[: self.count]
+        product = lambda *consts: evaluate(self.matvec, [*x, *consts])
+        _, moved = jvp_flat(product, matrix, dmatrix)
+        source = [zeros_like(b) if db is None else db for b, db in zip(right, dright, strict=True)]
+        source = [s if m is None else s - m for s, m in zip(source, moved, strict=True)]
+        captured = primals[: len(primals) - self.count]
+        dx = apply_linear(self, *captured, *source)[: self.count]
+        return outs, [*dx, *[None] * (len(outs) - self.count)]
+
+    def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
+        """The transposed system, solved for the cotangent."""
+        if self.vecmat is None or self.transpose_solve is None:
+            raise MissingRuleError(
+                "custom_linear_solve: reverse differentiation needs transpose_solve=..., or "
+                "symmetric=True where the matrix is its own transpose"
+            )
+        matrix, own, other, right = split(args, *self.consts)
+        if any(isinstance(a, Linear) for a in (*matrix, *own, *other)):
+            raise MissingRuleError("custom_linear_solve is linear in b only")
+        first, second, third = self.consts
+        back = CustomLinearSolve(
+            self.vecmat, self.transpose_solve, self.matvec, self.solve, (first, third, second)
+        )
+        filled = [
+            full(t.shape, 0, t.dtype) if ct is None else ct
+            for ct, t in zip(cts, self.matvec.out_types, strict=False)
+        ]
+        outs = apply_linear(back, *matrix, *other, *own, *filled)
+        moving = zip(right, outs, strict=False)
+        known = [None] * sum(self.consts)
+        return [*known, *(ct if isinstance(b, Linear) else None for b, ct in moving)]
+
+    def padded(self, at: Any, *args: Any) -> Sequence[Any]:
+        """The solver, in place."""
+        _, own, _, right = split(args, *self.consts)
+        return tuple(at.run(self.solve, [*right, *own]))
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The programs for all examples; b and x have one for each."""
+        wanted = [None if a is None else 0 for a in axes]
+        wanted[sum(self.consts) :] = [0] * self.count
+        values = [to_axis(x, size, a, w) for x, a, w in zip(args, axes, wanted, strict=True)]
+        masks = split([w is not None for w in wanted], *self.consts)
+
+        def many(program: Program, consts: Sequence[bool]) -> Program:
+            mapped = ((True,) * self.count, tuple(consts))
+            force = (True,) * len(program.outputs)
+            return vmap_program(program, size, (*mapped[0], *mapped[1]), force)[0]
+
+        matvec, solve = many(self.matvec, masks[0]), many(self.solve, masks[1])
+        vecmat = None if self.vecmat is None else many(self.vecmat, masks[0])
+        other = None if self.transpose_solve is None else many(self.transpose_solve, masks[2])
+        outs = CustomLinearSolve(matvec, solve, vecmat, other, self.consts)(*values)
+        return outs, (0,) * len(outs)
+
+
+def _transposed(matvec: Program) -> Program:
+    """The program of the transposed matrix, for the same constants.
+
+    The program is linearized at x = 0: one half computes, from the constants, what the matrix
+    consists of; the other is linear, and is run backwards.
+    """
+    count = len(matvec.outputs)
+    consts = matvec.in_types[count:]
+    own = (True,) * count
+    parts = linearize_program(matvec, (*own, *(False,) * len(consts)), own)
+    linear = (*own, *(False,) * len(parts.residual_types))
+
+    def fun(*args: Any) -> Any:
+        zeros = [full(t.shape, 0, t.dtype) for t in matvec.in_types[:count]]
+        residuals = evaluate(parts.primal, [*zeros, *args[count:]])[count:]
+        back = backward(parts.linear, linear, residuals, args[:count])
+        filled = zip(back, zeros, strict=True)
+        return [zero if ct is None else ct for ct, zero in filled], None
+
+    program, _ = record_closed(fun, [*matvec.out_types, *consts], f"transpose_{matvec.name}")
+    return drop_dead(program)
+
+
+def custom_linear_solve(
+    matvec: Callable[[Any], Any],
+    b: Any,
+    solve: Callable[[Callable[[Any], Any], Any], Any],
+    transpose_solve: Callable[[Callable[[Any], Any], Any], Any] | None = None,
+    symmetric: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """Solve ``matvec(x) == b`` for ``x``, by a solver that derivatives do not look into.
+
+    Derivatives, with respect to ``b`` and to what ``matvec`` captures, are solutions of systems
+    with the same matrix, or with its transpose.
+
+    Args:
+        matvec: a linear function from a tree like ``b`` to one of the same structure and types.
+        b: the right-hand side, a tree of arrays of floats or complex numbers.
+        solve: a function of ``matvec`` and ``b`` that returns the solution.
+        transpose_solve: the same for the transposed matrix, a function of ``vecmat`` and ``b``;
+            reverse differentiation needs it, unless ``symmetric``.
+        symmetric: whether the matrix is its own transpose, so that ``solve`` serves for both.
+        has_aux: whether the solvers return pairs ``(x, aux)``; ``aux`` has a derivative of zero.
+
+    Returns:
+        The solution, a tree like ``b``; with ``has_aux`` the pair ``(x, aux)``.
+
+    Raises:
+        TypeError: ``b`` is not of floats or complex numbers, or ``matvec`` or a solver returns
+            something unlike it.
+
+    >>> import stretto as st
+    >>> diagonal = st.numpy.array([2.0, 4.0])
+    >>> divide = lambda matvec, b: b / matvec(st.numpy.ones(2))
+    >>> st.lax.custom_linear_solve(
+    ...     lambda x: diagonal * x, st.numpy.array([2.0, 2.0]), divide, symmetric=True
+    ... )
+    Array([1. , 0.5], dtype=float32)
+    """
+    with boundary:
+        caller = "custom_linear_solve"
+        values, structure = unknowns(caller, b, "b")
+        types = [v.type for v in values]
+        product, _, matrix = record_like(caller, "matvec(x)", matvec, structure, types)
+        solver, aux, own = record_like(
+            caller,
+            "solve(matvec, b)",
+            lambda b: solve(matvec, b),
+            structure,
+            types,
+            has_aux=has_aux,
+        )
+        vecmat = other_solver = None
+        other: list[Any] = []
+        if symmetric:
+            vecmat = product
+            other_solver, other = solver, own
+        if transpose_solve is not None:
+            transposed = vecmat = product if symmetric else _transposed(product)
+
+            def multiply(x: Any) -> Any:
+                """By the transposed matrix."""
+                leaves = like(caller, "the argument of vecmat", x, structure, types)
+                return tree.unflatten(structure, evaluate(transposed, [*leaves, *matrix]))
+
+            other_solver, _, other = record_like(
+                caller,
+                "transpose_solve(vecmat, b)",
+                lambda b: transpose_solve(multiply, b),
+                structure,
+                types,
+                has_aux=has_aux,
+            )
+        consts = (len(matrix), len(own), len(other))
+        system = CustomLinearSolve(product, solver, vecmat, other_solver, consts)
+        outs = system(*matrix, *own, *other, *values)
+        x = tree.unflatten(structure, outs[: len(values)])
+        return (x, tree.unflatten(aux, outs[len(values) :])) if has_aux else x
+
+
+class CustomRoot(ControlFlow):
+    """The x for which ``function(x)`` is 0, as ``solve(guess)`` gives it, then auxiliary results.
+
+    ``tangent_solve(x, y)`` gives the z that the derivative of the function at x maps to y.
+    Operands: the values that the three programs captured, ``consts`` of each, then the guess. Each
+    program takes its arguments first, then the values that it captured.
+    """
+
+    function: Program
+    solve: Program
+    tangent_solve: Program
+    consts: tuple[int, int, int]
+    transpose = NOT_LINEAR
+
+    @property
+    def count(self) -> int:
+        """The number of arrays that x consists of."""
+        return len(self.function.outputs)
+
+    def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
+        """The solver's output types."""
+        return self.solve.out_types
+
+    def interpret(self, *args: Any) -> Sequence[Any]:
+        """Run the solver."""
+        _, own, _, guess = split(args, *self.consts)
+        return evaluate(self.solve, [*guess, *own])
+
+    def lower(self, b: Any, *operands: Any) -> Any:
+        """The solver, in place."""
+        _, own, _, guess = split(operands, *self.consts)
+        return b.program(self.solve, [*guess, *own])
+
+    def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
+        """The work of the solver."""
+        return self.solve.work
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """f(x, c) = 0, so df/dx dx + df/dc dc = 0; the guess and auxiliary results have no part."""
+        outs = self(*primals)
+        captured, _, step, _ = split(primals, *self.consts)
+        moving = tangents[: self.consts[0]]
+        if all(t is None for t in moving):
+            return outs, [None] * len(outs)
+        x = outs[: self.count]
+        residual = lambda *consts: evaluate(self.function, [*x, *consts])
+        _, moved = jvp_flat(residual, captured, moving)
+        source = [
+            zeros_like(v) if m is None else negative(m) for v, m in zip(x, moved, strict=True)
+        ]
+        dx = evaluate(self.tangent_solve, [*x, *source, *step])
+        return outs, [*dx, *[None] * (len(outs) - self.count)]
+
+    def padded(self, at: Any, *args: Any) -> Sequence[Any]:
+        """The solver, in place."""
+        _, own, _, guess = split(args, *self.consts)
+        return tuple(at.run(self.solve, [*guess, *own]))
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The programs for all examples, each with its own unknowns."""
+        wanted = [None if a is None else 0 for a in axes]
+        wanted[sum(self.consts) :] = [0] * self.count
+        values = [to_axis(x, size, a, w) for x, a, w in zip(args, axes, wanted, strict=True)]
+        masks = split([w is not None for w in wanted], *self.consts)
+        programs = [
+            vmap_program(
+                program,
+                size,
+                ((True,) * (len(program.inputs) - len(mask)) + tuple(mask)),
+                (True,) * len(program.outputs),
+            )[0]
+            for program, mask in zip(
+                (self.function, self.solve, self.tangent_solve), masks, strict=False
+            )
+        ]
+        outs = CustomRoot(*programs, self.consts)(*values)
+        return outs, (0,) * len(outs)
+
+
+def custom_root(
+    f: Callable[[Any], Any],
+    initial_guess: Any,
+    solve: Callable[[Callable[[Any], Any], Any], Any],
+    tangent_solve: Callable[[Callable[[Any], Any], Any], Any],
+    has_aux: bool = False,
+) -> Any:
+    """Find the ``x`` for which ``f(x)`` is 0, by a solver that derivatives do not look into.
+
+    The derivative, with respect to the values that ``f`` captures, comes from the implicit function
+    theorem. For reverse differentiation, what ``tangent_solve`` does must be linear in ``y`` and
+    made of operations that have a transpose, such as ``y / g(1.0)`` for a scalar, or
+    ``custom_linear_solve``.
+
+    Args:
+        f: a function from a tree like ``initial_guess`` to one of the same structure and types.
+        initial_guess: a tree of arrays of floats or complex numbers.
+        solve: a function of ``f`` and ``initial_guess`` that returns the root, or with ``has_aux``
+            the pair ``(x, aux)``.
+        tangent_solve: a function of ``g``, the linear derivative of ``f`` at the root, and ``y``
+            that returns the ``z`` for which ``g(z)`` is ``y``.
+        has_aux: whether ``solve`` returns more than the root; that has a derivative of zero.
+
+    Returns:
+        The root, a tree like ``initial_guess``; with ``has_aux`` the pair ``(x, aux)``.
+
+    Raises:
+        TypeError: ``initial_guess`` is not of floats or complex numbers, or ``f`` or a solver
+            returns something unlike it.
+
+    >>> import stretto as st
+    >>> def newton(f, x):
+    ...     return st.lax.fori_loop(0, 9, lambda _, x: x - f(x) / st.grad(f)(x), x)
+    >>> def square_root(a):
+    ...     return st.lax.custom_root(lambda x: x * x - a, a, newton, lambda g, y: y / g(1.0))
+    >>> float(square_root(4.0)), float(st.grad(square_root)(4.0))
+    (2.0, 0.25)
+    """
+    with boundary:
+        caller = "custom_root"
+        guess, structure = unknowns(caller, initial_guess, "initial_guess")
+        types = [v.type for v in guess]
+        function, _, captured = record_like(caller, "f(x)", f, structure, types)
+        solver, aux, own = record_like(
+            caller,
+            "solve(f, initial_guess)",
+            lambda x: solve(f, x),
+            structure,
+            types,
+            has_aux=has_aux,
+        )
+
+        def step(x: Any, y: Any) -> Any:
+            equation = lambda *xs: evaluate(function, [*xs, *captured])
+            leaves = tree.leaves(x)
+            _, linear = linearize_flat(equation, leaves, (True,) * len(leaves))
+
+            def derivative(z: Any) -> Any:
+                """The derivative of ``f`` at the solution."""
+                dx = like(caller, "the argument of the derivative", z, structure, types)
+                outs = iter(evaluate(linear.program, [*dx, *linear.residuals]))
+                active = zip(leaves, linear.active_out, strict=True)
+                return tree.unflatten(
+                    structure, [next(outs) if a else zeros_like(v) for v, a in active]
+                )
+
+            return tangent_solve(derivative, y)
+
+        tangent, _, by_tangent = record_like(
+            caller, "tangent_solve(g, y)", step, structure, types, arguments=2
+        )
+        consts = (len(captured), len(own), len(by_tangent))
+        root = CustomRoot(function, solver, tangent, consts)
+        outs = root(*captured, *own, *by_tangent, *guess)
+        x = tree.unflatten(structure, outs[: len(guess)])
+        return (x, tree.unflatten(aux, outs[len(guess) :])) if has_aux else x

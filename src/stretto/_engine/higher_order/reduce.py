@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.autodiff.closed import record_closed
-from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.evaluate import evaluate, record_closed
 from stretto._engine.autodiff.jvp import jvp_flat
 from stretto._engine.autodiff.vmap import vmap_flat, vmap_program
 from stretto._engine.core import tree

@@ -3,6 +3,8 @@
 One primitive steps a body over the leading axis of its inputs, carrying a state. It has forward and
 reverse derivatives: the backward pass is the same kind of loop, run in reverse over the residuals
 that the forward pass kept.
+
+What the body computes from constants alone is moved in front of the loop (``hoisted``).
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import numpy as np
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.autodiff.jvp import jvp_program
 from stretto._engine.autodiff.linearize import apply_linear, linearize_program
-from stretto._engine.autodiff.masked_parts import (
+from stretto._engine.autodiff.masked import (
     apart,
     everywhere,
     together,
@@ -27,10 +29,11 @@ from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.cells import collecting
 from stretto._engine.core.config import config
+from stretto._engine.core.effects import observable
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Linear, constant
 from stretto._engine.core.lazy import LazyModule
-from stretto._engine.core.program import Atom, Equation, Program, Var
+from stretto._engine.core.program import Atom, Equation, Literal, Program, Var
 from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import drop_dead, restricted, used_inputs, with_inputs
 from stretto._engine.core.sizes import at_least, is_size
@@ -45,10 +48,9 @@ from stretto._engine.higher_order.family import (
     split,
     values_of,
 )
-from stretto._engine.higher_order.hoist import hoisted, no_larger
 from stretto._engine.higher_order.narrowed import narrowed
 from stretto._engine.higher_order.only_where import only_where
-from stretto._engine.higher_order.ref_loops import holds_refs, scan_over_refs, scan_writing
+from stretto._engine.higher_order.refs import holds_refs, scan_over_refs, scan_writing
 from stretto._engine.higher_order.while_loop import settle_carry, settle_types, with_out_types
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full, lt, select, zeros_like
@@ -528,3 +530,36 @@ def _checked(
         return result
 
     return body
+
+
+def no_larger(equation: Equation) -> bool:
+    """Whether the outputs have no more elements than the inputs, so that keeping them is free."""
+    before = sum(a.type.size for a in equation.inputs if type(a) is Var)
+    return sum(v.type.size for v in equation.outputs) <= before
+
+
+def hoisted(
+    body: Program, consts: int, wanted: Callable[[Equation], bool]
+) -> tuple[Program, Program]:
+    """Split the body into a program of its first ``consts`` inputs, the constants, and the rest.
+
+    An equation is hoisted into the first if it depends on constants alone, has no observable effect
+    and is ``wanted``. The outputs of the first are the constants of the second: those of the body
+    that it still reads, and the hoisted results.
+    """
+    fixed: set[Any] = set(body.inputs[:consts])
+    before, after = [], []
+    for equation in body.equations:
+        still = all([a in fixed or type(a) is Literal for a in equation.inputs])
+        if still and wanted(equation) and not observable(equation.primitive.effects):
+            before.append(equation)
+            fixed.update(equation.outputs)
+        else:
+            after.append(equation)
+    read = {a for e in after for a in e.inputs if type(a) is Var}
+    read.update([a for a in body.outputs if type(a) is Var])
+    computed = [v for e in before for v in e.outputs]
+    handed_on = [v for v in (*body.inputs[:consts], *computed) if v in read]
+    first = Program(body.inputs[:consts], before, handed_on, f"constants_of_{body.name}")
+    inputs = [*handed_on, *body.inputs[consts:]]
+    return first, Program(inputs, after, body.outputs, body.name)

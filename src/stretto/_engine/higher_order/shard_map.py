@@ -12,8 +12,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from stretto._engine.autodiff.closed import record_closed
-from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.evaluate import evaluate, record_closed
 from stretto._engine.autodiff.jvp import jvp_program
 from stretto._engine.autodiff.linearize import apply_linear, linearize_program
 from stretto._engine.autodiff.transpose import transpose_program

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from stretto._engine.autodiff.closed import record_closed
+from stretto._engine.autodiff.evaluate import record_closed
 from stretto._engine.autodiff.linearize import apply_linear
 from stretto._engine.autodiff.vmap import AxisSize
 from stretto._engine.core import tree
@@ -25,10 +25,10 @@ from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.sizes import unnamed
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.higher_order.call import Call
+from stretto._engine.higher_order.callback import declared
 from stretto._engine.higher_order.custom_function import Arguments, CustomFunction, P, R_co
 from stretto._engine.higher_order.custom_vmap import mapped_result
 from stretto._engine.higher_order.family import ControlFlow, or_zeros
-from stretto._engine.higher_order.host import declared
 from stretto._engine.higher_order.symbolic_zeros import given_or_zero
 from stretto._engine.higher_order.user_rule import fitted, user_rule
 from stretto._engine.ops.layout import move_to_front

@@ -3,6 +3,9 @@
 One primitive holds the condition and the body. It has a forward derivative and no reverse one,
 since memory for an unknown number of residuals cannot be laid out. What ``scan`` needs to settle
 the types of a carry is here, too.
+
+Solvers write ``(error > tolerance) & (count < 100)``: such a loop ends soon, whatever the data, and
+so may run in the thread of its caller; ``most_steps`` reads that from the condition.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from stretto._engine.core.config import config
 from stretto._engine.core.effects import NamedAxis, observable
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.primitive import Refused
-from stretto._engine.core.program import Atom, Equation, Program, Var
+from stretto._engine.core.program import Atom, Equation, Literal, Program, Var
 from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import live, restricted, silenced, used_inputs, with_inputs
 from stretto._engine.core.sizes import unnamed
@@ -42,10 +45,11 @@ from stretto._engine.higher_order.family import (
     values_of,
 )
 from stretto._engine.higher_order.only_where import holding_where, only_where
-from stretto._engine.higher_order.ref_loops import while_writing
-from stretto._engine.higher_order.steps import most_steps
+from stretto._engine.higher_order.refs import while_writing
+from stretto._engine.ops.arithmetic import Add
+from stretto._engine.ops.bitwise import And
 from stretto._engine.ops.broadcast import broadcast_to
-from stretto._engine.ops.comparison import full, select, zeros_like
+from stretto._engine.ops.comparison import Ge, Gt, Le, Lt, full, select, zeros_like
 from stretto._engine.ops.convert import ConvertElementType, convert
 from stretto._engine.ops.index.dynamic import dynamic_index_in_dim, dynamic_update_index_in_dim
 from stretto._engine.ops.layout import move_to_front, reshape
@@ -476,3 +480,53 @@ def loop_while(
         len(body_consts),
     )
     return tree.unflatten(structure, loop(*cond_consts, *body_consts, *init))
+
+
+def most_steps(
+    cond: Program, cond_consts: int, body: Program, body_consts: int, carry: Sequence[Atom]
+) -> float | None:
+    """The most steps of a loop of these programs, which take so many constants, then the carry.
+
+    Known are loops whose condition asks, perhaps beside other things, for a count to be below a
+    constant, where the count begins with a constant and each step adds one.
+
+    Returns:
+        The number; None if nobody knows.
+    """
+    counts = []
+    for k, limit in _limits(cond, cond_consts):
+        step = _step(body, body_consts, k)
+        first = carry[k]
+        if step is not None and step > 0 and isinstance(first, Literal):
+            counts.append(max((limit - float(first.value)) / step, 0.0) + 1)
+    return min(counts, default=None)
+
+
+def _limits(cond: Program, consts: int) -> list[tuple[int, float]]:
+    """Which numbers of the carry are below which constants where the condition holds."""
+    made: dict[Atom, Equation] = {v: e for e in cond.equations for v in e.outputs}
+    carry = cond.inputs[consts:]
+    asked: list[Atom] = [cond.outputs[0]]
+    limits = []
+    while asked:
+        e = made.get(asked.pop())
+        if e is None:
+            continue
+        operation = e.primitive
+        if isinstance(operation, And):
+            asked += e.inputs
+        elif isinstance(operation, (Lt, Le, Gt, Ge)):
+            low, high = e.inputs if isinstance(operation, (Lt, Le)) else e.inputs[::-1]
+            if isinstance(low, Var) and low in carry and isinstance(high, Literal):
+                limits.append((carry.index(low), float(high.value)))
+    return limits
+
+
+def _step(body: Program, consts: int, k: int) -> float | None:
+    """The constant that each step adds to the k-th number of the carry, if it does that."""
+    before, after = body.inputs[consts + k], body.outputs[k]
+    for e in body.equations:
+        if after in e.outputs and isinstance(e.primitive, Add) and before in e.inputs:
+            added = e.inputs[1 - list(e.inputs).index(before)]
+            return float(added.value) if isinstance(added, Literal) else None
+    return None

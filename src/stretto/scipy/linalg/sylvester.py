@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.higher_order.linear_solve import custom_linear_solve
+from stretto._engine.higher_order.implicit import custom_linear_solve
 from stretto._engine.higher_order.stop_gradient import stop_gradient
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.bilinear import promote_dtypes_of

@@ -20,7 +20,7 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import as_dtype, inexact_dtype, is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike, Tree
-from stretto._engine.higher_order.linear_solve import custom_linear_solve
+from stretto._engine.higher_order.implicit import custom_linear_solve
 from stretto._engine.higher_order.loops import fori_loop
 from stretto._engine.higher_order.stop_gradient import stop_gradient
 from stretto._engine.higher_order.while_loop import while_loop

@@ -177,3 +177,23 @@ def test_static_arguments_need_no_hash(transform):
     assert float(value) == 12 and float(slope) == 16
     named = st.checkpoint(lambda x, table: x * table["a"], static_argnames="table")
     assert transform(st.grad(lambda x: named(x, table={"a": 3.0})))(1.0) == 3.0
+
+
+def test_each_residual_has_its_type_and_origin(capsys):
+    def f(x, p, n):
+        y = snp.sin(x)
+        return snp.sum(y * p["w"]) * n
+
+    st.ad_checkpoint.print_saved_residuals(f, snp.ones(3), {"w": snp.ones(3)}, 2)
+    lines = capsys.readouterr().out.splitlines()
+    kinds = sorted(line.split(" at ")[0] for line in lines)
+    assert "float32[3] computed by cos" in kinds and "float32[3] computed by sin" in kinds
+    assert "float32[3] the argument p['w']" in lines
+    assert all("test_checkpoint.py:" in line for line in lines if " at " in line)
+
+
+def test_a_checkpoint_keeps_its_arguments(capsys):
+    st.ad_checkpoint.print_saved_residuals(
+        st.ad_checkpoint.checkpoint(lambda x: snp.sin(snp.sin(x))), 1.0
+    )
+    assert capsys.readouterr().out == "float32[] the argument x\n"

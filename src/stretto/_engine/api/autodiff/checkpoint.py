@@ -1,6 +1,9 @@
 """``checkpoint``: derivatives that compute values again instead of keeping them.
 
 ``higher_order/policies`` has what may be kept, ``higher_order/checkpoint`` how it is done.
+
+``print_saved_residuals`` shows what a reverse derivative keeps from the forward pass: of use when
+choosing what a ``checkpoint`` is to keep.
 """
 
 from __future__ import annotations
@@ -9,17 +12,25 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-from stretto._engine.api.arguments import as_values, leaf_names, values_of_tree, without_float0
+from stretto._engine.api.argument_leaves import (
+    LeafNames,
+    as_values,
+    leaf_names,
+    values_of_tree,
+    without_float0,
+)
+from stretto._engine.api.autodiff.flat import Flat, is_active
 from stretto._engine.api.jit.signature import ArgumentSet, argument_set, others, rejoin
 from stretto._engine.api.varying_sizes.lengths import alike, unified
+from stretto._engine.autodiff.linearize import linearize_flat
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.cells import giving, write_all
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.recorder import record
-from stretto._engine.higher_order import policies as checkpoint_policies
 from stretto._engine.higher_order.checkpoint import Checkpoint
+from stretto._engine.higher_order.policies import Policy
 from stretto._engine.higher_order.refs import Apart
 
 P = ParamSpec("P")
@@ -30,7 +41,7 @@ def checkpoint(
     fun: Callable[P, R],
     *,
     prevent_cse: bool = True,
-    policy: checkpoint_policies.Policy | None = None,
+    policy: Policy | None = None,
     static_argnums: int | Iterable[int] | None = None,
     static_argnames: str | Iterable[str] | None = None,
 ) -> Callable[P, R]:
@@ -152,3 +163,41 @@ def _fixed(static: ArgumentSet, args: Sequence[Any], kwargs: Any, name: str) -> 
                 f"leave it out of static_argnums and static_argnames"
             )
     return fixed
+
+
+def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Print the type of each value that ``vjp`` of ``fun`` keeps, and what it was computed by.
+
+    Args:
+        fun: a function of trees of arrays.
+        *args: its arguments.
+        **kwargs: the same, by name.
+
+    Raises:
+        TypeError: an argument is not a tree of arrays.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> def loss(x, w):
+    ...     return snp.dot(snp.sin(x), w)
+    >>> st.ad_checkpoint.print_saved_residuals(loss, snp.ones(3), snp.ones(3))
+    float32[3] computed by cos at ... (loss) from the argument x
+    float32[3] the argument w
+    float32[3] computed by sin at ... (loss) from the argument x
+    """
+    lines: list[str] = []
+    caller = name_of(fun)
+
+    def flat(*values: Any) -> Any:
+        function = Flat(lambda a, k: fun(*a, **k), structure, False, caller)
+        outs, linear = linearize_flat(function, values, [is_active(v) for v in values])
+        for kept in linear.residuals:
+            origin = kept.origin() if isinstance(kept, Tracer) else "a captured array"
+            lines.append(f"{kept.type} {origin}")
+        return outs, None
+
+    with boundary:
+        leaves, structure = tree.flatten((args, kwargs))
+        names = LeafNames(fun, args, kwargs)
+        values = as_values(leaves, caller, lambda: names)
+        record(flat, [v.type for v in values], names, caller)
+    print(*lines, sep="\n")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stretto._engine.api.arguments import (
+from stretto._engine.api.argument_leaves import (
     LEAF,
     argument_names,
     as_argnums,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stretto._engine.api.arguments import values_of_tree
+from stretto._engine.api.argument_leaves import values_of_tree
 from stretto._engine.api.autodiff.flat import Flat
 from stretto._engine.api.autodiff.linear_functions import tangents_of
 from stretto._engine.autodiff.jet import jet_flat

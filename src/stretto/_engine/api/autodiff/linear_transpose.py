@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from stretto._engine.api.arguments import leaf_names, values_of_tree
+from stretto._engine.api.argument_leaves import leaf_names, values_of_tree
 from stretto._engine.api.graph import types_of
 from stretto._engine.autodiff.transpose import backward
 from stretto._engine.core import tree

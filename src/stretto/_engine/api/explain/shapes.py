@@ -66,7 +66,7 @@ class SizedProgram:
         return "\n".join(lines)
 
 
-@shown("stretto._engine.api.showing", "card_of_report", "text_of_report")
+@shown("stretto._engine.api.cards", "card_of_report", "text_of_report")
 @dataclasses.dataclass(frozen=True)
 class ShapesReport:
     """The programs whose sizes vary, of one call; prints itself."""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, cast
 
-from stretto._engine.api.arguments import LEAF
+from stretto._engine.api.argument_leaves import LEAF
 from stretto._engine.api.jit.beforehand import beforehand, with_equal_ones_merged
 from stretto._engine.api.jit.runners import BufferRunner, DonatingRunner, PlacedRunner, Runner
 from stretto._engine.core import tree

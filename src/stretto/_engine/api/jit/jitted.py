@@ -23,7 +23,7 @@ from typing import (
     overload,
 )
 
-from stretto._engine.api.arguments import (
+from stretto._engine.api.argument_leaves import (
     LeafNames,
     as_values,
     holds_float0,
@@ -110,7 +110,7 @@ class _Entries(dict[Signature, Entry]):
 _KEPT: WeakTable[_Entries] = WeakTable()
 
 
-@shown("stretto._engine.api.showing", "card_of_jitted")
+@shown("stretto._engine.api.cards", "card_of_jitted")
 class Jitted(Dispatcher, Generic[P, R_co]):
     """A compiled function: made by ``jit``, called like the function it was made from."""
 

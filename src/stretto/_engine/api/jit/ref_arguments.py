@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from stretto._engine.api.arguments import values_of_tree, without_float0
+from stretto._engine.api.argument_leaves import values_of_tree, without_float0
 from stretto._engine.core.cells import Cell, giving, values_of_cells, write_all
 from stretto._engine.core.errors import RefError
 from stretto._engine.core.program import Program

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from stretto._engine.api.arguments import as_values
+from stretto._engine.api.argument_leaves import as_values
 from stretto._engine.api.sharding.shardings import fit
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from stretto._engine.api.arguments import values_of_tree, wraps
+from stretto._engine.api.argument_leaves import values_of_tree, wraps
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.api.jit.jitted import Jitted
 from stretto._engine.api.jit.signature import argument_set

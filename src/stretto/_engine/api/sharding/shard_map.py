@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from stretto._engine.api.arguments import leaf_names, values_of_tree, wraps
+from stretto._engine.api.argument_leaves import leaf_names, values_of_tree, wraps
 from stretto._engine.api.jit.ref_arguments import kinds_of
 from stretto._engine.api.varying_sizes.lengths import alike, refuse_split, unified
 from stretto._engine.core import tree

@@ -14,7 +14,7 @@ _MULTIPLE = 8
 """Sizes of buckets are multiples of this: kernels go through so many elements at once."""
 
 
-@shown("stretto._engine.api.showing", "card_of_buckets")
+@shown("stretto._engine.api.cards", "card_of_buckets")
 class Buckets:
     """The sizes that axes whose size varies are padded to, each greater than the one before.
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
-from stretto._engine.api.arguments import as_values
+from stretto._engine.api.argument_leaves import as_values
 from stretto._engine.api.jit.dispatch import record_by
 from stretto._engine.api.jit.entry import Entry
 from stretto._engine.api.jit.jitted import Jitted

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.api.arguments import as_values
+from stretto._engine.api.argument_leaves import as_values
 from stretto._engine.api.varying_sizes.lengths import same_lengths
 from stretto._engine.api.varying_sizes.ragged import Ragged, is_ragged, room_for
 from stretto._engine.core import tree

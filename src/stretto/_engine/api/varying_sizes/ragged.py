@@ -33,7 +33,7 @@ from stretto._engine.ops.shape import pad
 _INT32 = np.dtype(np.int32)
 
 
-@shown("stretto._engine.api.showing", "card_of_ragged")
+@shown("stretto._engine.api.cards", "card_of_ragged")
 class Ragged:
     """Arrays of one dtype that differ along their first axis, made by ``ragged``.
 

@@ -14,7 +14,7 @@ import itertools
 import math
 from typing import Any
 
-from stretto._engine.autodiff.closed import record_closed
+from stretto._engine.autodiff.evaluate import record_closed
 from stretto._engine.core.cost import Machine
 from stretto._engine.core.types import ArrayType, bytes_of
 from stretto._engine.higher_order.loops import map_

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from stretto._engine.autodiff.closed import record_closed
-from stretto._engine.autodiff.evaluate import standing_at
+from stretto._engine.autodiff.evaluate import record_closed, standing_at
 from stretto._engine.core.cost import CPU, Machine
 from stretto._engine.core.interpreter import constant, state
 from stretto._engine.core.lazy import LazyModule

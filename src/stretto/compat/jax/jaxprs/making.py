@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from stretto._engine.api.arguments import wraps
+from stretto._engine.api.argument_leaves import wraps
 from stretto._engine.api.graph import record_call, shapes_of
 from stretto._engine.api.jit.signature import argument_set
 from stretto._engine.core.captured_constants import closing_over

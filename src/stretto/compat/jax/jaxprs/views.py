@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stretto._engine.autodiff.closed import record_closed
-from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.evaluate import evaluate, record_closed
 from stretto._engine.core import program as core
 from stretto._engine.core.captured_constants import take_as_own
 from stretto._engine.core.interpreter import as_value, constant

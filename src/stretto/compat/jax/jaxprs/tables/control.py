@@ -15,7 +15,7 @@ from stretto._engine.higher_order.cond import Cond
 from stretto._engine.higher_order.custom_jvp import CustomJvp
 from stretto._engine.higher_order.custom_vjp import CustomVjp
 from stretto._engine.higher_order.custom_vmap import CustomVmap
-from stretto._engine.higher_order.linear_solve import CustomLinearSolve
+from stretto._engine.higher_order.implicit import CustomLinearSolve
 from stretto._engine.higher_order.reduce import Reduce
 from stretto._engine.higher_order.scan import Scan
 from stretto._engine.higher_order.while_loop import While

@@ -6,7 +6,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.api.showing import card_of_report, text_of_report
+from stretto._engine.api.cards import card_of_report, text_of_report
 from tests.pages import page_of, printed, text_in
 
 

@@ -1,4 +1,4 @@
-"""What is shown of compiled functions, reports, ragged arrays and buckets."""
+"""Cards, which notebooks and terminals show, of jitted functions, reports, and ragged arrays."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import stretto as st
-from stretto._engine.api.arguments import (
+from stretto._engine.api.argument_leaves import (
     argument_names,
     as_argnums,
     as_values,

@@ -1,4 +1,4 @@
-"""What the transformations share: reading a user's function and its arguments.
+"""The leaves of a function's arguments: their values, their names, and the way back.
 
 Arguments are trees; what is below this layer knows flat lists of values only. These functions
 flatten the one into the other, and know the name of each leaf for messages.
