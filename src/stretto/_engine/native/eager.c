@@ -128,11 +128,15 @@ key_of(PyObject *operand)
                : NULL;
 }
 
-/* Say whether NumPy takes this operand as an element, if it is a Python integer: 1, 0, or -1 with an
-   error. */
-static Py_ALWAYS_INLINE inline int
-fits(EagerRecord *record, PyObject *operand)
+/* Say whether this is a record by which NumPy takes the operand, if it is a Python integer, as an
+   element: 1, 0, or -1 with an error. */
+static inline int
+fits(PyObject *row, PyObject *operand)
 {
+    EagerRecord *record = (EagerRecord *)row;
+    if (!Py_IS_TYPE(row, &EagerRecordType)) {
+        return 0;
+    }
     if (!PyLong_CheckExact(operand)) {
         return 1;
     }
@@ -144,27 +148,18 @@ fits(EagerRecord *record, PyObject *operand)
     return !far && record->least <= value && value <= record->most;
 }
 
-/* Find the record in a row, of which the reference is taken: 1 with a new reference, 0 for the
-   general way, -1 with an error. Inlined, so that of two operands there is no loop. */
-static Py_ALWAYS_INLINE inline int
-find_record(PyObject *row, PyObject *const *operands, Py_ssize_t n, EagerRecord **record)
+/* Go from a row to what it has for an operand: 1 with a new reference, 0 for the general way, -1 with
+   an error. */
+static inline int
+descend(PyObject *row, PyObject *operand, PyObject **next)
 {
-    int found = 1;
-    for (Py_ssize_t i = 0; found == 1 && i < n; i++) {
-        PyObject *key = PyDict_CheckExact(row) ? key_of(operands[i]) : NULL, *next;
-        if (key == NULL) {
-            Py_DECREF(row);
-            return 0;
-        }
-        found = item_of(row, key, &next);
-        Py_DECREF(key);
-        Py_SETREF(row, next);
+    PyObject *key = PyDict_CheckExact(row) ? key_of(operand) : NULL;
+    *next = NULL;
+    if (key == NULL) {
+        return 0;
     }
-    if (found == 1 && !Py_IS_TYPE(row, &EagerRecordType)) {
-        Py_CLEAR(row);
-        found = 0;
-    }
-    *record = (EagerRecord *)row;
+    int found = item_of(row, key, next);
+    Py_DECREF(key);
     return found;
 }
 
@@ -240,21 +235,22 @@ call_binary(EagerCall *self, PyObject *const *args, size_t nargsf, PyObject *kwn
     if (PyVectorcall_NARGS(nargsf) == 2 && kwnames == NULL
         && (PyObject *)Py_TYPE(args[0]) == world.array) {
         PyObject *operands[2] = {args[self->reflected], args[!self->reflected]};
-        EagerRecord *record = NULL;
+        PyObject *row, *record;
         int found = at_rest(world.state, world.eager);
         if (found == 1) {
-            found = find_record(Py_NewRef(self->table), operands, 2, &record);
+            found = descend(self->table, operands[0], &row);
         }
         if (found == 1) {
-            found = fits(record, operands[0]);
+            found = descend(row, operands[1], &record);
+            Py_DECREF(row);
         }
         if (found == 1) {
-            found = fits(record, operands[1]);
+            found = fits(record, args[1]);
+            if (found == 1) {
+                return result_by((EagerRecord *)record, operands, 2);
+            }
+            Py_DECREF(record);
         }
-        if (found == 1) {
-            return result_by(record, operands, 2);
-        }
-        Py_XDECREF(record);
         if (found < 0) {
             return NULL;
         }
@@ -270,17 +266,21 @@ call_process(EagerCall *self, PyObject *const *args, size_t nargsf, PyObject *kw
         && PyTuple_GET_SIZE(args[2]) <= MOST_OPERANDS) {
         PyObject *const *operands = ((PyTupleObject *)args[2])->ob_item;
         Py_ssize_t n = PyTuple_GET_SIZE(args[2]);
-        EagerRecord *record;
-        PyObject *row;
+        PyObject *row, *next;
         int found = item_of(self->table, args[1], &row);
+        for (Py_ssize_t i = 0; found == 1 && i < n; i++) {
+            found = descend(row, operands[i], &next);
+            Py_DECREF(row);
+            row = next;
+        }
         if (found == 1) {
-            found = find_record(row, operands, n, &record);
+            if (Py_IS_TYPE(row, &EagerRecordType)) {
+                return result_by((EagerRecord *)row, operands, n);
+            }
+            Py_DECREF(row); /* records of operations with more operands */
         }
         if (found < 0) {
             return NULL;
-        }
-        if (found == 1) {
-            return result_by(record, operands, n);
         }
     }
     return PyObject_Vectorcall(self->general, args, nargsf, kwnames);
