@@ -25,8 +25,8 @@ guard(Value)
 guard(Array)
 measured.clock.seconds_of = seconds_of
 
-_CHECKED = "stretto._engine.eager.checked"  # nor for this
-_checked = LazyModule(_CHECKED)
+_CHECKED = "stretto._engine.eager.checked"
+_checked = LazyModule(_CHECKED)  # few programs ask for it
 
 
 def _follow(everywhere: bool) -> None:
@@ -39,7 +39,7 @@ watch.follow = _follow
 _follow(True)
 
 of_process("num_cpu_devices", check_device_count)
-_malloc = LazyModule("stretto._engine.xla.malloc")  # few programs ask for it
+_malloc = LazyModule("stretto._engine.xla.malloc")  # as above
 of_process("keep_memory", lambda value: _malloc.keep_memory(value))  # noqa: PLW0108 (it would load)
 _default = LazyModule("stretto._engine.api.sharding.default_device")
 of_process("default_device", lambda name: _default.follow_setting(name))  # noqa: PLW0108 (as above)

@@ -151,14 +151,14 @@ typedef struct {
     PyObject *weak;
 } Dispatcher;
 
-/* An argument that is static: compared by its class and value. */
+/* Walk an argument that is static: it is compared by its class and value. */
 static int
 walk_static(Walk *w, PyObject *value)
 {
     return walk_word(w, Py_TYPE(value)) < 0 ? -1 : walk_value(w, value);
 }
 
-/* Whether the argument at this position of `count` is static: 1, 0, or -1 with an error. */
+/* Say whether the argument at this position of `count` is static: 1, 0, or -1 with an error. */
 static int
 is_static(Dispatcher *self, Py_ssize_t position, Py_ssize_t count)
 {
@@ -328,7 +328,7 @@ as_arrays(Dispatcher *self, Walk *w, CallRecord *record)
     return 1;
 }
 
-/* What is passed, arrays or their buffers, as a list: 1, 0 for the general way, -1 with an error.
+/* List what is passed, arrays or their buffers: 1, 0 for the general way, -1 with an error.
    No Python code runs while the list is not whole, so that nobody sees it so. */
 static int
 passed(Dispatcher *self, Walk *w, CallRecord *record, int buffers, PyObject **list)
@@ -401,10 +401,10 @@ tidy(CallRecord *record)
     return none == NULL ? -1 : 0;
 }
 
-/* How many threads are in the runtime by way of a record; changed while the thread has the GIL. */
+/* The number of threads in the runtime by way of a record; changed while the thread has the GIL. */
 static int in_runtime = 0;
 
-/* The results as a list of arrays: 1, 0 for the general way, -1 with an error. */
+/* List the results as arrays: 1, 0 for the general way, -1 with an error. */
 static int
 results_of(Dispatcher *self, Walk *w, CallRecord *record, PyObject **outs)
 {
@@ -447,7 +447,7 @@ running(PyObject *module, PyObject *nothing)
     return PyLong_FromLong(in_runtime);
 }
 
-/* What the function gives, of the list of its results. */
+/* Make what the function gives from the list of its results. */
 static PyObject *
 unflattened(CallRecord *record, PyObject *outs)
 {

@@ -190,7 +190,7 @@ walk_node(Walk *w, PyObject *node, PyObject *apart, int depth)
     return walked;
 }
 
-/* Whether this is a named tuple: 1, 0, or -1 with an error. */
+/* Say whether this is a named tuple: 1, 0, or -1 with an error. */
 static int
 is_named(PyObject *tuple)
 {
