@@ -46,11 +46,9 @@ class Neg(Elementwise):
     partials = (lambda dx, out, x: -dx,)
 
     def widely(self, x: np.ndarray) -> np.ndarray:
-        """The sign bit flipped."""
         return (x.view(np.uint16) ^ _HIGHEST).view(x.dtype)
 
     def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
-        """``-ct``."""
         return (-ct,)
 
 
@@ -67,7 +65,6 @@ class Add(Elementwise):
     partials = (lambda dx, out, x, y: dx, lambda dy, out, x, y: dy)
 
     def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
-        """``ct`` to each linear argument."""
         return ct if x.__class__ is Linear else None, ct if y.__class__ is Linear else None
 
 
@@ -82,7 +79,6 @@ class Sub(Elementwise):
     partials = (lambda dx, out, x, y: dx, lambda dy, out, x, y: -dy)
 
     def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
-        """``ct`` and ``-ct``."""
         return (
             ct if isinstance(x, Linear) else None,
             -ct if isinstance(y, Linear) else None,
@@ -106,7 +102,6 @@ class Mul(Elementwise):
         return None, x * ct
 
     def taylor(self, k: int, out: Any, x: Any, y: Any) -> Any:
-        """The rule of Leibniz."""
         return leibniz(self, k, x, y)
 
 
@@ -155,7 +150,6 @@ class Rem(Elementwise):
     )
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """C's ``fmod``."""
         return np.fmod(x, y) if is_inexact(x.dtype) else division.rest(x, y)
 
 
@@ -167,7 +161,6 @@ class Abs(Elementwise):
     reference = staticmethod(np.abs)
 
     def widely(self, x: np.ndarray) -> np.ndarray:
-        """All but the sign bit."""
         return (x.view(np.uint16) & ~_HIGHEST).view(x.dtype)
 
     def lower(self, b: Any, x: Any) -> Any:
@@ -176,7 +169,6 @@ class Abs(Elementwise):
         return b.inline(_modulus, x, out) if is_complex(x.type.dtype) else out
 
     def out_dtype(self, dtype: np.dtype) -> np.dtype:
-        """Real for complex operands."""
         return real_dtype(dtype)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -211,7 +203,6 @@ class Sign(Elementwise):
         return out
 
     def widely(self, x: np.ndarray) -> np.ndarray:
-        """Read from the sign bits."""
         return signs(x)
 
     def lower(self, b: Any, x: Any) -> Any:
@@ -240,7 +231,6 @@ class Square(Elementwise):
     partials = (lambda dx, out, x: dx * (full_like(x, 2) * x),)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """One multiplication."""
         return b.emit("multiply", x, x)
 
 

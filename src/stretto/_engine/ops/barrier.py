@@ -34,7 +34,6 @@ class OptimizationBarrier(Primitive):
     mergeable = False
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
-        """The operands' types."""
         return types
 
     def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -50,7 +49,6 @@ class OptimizationBarrier(Primitive):
         return self(*primals), self._present(tangents)
 
     def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
-        """A barrier for the cotangents."""
         return self._present(cts)
 
     def _present(self, values: Sequence[Any]) -> list[Any]:
@@ -60,7 +58,6 @@ class OptimizationBarrier(Primitive):
         return [None if v is None else next(outputs) for v in values]
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The same barrier, wherever the axes are."""
         return self(*args), axes
 
 

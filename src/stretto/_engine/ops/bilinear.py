@@ -32,7 +32,6 @@ class Bilinear(Primitive, abstract=True):
         return out, second if first is None else first + second
 
     def taylor(self, k: int, out: Any, x: Any, y: Any) -> Any:
-        """The rule of Leibniz."""
         return leibniz(self, k, x, y)
 
 

@@ -47,7 +47,6 @@ class BitcastConvertType(Primitive):
         return array_type(shape, self.dtype)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """A view."""
         wide, narrow = x.dtype.itemsize, self.dtype.itemsize
         if wide == narrow:
             return x.view(self.dtype)
@@ -57,7 +56,6 @@ class BitcastConvertType(Primitive):
         return np.ascontiguousarray(x).reshape(-1).view(self.dtype).reshape(x.shape[:-1])
 
     def lower(self, b: Any, x: Any) -> Any:
-        """StableHLO ``bitcast_convert``."""
         return b.emit("bitcast_convert", x)
 
     jvp = ZERO_DERIVATIVE

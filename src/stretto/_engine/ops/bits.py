@@ -112,7 +112,6 @@ class ReducePrecision(Elementwise):
         return np.where(np.isnan(x), x, (out | sign).astype(bits.dtype).view(x.dtype))
 
     def lower(self, b: Any, x: Any) -> Any:
-        """StableHLO ``reduce_precision``."""
         return b.reduce_precision(x, self.exponent_bits, self.mantissa_bits)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -120,7 +119,6 @@ class ReducePrecision(Elementwise):
         return self(*primals), None if tangents[0] is None else self(*tangents)
 
     def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
-        """The cotangent, rounded in the same way."""
         return (self(ct),)
 
 

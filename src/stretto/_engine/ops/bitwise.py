@@ -114,7 +114,6 @@ class PopulationCount(Bitwise):
     op = "popcnt"
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """NumPy's, of the bits as an unsigned integer."""
         return np.bitwise_count(_bits(x)).astype(x.dtype)
 
     def lower(self, b: Any, x: Any) -> Any:

@@ -41,12 +41,10 @@ class BroadcastInDim(Primitive):
     keeps_zeros = True
 
     def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
-        """The axes that are not repeated."""
         places = {d: i for i, d in enumerate(self.dims) if x.shape[i] == self.shape[d]}
         return [places.get(d) for d in range(out.ndim)]
 
     def by_rows(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> bool:
-        """The first axis stays the first, or comes anew."""
         (x,) = types
         return (0 in self.dims) == has_rows(x)
 
@@ -66,7 +64,6 @@ class BroadcastInDim(Primitive):
         return x.with_shape(self.shape)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """A view that repeats."""
         if not x.ndim:
             return repeated(x, self.shape)
         if x.size and x.flags.c_contiguous:  # the same view, at a fifth of the cost
@@ -80,11 +77,9 @@ class BroadcastInDim(Primitive):
         return np.broadcast_to(x.reshape(sizes), self.shape)
 
     def splat_reference(self, x: np.ndarray) -> np.ndarray:
-        """The same element."""
         return x
 
     def lower(self, b: Any, x: Any) -> Any:
-        """StableHLO ``broadcast_in_dim``."""
         return b.emit(
             "broadcast_in_dim", x, attributes=f"broadcast_dimensions = {b.ints(self.dims)}"
         )
@@ -108,18 +103,15 @@ class BroadcastInDim(Primitive):
         return BroadcastInDim(self.shape, tuple([self.dims[d] for d in dims])), (source,)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Linear."""
         return self(*primals), self(*tangents)
 
     def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
-        """Sum over the axes that were repeated."""
         added = [d for d in range(len(self.shape)) if d not in self.dims]
         stretched = [d for d, n in zip(self.dims, x.shape, strict=True) if n != self.shape[d]]
         total = ReduceSum(tuple(sorted((*added, *stretched))))(ct) if added or stretched else ct
         return (reshape(total, x.type.shape) if stretched else total,)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis goes first, in the operand and in the output."""
         x = move_to_front(args[0], axes[0])
         shape, dims = (size, *self.shape), (0, *(d + 1 for d in self.dims))
         return broadcast_in_dim(x, shape, dims), 0
@@ -134,11 +126,9 @@ class ReduceSum(Primitive):
     keeps_zeros = True
 
     def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
-        """Those that are not summed."""
         return [d for d in range(x.ndim) if d not in self.axes]
 
     def infer(self, x: ArrayType) -> ArrayType:
-        """The operand's shape without those axes."""
         check_axes(self.name, x, self.axes)
         if kind_of(x.dtype) == "bool":
             raise TypeError(f"reduce_sum: expected numbers, got {x}; convert it with .astype(int)")
@@ -155,29 +145,23 @@ class ReduceSum(Primitive):
         return np.add.reduce(wide, axis=self.axes, dtype=dtype)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """StableHLO ``reduce`` with ``add``."""
         return b.reduce("add", x, self.axes, 0)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Linear."""
         return self(*primals), self(*tangents)
 
     def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
-        """Repeat over the axes that were summed."""
         shape = x.type.shape
         kept = tuple([d for d in range(len(shape)) if d not in self.axes])
         return (BroadcastInDim(shape, kept)(ct) if self.axes else ct,)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis is left as it is."""
         return reduce_vmap(type(self), self.axes, args[0], axes[0])
 
     def by_rows(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> bool:
-        """Sums along other axes."""
         return 0 not in self.axes
 
     def sums_rows(self, types: Sequence[ArrayType]) -> bool:
-        """Sums along the first axis."""
         return 0 in self.axes
 
     def padded(self, at: Any, x: Any) -> Any:

@@ -33,11 +33,9 @@ class Comparison(Elementwise, abstract=True):
     jvp = ZERO_DERIVATIVE
 
     def infer(self, *types: ArrayType) -> ArrayType:
-        """Boolean of the operands' shape."""
         return array_type(super().infer(*types).shape, np.dtype(bool))
 
     def lower(self, b: Any, x: Any, y: Any) -> Any:
-        """StableHLO ``compare``."""
         return b.compare(self.op, x, y)
 
 
@@ -95,11 +93,9 @@ class Select(Primitive):
     picks = (None, True, False)
 
     def by_rows(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> bool:
-        """Each element is made of those in its place."""
         return True
 
     def infer(self, condition: ArrayType, x: ArrayType, y: ArrayType) -> ArrayType:
-        """The type of both choices."""
         if kind_of(condition.dtype) != "bool":
             raise TypeError(f"select: expected a boolean or integer condition, got {condition}")
         if x.shape != y.shape or x.dtype != y.dtype or condition.shape not in ((), x.shape):
@@ -110,15 +106,12 @@ class Select(Primitive):
         return array_type(x.shape, x.dtype, x.weak_type and y.weak_type)
 
     def reference(self, condition: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """NumPy's ``where``."""
         return np.where(condition, x, y)
 
     def lower(self, b: Any, condition: Any, x: Any, y: Any) -> Any:
-        """StableHLO ``select``."""
         return b.emit("select", condition, x, y)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Linear in the choices."""
         (condition, x, y), (_, dx, dy) = primals, tangents
         return self(condition, x, y), self(condition, or_zeros(dx, x), or_zeros(dy, y))
 

@@ -26,7 +26,6 @@ class Real(Elementwise):
     partials = (lambda dx, out, x: real(dx),)
 
     def out_dtype(self, dtype: np.dtype) -> np.dtype:
-        """Half the width."""
         return real_dtype(dtype)
 
     def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
@@ -44,7 +43,6 @@ class Imag(Elementwise):
     partials = (lambda dx, out, x: imag(dx),)
 
     def out_dtype(self, dtype: np.dtype) -> np.dtype:
-        """Half the width."""
         return real_dtype(dtype)
 
     def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
@@ -71,7 +69,6 @@ class Complex(Elementwise):
         return out
 
     def out_dtype(self, dtype: np.dtype) -> np.dtype:
-        """Twice the width."""
         return np.dtype(f"c{dtype.itemsize * 2}") if dtype.itemsize in (4, 8) else dtype
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -98,7 +95,6 @@ class Conj(Elementwise):
     partials = (lambda dx, out, x: conj(dx),)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """The parts, with the imaginary one negated."""
         part = array_type(x.type.shape, real_dtype(x.type.dtype))
         re, im = b.emit("real", x, out=part), b.emit("imag", x, out=part)
         return b.emit("complex", re, b.emit("negate", im, out=part))

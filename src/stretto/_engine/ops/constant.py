@@ -41,17 +41,13 @@ class Constant(Primitive):
     transpose = Refused("it has no operand")
 
     def infer(self) -> ArrayType:
-        """The array's type."""
         return self.held.type
 
     def reference(self) -> np.ndarray:
-        """The array."""
         return self.held.array
 
     def lower(self, b: Any) -> Any:
-        """A dense constant."""
         return b.array(self.held.array)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The same array for all examples."""
         return self(), None

@@ -118,7 +118,6 @@ class DotGeneral(Bilinear):
         return product.reshape((*batch, *rows, *columns)).astype(out, copy=False)
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
-        """The number of products."""
         return outs[0].size * math.prod([types[0].shape[a] for a in self.summed[0]])
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
@@ -131,12 +130,10 @@ class DotGeneral(Bilinear):
         return work >= INTEGER_PRODUCTS and not as_floats
 
     def lower(self, b: Any, x: Any, y: Any) -> Any:
-        """StableHLO ``dot_general``."""
         config = precision_config(self.precision, b.platform)
         return b.dot_general(x, y, self.summed, self.shared, config)
 
     def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
-        """Contract ``ct`` with the known operand over the axes that this one added."""
         # z[s,f,g] = sum_k x[s,f,k] y[s,k,g], so x'[s,f,k] = sum_g z'[s,f,g] y[s,k,g]
         #                                     and y'[s,k,g] = sum_f x[s,f,k] z'[s,f,g].
         by_x = x.__class__ is Linear
@@ -184,14 +181,12 @@ class DotGeneral(Bilinear):
         return op, len(shared[0]) + len(free_x) + free_y.index(axis_y)
 
     def by_rows(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> bool:
-        """Rows times the same matrix, or each pair of rows by itself."""
         x, y = map(has_rows, types)
         if x and y:
             return self.shared[0][:1] == self.shared[1][:1] == (0,)
         return x and not self.shared[0] and 0 not in self.summed[0]
 
     def sums_rows(self, types: Sequence[ArrayType]) -> bool:
-        """Products of columns of both."""
         return (0, 0) in zip(*self.summed, strict=True) and all(map(has_rows, types))
 
     def padded(self, at: Any, x: Any, y: Any) -> Any:

@@ -50,7 +50,6 @@ class ConvertElementType(Primitive):
     keeps_zeros = True
 
     def by_rows(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> bool:
-        """Each element is made of those in its place."""
         return True
 
     def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
@@ -58,7 +57,6 @@ class ConvertElementType(Primitive):
         return range(out.ndim)
 
     def infer(self, x: ArrayType) -> ArrayType:
-        """The same shape."""
         return array_type(x.shape, self.dtype, self.weak)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
@@ -92,11 +90,9 @@ class ConvertElementType(Primitive):
         return self(x), self(dx) if is_inexact(self.dtype) else None
 
     def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
-        """Convert back."""
         return (convert(ct, x.type.dtype, x.type.weak_type),)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The same, wherever the axis is."""
         return self(*args), axes[0]
 
 

@@ -76,7 +76,6 @@ class Elementwise(Primitive, abstract=True):
     """
 
     def by_rows(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> bool:
-        """Each element is made of those in its place."""
         return True
 
     def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:

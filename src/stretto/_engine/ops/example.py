@@ -25,28 +25,22 @@ class Example(Primitive):
     keeps_zeros = True
 
     def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
-        """All axes."""
         return range(out.ndim)
 
     def infer(self, x: ArrayType) -> ArrayType:
-        """The operand's type."""
         return x
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """The operand."""
         return x
 
     def lower(self, b: Any, x: Any) -> Any:
-        """No operation: the operand itself."""
         return x
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The tangent's examples lie there, too."""
         (x,), (dx,) = primals, tangents
         return self(x), self(dx)
 
     def transpose(self, ct: Any, x: Any) -> tuple[Any]:
-        """And those of the cotangent."""
         return (self(ct),)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:

@@ -123,7 +123,6 @@ class LogisticSlope(Elementwise):
         return in_float32(lambda v: _slope_by(np.exp(-np.abs(v))), x)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """As the reference."""
         wide = b.convert(x, np.dtype(np.float32)) if x.type.dtype.itemsize < 4 else x
         return b.convert(_slope_by(exp_of(-absolute(Term(b, wide)))).operand, x.type.dtype)
 

@@ -78,7 +78,6 @@ class Max(Choice):
         return np.where((x == 0) & (y == 0), x + y, out)
 
     def lower(self, b: Any, x: Any, y: Any) -> Any:
-        """``maximum``, or for floats ``clamp`` with one bound."""
         if x.type.dtype.type not in _WITH_INFINITY:
             return super().lower(b, x, y)
         return b.operation("stablehlo.clamp", (y, x, b.infinite(1, x.type)))
@@ -107,7 +106,6 @@ class Min(Choice):
         return np.where((x == 0) & (y == 0), -(-x - y), out)
 
     def lower(self, b: Any, x: Any, y: Any) -> Any:
-        """``minimum``, or for floats ``clamp`` with one bound."""
         if x.type.dtype.type not in _WITH_INFINITY:
             return super().lower(b, x, y)
         return b.operation("stablehlo.clamp", (b.infinite(-1, x.type), x, y))
@@ -146,7 +144,6 @@ class Clamp(Choice):
     )
 
     def reference(self, low: np.ndarray, x: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """The greater of ``low`` and ``x``, then the lesser of that and ``high``."""
         return MIN.reference(MAX.reference(low, x), high)
 
 

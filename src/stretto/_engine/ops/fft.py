@@ -97,7 +97,6 @@ class Fft(Primitive):
             )
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """NumPy's, in the operand's precision."""
         (out,) = self.out_types((array_type(x.shape, x.dtype),))
         if not x.size:
             return np.zeros(out.shape, out.dtype)
@@ -134,7 +133,6 @@ class Fft(Primitive):
         return 8 * size * (1 + math.log2(math.prod(self.lengths)))
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Linear."""
         return self(*primals), self(*tangents)
 
     def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
@@ -162,7 +160,6 @@ class Fft(Primitive):
         return broadcast_in_dim(weights, shape, (len(shape) - 1,))
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis goes first."""
         return self(move_to_front(args[0], axes[0])), 0
 
     def padded(self, at: Any, x: Any) -> Any:

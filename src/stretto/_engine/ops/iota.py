@@ -30,7 +30,6 @@ class Iota(Primitive):
     dimension: int
 
     def infer(self) -> ArrayType:
-        """The type requested."""
         if not 0 <= self.dimension < len(self.shape):
             raise ValueError(f"iota: dimension {self.dimension} is not an axis of {self.shape}")
         if kind_of(self.dtype) == "bool":
@@ -44,14 +43,12 @@ class Iota(Primitive):
         return np.broadcast_to(line.reshape(-1, *(1,) * after), self.shape)
 
     def lower(self, b: Any) -> Any:
-        """StableHLO ``iota``."""
         return b.emit("iota", attributes=f"iota_dimension = {self.dimension} : i64")
 
     jvp = ZERO_DERIVATIVE
     transpose = Refused("it has no operand")
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The same indices for all examples."""
         return self(), None
 
 

@@ -31,7 +31,6 @@ class Concatenate(Primitive):
     rearranges = True
 
     def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
-        """All others."""
         return [None if d == self.axis else d for d in range(out.ndim)]
 
     def infer(self, *types: ArrayType) -> ArrayType:
@@ -54,19 +53,15 @@ class Concatenate(Primitive):
         return array_type(shape, first.dtype, all(t.weak_type for t in types))
 
     def reference(self, *arrays: np.ndarray) -> np.ndarray:
-        """NumPy's ``concatenate``."""
         return np.concatenate(arrays, self.axis)
 
     def lower(self, b: Any, *operands: Any) -> Any:
-        """StableHLO ``concatenate``."""
         return b.emit("concatenate", *operands, attributes=f"dimension = {self.axis} : i64")
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Linear in all operands together."""
         return self(*primals), self(*map(or_zeros, tangents, primals))
 
     def transpose(self, ct: Any, *args: Any) -> tuple[Any, ...]:
-        """To each operand the slice that it became."""
         cts, start = [], 0
         for x in args:
             stop = start + x.shape[self.axis]
@@ -76,12 +71,10 @@ class Concatenate(Primitive):
         return tuple(cts)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """All operands get the mapped axis."""
         values, axis = align_mapped(size, args, axes)
         return Concatenate(self.axis + (axis <= self.axis))(*values), axis
 
     def by_rows(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> bool:
-        """Along another axis."""
         return self.axis != 0
 
     def padded(self, at: Any, *xs: Any) -> Any:

@@ -33,28 +33,23 @@ class Reshape(Primitive):
     rearranges = True
 
     def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
-        """The first and the last axes, as far as they are the same."""
         first = _in_common(x.shape, out.shape)
         last = _in_common(x.shape[first:][::-1], out.shape[first:][::-1])
         between: tuple[None, ...] = (None,) * (out.ndim - first - last)
         return (*range(first), *between, *range(x.ndim - last, x.ndim))
 
     def infer(self, x: ArrayType) -> ArrayType:
-        """The shape requested, of the same size."""
         if math.prod(self.shape) != x.size:
             raise ValueError(f"reshape: {x} ({x.size} elements) does not fit shape {self.shape}")
         return x.with_shape(self.shape)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """NumPy's reshape."""
         return x.reshape(self.shape)
 
     def splat_reference(self, x: np.ndarray) -> np.ndarray:
-        """The same element."""
         return x
 
     def lower(self, b: Any, x: Any) -> Any:
-        """StableHLO ``reshape``."""
         return b.emit("reshape", x)
 
     def simpler(self, x: Atom, maker: Equation | None) -> Any:
@@ -64,19 +59,15 @@ class Reshape(Primitive):
         return (self, maker.inputs) if maker and isinstance(maker.primitive, Reshape) else None
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Linear."""
         return self(*primals), self(*tangents)
 
     def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
-        """Reshape back."""
         return (reshape(ct, x.shape),)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis goes first and stays."""
         return Reshape((size, *self.shape))(move_to_front(args[0], axes[0])), 0
 
     def by_rows(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> bool:
-        """The first axis stays."""
         return types[0].ndim > 0 and types[0].shape[0] == self.shape[0]
 
     def padded(self, at: Any, x: Any) -> Any:
@@ -133,15 +124,12 @@ class Transpose(Primitive):
     rearranges = True
 
     def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
-        """All axes, permuted."""
         return self.permutation
 
     def by_rows(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> bool:
-        """The first axis stays."""
         return self.permutation[0] == 0
 
     def infer(self, x: ArrayType) -> ArrayType:
-        """The operand's sizes, permuted."""
         if sorted(self.permutation) != list(range(x.ndim)):
             raise ValueError(
                 f"transpose: {self.permutation} is not a permutation of the {x.ndim} axes of {x}"
@@ -149,15 +137,12 @@ class Transpose(Primitive):
         return x.with_shape(tuple(x.shape[d] for d in self.permutation))
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """A view with the strides permuted."""
         return x.transpose(self.permutation)
 
     def splat_reference(self, x: np.ndarray) -> np.ndarray:
-        """The same element."""
         return x
 
     def lower(self, b: Any, x: Any) -> Any:
-        """StableHLO ``transpose``."""
         return b.transpose(x, self.permutation)
 
     def simpler(self, x: Atom, maker: Equation | None) -> Any:
@@ -170,16 +155,13 @@ class Transpose(Primitive):
         return Transpose(tuple([first[d] for d in self.permutation])), maker.inputs
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Linear."""
         return self(*primals), self(*tangents)
 
     def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
-        """The inverse permutation."""
         inverse = tuple(self.permutation.index(d) for d in range(x.ndim))
         return (Transpose(inverse)(ct),)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis goes first, the others permute after it."""
         (axis,) = axes
         assert axis is not None
         rest = [d for d in range(args[0].ndim) if d != axis]

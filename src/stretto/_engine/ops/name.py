@@ -25,19 +25,15 @@ class Name(Primitive):
     hands_on = True
 
     def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
-        """All axes."""
         return range(out.ndim)
 
     def infer(self, x: ArrayType) -> ArrayType:
-        """The operand's type."""
         return x
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """The operand."""
         return x
 
     def lower(self, b: Any, x: Any) -> Any:
-        """No operation: the operand itself."""
         return x
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -45,11 +41,9 @@ class Name(Primitive):
         return self(*primals), tangents[0]
 
     def transpose(self, ct: Any, x: Any) -> tuple[Any]:
-        """The cotangent."""
         return (ct,)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The same, wherever the axis is."""
         return self(*args), axes[0]
 
 

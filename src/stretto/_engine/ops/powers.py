@@ -129,7 +129,6 @@ class IntegerPow(Elementwise):
         return super().infer(x)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """Repeated squaring."""
         if not self.exponent:
             return np.ones_like(x)
         invert = lambda v: np.divide(v.dtype.type(1), v)
@@ -144,7 +143,6 @@ class IntegerPow(Elementwise):
         return narrow and self.exponent not in (-1, 1, 2)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """Repeated squaring, written out."""
         if not self.exponent:
             return b.splat(1, x.type)
         dtype = x.type.dtype
@@ -209,7 +207,6 @@ class Cbrt(Elementwise):
     partials = (lambda dx, out, x: dx * (full_like(out, 1 / 3) * (out / x)),)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """NumPy's ``cbrt``."""
         return in_float32(np.cbrt, x)
 
 

@@ -72,11 +72,9 @@ class IsFinite(Elementwise):
     jvp = ZERO_DERIVATIVE
 
     def out_dtype(self, dtype: np.dtype) -> np.dtype:
-        """Boolean, whatever the operand's."""
         return np.dtype(bool)
 
     def infer(self, x: ArrayType) -> ArrayType:
-        """Boolean, never weak."""
         return array_type(x.shape, super().infer(x).dtype)
 
 

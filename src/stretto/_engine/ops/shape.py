@@ -53,7 +53,6 @@ class Pad(Primitive):
         return [d if not k and w else None for d, w in enumerate(whole)]
 
     def infer(self, x: ArrayType, value: ArrayType) -> ArrayType:
-        """Each size grows by what is put in."""
         if value.shape or value.dtype != x.dtype:
             raise TypeError(f"pad: expected a padding value {x.with_shape(())}, got {value}")
         if len(self.config) != x.ndim or any(interior < 0 for *_, interior in self.config):
@@ -88,7 +87,6 @@ class Pad(Primitive):
         return out
 
     def lower(self, b: Any, x: Any, value: Any) -> Any:
-        """StableHLO ``pad``."""
         low, high, interior = (b.ints([c[i] for c in self.config]) for i in range(3))
         attributes = (
             f"edge_padding_low = {low}, edge_padding_high = {high}, interior_padding = {interior}"
@@ -96,7 +94,6 @@ class Pad(Primitive):
         return b.emit("pad", x, value, attributes=attributes)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Linear in operand and padding value together."""
         return self(*primals), self(*map(or_zeros, tangents, primals))
 
     def padding(self, shape: Sequence[int]) -> Any:
@@ -158,11 +155,9 @@ class Slice(Primitive):
     rearranges = True
 
     def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
-        """The axes that are taken whole."""
         return [d if x.shape[d] == out.shape[d] else None for d in range(out.ndim)]
 
     def infer(self, x: ArrayType) -> ArrayType:
-        """The number of elements taken along each axis."""
         settings = (self.starts, self.limits, self.strides)
         fits = all(len(s) == x.ndim for s in settings) and all(
             0 <= start <= limit and stride > 0 and _ends_inside(limit, n, stride)
@@ -178,11 +173,9 @@ class Slice(Primitive):
         )
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """A view."""
         return x[tuple(map(builtins.slice, self.starts, self.limits, self.strides))]
 
     def lower(self, b: Any, x: Any) -> Any:
-        """StableHLO ``slice``, or ``dynamic_slice`` at a hidden place."""
         if self.hidden and b.hides and {*self.strides} <= {1}:
             sizes = b.outs[0].shape
             whole = [m == n for m, n in zip(sizes, x.type.shape, strict=True)]
@@ -199,7 +192,6 @@ class Slice(Primitive):
         return b.emit("slice", x, attributes=attributes)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Linear."""
         return self(*primals), self(*tangents)
 
     def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
@@ -210,7 +202,6 @@ class Slice(Primitive):
         return (pad(ct, 0, config),)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis is taken whole."""
         (axis,) = axes
         assert axis is not None
         starts, limits, strides = (
@@ -249,24 +240,19 @@ class Rev(Primitive):
     rearranges = True
 
     def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
-        """The axes that are not reversed."""
         return [None if d in self.axes else d for d in range(out.ndim)]
 
     def infer(self, x: ArrayType) -> ArrayType:
-        """The operand's type."""
         check_axes(self.name, x, self.axes)
         return x
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """NumPy's, a view."""
         return np.flip(x, self.axes)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """StableHLO ``reverse``."""
         return b.emit("reverse", x, attributes=f"dimensions = {b.ints(self.axes)}")
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Linear."""
         return self(*primals), self(*tangents)
 
     def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
@@ -274,7 +260,6 @@ class Rev(Primitive):
         return (self(ct),)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis is left as it is."""
         (axis,) = axes
         assert axis is not None
         return Rev(tuple(a + (axis <= a) for a in self.axes))(args[0]), axis

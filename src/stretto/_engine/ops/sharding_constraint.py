@@ -32,15 +32,12 @@ class ShardingConstraint(Primitive):
 
     @property
     def effects(self) -> frozenset[Any]:
-        """It needs the devices of its mesh."""
         return frozenset((OnMesh(self.sharding.mesh),))
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """Always."""
         return True
 
     def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
-        """All axes."""
         return range(out.ndim)
 
     def infer(self, x: ArrayType) -> ArrayType:
@@ -49,11 +46,9 @@ class ShardingConstraint(Primitive):
         return x
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """The operand."""
         return x
 
     def lower(self, b: Any, x: Any) -> Any:
-        """Shardy's constraint."""
         return b.constrained(x, self.sharding)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -65,7 +60,6 @@ class ShardingConstraint(Primitive):
         return (self(ct),)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis is left to the compiler."""
         (axis,) = axes
         assert axis is not None
         spec = tuple(self.sharding.spec)

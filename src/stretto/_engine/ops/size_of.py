@@ -28,11 +28,9 @@ class SizeOf(Primitive):
     transpose = Refused("it has no operand")
 
     def infer(self) -> ArrayType:
-        """A weak scalar."""
         return array_type((), self.dtype, True)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The same for all examples."""
         return self(), None
 
     def padded(self, at: Any) -> Any:

@@ -52,7 +52,6 @@ class Sort(Primitive):
     transpose = NOT_LINEAR
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
-        """The operands' types."""
         check_axes("sort", types[0], (self.dimension,))
         if not 0 < self.num_keys <= len(types):
             raise ValueError(
@@ -68,7 +67,6 @@ class Sort(Primitive):
         return types
 
     def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-        """NumPy's sort, or its indirect sorts."""
         x, axis = arrays[0], self.dimension
         if len(arrays) == 1 and not is_complex(x.dtype):
             return (_sorted(x, axis),)
@@ -93,7 +91,6 @@ class Sort(Primitive):
         return tuple(outs), tuple(moved)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis is left as it is."""
         values, axis = align_mapped(size, args, axes)
         dimension = self.dimension + (axis <= self.dimension)
         outs = Sort(dimension, self.num_keys, self.is_stable)(*values)
@@ -201,7 +198,6 @@ class TopK(Primitive):
     transpose = NOT_LINEAR
 
     def infer(self, x: ArrayType) -> tuple[ArrayType, ArrayType]:
-        """The last axis becomes k long."""
         if is_complex(x.dtype):
             raise TypeError(f"top_k: expected real numbers or booleans, got {x}")
         if not x.ndim or not 0 <= self.k <= x.shape[-1]:
@@ -244,12 +240,10 @@ class TopK(Primitive):
         return convert(slice_in_dim(falling, 0, self.k, 1, x.ndim - 1), _INT32)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The tangents at the indices."""
         values, order = self(*primals)
         return (values, order), (_along(tangents[0], order, order.ndim - 1), None)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis goes first."""
         return self(move_to_front(args[0], axes[0])), (0, 0)
 
     def padded(self, at: Any, x: Any) -> Any:

@@ -197,7 +197,6 @@ class SechSquared(Elementwise):
         return in_float32(lambda v: _sech_squared(2 * np.exp(-np.abs(v))), x)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """As the reference."""
         wide = b.convert(x, np.dtype(np.float32)) if x.type.dtype.itemsize < 4 else x
         return b.convert(_sech_squared(2.0 * exp(-absolute(Term(b, wide)))).operand, x.type.dtype)
 

@@ -290,7 +290,6 @@ class Written(Elementwise, abstract=True):
         return np.asarray(self.exact(*[x.astype(_wide(dtype)) for x in args])).astype(dtype)
 
     def lower(self, b: Any, *operands: Any) -> Any:
-        """The formula, written out."""
         out = b.outs[0].dtype
         terms = [Term(b, b.convert(x, _wide(out))) for x in operands]
         return b.convert(self.formula(*terms).operand, out)

@@ -39,7 +39,6 @@ class Collective(Primitive, abstract=True):
 
     @property
     def effects(self) -> frozenset[Any]:
-        """It needs the vectorizer of its axis."""
         return frozenset((NamedAxis(self.axis),))
 
     def collect(self, name: Any, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
@@ -64,11 +63,9 @@ class Collective(Primitive, abstract=True):
         raise NotImplementedError
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Linear."""
         return self(*primals), self(*tangents)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """Another axis: the same for each of its examples."""
         return self(*args), axes[0]
 
 
@@ -96,7 +93,6 @@ class Total(Adding, abstract=True):
     """The sum over the examples: the same for all."""
 
     def infer(self, x: ArrayType) -> ArrayType:
-        """The operand's type."""
         self.check(x)
         return x
 
@@ -105,7 +101,6 @@ class Total(Adding, abstract=True):
         return total_of(x, axis, self.size), None
 
     def lower(self, b: Any, x: Any) -> Any:
-        """A sum over the devices along the axis."""
         (total,) = b.all_reduce((x,), (self.axis,))
         return total
 
@@ -129,7 +124,6 @@ class AllGather(Collective):
     """All examples along a new axis 0: the same for all."""
 
     def infer(self, x: ArrayType) -> ArrayType:
-        """A new axis of the named one's size."""
         return x.with_shape((self.size, *x.shape))
 
     def across(self, x: Any, axis: int | None) -> tuple[Any, int | None]:
@@ -139,7 +133,6 @@ class AllGather(Collective):
         return move_to_front(x, axis), None
 
     def lower(self, b: Any, x: Any) -> Any:
-        """The parts of the devices along the axis."""
         return b.all_gather(x, self.axis, self.size)
 
     def transpose(self, ct: Any, x: Any) -> tuple[Any, ...]:
@@ -147,7 +140,6 @@ class AllGather(Collective):
         return (PSumScatter(self.axis, self.size)(ct),)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis comes after the new one."""
         (axis,) = axes
         assert axis is not None
         return self(*args), axis + 1
@@ -159,7 +151,6 @@ class PSumScatter(Adding, Leading):
     name = "psum_scatter"
 
     def infer(self, x: ArrayType) -> ArrayType:
-        """Without axis 0."""
         self.check(x)
         self.check_lead(x)
         return x.with_shape(x.shape[1:])
@@ -186,7 +177,6 @@ class AllToAll(Leading):
     """To each example j its own entry along axis 0: y_i[j] = x_j[i]."""
 
     def infer(self, x: ArrayType) -> ArrayType:
-        """The operand's type."""
         self.check_lead(x)
         return x
 
@@ -198,7 +188,6 @@ class AllToAll(Leading):
         return move_to_front(x, axis), 1
 
     def lower(self, b: Any, x: Any) -> Any:
-        """An exchange between the devices along the axis."""
         return b.all_to_all(x, self.axis, self.size)
 
     def transpose(self, ct: Any, x: Any) -> tuple[Any, ...]:
@@ -218,7 +207,6 @@ class PPermute(Collective):
     perm: tuple[tuple[int, int], ...]
 
     def infer(self, x: ArrayType) -> ArrayType:
-        """The operand's type."""
         return x
 
     def across(self, x: Any, axis: int | None) -> tuple[Any, int | None]:
@@ -227,11 +215,9 @@ class PPermute(Collective):
         return take_rows(x, sources_of(self.perm, self.size), 0) if self.size else x, 0
 
     def lower(self, b: Any, x: Any) -> Any:
-        """A permutation of the devices along the axis."""
         return b.permute(x, self.axis, self.perm)
 
     def transpose(self, ct: Any, x: Any) -> tuple[Any, ...]:
-        """The same pairs, in the other direction."""
         perm = tuple((destination, source) for source, destination in self.perm)
         return (PPermute(self.axis, self.size, perm)(ct),)
 
@@ -243,20 +229,16 @@ class AxisIndex(Collective):
     transpose = Refused("it has no operand")
 
     def infer(self) -> ArrayType:
-        """An int32."""
         return array_type((), np.dtype(np.int32))
 
     def collect(self, name: Any, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The number of each example."""
         self.check_size(size)
         return iota(np.int32, size), 0
 
     def lower(self, b: Any) -> Any:
-        """The device's place along the axis."""
         return b.index_along(self.axis)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """Another axis: the same for all of its examples."""
         return self(), None
 
 

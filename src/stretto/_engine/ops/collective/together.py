@@ -33,27 +33,22 @@ class TotalsTogether(Primitive):
 
     @property
     def effects(self) -> frozenset[Any]:
-        """It needs the vectorizers of its axes."""
         return frozenset([NamedAxis(name) for name in self.names])
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
-        """The operands' types."""
         if len({type.dtype for type in types}) > 1:
             raise TypeError(f"{self.name}: expected operands of one dtype, got {types}")
         return types
 
     def collect(self, name: Any, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The sums over one of the axes, and then along the others."""
         totals = [total_of(x, axis, size) for x, axis in zip(args, axes, strict=True)]
         rest = tuple([pair for pair in self.axes if pair[0] != name])
         return TotalsTogether(rest)(*totals) if rest else totals, (None,) * len(args)
 
     def lower(self, b: Any, *operands: Any) -> Sequence[Any]:
-        """One StableHLO ``all_reduce`` of them all."""
         return b.all_reduce(operands, self.names)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Linear."""
         return self(*primals), self._of_some(tangents)
 
     def transpose(self, cts: Sequence[Any], *args: Any) -> Sequence[Any]:
@@ -66,5 +61,4 @@ class TotalsTogether(Primitive):
         return [None if x is None else next(sums) for x in values]
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """Another axis: the same for each of its examples."""
         return self(*args), tuple(axes)

@@ -22,7 +22,6 @@ class PVary(Collective):
     name = "pvary"
 
     def infer(self, x: ArrayType) -> ArrayType:
-        """The operand's type."""
         return x
 
     def across(self, x: Any, axis: int | None) -> tuple[Any, int | None]:
@@ -30,7 +29,6 @@ class PVary(Collective):
         return x, axis
 
     def lower(self, b: Any, x: Any) -> Any:
-        """No operation: each device has the value."""
         return x
 
     def transpose(self, ct: Any, x: Any) -> tuple[Any, ...]:
@@ -54,7 +52,6 @@ class PSame(Collective):
     name = "psame"
 
     def infer(self, x: ArrayType) -> ArrayType:
-        """The operand's type."""
         return x
 
     def across(self, x: Any, axis: int | None) -> tuple[Any, int | None]:
@@ -65,7 +62,6 @@ class PSame(Collective):
         return reshape(first, first.shape[1:]), None
 
     def lower(self, b: Any, x: Any) -> Any:
-        """No operation: each device has the value."""
         return x
 
     def transpose(self, ct: Any, x: Any) -> tuple[Any, ...]:

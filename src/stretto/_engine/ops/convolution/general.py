@@ -102,7 +102,6 @@ class ConvGeneralDilated(Bilinear):
         return not wide and self.work(types, (out,)) >= CONVOLUTION_PRODUCTS
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
-        """The number of products."""
         rhs = types[1]
         return outs[0].size * rhs.size / max(1, rhs.shape[self.dims.rhs_spec[0]])
 
@@ -145,7 +144,6 @@ class ConvGeneralDilated(Bilinear):
         return (out, None) if isinstance(lhs, Linear) else (None, out)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis joins the batch, the output features, or the groups."""
         (lhs, rhs), (axis_l, axis_r) = args, axes
         (batch, features, *_), (out_features, *_) = self.dims.lhs_spec, self.dims.rhs_spec
         out_batch, out_place, *_ = self.dims.out_spec

@@ -78,26 +78,21 @@ class DynamicSlice(Primitive):
 
     @property
     def accumulates(self) -> tuple[int, ...]:
-        """The operand."""
         return (0,)
 
     def infer(self, x: ArrayType, *starts: ArrayType) -> ArrayType:
-        """The sizes requested."""
         _check_starts(self.name, x, starts)
         _check_sizes(self.name, "the slice of sizes", x, self.sizes)
         return x.with_shape(self.sizes)
 
     def reference(self, x: np.ndarray, *starts: np.ndarray) -> np.ndarray:
-        """A view."""
         return x[_window(x.shape, self.sizes, starts)]
 
     def lower(self, b: Any, x: Any, *starts: Any) -> Any:
-        """StableHLO ``dynamic_slice``."""
         attributes = f"slice_sizes = {b.ints(self.sizes)}"
         return b.emit("dynamic_slice", x, *starts, attributes=attributes)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Linear in the operand."""
         (x, *starts), dx = primals, tangents[0]
         return self(x, *starts), None if dx is None else self(dx, *starts)
 
@@ -152,7 +147,6 @@ class DynamicUpdateSlice(Primitive):
     kernel = Kernel.ONE
 
     def infer(self, x: ArrayType, update: ArrayType, *starts: ArrayType) -> ArrayType:
-        """The operand's type."""
         _check_starts(self.name, x, starts)
         _check_sizes(self.name, "the update of shape", x, update.shape)
         if update.dtype != x.dtype:
@@ -160,17 +154,14 @@ class DynamicUpdateSlice(Primitive):
         return array_type(x.shape, x.dtype, x.weak_type and update.weak_type)
 
     def reference(self, x: np.ndarray, update: np.ndarray, *starts: np.ndarray) -> np.ndarray:
-        """A copy, written into."""
         out = x.copy()
         out[_window(x.shape, update.shape, starts)] = update
         return out
 
     def lower(self, b: Any, x: Any, update: Any, *starts: Any) -> Any:
-        """StableHLO ``dynamic_update_slice``."""
         return b.emit("dynamic_update_slice", x, update, *starts)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Linear in operand and update together."""
         (x, update, *starts), (dx, du, *_) = primals, tangents
         out = self(x, update, *starts)
         if dx is None and du is None:

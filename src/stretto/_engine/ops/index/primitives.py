@@ -73,11 +73,9 @@ class Gather(Primitive):
 
     @property
     def accumulates(self) -> tuple[int, ...]:
-        """The operand."""
         return (0,)
 
     def infer(self, x: ArrayType, indices: ArrayType) -> ArrayType:
-        """The windows' axes at ``offset_dims``, those of the indices in the other places."""
         numbers, sizes = self.dimension_numbers, self.slice_sizes
         return x.with_shape(out_shape("gather", x, indices, numbers, sizes))
 
@@ -445,7 +443,6 @@ class ScatterAdd(ScatterFamily):
     op = "add"
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Linear in operand and updates together."""
         x, indices, _ = primals
         dx, _, du = tangents
         out = self(*primals)

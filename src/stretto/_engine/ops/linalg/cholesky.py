@@ -45,11 +45,9 @@ class Cholesky(MatrixOperation):
     in_blocks = True
 
     def infer(self, x: ArrayType) -> ArrayType:
-        """The operand's type."""
         return array_type(check_matrix("cholesky", x, square=True), x.dtype)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """LAPACK ``potrf``."""
         return linalg_reference.potrf(x)
 
     def lower(self, b: Any, x: Any) -> Any:
@@ -85,7 +83,6 @@ class CholeskyUpdate(MatrixOperation):
     in_blocks = True
 
     def infer(self, r: ArrayType, w: ArrayType) -> ArrayType:
-        """The triangle's type."""
         shape = check_matrix("cholesky_update", r, square=True)
         if w.shape != shape[:-1] or w.dtype != r.dtype:
             raise ValueError(
@@ -95,7 +92,6 @@ class CholeskyUpdate(MatrixOperation):
         return array_type(shape, r.dtype)
 
     def reference(self, r: np.ndarray, w: np.ndarray) -> np.ndarray:
-        """A row at a time."""
         u, below = np.triu(r), np.conj(w)
         with np.errstate(all="ignore"):
             for k in range(r.shape[-1]):
@@ -110,7 +106,6 @@ class CholeskyUpdate(MatrixOperation):
         return np.triu(u)
 
     def lower(self, b: Any, r: Any, w: Any) -> Any:
-        """A row at a time, in a loop."""
         if not r.type.size:
             return r
         n = r.type.shape[-1]

@@ -59,17 +59,13 @@ class Determinant(Factored):
     """The determinant, from the factors and pivots, which are treated as constant."""
 
     def infer(self, x: ArrayType, both: ArrayType, pivots: ArrayType) -> ArrayType:
-        """A number for each matrix."""
         return array_type(check_matrix("det", x, square=True)[:-2], x.dtype)
 
     def reference(self, x: np.ndarray, both: np.ndarray, pivots: np.ndarray) -> np.ndarray:
-        """The product of the diagonal."""
         product = np.prod(np.diagonal(both, 0, -2, -1), -1)
         return product * _parity_reference(pivots, both.dtype)
 
     def lower(self, b: Any, x: Any, both: Any, pivots: Any) -> Any:
-        """The product of the diagonal."""
-
         def product(both: Any, pivots: Any) -> Any:
             diagonal = diagonal_of(both)
             return reduce_prod(diagonal, (diagonal.ndim - 1,)) * _parity(pivots, both.dtype)
@@ -87,21 +83,17 @@ class LogDeterminant(Factored):
     multiple = True
 
     def infer(self, x: ArrayType, both: ArrayType, pivots: ArrayType) -> tuple[ArrayType, ...]:
-        """Two numbers for each matrix."""
         batch = check_matrix("slogdet", x, square=True)[:-2]
         return array_type(batch, x.dtype), array_type(batch, real_dtype(x.dtype))
 
     def reference(
         self, x: np.ndarray, both: np.ndarray, pivots: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """From the diagonal."""
         diagonal = np.diagonal(both, 0, -2, -1)
         signs = np.prod(np.sign(diagonal), -1) * _parity_reference(pivots, both.dtype)
         return signs, np.sum(np.log(np.abs(diagonal)), -1)
 
     def lower(self, b: Any, x: Any, both: Any, pivots: Any) -> list[Any]:
-        """From the diagonal."""
-
         def parts(both: Any, pivots: Any) -> list[Any]:
             diagonal, last = diagonal_of(both), both.ndim - 2
             signs = reduce_prod(sign(diagonal), (last,)) * _parity(pivots, both.dtype)

@@ -64,17 +64,14 @@ class Eig(MatrixOperation):
     )
 
     def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:
-        """Values and vectors of the complex dtype."""
         n = check_matrix("eig", x, square=True)[-1]
         dtype = np.result_type(x.dtype, np.complex64)
         return result_types(x, ((n,), dtype), *[((n, n), dtype)] * (self.left + self.right))
 
     def reference(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
-        """LAPACK ``geev``."""
         return linalg_reference.eig(x, self.left, self.right)
 
     def lower(self, b: Any, x: Any) -> list[Any]:
-        """LAPACK ``geev``."""
         outs = b.outs
         if not x.type.size:
             return [b.splat(0, t) for t in outs]

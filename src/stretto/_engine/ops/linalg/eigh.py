@@ -60,17 +60,14 @@ class Eigh(MatrixOperation):
     has_factors = True
 
     def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:
-        """The operand's type; real numbers."""
         n = check_matrix("eigh", x, square=True)[-1]
         values = ((n,), real_dtype(x.dtype))
         return result_types(x, *([((n, n), x.dtype)] if self.vectors else []), values)
 
     def reference(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
-        """LAPACK ``syevd`` or ``heevd``."""
         return linalg_reference.eigh(x, self.vectors)
 
     def lower(self, b: Any, x: Any) -> list[Any]:
-        """LAPACK ``syevd``, for complex numbers ``heevd``."""
         outs = b.outs
         if not x.type.size:
             return [b.splat(0, t) for t in outs]

@@ -129,7 +129,6 @@ class MatrixOperation(Primitive, abstract=True):
         return 0 < m * n <= MATRICES_OF and types[0].size >= MATRICES * m * n
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis goes first."""
         values = [
             broadcast_to(x, (size, *x.shape)) if a is None else move_to_front(x, a)
             for x, a in zip(args, axes, strict=True)

@@ -64,12 +64,10 @@ class Lu(MatrixOperation):
     multiple = True
 
     def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:
-        """The operand's type; int32."""
         shape = check_matrix("lu", x)
         return result_types(x, (shape[-2:], x.dtype), ((min(shape[-2:]),), _INT32))
 
     def reference(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
-        """LAPACK ``getrf``."""
         return linalg_reference.getrf(x)
 
     def lower(self, b: Any, x: Any) -> list[Any]:
@@ -122,7 +120,6 @@ class PivotsToPermutation(MatrixOperation):
     jvp = ZERO_DERIVATIVE
 
     def infer(self, pivots: ArrayType) -> ArrayType:
-        """The last axis becomes as long as there are rows."""
         if not pivots.ndim or pivots.dtype != _INT32 or pivots.shape[-1] > self.size:
             raise ValueError(
                 f"lu_pivots_to_permutation: expected int32 pivots of at most {self.size} rows, got "
@@ -157,7 +154,6 @@ class PivotsToPermutation(MatrixOperation):
         return order
 
     def lower(self, b: Any, pivots: Any) -> Any:
-        """The exchanges in a loop."""
         type = b.outs[0]
         start = b.emit("iota", attributes=f"iota_dimension = {type.ndim - 1} : i64", out=type)
         if not (type.size and pivots.type.size):
@@ -202,7 +198,6 @@ class LuSolve(MatrixOperation):
     form: str
 
     def infer(self, a: ArrayType, b: ArrayType, both: ArrayType, order: ArrayType) -> ArrayType:
-        """The right-hand side's type."""
         check_matrix("solve", a, square=True)
         if b.dtype != a.dtype or b.shape[:-1] != a.shape[:-1]:
             raise ValueError(f"solve: a and b must have one dtype and equal sizes, got {a} and {b}")
@@ -211,7 +206,6 @@ class LuSolve(MatrixOperation):
     def reference(
         self, a: np.ndarray, b: np.ndarray, both: np.ndarray, order: np.ndarray
     ) -> np.ndarray:
-        """As ``solve_factored``, with BLAS."""
         first, second = _STEPS[self.form]
         if self.form == "N":
             b = np.take_along_axis(b, order[..., None], -2)
@@ -221,7 +215,6 @@ class LuSolve(MatrixOperation):
         return np.take_along_axis(out, np.argsort(order, -1)[..., None], -2)
 
     def lower(self, b: Any, a: Any, y: Any, both: Any, order: Any) -> Any:
-        """As ``solve_factored``."""
         return b.inline(
             lambda both, order, y: solve_factored(both, order, y, self.form), both, order, y
         )

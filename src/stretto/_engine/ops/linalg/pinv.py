@@ -36,7 +36,6 @@ class Pinv(MatrixOperation):
     with_zeros = True
 
     def infer(self, x: ArrayType, rtol: ArrayType) -> ArrayType:
-        """Rows and columns exchanged."""
         *batch, m, n = check_matrix("pinv", x, self.hermitian)
         if rtol != array_type(tuple(batch), real_dtype(x.dtype)):
             raise ValueError(
@@ -46,7 +45,6 @@ class Pinv(MatrixOperation):
         return array_type((*batch, n, m), x.dtype)
 
     def reference(self, x: np.ndarray, rtol: np.ndarray) -> np.ndarray:
-        """By the decompositions."""
         if not x.size:
             return np.zeros((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype)
         if self.hermitian:
@@ -61,7 +59,6 @@ class Pinv(MatrixOperation):
         return np.matmul(v * inverse[..., None, :], uh)
 
     def lower(self, b: Any, x: Any, rtol: Any) -> Any:
-        """By the decompositions."""
         out = b.outs[0]
         return b.inline(self.composed, x, rtol) if x.type.size else b.splat(0, out)
 

@@ -61,11 +61,9 @@ class Geqrf(MatrixOperation):
         return result_types(x, (shape[-2:], x.dtype), ((lesser(*shape[-2:]),), x.dtype))
 
     def reference(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
-        """LAPACK ``geqrf``."""
         return linalg_reference.geqrf(x)
 
     def lower(self, b: Any, x: Any) -> list[Any]:
-        """LAPACK ``geqrf``."""
         if not x.type.size:
             return [x, b.splat(0, b.outs[1])]
         return lapack(b, "geqrf", (x,), b.outs, None, {0: 0})
@@ -79,11 +77,9 @@ class Geqp3(MatrixOperation):
     jvp = _USE_QR
 
     def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:
-        """Those of ``Geqrf``, and an index for each column."""
         return (*Geqrf().infer(x), *result_types(x, ((x.shape[-1],), _INT32)))
 
     def reference(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
-        """LAPACK ``geqp3``."""
         return linalg_reference.geqp3(x)
 
     def lower(self, b: Any, x: Any) -> list[Any]:
@@ -105,7 +101,6 @@ class HouseholderProduct(MatrixOperation):
     jvp = _USE_QR
 
     def infer(self, x: ArrayType, taus: ArrayType) -> ArrayType:
-        """The first operand's type."""
         *batch, m, n = check_matrix("householder_product", x)
         fits = taus.ndim and taus.shape[:-1] == tuple(batch) and taus.shape[-1] <= n <= m
         if not fits or taus.dtype != x.dtype:
@@ -116,11 +111,9 @@ class HouseholderProduct(MatrixOperation):
         return array_type(x.shape, x.dtype)
 
     def reference(self, x: np.ndarray, taus: np.ndarray) -> np.ndarray:
-        """LAPACK ``orgqr``, for complex numbers ``ungqr``."""
         return linalg_reference.householder_product(x, taus)
 
     def lower(self, b: Any, x: Any, taus: Any) -> Any:
-        """LAPACK ``orgqr``, for complex numbers ``ungqr``."""
         if not x.type.size:
             return x
         routine = "ungqr" if is_complex(x.type.dtype) else "orgqr"
@@ -138,7 +131,6 @@ class Ormqr(MatrixOperation):
     with_zeros = True
 
     def infer(self, x: ArrayType, taus: ArrayType, c: ArrayType) -> ArrayType:
-        """The type of ``c``."""
         *batch, m, n = check_matrix("ormqr", x)
         check_matrix("ormqr", c)
         size = c.shape[-2 if self.left else -1]
@@ -151,12 +143,10 @@ class Ormqr(MatrixOperation):
         return array_type(c.shape, c.dtype)
 
     def reference(self, x: np.ndarray, taus: np.ndarray, c: np.ndarray) -> np.ndarray:
-        """LAPACK ``ormqr``, for complex numbers ``unmqr``."""
         form = ("C" if x.dtype.kind == "c" else "T") if self.adjoint else "N"
         return linalg_reference.multiply_by_reflections(x, taus, c, self.left, form)
 
     def lower(self, b: Any, x: Any, taus: Any, c: Any) -> Any:
-        """LAPACK ``ormqr``, for complex numbers ``unmqr``."""
         if not (c.type.size and taus.type.size):
             return c
         routine = "unmqr" if is_complex(x.type.dtype) else "ormqr"
@@ -192,18 +182,15 @@ class Qr(MatrixOperation):
     with_zeros = True
 
     def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:
-        """The factors' types."""
         *_, m, n = check_matrix("qr", x)
         k = m if self.full else lesser(m, n)
         return result_types(x, ((m, k), x.dtype), ((k, n), x.dtype))
 
     def reference(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
-        """By reflections."""
         both, taus = linalg_reference.geqrf(x)
         return _host_factors(both, taus, self.full)
 
     def lower(self, b: Any, x: Any) -> list[Any]:
-        """By reflections."""
         return b.inline_many(self.factors, x)
 
     def factors(self, x: Any) -> list[Any]:
@@ -225,16 +212,13 @@ class PivotedQr(MatrixOperation):
     with_zeros = True
 
     def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:
-        """The factors' types, and an index for each column."""
         return (*Qr(self.full).infer(x), *result_types(x, ((x.shape[-1],), _INT32)))
 
     def reference(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
-        """By reflections."""
         both, taus, order = linalg_reference.geqp3(x)
         return (*_host_factors(both, taus, self.full), order)
 
     def lower(self, b: Any, x: Any) -> list[Any]:
-        """By reflections."""
         return b.inline_many(self.factors, x)
 
     def factors(self, x: Any) -> list[Any]:

@@ -48,16 +48,13 @@ class Schur(MatrixOperation):
     )
 
     def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:
-        """The operand's type, once or twice."""
         n = check_matrix("schur", x, square=True)[-1]
         return result_types(x, *[((n, n), x.dtype)] * (1 + self.vectors))
 
     def reference(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
-        """LAPACK ``gees``."""
         return linalg_reference.gees(x, self.vectors)
 
     def lower(self, b: Any, x: Any) -> list[Any]:
-        """LAPACK ``gees``."""
         outs = b.outs
         if not x.type.size:
             return [b.splat(0, t) for t in outs]
@@ -96,16 +93,13 @@ class Hessenberg(MatrixOperation):
     jvp = _NO_DERIVATIVE
 
     def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:
-        """The operand's type, and one number fewer than rows."""
         n = check_matrix("hessenberg", x, square=True)[-1]
         return result_types(x, ((n, n), x.dtype), ((max(n - 1, 0),), x.dtype))
 
     def reference(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
-        """LAPACK ``gehrd``."""
         return linalg_reference.gehrd(x)
 
     def lower(self, b: Any, x: Any) -> list[Any]:
-        """LAPACK ``gehrd``."""
         outs = b.outs
         if not x.type.size:
             return [b.splat(0, t) for t in outs]

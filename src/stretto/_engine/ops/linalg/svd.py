@@ -78,7 +78,6 @@ class Svd(MatrixOperation):
     has_factors = True
 
     def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:
-        """``u``, values, ``v^H``; or the values."""
         *_, m, n = check_matrix("svd", x)
         k = lesser(m, n)
         values = ((k,), real_dtype(x.dtype))
@@ -88,11 +87,9 @@ class Svd(MatrixOperation):
         return result_types(x, ((m, sizes[0]), x.dtype), values, ((sizes[1], n), x.dtype))
 
     def reference(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
-        """LAPACK ``gesdd`` or ``gesvd``."""
         return linalg_reference.svd(x, self.full, self.vectors, self.routine)
 
     def lower(self, b: Any, x: Any) -> list[Any]:
-        """LAPACK ``gesdd`` or ``gesvd``."""
         outs = b.outs
         if not x.type.size:
             eye = lambda t: b.inline(lambda: identity(t.shape, t.dtype))

@@ -37,7 +37,6 @@ class TriangularSylvester(MatrixOperation):
     in_blocks = True
 
     def infer(self, r: ArrayType, s: ArrayType, f: ArrayType) -> ArrayType:
-        """The right-hand side's type."""
         batch, m = check_matrix("sylvester", r, square=True)[:-2], r.shape[-1]
         n = check_matrix("sylvester", s, square=True)[-1]
         if s.shape[:-2] != batch or f.shape != (*batch, m, n) or not r.dtype == s.dtype == f.dtype:
@@ -48,7 +47,6 @@ class TriangularSylvester(MatrixOperation):
         return array_type(f.shape, f.dtype)
 
     def reference(self, r: np.ndarray, s: np.ndarray, f: np.ndarray) -> np.ndarray:
-        """A column at a time."""
         y = np.zeros_like(f)
         row = np.arange(f.shape[-2])
         diagonal = np.eye(len(row), dtype=bool)
@@ -63,7 +61,6 @@ class TriangularSylvester(MatrixOperation):
         return y
 
     def lower(self, b: Any, r: Any, s: Any, f: Any) -> Any:
-        """A column at a time, in a loop."""
         type = b.outs[0]
         if not type.size:
             return f

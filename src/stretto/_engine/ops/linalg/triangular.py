@@ -45,7 +45,6 @@ class TriangularSolve(MatrixOperation):
     unit_diagonal: bool
 
     def infer(self, a: ArrayType, b: ArrayType) -> ArrayType:
-        """The right-hand side's type."""
         shape, side = check_matrix("triangular_solve", a, square=True), -2 if self.left else -1
         if b.dtype != a.dtype or b.ndim != a.ndim or b.shape[:-2] != shape[:-2]:
             raise ValueError(
@@ -60,7 +59,6 @@ class TriangularSolve(MatrixOperation):
         return array_type(b.shape, b.dtype)
 
     def reference(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """BLAS ``trsm``."""
         return linalg_reference.trsm(
             a, b, self.left, self.lower_triangle, self.form, self.unit_diagonal
         )

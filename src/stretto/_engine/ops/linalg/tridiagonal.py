@@ -48,7 +48,6 @@ class TridiagonalSolve(MatrixOperation):
     rank = 1
 
     def infer(self, dl: ArrayType, d: ArrayType, du: ArrayType, b: ArrayType) -> ArrayType:
-        """The right-hand side's type."""
         check_matrix("tridiagonal_solve", b)
         if any(t.shape != b.shape[:-1] or t.dtype != b.dtype for t in (dl, d, du)):
             raise ValueError(
@@ -67,7 +66,6 @@ class TridiagonalSolve(MatrixOperation):
         return self.perturb or types[0].size >= MATRICES * max(1, types[0].shape[-1])
 
     def reference(self, dl: np.ndarray, d: np.ndarray, du: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """LAPACK ``gtsv``."""
         return linalg_reference.gtsv(dl, d, du, b)
 
     def lower(self, b: Any, dl: Any, d: Any, du: Any, y: Any) -> Any:
@@ -137,17 +135,14 @@ class TridiagonalReduction(MatrixOperation):
     jvp = _USE_EIGH
 
     def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:
-        """The operand's type; real diagonals; the factors."""
         n = check_matrix("tridiagonal", x, square=True)[-1]
         part, beside = real_dtype(x.dtype), (max(n - 1, 0),)
         return result_types(x, ((n, n), x.dtype), ((n,), part), (beside, part), (beside, x.dtype))
 
     def reference(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
-        """LAPACK ``sytrd`` or ``hetrd``."""
         return linalg_reference.sytrd(x, self.lower_triangle)
 
     def lower(self, b: Any, x: Any) -> list[Any]:
-        """LAPACK ``sytrd``, for complex numbers ``hetrd``."""
         outs = b.outs
         if not x.type.size:
             return [b.splat(0, t) for t in outs]

@@ -46,7 +46,6 @@ class Threefry2x32(Primitive):
     multiple = True
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ArrayType]:
-        """Two words of the operands' one shape."""
         first = types[0]
         if any(t.shape != first.shape or t.dtype != _UINT32 for t in types):
             raise TypeError(
@@ -84,7 +83,6 @@ class Threefry2x32(Primitive):
     transpose = NOT_LINEAR
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axes are moved to one place."""
         values, axis = align_mapped(size, args, axes)
         return self(*values), (axis, axis)
 
@@ -206,7 +204,6 @@ class RandomBits(Primitive):
     layout: str
 
     def infer(self, key: ArrayType) -> ArrayType:
-        """The keys' leading axes, then the shape requested."""
         if key.dtype != _UINT32 or not key.ndim or key.shape[-1] != 2:
             raise TypeError(f"random_bits: expected keys, uint32[..., 2], got {key}")
         pair = (2,) if self.layout == "pairs" else ()
@@ -299,7 +296,6 @@ class RandomBits(Primitive):
     transpose = NOT_LINEAR
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis is one more axis of keys."""
         return self(move_to_front(args[0], axes[0])), 0
 
     def padded(self, at: Any, key: Any) -> Any:

@@ -47,7 +47,6 @@ class UnitFloat(Elementwise):
         return array_type(x.shape, self.dtype)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """NumPy's shift and view."""
         shift, one = self._constants(x.dtype)
         word = np.right_shift(x, x.dtype.type(shift), dtype=x.dtype).astype(one.dtype, copy=False)
         return np.bitwise_or(word, one).view(self.dtype) - self.dtype.type(1)
@@ -57,8 +56,6 @@ class UnitFloat(Elementwise):
         return 8 * bits.itemsize - ml_dtypes.finfo(self.dtype).nmant, one
 
     def lower(self, b: Any, x: Any) -> Any:
-        """Written with other operations."""
-
         def written_out(bits: Any) -> Any:
             shift, one = self._constants(bits.dtype)
             word = convert(SHIFT_RIGHT_LOGICAL(bits, full_like(bits, shift)), one.dtype)
@@ -86,8 +83,6 @@ class WideRemainder(Elementwise):
         return np.where(whole, lower, (upper % safe * factor + lower % safe) % safe)
 
     def lower(self, b: Any, upper: Any, lower: Any, span: Any) -> Any:
-        """Written with other operations."""
-
         def written_out(upper: Any, lower: Any, span: Any) -> Any:
             factor = REM(full_like(span, 1 << 4 * span.dtype.itemsize), span)
             factor = REM(MUL(factor, factor), span)

@@ -92,7 +92,6 @@ class RngBitGenerator(Primitive):
     algorithm: RandomAlgorithm
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ArrayType]:
-        """The state's type, and the bits: the states' leading axes, then the shape requested."""
         (state,) = types
         if (state.dtype, state.shape[-1:]) not in ((_UINT32, (4,)), (_UINT64, (2,))):
             raise TypeError(
@@ -133,7 +132,6 @@ class RngBitGenerator(Primitive):
         return before, -(-along // self.each), after
 
     def reference(self, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """NumPy's integers."""
         states = np.ascontiguousarray(state).view(_UINT64)
         key, start = states[..., :1], states[..., 1:]
         count = math.prod(self.counters)
@@ -205,7 +203,6 @@ class RngBitGenerator(Primitive):
     transpose = NOT_LINEAR
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis is one more axis of states."""
         return self(move_to_front(args[0], axes[0])), (0, 0)
 
     def padded(self, at: Any, state: Any) -> Any:

@@ -30,7 +30,6 @@ class Place(Primitive, abstract=True):
     transpose = NOT_LINEAR
 
     def infer(self, x: ArrayType) -> ArrayType:
-        """The operand's shape without the axis, in the index dtype."""
         check_axes(self.name, x, (self.axis,))
         if kind_of(x.dtype) not in Chooser.accepts:
             raise TypeError(f"{self.name}: expected real numbers or booleans, got {x}")
@@ -67,7 +66,6 @@ class Place(Primitive, abstract=True):
         return convert(ReduceMin((self.axis,))(index), self.index_dtype)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis is left as it is."""
         (axis,) = axes
         assert axis is not None
         shifted = self.axis + (axis <= self.axis)

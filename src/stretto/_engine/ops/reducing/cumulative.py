@@ -57,7 +57,6 @@ class Cumulative(Primitive, abstract=True):
         raise NotImplementedError
 
     def infer(self, x: ArrayType) -> ArrayType:
-        """The operand's type."""
         if not 0 <= self.axis < x.ndim:
             raise ValueError(f"{self.name}: axis {self.axis} is not an axis of {x}")
         if kind_of(x.dtype) not in self.accepts:
@@ -91,7 +90,6 @@ class Cumulative(Primitive, abstract=True):
         return running.running(combine, (self.identity(x.dtype),), (x,), self.axis, self.reverse)[0]
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis is left as it is."""
         (axis,) = axes
         assert axis is not None
         return type(self)(self.axis + (axis <= self.axis), self.reverse)(args[0]), axis
@@ -124,11 +122,9 @@ class Cumsum(Cumulative):
         return 0
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Linear."""
         return self(*primals), self(*tangents)
 
     def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
-        """The running sum from the other end."""
         return (Cumsum(self.axis, not self.reverse)(ct),)
 
 

@@ -41,7 +41,6 @@ class LinearRecurrence(Primitive):
     reverse: bool
 
     def infer(self, a: ArrayType, b: ArrayType) -> ArrayType:
-        """The operands' one type."""
         if a.shape != b.shape or a.dtype != b.dtype or not 0 <= self.axis < a.ndim:
             raise TypeError(
                 f"linear_recurrence: expected operands of one type with an axis {self.axis}, got "
@@ -64,7 +63,6 @@ class LinearRecurrence(Primitive):
         return np.moveaxis(y[::direction], 0, self.axis).astype(a.dtype, copy=False)
 
     def lower(self, b: Any, x: Any, y: Any) -> Any:
-        """By ``composed``, in at least float32."""
         if not x.type.size:
             return y
         wide = widened(x.type.dtype)
@@ -91,7 +89,6 @@ class LinearRecurrence(Primitive):
         return None, LinearRecurrence(self.axis, not self.reverse)(after, ct)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis is left as it is."""
         values, axis = align_mapped(size, args, axes)
         return LinearRecurrence(self.axis + (axis <= self.axis), self.reverse)(*values), axis
 

@@ -91,7 +91,6 @@ class Reduction(Primitive, abstract=True):
         raise NotImplementedError
 
     def infer(self, x: ArrayType) -> ArrayType:
-        """The operand's shape without those axes."""
         check_axes(self.name, x, self.axes)
         if kind_of(x.dtype) not in self.accepts:
             raise TypeError(
@@ -108,15 +107,12 @@ class Reduction(Primitive, abstract=True):
         return np.asarray(out).astype(x.dtype, copy=False)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """StableHLO ``reduce``."""
         return b.reduce(self.op, x, self.axes, self.identity(x.type.dtype))
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis is left as it is."""
         return reduce_vmap(type(self), self.axes, args[0], axes[0])
 
     def by_rows(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> bool:
-        """Reductions along other axes."""
         return 0 not in self.axes
 
     def padded(self, at: Any, x: Any) -> Any:

@@ -86,7 +86,6 @@ class WindowReduction(Primitive, abstract=True):
         raise NotImplementedError
 
     def infer(self, x: ArrayType) -> ArrayType:
-        """The number of windows along each axis."""
         if kind_of(x.dtype) not in self.accepts:
             raise TypeError(
                 f"{self.name}: expected an array of kind {' or '.join(sorted(self.accepts))}, got "
@@ -95,7 +94,6 @@ class WindowReduction(Primitive, abstract=True):
         return x.with_shape(window_shape(self.name, x, self.windows))
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
-        """One operation for each element of each window."""
         return outs[0].size * math.prod(w.size for w in self.windows)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
@@ -108,7 +106,6 @@ class WindowReduction(Primitive, abstract=True):
         return wide.astype(x.dtype, copy=False)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """StableHLO ``reduce_window``."""
         out = b.outs[0]
         if not self.windows:
             return x
@@ -117,7 +114,6 @@ class WindowReduction(Primitive, abstract=True):
         return b.convert(reduce_windows(b, self.op, x, self.windows, self.identity), out.dtype)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis is left as it is."""
         (axis,) = axes
         assert axis is not None
         return type(self)((*self.windows[:axis], PLAIN, *self.windows[axis:]))(args[0]), axis
@@ -150,11 +146,9 @@ class ReduceWindowSum(WindowReduction):
         return 0
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Linear."""
         return self(*primals), self(*tangents)
 
     def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
-        """To each element the sum over the windows that hold it."""
         if not ct.type.size:
             return (full(x.shape, 0, x.dtype, ct.type.weak_type),)
         if all(w == PLAIN or w.tiles for w in self.windows):
@@ -212,7 +206,6 @@ class ReduceWindowProd(WindowReduction, whole=ReduceProd):
     """The product of each window."""
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """That of products along an axis of their own, axis by axis."""
         (x,), (dx,) = primals, tangents
         out = self(x)
         for axis, window in enumerate(self.windows):

@@ -65,7 +65,6 @@ class AxisSelection(Primitive, abstract=True):
         return self.work(types, self.out_types(types)) >= WINDOW_PLACES
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
-        """One operation for each element of each window."""
         return min(types[0].size, outs[0].size) * self.window.size
 
     def slices(self, x: Any, fill: Any) -> list[Any]:
@@ -77,7 +76,6 @@ class AxisSelection(Primitive, abstract=True):
         return [slice_in_dim(x, i, i + reach, w.stride, self.axis) for i in starts]
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis is left as it is."""
         values, axis = align_mapped(size, args, axes)
         _, *settings = [value for _, value in self.parameters()]
         return type(self)(self.axis + (axis <= self.axis), *settings)(*values), axis
@@ -102,7 +100,6 @@ class WindowPlace(AxisSelection):
     transpose = NOT_LINEAR
 
     def infer(self, x: ArrayType) -> ArrayType:
-        """One int32 for each window."""
         return array_type(self.windows_over(x), _INDEX)
 
     def identity(self, dtype: np.dtype) -> Any:
@@ -110,7 +107,6 @@ class WindowPlace(AxisSelection):
         return (greatest_below if self.greatest else least_above)(dtype)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """NumPy's ``argmax`` or ``argmin`` over the windows."""
         wide = x.astype(widened(x.dtype), copy=False)
         start = np.asarray(self.identity(x.dtype)).astype(wide.dtype)
         lines = patches_reference(wide, self.axis, self.window, start)
@@ -177,18 +173,15 @@ class SelectAndGatherAdd(AxisSelection):
     """The element at a place in each window, given for each; 0 where that is padding."""
 
     def infer(self, x: ArrayType, place: ArrayType) -> ArrayType:
-        """One element for each window."""
         shape = self.windows_over(x)
         _check_place(self.name, place, shape)
         return x.with_shape(shape)
 
     def reference(self, x: np.ndarray, place: np.ndarray) -> np.ndarray:
-        """Taken from the windows."""
         lines = patches_reference(x, self.axis, self.window, 0)
         return np.take_along_axis(lines, place[None], 0)[0]
 
     def lower(self, b: Any, x: Any, place: Any) -> Any:
-        """By ``composed``."""
         return b.inline(self.composed, x, place) if b.outs[0].size else b.splat(0, b.outs[0])
 
     def composed(self, x: Any, place: Any) -> Any:
@@ -204,11 +197,9 @@ class SelectAndGatherAdd(AxisSelection):
         return out
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Linear in the elements."""
         return self(*primals), self(tangents[0], primals[1])
 
     def transpose(self, ct: Any, x: Linear, place: Any) -> tuple[Any, None]:
-        """Add to what was read."""
         n = x.shape[self.axis]
         return SelectAndScatterAdd(self.axis, self.window, n)(ct, place), None
 
@@ -224,7 +215,6 @@ class SelectAndScatterAdd(AxisSelection):
     n: int
 
     def infer(self, values: ArrayType, place: ArrayType) -> ArrayType:
-        """The shape that the windows lie over."""
         shape = list(values.shape)
         shape[self.axis] = self.n
         out = values.with_shape(tuple(shape))
@@ -248,7 +238,6 @@ class SelectAndScatterAdd(AxisSelection):
         return out.take(range(self.n), axis).astype(values.dtype, copy=False)
 
     def lower(self, b: Any, values: Any, place: Any) -> Any:
-        """By ``composed``, in at least float32."""
         out = b.outs[0]
         if not values.type.size or not out.size:
             return b.splat(0, out)
@@ -275,11 +264,9 @@ class SelectAndScatterAdd(AxisSelection):
         return slice_in_dim(out, 0, reach, w.base_dilation, axis)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Linear in the values."""
         return self(*primals), self(tangents[0], primals[1])
 
     def transpose(self, ct: Any, values: Linear, place: Any) -> tuple[Any, None]:
-        """Read where values were added."""
         return SelectAndGatherAdd(self.axis, self.window)(ct, place), None
 
     def padded(self, at: Any, values: Any, place: Any) -> Any:

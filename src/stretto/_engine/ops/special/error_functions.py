@@ -31,7 +31,6 @@ class Erf(Elementwise):
     partials = (lambda dx, out, x: dx * (full_like(x, 2 / math.sqrt(math.pi)) * exp(-(x * x))),)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """SciPy's ``erf``."""
         return in_float32(special.erf, x)
 
     def splat_reference(self, x: np.ndarray) -> np.ndarray:
@@ -49,11 +48,9 @@ class Erfc(Elementwise):
     partials = (lambda dx, out, x: dx * (full_like(x, -2 / math.sqrt(math.pi)) * exp(-(x * x))),)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """SciPy's ``erfc``."""
         return in_float32(special.erfc, x)
 
     def splat_reference(self, x: np.ndarray) -> np.ndarray:
-        """Python's, as for ``erf``."""
         return np.asarray(math.erfc(x), x.dtype)
 
     def lower(self, b: Any, x: Any) -> Any:
