@@ -6,7 +6,7 @@ NumPy's indexing comes down to these two where an index is an array.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import Value, as_value
@@ -136,303 +136,121 @@ def scattered(
     return primitive(operand, indices, updates)
 
 
-def scatter(
-    operand: ArrayLike,
-    scatter_indices: ArrayLike,
-    updates: ArrayLike,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: str | GatherScatterMode | None = None,
-) -> Array:
+class Scatter(Protocol):
+    """A function that updates windows of an array."""
+
+    __name__: str
+
+    def __call__(
+        self,
+        operand: ArrayLike,
+        scatter_indices: ArrayLike,
+        updates: ArrayLike,
+        dimension_numbers: ScatterDimensionNumbers,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+    ) -> Array:
+        """Return the array with the windows updated."""
+        ...
+
+
+_DOC = """{summary}
+
+    Args:
+        operand: an array.
+        scatter_indices: integers; the index vectors lie along the last axis.
+        updates: the new values, of the windows' shape and the dtype of ``operand``.
+        dimension_numbers: which axes belong together.
+        indices_are_sorted: a promise that the vectors are in ascending order.
+        unique_indices: a promise that no element is named twice.
+        mode: what to do with windows out of bounds: dropped by default; ``"clip"`` moves them
+            inside.
+
+    Returns:
+        The array with {returns}.
+
+    Raises:
+        TypeError: the updates do not have that shape and dtype, or the indices are not integers.
+        ValueError: axes do not fit, or there is no such mode.
+
+    Source: StableHLO, ``scatter``.
+
+    >>> import stretto as st
+    >>> numbers = st.lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> x, i, u = (st.numpy.array(v) for v in ([3, 3], [[1], [1]], [2, 5]))
+    >>> st.lax.{name}(x, i, u, numbers)
+    Array([{example}], dtype=int32)
+    """
+
+
+def _scatter(family: type[ScatterFamily], summary: str, returns: str, example: str) -> Scatter:
+    """Make the function of a primitive, named and documented like it."""
+    caller = family.name
+
+    def scatter(
+        operand: ArrayLike,
+        scatter_indices: ArrayLike,
+        updates: ArrayLike,
+        dimension_numbers: ScatterDimensionNumbers,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+    ) -> Array:
+        return scattered(
+            caller,
+            family,
+            operand,
+            scatter_indices,
+            updates,
+            dimension_numbers,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+            mode=mode,
+        )
+
+    scatter.__name__ = scatter.__qualname__ = caller
+    scatter.__doc__ = _DOC.format(summary=summary, returns=returns, example=example, name=caller)
+    return scatter
+
+
+scatter = _scatter(
+    ScatterSet,
     """Set windows of an array to new values.
 
-    If an element is updated several times, the last update wins on a CPU, and any on other devices.
-
-    Args:
-        operand: an array.
-        scatter_indices: integers; the index vectors lie along the last axis.
-        updates: the new values, of the windows' shape and the dtype of ``operand``.
-        dimension_numbers: which axes belong together.
-        indices_are_sorted: a promise that the vectors are in ascending order.
-        unique_indices: a promise that no element is named twice.
-        mode: what to do with windows out of bounds: dropped by default; ``"clip"`` moves them
-            inside.
-
-    Returns:
-        The array with the windows set.
-
-    Raises:
-        TypeError: the updates do not have that shape and dtype, or the indices are not integers.
-        ValueError: axes do not fit, or there is no such mode.
-
-    Source: StableHLO, ``scatter``.
-
-    >>> import stretto as st
-    >>> numbers = st.lax.ScatterDimensionNumbers((), (0,), (0,))
-    >>> snp = st.numpy
-    >>> st.lax.scatter(snp.zeros(3), snp.array([[1]]), snp.array([5.0]), numbers)
-    Array([0., 5., 0.], dtype=float32)
-    """
-    return scattered(
-        "scatter",
-        ScatterSet,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted=indices_are_sorted,
-        unique_indices=unique_indices,
-        mode=mode,
-    )
-
-
-def scatter_add(
-    operand: ArrayLike,
-    scatter_indices: ArrayLike,
-    updates: ArrayLike,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: str | GatherScatterMode | None = None,
-) -> Array:
-    """Add values to windows of an array.
-
-    Args:
-        operand: an array.
-        scatter_indices: integers; the index vectors lie along the last axis.
-        updates: the new values, of the windows' shape and the dtype of ``operand``.
-        dimension_numbers: which axes belong together.
-        indices_are_sorted: a promise that the vectors are in ascending order.
-        unique_indices: a promise that no element is named twice.
-        mode: what to do with windows out of bounds: dropped by default; ``"clip"`` moves them
-            inside.
-
-    Returns:
-        The array with every update added to its element.
-
-    Raises:
-        TypeError: the updates do not have that shape and dtype, or the indices are not integers.
-        ValueError: axes do not fit, or there is no such mode.
-
-    Source: StableHLO, ``scatter``.
-
-    >>> import stretto as st
-    >>> numbers = st.lax.ScatterDimensionNumbers((), (0,), (0,))
-    >>> x, i, u = (st.numpy.array(v) for v in ([3, 3], [[1], [1]], [2, 5]))
-    >>> st.lax.scatter_add(x, i, u, numbers)
-    Array([ 3, 10], dtype=int32)
-    """
-    return scattered(
-        "scatter_add",
-        ScatterAdd,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted=indices_are_sorted,
-        unique_indices=unique_indices,
-        mode=mode,
-    )
-
-
-def scatter_sub(
-    operand: ArrayLike,
-    scatter_indices: ArrayLike,
-    updates: ArrayLike,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: str | GatherScatterMode | None = None,
-) -> Array:
-    """Subtract values from windows of an array.
-
-    Args:
-        operand: an array.
-        scatter_indices: integers; the index vectors lie along the last axis.
-        updates: the new values, of the windows' shape and the dtype of ``operand``.
-        dimension_numbers: which axes belong together.
-        indices_are_sorted: a promise that the vectors are in ascending order.
-        unique_indices: a promise that no element is named twice.
-        mode: what to do with windows out of bounds: dropped by default; ``"clip"`` moves them
-            inside.
-
-    Returns:
-        The array with every update subtracted from its element.
-
-    Raises:
-        TypeError: the updates do not have that shape and dtype, or the indices are not integers.
-        ValueError: axes do not fit, or there is no such mode.
-
-    Source: StableHLO, ``scatter``.
-
-    >>> import stretto as st
-    >>> numbers = st.lax.ScatterDimensionNumbers((), (0,), (0,))
-    >>> x, i, u = (st.numpy.array(v) for v in ([3, 3], [[1], [1]], [2, 5]))
-    >>> st.lax.scatter_sub(x, i, u, numbers)
-    Array([ 3, -4], dtype=int32)
-    """
-    return scattered(
-        "scatter_sub",
-        ScatterSub,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted=indices_are_sorted,
-        unique_indices=unique_indices,
-        mode=mode,
-    )
-
-
-def scatter_mul(
-    operand: ArrayLike,
-    scatter_indices: ArrayLike,
-    updates: ArrayLike,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: str | GatherScatterMode | None = None,
-) -> Array:
-    """Multiply windows of an array by values.
-
-    Args:
-        operand: an array.
-        scatter_indices: integers; the index vectors lie along the last axis.
-        updates: the new values, of the windows' shape and the dtype of ``operand``.
-        dimension_numbers: which axes belong together.
-        indices_are_sorted: a promise that the vectors are in ascending order.
-        unique_indices: a promise that no element is named twice.
-        mode: what to do with windows out of bounds: dropped by default; ``"clip"`` moves them
-            inside.
-
-    Returns:
-        The array with each element multiplied by its updates.
-
-    Raises:
-        TypeError: the updates do not have that shape and dtype, or the indices are not integers.
-        ValueError: axes do not fit, or there is no such mode.
-
-    Source: StableHLO, ``scatter``.
-
-    >>> import stretto as st
-    >>> numbers = st.lax.ScatterDimensionNumbers((), (0,), (0,))
-    >>> x, i, u = (st.numpy.array(v) for v in ([3, 3], [[1], [1]], [2, 5]))
-    >>> st.lax.scatter_mul(x, i, u, numbers)
-    Array([ 3, 30], dtype=int32)
-    """
-    return scattered(
-        "scatter_mul",
-        ScatterMul,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted=indices_are_sorted,
-        unique_indices=unique_indices,
-        mode=mode,
-    )
-
-
-def scatter_min(
-    operand: ArrayLike,
-    scatter_indices: ArrayLike,
-    updates: ArrayLike,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: str | GatherScatterMode | None = None,
-) -> Array:
-    """Take the least of each element and its updates.
-
-    Args:
-        operand: an array.
-        scatter_indices: integers; the index vectors lie along the last axis.
-        updates: the new values, of the windows' shape and the dtype of ``operand``.
-        dimension_numbers: which axes belong together.
-        indices_are_sorted: a promise that the vectors are in ascending order.
-        unique_indices: a promise that no element is named twice.
-        mode: what to do with windows out of bounds: dropped by default; ``"clip"`` moves them
-            inside.
-
-    Returns:
-        The array with the least of each element and its updates.
-
-    Raises:
-        TypeError: the updates do not have that shape and dtype, or the indices are not integers.
-        ValueError: axes do not fit, or there is no such mode.
-
-    Source: StableHLO, ``scatter``.
-
-    >>> import stretto as st
-    >>> numbers = st.lax.ScatterDimensionNumbers((), (0,), (0,))
-    >>> x, i, u = (st.numpy.array(v) for v in ([3, 3], [[1], [1]], [2, 5]))
-    >>> st.lax.scatter_min(x, i, u, numbers)
-    Array([3, 2], dtype=int32)
-    """
-    return scattered(
-        "scatter_min",
-        ScatterMin,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted=indices_are_sorted,
-        unique_indices=unique_indices,
-        mode=mode,
-    )
-
-
-def scatter_max(
-    operand: ArrayLike,
-    scatter_indices: ArrayLike,
-    updates: ArrayLike,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: str | GatherScatterMode | None = None,
-) -> Array:
-    """Take the greatest of each element and its updates.
-
-    Args:
-        operand: an array.
-        scatter_indices: integers; the index vectors lie along the last axis.
-        updates: the new values, of the windows' shape and the dtype of ``operand``.
-        dimension_numbers: which axes belong together.
-        indices_are_sorted: a promise that the vectors are in ascending order.
-        unique_indices: a promise that no element is named twice.
-        mode: what to do with windows out of bounds: dropped by default; ``"clip"`` moves them
-            inside.
-
-    Returns:
-        The array with the greatest of each element and its updates.
-
-    Raises:
-        TypeError: the updates do not have that shape and dtype, or the indices are not integers.
-        ValueError: axes do not fit, or there is no such mode.
-
-    Source: StableHLO, ``scatter``.
-
-    >>> import stretto as st
-    >>> numbers = st.lax.ScatterDimensionNumbers((), (0,), (0,))
-    >>> x, i, u = (st.numpy.array(v) for v in ([3, 3], [[1], [1]], [2, 5]))
-    >>> st.lax.scatter_max(x, i, u, numbers)
-    Array([3, 5], dtype=int32)
-    """
-    return scattered(
-        "scatter_max",
-        ScatterMax,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted=indices_are_sorted,
-        unique_indices=unique_indices,
-        mode=mode,
-    )
+    If an element is updated several times, the last update wins on a CPU, and any on others.""",
+    "the windows set",
+    "3, 5",
+)
+scatter_add = _scatter(
+    ScatterAdd,
+    "Add values to windows of an array.",
+    "every update added to its element",
+    " 3, 10",
+)
+scatter_sub = _scatter(
+    ScatterSub,
+    "Subtract values from windows of an array.",
+    "every update subtracted from its element",
+    " 3, -4",
+)
+scatter_mul = _scatter(
+    ScatterMul,
+    "Multiply windows of an array by values.",
+    "each element multiplied by its updates",
+    " 3, 30",
+)
+scatter_min = _scatter(
+    ScatterMin,
+    "Take the least of each element and its updates.",
+    "the least of each element and its updates",
+    "3, 2",
+)
+scatter_max = _scatter(
+    ScatterMax,
+    "Take the greatest of each element and its updates.",
+    "the greatest of each element and its updates",
+    "3, 5",
+)

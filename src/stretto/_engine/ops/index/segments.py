@@ -7,7 +7,7 @@ those of ``jax.ops``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -133,17 +133,27 @@ def _in_32_bits(ids: Any, count: int) -> Any:
     return convert(ids, np.dtype(np.int32))
 
 
-def segment_sum(
-    data: ArrayLike,
-    segment_ids: ArrayLike,
-    num_segments: int | None = None,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    bucket_size: int | None = None,
-    mode: str | None = None,
-    out_sharding: ShardingLike | None = None,
-) -> Array:
-    """Sum the parts of an array that belong to each segment.
+class Segments(Protocol):
+    """A function that combines the parts of an array that belong to each segment."""
+
+    __name__: str
+
+    def __call__(
+        self,
+        data: ArrayLike,
+        segment_ids: ArrayLike,
+        num_segments: int | None = None,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        bucket_size: int | None = None,
+        mode: str | None = None,
+        out_sharding: ShardingLike | None = None,
+    ) -> Array:
+        """Return the array with one combined part for each segment."""
+        ...
+
+
+_DOC = """{summary}
 
     Args:
         data: an array.
@@ -160,183 +170,84 @@ def segment_sum(
             the mesh in use.
 
     Returns:
-        The sums; 0 for a segment without parts.
+        {returns} for a segment without parts.
 
     Raises:
-        TypeError: ``segment_ids`` are not integers, or ``data`` is boolean.
+        TypeError: ``segment_ids`` are not integers{refused}.
         ValueError: there is not an id for each part, a number is negative, or the mode is unknown;
             or the result cannot be split as ``out_sharding`` says.
 
     >>> import stretto as st, stretto.numpy as snp
-    >>> st.ops.segment_sum(snp.array([1.0, 2.0, 4.0]), snp.array([0, 2, 0]))
-    Array([5., 0., 2.], dtype=float32)
+    >>> st.ops.{name}(snp.array([1.0, 2.0, 4.0]), snp.array([0, 2, 0]))
+    Array([{example}], dtype=float32)
     """
-    return _reduced(
-        "segment_sum",
-        _SUM,
-        data,
-        segment_ids,
-        num_segments,
-        bucket_size,
-        out_sharding,
-        indices_are_sorted=indices_are_sorted,
-        unique_indices=unique_indices,
-        mode=mode,
+
+
+def _segments(
+    name: str, kind: Kind, summary: str, returns: str, example: str, refused: str = ""
+) -> Segments:
+    """Make the function of a reduction, with its name and documentation."""
+
+    def segments(
+        data: ArrayLike,
+        segment_ids: ArrayLike,
+        num_segments: int | None = None,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        bucket_size: int | None = None,
+        mode: str | None = None,
+        out_sharding: ShardingLike | None = None,
+    ) -> Array:
+        return _reduced(
+            name,
+            kind,
+            data,
+            segment_ids,
+            num_segments,
+            bucket_size,
+            out_sharding,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+            mode=mode,
+        )
+
+    segments.__name__ = segments.__qualname__ = name
+    segments.__doc__ = _DOC.format(
+        summary=summary, returns=returns, refused=refused, name=name, example=example
     )
+    return segments
 
 
-@rounded_once
-def segment_prod(
-    data: ArrayLike,
-    segment_ids: ArrayLike,
-    num_segments: int | None = None,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    bucket_size: int | None = None,
-    mode: str | None = None,
-    out_sharding: ShardingLike | None = None,
-) -> Array:
-    """Multiply the parts of an array that belong to each segment.
-
-    Args:
-        data: an array.
-        segment_ids: integers, the segment of each part along the first axes of ``data``.
-        num_segments: the number of segments; by default as many as the ids need, which must be
-            known: while tracing, give it.
-        indices_are_sorted: a promise that the ids are in ascending order, which may save work.
-        unique_indices: a promise that no id occurs twice, which may save work.
-        bucket_size: how many parts to combine before combining their results: a sum of many parts
-            then loses fewer digits, but takes the memory of a result for each bucket.
-        mode: what to do with ids out of range: dropped by default; ``"clip"`` gives them to the
-            nearest segment.
-        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
-            the mesh in use.
-
-    Returns:
-        The products; 1 for a segment without parts.
-
-    Raises:
-        TypeError: ``segment_ids`` are not integers.
-        ValueError: there is not an id for each part, a number is negative, or the mode is unknown;
-            or the result cannot be split as ``out_sharding`` says.
-
-    >>> import stretto as st, stretto.numpy as snp
-    >>> st.ops.segment_prod(snp.array([1.0, 2.0, 4.0]), snp.array([0, 2, 0]))
-    Array([4., 1., 2.], dtype=float32)
-    """
-    return _reduced(
+segment_sum = _segments(
+    "segment_sum",
+    _SUM,
+    "Sum the parts of an array that belong to each segment.",
+    "The sums; 0",
+    "5., 0., 2.",
+    ", or ``data`` is boolean",
+)
+segment_prod = rounded_once(
+    _segments(
         "segment_prod",
         _PROD,
-        data,
-        segment_ids,
-        num_segments,
-        bucket_size,
-        out_sharding,
-        indices_are_sorted=indices_are_sorted,
-        unique_indices=unique_indices,
-        mode=mode,
+        "Multiply the parts of an array that belong to each segment.",
+        "The products; 1",
+        "4., 1., 2.",
     )
-
-
-def segment_max(
-    data: ArrayLike,
-    segment_ids: ArrayLike,
-    num_segments: int | None = None,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    bucket_size: int | None = None,
-    mode: str | None = None,
-    out_sharding: ShardingLike | None = None,
-) -> Array:
-    """Take the greatest of the parts that belong to each segment.
-
-    Args:
-        data: an array.
-        segment_ids: integers, the segment of each part along the first axes of ``data``.
-        num_segments: the number of segments; by default as many as the ids need, which must be
-            known: while tracing, give it.
-        indices_are_sorted: a promise that the ids are in ascending order, which may save work.
-        unique_indices: a promise that no id occurs twice, which may save work.
-        bucket_size: how many parts to combine before combining their results: a sum of many parts
-            then loses fewer digits, but takes the memory of a result for each bucket.
-        mode: what to do with ids out of range: dropped by default; ``"clip"`` gives them to the
-            nearest segment.
-        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
-            the mesh in use.
-
-    Returns:
-        The greatest parts; the least number of the dtype for a segment without parts.
-
-    Raises:
-        TypeError: ``segment_ids`` are not integers, or ``data`` is complex.
-        ValueError: there is not an id for each part, a number is negative, or the mode is unknown;
-            or the result cannot be split as ``out_sharding`` says.
-
-    >>> import stretto as st, stretto.numpy as snp
-    >>> st.ops.segment_max(snp.array([1.0, 2.0, 4.0]), snp.array([0, 2, 0]))
-    Array([  4., -inf,   2.], dtype=float32)
-    """
-    return _reduced(
-        "segment_max",
-        _MAX,
-        data,
-        segment_ids,
-        num_segments,
-        bucket_size,
-        out_sharding,
-        indices_are_sorted=indices_are_sorted,
-        unique_indices=unique_indices,
-        mode=mode,
-    )
-
-
-def segment_min(
-    data: ArrayLike,
-    segment_ids: ArrayLike,
-    num_segments: int | None = None,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    bucket_size: int | None = None,
-    mode: str | None = None,
-    out_sharding: ShardingLike | None = None,
-) -> Array:
-    """Take the least of the parts that belong to each segment.
-
-    Args:
-        data: an array.
-        segment_ids: integers, the segment of each part along the first axes of ``data``.
-        num_segments: the number of segments; by default as many as the ids need, which must be
-            known: while tracing, give it.
-        indices_are_sorted: a promise that the ids are in ascending order, which may save work.
-        unique_indices: a promise that no id occurs twice, which may save work.
-        bucket_size: how many parts to combine before combining their results: a sum of many parts
-            then loses fewer digits, but takes the memory of a result for each bucket.
-        mode: what to do with ids out of range: dropped by default; ``"clip"`` gives them to the
-            nearest segment.
-        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
-            the mesh in use.
-
-    Returns:
-        The least parts; the greatest number of the dtype for a segment without parts.
-
-    Raises:
-        TypeError: ``segment_ids`` are not integers, or ``data`` is complex.
-        ValueError: there is not an id for each part, a number is negative, or the mode is unknown;
-            or the result cannot be split as ``out_sharding`` says.
-
-    >>> import stretto as st, stretto.numpy as snp
-    >>> st.ops.segment_min(snp.array([1.0, 2.0, 4.0]), snp.array([0, 2, 0]))
-    Array([ 1., inf,  2.], dtype=float32)
-    """
-    return _reduced(
-        "segment_min",
-        _MIN,
-        data,
-        segment_ids,
-        num_segments,
-        bucket_size,
-        out_sharding,
-        indices_are_sorted=indices_are_sorted,
-        unique_indices=unique_indices,
-        mode=mode,
-    )
+)
+segment_max = _segments(
+    "segment_max",
+    _MAX,
+    "Take the greatest of the parts that belong to each segment.",
+    "The greatest parts; the least number of the dtype",
+    "  4., -inf,   2.",
+    ", or ``data`` is complex",
+)
+segment_min = _segments(
+    "segment_min",
+    _MIN,
+    "Take the least of the parts that belong to each segment.",
+    "The least parts; the greatest number of the dtype",
+    " 1., inf,  2.",
+    ", or ``data`` is complex",
+)
