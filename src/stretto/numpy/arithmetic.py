@@ -14,9 +14,11 @@ from stretto._engine.eager.binary import binary_function
 from stretto._engine.eager.twins import FLOAT, eager
 from stretto._engine.ops import arithmetic as ops
 from stretto._engine.ops import powers
+from stretto._engine.ops.arithmetic import absolute, negative, sign, square
 from stretto._engine.ops.comparison import eq, full_like, gt, lt, ne, select, zeros_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import INEXACT, promote_values
+from stretto._engine.ops.powers import reciprocal
 from stretto._engine.xla.array import Array
 from stretto.numpy.arguments import numeric_values, refuse_complex
 from stretto.numpy.classifying import isinf
@@ -226,27 +228,6 @@ def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
     return powers.POW(*promote_values("float_power", x, y, inexact=True))
 
 
-def negative(x: ArrayLike, /) -> Array:
-    """Negate each element.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        ``-x``, of the shape and dtype of ``x``.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number, or is boolean.
-
-    As NumPy's ``negative``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.negative(snp.array([1, -2]))
-    Array([-1,  2], dtype=int32)
-    """
-    return ops.negative(x)
-
-
 def positive(x: ArrayLike, /) -> Array:
     """Return the numbers as they are.
 
@@ -269,27 +250,6 @@ def positive(x: ArrayLike, /) -> Array:
     if kind_of(value.dtype) == "bool":
         raise TypeError(f"positive: expected numbers, got {value.type}")
     return value
-
-
-def absolute(x: ArrayLike, /) -> Array:
-    """Take the absolute value of each element; of complex numbers the modulus.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        ``|x|``, of the shape of ``x`` and its dtype; for complex numbers that of their parts.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
-
-    As NumPy's ``absolute``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.absolute(snp.array([-1, 2]))
-    Array([1, 2], dtype=int32)
-    """
-    return ops.absolute(x)
 
 
 abs = absolute
@@ -316,69 +276,6 @@ def fabs(x: ArrayLike, /) -> Array:
     value = as_value(x, "fabs")
     refuse_complex("fabs", x=value)
     return ops.absolute(convert(value, inexact_dtype(value.dtype), value.weak_type))
-
-
-def sign(x: ArrayLike, /) -> Array:
-    """Give the sign of each element.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        -1, 0 or 1, or for complex numbers ``x / |x|``; of the shape and dtype of ``x``.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
-
-    As NumPy's ``sign``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.sign(snp.array([-5.0, 0.0]))
-    Array([-1.,  0.], dtype=float32)
-    """
-    return ops.sign(x)
-
-
-def square(x: ArrayLike, /) -> Array:
-    """Square each element.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        ``x * x``, of the shape and dtype of ``x``.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
-
-    As NumPy's ``square``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.square(snp.array([2, -3]))
-    Array([4, 9], dtype=int32)
-    """
-    return ops.square(x)
-
-
-def reciprocal(x: ArrayLike, /) -> Array:
-    """Take the reciprocal of each element.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        ``1 / x``, of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
-
-    As NumPy's ``reciprocal``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.reciprocal(snp.array([2, 4]))
-    Array([0.5 , 0.25], dtype=float32)
-    """
-    return powers.reciprocal(x)
 
 
 def heaviside(x: ArrayLike, y: ArrayLike, /) -> Array:

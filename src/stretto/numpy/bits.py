@@ -11,6 +11,7 @@ from stretto._engine.eager.binary import binary_function
 from stretto._engine.eager.twins import INTEGER, eager
 from stretto._engine.ops import bitwise
 from stretto._engine.ops.arithmetic import absolute
+from stretto._engine.ops.bitwise import bitwise_not, shift_left
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import INTEGRAL, promote_values
 
@@ -27,6 +28,8 @@ __all__ = [
     "left_shift",
     "right_shift",
 ]
+
+left_shift = shift_left
 
 
 _and = binary_function(bitwise.AND, bitwise.bitwise_and, operator="and")
@@ -107,51 +110,7 @@ def bitwise_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
     return _xor(x, y)
 
 
-def bitwise_not(x: ArrayLike, /) -> Array:
-    """Invert the bits of integers, or the truth of booleans: ``~x``.
-
-    Args:
-        x: integers or booleans.
-
-    Returns:
-        An array of the dtype and shape of ``x``.
-
-    Raises:
-        TypeError: ``x`` is neither of integers nor of booleans.
-
-    As NumPy's ``bitwise_not``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.bitwise_not(snp.array([0, 5]))
-    Array([-1, -6], dtype=int32)
-    """
-    return bitwise.bitwise_not(x)
-
-
 invert = bitwise_invert = bitwise_not
-
-
-def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Move the bits of integers up: ``x << y``.
-
-    Args:
-        x: integers.
-        y: by how many places; both broadcast.
-
-    Returns:
-        An array of the promoted dtype and the shape that the two broadcast to.
-
-    Raises:
-        TypeError: an argument is not of integers.
-        ValueError: the shapes do not broadcast.
-
-    As NumPy's ``left_shift``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.left_shift(snp.array([1, 2]), 2)
-    Array([4, 8], dtype=int32)
-    """
-    return bitwise.shift_left(x, y)
 
 
 def right_shift(x: ArrayLike, y: ArrayLike, /) -> Array:

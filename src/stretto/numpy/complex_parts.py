@@ -6,6 +6,7 @@ import math
 
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops import complex_parts as ops
+from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.convert import as_inexact
 from stretto._engine.ops.inverse_trigonometric import atan2
 from stretto._engine.xla.array import Array
@@ -53,27 +54,6 @@ def imag(val: ArrayLike) -> Array:
     Array([2.], dtype=float32)
     """
     return ops.imag(val)
-
-
-def conj(x: ArrayLike, /) -> Array:
-    """Take the complex conjugate of each element.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        The conjugates, of the shape and dtype of ``x``; real arrays as they are.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
-
-    As NumPy's ``conj``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.conj(snp.array([1 + 2j]))
-    Array([1.-2.j], dtype=complex64)
-    """
-    return ops.conj(x)
 
 
 conjugate = conj

@@ -14,12 +14,13 @@ from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.eager.twins import FLOAT, eager
 from stretto._engine.higher_order.stop_gradient import stop_gradient
-from stretto._engine.ops import exponential, powers
 from stretto._engine.ops.comparison import full_like, gt, lt, ne, select, zeros_like
 from stretto._engine.ops.complex_parts import complex_, imag, real
 from stretto._engine.ops.convert import as_inexact
 from stretto._engine.ops.elementwise import promote_values
+from stretto._engine.ops.exponential import exp, exp2, expm1, log, log1p
 from stretto._engine.ops.extrema import complex_greater
+from stretto._engine.ops.powers import cbrt, sqrt
 from stretto._engine.ops.rounding import ceil
 
 __all__ = [
@@ -35,112 +36,6 @@ __all__ = [
     "logaddexp2",
     "sqrt",
 ]
-
-
-def exp(x: ArrayLike, /) -> Array:
-    """Raise e to the power of each element.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        The powers, of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
-
-    As NumPy's ``exp``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.exp(snp.array([-snp.inf, 0.0]))
-    Array([0., 1.], dtype=float32)
-    """
-    return exponential.exp(x)
-
-
-def exp2(x: ArrayLike, /) -> Array:
-    """Raise 2 to the power of each element.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        The powers, of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
-
-    As NumPy's ``exp2``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.exp2(snp.array([0.0, 3.0]))
-    Array([1., 8.], dtype=float32)
-    """
-    return exponential.exp2(x)
-
-
-def expm1(x: ArrayLike, /) -> Array:
-    """Compute ``exp(x) - 1`` of each element, accurately near zero.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        The values, of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
-
-    As NumPy's ``expm1``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.expm1(snp.array([0.0, 1e-8]))
-    Array([0.e+00, 1.e-08], dtype=float32)
-    """
-    return exponential.expm1(x)
-
-
-def log(x: ArrayLike, /) -> Array:
-    """Take the natural logarithm of each element.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        The logarithms, -inf at zero and NaN below it; of the shape of ``x``; integers become
-        floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
-
-    As NumPy's ``log``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.log(snp.array([1.0, 0.0]))
-    Array([  0., -inf], dtype=float32)
-    """
-    return exponential.log(x)
-
-
-def log1p(x: ArrayLike, /) -> Array:
-    """Compute ``log(1 + x)`` of each element, accurately near zero.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        The logarithms, -inf at -1 and NaN below it; of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
-
-    As NumPy's ``log1p``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.log1p(snp.array([0.0, 1e-8]))
-    Array([0.e+00, 1.e-08], dtype=float32)
-    """
-    return exponential.log1p(x)
 
 
 @eager(np.log2, FLOAT)
@@ -163,7 +58,7 @@ def log2(x: ArrayLike, /) -> Array:
     >>> snp.log2(snp.array([1.0, 8.0]))
     Array([0., 3.], dtype=float32)
     """
-    return _by_real(exponential.log(as_inexact(x, "log2")), math.log(2))
+    return _by_real(log(as_inexact(x, "log2")), math.log(2))
 
 
 @eager(np.log10, FLOAT)
@@ -186,7 +81,7 @@ def log10(x: ArrayLike, /) -> Array:
     >>> snp.log10(snp.array([1.0, 100.0])).round(2)
     Array([0., 2.], dtype=float32)
     """
-    return _by_real(exponential.log(as_inexact(x, "log10")), math.log(10))
+    return _by_real(log(as_inexact(x, "log10")), math.log(10))
 
 
 def _by_real(x: Array, number: float) -> Array:
@@ -219,7 +114,7 @@ def logaddexp(x: ArrayLike, y: ArrayLike, /) -> Array:
     Array([1000.69], dtype=float32)
     """
     a, b = promote_values("logaddexp", x, y, inexact=True)
-    out = _add_exponentials(a, b, exponential.exp, exponential.log1p)
+    out = _add_exponentials(a, b, exp, log1p)
     return _principal(out, math.pi) if is_complex(out.dtype) else out
 
 
@@ -247,9 +142,9 @@ def logaddexp2(x: ArrayLike, y: ArrayLike, /) -> Array:
     a, b = promote_values("logaddexp2", x, y, inexact=True)
 
     def log2_1p(z: Array) -> Array:
-        return exponential.log1p(z) * full_like(z, 1 / math.log(2))
+        return log1p(z) * full_like(z, 1 / math.log(2))
 
-    out = _add_exponentials(a, b, exponential.exp2, log2_1p)
+    out = _add_exponentials(a, b, exp2, log2_1p)
     return _principal(out, math.pi / math.log(2)) if is_complex(out.dtype) else out
 
 
@@ -277,45 +172,3 @@ def _add_exponentials(
     if not is_complex(x.dtype):
         mean = select(lt(mean, zeros_like(mean)), stop_gradient(mean), mean * full_like(mean, 0.5))
     return select(undefined, mean, select(first, x, y) + log_1p(power(gap)))
-
-
-def sqrt(x: ArrayLike, /) -> Array:
-    """Take the square root of each element.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        The roots, NaN below zero; of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
-
-    As NumPy's ``sqrt``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.sqrt(snp.array([4, 9]))
-    Array([2., 3.], dtype=float32)
-    """
-    return powers.sqrt(x)
-
-
-def cbrt(x: ArrayLike, /) -> Array:
-    """Take the real cube root of each element.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        The roots, of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number, or is complex.
-
-    As NumPy's ``cbrt``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.cbrt(snp.array([8.0, -1.0]))
-    Array([ 2., -1.], dtype=float32)
-    """
-    return powers.cbrt(x)

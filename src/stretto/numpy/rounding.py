@@ -13,52 +13,11 @@ from stretto._engine.ops import rounding as ops
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.complex_parts import complex_, imag, real
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.rounding import ceil, floor
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import true_divide
 
 __all__ = ["around", "ceil", "fix", "floor", "rint", "round", "trunc"]
-
-
-def floor(x: ArrayLike, /) -> Array:
-    """Find the greatest whole number not above each element.
-
-    Args:
-        x: an array of real numbers; integers stay as they are.
-
-    Returns:
-        An array of the dtype and shape of ``x``.
-
-    Raises:
-        TypeError: ``x`` is complex.
-
-    As NumPy's and the array API standard's ``floor``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.floor(snp.array([1.7, -1.2]))
-    Array([ 1., -2.], dtype=float32)
-    """
-    return ops.floor(x)
-
-
-def ceil(x: ArrayLike, /) -> Array:
-    """Find the least whole number not below each element.
-
-    Args:
-        x: an array of real numbers; integers stay as they are.
-
-    Returns:
-        An array of the dtype and shape of ``x``.
-
-    Raises:
-        TypeError: ``x`` is complex.
-
-    As NumPy's and the array API standard's ``ceil``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.ceil(snp.array([1.2, -1.7]))
-    Array([ 2., -1.], dtype=float32)
-    """
-    return ops.ceil(x)
 
 
 @eager(np.trunc, FLOAT)

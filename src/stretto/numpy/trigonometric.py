@@ -11,9 +11,18 @@ import numpy as np
 
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.eager.twins import FLOAT, eager
-from stretto._engine.ops import inverse_trigonometric, trigonometric
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.convert import as_inexact, rounded_once
+from stretto._engine.ops.inverse_trigonometric import (
+    acos,
+    acosh,
+    asin,
+    asinh,
+    atan,
+    atanh,
+)
+from stretto._engine.ops.inverse_trigonometric import atan2 as atan2_of
+from stretto._engine.ops.trigonometric import cos, cosh, sin, sine_ratio, sinh, tan, tanh
 from stretto.numpy.arguments import refuse_complex
 
 __all__ = [
@@ -44,133 +53,8 @@ __all__ = [
     "tanh",
 ]
 
-
-def sin(x: ArrayLike, /) -> Array:
-    """Compute the sine of each element.
-
-    Args:
-        x: an array, or a number; in radians.
-
-    Returns:
-        The sines, of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
-
-    As NumPy's ``sin``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.sin(snp.array([0.0, snp.pi / 2]))
-    Array([0., 1.], dtype=float32)
-    """
-    return trigonometric.sin(x)
-
-
-def cos(x: ArrayLike, /) -> Array:
-    """Compute the cosine of each element.
-
-    Args:
-        x: an array, or a number; in radians.
-
-    Returns:
-        The cosines, of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
-
-    As NumPy's ``cos``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.cos(snp.array([0.0]))
-    Array([1.], dtype=float32)
-    """
-    return trigonometric.cos(x)
-
-
-def tan(x: ArrayLike, /) -> Array:
-    """Compute the tangent of each element.
-
-    Args:
-        x: an array, or a number; in radians.
-
-    Returns:
-        The tangents, of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
-
-    As NumPy's ``tan``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.tan(snp.array([0.0]))
-    Array([0.], dtype=float32)
-    """
-    return trigonometric.tan(x)
-
-
-def arcsin(x: ArrayLike, /) -> Array:
-    """Compute the inverse sine of each element.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        The angles in radians, from -pi/2 to pi/2; NaN outside [-1, 1]; of the shape of ``x``;
-        integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
-
-    As NumPy's ``arcsin``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.arcsin(snp.array([0.0]))
-    Array([0.], dtype=float32)
-    """
-    return inverse_trigonometric.asin(x)
-
-
-def arccos(x: ArrayLike, /) -> Array:
-    """Compute the inverse cosine of each element.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        The angles in radians, from 0 to pi; NaN outside [-1, 1]; of the shape of ``x``; integers
-        become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
-
-    As NumPy's ``arccos``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.arccos(snp.array([1.0]))
-    Array([0.], dtype=float32)
-    """
-    return inverse_trigonometric.acos(x)
-
-
-def arctan(x: ArrayLike, /) -> Array:
-    """Compute the inverse tangent of each element.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        The angles in radians, from -pi/2 to pi/2; of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
-
-    As NumPy's ``arctan``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.arctan(snp.array([0.0]))
-    Array([0.], dtype=float32)
-    """
-    return inverse_trigonometric.atan(x)
+arcsin, arccos, arctan = asin, acos, atan
+arcsinh, arccosh, arctanh = asinh, acosh, atanh
 
 
 def arctan2(y: ArrayLike, x: ArrayLike, /) -> Array:
@@ -193,139 +77,10 @@ def arctan2(y: ArrayLike, x: ArrayLike, /) -> Array:
     >>> snp.arctan2(snp.array([1.0]), snp.array([-1.0]))
     Array([2.3561945], dtype=float32)
     """
-    return inverse_trigonometric.atan2(y, x)
+    return atan2_of(y, x)
 
 
-def sinh(x: ArrayLike, /) -> Array:
-    """Compute the hyperbolic sine of each element.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        The values; of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
-
-    As NumPy's ``sinh``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.sinh(snp.array([0.0]))
-    Array([0.], dtype=float32)
-    """
-    return trigonometric.sinh(x)
-
-
-def cosh(x: ArrayLike, /) -> Array:
-    """Compute the hyperbolic cosine of each element.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        The values; of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
-
-    As NumPy's ``cosh``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.cosh(snp.array([0.0]))
-    Array([1.], dtype=float32)
-    """
-    return trigonometric.cosh(x)
-
-
-def tanh(x: ArrayLike, /) -> Array:
-    """Compute the hyperbolic tangent of each element.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        The values; of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
-
-    As NumPy's ``tanh``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.tanh(snp.array([0.0, 100.0]))
-    Array([0., 1.], dtype=float32)
-    """
-    return trigonometric.tanh(x)
-
-
-def arcsinh(x: ArrayLike, /) -> Array:
-    """Compute the inverse hyperbolic sine of each element.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        The values; of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
-
-    As NumPy's ``arcsinh``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.arcsinh(snp.array([0.0]))
-    Array([0.], dtype=float32)
-    """
-    return inverse_trigonometric.asinh(x)
-
-
-def arccosh(x: ArrayLike, /) -> Array:
-    """Compute the inverse hyperbolic cosine of each element.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        The values, NaN below 1; of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
-
-    As NumPy's ``arccosh``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.arccosh(snp.array([1.0]))
-    Array([0.], dtype=float32)
-    """
-    return inverse_trigonometric.acosh(x)
-
-
-def arctanh(x: ArrayLike, /) -> Array:
-    """Compute the inverse hyperbolic tangent of each element.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        The values, NaN outside [-1, 1]; of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
-
-    As NumPy's ``arctanh``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.arctanh(snp.array([0.0]))
-    Array([0.], dtype=float32)
-    """
-    return inverse_trigonometric.atanh(x)
-
-
-asin, acos, atan, atan2 = arcsin, arccos, arctan, arctan2
-
-
-asinh, acosh, atanh = arcsinh, arccosh, arctanh
+atan2 = arctan2
 
 
 def degrees(x: ArrayLike, /) -> Array:
@@ -399,4 +154,4 @@ def sinc(x: ArrayLike, /) -> Array:
     """
     value = as_inexact(x, "sinc")
     angle = value * full_like(value, math.pi)
-    return trigonometric.sine_ratio(angle)
+    return sine_ratio(angle)

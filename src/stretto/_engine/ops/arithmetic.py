@@ -252,19 +252,19 @@ def negative(x: ArrayLike) -> Array:
     """Negate each element.
 
     Args:
-        x: an array or a number.
+        x: an array, or a number.
 
     Returns:
-        The negatives, of the shape and dtype of ``x``.
+        ``-x``, of the shape and dtype of ``x``.
 
     Raises:
-        TypeError: ``x`` is boolean.
+        TypeError: ``x`` is not an array or a number, or is boolean.
 
-    Source: StableHLO, ``negate``.
+    As NumPy's ``negative``. Source: StableHLO, ``negate``.
 
-    >>> import stretto as st
-    >>> st.lax.neg(st.numpy.array([1.0, -2.0]))
-    Array([-1.,  2.], dtype=float32)
+    >>> import stretto.numpy as snp
+    >>> snp.negative(snp.array([1, -2]))
+    Array([-1,  2], dtype=int32)
     """
     return unary(NEG, _no_booleans(x, "negative"))
 
@@ -372,35 +372,43 @@ def remainder(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def square(x: ArrayLike) -> Array:
-    """Multiply each element by itself.
+    """Square each element.
 
     Args:
-        x: an array or a number.
+        x: an array, or a number.
 
     Returns:
-        The squares, of the shape and dtype of ``x``.
+        ``x * x``, of the shape and dtype of ``x``.
 
-    >>> import stretto as st
-    >>> st.lax.square(st.numpy.array([1.0, -3.0]))
-    Array([1., 9.], dtype=float32)
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As NumPy's ``square``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.square(snp.array([2, -3]))
+    Array([4, 9], dtype=int32)
     """
     return unary(SQUARE, x)
 
 
 def absolute(x: ArrayLike) -> Array:
-    """Compute the absolute value of each element; of complex numbers, the modulus.
+    """Take the absolute value of each element; of complex numbers the modulus.
 
     Args:
-        x: an array or a number.
+        x: an array, or a number.
 
     Returns:
-        The values, of the shape of ``x``; real.
+        ``|x|``, of the shape of ``x`` and its dtype; for complex numbers that of their parts.
 
-    Source: StableHLO, ``abs``.
+    Raises:
+        TypeError: ``x`` is not an array or a number.
 
-    >>> import stretto as st
-    >>> st.lax.abs(st.numpy.array([3 + 4j]))
-    Array([5.], dtype=float32)
+    As NumPy's ``absolute``. Source: StableHLO, ``abs``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.absolute(snp.array([-1, 2]))
+    Array([1, 2], dtype=int32)
     """
     value = as_value(x, "abs")
     return value if kind_of(value.dtype) in ("bool", "uint") else ABS(value)
@@ -410,18 +418,19 @@ def sign(x: ArrayLike) -> Array:
     """Compute the sign of each element.
 
     Args:
-        x: an array or a number.
+        x: an array, or a number.
 
     Returns:
-        -1, 0 or 1; of complex numbers ``x / abs(x)``; NaN stays NaN.
+        -1, 0 or 1, or for complex numbers ``x / |x|``; NaN stays NaN. Of the shape and
+        dtype of ``x``.
 
     Raises:
-        TypeError: ``x`` is boolean.
+        TypeError: ``x`` is not an array or a number, or is boolean.
 
-    Source: StableHLO, ``sign``.
+    As NumPy's ``sign``. Source: StableHLO, ``sign``.
 
-    >>> import stretto as st
-    >>> st.lax.sign(st.numpy.array([-3.0, 0.0, 2.0]))
-    Array([-1.,  0.,  1.], dtype=float32)
+    >>> import stretto.numpy as snp
+    >>> snp.sign(snp.array([-5.0, 0.0]))
+    Array([-1.,  0.], dtype=float32)
     """
     return unary(SIGN, _no_booleans(x, "sign"))

@@ -201,45 +201,45 @@ def bitwise_xor(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def bitwise_not(x: ArrayLike) -> Array:
-    """Compute ``~x``: invert the bits of integers, or booleans.
+    """Invert the bits of integers, or the truth of booleans: ``~x``.
 
     Args:
-        x: an array or a number, of integers or booleans.
+        x: integers or booleans.
 
     Returns:
-        The results, of the shape and dtype of ``x``.
+        An array of the dtype and shape of ``x``.
 
     Raises:
-        TypeError: ``x`` is neither of integers nor boolean.
+        TypeError: ``x`` is neither of integers nor of booleans.
 
-    Source: StableHLO, ``not``.
+    As NumPy's ``bitwise_not``. Source: StableHLO, ``not``.
 
-    >>> import stretto as st
-    >>> st.lax.bitwise_not(st.numpy.array([0, -1]))
-    Array([-1,  0], dtype=int32)
+    >>> import stretto.numpy as snp
+    >>> snp.bitwise_not(snp.array([0, 5]))
+    Array([-1, -6], dtype=int32)
     """
     return unary(NOT, x, "bitwise_not")
 
 
 def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
-    """Shift the bits of ``x`` up by ``y``, filling with zeros.
+    """Move the bits of integers up: ``x << y``.
 
     Args:
         x: integers.
-        y: the numbers of bits, promoted and broadcast with ``x``.
+        y: by how many places; both broadcast.
 
     Returns:
-        The integers, of the promoted dtype; 0 for counts of the width or more.
+        An array of the promoted dtype and the shape that the two broadcast to.
 
     Raises:
         TypeError: an argument is not of integers.
-        ValueError: the shapes cannot be broadcast together.
+        ValueError: the shapes do not broadcast.
 
-    Source: StableHLO, ``shift_left``.
+    As NumPy's ``left_shift``. Source: StableHLO, ``shift_left``.
 
-    >>> import stretto as st
-    >>> st.lax.shift_left(st.numpy.array([1, 3]), 2)
-    Array([ 4, 12], dtype=int32)
+    >>> import stretto.numpy as snp
+    >>> snp.left_shift(snp.array([1, 2]), 2)
+    Array([4, 8], dtype=int32)
     """
     return binary(SHIFT_LEFT, x, y)
 

@@ -168,16 +168,21 @@ def complex_(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def conj(x: ArrayLike) -> Array:
-    """Conjugate each complex element.
+    """Take the complex conjugate of each element.
 
     Args:
-        x: an array or a number.
+        x: an array, or a number.
 
     Returns:
-        The conjugates; real arrays as they are.
+        The conjugates, of the shape and dtype of ``x``; real arrays as they are.
 
-    >>> import stretto as st
-    >>> st.lax.conj(st.numpy.array([1 + 2j]))
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As NumPy's ``conj``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.conj(snp.array([1 + 2j]))
     Array([1.-2.j], dtype=complex64)
     """
     value = as_value(x, "conj")

@@ -145,89 +145,107 @@ LOGISTIC_SLOPE = LogisticSlope()
 
 
 def exp(x: ArrayLike) -> Array:
-    """Compute e to the power of each element.
+    """Raise e to the power of each element.
 
     Args:
-        x: an array or a number; integers count as floats.
+        x: an array, or a number.
 
     Returns:
-        The values, of the shape of ``x``.
+        The powers, of the shape of ``x``; integers become floats.
 
-    Source: StableHLO, ``exponential``.
+    Raises:
+        TypeError: ``x`` is not an array or a number.
 
-    >>> import stretto as st
-    >>> st.lax.exp(st.numpy.array([0.0, -float("inf")]))
-    Array([1., 0.], dtype=float32)
+    As NumPy's ``exp``. Source: StableHLO, ``exponential``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.exp(snp.array([-snp.inf, 0.0]))
+    Array([0., 1.], dtype=float32)
     """
     return unary(EXP, x)
 
 
 def exp2(x: ArrayLike) -> Array:
-    """Compute 2 to the power of each element.
+    """Raise 2 to the power of each element.
 
     Args:
-        x: an array or a number; integers count as floats.
+        x: an array, or a number.
 
     Returns:
-        The values, of the shape of ``x``.
+        The powers, of the shape of ``x``; integers become floats.
 
-    >>> import stretto as st
-    >>> st.lax.exp2(st.numpy.array([3.0, -1.0]))
-    Array([8. , 0.5], dtype=float32)
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As NumPy's ``exp2``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.exp2(snp.array([0.0, 3.0]))
+    Array([1., 8.], dtype=float32)
     """
     return unary(EXP2, x)
 
 
 def expm1(x: ArrayLike) -> Array:
-    """Compute ``exp(x) - 1`` of each element, exact near zero.
+    """Compute ``exp(x) - 1`` of each element, accurately near zero.
 
     Args:
-        x: an array or a number; integers count as floats.
+        x: an array, or a number.
 
     Returns:
-        The values, of the shape of ``x``.
+        The values, of the shape of ``x``; integers become floats.
 
-    Source: StableHLO, ``exponential_minus_one``.
+    Raises:
+        TypeError: ``x`` is not an array or a number.
 
-    >>> import stretto as st
-    >>> st.lax.expm1(st.numpy.array([0.0, float("inf")]))
-    Array([ 0., inf], dtype=float32)
+    As NumPy's ``expm1``. Source: StableHLO, ``exponential_minus_one``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.expm1(snp.array([0.0, 1e-8]))
+    Array([0.e+00, 1.e-08], dtype=float32)
     """
     return unary(EXPM1, x)
 
 
 def log(x: ArrayLike) -> Array:
-    """Compute the natural logarithm of each element.
+    """Take the natural logarithm of each element.
 
     Args:
-        x: an array or a number; integers count as floats.
+        x: an array, or a number.
 
     Returns:
-        The values, of the shape of ``x``.
+        The logarithms, -inf at zero and NaN below it; of the shape of ``x``; integers become
+        floats.
 
-    Source: StableHLO, ``log``.
+    Raises:
+        TypeError: ``x`` is not an array or a number.
 
-    >>> import stretto as st
-    >>> st.lax.log(st.numpy.array([1.0, 0.0, -1.0]))
-    Array([  0., -inf,  nan], dtype=float32)
+    As NumPy's ``log``. Source: StableHLO, ``log``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.log(snp.array([1.0, 0.0]))
+    Array([  0., -inf], dtype=float32)
     """
     return unary(LOG, x)
 
 
 def log1p(x: ArrayLike) -> Array:
-    """Compute ``log(1 + x)`` of each element, exact near zero.
+    """Compute ``log(1 + x)`` of each element, accurately near zero.
 
     Args:
-        x: an array or a number; integers count as floats.
+        x: an array, or a number.
 
     Returns:
-        The values, of the shape of ``x``.
+        The logarithms, -inf at -1 and NaN below it; of the shape of ``x``; integers become floats.
 
-    Source: StableHLO, ``log_plus_one``.
+    Raises:
+        TypeError: ``x`` is not an array or a number.
 
-    >>> import stretto as st
-    >>> st.lax.log1p(st.numpy.array([0.0, -1.0]))
-    Array([  0., -inf], dtype=float32)
+    As NumPy's ``log1p``. Source: StableHLO, ``log_plus_one``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.log1p(snp.array([0.0, 1e-8]))
+    Array([0.e+00, 1.e-08], dtype=float32)
     """
     return unary(LOG1P, x)
 

@@ -195,55 +195,66 @@ ATANH = Atanh()
 
 
 def asin(x: ArrayLike) -> Array:
-    """Compute the inverse sine of each element, in radians.
+    """Compute the inverse sine of each element.
 
     Args:
-        x: an array or a number; integers count as floats.
+        x: an array, or a number.
 
     Returns:
-        The angles, from -pi/2 to pi/2, of the shape of ``x``.
+        The angles in radians, from -pi/2 to pi/2; NaN outside [-1, 1]; of the shape of ``x``;
+        integers become floats.
 
-    Source: CHLO, ``asin``.
+    Raises:
+        TypeError: ``x`` is not an array or a number.
 
-    >>> import stretto as st
-    >>> st.lax.asin(st.numpy.array([0.0, 1.0]))
-    Array([0.       , 1.5707964], dtype=float32)
+    As NumPy's ``arcsin``. Source: CHLO, ``asin``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.arcsin(snp.array([0.0]))
+    Array([0.], dtype=float32)
     """
     return unary(ASIN, x)
 
 
 def acos(x: ArrayLike) -> Array:
-    """Compute the inverse cosine of each element, in radians.
+    """Compute the inverse cosine of each element.
 
     Args:
-        x: an array or a number; integers count as floats.
+        x: an array, or a number.
 
     Returns:
-        The angles, from 0 to pi, of the shape of ``x``.
+        The angles in radians, from 0 to pi; NaN outside [-1, 1]; of the shape of ``x``; integers
+        become floats.
 
-    Source: CHLO, ``acos``.
+    Raises:
+        TypeError: ``x`` is not an array or a number.
 
-    >>> import stretto as st
-    >>> st.lax.acos(st.numpy.array([0.0, 1.0]))
-    Array([1.5707964, 0.       ], dtype=float32)
+    As NumPy's ``arccos``. Source: CHLO, ``acos``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.arccos(snp.array([1.0]))
+    Array([0.], dtype=float32)
     """
     return unary(ACOS, x)
 
 
 def atan(x: ArrayLike) -> Array:
-    """Compute the inverse tangent of each element, in radians.
+    """Compute the inverse tangent of each element.
 
     Args:
-        x: an array or a number; integers count as floats.
+        x: an array, or a number.
 
     Returns:
-        The angles, from -pi/2 to pi/2, of the shape of ``x``.
+        The angles in radians, from -pi/2 to pi/2; of the shape of ``x``; integers become floats.
 
-    Source: CHLO, ``atan``.
+    Raises:
+        TypeError: ``x`` is not an array or a number.
 
-    >>> import stretto as st
-    >>> st.lax.atan(st.numpy.array([0.0, float("inf")]))
-    Array([0.       , 1.5707964], dtype=float32)
+    As NumPy's ``arctan``. Source: CHLO, ``atan``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.arctan(snp.array([0.0]))
+    Array([0.], dtype=float32)
     """
     return unary(ATAN, x)
 
@@ -252,16 +263,19 @@ def asinh(x: ArrayLike) -> Array:
     """Compute the inverse hyperbolic sine of each element.
 
     Args:
-        x: an array or a number; integers count as floats.
+        x: an array, or a number.
 
     Returns:
-        The values, of the shape of ``x``.
+        The values; of the shape of ``x``; integers become floats.
 
-    Source: CHLO, ``asinh``.
+    Raises:
+        TypeError: ``x`` is not an array or a number.
 
-    >>> import stretto as st
-    >>> st.lax.asinh(st.numpy.array([0.0, float("inf")]))
-    Array([ 0., inf], dtype=float32)
+    As NumPy's ``arcsinh``. Source: CHLO, ``asinh``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.arcsinh(snp.array([0.0]))
+    Array([0.], dtype=float32)
     """
     return unary(ASINH, x)
 
@@ -270,16 +284,19 @@ def acosh(x: ArrayLike) -> Array:
     """Compute the inverse hyperbolic cosine of each element.
 
     Args:
-        x: an array or a number; integers count as floats.
+        x: an array, or a number.
 
     Returns:
-        The values, of the shape of ``x``.
+        The values, NaN below 1; of the shape of ``x``; integers become floats.
 
-    Source: CHLO, ``acosh``.
+    Raises:
+        TypeError: ``x`` is not an array or a number.
 
-    >>> import stretto as st
-    >>> st.lax.acosh(st.numpy.array([1.0, float("inf")]))
-    Array([ 0., inf], dtype=float32)
+    As NumPy's ``arccosh``. Source: CHLO, ``acosh``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.arccosh(snp.array([1.0]))
+    Array([0.], dtype=float32)
     """
     return unary(ACOSH, x)
 
@@ -288,16 +305,19 @@ def atanh(x: ArrayLike) -> Array:
     """Compute the inverse hyperbolic tangent of each element.
 
     Args:
-        x: an array or a number; integers count as floats.
+        x: an array, or a number.
 
     Returns:
-        The values, of the shape of ``x``.
+        The values, NaN outside [-1, 1]; of the shape of ``x``; integers become floats.
 
-    Source: CHLO, ``atanh``.
+    Raises:
+        TypeError: ``x`` is not an array or a number.
 
-    >>> import stretto as st
-    >>> st.lax.atanh(st.numpy.array([0.0, 1.0]))
-    Array([ 0., inf], dtype=float32)
+    As NumPy's ``arctanh``. Source: CHLO, ``atanh``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.arctanh(snp.array([0.0]))
+    Array([0.], dtype=float32)
     """
     return unary(ATANH, x)
 

@@ -265,16 +265,21 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
 
 
 def reciprocal(x: ArrayLike) -> Array:
-    """Compute ``1 / x`` of each element.
+    """Take the reciprocal of each element.
 
     Args:
-        x: an array or a number; integers count as floats.
+        x: an array, or a number.
 
     Returns:
-        The values, of the shape of ``x``.
+        ``1 / x``, of the shape of ``x``; integers become floats.
 
-    >>> import stretto as st
-    >>> st.lax.reciprocal(st.numpy.array([2, 4]))
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As NumPy's ``reciprocal``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.reciprocal(snp.array([2, 4]))
     Array([0.5 , 0.25], dtype=float32)
     """
     value = as_value(x, "reciprocal")
@@ -282,19 +287,22 @@ def reciprocal(x: ArrayLike) -> Array:
 
 
 def sqrt(x: ArrayLike) -> Array:
-    """Compute the square root of each element.
+    """Take the square root of each element.
 
     Args:
-        x: an array or a number; integers count as floats.
+        x: an array, or a number.
 
     Returns:
-        The values, of the shape of ``x``.
+        The roots, NaN below zero; of the shape of ``x``; integers become floats.
 
-    Source: StableHLO, ``sqrt``.
+    Raises:
+        TypeError: ``x`` is not an array or a number.
 
-    >>> import stretto as st
-    >>> st.lax.sqrt(st.numpy.array([4.0, -1.0]))
-    Array([ 2., nan], dtype=float32)
+    As NumPy's ``sqrt``. Source: StableHLO, ``sqrt``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.sqrt(snp.array([4, 9]))
+    Array([2., 3.], dtype=float32)
     """
     return unary(SQRT, x)
 
@@ -326,18 +334,21 @@ def rsqrt(x: ArrayLike) -> Array:
 
 
 def cbrt(x: ArrayLike) -> Array:
-    """Compute the cube root of each element.
+    """Take the real cube root of each element.
 
     Args:
-        x: an array or a number; integers count as floats.
+        x: an array, or a number.
 
     Returns:
-        The values, of the shape of ``x``.
+        The roots, of the shape of ``x``; integers become floats.
 
-    Source: StableHLO, ``cbrt``.
+    Raises:
+        TypeError: ``x`` is not an array or a number, or is complex.
 
-    >>> import stretto as st
-    >>> st.numpy.round(st.lax.cbrt(st.numpy.array([8.0, -27.0])), 3)
-    Array([ 2., -3.], dtype=float32)
+    As NumPy's ``cbrt``. Source: StableHLO, ``cbrt``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.cbrt(snp.array([8.0, -1.0]))
+    Array([ 2., -1.], dtype=float32)
     """
     return unary(CBRT, x)

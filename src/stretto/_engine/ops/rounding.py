@@ -102,36 +102,42 @@ def _whole(primitive: Elementwise, x: Any) -> Any:
 
 
 def floor(x: ArrayLike) -> Array:
-    """Round each element down to a whole number.
+    """Find the greatest whole number not above each element.
 
     Args:
-        x: an array or a number.
+        x: an array of real numbers; integers stay as they are.
 
     Returns:
-        The whole numbers, of the shape and dtype of ``x``; integers as they are.
+        An array of the dtype and shape of ``x``.
 
-    Source: StableHLO, ``floor``.
+    Raises:
+        TypeError: ``x`` is complex.
 
-    >>> import stretto as st
-    >>> st.lax.floor(st.numpy.array([1.5, -1.5]))
+    As NumPy's and the array API standard's ``floor``. Source: StableHLO, ``floor``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.floor(snp.array([1.7, -1.2]))
     Array([ 1., -2.], dtype=float32)
     """
     return _whole(FLOOR, x)
 
 
 def ceil(x: ArrayLike) -> Array:
-    """Round each element up to a whole number.
+    """Find the least whole number not below each element.
 
     Args:
-        x: an array or a number.
+        x: an array of real numbers; integers stay as they are.
 
     Returns:
-        The whole numbers, of the shape and dtype of ``x``; integers as they are.
+        An array of the dtype and shape of ``x``.
 
-    Source: StableHLO, ``ceil``.
+    Raises:
+        TypeError: ``x`` is complex.
 
-    >>> import stretto as st
-    >>> st.lax.ceil(st.numpy.array([1.5, -1.5]))
+    As NumPy's and the array API standard's ``ceil``. Source: StableHLO, ``ceil``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.ceil(snp.array([1.2, -1.7]))
     Array([ 2., -1.], dtype=float32)
     """
     return _whole(CEIL, x)

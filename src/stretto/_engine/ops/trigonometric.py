@@ -225,15 +225,18 @@ def sin(x: ArrayLike) -> Array:
     """Compute the sine of each element.
 
     Args:
-        x: angles in radians, an array or a number; integers count as floats.
+        x: an array, or a number; in radians.
 
     Returns:
-        The values, of the shape of ``x``.
+        The sines, of the shape of ``x``; integers become floats.
 
-    Source: StableHLO, ``sine``.
+    Raises:
+        TypeError: ``x`` is not an array or a number.
 
-    >>> import stretto as st
-    >>> st.lax.sin(st.numpy.array([0.0, st.numpy.pi / 2]))
+    As NumPy's ``sin``. Source: StableHLO, ``sine``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.sin(snp.array([0.0, snp.pi / 2]))
     Array([0., 1.], dtype=float32)
     """
     return unary(SIN, x)
@@ -243,16 +246,19 @@ def cos(x: ArrayLike) -> Array:
     """Compute the cosine of each element.
 
     Args:
-        x: angles in radians, an array or a number; integers count as floats.
+        x: an array, or a number; in radians.
 
     Returns:
-        The values, of the shape of ``x``.
+        The cosines, of the shape of ``x``; integers become floats.
 
-    Source: StableHLO, ``cosine``.
+    Raises:
+        TypeError: ``x`` is not an array or a number.
 
-    >>> import stretto as st
-    >>> st.lax.cos(st.numpy.array([0.0, st.numpy.pi]))
-    Array([ 1., -1.], dtype=float32)
+    As NumPy's ``cos``. Source: StableHLO, ``cosine``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.cos(snp.array([0.0]))
+    Array([1.], dtype=float32)
     """
     return unary(COS, x)
 
@@ -261,15 +267,18 @@ def tan(x: ArrayLike) -> Array:
     """Compute the tangent of each element.
 
     Args:
-        x: angles in radians, an array or a number; integers count as floats.
+        x: an array, or a number; in radians.
 
     Returns:
-        The values, of the shape of ``x``.
+        The tangents, of the shape of ``x``; integers become floats.
 
-    Source: StableHLO, ``tan``.
+    Raises:
+        TypeError: ``x`` is not an array or a number.
 
-    >>> import stretto as st
-    >>> st.lax.tan(st.numpy.array([0.0]))
+    As NumPy's ``tan``. Source: StableHLO, ``tan``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.tan(snp.array([0.0]))
     Array([0.], dtype=float32)
     """
     return unary(TAN, x)
@@ -279,16 +288,19 @@ def sinh(x: ArrayLike) -> Array:
     """Compute the hyperbolic sine of each element.
 
     Args:
-        x: an array or a number; integers count as floats.
+        x: an array, or a number.
 
     Returns:
-        The values, of the shape of ``x``.
+        The values; of the shape of ``x``; integers become floats.
 
-    Source: CHLO, ``sinh``.
+    Raises:
+        TypeError: ``x`` is not an array or a number.
 
-    >>> import stretto as st
-    >>> st.lax.sinh(st.numpy.array([0.0, float("inf")]))
-    Array([ 0., inf], dtype=float32)
+    As NumPy's ``sinh``. Source: CHLO, ``sinh``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.sinh(snp.array([0.0]))
+    Array([0.], dtype=float32)
     """
     return unary(SINH, x)
 
@@ -297,16 +309,19 @@ def cosh(x: ArrayLike) -> Array:
     """Compute the hyperbolic cosine of each element.
 
     Args:
-        x: an array or a number; integers count as floats.
+        x: an array, or a number.
 
     Returns:
-        The values, of the shape of ``x``.
+        The values; of the shape of ``x``; integers become floats.
 
-    Source: CHLO, ``cosh``.
+    Raises:
+        TypeError: ``x`` is not an array or a number.
 
-    >>> import stretto as st
-    >>> st.lax.cosh(st.numpy.array([0.0, float("inf")]))
-    Array([ 1., inf], dtype=float32)
+    As NumPy's ``cosh``. Source: CHLO, ``cosh``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.cosh(snp.array([0.0]))
+    Array([1.], dtype=float32)
     """
     return unary(COSH, x)
 
@@ -315,15 +330,18 @@ def tanh(x: ArrayLike) -> Array:
     """Compute the hyperbolic tangent of each element.
 
     Args:
-        x: an array or a number; integers count as floats.
+        x: an array, or a number.
 
     Returns:
-        The values, of the shape of ``x``.
+        The values; of the shape of ``x``; integers become floats.
 
-    Source: StableHLO, ``tanh``.
+    Raises:
+        TypeError: ``x`` is not an array or a number.
 
-    >>> import stretto as st
-    >>> st.lax.tanh(st.numpy.array([0.0, float("inf")]))
+    As NumPy's ``tanh``. Source: StableHLO, ``tanh``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.tanh(snp.array([0.0, 100.0]))
     Array([0., 1.], dtype=float32)
     """
     return unary(TANH, x)
