@@ -1,50 +1,257 @@
-"""A convolution without groups, and with features last: the same as it is."""
+"""Forms of a convolution for special geometries, against the definition."""
+
+import dataclasses
+import re
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
 
+import stretto as st
+import stretto.numpy as snp
+from stretto import lax
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.ops.convolution.forms import by_group, features_last, with_features_last
+from stretto._engine.ops.convolution import forms
+from stretto._engine.ops.convolution.formulation import formulation
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
-from stretto._engine.ops.convolution.geometry import conv_dimension_numbers
-from tests._engine.ops.convolution.cases import check
+from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers
+from tests._engine.ops.convolution.cases import check, convolutions, whole
 
 
-def numbers(seed, *shape):
-    random = np.random.default_rng(seed)
-    return as_value(random.integers(-4, 5, shape).astype(np.float32))
+@settings(max_examples=100)
+@given(convolutions())
+def test_values(case):
+    check(forms.of_elements, *case)
 
 
-def convolution(layout, feature_groups=1, batch_groups=1):
-    dims = conv_dimension_numbers((1,) * 4, (1,) * 4, layout)
-    return ConvGeneralDilated(
-        (1, 2), ((1, 0), (2, 1)), (2, 1), (1, 2), dims, feature_groups, batch_groups
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("place", [0, 1])
+def test_nan_and_infinities(value, place):
+    op = ConvGeneralDilated((1,), ((1, 1),), (1,), (1,), ConvDimensionNumbers(*(((0, 1, 2),) * 3)))
+    random = np.random.default_rng(0)
+    x = random.integers(-4, 5, (2, 2, 5)).astype(np.float32)
+    y = random.integers(1, 5, (3, 2, 3)).astype(np.float32)
+    (x, y)[place].reshape(-1)[0] = value
+    check(forms.of_elements, op, as_value(x), as_value(y))
+
+
+@pytest.mark.parametrize("layout", [("NCHW", "OIHW", "NCHW"), ("NHWC", "HWIO", "NHWC")])
+def test_compiled_with_derivatives(layout):
+    random = np.random.default_rng(0)
+    image, window = {"N": 2, "C": 16, "H": 9, "W": 8}, {"O": 3, "I": 16, "H": 3, "W": 3}
+    x = random.standard_normal([image[a] for a in layout[0]]).astype(np.float32)
+    w = random.standard_normal([window[a] for a in layout[1]]).astype(np.float32)
+    conv = lambda x, w: lax.conv_general_dilated(
+        x, w, (2, 1), [(1, 1), (1, 1)], dimension_numbers=layout
+    )
+    loss = lambda x, w: (conv(x, w) ** 2).sum()
+    assert "stablehlo.convolution" not in st.jit(conv).lower(x, w).as_text()
+    np.testing.assert_allclose(st.jit(conv)(x, w), conv(x, w), rtol=1e-4, atol=1e-4)
+    for got, want in zip(
+        st.jit(st.grad(loss, (0, 1)))(x, w), st.grad(loss, (0, 1))(x, w), strict=True
+    ):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-2)
+
+
+def test_suits_few_outputs_of_many_inputs():
+    dims = ConvDimensionNumbers(*(((0, 1, 2),) * 3))
+
+    def suits(outs, inputs, window=3, stride=1, spread=1, dtype=np.float32):
+        op = ConvGeneralDilated((stride,), ((1, 1),), (spread,), (1,), dims)
+        x = as_value(np.ones((2, inputs, 9), dtype)).type
+        y = as_value(np.ones((outs, inputs, window), dtype)).type
+        return forms.suits_elements(op, x, y, op.infer(x, y))
+
+    assert suits(3, 64)
+    assert not suits(64, 64)
+    assert not suits(3, 3)
+    assert not suits(3, 64, window=2, stride=2)
+    assert not suits(3, 64, spread=2)
+    assert not suits(3, 64, dtype=np.float16)
+
+
+FIRST = ConvDimensionNumbers(*(((0, 1, 2, 3, 4),) * 3))
+
+
+@settings(max_examples=150)
+@given(convolutions())
+def test_values_of_planes(case):
+    op, x, y = case
+    assume(x.ndim == 5)
+    out = op.infer(x.type, y.type)
+    assume(out.size)
+    check(forms.as_planes, op, x, y)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("place", [0, 1])
+def test_nan_and_infinities_of_planes(value, place):
+    op = ConvGeneralDilated((1,) * 3, ((1, 1),) * 3, (1,) * 3, (1,) * 3, FIRST)
+    x, y = np.array(whole(0, (2, 2, 3, 4, 4))), np.array(whole(1, (3, 2, 2, 3, 3)))
+    (x, y)[place].reshape(-1)[5] = value
+    check(forms.as_planes, op, as_value(x), as_value(y))
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("mapped", [False, True])
+def test_compiled_with_derivatives_of_planes(stride, mapped):
+    random = np.random.default_rng(0)
+    x = random.standard_normal((3, 2, 8, 5, 9, 9))
+    w = random.standard_normal((3, 4, 8, 3, 3, 3))
+    conv = lambda x, w: lax.conv_general_dilated(x, w, (stride,) * 3, [(1, 1)] * 3)
+    loss = lambda x, w: (conv(x, w) ** 2).sum()
+    value_and_grads = st.value_and_grad(loss, (0, 1))
+    if mapped:
+        value_and_grads = st.vmap(value_and_grads)
+    else:
+        x, w = x[0], w[0]
+    with st.config(enable_x64=True):
+        want = st.tree.leaves(value_and_grads(snp.array(x), snp.array(w)))
+    narrow = snp.array(x, np.float32), snp.array(w, np.float32)
+    for got, exact in zip(st.tree.leaves(st.jit(value_and_grads)(*narrow)), want, strict=True):
+        np.testing.assert_allclose(got, exact, rtol=1e-4, atol=1e-4 * np.abs(exact).max())
+
+
+@pytest.mark.parametrize(
+    ("image", "kernel", "groups", "dtype", "suits"),
+    [
+        ((2, 8, 5, 9, 9), (32, 8, 3, 3, 3), 1, "float32", True),
+        ((2, 8, 5, 9, 9), (32, 8, 1, 3, 3), 1, "float32", True),
+        ((2, 8, 5, 9, 9), (4, 8, 3, 1, 1), 1, "float32", False),  # lines
+        ((2, 8, 5, 9, 9), (4, 4, 3, 3, 3), 2, "float32", False),
+        ((2, 8, 5, 9, 9), (4, 8, 3, 3, 3), 1, "int32", False),
+        ((2, 8, 9, 9), (4, 8, 3, 3), 1, "float32", False),
+        ((2, 8, 40, 9, 9), (4, 8, 20, 3, 3), 1, "float32", False),  # many copies
+    ],
+)
+def test_suits(image, kernel, groups, dtype, suits):
+    x, w = snp.ones(image, dtype), snp.ones(kernel, dtype)
+    n = len(image) - 2
+    conv = lambda x, w: lax.conv_general_dilated(
+        x, w, (1,) * n, [(1, 1)] * n, feature_group_count=groups
+    )
+    (equation,) = st.make_graph(conv)(x, w).equations
+    out = equation.outputs[0].type
+    assert forms.suits_planes(equation.primitive, x.type, w.type, out) == suits
+    name = formulation(equation.primitive, x.type, w.type, out).name
+    assert (name == "planes of a volume") == suits
+    if suits:
+        text = st.jit(conv).lower(x, w).as_text()
+        (line,) = [line for line in text.splitlines() if "stablehlo.convolution" in line]
+        assert len(re.findall(r"tensor<(?:\d+x){4}f32>", line)) == 3
+
+
+FIRST_POINTWISE = ConvDimensionNumbers(*(((0, 1, 2),) * 3))
+
+
+@settings(max_examples=150)
+@given(convolutions(grouped=("features",)))
+def test_values_of_pointwise(case):
+    op, x, y = case
+    window = [slice(None)] * y.ndim
+    for a in op.dims.rhs_spec[2:]:
+        window[a] = slice(1)
+    y = y[tuple(window)]
+    op = dataclasses.replace(op, padding=tuple((max(low, 0), high) for low, high in op.padding))
+    out = op.infer(x.type, y.type)
+    assume(out.size)
+    check(forms.of_pointwise, op, x, y)
+
+
+@pytest.mark.parametrize("positions", [70, 3])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_nan_and_infinities_stay_in_their_group(positions, value):
+    op = ConvGeneralDilated((1,), ((0, 0),), (1,), (1,), FIRST_POINTWISE, feature_groups=2)
+    x, y = np.array(whole(0, (2, 4, positions))), as_value(whole(1, (6, 2, 1)))
+    x[1, 0, 2] = value
+    check(forms.of_pointwise, op, as_value(x), y)
+    out = op.infer(as_value(x).type, y.type)
+    found = np.asarray(forms.of_pointwise(op, as_value(x), y, out))
+    assert np.isfinite(found[1, 3:]).all() and not np.isfinite(found[1, :3, 2]).any()
+
+
+@pytest.mark.parametrize("size", [4, 9])
+def test_mapped_and_compiled_with_derivatives(size):
+    random = np.random.default_rng(0)
+    x = random.standard_normal((3, 2, 8, size, size)).astype(np.float32)
+    w = random.standard_normal((3, 16, 8, 1, 1)).astype(np.float32)
+
+    def loss(x, w):
+        y = lax.conv_general_dilated(x, w, (1, 1), "VALID", feature_group_count=2)
+        return (y**2).sum()
+
+    w = w[:, :, :4]
+    gradients = st.jit(st.vmap(st.value_and_grad(loss, (0, 1))))(x, w)
+    with st.config(enable_x64=True):
+        each = [st.value_and_grad(loss, (0, 1))(*map(snp.float64, pair)) for pair in zip(x, w)]
+    exact = st.tree.leaves(st.tree.map(lambda *parts: np.stack(parts), *each))
+    for got, want in zip(st.tree.leaves(gradients), exact, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5 * np.abs(want).max())
+
+
+def test_lowered_so_for_features_before_positions():
+    x, w = snp.ones((2, 32, 9, 9)), snp.ones((16, 16, 1, 1))
+    first = lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "VALID", feature_group_count=2)
+    text = st.jit(first).lower(x, w).as_text()
+    assert text.count("stablehlo.dot_general") == 1
+    assert "stablehlo.convolution" not in text and "stablehlo.concatenate" not in text
+    (equation,) = st.make_graph(first)(x, w).equations
+    assert forms.suits_pointwise(equation.primitive, x.type, w.type)
+    last = dataclasses.replace(
+        equation.primitive, dims=ConvDimensionNumbers((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
+    )
+    image, kernel = snp.ones((2, 9, 9, 32)), snp.ones((1, 1, 16, 16))
+    assert not forms.suits_pointwise(last, image.type, kernel.type)
+
+
+@settings(max_examples=100)
+@given(convolutions(in_gaps=True))
+def test_values_of_scattered(case):
+    op, x, y = case
+    assert forms.suits_scattered(op, x.type, y.type)
+    check(forms.of_scattered, op, x, y)
+
+
+def test_does_not_suit_windows_that_meet():
+    dims = ConvDimensionNumbers(*(((0, 1, 2),) * 3))
+    x, y = (as_value(np.ones((1, 1, 5), np.float32)), as_value(np.ones((1, 1, 3), np.float32)))
+    meet = ConvGeneralDilated((1,), ((2, 2),), (2,), (1,), dims)
+    assert not forms.suits_scattered(meet, x.type, y.type)
+    assert not forms.suits_scattered(
+        ConvGeneralDilated((1,), ((2, 2),), (1,), (1,), dims), x.type, y.type
     )
 
 
-CASES = {
-    "first": (("NCHW", "OIHW", "NCHW"), (4, 6, 4, 5), (6, 6, 2, 2), 1, 1),
-    "mixed": (("HNWC", "WHIO", "CWNH"), (4, 3, 5, 2), (2, 2, 2, 6), 1, 1),
-    "feature groups": (("HNWC", "WHIO", "CWNH"), (4, 3, 5, 6), (2, 2, 2, 6), 3, 1),
-    "batch groups": (("NCHW", "OIHW", "NCHW"), (4, 3, 4, 5), (6, 3, 2, 2), 1, 2),
-}
+@pytest.mark.parametrize(
+    ("window", "stride"), [((2, 2), (2, 2)), ((1, 1), (2, 3)), ((1, 3), (2, 3))]
+)
+def test_gradients_compiled(window, stride):
+    """The gradient by the image of windows apart, with the rest of the image beside them."""
+    random = np.random.default_rng(0)
+    x = random.standard_normal((2, 3, 9, 10)).astype(np.float32)
+    w = random.standard_normal((4, 3, *window)).astype(np.float32)
+    conv = lambda x, w: lax.conv_general_dilated(x, w, stride, [(0, 1), (1, 0)])
+    loss = lambda x, w: (conv(x, w) ** 2).sum()
+    for got, want in zip(
+        st.jit(st.grad(loss, (0, 1)))(x, w), st.grad(loss, (0, 1))(x, w), strict=True
+    ):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+    text = st.jit(st.grad(loss)).lower(x, w).as_text()
+    assert "stablehlo.convolution" not in text
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_turned(name):
-    layout, lhs, rhs, *groups = CASES[name]
-    op, x, y = convolution(layout, *groups), numbers(0, *lhs), numbers(1, *rhs)
-    check(with_features_last, op, x, y)
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_not_finite_in_the_image(value):
+    op = ConvGeneralDilated((1,), ((1, 1),), (2,), (1,), ConvDimensionNumbers(*(((0, 1, 2),) * 3)))
+    x, y = np.ones((2, 2, 5), np.float32), as_value(np.ones((3, 2, 2), np.float32))
+    x[0, 0, 2] = value
+    check(forms.of_scattered, op, as_value(x), y)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_by_group(name):
-    layout, lhs, rhs, *groups = CASES[name]
-    op, x, y = convolution(layout, *groups), numbers(0, *lhs), numbers(1, *rhs)
-    np.testing.assert_array_equal(by_group(op, x, y), op(x, y))
-
-
-def test_features_last():
-    named = conv_dimension_numbers((1,) * 4, (1,) * 4, ("NHWC", "HWIO", "NHWC"))
-    assert features_last(4) == named
-    assert features_last(2) == conv_dimension_numbers((1,) * 2, (1,) * 2, ("NC", "IO", "NC"))
+def test_zeros_between_elements_are_not_multiplied():
+    """An infinite weight stays with the outputs that it meets, as in the kernel's own gradient."""
+    op = ConvGeneralDilated((1,), ((0, 0),), (2,), (1,), ConvDimensionNumbers(*(((0, 1, 2),) * 3)))
+    x, y = np.ones((1, 1, 3), np.float32), np.array([[[np.inf]]], np.float32)
+    out = op.infer(as_value(x).type, as_value(y).type)
+    got = forms.of_scattered(op, as_value(x), as_value(y), out)
+    np.testing.assert_array_equal(got, [[[np.inf, 0, np.inf, 0, np.inf]]])

@@ -13,15 +13,12 @@ from typing import Any, NamedTuple
 from stretto._engine.core.recorder import record_shared
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.convolution import (
-    elements,
-    planes,
-    pointwise,
+    forms,
     positions,
-    scattered,
     shifted,
     windows,
 )
-from stretto._engine.ops.convolution.forms import (
+from stretto._engine.ops.convolution.operands import (
     MOST_GROUPS,
     by_group,
     features_last,
@@ -61,10 +58,10 @@ def formulation(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> Form
         # Several inputs of a group side by side are read one by one.
         apart = inputs == 1 or op.dims.lhs_spec[1] != lhs.ndim - 1
         return Formulation("sum of shifted slices", reason, _shifted, 0.12 if apart else 0.05)
-    if scattered.suits(op, lhs, rhs):
+    if forms.suits_scattered(op, lhs, rhs):
         reason = "each output is made of one element of the image, and the rest are zeros"
         return Formulation("elements in one product", reason, _scattered, 0.5)
-    if elements.suits(op, lhs, rhs, out):
+    if forms.suits_elements(op, lhs, rhs, out):
         reason = "few output features, so products of elements are fewer than of windows"
         return Formulation("elements, then sums over windows", reason, _elements, 0.3)
     why = windows.reason(op, lhs, rhs, out)
@@ -72,13 +69,13 @@ def formulation(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> Form
         # Putting windows of few features together takes longer than their product.
         laying_out = 0.03 * inputs * min(1.0, outputs / 16)
         return Formulation("windows in one product", why, _windows, min(0.5, laying_out))
-    if planes.suits(op, lhs, rhs, out):
+    if forms.suits_planes(op, lhs, rhs, out):
         reason = "planes and features are one product, which XLA has not for volumes"
         return Formulation("planes of a volume", reason, _planes, min(0.45, 0.03 * inputs))
     if positions.suits_together(op, lhs, rhs, out):
         reason = "few positions, and few examples or a large kernel, so one product is faster"
         return Formulation("positions in one product", reason, _positions, 0.5)
-    if pointwise.suits(op, lhs, rhs):
+    if forms.suits_pointwise(op, lhs, rhs):
         reason = f"{groups} groups of windows of one element, which one batched product takes"
         return Formulation("a product for each group", reason, _pointwise, 0.5)
     if 1 < groups <= MOST_GROUPS and inputs > 1:
@@ -122,7 +119,7 @@ def _called(form: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _shifted = _called(shifted.as_sum)
-_elements = _called(elements.of_elements)
+_elements = _called(forms.of_elements)
 
 
 def _inlined(form: Callable[..., Any]) -> Callable[..., Any]:
@@ -134,10 +131,10 @@ def _inlined(form: Callable[..., Any]) -> Callable[..., Any]:
     return write
 
 
-_scattered = _inlined(scattered.as_product)
+_scattered = _inlined(forms.of_scattered)
 _positions = _inlined(positions.as_products)
-_planes = _inlined(planes.as_planes)
-_pointwise = _inlined(pointwise.as_product)
+_planes = _inlined(forms.as_planes)
+_pointwise = _inlined(forms.of_pointwise)
 _windows = _inlined(windows.as_product)
 _features_last = _inlined(with_features_last)
 

@@ -17,9 +17,14 @@ from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.convolution.axes import relaid, split_axis
-from stretto._engine.ops.convolution.forms import features_last
-from stretto._engine.ops.convolution.slices import assembled, cut, spread
+from stretto._engine.ops.convolution.operands import (
+    assembled,
+    cut,
+    features_last,
+    relaid,
+    split_axis,
+    spread,
+)
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import move_axis, reshape, transpose
 

@@ -19,10 +19,15 @@ from stretto._engine.core.types import ArrayType, kind_of
 from stretto._engine.ops.broadcast import broadcast_in_dim, reduce_sum
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.convolution.axes import relaid, split_axis
-from stretto._engine.ops.convolution.forms import in_layout
 from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers
-from stretto._engine.ops.convolution.slices import assembled, cut, spread
+from stretto._engine.ops.convolution.operands import (
+    assembled,
+    cut,
+    in_layout,
+    relaid,
+    split_axis,
+    spread,
+)
 from stretto._engine.ops.layout import reshape, transpose
 
 _MOST_TERMS = 128

@@ -15,10 +15,15 @@ from typing import Any
 
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.contract import DotGeneral
-from stretto._engine.ops.convolution.axes import relaid
 from stretto._engine.ops.convolution.geometry import dilated
-from stretto._engine.ops.convolution.products import along_features, as_output, batch_first
-from stretto._engine.ops.convolution.slices import cut, spread
+from stretto._engine.ops.convolution.operands import (
+    along_features,
+    as_output,
+    batch_first,
+    cut,
+    relaid,
+    spread,
+)
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape, transpose
 from stretto._engine.ops.shape import pad
