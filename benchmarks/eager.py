@@ -45,7 +45,6 @@ from stretto._engine.ops.special import (
     gamma,
     incomplete,
     incomplete_beta,
-    zeta,
 )
 from stretto._engine.xla.array import Array
 from stretto._engine.xla.cache import run_primitive
@@ -53,7 +52,7 @@ from stretto._engine.xla.cache import run_primitive
 __all__ = ["main", "measured"]
 
 WAYS = ("numpy", "reference", "compiled", "ours")
-LOADED = (bessel, error_functions, gamma, incomplete, incomplete_beta, zeta)
+LOADED = (bessel, error_functions, gamma, incomplete, incomplete_beta)
 """Modules of primitives that are otherwise loaded when first used."""
 
 Times = tuple[float, float]

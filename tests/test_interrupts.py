@@ -91,7 +91,7 @@ def normalized(x):
 
 # What is called, made anew, with what it is called with; and the files in which it is interrupted.
 STATE = (
-    "core/config", "core/holding", "core/interpreter", "core/recorder", "core/scope",
+    "core/config", "core/threads", "core/interpreter", "core/recorder", "core/scope",
     "core/boundary", "autodiff/", "higher_order/", "eager/interpreter", "xla/callbacks",
     "eager/interpreted", "api/", "random/streams", "nn/updating",
 )  # fmt: skip
@@ -123,8 +123,8 @@ WORKS = {
     "a rule that captures": (lambda: captured_rule, np.float32(2), STATE),
 }
 BLOCKS = {
-    "a scope": (lambda: in_a_scope, X, ("core/scope", "core/holding")),
-    "settings": (lambda: set_and_run, X, ("core/config", "core/holding")),
+    "a scope": (lambda: in_a_scope, X, ("core/scope", "core/threads")),
+    "settings": (lambda: set_and_run, X, ("core/config", "core/threads")),
     "a stream of keys": (lambda: dropped, X, ("random/streams",)),
     "buffers": (lambda: normalized, X, ("nn/updating",)),
     "grad of vmap of jit": (
@@ -135,7 +135,7 @@ BLOCKS = {
     "jit with a callback": (
         lambda: st.jit(lambda x: st.pure_callback(lambda x: 2 * x, x, x)),
         X,
-        ("higher_order/host", "higher_order/callback", "xla/callbacks", "core/holding"),
+        ("higher_order/host", "higher_order/callback", "xla/callbacks", "core/threads"),
     ),
 }
 """``with`` blocks of the user's, and what takes long."""

@@ -22,7 +22,7 @@ import numpy as np
 import stretto as st, stretto.numpy as snp
 from stretto._engine.core.config import settings
 from stretto._engine.core.interpreter import state
-from stretto._engine.core.single_flight import _waits
+from stretto._engine.core.threads import _waits
 from stretto._engine.eager.interpreter import EAGER
 
 folder = Path(tempfile.mkdtemp(dir={folder!r}))

@@ -150,7 +150,7 @@ with imports_on_demand(
     from stretto._engine.core.mesh import P as P
     from stretto._engine.core.mesh_in_use import set_mesh as set_mesh
     from stretto._engine.core.shardings import NamedSharding as NamedSharding
-    from stretto._engine.ops.name import checkpoint_name as checkpoint_name
+    from stretto._engine.ops.identities import checkpoint_name as checkpoint_name
     from stretto._engine.xla.callbacks import effects_barrier as effects_barrier
     from stretto._engine.xla.device import (
         Device as Device,

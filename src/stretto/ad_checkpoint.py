@@ -3,7 +3,7 @@
 from stretto import checkpoint_policies
 from stretto._engine.api.autodiff.checkpoint import checkpoint, print_saved_residuals, remat
 from stretto._engine.core.guarded import guard_module
-from stretto._engine.ops.name import checkpoint_name
+from stretto._engine.ops.identities import checkpoint_name
 
 __all__ = [
     "checkpoint",

@@ -25,9 +25,9 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.size_guards import without_elements
 from stretto._engine.core.types import inexact_dtype, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.ops.contract import tensordot
 from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.layout import canonical_axes, move_axis
-from stretto._engine.ops.products import tensordot
 
 if TYPE_CHECKING:
     from stretto.lax.products import PrecisionLike

@@ -15,15 +15,14 @@ from numpy.linalg import LinAlgError
 
 from stretto._engine.core.guarded import guard_module as _guard_module
 from stretto.numpy.linalg.factorizations import *
+from stretto.numpy.linalg.matrix_products import *
 from stretto.numpy.linalg.norms import *
-from stretto.numpy.linalg.products import *
 from stretto.numpy.linalg.systems import *
 from stretto.scipy.linalg.eigenvalues import eigh_tridiagonal, hessenberg, rsf2csf, schur
 from stretto.scipy.linalg.factorizations import cho_factor, lu, lu_factor, polar, qr_multiply
 from stretto.scipy.linalg.functions import *
 from stretto.scipy.linalg.matrices import *
 from stretto.scipy.linalg.named_matrices import *
-from stretto.scipy.linalg.sylvester import *
 from stretto.scipy.linalg.systems import cho_solve, lu_solve, solve_triangular
 
 _guard_module(__name__)

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, ParamSpec, TypeVar
 
 from stretto._engine.core.files import checked_path, write_whole
-from stretto._engine.core.forks import lock
 from stretto._engine.core.guarded import guard_module
+from stretto._engine.core.threads import lock
 from stretto._engine.xla import pjrt
 from stretto._engine.xla.instructions import op_names
 

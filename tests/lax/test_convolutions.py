@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from stretto._engine.api.jit.jit import jit
+from stretto._engine.ops.contract import tensordot
 from stretto._engine.ops.convolution.general import conv_general_dilated
 from stretto._engine.ops.convolution.kinds import conv_transpose
 from stretto._engine.ops.layout import move_axis
-from stretto._engine.ops.products import tensordot
 from stretto.lax import convolutions as lax
 
 RNG = np.random.default_rng(0)

@@ -1,3 +1,5 @@
+""""""
+
 from __future__ import annotations
 
 import numpy as np
@@ -78,3 +80,30 @@ def test_lists_stand_for_arrays_in_a_tuple():
 def test_an_empty_mask_fits_as_it_does_in_numpy():
     x, mask = np.ones((2, 3), np.float32), np.zeros(0, bool)
     assert snp.array(x)[mask].shape == st.jit(lambda x: x[mask])(x).shape == x[mask].shape
+
+
+def test_reads_clamp():
+    x = snp.array([0, 2, 4, 6])
+    for index in (10000, np.array(10000), snp.array([10000])):
+        assert int(x[index].reshape(())) == 6
+        assert int(st.jit(lambda i: x[i])(index).reshape(())) == 6
+    assert int(x[-10000]) == 0
+    assert int(st.jit(lambda x: x[10000])(x)) == 6
+
+
+def test_fill_reads_nan_or_the_least_integer():
+    at = np.array([0, 7], np.int32)
+    for read in (lambda x, i: x.at[i].get(mode="fill"), lambda x, _: x.at[at].get(mode="fill")):
+        for fun in (read, st.jit(read)):
+            np.testing.assert_array_equal(fun(snp.array([1.5, 2.5]), at), [1.5, np.nan])
+            np.testing.assert_array_equal(fun(snp.array([1, 2]), at), [1, np.iinfo(np.int32).min])
+    assert np.isnan(float(snp.zeros(3).at[3].get(mode="fill")))
+    assert float(snp.zeros(3).at[3].get(mode="fill", fill_value=4)) == 4
+    np.testing.assert_array_equal(
+        snp.zeros((2, 3)).at[:, -4].get(mode="drop", fill_value=1.0), [1, 1]
+    )
+
+
+def test_unknown_mode():
+    with pytest.raises(ValueError, match="mode must be one of 'clip', 'fill'"):
+        snp.zeros(3).at[0].get(mode="wrap")

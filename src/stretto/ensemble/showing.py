@@ -6,9 +6,18 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stretto._engine.core import tree
-from stretto._engine.core.showing.card import Card, Item
-from stretto._engine.core.showing.trees import bytes_in, numbers_in, short, type_words
-from stretto._engine.core.showing.words import counted, ends, one_line, size
+from stretto._engine.core.showing.cards import (
+    Card,
+    Item,
+    bytes_in,
+    counted,
+    ends,
+    numbers_in,
+    one_line,
+    short,
+    size,
+    type_words,
+)
 from stretto.ensemble.groups import Group, Member, call_module
 from stretto.nn.module import Module
 

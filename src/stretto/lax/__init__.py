@@ -20,7 +20,7 @@ with imports_on_demand(__name__):
         sign as sign,
         square as square,
     )
-    from stretto._engine.ops.barrier import optimization_barrier as optimization_barrier
+    from stretto._engine.ops.identities import optimization_barrier as optimization_barrier
     from stretto._engine.ops.bitcast import bitcast_convert_type as bitcast_convert_type
     from stretto._engine.ops.bits import (
         clz as clz,
@@ -178,7 +178,12 @@ with imports_on_demand(__name__):
         erf_inv as erf_inv,
         erfc as erfc,
     )
-    from stretto._engine.ops.special.gamma import digamma as digamma, lgamma as lgamma
+    from stretto._engine.ops.special.gamma import (
+        digamma as digamma,
+        lgamma as lgamma,
+        polygamma as polygamma,
+        zeta as zeta,
+    )
     from stretto._engine.ops.special.incomplete import (
         igamma as igamma,
         igamma_grad_a as igamma_grad_a,
@@ -186,7 +191,6 @@ with imports_on_demand(__name__):
         random_gamma_grad as random_gamma_grad,
     )
     from stretto._engine.ops.special.incomplete_beta import betainc as betainc
-    from stretto._engine.ops.special.zeta import polygamma as polygamma, zeta as zeta
     from stretto._engine.ops.trigonometric import cosh as cosh, sinh as sinh
     from stretto.lax import linalg as linalg
     from stretto.lax.aliases import (

@@ -25,7 +25,6 @@ from stretto._engine.higher_order import stop_gradient as _stop_gradient
 from stretto._engine.higher_order import while_loop as _while_loop
 from stretto._engine.higher_order import window as _window
 from stretto._engine.ops import arithmetic as _arithmetic
-from stretto._engine.ops import barrier as _barrier
 from stretto._engine.ops import bitcast as _bitcast
 from stretto._engine.ops import bits as _bits
 from stretto._engine.ops import bitwise as _bitwise
@@ -37,6 +36,7 @@ from stretto._engine.ops import convert as _convert
 from stretto._engine.ops import exponential as _exponential
 from stretto._engine.ops import extrema as _extrema
 from stretto._engine.ops import fft as _fft
+from stretto._engine.ops import identities as _identities
 from stretto._engine.ops import inverse_trigonometric as _inverse_trigonometric
 from stretto._engine.ops import iota as _iota
 from stretto._engine.ops import joining as _joining
@@ -62,7 +62,6 @@ from stretto._engine.ops.special import error_functions as _error_functions
 from stretto._engine.ops.special import gamma as _gamma
 from stretto._engine.ops.special import incomplete as _incomplete
 from stretto._engine.ops.special import incomplete_beta as _incomplete_beta
-from stretto._engine.ops.special import zeta as _zeta
 
 abs_p = _arithmetic.Abs()
 acos_p = _inverse_trigonometric.Acos()
@@ -139,10 +138,10 @@ ne_p = _comparison.Ne()
 neg_p = _arithmetic.Neg()
 nextafter_p = _rounding.Nextafter()
 not_p = _bitwise.Not()
-optimization_barrier_p = _barrier.OptimizationBarrier()
+optimization_barrier_p = _identities.OptimizationBarrier()
 or_p = _bitwise.Or()
 pad_p = _shape.Pad
-polygamma_p = _zeta.Polygamma()
+polygamma_p = _gamma.Polygamma()
 population_count_p = _bitwise.PopulationCount()
 pow_p = _powers.Pow()
 ppermute_p = _collective.PPermute
@@ -195,7 +194,7 @@ top_k_p = _sort.TopK
 transpose_p = _layout.Transpose
 while_p = _while_loop.While
 xor_p = _bitwise.Xor()
-zeta_p = _zeta.Zeta()
+zeta_p = _gamma.Zeta()
 
 if not TYPE_CHECKING:  # they take all without an underscore
     __all__ = [name for name in globals() if name.endswith("_p")]

@@ -9,8 +9,8 @@ import copy
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from stretto._engine.core.forks import lock
 from stretto._engine.core.interpreter import Tracer
+from stretto._engine.core.threads import lock
 from stretto._engine.core.typing import Tree
 from stretto._engine.core.weak import WeakTable
 

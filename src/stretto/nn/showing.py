@@ -8,9 +8,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from stretto._engine.core.showing.card import Card, Item
-from stretto._engine.core.showing.trees import bytes_in, numbers_in, type_words
-from stretto._engine.core.showing.words import MOST_LINES, counted, ends, one_line, size
+from stretto._engine.core.showing.cards import (
+    MOST_LINES,
+    Card,
+    Item,
+    bytes_in,
+    counted,
+    ends,
+    numbers_in,
+    one_line,
+    size,
+    type_words,
+)
 from stretto.nn.module import Module
 
 __all__ = ["brief_text", "card_of", "text_of"]

@@ -55,9 +55,11 @@ with imports_on_demand(__name__):
         apply_over_axes as apply_over_axes,
         piecewise as piecewise,
     )
-    from stretto.numpy.constants import (
+    from stretto.numpy.limits import (
         e as e,
         euler_gamma as euler_gamma,
+        finfo as finfo,
+        iinfo as iinfo,
         inf as inf,
         nan as nan,
         newaxis as newaxis,
@@ -79,12 +81,6 @@ with imports_on_demand(__name__):
         allclose as allclose,
         array_equal as array_equal,
         array_equiv as array_equiv,
-    )
-    from stretto.numpy.extrema_without_nan import (
-        nanargmax as nanargmax,
-        nanargmin as nanargmin,
-        nanmax as nanmax,
-        nanmin as nanmin,
     )
     from stretto.numpy.files import (
         ArrayFile as ArrayFile,
@@ -146,7 +142,6 @@ with imports_on_demand(__name__):
         stack as stack,
         vstack as vstack,
     )
-    from stretto.numpy.limits import finfo as finfo, iinfo as iinfo
     from stretto.numpy.matrices import (
         diag as diag,
         diagflat as diagflat,
@@ -156,7 +151,6 @@ with imports_on_demand(__name__):
         tril as tril,
         triu as triu,
     )
-    from stretto.numpy.medians import median as median, nanmedian as nanmedian
     from stretto.numpy.padding import pad as pad
     from stretto.numpy.places import (
         diag_indices as diag_indices,
@@ -170,16 +164,17 @@ with imports_on_demand(__name__):
         triu_indices_from as triu_indices_from,
         unravel_index as unravel_index,
     )
-    from stretto.numpy.polynomial_fits import polyfit as polyfit
-    from stretto.numpy.polynomial_roots import poly as poly, roots as roots
     from stretto.numpy.polynomials import (
+        poly as poly,
         polyadd as polyadd,
         polyder as polyder,
         polydiv as polydiv,
+        polyfit as polyfit,
         polyint as polyint,
         polymul as polymul,
         polysub as polysub,
         polyval as polyval,
+        roots as roots,
         vander as vander,
     )
     from stretto.numpy.printing import (
@@ -210,6 +205,8 @@ with imports_on_demand(__name__):
         putmask as putmask,
     )
     from stretto.numpy.quantiles import (
+        median as median,
+        nanmedian as nanmedian,
         nanpercentile as nanpercentile,
         nanquantile as nanquantile,
         percentile as percentile,
@@ -240,9 +237,13 @@ with imports_on_demand(__name__):
         kaiser as kaiser,
     )
     from stretto.numpy.without_nan import (
+        nanargmax as nanargmax,
+        nanargmin as nanargmin,
         nancumprod as nancumprod,
         nancumsum as nancumsum,
+        nanmax as nanmax,
         nanmean as nanmean,
+        nanmin as nanmin,
         nanprod as nanprod,
         nanstd as nanstd,
         nansum as nansum,

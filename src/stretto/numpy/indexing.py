@@ -30,8 +30,18 @@ from stretto._engine.ops.layout import Reshape, reshape
 from stretto._engine.ops.shape import Rev, Slice
 from stretto._engine.ops.sharding import laid_out
 from stretto._engine.xla.array import Array
-from stretto.numpy.indices import Index, Integer, Integers, Span, for_numpy, parse, show, stack
-from stretto.numpy.out_of_bounds import canonical_mode, settle
+from stretto.numpy.indices import (
+    Index,
+    Integer,
+    Integers,
+    Span,
+    canonical_mode,
+    for_numpy,
+    parse,
+    settle,
+    show,
+    stack,
+)
 
 if TYPE_CHECKING:
     from stretto._engine.core.array_updates import Index as IndexLike

@@ -1,7 +1,8 @@
-"""The limits of dtypes: ``finfo`` and ``iinfo``."""
+"""Constants, and the limits of dtypes: ``e`` and ``pi``, ``finfo`` and ``iinfo``."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import ml_dtypes
@@ -12,7 +13,7 @@ from stretto._engine.core.types import is_inexact, kind_of
 from stretto._engine.core.typing import ArrayLike, DType, DTypeLike
 from stretto.numpy.dtypes import plain_dtype
 
-__all__ = ["finfo", "iinfo"]
+__all__ = ["e", "euler_gamma", "finfo", "iinfo", "inf", "nan", "newaxis", "pi"]
 
 
 class FloatLimits:
@@ -110,3 +111,11 @@ def _of(x: ArrayLike | DTypeLike) -> np.dtype:
     """The dtype of an array, or the one named."""
     named: Any = x
     return x.dtype if isinstance(x, (Value, np.ndarray, np.generic)) else plain_dtype(named)
+
+
+pi = math.pi
+e = math.e
+euler_gamma = 0.57721566490153286060651209008240243
+inf = math.inf
+nan = math.nan
+newaxis = None

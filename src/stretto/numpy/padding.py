@@ -23,7 +23,7 @@ from stretto.numpy.extrema import max as max_
 from stretto.numpy.extrema import min as min_
 from stretto.numpy.flips import flip
 from stretto.numpy.joining import concatenate
-from stretto.numpy.medians import median
+from stretto.numpy.quantiles import median
 from stretto.numpy.ranges import linspace
 from stretto.numpy.rounding import round as round_
 from stretto.numpy.statistics import mean

@@ -3,38 +3,52 @@
 from __future__ import annotations
 
 import math
+from typing import Any, Literal, overload
 
 import numpy as np
 
+from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.types import inexact_dtype, kind_of, scalar_dtype
+from stretto._engine.core.size_guards import without_elements
+from stretto._engine.core.types import inexact_dtype, is_complex, kind_of, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.eager.twins import NUMERIC, eager
 from stretto._engine.higher_order.scan import scan
+from stretto._engine.ops.arithmetic import conj
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full_like
+from stretto._engine.ops.complex_parts import real
+from stretto._engine.ops.contract import matmul, outer
 from stretto._engine.ops.convert import convert, rounded_once
+from stretto._engine.ops.fft import complex_dtype
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims, reshape, transpose
-from stretto._engine.ops.products import outer
+from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto.numpy.cumulative import cumprod
 from stretto.numpy.filled import zeros
 from stretto.numpy.flips import flip
+from stretto.numpy.indices import concrete_of
+from stretto.numpy.limits import finfo
+from stretto.numpy.linalg.factorizations import eigvals
+from stretto.numpy.linalg.systems import inv, lstsq
 from stretto.numpy.manipulation import atleast_1d
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.searching import concrete
 
 __all__ = [
+    "poly",
     "polyadd",
     "polyder",
     "polydiv",
+    "polyfit",
     "polyint",
     "polymul",
     "polysub",
     "polyval",
+    "roots",
     "vander",
 ]
 
@@ -367,3 +381,224 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     divisors = [math.perm(power, m) for power in range(n + m - 1, m - 1, -1)]
     divisors += [math.factorial(m - 1 - i) for i in range(m)]
     return terms / np.array(divisors, np.float64).astype(terms.dtype)
+
+
+# Roots of polynomials, and polynomials of roots.
+
+
+@rounded_once
+def poly(seq_of_zeros: ArrayLike) -> Array:
+    """Find the coefficients of a polynomial from its roots, or from the eigenvalues of a matrix.
+
+    Complex where the roots are, even if they come in conjugate pairs, since that depends on values.
+
+    Args:
+        seq_of_zeros: the roots ``[n]``, or a square matrix ``[n, n]``.
+
+    Returns:
+        The coefficients ``[n + 1]``, that of the highest power first.
+
+    Raises:
+        ValueError: the array is neither of rank 1 nor a square matrix.
+
+    As NumPy's ``poly``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.poly(snp.array([1.0, 2.0]))
+    Array([ 1., -3.,  2.], dtype=float32)
+    """
+    x = inexact_of(atleast_1d(as_value(seq_of_zeros, "poly", "seq_of_zeros")))
+    if x.ndim == 2 and x.shape[0] == x.shape[1] and x.shape[0]:
+        # Those of a real matrix come in conjugate pairs, so that the coefficients are real.
+        coefficients = poly(eigvals(x))
+        return coefficients if is_complex(x.dtype) else real(coefficients)
+    if x.ndim != 1:
+        raise ValueError(f"poly: expected an array of rank 1 or a square matrix, got {x.type}")
+    n = x.size
+    start = pad(full_like(x, 1)[:1] if n else full_like(zeros(1, x.dtype), 1), 0, [(0, n, 0)])
+
+    def step(a: Array, zero: Array) -> tuple[Array, None]:
+        # a(z) (z - zero), with the coefficients from the left
+        return a - zero * pad(slice_in_dim(a, 0, n), 0, [(1, 0, 0)]), None
+
+    return scan(step, start, x)[0]
+
+
+def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
+    """Find the roots of a polynomial: the eigenvalues of its companion matrix.
+
+    Args:
+        p: coefficients, that of the highest power first.
+        strip_zeros: whether to leave out leading zeros, and to count trailing ones as roots at
+            zero. While tracing it must be False, and leading zeros give NaN.
+
+    Returns:
+        The roots, complex.
+
+    Raises:
+        TracedValueError: ``p`` is traced with ``strip_zeros``.
+        ValueError: ``p`` is of rank 2 or more.
+
+    As NumPy's ``roots``; ``strip_zeros`` as JAX's.
+
+    >>> import stretto.numpy as snp
+    >>> snp.roots(snp.array([1.0, -3.0, 2.0])).real.sort()
+    Array([1., 2.], dtype=float32)
+    """
+    x = inexact_of(coefficients_of(p, "roots", "p"))
+    if not strip_zeros:
+        return _eigenvalues(x)
+    known = concrete_of(x)
+    if known is None:
+        raise TracedValueError(
+            f"roots: how many zeros there are at the ends must be known, but this {x.type} is "
+            f"traced: {x.origin()}. If there are none in front, pass strip_zeros=False"
+        )
+    nonzero_places = np.flatnonzero(known)
+    if not nonzero_places.size:
+        return _eigenvalues(slice_in_dim(x, 0, 0))
+    first, last = int(nonzero_places[0]), int(nonzero_places[-1]) + 1
+    return pad(_eigenvalues(slice_in_dim(x, first, last)), 0, [(0, x.size - last, 0)])
+
+
+def _eigenvalues(x: Array) -> Array:
+    """The eigenvalues of the companion matrix, whose first row holds the coefficients."""
+    n = x.size - 1
+    if n < 1:
+        return zeros(0, complex_dtype(x.dtype))
+    first = expand_dims(slice_in_dim(x, 1, None) / -x[0], 0)
+    below = as_value(np.eye(n - 1, n, dtype=x.dtype))
+    return eigvals(concatenate([first, below], 0))
+
+
+# Polynomials fitted to points by least squares.
+
+
+@overload
+def polyfit(
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None = None,
+    full: Literal[False] = False,
+    w: ArrayLike | None = None,
+    cov: Literal[False] = False,
+) -> Array: ...
+@overload
+def polyfit(
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None = None,
+    full: Literal[False] = False,
+    w: ArrayLike | None = None,
+    *,
+    cov: Literal[True, "unscaled"],
+) -> tuple[Array, Array]: ...
+@overload
+def polyfit(
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None = None,
+    *,
+    full: Literal[True],
+    w: ArrayLike | None = None,
+    cov: bool | str = False,
+) -> tuple[Array, Array, Array, Array, float]: ...
+@overload
+def polyfit(
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None = None,
+    full: bool = False,
+    w: ArrayLike | None = None,
+    cov: bool | str = False,
+) -> Array | tuple[Array, Array] | tuple[Array, Array, Array, Array, float]: ...
+def polyfit(
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None = None,
+    full: bool = False,
+    w: ArrayLike | None = None,
+    cov: bool | str = False,
+) -> Array | tuple[Array, Array] | tuple[Array, Array, Array, Array, float]:
+    """Fit a polynomial to points, by least squares of ``w (y - p(x))``.
+
+    Args:
+        x: an array ``[m]``.
+        y: an array ``[m]``, or ``[m, k]`` for k fits at once.
+        deg: the degree of the polynomial.
+        rcond: up to what, relative to the greatest, singular values count as zero; by default ``m
+            eps``.
+        full: whether to return the sums of squared residuals, the rank, the singular values and
+            ``rcond`` too.
+        w: weights ``[m]``.
+        cov: whether to return the covariance of the coefficients too, scaled by the reduced
+            chi-square, or not if ``"unscaled"``.
+
+    Returns:
+        The coefficients ``[deg + 1]`` or ``[deg + 1, k]``, that of the highest power first; a tuple
+        with what else is asked for.
+
+    Raises:
+        TypeError: ``deg`` is not an integer, or an array has another shape.
+        ValueError: ``deg`` is negative, ``cov`` is another, or the points are too few for it.
+
+    As NumPy's ``polyfit``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.polyfit(snp.arange(5.0), 2 * snp.arange(5.0) + 1, 1).round(3)
+    Array([2., 1.], dtype=float32)
+    """
+    order = integer(deg, "polyfit", "deg") + 1
+    if order < 1:
+        raise ValueError(f"polyfit: deg must not be negative, got {deg}")
+    if cov not in (False, True, "unscaled"):
+        raise ValueError(f"polyfit: cov must be False, True or 'unscaled', got {cov!r}")
+    value, other = promote_dtypes("polyfit", x, y)
+    value, other = inexact_of(value), inexact_of(other)
+    m = value.size
+    of_rank = value.ndim == 1 and other.ndim in (1, 2)
+    if not of_rank or without_elements(m, "polyfit") or other.shape[0] != m:
+        raise TypeError(
+            f"polyfit: x must be of rank 1 and not empty, y of rank 1 or 2 and as long; got "
+            f"{value.type} and {other.type}"
+        )
+    # The relative rounding error of a sum of m terms in the dtype of the data
+    cutoff = m * float(finfo(value.dtype).eps) if rcond is None else rcond
+    left, right = vander(value, order), other
+    if w is not None:
+        weights = convert(as_value(w, "polyfit", "w"), value.dtype)
+        if weights.shape != (m,):
+            raise TypeError(f"polyfit: w must be of shape {(m,)}, got {weights.type}")
+        left = left * expand_dims(weights, 1)
+        right = right * (weights if other.ndim == 1 else expand_dims(weights, 1))
+    # Scaling the columns to length 1 conditions the problem nearly as well as any scaling can.
+    scale = sqrt(sum_(_squared(left), 0))
+    left = left / expand_dims(scale, 0)
+    c, residuals, rank, singular = lstsq(left, right, cutoff)
+    c = c / (scale if other.ndim == 1 else expand_dims(scale, 1))
+    if full:
+        return c, residuals, rank, singular, cutoff
+    if not cov:
+        return c
+    base = inv(matmul(conj(transpose(left)), left)) / outer(scale, scale)
+    if cov == "unscaled":
+        factor: Any = 1
+    else:
+        if m <= order:
+            raise ValueError(
+                f"polyfit: {m} points are too few to scale the covariance of {order} coefficients; "
+                f"pass cov='unscaled'"
+            )
+        factor = residuals / (m - order)
+    if other.ndim == 1:
+        return c, base * (factor if cov == "unscaled" else reshape(factor, ()))
+    return c, expand_dims(base, 2) * factor
+
+
+def _squared(x: Array) -> Array:
+    return (conj(x) * x).real if is_complex(x.dtype) else x * x

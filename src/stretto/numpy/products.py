@@ -14,7 +14,7 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import ArrayLike, DTypeLike, ShardingLike
 from stretto._engine.eager.twins import COMPLEX, FLOAT, NUMERIC, eager
-from stretto._engine.ops import contract, products
+from stretto._engine.ops import contract
 from stretto._engine.ops.arithmetic import multiply
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.complex_parts import conj
@@ -172,7 +172,7 @@ def tensordot(
             a, b, axes, precision=precision, preferred_element_type=preferred_element_type
         )
         return laid_out(result, out_sharding, "tensordot")
-    return products.tensordot(a, b, axes, precision, preferred_element_type)
+    return contract.tensordot(a, b, axes, precision, preferred_element_type)
 
 
 def vdot(
@@ -202,7 +202,7 @@ def vdot(
     >>> snp.vdot(snp.array([1j, 2.0]), snp.array([1j, 3.0]))
     Array(7.+0.j, dtype=complex64)
     """
-    return products.vdot(a, b, precision, preferred_element_type)
+    return contract.vdot(a, b, precision, preferred_element_type)
 
 
 def inner(
@@ -232,7 +232,7 @@ def inner(
     >>> snp.inner(snp.ones((2, 3)), snp.ones((4, 3))).shape
     (2, 4)
     """
-    return products.inner(a, b, precision, preferred_element_type)
+    return contract.inner(a, b, precision, preferred_element_type)
 
 
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
@@ -262,7 +262,7 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
 
 @eager(np.outer, NUMERIC)
 def _outer(a: ArrayLike, b: ArrayLike) -> Array:
-    return products.outer(a, b)
+    return contract.outer(a, b)
 
 
 # Of stacks

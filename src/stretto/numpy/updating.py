@@ -42,12 +42,13 @@ from stretto.numpy.indices import (
     Integer,
     Integers,
     Span,
+    canonical_mode,
     concrete_of,
     for_numpy,
     parse,
+    settle,
     stack,
 )
-from stretto.numpy.out_of_bounds import canonical_mode, settle
 
 if TYPE_CHECKING:  # loaded when an index first names an element more than once
     from stretto._engine.core.array_updates import Index as IndexLike

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from stretto._engine.core.holding import holding
+from stretto._engine.core.threads import holding
 from stretto.optim.base import GradientTransformationExtraArgs
 
 __all__ = ["caller_of", "making"]

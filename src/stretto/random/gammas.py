@@ -20,7 +20,7 @@ from stretto._engine.ops.comparison import full, full_like, select, zeros_like
 from stretto._engine.ops.exponential import exp, log, log1p
 from stretto._engine.ops.layout import expand_dims, reshape
 from stretto._engine.ops.powers import sqrt
-from stretto._engine.ops.random.numbers import bits_width, unit_float
+from stretto._engine.ops.random.bits import bits_width, unit_float
 from stretto._engine.ops.reducing.reduce import reduce_or
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import laid_out

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.interpreter import Tracer, Value
-from stretto._engine.core.showing.card import Card, line
-from stretto._engine.core.showing.words import counted, ends
+from stretto._engine.core.showing.cards import Card, counted, ends, line
 from stretto.random.key_arrays import KeyArray
 
 __all__ = ["card_of", "text_of"]

@@ -16,10 +16,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from stretto._engine.autodiff.vmap import Vectorizer
-from stretto._engine.core.forks import lock
-from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import Tracer, state
 from stretto._engine.core.recorder import Recorder
+from stretto._engine.core.threads import holding, lock
 from stretto._engine.core.typing import ArrayLike, Key
 from stretto._engine.higher_order.chunks import Examples
 from stretto.random.arguments import draw

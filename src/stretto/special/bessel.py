@@ -19,8 +19,7 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import COMPARABLE, check_kind, unary
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.special import bessel as bessel_ops
-from stretto._engine.ops.special.gamma_formulas import log_gamma_formula
-from stretto._engine.ops.special.zeta import refused_partial
+from stretto._engine.ops.special.gamma import log_gamma_formula, refused_partial
 from stretto._engine.ops.written import (
     Number,
     Written,

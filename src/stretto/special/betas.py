@@ -12,8 +12,8 @@ from stretto._engine.ops.bitwise import bitwise_and
 from stretto._engine.ops.comparison import eq, full_like, ge, select, zeros_like
 from stretto._engine.ops.elementwise import FLOAT, binary, check_kind, promote_values
 from stretto._engine.ops.special import incomplete_beta
-from stretto._engine.ops.special.gamma import digamma
-from stretto._engine.ops.special.gamma_formulas import (
+from stretto._engine.ops.special.gamma import (
+    digamma,
     gamma_formula,
     log_gamma_formula,
     stirling_remainder,

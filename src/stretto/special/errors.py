@@ -36,7 +36,7 @@ from stretto._engine.ops.written import (
 )
 from stretto._engine.ops.written import erfc as erfc_of
 from stretto.special import tables
-from stretto.special.complex_errors import erf_complex, erfc_complex, erfcx_complex
+from stretto.special.faddeeva import erf_complex, erfc_complex, erfcx_complex
 
 __all__ = ["dawsn", "erf", "erfc", "erfcx", "erfinv", "log_ndtr", "ndtr", "ndtri"]
 

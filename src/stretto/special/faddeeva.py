@@ -10,10 +10,12 @@ import math
 
 from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.comparison import full_like, zeros_like
-from stretto._engine.ops.complex_parts import complex_
+from stretto._engine.ops.arithmetic import absolute as absolute_of
+from stretto._engine.ops.comparison import full_like, lt, select, zeros_like
+from stretto._engine.ops.complex_parts import complex_, real
 from stretto._engine.ops.convert import as_inexact
 from stretto._engine.ops.elementwise import COMPLEX
+from stretto._engine.ops.exponential import exp as exp_of
 from stretto._engine.ops.written import (
     Number,
     Written,
@@ -29,7 +31,7 @@ from stretto._engine.ops.written import (
     where,
 )
 
-__all__ = ["wofz"]
+__all__ = ["erf_complex", "erfc_complex", "erfcx_complex", "wofz"]
 
 _TERMS = 12
 _STEP = math.sqrt(math.pi / _TERMS)
@@ -142,3 +144,34 @@ def wofz(z: ArrayLike) -> Array:
     """
     value = as_inexact(z, "wofz", "z")
     return WOFZ(value if is_complex(value.dtype) else complex_(value, zeros_like(value)))
+
+
+# The error function and its relatives for complex numbers, by the Faddeeva function.
+#
+# ``errors`` puts them beside those for real numbers.
+
+
+def erfcx_complex(z: Array) -> Array:
+    """``exp_of(z**2) * erfc(z)`` for complex numbers (DLMF 7.2.3)."""
+    return wofz(z * full_like(z, 1j))
+
+
+def erfc_complex(z: Array) -> Array:
+    """``exp_of(-z**2) * erfcx(z)`` in the right half plane; ``2 - erfc(-z)`` in the left."""
+    left = lt(real(z), zeros_like(real(z)))
+    right = select(left, -z, z)
+    out = exp_of(-(right * right)) * erfcx_complex(right)
+    return select(left, full_like(z, 2) - out, out)
+
+
+def erf_complex(z: Array) -> Array:
+    """``1 - erfc(z)``; near zero by its series (DLMF 7.6.1)."""
+    size = absolute_of(z)
+    near = lt(size, full_like(size, 1))
+    inside = select(near, z, zeros_like(z))
+    square = -(inside * inside)
+    total = zeros_like(z)
+    for k in range(22, -1, -1):
+        total = total * square + full_like(z, 1 / (math.factorial(k) * (2 * k + 1)))
+    series = full_like(z, 2 / math.sqrt(math.pi)) * inside * total
+    return select(near, series, full_like(z, 1) - erfc_complex(select(near, full_like(z, 1), z)))

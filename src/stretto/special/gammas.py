@@ -24,14 +24,15 @@ from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.rounding import floor as floor_of
 from stretto._engine.ops.special import gamma as gamma_ops
 from stretto._engine.ops.special import incomplete
-from stretto._engine.ops.special import zeta as zeta_ops
-from stretto._engine.ops.special.complex_gamma import complex_digamma, complex_gamma
-from stretto._engine.ops.special.gamma_formulas import (
+from stretto._engine.ops.special.gamma import (
+    LEAST_SUMMED,
+    complex_digamma,
+    complex_gamma,
+    euler_maclaurin,
     gamma_formula,
     log_gamma_formula,
     stirling_remainder,
 )
-from stretto._engine.ops.special.zeta import LEAST_SUMMED, euler_maclaurin
 from stretto._engine.ops.trigonometric import cos as cos_of
 from stretto._engine.ops.trigonometric import sin as sin_of
 from stretto._engine.ops.written import (
@@ -136,7 +137,7 @@ def _riemann_slope(s: Array) -> Array:
     one, half_pi = full_like(s, 1), full_like(s, 0.5 * math.pi)
     mirrored = lt(s, full_like(s, LEAST_SUMMED))
     t = select(mirrored, one - s, s)
-    slope = zeta_ops.ZetaSlope(1)(t, one)
+    slope = gamma_ops.ZetaSlope(1)(t, one)
     beyond = select(mirrored, t, one + one)
     value = RIEMANN(beyond)
     angle = half_pi * select(mirrored, s, zeros_like(s))
@@ -317,7 +318,7 @@ def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     >>> st.special.polygamma(1, st.numpy.array([1.0, 2.0]))
     Array([1.644934  , 0.64493406], dtype=float32)
     """
-    return zeta_ops.polygamma(n, x)
+    return gamma_ops.polygamma(n, x)
 
 
 def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
@@ -341,7 +342,7 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
     >>> st.special.zeta(2.0, st.numpy.array([1.0, 2.0]))
     Array([1.644934  , 0.64493406], dtype=float32)
     """
-    return unary(RIEMANN, x, "zeta") if q is None else zeta_ops.zeta(x, q)
+    return unary(RIEMANN, x, "zeta") if q is None else gamma_ops.zeta(x, q)
 
 
 def factorial(n: ArrayLike, exact: bool = False) -> Array:

@@ -13,7 +13,7 @@ from stretto._engine.ops.complex_parts import complex_
 from stretto._engine.ops.elementwise import FLOAT, check_kind, promote_values
 from stretto._engine.ops.extrema import minimum
 from stretto._engine.ops.powers import sqrt as sqrt_of
-from stretto._engine.ops.special.zeta import refused_partial
+from stretto._engine.ops.special.gamma import refused_partial
 from stretto._engine.ops.trigonometric import cos as cos_of
 from stretto._engine.ops.trigonometric import sin as sin_of
 from stretto._engine.ops.written import (

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.elementwise import promote_values
-from stretto._engine.ops.special.gamma_formulas import (
+from stretto._engine.ops.special.gamma import (
     digamma_formula,
     gamma_formula,
     log_gamma_formula,
+    refused_partial,
 )
-from stretto._engine.ops.special.zeta import refused_partial
 from stretto._engine.ops.written import (
     Number,
     Written,

@@ -16,8 +16,7 @@ from stretto._engine.ops.comparison import full_like, ge, lt, select, zeros_like
 from stretto._engine.ops.elementwise import binary, unary
 from stretto._engine.ops.exponential import exp as exp_of
 from stretto._engine.ops.exponential import log as log_of
-from stretto._engine.ops.special.gamma_formulas import digamma_formula, gamma_formula
-from stretto._engine.ops.special.zeta import refused_partial
+from stretto._engine.ops.special.gamma import digamma_formula, gamma_formula, refused_partial
 from stretto._engine.ops.trigonometric import cos as cos_of
 from stretto._engine.ops.trigonometric import sin as sin_of
 from stretto._engine.ops.trigonometric import sine_ratio

@@ -19,8 +19,8 @@ from stretto._engine.ops.arithmetic import add, divide, multiply, negative, rema
 from stretto._engine.ops.bitwise import bitwise_and
 from stretto._engine.ops.broadcast import of_rank, reduce_sum
 from stretto._engine.ops.comparison import eq, ge, gt, lt, where
+from stretto._engine.ops.contract import tensordot
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.products import tensordot
 from stretto._engine.ops.rounding import floor
 from stretto.tree.members import member_at
 

@@ -27,8 +27,8 @@ from stretto._engine.core.typing import ArrayLike, Tree
 from stretto._engine.higher_order.cond import cond
 from stretto._engine.ops.arithmetic import add, multiply
 from stretto._engine.ops.comparison import eq, full_like, where
+from stretto._engine.ops.contract import tensordot
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.products import tensordot
 from stretto._engine.ops.reducing.reduce import reduce_or
 from stretto._engine.xla.array import Array
 from stretto.tree.integers import IntegerSum, are_integers, of_stacked_integers

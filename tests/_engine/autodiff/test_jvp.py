@@ -7,9 +7,9 @@ from stretto import make_graph
 from stretto import numpy as snp
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.autodiff.jvp import Dual, instantiate, jvp_flat, jvp_program
-from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import Interpreter, as_value, state
 from stretto._engine.core.program import check
+from stretto._engine.core.threads import holding
 
 X = as_value(np.array([0.5, 1.5], np.float32))
 DX = as_value(np.array([1.0, -2.0], np.float32))

@@ -13,7 +13,6 @@ import stretto as st
 from stretto import numpy as snp
 from stretto._engine.core.config import enable_x64
 from stretto._engine.core.errors import EscapedTracerError, TracedValueError
-from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import (
     Interpreter,
     Linear,
@@ -23,6 +22,7 @@ from stretto._engine.core.interpreter import (
     splat,
     state,
 )
+from stretto._engine.core.threads import holding
 from stretto._engine.core.types import array_type
 
 

@@ -15,7 +15,7 @@ from stretto._engine.core.types import array_type
 from stretto._engine.lowering import stablehlo
 from stretto._engine.lowering.stablehlo import Builder, lower
 from stretto._engine.ops.arithmetic import ADD
-from stretto._engine.ops.constant import Constant, Held
+from stretto._engine.ops.iota import Constant, Held
 from stretto._engine.xla.pjrt import compile_text, to_device, to_host
 
 X = snp.array(1.5)

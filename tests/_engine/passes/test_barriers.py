@@ -14,7 +14,7 @@ from stretto._engine.api.graph import make_graph
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import check
 from stretto._engine.core.shardings import Placement, SingleDeviceSharding
-from stretto._engine.ops.barrier import OptimizationBarrier
+from stretto._engine.ops.identities import OptimizationBarrier
 from stretto._engine.passes.barriers import (
     barrier_before_choices,
     materialize_shared,

@@ -10,7 +10,7 @@ import stretto.numpy as snp
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import Var, check
 from stretto._engine.core.types import bytes_of
-from stretto._engine.ops.barrier import OptimizationBarrier
+from stretto._engine.ops.identities import OptimizationBarrier
 from stretto._engine.passes import rematerialize as module
 from stretto._engine.passes.rematerialize import rematerialize
 from stretto._engine.passes.simplify import simplify

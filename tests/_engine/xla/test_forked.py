@@ -14,7 +14,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.errors import ForkedProcessError
-from stretto._engine.core.single_flight import in_turn, once
+from stretto._engine.core.threads import in_turn, once
 from stretto._engine.xla import clients
 from tests.children import in_a_child
 

@@ -1,4 +1,4 @@
-"""Entries of products: of `numpy/products.py`, by `ops/contract.py` and `ops/products.py`."""
+"""Entries of products: of `numpy/products.py`, by `ops/contract.py` and `ops/contract.py`."""
 
 import numpy as np
 

@@ -8,8 +8,16 @@ import numpy as np
 
 from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.showing import pictures
-from stretto._engine.core.showing.card import Card, Item, line
-from stretto._engine.core.showing.words import counted, ends, first_lines, one_line, size
+from stretto._engine.core.showing.cards import (
+    Card,
+    Item,
+    counted,
+    ends,
+    first_lines,
+    line,
+    one_line,
+    size,
+)
 from stretto._engine.core.types import is_float0
 
 if TYPE_CHECKING:  # they name this module

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stretto._engine.autodiff.evaluate import evaluate
-from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import Interpreter, Tracer, Value, state
+from stretto._engine.core.threads import holding
 from stretto._engine.core.types import is_inexact
 from stretto._engine.ops.comparison import zeros_like
 

@@ -16,14 +16,14 @@ from stretto._engine.autodiff.evaluate import evaluate, record_closed
 from stretto._engine.core.config import over_axis, settings
 from stretto._engine.core.effects import names_axis
 from stretto._engine.core.errors import NonFiniteError
-from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import Interpreter, Tracer, Value, state
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import standing
 from stretto._engine.core.sizes import unnamed
+from stretto._engine.core.threads import holding
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.broadcast import broadcast_to
-from stretto._engine.ops.example import Example
+from stretto._engine.ops.identities import Example
 from stretto._engine.ops.layout import move_axis
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import state
+from stretto._engine.core.threads import holding
 from stretto._engine.core.types import ArrayType
 
 

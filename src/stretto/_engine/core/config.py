@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from stretto._engine.core.errors import ConfigError
-from stretto._engine.core.holding import restoring
 from stretto._engine.core.known_settings import SETTINGS, checked, from_environment, unknown
+from stretto._engine.core.threads import restoring
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -107,7 +107,7 @@ def shown(home: str, card: str, text: str | None = None) -> Callable[[C], C]:
 _html = LazyModule("stretto._engine.core.showing.html")
 _terminal = LazyModule("stretto._engine.core.showing.terminal")
 
-brief = shown("stretto._engine.core.showing.trees", "card_of", "text_of")
+brief = shown("stretto._engine.core.showing.cards", "card_of", "text_of")
 """Decorates a class of named fields with trees of arrays, whose ``repr`` is short."""
 
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
 from stretto._engine.core.bounded import room
 from stretto._engine.core.errors import MissingRuleError
-from stretto._engine.core.forks import lock
 from stretto._engine.core.interpreter import state
+from stretto._engine.core.threads import lock
 from stretto._engine.core.types import ArrayType
 
 if TYPE_CHECKING:

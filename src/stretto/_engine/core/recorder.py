@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.config import settings
-from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import Form, Interpreter, Tracer, Value, state
 from stretto._engine.core.position import Place, place
 from stretto._engine.core.program import Atom, Equation, Literal, Program, Var, as_literal
 from stretto._engine.core.scope import scope, scopes
 from stretto._engine.core.sizes import is_size
+from stretto._engine.core.threads import holding
 from stretto._engine.core.types import ArrayType
 
 

@@ -378,7 +378,7 @@ class Size:
 
 
 _VALUE: list[Callable[[Size], Any]] = []
-"""The function that makes a value of a size; ``ops/size_of`` puts it here."""
+"""The function that makes a value of a size; ``ops/iota`` puts it here."""
 
 _GUARDS: list[Callable[[Any, int, str], bool | None]] = []
 """The function that decides a comparison where bounds do not; ``core/size_guards`` puts it here."""

@@ -34,7 +34,7 @@ from stretto._engine.higher_order.scan import Scan
 from stretto._engine.higher_order.while_loop import While
 from stretto._engine.ops.comparison import Select
 from stretto._engine.ops.elementwise import Elementwise
-from stretto._engine.ops.example import Example
+from stretto._engine.ops.identities import Example
 from stretto._engine.xla.array import Array
 
 

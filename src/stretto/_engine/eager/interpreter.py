@@ -14,8 +14,8 @@ import numpy as np
 
 from stretto._engine.core.config import config
 from stretto._engine.core.error_state import ErrorState
-from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import Interpreter, Tracer, state
+from stretto._engine.core.threads import holding
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.eager.table import eager_call, keep
 from stretto._engine.native import native

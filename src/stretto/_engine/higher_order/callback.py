@@ -20,7 +20,6 @@ from stretto._engine.core import tree
 from stretto._engine.core.config import shaping, under
 from stretto._engine.core.effects import CALLBACK, ORDERED
 from stretto._engine.core.errors import MissingRuleError
-from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import (
     Tracer,
     Value,
@@ -31,6 +30,7 @@ from stretto._engine.core.interpreter import (
 )
 from stretto._engine.core.primitive import Primitive, Refused
 from stretto._engine.core.recorder import record
+from stretto._engine.core.threads import holding
 from stretto._engine.core.types import ArrayType, array_type, canonical_dtype, kind_of, promote
 from stretto._engine.higher_order.family import parting, values_of
 from stretto._engine.higher_order.scan import Scan

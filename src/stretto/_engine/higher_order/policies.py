@@ -18,7 +18,7 @@ from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
-from stretto._engine.ops.name import Name
+from stretto._engine.ops.identities import Name
 
 Policy: TypeAlias = Callable[..., bool]
 

@@ -2,8 +2,8 @@
 
 It means nested ``vmap`` over the axes of a mesh, and is run on the mesh's devices, each with its
 part; collectives inside move values between them. The program of one part is written so that every
-value is either the same along an axis of the mesh or varies along it (``ops/collective/varying``):
-then its transpose is that of the whole.
+value is either the same along an axis of the mesh or varies along it
+(``ops/collective/primitives``): then its transpose is that of the whole.
 """
 
 from __future__ import annotations
@@ -38,10 +38,12 @@ from stretto._engine.ops.collective.primitives import (
     AllToAll,
     AxisIndex,
     PPermute,
+    PSame,
     PSum,
+    PSumSame,
     PSumScatter,
+    PVary,
 )
-from stretto._engine.ops.collective.varying import PSame, PSumSame, PVary
 from stretto._engine.ops.layout import move_to_front, reshape, transpose
 
 

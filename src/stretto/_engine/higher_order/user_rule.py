@@ -12,9 +12,9 @@ from typing import Any
 from stretto._engine.core import tree
 from stretto._engine.core.config import settings
 from stretto._engine.core.errors import EscapedTracerError
-from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import Interpreter, as_value, state
 from stretto._engine.core.position import place
+from stretto._engine.core.threads import holding
 from stretto._engine.core.types import ArrayType, is_float0, is_inexact, kind_of
 from stretto._engine.higher_order.family import parting
 from stretto._engine.higher_order.symbolic_zeros import SymbolicZero

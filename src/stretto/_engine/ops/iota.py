@@ -1,7 +1,4 @@
-"""Counting: arrays whose elements are their own indices.
-
-A primitive without operands, so that a program holds no array for it.
-"""
+"""Arrays made of no operand: numbers in order, constants, and sizes."""
 
 from __future__ import annotations
 
@@ -10,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core import sizes
 from stretto._engine.core.integers import sizes_of
 from stretto._engine.core.primitive import CARRIED, ZERO_DERIVATIVE, Primitive, Refused
-from stretto._engine.core.types import ArrayType, array_type, kind_of
+from stretto._engine.core.sizes import Size
+from stretto._engine.core.types import ArrayType, array_type, default_dtype, kind_of
 from stretto._engine.core.typing import Array, DTypeLike, ShardingLike
-from stretto._engine.ops.convert import dtype_argument
+from stretto._engine.ops.convert import convert, dtype_argument
 from stretto._engine.ops.layout import canonical_axis
 from stretto._engine.ops.sharding import laid_out
 
@@ -114,3 +113,79 @@ def _counted(caller: str, dtype: DTypeLike, sizes: tuple[int, ...], dimension: i
     if kind_of(canonical) == "bool":
         raise TypeError(f"{caller}: expected a dtype of numbers, got bool")
     return Iota(canonical, sizes, canonical_axis(dimension, len(sizes), caller))()
+
+
+# Constant arrays inside programs.
+#
+# A rule, or a user's derivative, may bring an array of its own into a program that is derived from
+# another. An equation without operands holds it, so that programs stay closed.
+
+
+class Held:
+    """An array as a static parameter, compared by identity."""
+
+    __slots__ = ("array", "type")
+
+    def __init__(self, array: np.ndarray, type: ArrayType) -> None:
+        self.array = array
+        self.type = type
+
+    def __repr__(self) -> str:
+        return self.type.short()
+
+
+class Constant(Primitive):
+    """An array."""
+
+    padded = CARRIED
+
+    light = True
+    held: Held
+    interned = False
+    rollable = False
+    jvp = ZERO_DERIVATIVE
+    transpose = Refused("it has no operand")
+
+    def infer(self) -> ArrayType:
+        return self.held.type
+
+    def reference(self) -> np.ndarray:
+        return self.held.array
+
+    def lower(self, b: Any) -> Any:
+        return b.array(self.held.array)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        return self(), None
+
+
+# Sizes that are known while the program runs, as values.
+
+
+_KNOWN_LATER = Refused("the size is known only where the program is given a bucket")
+
+
+class SizeOf(Primitive):
+    """A size as a weak integer of this dtype."""
+
+    light = True
+    size: Size
+    dtype: np.dtype = np.dtype(np.int32)
+    reference = _KNOWN_LATER
+    lower = _KNOWN_LATER
+    jvp = ZERO_DERIVATIVE
+    transpose = Refused("it has no operand")
+
+    def infer(self) -> ArrayType:
+        return array_type((), self.dtype, True)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        return self(), None
+
+    def padded(self, at: Any) -> Any:
+        """The true size: an int64 where the bucket's may be too great for an int32."""
+        size = at.exact(self.size)
+        return convert(size, max(size.type.dtype, self.dtype), True)
+
+
+sizes._VALUE.append(lambda size: SizeOf(size, default_dtype("int"))())

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.ops.arithmetic import subtract
-from stretto._engine.ops.barrier import optimization_barrier
 from stretto._engine.ops.broadcast import broadcast_in_dim, reduce_sum
 from stretto._engine.ops.comparison import full, lt, select
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.identities import optimization_barrier
 from stretto._engine.ops.index.gather_scatter import gather, scatter_add
 from stretto._engine.ops.index.geometry import GatherDimensionNumbers, ScatterDimensionNumbers
 from stretto._engine.ops.iota import broadcasted_iota

@@ -16,10 +16,10 @@ from stretto._engine.core.rewriting import (
 )
 from stretto._engine.core.types import bytes_of, is_inexact
 from stretto._engine.higher_order.call import Call
-from stretto._engine.ops.barrier import OPTIMIZATION_BARRIER, OptimizationBarrier, with_barriers
 from stretto._engine.ops.comparison import Comparison, Select
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.elementwise import Elementwise
+from stretto._engine.ops.identities import OPTIMIZATION_BARRIER, OptimizationBarrier, with_barriers
 from stretto._engine.ops.index.combine import ScatterExtremum
 from stretto._engine.ops.index.dynamic import DynamicSlice
 from stretto._engine.ops.index.primitives import Gather

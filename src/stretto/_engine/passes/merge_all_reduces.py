@@ -14,8 +14,7 @@ import numpy as np
 
 from stretto._engine.core.program import Atom, Equation, Program
 from stretto._engine.core.rewriting import changed_inside, remembered, with_equations
-from stretto._engine.ops.collective.primitives import Total
-from stretto._engine.ops.collective.together import TotalsTogether
+from stretto._engine.ops.collective.primitives import Total, TotalsTogether
 
 
 def merge_all_reduces(program: Program) -> Program:

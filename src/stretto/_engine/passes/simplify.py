@@ -18,8 +18,8 @@ from stretto._engine.core.effects import observable
 from stretto._engine.core.program import Atom, Equation, Literal, Program, Var, as_literal
 from stretto._engine.core.rewriting import drop_dead, remembered
 from stretto._engine.core.types import ArrayType
-from stretto._engine.ops.constant import Constant, Held
 from stretto._engine.ops.elementwise import Elementwise
+from stretto._engine.ops.iota import Constant, Held
 
 _MOST_ELEMENTS = 256
 """The largest result that is folded: written into the lowered text it takes a kilobyte or two."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stretto._engine.core.config import settings, under
-from stretto._engine.core.forks import in_child, lock
+from stretto._engine.core.threads import in_child, lock
 from stretto._engine.xla import ending
 from stretto._engine.xla.patience import started
 

@@ -20,7 +20,7 @@ from stretto._engine.core.config import config
 from stretto._engine.core.effects import meshes
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.program import Equation, Program, Var
-from stretto._engine.core.single_flight import Turn, once
+from stretto._engine.core.threads import Turn, once
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.core.weak import WeakTable
 from stretto._engine.lowering.stablehlo import lower

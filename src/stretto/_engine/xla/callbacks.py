@@ -19,11 +19,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from stretto._engine.core.forks import in_child
-from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import constant
 from stretto._engine.core.lazy import LazyModule
-from stretto._engine.core.single_flight import Turn, once
+from stretto._engine.core.threads import Turn, holding, in_child, once
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.lowering.text import TOKEN, HostCall, Text
 from stretto._engine.native import native

@@ -22,9 +22,9 @@ import numpy as np
 
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import ForkedProcessError
-from stretto._engine.core.forks import in_child, lock
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.machine import cores
+from stretto._engine.core.threads import in_child, lock
 from stretto._engine.lowering.text import Facts
 from stretto._engine.xla.options import (
     EFFORTS,

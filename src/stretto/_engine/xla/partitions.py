@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.errors import LostProcessError
-from stretto._engine.core.forks import lock
 from stretto._engine.core.mesh import Mesh, PartitionSpec
 from stretto._engine.core.shardings import NamedSharding, Placement, Sharding, SingleDeviceSharding
+from stretto._engine.core.threads import lock
 from stretto._engine.core.types import ArrayType
 from stretto._engine.lowering.text import Text
 from stretto._engine.xla import disk, pjrt, processes

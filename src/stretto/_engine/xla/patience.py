@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from stretto._engine.core.forks import in_child
 from stretto._engine.core.machine import cores
+from stretto._engine.core.threads import in_child
 
 T = TypeVar("T")
 

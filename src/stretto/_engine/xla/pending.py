@@ -16,10 +16,9 @@ from types import TracebackType
 from typing import Any
 
 from stretto._engine.core.config import settings, under
-from stretto._engine.core.forks import in_child, lock
-from stretto._engine.core.latch import Latch
 from stretto._engine.core.machine import cores
 from stretto._engine.core.position import Position, user_position
+from stretto._engine.core.threads import Latch, in_child, lock
 from stretto._engine.core.types import ArrayType
 from stretto._engine.xla import ending
 from stretto._engine.xla.array import Absent, Array

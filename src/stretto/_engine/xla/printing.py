@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stretto._engine.core.showing.words import MOST_LINES
+from stretto._engine.core.showing.cards import MOST_LINES
 from stretto._engine.core.types import ArrayType, bytes_of
 from stretto._engine.xla.array import SHARDED, Array
 

@@ -21,8 +21,7 @@ from typing import Any
 
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import LostProcessError
-from stretto._engine.core.forks import in_child
-from stretto._engine.core.latch import Latch
+from stretto._engine.core.threads import Latch, in_child
 from stretto._engine.xla import clients, pjrt
 from stretto._engine.xla.coordinator import MARK
 from stretto._engine.xla.handshake import is_local, job_secret

@@ -23,7 +23,7 @@ from stretto._engine.core.shardings import (
     Sharding,
     SingleDeviceSharding,
 )
-from stretto._engine.core.single_flight import Turn, once
+from stretto._engine.core.threads import Turn, once
 from stretto._engine.core.types import ArrayType
 from stretto._engine.lowering.stablehlo import lower
 from stretto._engine.lowering.text import Text

@@ -8,8 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from stretto._engine.core.showing import pictures
-from stretto._engine.core.showing.card import Card, Item, line
-from stretto._engine.core.showing.words import number, size
+from stretto._engine.core.showing.cards import Card, Item, line, number, size
 from stretto._engine.core.types import bytes_of
 from stretto._engine.xla.array import Array
 from stretto._engine.xla.printing import Sample, brief_text, gone, sample_of, sharding_if_any

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from stretto._engine.core.config import config
-from stretto._engine.core.forks import in_child, lock
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.position import Position, user_position
+from stretto._engine.core.threads import in_child, lock
 
 R = TypeVar("R")
 

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from stretto._engine.core import tree
 from stretto._engine.core.errors import RefError
-from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import as_value, state
+from stretto._engine.core.threads import holding
 from stretto._engine.higher_order.refs import Ref
 from stretto._engine.ops.convert import convert
 from stretto.compat.jax.avals import AbstractValue, pytype_aval_mappings

@@ -9,9 +9,7 @@ import numpy as np
 
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.showing import pictures
-from stretto._engine.core.showing.card import Card, Item, line
-from stretto._engine.core.showing.trees import amount
-from stretto._engine.core.showing.words import counted, ends, number
+from stretto._engine.core.showing.cards import Card, Item, amount, counted, ends, line, number
 from stretto.ensemble import showing
 
 if TYPE_CHECKING:  # they name this module

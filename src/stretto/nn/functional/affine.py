@@ -8,9 +8,8 @@ from __future__ import annotations
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
-from stretto._engine.ops.contract import dot_general, matmul
+from stretto._engine.ops.contract import dot_general, matmul, tensordot
 from stretto._engine.ops.layout import expand_dims, squeeze
-from stretto._engine.ops.products import tensordot
 
 __all__ = ["bilinear", "linear"]
 

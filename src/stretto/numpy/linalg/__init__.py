@@ -18,7 +18,7 @@ from numpy.linalg import LinAlgError
 from stretto._engine.core.guarded import guard_module as _guard_module
 from stretto.numpy.linalg.factorizations import *
 from stretto.numpy.linalg.norms import *
-from stretto.numpy.linalg.products import *
+from stretto.numpy.linalg.matrix_products import *
 from stretto.numpy.linalg.systems import *
 
 _guard_module(__name__)

@@ -17,7 +17,7 @@ from stretto._engine.ops.linalg.matrix_parts import adjoint, matrix_transpose
 from stretto._engine.ops.linalg.qr import Qr, geqrf
 from stretto._engine.ops.linalg.svd import svd as lax_svd
 from stretto._engine.ops.sort import argsort
-from stretto.numpy.linalg.arguments import matrices
+from stretto.numpy.linalg.floats import matrices
 
 __all__ = [
     "cholesky",

@@ -21,8 +21,8 @@ from stretto.numpy.axis_order import moveaxis
 from stretto.numpy.classifying import isnan
 from stretto.numpy.extrema import max as max_
 from stretto.numpy.extrema import min as min_
-from stretto.numpy.linalg.arguments import floats, matrices
 from stretto.numpy.linalg.factorizations import eigvalsh, svdvals
+from stretto.numpy.linalg.floats import floats, matrices
 from stretto.numpy.linalg.systems import inv
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.reductions import sum as sum_

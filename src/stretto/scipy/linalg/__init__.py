@@ -20,7 +20,6 @@ from stretto.scipy.linalg.factorizations import *
 from stretto.scipy.linalg.functions import *
 from stretto.scipy.linalg.matrices import *
 from stretto.scipy.linalg.named_matrices import *
-from stretto.scipy.linalg.sylvester import *
 from stretto.scipy.linalg.systems import *
 
 _guard_module(__name__)

@@ -1,6 +1,6 @@
 """``stretto.scipy.optimize``: minima of functions.
 
-Read ``minimizing``, ``descent``, ``line_search``, ``bfgs``, ``lbfgs``.
+Read ``minimizing``, then ``descent``.
 """
 
 from stretto._engine.core.guarded import guard_module

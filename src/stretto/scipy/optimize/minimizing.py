@@ -12,9 +12,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_complex
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.convert import convert
-from stretto.scipy.optimize.bfgs import minimize_bfgs
-from stretto.scipy.optimize.descent import Stop
-from stretto.scipy.optimize.lbfgs import minimize_lbfgs
+from stretto.scipy.optimize.descent import Stop, minimize_bfgs, minimize_lbfgs
 
 __all__ = ["OptimizeResults", "minimize"]
 

@@ -21,7 +21,7 @@ from stretto._engine.ops.layout import canonical_axes
 from stretto._engine.ops.rounding import round_
 from stretto._engine.ops.shape import rev, slice
 from stretto.numpy import fft
-from stretto.numpy.convolving import checked_mode, part_of_convolution
+from stretto.numpy.convolutions import checked_mode, part_of_convolution
 
 if TYPE_CHECKING:
     from stretto.lax.products import PrecisionLike

@@ -6,29 +6,223 @@ and factors are those of ``scipy.signal``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 import stretto.numpy as snp
-from stretto._engine.core.integers import integer
-from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.integers import integer, integers
+from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.types import inexact_dtype, is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import square
 from stretto._engine.ops.bilinear import promote_dtypes
-from stretto._engine.ops.broadcast import of_rank
+from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to, of_rank, reduce_sum
+from stretto._engine.ops.comparison import gt, select
 from stretto._engine.ops.complex_parts import complex_, conj, imag, real
 from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.fft import complex_dtype
 from stretto._engine.ops.joining import concatenate
-from stretto._engine.ops.layout import canonical_axis, move_axis
-from stretto._engine.ops.shape import pad, rev, slice_in_dim
-from stretto.scipy.signal.detrending import detrend as remove_trend
-from stretto.scipy.signal.segments import Window, overlap_of, rate_of, segments, window_of
+from stretto._engine.ops.layout import canonical_axis, move_axis, reshape
+from stretto._engine.ops.shape import pad, rev, slice_in_dim, split
+from stretto.numpy.statistics import mean_about_first
 
-__all__ = ["csd", "stft", "welch"]
+__all__ = [
+    "Window",
+    "csd",
+    "detrend",
+    "istft",
+    "overlap_of",
+    "overlapped",
+    "rate_of",
+    "segments",
+    "stft",
+    "welch",
+    "window_of",
+]
+
+# Cutting signals into overlapping segments, and putting them together again; windows.
+
+
+_windows = LazyModule("scipy.signal.windows")
+
+Window: TypeAlias = str | tuple[Any, ...] | Value | np.ndarray
+"""A name or a tuple for SciPy's ``get_window``, or the weights."""
+
+
+def window_of(
+    caller: str,
+    window: Window,
+    nperseg: int | None,
+    length: int | None,
+    default: int,
+    dtype: np.dtype,
+) -> tuple[Array, int]:
+    """The weights of a window, and the number of points in a segment.
+
+    ``length`` is the signal's, which no segment exceeds.
+    """
+    size = None if nperseg is None else integer(nperseg, caller, "nperseg")
+    if size is not None and size < 1:
+        raise ValueError(f"{caller}: nperseg must be positive, got {nperseg}")
+    if isinstance(window, (str, tuple)):
+        size = default if size is None else size
+        if length is not None and size > length:
+            if nperseg is not None:
+                warnings.warn(
+                    f"{caller}: nperseg is {size}, but the signal has {length} points; using "
+                    f"{length}",
+                    stacklevel=user_stack_level(),
+                )
+            size = length
+        return as_value(_windows.get_window(window, size).astype(dtype)), size
+    if not isinstance(window, (Value, np.ndarray)) or window.ndim != 1 or not window.size:
+        raise ValueError(
+            f"{caller}: window must be a name, a tuple, or an array of rank 1; got {window!r}"
+        )
+    weights = convert(as_value(window, caller, "window"), dtype)
+    if length is not None and weights.size > length:
+        raise ValueError(
+            f"{caller}: the window has {weights.size} elements, more than the signal's {length}"
+        )
+    if size not in (None, weights.size):
+        raise ValueError(f"{caller}: nperseg {size} is not the window's size {weights.size}")
+    return weights, weights.size
+
+
+def rate_of(caller: str, fs: ArrayLike) -> ArrayLike:
+    """``fs``, the number of points in a unit of time; raises unless it is one number."""
+    rate = as_value(fs, caller, "fs")
+    if rate.ndim:
+        raise TypeError(f"{caller}: fs must be a number, got {rate.type}")
+    return fs
+
+
+def overlap_of(caller: str, noverlap: int | None, nperseg: int) -> int:
+    """How many points neighbours share, by default half; raises unless it is less than all."""
+    overlap = nperseg // 2 if noverlap is None else integer(noverlap, caller, "noverlap")
+    if not 0 <= overlap < nperseg:
+        raise ValueError(f"{caller}: noverlap must be from 0 to nperseg - 1, got {noverlap}")
+    return overlap
+
+
+def segments(x: Array, size: int, step: int) -> Array:
+    """``[..., n]`` to ``[..., segments, size]``: each begins ``step`` after the one before it."""
+    count = (x.shape[-1] - size) // step + 1
+    outer, wide = x.shape[:-1], -(-size // step)
+    # Blocks of one step, copied to as many rows as a segment has blocks. Joined, and cut again
+    # into rows that are one block longer, each row starts one block later than the one before it.
+    blocks = count + wide - 1
+    x = _to_length(x, blocks * step)
+    rows = reshape(x, (*outer, blocks, step))
+    rows = broadcast_in_dim(
+        rows,
+        (*outer, wide, blocks, step),
+        (*range(len(outer)), len(outer) + 1, len(outer) + 2),
+    )
+    flat = reshape(rows, (*outer, wide * blocks * step))
+    flat = _to_length(flat, wide * (blocks + 1) * step)
+    skewed = reshape(flat, (*outer, wide, blocks + 1, step))
+    columns = slice_in_dim(skewed, 0, count, axis=len(outer) + 1)
+    columns = move_axis(columns, len(outer), len(outer) + 1)
+    joined = reshape(columns, (*outer, count, wide * step))
+    return slice_in_dim(joined, 0, size, axis=-1)
+
+
+def overlapped(x: Array, step: int) -> Array:
+    """``[..., segments, size]`` to ``[..., n]``: the sum of the segments, each where it was cut."""
+    outer, (count, size) = x.shape[:-2], x.shape[-2:]
+    wide = -(-size // step)
+    # The steps of ``segments`` in reverse.
+    blocks = count + wide - 1
+    x = _to_length(x, wide * step)
+    rows = move_axis(reshape(x, (*outer, count, wide, step)), len(outer) + 1, len(outer))
+    config = [(0, 0, 0)] * rows.ndim
+    config[-2] = (0, blocks + 1 - count, 0)
+    flat = reshape(pad(rows, 0, config), (*outer, wide * (blocks + 1) * step))
+    skewed = reshape(_to_length(flat, wide * blocks * step), (*outer, wide, blocks * step))
+    return _to_length(reduce_sum(skewed, (len(outer),)), (count - 1) * step + size)
+
+
+def _to_length(x: Array, n: int) -> Array:
+    """Truncated, or padded with zeros, at the end of the last axis."""
+    return pad(x, 0, [*[(0, 0, 0)] * (x.ndim - 1), (0, n - x.shape[-1], 0)])
+
+
+# Removal of means and lines of best fit.
+
+
+@rounded_once
+def detrend(
+    data: ArrayLike,
+    axis: int = -1,
+    type: str = "linear",
+    bp: int | Sequence[int] | np.ndarray = 0,
+    overwrite_data: None = None,
+) -> Array:
+    """Subtract the line of best fit along an axis, or the mean.
+
+    Args:
+        data: an array.
+        axis: the axis, negative from the end.
+        type: ``"linear"`` or ``"constant"``.
+        bp: the positions that separate pieces with lines of their own; by default none.
+        overwrite_data: must be None.
+
+    Returns:
+        The array minus the lines, at least float32.
+
+    Raises:
+        NotImplementedError: ``overwrite_data`` is not None.
+        TypeError: a position in ``bp`` is not an integer.
+        ValueError: a position is beyond the data, there is no such type, or the axis is out of
+            bounds.
+
+    As SciPy's ``detrend``.
+
+    >>> import stretto as st
+    >>> st.scipy.signal.detrend(st.numpy.array([1.0, 4.0, 8.0, 8.0, 9.0])).round(3) + 0.0
+    Array([-1.,  0.,  2.,  0., -1.], dtype=float32)
+    """
+    if overwrite_data is not None:
+        raise NotImplementedError("detrend: arrays are immutable, so there is no overwrite_data")
+    if type not in ("linear", "constant"):
+        raise ValueError(f"detrend: type must be 'linear' or 'constant'; got {type!r}")
+    x = as_value(data, "detrend", "data")
+    x = convert(x, inexact_dtype(x.dtype))
+    axis = canonical_axis(axis, x.ndim, "detrend")
+    if type == "constant":
+        return x - mean_about_first(x, (axis,))
+    x = move_axis(x, axis, x.ndim - 1)
+    n = x.shape[-1]
+    if not n:
+        return move_axis(x, x.ndim - 1, axis)
+    positions = sorted({0, n, *integers(np.ravel(bp), "detrend", "bp")})
+    if positions[0] < 0 or positions[-1] > n:
+        raise ValueError(f"detrend: bp must be positions along the axis, 0 to {n}; got {bp}")
+    pieces = split(x, np.diff(positions).tolist(), x.ndim - 1)
+    return move_axis(concatenate([_without_line(p) for p in pieces], -1), x.ndim - 1, axis)
+
+
+def _without_line(x: Array) -> Array:
+    """x - mean(x) - t (t . x) / (t . t) along the last axis, with positions t from the middle."""
+    t = np.arange(x.shape[-1]) - (x.shape[-1] - 1) / 2
+    t = (t / max(float(np.sqrt(t @ t)), 1e-30)).astype(x.dtype)
+    t = of_rank(t, x.ndim)
+    x = x - mean_about_first(x, (x.ndim - 1,))
+    return x - t * snp.sum(t * x, -1, keepdims=True)
+
+
+# Spectra of segments of signals: over time, and averaged.
+#
+# Source: Welch, The use of fast Fourier transform for the estimation of power spectra (1967);
+# names and factors are those of ``scipy.signal``.
+
 
 _SEGMENT = 256
 
@@ -80,7 +274,7 @@ def _without_trend(caller: str, kind: Trend, x: Array) -> Array:
         raise ValueError(
             f"{caller}: detrend must be False, 'constant', 'linear' or a function; got {kind!r}"
         )
-    return remove_trend(x, type=kind)
+    return detrend(x, type=kind)
 
 
 def _settings(
@@ -368,3 +562,87 @@ def _average(x: Array, kind: str) -> Array:
     if is_complex(x.dtype):
         return complex_(snp.median(real(x), -1), snp.median(imag(x), -1)) / bias
     return snp.median(x, -1) / bias
+
+
+# Signals from their short-time Fourier transforms.
+#
+# Source: Griffin and Lim, Signal estimation from modified short-time Fourier transform (1984).
+
+
+_SMALLEST_NORM = 1e-10
+
+
+def istft(
+    Zxx: ArrayLike,
+    fs: ArrayLike = 1.0,
+    window: Window = "hann",
+    nperseg: int | None = None,
+    noverlap: int | None = None,
+    nfft: int | None = None,
+    input_onesided: bool = True,
+    boundary: bool = True,
+    time_axis: int = -1,
+    freq_axis: int = -2,
+) -> tuple[Array, Array]:
+    """Find the signal with a given short-time Fourier transform.
+
+    Args:
+        Zxx: the transforms; for those of no signal, the signal with the nearest ones is computed.
+        fs: the number of samples in a unit of time.
+        window: a name or a tuple for SciPy's ``get_window``, or weights.
+        nperseg: how many points a segment has; by default as many as the number of
+            frequencies implies.
+        noverlap: how many points neighbours share; by default half of them.
+        nfft: how many points are transformed; by default ``nperseg``.
+        input_onesided: whether negative frequencies are left out.
+        boundary: whether ``stft`` added half a segment at each end, which is removed.
+        time_axis: the axis of the segments.
+        freq_axis: the axis of the frequencies.
+
+    Returns:
+        ``(times, signal)``; where the squares of the windows add up to zero, the signal is
+            undetermined.
+
+    Raises:
+        TypeError: ``nfft`` is not an integer.
+        ValueError: the settings contradict each other or the transforms.
+
+    As SciPy's ``istft``.
+
+    >>> import stretto as st
+    >>> x = st.numpy.array([1.0, 2.0, 3.0, 2.0, 1.0, 0.0, 1.0, 2.0])
+    >>> _, _, z = st.scipy.signal.stft(x, nperseg=4)
+    >>> st.scipy.signal.istft(z)[1].round(3)
+    Array([1., 2., 3., 2., 1., 0., 1., 2.], dtype=float32)
+    """
+    caller = "istft"
+    z = as_value(Zxx, caller, "Zxx")
+    z = convert(z, complex_dtype(z.dtype))
+    if z.ndim < 2:
+        raise ValueError(f"{caller}: expected an array of rank 2 or more, got {z.type}")
+    time, frequency = (canonical_axis(a, z.ndim, caller) for a in (time_axis, freq_axis))
+    if time == frequency:
+        raise ValueError(f"{caller}: time_axis and freq_axis must differ, got {time_axis} twice")
+    outer = [d for d in range(z.ndim) if d not in (time, frequency)]
+    z = z.transpose(*outer, time, frequency)
+    count = z.shape[-1]
+    default = 2 * (count - 1) if input_onesided else count
+    dtype = real_dtype(z.dtype)
+    weights, size = window_of(caller, window, nperseg, None, default, dtype)
+    if nfft is None:
+        # An odd number of points has as many frequencies as the even one below it.
+        points = size if input_onesided and size == default + 1 else default
+    else:
+        points = integer(nfft, "istft", "nfft")
+    if points < size:
+        raise ValueError(f"{caller}: nfft must be at least nperseg, {size}; got {nfft or points}")
+    step = size - overlap_of(caller, noverlap, size)
+    parts = (snp.fft.irfft if input_onesided else snp.fft.ifft)(z, points)
+    parts = slice_in_dim(parts, 0, size, axis=-1) * convert(snp.sum(weights), parts.dtype)
+    x = overlapped(parts * convert(of_rank(weights, parts.ndim), parts.dtype), step)
+    norm = overlapped(broadcast_to(square(weights), parts.shape[-2:]), step)
+    if boundary:
+        x, norm = (slice_in_dim(v, size // 2, v.shape[-1] - size // 2, axis=-1) for v in (x, norm))
+    x = x / convert(select(gt(norm, _SMALLEST_NORM), norm, norm * 0 + 1), x.dtype)
+    times = as_value(np.arange(x.shape[-1], dtype=dtype)) / rate_of(caller, fs)
+    return times, move_axis(x, x.ndim - 1, time - (frequency < time))

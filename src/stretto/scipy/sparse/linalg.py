@@ -36,7 +36,7 @@ from stretto._engine.ops.index.dynamic import (
 )
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims, reshape
-from stretto._engine.ops.linalg.pinv import Pinv
+from stretto._engine.ops.linalg.svd import Pinv
 from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.shape import slice_in_dim
 

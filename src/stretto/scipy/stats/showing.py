@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.showing import pictures
-from stretto._engine.core.showing.card import Card, line
+from stretto._engine.core.showing.cards import Card, line
 from stretto.scipy.stats.distribution import Distribution
 
 __all__ = ["card_of"]

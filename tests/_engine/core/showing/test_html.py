@@ -2,7 +2,7 @@
 
 import pytest
 
-from stretto._engine.core.showing.card import Card, line
+from stretto._engine.core.showing.cards import Card, line
 from stretto._engine.core.showing.html import MOST, escaped, html_of
 from tests.pages import page_of, text_in
 

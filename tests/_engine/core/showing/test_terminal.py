@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from stretto._engine.core.showing.card import Card, line
+from stretto._engine.core.showing.cards import Card, line
 from stretto._engine.core.showing.terminal import renderable_of
 from tests.pages import printed
 

@@ -6,14 +6,20 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax
+from stretto._engine.core.effects import NamedAxis
 from stretto._engine.core.program import check
+from stretto._engine.core.types import array_type
 from stretto._engine.ops.collective.primitives import (
     AllGather,
     AllToAll,
     AxisIndex,
     PPermute,
+    PSame,
     PSum,
+    PSumSame,
     PSumScatter,
+    PVary,
+    TotalsTogether,
     take_rows,
 )
 from stretto.laws import b1, bf16, c64, f32, f64, i32, law, u32
@@ -38,11 +44,6 @@ LAWS = [
     law(AxisIndex, FUNCTIONS[AxisIndex], f32(4, 2), along="i"),
     law(AxisIndex, FUNCTIONS[AxisIndex], f64(4), along="i"),
 ]
-
-
-@pytest.mark.parametrize("case", LAWS, ids=str)
-def test_laws(case):
-    case.check()
 
 
 RNG = np.random.default_rng(0)
@@ -203,3 +204,70 @@ def test_rows():
     x = np.arange(6, dtype=np.float32).reshape(3, 2)
     got = take_rows(snp.array(x), np.array([[2, 0], [3, 1]], np.int32), -1)
     np.testing.assert_array_equal(got, [[[4, 5], [0, 1]], [[-1, -1], [2, 3]]])
+
+
+BOTH = TotalsTogether((("i", 4),))
+
+
+def sums(x):
+    first, second = BOTH(x, x * x)
+    return first * second
+
+
+LAWS += [law(TotalsTogether, sums, t(4, 2), along="i") for t in (f32, f64, i32, c64)]
+
+
+def test_types_and_effects():
+    types = array_type((2,), np.dtype("f4")), array_type((), np.dtype("f4"))
+    primitive = TotalsTogether((("x", 2), ("y", 3)))
+    assert primitive.infer(*types) == types
+    assert primitive.effects == {NamedAxis("x"), NamedAxis("y")}
+    with pytest.raises(TypeError, match="one dtype"):
+        primitive.infer(types[0], array_type((), np.dtype("i4")))
+
+
+def test_along_two_axes():
+    primitive = TotalsTogether((("x", 2), ("y", 3)))
+    a = snp.arange(12.0).reshape(2, 3, 2)
+    f = lambda row: primitive(row, row[0])
+    inner = st.vmap(f, axis_name="y", out_axes=None)
+    total, first = st.vmap(inner, axis_name="x", out_axes=None)(a)
+    np.testing.assert_array_equal(total, a.sum((0, 1)))
+    np.testing.assert_array_equal(first, a[..., 0].sum())
+
+
+def test_what_all_share_is_a_multiple():
+    f = st.vmap(BOTH, (0, None), axis_name="i", out_axes=None)
+    total, multiple = f(snp.ones((4, 2)), snp.float32(3))
+    np.testing.assert_array_equal(total, [4, 4])
+    assert multiple == 12
+
+
+def summed(x):
+    return PVary("i", 4)(PSumSame("i", 4)(x))
+
+
+def summed_and_taken(x):
+    return PVary("i", 4)(PSame("i", 4)(PSum("i", 4)(x)))
+
+
+LAWS += [
+    *(law(PVary, summed, t(4, 2), along="i") for t in (f32, f64, i32, u32, c64)),
+    *(law(PSumSame, summed, t(4, 2), along="i") for t in (f32, f64, bf16, i32, u32, c64)),
+    *(law(PSame, summed_and_taken, t(4, 2), along="i") for t in (f32, f64, c64)),
+]
+
+
+@pytest.mark.parametrize("case", LAWS, ids=str)
+def test_laws(case):
+    case.check()
+
+
+def test_what_they_give():
+    x = snp.arange(4.0)
+    total = st.vmap(PSumSame("i", 4), axis_name="i", out_axes=None)(x)
+    first = st.vmap(PSame("i", 4), axis_name="i", out_axes=None)
+    assert (float(total), float(first(x + 3))) == (6, 3)
+    assert first(x > 5).dtype == bool and not bool(first(x > 5))
+    every = st.vmap(PVary("i", 4), axis_name="i", axis_size=4, in_axes=None)(snp.ones(2))
+    np.testing.assert_array_equal(every, np.ones((4, 2)))

@@ -12,7 +12,7 @@ import stretto.numpy as snp
 from stretto import P, scipy
 from stretto._engine.core import tree
 from stretto._engine.core.types import array_type
-from stretto._engine.ops.linalg.family import check_matrix, subset_of
+from stretto._engine.ops.linalg.family import check_matrix, quotients, subset_of
 from stretto.lax import linalg
 from tests.meshes import mesh
 
@@ -211,3 +211,25 @@ def test_matrices_that_are_split_themselves_are_brought_together():
         x = st.device_put(a, st.NamedSharding(mesh(x=4, y=2), spec))
         chol = st.jit(snp.linalg.cholesky)
         np.testing.assert_array_equal(chol(x), chol(a))
+
+
+def test_equal_values_have_the_slope_and_others_the_quotient():
+    w = snp.array([1.0, 1.0, 2.0])
+    got = quotients(w, w**3, 3 * w**2)
+    np.testing.assert_allclose(got, [[3, 3, 7], [3, 3, 7], [7, 7, 12]], rtol=1e-6)
+
+
+def test_a_function_that_parts_equal_values_has_none():
+    w = snp.array([1.0, 1.0])
+    got = np.asarray(quotients(w, snp.array([0.0, 1.0]), snp.zeros(2)))
+    assert np.isinf(got[0, 1])
+    assert np.isinf(got[1, 0])
+    np.testing.assert_array_equal(np.diag(got), 0)
+
+
+def test_quotients_of_a_jump_are_those_of_the_gap():
+    w = snp.array([1.0, 1.0 + 1e-3, 2.0])
+    got = quotients(w, snp.array([0.0, 1.0, 1.0]), snp.zeros(3))
+    gap = np.float32(1.0 + 1e-3) - 1
+    want = np.array([[0, 1 / gap, 1], [1 / gap, 0, 0], [1, 0, 0]])
+    np.testing.assert_allclose(got, want, rtol=1e-4)

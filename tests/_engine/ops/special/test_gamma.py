@@ -2,11 +2,15 @@
 
 import numpy as np
 import pytest
+from scipy import special
+from scipy import special as sp
 
-from stretto import grad, jit, lax
+from stretto import grad, jit, lax, numpy
 from stretto._engine.core.config import enable_x64
+from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.ops.special import gamma as formulas
 from stretto._engine.ops.special import gamma as ops
-from stretto.laws import bf16, check_special, f32, f64, law, special_values
+from stretto.laws import bf16, c64, c128, check_special, f32, f64, law, special_values
 
 LESS = {"derivative": False, "mapped": False}
 LAWS = [
@@ -17,11 +21,6 @@ LAWS = [
     law(ops.Digamma, ops.digamma, f64(4).within(-3.9, -3.1), mapped=False),
     law(ops.Gamma, ops.gamma, f32(2, 3).within(0.2, 5)),
 ]
-
-
-@pytest.mark.parametrize("law", LAWS, ids=str)
-def test_laws(law):
-    law.check()
 
 
 @pytest.mark.parametrize("name", ["float16", "float32", "float64"])
@@ -60,3 +59,156 @@ def test_third_derivative():
 def test_refuses_complex_numbers():
     with pytest.raises(TypeError, match=r"lgamma: expected an array of kind float, got complex64"):
         lax.lgamma(1j)
+
+
+POINTS = np.concatenate([
+    np.linspace(-6.37, 12.1, 400),
+    # About every border of a formula.
+    *[np.array([b - 1e-9, b, b + 1e-9]) for b in (-0.5, 0.25, 0.5, 1.5, 2.5, 7.5, 8.0, 150.3)],
+])  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_scipys():
+    near_zero = np.abs(special.gammaln(POINTS)) < 0.05  # SciPy's own digits are lost there
+    got = formulas.log_gamma_formula(POINTS)
+    np.testing.assert_allclose(got, special.gammaln(POINTS), rtol=4e-14, atol=2e-15)
+    np.testing.assert_allclose(got[near_zero], special.gammaln(POINTS)[near_zero], atol=1e-15)
+    np.testing.assert_allclose(formulas.gamma_formula(POINTS), special.gamma(POINTS), rtol=3e-14)
+    psi = special.digamma(POINTS)
+    np.testing.assert_allclose(formulas.digamma_formula(POINTS), psi, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_poles_and_ends():
+    x = np.array([0.0, -0.0, -1.0, -7.0, np.inf, np.nan])
+    np.testing.assert_array_equal(formulas.log_gamma_formula(x), [*[np.inf] * 5, np.nan])
+    np.testing.assert_array_equal(
+        formulas.gamma_formula(x), [np.inf, -np.inf, np.nan, np.nan, np.inf, np.nan]
+    )
+    np.testing.assert_array_equal(
+        formulas.digamma_formula(x), [-np.inf, np.inf, np.nan, np.nan, np.inf, np.nan]
+    )
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_to_the_end_of_the_range():
+    assert np.isfinite(formulas.gamma_formula(np.array([171.6]))).all()
+    assert np.isposinf(formulas.gamma_formula(np.array([171.7, 1e300]))).all()
+    tiny = np.array([1e-308, 1e-300])
+    np.testing.assert_allclose(formulas.gamma_formula(tiny), 1 / tiny, rtol=1e-15)
+    np.testing.assert_allclose(formulas.log_gamma_formula(tiny), -np.log(tiny), rtol=1e-15)
+    great = np.array([1e100, 1e305])
+    want = great * (np.log(great) - 1)
+    np.testing.assert_allclose(formulas.log_gamma_formula(great), want, rtol=1e-15)
+
+
+def test_what_stirlings_series_adds():
+    x = np.array([8.0, 20.0, 1e3])
+    rest = special.gammaln(x) - ((x - 0.5) * np.log(x) - x + 0.5 * np.log(2 * np.pi))
+    np.testing.assert_allclose(formulas.stirling_remainder(x), rest, rtol=1e-8, atol=1e-12)
+    # 1 / 12x - 1 / 360x^3
+    np.testing.assert_allclose(formulas.stirling_remainder(1e6), 1 / 12e6, rtol=1e-12)
+
+
+def test_about_two():
+    e = np.array([-0.5, -1e-20, 0.0, 1e-20, 0.5])
+    got = formulas.log_gamma_two(e)
+    np.testing.assert_allclose(got[[0, 4]], special.gammaln([1.5, 2.5]), rtol=1e-14)
+    np.testing.assert_allclose(got[[1, 3]], e[[1, 3]] * (1 - np.euler_gamma), rtol=1e-14)
+    assert got[2] == 0
+
+
+ORDER = np.array([0.0, 1.0, 2.0, 5.0], np.float32)
+LAWS += [
+    law(ops.Zeta, lambda q: lax.zeta(np.array([1.5, 2, 3, 6], np.float32), q),
+        f32(4).within(0.3, 5)),
+    *(law(ops.Zeta, lax.zeta, kind(4).within(1.3, 6), kind(4).within(0.3, 5))
+      for kind in (f32, f64)),
+    *(law(ops.ZetaSlope, ops.ZetaSlope(n), f64(4).within(1.3, 6), f64(4).within(0.3, 5))
+      for n in (1, 2, 3)),
+    law(ops.Polygamma, lambda x: lax.polygamma(ORDER, x), f32(4).within(0.3, 5)),
+    law(ops.Polygamma, lambda x: lax.polygamma(1.0, x), f64(3).within(-2.8, -2.2), mapped=False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["float64"])
+def test_special_values_of_zeta(name):
+    inf, nan = np.inf, np.nan
+    s, q = np.meshgrid(
+        [0, 1, -1, 2, 3, 2.5, 7, inf, nan, 1.0001], [0, -0.0, -1, 1, 0.5, -2.25, inf, nan]
+    )
+    check_special({"zeta": lax.zeta, "polygamma": lax.polygamma},
+                  s.ravel().astype(name), q.ravel().astype(name))  # fmt: skip
+
+
+def test_far_below_zero_it_takes_no_sum_of_as_many_terms():
+    """ψ'(x) + ψ'(1 - x) = π² / sin²(πx)."""
+    with enable_x64():
+        for f in (lax.polygamma, jit(lax.polygamma)):
+            got = f(1.0, np.array([-1e9 - 0.5]))
+            np.testing.assert_allclose(got, np.pi**2, rtol=1e-8)
+
+
+def test_derivatives_in_the_first_argument():
+    # ζ'(2), ζ''(2), ζ'''(2), the last by adding up; and ζ'(0, q) = log Γ(q) - log(2π) / 2
+    known = (-0.937548254315843754, 1.989280234298901023, -6.000145802843044)
+    with enable_x64():
+        f = lax.zeta
+        for want in known:
+            f = grad(f)
+            for g in (f, jit(f)):
+                np.testing.assert_allclose(g(2.0, 1.0), want, rtol=1e-13)
+        slope = ops.ZetaSlope(1)
+        q = numpy.array([0.25, 1.0, 7.5])
+        log_gamma = lax.lgamma(q)
+        got = slope(numpy.zeros(3), q)
+        np.testing.assert_allclose(got, log_gamma - np.log(2 * np.pi) / 2, rtol=1e-13)
+        mixed = [grad(grad(lax.zeta, i), 1 - i)(3.0, 1.5) for i in (0, 1)]
+        np.testing.assert_allclose(mixed[0], mixed[1], rtol=1e-13)
+        assert float(grad(lax.zeta)(2.0, np.inf)) == 0
+        outside = [(0.5, 1.0), (1.0, 1.0), (2.0, 0.0), (2.0, -1.5)]
+        assert np.isnan([float(grad(lax.zeta)(s, q)) for s, q in outside]).all()
+
+
+def test_refusals():
+    with pytest.raises(MissingRuleError, match="polygamma has no derivative in its order"):
+        grad(lax.polygamma)(1.0, 1.0)
+
+
+FUNCTIONS = {"gamma": ops.complex_gamma, "digamma": ops.complex_digamma}
+LAWS += [law(ops.ComplexGamma, lambda z: ops.complex_gamma(z * 0.5 + 1.5), kind(3))
+        for kind in (c64, c128)]  # fmt: skip
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_laws(law):
+    law.check()
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("wide", [False, True])
+def test_equals_scipy(name, wide):
+    rng = np.random.default_rng(0)
+    z = rng.uniform(-6, 6, 100) + 1j * rng.uniform(-15, 15, 100)
+    z = np.concatenate([z, [0.5 + 0.1j, -3.001 + 1e-3j, 1e-5j, 20 + 3j, -1.5 + 40j, 2, -2.5]])
+    z = z.astype(np.complex128 if wide else np.complex64)
+    want = getattr(sp, name)(z.astype(np.complex128))
+    with enable_x64(wide):
+        for f in (FUNCTIONS[name], jit(FUNCTIONS[name])):
+            got = f(numpy.array(z))
+            assert got.dtype == z.dtype
+            np.testing.assert_allclose(got, want, rtol=1e-11 if wide else 1e-5, atol=1e-30)
+
+
+def test_derivatives_and_the_real_line():
+    with enable_x64():
+        z, h = 0.5 - 1.5j, 1e-5
+        slope = grad(ops.complex_digamma, holomorphic=True)
+        near = (sp.digamma(z + h) - sp.digamma(z - h)) / (2 * h)
+        np.testing.assert_allclose(slope(z), near, rtol=1e-9)
+        x = np.array([-2.5, 0.3, 4.0])
+        np.testing.assert_allclose(ops.complex_gamma(numpy.array(x + 0j)), sp.gamma(x), rtol=1e-13)
+        np.testing.assert_allclose(
+            ops.complex_digamma(numpy.array(x + 0j)), sp.digamma(x), rtol=1e-13
+        )

@@ -25,7 +25,7 @@ from stretto._engine.api.waiting import block_until_ready
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.config import config
 from stretto._engine.core.program import Equation, Program
-from stretto._engine.core.showing.words import size
+from stretto._engine.core.showing.cards import size
 from stretto._engine.ops.broadcast import ReduceSum
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.general import ConvGeneralDilated

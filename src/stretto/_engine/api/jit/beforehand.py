@@ -13,15 +13,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from stretto._engine.autodiff.evaluate import evaluate
-from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import state
 from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.rewriting import used_inputs, with_inputs
+from stretto._engine.core.threads import holding
 from stretto._engine.core.types import bytes_of
 from stretto._engine.eager.interpreter import EAGER
 from stretto._engine.ops.broadcast import BroadcastInDim
-from stretto._engine.ops.constant import Constant
 from stretto._engine.ops.elementwise import INTEGRAL, Elementwise
+from stretto._engine.ops.iota import Constant
 from stretto._engine.ops.layout import Reshape, Transpose
 from stretto._engine.ops.shape import Slice
 

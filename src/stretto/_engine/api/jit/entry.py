@@ -28,7 +28,7 @@ from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.program import Atom, Program
 from stretto._engine.core.rewriting import live, used_inputs
-from stretto._engine.core.single_flight import Turn, in_turn
+from stretto._engine.core.threads import Turn, in_turn
 from stretto._engine.core.types import ArrayType
 from stretto._engine.eager.interpreted import Interpreted, interpretable
 from stretto._engine.lowering.stablehlo import lower

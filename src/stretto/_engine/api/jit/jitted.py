@@ -44,13 +44,12 @@ from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary, hide_frames
 from stretto._engine.core.config import config, settings
 from stretto._engine.core.errors import RefError
-from stretto._engine.core.forks import in_child
 from stretto._engine.core.functions import likeness_of, name_of
 from stretto._engine.core.interpreter import Tracer, state
 from stretto._engine.core.lazy import LazyModule, shown
 from stretto._engine.core.nodes import APART
 from stretto._engine.core.recorder import record
-from stretto._engine.core.single_flight import Turn, once
+from stretto._engine.core.threads import Turn, in_child, once
 from stretto._engine.core.weak import WeakTable
 from stretto._engine.eager.interpreter import EAGER
 from stretto._engine.eager.on_device import OnDevice

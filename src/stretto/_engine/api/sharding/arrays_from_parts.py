@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from stretto._engine.api.sharding.shardings import fit
 from stretto._engine.core.boundary import boundary
-from stretto._engine.core.holding import holding
 from stretto._engine.core.integers import integer, shown, sizes_of
 from stretto._engine.core.interpreter import Tracer, as_value, state
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.mesh import PartitionSpec
 from stretto._engine.core.shardings import Index, Sharding, SingleDeviceSharding
+from stretto._engine.core.threads import holding
 from stretto._engine.core.types import array_type, as_dtype
 from stretto._engine.core.typing import ArrayLike, DTypeLike
 from stretto._engine.eager.interpreter import EAGER

@@ -11,7 +11,7 @@ import itertools
 import re
 from collections.abc import Iterable, Sequence
 
-from stretto._engine.core.showing.card import Card, Item, Line, pruned
+from stretto._engine.core.showing.cards import Card, Item, Line, pruned
 from stretto._engine.core.showing.pictures import INK
 
 MOST = 600

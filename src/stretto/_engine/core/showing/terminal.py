@@ -10,8 +10,7 @@ from typing import Any
 from rich.text import Text
 from rich.tree import Tree
 
-from stretto._engine.core.showing.card import Card, Line, pruned
-from stretto._engine.core.showing.words import MOST_LINES
+from stretto._engine.core.showing.cards import MOST_LINES, Card, Line, pruned
 
 _STYLES = {"op": "cyan", "quiet": "dim", "": ""}
 

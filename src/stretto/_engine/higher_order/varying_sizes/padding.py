@@ -26,9 +26,9 @@ from stretto._engine.ops.broadcast import BroadcastInDim, ReduceSum
 from stretto._engine.ops.bucket import Bucket, too_great
 from stretto._engine.ops.convert import ConvertElementType
 from stretto._engine.ops.exponential import EXP
+from stretto._engine.ops.iota import SizeOf
 from stretto._engine.ops.layout import Reshape
 from stretto._engine.ops.reducing.reduce import ReduceMax
-from stretto._engine.ops.size_of import SizeOf
 
 _SIZE = array_type((), np.dtype(np.int32))
 

@@ -21,7 +21,8 @@ from stretto._engine.ops.elementwise import NUMERIC
 from stretto._engine.ops.index.gather_scatter import gather
 from stretto._engine.ops.index.geometry import GatherDimensionNumbers
 from stretto._engine.ops.iota import iota
-from stretto._engine.ops.layout import move_axis, move_to_front
+from stretto._engine.ops.layout import move_axis, move_to_front, reshape
+from stretto._engine.ops.shape import slice_in_dim
 
 _BOUND: Any = Refused(
     "it works across the examples of a vmap, and outside the vmap that names its axis there are "
@@ -268,3 +269,118 @@ def take_rows(x: Any, places: np.ndarray, fill: Any) -> Any:
         mode="fill" if np.any(places >= x.shape[0]) else "promise_in_bounds",
         fill_value=fill,
     )
+
+
+# Several sums over devices as one collective: what the planner makes of ``psum``s.
+#
+# A collective takes as long as a message between all devices, whatever it carries; so sums that
+# can be taken at once are, and a sum along one axis after another is one along both.
+# ``passes/merge_all_reduces`` writes it into programs.
+
+
+class TotalsTogether(Primitive):
+    """The sum of each operand along all ``axes``, pairs of a name and a size; of one dtype."""
+
+    axes: tuple[tuple[Any, int], ...]
+    multiple = True
+    reference = Refused(
+        "it works across the examples of a vmap; call it inside the vmap of its axes"
+    )
+    padded = Refused("it is made of sums whose sizes are fixed by then: use stretto.lax.psum")
+
+    @property
+    def names(self) -> tuple[Any, ...]:
+        """The names of the axes."""
+        return tuple([name for name, _ in self.axes])
+
+    @property
+    def effects(self) -> frozenset[Any]:
+        return frozenset([NamedAxis(name) for name in self.names])
+
+    def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
+        if len({type.dtype for type in types}) > 1:
+            raise TypeError(f"{self.name}: expected operands of one dtype, got {types}")
+        return types
+
+    def collect(self, name: Any, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        totals = [total_of(x, axis, size) for x, axis in zip(args, axes, strict=True)]
+        rest = tuple([pair for pair in self.axes if pair[0] != name])
+        return TotalsTogether(rest)(*totals) if rest else totals, (None,) * len(args)
+
+    def lower(self, b: Any, *operands: Any) -> Sequence[Any]:
+        return b.all_reduce(operands, self.names)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        return self(*primals), self._of_some(tangents)
+
+    def transpose(self, cts: Sequence[Any], *args: Any) -> Sequence[Any]:
+        """y_i = sum_j x_j for each i, hence x'_j = sum_i y'_i."""
+        return self._of_some(cts)
+
+    def _of_some(self, values: Sequence[Any]) -> list[Any]:
+        """The sums of those that are not None, which stands for zero."""
+        sums = iter(self(*[x for x in values if x is not None]))
+        return [None if x is None else next(sums) for x in values]
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        return self(*args), tuple(axes)
+
+
+# From values that are the same along a named axis to values that vary along it, and back.
+#
+# In the program of one part of a ``shard_map`` every value is either the same for all parts along
+# an axis of the mesh, or varies. These operations go between the two, so that each is linear in
+# the right way: what is the same has one cotangent, what varies has one for each part.
+
+
+class PVary(Collective):
+    """A value that is the same for all, for each of them."""
+
+    name = "pvary"
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        return x
+
+    def across(self, x: Any, axis: int | None) -> tuple[Any, int | None]:
+        """The value as it is."""
+        return x, axis
+
+    def lower(self, b: Any, x: Any) -> Any:
+        return x
+
+    def transpose(self, ct: Any, x: Any) -> tuple[Any, ...]:
+        """y_i = x for each i, hence x' = sum_i y'_i."""
+        return (PSumSame(self.axis, self.size)(ct),)
+
+
+class PSumSame(Total):
+    """The sum over all of a value that varies: one value, the same for all."""
+
+    name = "psum_same"
+
+    def transpose(self, ct: Any, x: Any) -> tuple[Any, ...]:
+        """y = sum_i x_i, hence x'_i = y'."""
+        return (PVary(self.axis, self.size)(ct),)
+
+
+class PSame(Collective):
+    """The one value of a value that varies by name alone, being equal for all."""
+
+    name = "psame"
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        return x
+
+    def across(self, x: Any, axis: int | None) -> tuple[Any, int | None]:
+        """That of the first."""
+        if axis is None:
+            return x, None
+        first = slice_in_dim(move_to_front(x, axis), 0, 1)
+        return reshape(first, first.shape[1:]), None
+
+    def lower(self, b: Any, x: Any) -> Any:
+        return x
+
+    def transpose(self, ct: Any, x: Any) -> tuple[Any, ...]:
+        """y = sum_i x_i / n, of equal x_i, hence x'_i = y' / n."""
+        return (PVary(self.axis, self.size)(ct / full_like(ct, self.size)),)

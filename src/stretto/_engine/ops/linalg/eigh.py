@@ -26,12 +26,12 @@ from stretto._engine.ops.linalg.family import (
     info_type,
     lapack,
     nan_where,
+    quotients,
     result_types,
     subset_of,
 )
 from stretto._engine.ops.linalg.invariants import Along, Columns, Decomposition
 from stretto._engine.ops.linalg.matrix_parts import adjoint, diagonal_of, identity, on_diagonal
-from stretto._engine.ops.linalg.quotients import quotients
 from stretto._engine.ops.reducing.reduce import reduce_max
 from stretto._engine.ops.shape import slice_in_dim
 

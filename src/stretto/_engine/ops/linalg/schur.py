@@ -8,10 +8,15 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.primitive import Refused
 from stretto._engine.core.types import ArrayType, array_type, is_complex
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.ops.broadcast import broadcast_to
+from stretto._engine.ops.comparison import full_like, ge, gt, lt, select, zeros_like
 from stretto._engine.ops.contract import matmul
+from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim, dynamic_update_slice_in_dim
+from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.linalg import reference as linalg_reference
 from stretto._engine.ops.linalg.family import (
     MatrixOperation,
@@ -22,8 +27,121 @@ from stretto._engine.ops.linalg.family import (
     nan_where,
     result_types,
 )
-from stretto._engine.ops.linalg.matrix_parts import adjoint, upper_part
-from stretto._engine.ops.linalg.sylvester import TriangularSylvester
+from stretto._engine.ops.linalg.matrix_parts import (
+    adjoint,
+    matrix_transpose,
+    on_diagonal,
+    upper_part,
+)
+
+# Sylvester's equation for triangular matrices.
+#
+# Solved a column at a time; linear in the right-hand side, its own derivative and its own
+# transpose.
+
+
+_INT32 = np.dtype(np.int32)
+_OTHER = {"all": "all", "lower": "upper", "upper": "lower"}
+
+
+class TriangularSylvester(MatrixOperation):
+    """The solution ``y`` of ``r y + y s = f``, for upper triangles ``r`` and ``s``.
+
+    With a ``part`` other than ``all``, it is a square ``y`` that is zero outside its strictly
+    ``lower`` (or ``upper``) part, and solves the equations there. If elements of the diagonals add
+    up to zero, there are infinities and NaN.
+    """
+
+    part: str
+    in_blocks = True
+
+    def infer(self, r: ArrayType, s: ArrayType, f: ArrayType) -> ArrayType:
+        batch, m = check_matrix("sylvester", r, square=True)[:-2], r.shape[-1]
+        n = check_matrix("sylvester", s, square=True)[-1]
+        if s.shape[:-2] != batch or f.shape != (*batch, m, n) or not r.dtype == s.dtype == f.dtype:
+            raise ValueError(
+                f"sylvester: expected one dtype, equal leading axes and sizes that fit, got {r}, "
+                f"{s} and {f}"
+            )
+        return array_type(f.shape, f.dtype)
+
+    def reference(self, r: np.ndarray, s: np.ndarray, f: np.ndarray) -> np.ndarray:
+        y = np.zeros_like(f)
+        row = np.arange(f.shape[-2])
+        diagonal = np.eye(len(row), dtype=bool)
+        for j in range(f.shape[-1] if f.size else 0):
+            unknown = {"all": row >= 0, "lower": row > j, "upper": row < j}[self.part]
+            right = f[..., j] - np.matmul(y, s[..., j : j + 1])[..., 0]
+            shifted = r + diagonal * s[..., j, j][..., None, None]
+            shifted = np.where(diagonal & ~unknown, r.dtype.type(1), shifted)
+            right = np.where(unknown, right, r.dtype.type(0))
+            column = linalg_reference.trsm(shifted, right[..., None], True, False, "N", False)
+            y[..., j] = np.where(unknown, column[..., 0], r.dtype.type(0))
+        return y
+
+    def lower(self, b: Any, r: Any, s: Any, f: Any) -> Any:
+        type = b.outs[0]
+        if not type.size:
+            return f
+        one = array_type((*type.shape[:-1], 1), type.dtype)
+        config = {"side": "L", "uplo": "U", "trans_x": "N", "diag": "N"}
+
+        def unfinished(j: Any, *_: Any) -> list[Any]:
+            return [b.compare("LT", j, b.scalar(type.shape[-1], _INT32))]
+
+        def step(j: Any, y: Any, r: Any, s: Any, f: Any) -> list[Any]:
+            shifted, right = b.inline_many(self._system, j, y, r, s, f)
+            (column,) = lapack(b, "trsm", (shifted, right), (one,), config, {0: 1})
+            y = b.inline(self._placed, j, y, column)
+            return [b.emit("add", j, b.scalar(1, _INT32), out=j.type), y, r, s, f]
+
+        start = (b.scalar(0, _INT32), b.splat(0, type), r, s, f)
+        return b.while_loop(unfinished, step, start)[1]
+
+    def _unknown(self, j: Any, shape: tuple[int, ...]) -> Any:
+        """Which rows of column ``j`` are to be found."""
+        row = broadcasted_iota(_INT32, shape, len(shape) - 2)
+        if self.part == "all":
+            return ge(row, zeros_like(row))
+        return gt(row, j) if self.part == "lower" else lt(row, j)
+
+    def _system(self, j: Any, y: Any, r: Any, s: Any, f: Any) -> list[Any]:
+        """The triangle and the right-hand side for column ``j``."""
+        rows, columns = f.ndim - 2, f.ndim - 1
+        moving, right = (dynamic_slice_in_dim(x, j, 1, columns) for x in (s, f))
+        right = right - matmul(y, moving)
+        unknown = self._unknown(j, right.shape)
+        shift = dynamic_slice_in_dim(moving, j, 1, rows)
+        diagonal = broadcast_to(on_diagonal(r.shape[-2:]), r.shape)
+        moved = select(broadcast_to(unknown, r.shape), r + shift, full_like(r, 1))
+        return [select(diagonal, moved, r), select(unknown, right, zeros_like(right))]
+
+    def _placed(self, j: Any, y: Any, column: Any) -> Any:
+        """``y`` with this for its column ``j``, where that is to be found."""
+        column = select(self._unknown(j, column.shape), column, zeros_like(column))
+        return dynamic_update_slice_in_dim(y, column, j, y.ndim - 1)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """The solution of r dy + dy s = df - dr y - y ds, with the triangles that are read."""
+        (r, s, f), (dr, ds, df) = primals, tangents
+        y = self(r, s, f)
+        change = df
+        terms = [
+            *([] if dr is None else [matmul(upper_part(dr), y)]),
+            *([] if ds is None else [matmul(y, upper_part(ds))]),
+        ]
+        for term in terms:
+            change = -term if change is None else change - term
+        return y, self(r, s, change)
+
+    def transpose(self, ct: Any, r: Any, s: Any, f: Linear) -> tuple[Any, ...]:
+        """The solution g of r^T g + g s^T = ct: transposed, s g^T + g^T r = ct^T."""
+        solution = TriangularSylvester(_OTHER[self.part])(s, r, matrix_transpose(ct))
+        return None, None, matrix_transpose(solution)
+
+
+# The Schur and the Hessenberg form of square matrices.
+
 
 _NO_DERIVATIVE: Any = Refused(
     "reflections are an intermediate result; differentiate what is computed with them, as eigvals, "

@@ -11,7 +11,7 @@ import numpy as np
 
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.sizes import greater, is_size, lesser
-from stretto._engine.core.types import ArrayType, is_complex, real_dtype
+from stretto._engine.core.types import ArrayType, array_type, is_complex, real_dtype
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.broadcast import broadcast_to
@@ -21,7 +21,8 @@ from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import expand_dims
 from stretto._engine.ops.linalg import reference as linalg_reference
-from stretto._engine.ops.linalg.eigh import inverse_differences
+from stretto._engine.ops.linalg.cholesky import hermitian_from_lower
+from stretto._engine.ops.linalg.eigh import Eigh, inverse_differences
 from stretto._engine.ops.linalg.family import (
     MatrixOperation,
     as_matrices,
@@ -29,13 +30,14 @@ from stretto._engine.ops.linalg.family import (
     info_type,
     lapack,
     nan_where,
+    quotients,
     result_types,
     subset_of,
 )
 from stretto._engine.ops.linalg.invariants import Along, Columns, Decomposition
 from stretto._engine.ops.linalg.matrix_parts import adjoint, diagonal_of, identity, keep_diagonal
 from stretto._engine.ops.linalg.qr import Qr
-from stretto._engine.ops.linalg.quotients import quotients
+from stretto._engine.ops.reducing.reduce import reduce_max
 from stretto._engine.ops.shape import slice_in_dim
 
 
@@ -327,3 +329,76 @@ def svd(
         axes = (last, last - 1, last - 1) if compute_uv else (last - 1,)
         parts = [slice_in_dim(o, start, end, 1, d) for o, d in zip(parts, axes, strict=True)]
     return tuple(parts) if compute_uv else parts[0]
+
+
+# The pseudo-inverse.
+#
+# A primitive, because its derivative needs no differences of singular values: it exists where some
+# of them are equal.
+
+
+class Pinv(MatrixOperation):
+    """The pseudo-inverse, with singular values up to a fraction of the greatest taken as zero.
+
+    The fraction is the second operand. If ``hermitian``, by eigenvalues of the lower triangle.
+    """
+
+    hermitian: bool
+    with_zeros = True
+
+    def infer(self, x: ArrayType, rtol: ArrayType) -> ArrayType:
+        *batch, m, n = check_matrix("pinv", x, self.hermitian)
+        if rtol != array_type(tuple(batch), real_dtype(x.dtype)):
+            raise ValueError(
+                f"pinv: rtol must be a real number for each matrix of {x}, of its precision; got "
+                f"{rtol}"
+            )
+        return array_type((*batch, n, m), x.dtype)
+
+    def reference(self, x: np.ndarray, rtol: np.ndarray) -> np.ndarray:
+        if not x.size:
+            return np.zeros((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype)
+        if self.hermitian:
+            u, s = linalg_reference.eigh(x, True)
+            vh = np.conj(np.swapaxes(u, -1, -2))
+        else:
+            u, s, vh = linalg_reference.svd(x, False, True)
+        size = np.abs(s)
+        keep = ~(size <= rtol[..., None] * np.max(size, -1, keepdims=True))  # NaN stays
+        inverse = np.where(keep, 1 / np.where(keep, s, 1), 0).astype(s.dtype)
+        v, uh = (np.conj(np.swapaxes(m, -1, -2)) for m in (vh, u))
+        return np.matmul(v * inverse[..., None, :], uh)
+
+    def lower(self, b: Any, x: Any, rtol: Any) -> Any:
+        out = b.outs[0]
+        return b.inline(self.composed, x, rtol) if x.type.size else b.splat(0, out)
+
+    def composed(self, x: Any, rtol: Any) -> Any:
+        """v s^-1 u^H."""
+        if self.hermitian:
+            u, s = Eigh()(x)
+            v = u
+        else:
+            u, s, vh = Svd(False, True)(x)
+            v = adjoint(vh)
+        size = absolute(s)
+        last = s.ndim - 1
+        least = expand_dims(rtol * reduce_max(size, (last,)), last)
+        drop = size <= least
+        inverse = select(drop, zeros_like(s), 1 / select(drop, full_like(s, 1), s))
+        return matmul(v * convert(expand_dims(inverse, last), x.dtype), adjoint(u))
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Golub and Pereyra, The differentiation of pseudo-inverses (1973), for a constant rank."""
+        # dp = -p dx p + p p^H dx^H (1 - x p) + (1 - p x) dx^H p^H p
+        (x, rtol), (dx, _) = primals, tangents
+        p = self(x, rtol)
+        if dx is None:
+            return p, None
+        if self.hermitian:
+            x, dx = hermitian_from_lower(x), hermitian_from_lower(dx)
+        ph, dxh = adjoint(p), adjoint(dx)
+        rows = matmul(matmul(p, ph), dxh)
+        columns = matmul(dxh, matmul(ph, p))
+        dp = rows - matmul(matmul(rows, x), p) + columns - matmul(p, matmul(x, columns))
+        return p, dp - matmul(matmul(p, dx), p)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from stretto._engine.ops.barrier import optimization_barrier
 from stretto._engine.ops.broadcast import broadcast_in_dim
+from stretto._engine.ops.identities import optimization_barrier
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape, squeeze
 from stretto._engine.ops.reducing.recurrence import shifted

@@ -11,13 +11,12 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.elementwise import binary
 from stretto._engine.ops.exponential import log
-from stretto._engine.ops.special.gamma import digamma
+from stretto._engine.ops.special.gamma import digamma, refused_partial
 from stretto._engine.ops.special.incomplete_formulas import (
     gamma_density_formula,
     incomplete_gamma_formula,
     random_gamma_grad_formula,
 )
-from stretto._engine.ops.special.zeta import refused_partial
 from stretto._engine.ops.written import Number, Written
 
 special = LazyModule("scipy.special")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from stretto._engine.ops.special.gamma_formulas import (
+from stretto._engine.ops.special.gamma import (
     digamma_formula,
     gamma_formula,
     log_gamma_two,

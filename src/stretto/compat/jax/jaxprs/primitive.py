@@ -6,9 +6,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import as_value, state
 from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.threads import holding
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.elementwise import Elementwise

@@ -19,8 +19,8 @@ from stretto._engine.core.captured_constants import take_as_own
 from stretto._engine.core.interpreter import as_value, constant
 from stretto._engine.core.types import ArrayType, scalar_dtype
 from stretto._engine.higher_order.user_primitive import UserPrimitive
-from stretto._engine.ops.constant import Constant
 from stretto._engine.ops.elementwise import Elementwise
+from stretto._engine.ops.iota import Constant
 from stretto.compat.jax.avals import aval_of
 from stretto.compat.jax.jaxprs.form import (
     NO_SOURCE,

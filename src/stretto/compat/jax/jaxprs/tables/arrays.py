@@ -14,6 +14,7 @@ from stretto._engine.core.primitive import Primitive
 from stretto._engine.ops.arithmetic import ADD
 from stretto._engine.ops.comparison import Select
 from stretto._engine.ops.complex_parts import Conj
+from stretto._engine.ops.identities import Name
 from stretto._engine.ops.index.geometry import GatherScatterMode
 from stretto._engine.ops.linalg.cholesky import Cholesky
 from stretto._engine.ops.linalg.eig import Eig
@@ -24,7 +25,6 @@ from stretto._engine.ops.linalg.schur import Hessenberg, Schur
 from stretto._engine.ops.linalg.svd import Svd, SvdAlgorithm
 from stretto._engine.ops.linalg.triangular import TriangularSolve
 from stretto._engine.ops.linalg.tridiagonal import TridiagonalSolve
-from stretto._engine.ops.name import Name
 from stretto._engine.ops.random.bits import RandomBits, Threefry2x32
 from stretto._engine.ops.reducing.window_geometry import AxisWindow
 from stretto._engine.ops.rounding import Round, RoundAway

@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto.numpy import linalg
-from stretto.numpy.linalg.products import _cheapest
+from stretto.numpy.linalg.matrix_products import _cheapest
 
 RNG = np.random.default_rng(0)
 

@@ -1,11 +1,16 @@
-"""Things made once, whichever thread comes first, and threads that wait for each other."""
+"""Locks after a fork, latches, attributes held for a call, and work done once."""
 
+import contextlib
+import os
+import signal
 import threading
 import time
+import types
 
 import pytest
 
-from stretto._engine.core.single_flight import _waits, once
+from stretto._engine.core.threads import Latch, _waits, holding, in_child, lock, once, restoring
+from tests.children import in_a_child
 from tests.interrupts import EVENTS, interrupted, sites
 
 PATIENCE = 30
@@ -174,7 +179,7 @@ def left_waits():
     _waits.clear()
 
 
-ONCE = ("core/single_flight.py",)
+ONCE = ("core/threads.py",)
 
 
 # Not at each opcode: Python looks for signals at none of those between a block and its lock's exit.
@@ -235,3 +240,138 @@ def test_an_error_that_ends_iterations():
     with pytest.raises(StopIteration):
         table.get("a", lambda: next(iter(())))
     assert table.get("a", lambda: 1) == 1 and not table.making
+
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here"),
+]
+
+
+def test_its_thread_may_take_it_again():
+    one = lock()
+    with one, one:
+        pass
+    assert one.acquire(blocking=False)
+    one.release()
+
+
+def test_a_lock_of_another_thread_is_open_in_a_child():
+    one, held, done = lock(), threading.Event(), threading.Event()
+
+    def hold():
+        with one:
+            held.set()
+            done.wait(30)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait(30)
+    assert in_a_child(lambda: one.acquire(timeout=0))
+    assert not one.acquire(blocking=False)  # in the parent it is held as before
+    done.set()
+    thread.join()
+
+
+def test_a_lock_of_the_thread_that_forks_stays_its_own():
+    one = lock()
+
+    def work():
+        assert one._is_owned()
+        one.release()
+        return 7
+
+    with one:
+        assert in_a_child(work) == 7
+
+
+def test_a_child_calls_what_was_asked_for():
+    called = []
+    in_child(lambda: called.append(1))
+    assert in_a_child(lambda: len(called)) == 1
+    assert not called
+
+
+def test_all_who_wait_go_on():
+    latch, gone = Latch(), []
+    threads = [threading.Thread(target=lambda: gone.append(latch.wait())) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.02)
+    assert not latch.is_open()
+    assert gone == []
+    latch.open()
+    for thread in threads:
+        thread.join()
+    assert gone == [True] * 4
+    assert latch.wait()
+
+
+def test_a_wait_ends_after_its_seconds():
+    latch = Latch()
+    assert not latch.wait(0.01)
+    latch.open()
+    assert latch.wait(0.01)
+
+
+def _interrupted(latch, seconds):
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    while True:
+        latch.wait(1e-5)
+
+
+def test_an_interrupted_wait_is_the_handlers_error_and_others_go_on():
+    latch = Latch()
+
+    def handler(*_):
+        raise KeyError("planted")
+
+    former = signal.signal(signal.SIGALRM, handler)
+    try:
+        for i in range(200):
+            with pytest.raises(KeyError, match="planted"):
+                _interrupted(latch, 1e-5 * (i % 20 + 1))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, former)
+    latch.open()
+    assert latch.wait()
+
+
+FILES = ("core/threads",)
+
+
+def test_for_the_call_alone():
+    holder = types.SimpleNamespace(value=1)
+    assert holding(holder, "value", 2, lambda x: (x, holder.value), 3) == (3, 2)
+    with pytest.raises(ZeroDivisionError):
+        holding(holder, "value", 2, lambda: 1 / 0)
+    assert holder.value == 1
+
+
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("fails", [False, True])
+def test_set_back_from_anywhere(event, fails):
+    holder = types.SimpleNamespace(value=1)
+
+    def work():
+        with contextlib.suppress(ZeroDivisionError):
+            holding(holder, "value", 2, lambda: 1 / (not fails))
+
+    at = sites(work, FILES, event)
+    assert len(at) > 2
+    for site in at:
+        assert interrupted(work, site, FILES, event)
+        assert holder.value == 1, site
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_restored_from_anywhere(event):
+    now = []
+
+    def work():
+        restoring(now.clear, now.append, 1)
+
+    for site in sites(work, FILES, event):
+        interrupted(work, site, FILES, event)
+        assert not now, site

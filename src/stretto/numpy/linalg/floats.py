@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype
 from stretto._engine.core.typing import Array, ArrayLike
@@ -10,7 +12,7 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import expand_dims
 from stretto._engine.ops.linalg.family import check_matrix
 
-__all__ = ["floats", "matrices", "same_floats", "systems"]
+__all__ = ["as_complex", "floats", "matrices", "same_floats", "systems", "values_of"]
 
 
 def floats(caller: str, x: ArrayLike, argument: str = "a") -> Array:
@@ -43,3 +45,13 @@ def systems(caller: str, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array, bool
             f"b: {right.type}"
         )
     return matrix, expand_dims(right, 1) if is_vector else right, is_vector
+
+
+def values_of(caller: str, **arguments: ArrayLike) -> list[Array]:
+    """The arguments as values; errors name the one that is not an array."""
+    return [as_value(x, caller, name) for name, x in arguments.items()]
+
+
+def as_complex(x: Array) -> Array:
+    """Floating-point numbers as complex ones of the same precision."""
+    return convert(x, np.result_type(x.dtype, np.complex64))

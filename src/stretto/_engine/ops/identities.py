@@ -1,9 +1,4 @@
-"""The optimization barrier: asks the compiler to keep the work on its two sides separate.
-
-XLA merges and moves work, but not across a barrier. It may still start the work behind one before
-the work in front of another: work that must wait goes into a call of its own, as in
-``higher_order/checkpoint``. ``passes/barriers`` puts barriers into programs.
-"""
+"""Operations that give back their operands: barriers, names, and marks of examples."""
 
 from __future__ import annotations
 
@@ -19,6 +14,13 @@ from stretto._engine.core.primitive import CARRIED, Kernel, Primitive
 from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.rewriting import with_equations
 from stretto._engine.core.types import ArrayType
+
+# The optimization barrier: asks the compiler to keep the work on its two sides separate.
+#
+# XLA merges and moves work, but not across a barrier. It may still start the work behind one
+# before the work in front of another: work that must wait goes into a call of its own, as in
+# ``higher_order/checkpoint``. ``passes/materialize_shared`` and others put barriers into programs.
+
 
 T = TypeVar("T")
 
@@ -111,3 +113,106 @@ def optimization_barrier(operand: T, /) -> T:
         for leaf, path in zip(leaves, tree.paths(operand, "operand"), strict=True)
     ]
     return tree.unflatten(structure, OPTIMIZATION_BARRIER(*values) if values else ())
+
+
+# Names for values, by which a checkpoint's policy knows them.
+
+
+class Name(Primitive):
+    """The operand, under a name."""
+
+    padded = CARRIED
+
+    light = True
+    label: str
+    hands_on = True
+
+    def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
+        return range(out.ndim)
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        return x
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        return x
+
+    def lower(self, b: Any, x: Any) -> Any:
+        return x
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """The value has the name; its tangent has none."""
+        return self(*primals), tangents[0]
+
+    def transpose(self, ct: Any, x: Any) -> tuple[Any]:
+        return (ct,)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        return self(*args), axes[0]
+
+
+def checkpoint_name(x: T, name: str) -> T:
+    """Name the leaves of a tree, so that policies of ``checkpoint`` know them.
+
+    Outside a checkpoint it does nothing.
+
+    Args:
+        x: a tree of arrays.
+        name: the name.
+
+    Returns:
+        The same tree.
+
+    Raises:
+        TypeError: ``name`` is not a string, or a leaf is not an array.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> only = st.checkpoint_policies.save_only_these_names("wave")
+    >>> f = st.checkpoint(lambda x: snp.sin(st.checkpoint_name(snp.sin(x), "wave")), policy=only)
+    >>> float(st.grad(f)(0.0))
+    1.0
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"checkpoint_name: name must be a string, got {type(name).__name__}")
+    primitive = Name(name)
+    return tree.map(lambda leaf: primitive(as_value(leaf, "checkpoint_name")), x)
+
+
+# A mark on values that ``vmap`` maps: along which axis the examples lie, for finding faults.
+#
+# ``autodiff/vmap`` leaves them while ``config.debug_nans`` or ``debug_infs`` is set, and
+# ``eager/checked`` reads them.
+
+
+class Example(Primitive):
+    """The operand, whose examples lie along this axis."""
+
+    padded = CARRIED
+
+    light = True
+    axis: int
+    keeps_zeros = True
+
+    def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
+        return range(out.ndim)
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        return x
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        return x
+
+    def lower(self, b: Any, x: Any) -> Any:
+        return x
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        (x,), (dx,) = primals, tangents
+        return self(x), self(dx)
+
+    def transpose(self, ct: Any, x: Any) -> tuple[Any]:
+        return (self(ct),)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The axis is one further, if the new one is in front of it."""
+        (x,), (axis,) = args, axes
+        assert axis is not None
+        return Example(self.axis + (axis <= self.axis))(x), axis

@@ -1,0 +1,274 @@
+"""Cards: what is shown of an object, whatever it is shown on; those of trees and of programs."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+
+from stretto._engine.core import tree
+from stretto._engine.core.interpreter import Tracer, Value
+from stretto._engine.core.program import Program, lines_of
+
+# Counts and sizes in words, and lists and texts that stay short.
+
+
+T = TypeVar("T")
+
+MOST_LINES = 40
+"""The most lines that an object prints unasked."""
+
+
+def size(count: float) -> str:
+    """A number of bytes: ``3.7 MB``."""
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= scale:
+            return f"{count / scale:,.1f} {unit}"
+    return f"{count:.0f} bytes"
+
+
+def number(x: float) -> str:
+    """A real number with four digits."""
+    return f"{x:.4g}"
+
+
+def counted(count: int, noun: str) -> str:
+    """So many of something: ``1 array``, ``2,000 arrays``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def ends(items: Sequence[T], most: int) -> tuple[Sequence[T], int, Sequence[T]]:
+    """The first and the last of these, ``most`` in all, and how many are between."""
+    left_out = len(items) - most
+    if left_out <= 0:
+        return items, 0, ()
+    last = most // 4
+    return items[: most - last], left_out, items[len(items) - last :]
+
+
+def first_lines(text: str, rest: str, most: int = MOST_LINES) -> str:
+    """The first lines of a text; where more are left out, a last line says how to see the rest."""
+    lines = text.split("\n")
+    if len(lines) <= most:
+        return text
+    left_out = len(lines) - most + 1
+    return "\n".join([*lines[: most - 1], f"... {left_out:,} more lines: {rest}"])
+
+
+def one_line(text: str, most: int = 80) -> str:
+    """The text on one line, cut to so many characters."""
+    text = " ".join(text.split())
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+# ``Card``: what is shown of an object, whatever it is shown on.
+#
+# Every kind of object has a function that makes its card, named where its class is decorated with
+# ``shown``.
+
+
+Line: TypeAlias = tuple[tuple[str, str], ...]
+"""A line of text: pieces, each with what it is, ``"op"`` or ``"quiet"``, or an empty string."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Card:
+    """What is shown of an object. All texts are plain: whoever writes them escapes them."""
+
+    title: str
+    facts: tuple[str, ...] = ()
+    """Short phrases, shown beside the title."""
+    body: tuple[Item, ...] = ()
+    """Lines and cards, folded away unless ``open``."""
+    open: bool = True
+    picture: str = ""
+    """Markup of the library's own making: see ``pictures``."""
+    sketch: str = ""
+    """The picture in characters, for terminals."""
+
+
+Item: TypeAlias = "Line | Card"
+
+
+def line(text: str, kind: str = "") -> Line:
+    """A line of one piece."""
+    return ((text, kind),)
+
+
+def pruned(card: Card, most: int, rest: str = "") -> Card:
+    """The card with at most about so many lines.
+
+    What is deepest goes first; then, of what is left, all but the first lines. ``rest`` says how to
+    see what is left out.
+    """
+    depth = _depth(card)
+    while depth > 1 and _lines(card, depth) > most:
+        depth -= 1
+    left = [most]
+    return _cut(card, depth, left, f": {rest}" if rest else "")
+
+
+def _depth(card: Card) -> int:
+    """How many cards are one inside the other."""
+    return 1 + max([_depth(x) for x in card.body if isinstance(x, Card)], default=0)
+
+
+def _lines(card: Card, depth: int) -> int:
+    """How many lines it has, down to this depth."""
+    if not depth:
+        return 1
+    return 1 + sum([_lines(x, depth - 1) if isinstance(x, Card) else 1 for x in card.body])
+
+
+def _cut(card: Card, depth: int, left: list[int], rest: str) -> Card:
+    """The card down to this depth, with so many lines left; ``left`` is what then remains."""
+    left[0] -= 1
+    if not depth or not card.body:
+        return dataclasses.replace(card, body=())
+    return dataclasses.replace(card, body=tuple(_kept(card.body, depth, left, rest)))
+
+
+def _kept(body: Sequence[Item], depth: int, left: list[int], rest: str) -> Iterator[Item]:
+    for k, item in enumerate(body):
+        if left[0] <= 0:
+            yield line(f"... {len(body) - k:,} more{rest}", "quiet")
+            return
+        if isinstance(item, Card):
+            yield _cut(item, depth - 1, left, rest)
+        else:
+            left[0] -= 1
+            yield item
+
+
+# What is shown of objects whose fields are trees of arrays, such as states of optimizers.
+#
+# Their ``repr`` says of large trees only how much there is.
+
+
+_FEW_LEAVES, _FEW_ELEMENTS = 12, 60
+"""What is printed whole has at most so many leaves, of so many elements together."""
+
+
+def text_of(x: Any) -> str:
+    """The ``repr`` of such an object: whole if it is small, else with sizes in place of arrays."""
+    show = repr if _is_small(x) else short
+    inside = ", ".join([f"{name}={show(value)}" for name, value in _fields(x)])
+    return f"{type(x).__name__}({inside})"
+
+
+def card_of(x: Any) -> Card:
+    """Its fields, and the arrays in each."""
+    body: list[Item] = []
+    for name, value in _fields(x):
+        leaves = tree.leaves(value)
+        if len(leaves) == 1 and leaves[0] is value:
+            body.append(line(f"{name}: {short(value)}"))
+        else:
+            lines = zip(tree.paths(value), leaves, strict=True)
+            inside = tuple([line(f"{path}  {type_words(leaf)}") for path, leaf in lines])
+            body.append(Card(name, (amount(value),), inside, open=False))
+    return Card(type(x).__name__, (amount(x),), tuple(body))
+
+
+def _fields(x: Any) -> list[tuple[str, Any]]:
+    if dataclasses.is_dataclass(x):
+        return [(f.name, getattr(x, f.name)) for f in dataclasses.fields(x) if f.repr]
+    return list(zip(x._fields, x, strict=True))
+
+
+def _is_small(x: Any) -> bool:
+    leaves = tree.leaves(x)
+    return len(leaves) <= _FEW_LEAVES and numbers_in(leaves) <= _FEW_ELEMENTS
+
+
+def short(x: Any) -> str:
+    """A tree on one line: as it is if it is small, and otherwise how much is in it."""
+    if isinstance(x, _ARRAYS):
+        return type_words(x) if numbers_in([x]) > 4 else one_line(repr(x))
+    has_arrays = any([isinstance(leaf, _ARRAYS) for leaf in tree.leaves(x)])
+    return f"<{type(x).__name__} of {amount(x)}>" if has_arrays else one_line(repr(x))
+
+
+def amount(x: Any) -> str:
+    """How much is in a tree: ``3 arrays, 1,200 numbers, 4.8 kB``."""
+    arrays = [leaf for leaf in tree.leaves(x) if isinstance(leaf, _ARRAYS)]
+    count = counted(len(arrays), "array")
+    if not arrays:
+        return count
+    return f"{count}, {counted(numbers_in(arrays), 'number')}, {size(bytes_in(arrays))}"
+
+
+_ARRAYS = (Value, np.ndarray)
+
+
+def numbers_in(leaves: Iterable[Any]) -> int:
+    """The elements of those leaves that are arrays; sizes that vary do not count."""
+    return sum([x.size for x in leaves if isinstance(x, _ARRAYS) and isinstance(x.size, int)])
+
+
+def bytes_in(leaves: Iterable[Any]) -> int:
+    """The bytes of the same."""
+    return sum([numbers_in([x]) * x.dtype.itemsize for x in leaves if isinstance(x, _ARRAYS)])
+
+
+def type_words(x: Any) -> str:
+    """The type of an array, or another leaf as it is."""
+    if isinstance(x, np.ndarray):
+        return f"NumPy {x.dtype}[{','.join(map(str, x.shape))}]"
+    is_array = isinstance(x, Value) and not isinstance(x, Tracer)
+    return repr(x.type) if is_array else one_line(repr(x))
+
+
+# What is shown of a program: its lines, those of programs inside it folded.
+
+
+_MOST = 400
+"""The most lines that are shown."""
+
+_Printed = tuple[int, str, str, str]
+
+
+def program_card(program: Program) -> Card:
+    """The program, with the names of operations set apart."""
+    lines = lines_of(program)
+    first = list(itertools.islice(lines, _MOST))
+    body = _folded(first, 0)
+    if next(lines, None) is not None:
+        body.append(line("... there is more: print(program) shows all of it", "quiet"))
+    facts = (
+        counted(len(program.inputs), "input"),
+        counted(len(program.equations), "equation"),
+        counted(len(program.outputs), "output"),
+    )
+    return Card(f"Program {program.name}", facts, tuple(body))
+
+
+def _folded(lines: list[_Printed], depth: int) -> list[Item]:
+    """The lines of this depth and the next; those that are deeper as cards."""
+    body: list[Item] = []
+    # A program's first line is at its own depth, its equations one deeper, and what they hold
+    # two deeper: a line with a name, and below it the lines of another program.
+    start = 0
+    while start < len(lines):
+        level = lines[start][0]
+        if level <= depth + 1:
+            body.append(_line(lines[start], depth))
+            start += 1
+            continue
+        end = start + 1
+        while end < len(lines) and lines[end][0] > level:
+            end += 1
+        title = lines[start][1].rstrip(":")
+        inner = _folded(lines[start + 1 : end], level + 1)
+        body.append(Card(title, (), tuple(inner), open=False))
+        start = end
+    return body
+
+
+def _line(printed: _Printed, depth: int) -> Line:
+    level, before, name, after = printed
+    words = line("  " * (level - depth) + before)
+    return (*words, (name, "op"), (after, "")) if name else words
