@@ -14,6 +14,8 @@ from stretto.scipy.optimize.descent import (
     _inside,
     _Memory,
     _product,
+    _recent,
+    _recent_product,
     _start,
     _updated,
     curvature,
@@ -147,23 +149,23 @@ def test_the_product_is_that_of_the_last_steps():
         for memory in (1, 3, 10):
             m = empty(memory, 4)
             for s, y in steps:
-                m = _updated(m, snp.array(s), snp.array(y), None)
+                m = _recent(m, snp.array(s), snp.array(y), None)
             want = dense(steps[-memory:]) @ g
-            np.testing.assert_allclose(_product(m, snp.array(g)), want, rtol=1e-9)
+            np.testing.assert_allclose(_recent_product(m, snp.array(g)), want, rtol=1e-9)
             np.testing.assert_allclose(
-                _product(m, snp.array(steps[-1][1])), steps[-1][0], rtol=1e-9
+                _recent_product(m, snp.array(steps[-1][1])), steps[-1][0], rtol=1e-9
             )
 
 
 def test_without_steps_it_is_the_gradient():
     with st.enable_x64():
-        np.testing.assert_array_equal(_product(empty(3, 2), snp.array([1.0, 2.0])), [1, 2])
+        np.testing.assert_array_equal(_recent_product(empty(3, 2), snp.array([1.0, 2.0])), [1, 2])
 
 
 def test_a_step_without_curvature_is_not_kept():
     with st.enable_x64():
-        m = _updated(empty(2, 2), snp.array([1.0, 0.0]), snp.array([2.0, 0.0]), None)
-        after = _updated(m, snp.array([1.0, 1.0]), snp.array([-1.0, 0.0]), None)
+        m = _recent(empty(2, 2), snp.array([1.0, 0.0]), snp.array([2.0, 0.0]), None)
+        after = _recent(m, snp.array([1.0, 1.0]), snp.array([-1.0, 0.0]), None)
     for old, new in zip(m, after, strict=True):
         np.testing.assert_array_equal(old, new)
 
