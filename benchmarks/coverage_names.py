@@ -28,7 +28,7 @@ NAMESPACES = {
     "jax.numpy": "stretto.numpy",
     "jax.lax": "stretto.lax",
     "jax.random": "stretto.random",
-    "jax.nn": "stretto.nn",
+    "jax.nn": "stretto.compat.jax.presented.nn",
     "jax.scipy": "stretto.scipy",
     "jax.tree_util": "stretto.tree_util",
 }

@@ -89,7 +89,7 @@ def moons(epochs=80):
     )
     across, up = np.linspace(-3, 4, 120), np.linspace(-2.5, 2.9, 90)
     grid = np.stack(np.meshgrid(across, up), -1).astype(np.float32)
-    unsure = np.asarray(st.ensemble.mutual_information(nn.softmax(ensemble(grid))))
+    unsure = np.asarray(st.ensemble.mutual_information(nn.softmax(ensemble(grid), -1)))
     figure, drawn = axes(6.0, 4.2)
     shown = drawn.pcolormesh(across, up, unsure, cmap="Blues", shading="gouraud", rasterized=True)
     figure.colorbar(shown, label="disagreement (nats)")

@@ -42,7 +42,7 @@ def test_everything_from_first_weights_to_the_file(given, tmp_path, capsys, monk
     few = "--architectures tiny --members 2 --draws 640 --epochs 2 --batch 32 --snapshots 2"
     options = fashion.options_of([*few.split(), "--between", "8", "--file", str(path)])
     ensemble = fashion.run(given, options)
-    probs = nn.softmax(scoring.predict(ensemble, given.judge.images))
+    probs = nn.softmax(scoring.predict(ensemble, given.judge.images), -1)
     assert float(st.ensemble.accuracy(probs.mean(0), given.judge.labels)) > 0.95
     assert len(ensemble) == 2 and not (probs[0] == probs[1]).all()
 

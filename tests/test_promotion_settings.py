@@ -13,6 +13,7 @@ import stretto.numpy as snp
 from benchmarks.parity import ours
 from benchmarks.parity.families import FAMILIES, cases_of
 from stretto import ensemble, nn, optim, random
+from stretto.numpy import normalized
 from tests.optim.figures import OPTIMISERS, name_of
 from tests.optim.running import run
 
@@ -40,7 +41,7 @@ def scores():
     """What functions of predictions give, by name: probabilities, votes, scores, calibration."""
     rng = np.random.default_rng(0)
     logits = snp.array(rng.normal(size=(3, 8, 2)).astype(np.float32))
-    probs, labels = nn.softmax(logits), snp.arange(8) % 2
+    probs, labels = nn.softmax(logits, -1), snp.arange(8) % 2
     weights, targets = snp.array([0.2, 0.3, 0.5]), snp.arange(8.0)
     given = {
         "probs": probs,
@@ -117,9 +118,9 @@ def test_an_ensemble_trains(name):
 
 
 MIXED_INSIDE = {
-    "complex softmax": lambda: st.nn.softmax(snp.array([1j, 2.0])),
-    "complex logsumexp": lambda: st.nn.logsumexp(snp.array([1j, 2.0]), b=snp.array([1j, 0.0])),
-    "masked complex softmax": lambda: st.nn.log_softmax(
+    "complex softmax": lambda: st.nn.softmax(snp.array([1j, 2.0]), -1),
+    "complex logsumexp": lambda: st.special.logsumexp(snp.array([1j, 2.0]), b=snp.array([1j, 0.0])),
+    "masked complex softmax": lambda: normalized.log_softmax(
         snp.array([1j, 2.0]), where=snp.array([True, False])
     ),
     "dot": lambda: st.grad(

@@ -28,8 +28,7 @@ STRUCTURE = "it computes nothing itself"
 VIEW = "no work: another shape of the same numbers"
 RANK = "the operation of {} over another number of axes"
 PART = "the layer {} calls it"
-JAX_NAME = "the formula of {}, under JAX's name for it"
-CHEAP = "one fused pass over each number, as in {}"
+SAME_FORMULA = "the formula of {}"
 
 LAYERS = {
     **dict.fromkeys(
@@ -93,18 +92,13 @@ FUNCTIONS = {
 
 IN_FRONT = {
     **{
-        name: JAX_NAME.format(target)
+        name: SAME_FORMULA.format(target)
         for name, target in {
             "celu": "CELU",
             "elu": "ELU",
             "gelu": "GELU",
             "glu": "GLU",
-            "hard_sigmoid": "Hardsigmoid",
-            "hard_silu": "Hardswish",
-            "hard_swish": "Hardswish",
-            "hard_tanh": "Hardtanh",
             "leaky_relu": "LeakyReLU",
-            "log_sigmoid": "LogSigmoid",
             "log_softmax": "LogSoftmax",
             "mish": "Mish",
             "relu": "ReLU",
@@ -112,22 +106,12 @@ IN_FRONT = {
             "selu": "SELU",
             "sigmoid": "Sigmoid",
             "silu": "SiLU",
-            "soft_sign": "Softsign",
             "softmax": "Softmax",
             "softplus": "Softplus",
             "softsign": "Softsign",
-            "swish": "SiLU",
             "tanh": "Tanh",
-            "dot_product_attention": "scaled_dot_product_attention",
-            "logmeanexp": "logsumexp",
-            "standardize": "LayerNorm without parameters",
         }.items()
     },
-    **{
-        name: CHEAP.format("Softplus")
-        for name in ("log1mexp", "sparse_plus", "sparse_sigmoid", "squareplus")
-    },
-    "identity": VIEW,
     "keys": STRUCTURE,
     "stateful_call": STRUCTURE,
 }

@@ -50,7 +50,7 @@ def transformer(params: Any, x: Any) -> Any:
 
     query, key, value = map(heads, snp.split(dense("in_proj", x), 3, axis=-1))
     scores = query @ key.swapaxes(-1, -2) / (width // HEADS) ** 0.5
-    mixed = (st.nn.softmax(scores, axis=-1) @ value).transpose(0, 2, 1, 3).reshape(x.shape)
+    mixed = (st.nn.softmax(scores, dim=-1) @ value).transpose(0, 2, 1, 3).reshape(x.shape)
     x = norm("norm1", x + dense("out_proj", mixed))
     return norm("norm2", x + dense("linear2", st.nn.relu(dense("linear1", x))))
 
@@ -72,7 +72,7 @@ def loss(apply: Any, params: Any, data: Any) -> Any:
 def cross_entropy(apply: Any, params: Any, data: Any) -> Any:
     """Softmax cross-entropy of one member; the targets are numbers of classes."""
     x, labels = data
-    log_probabilities = st.nn.log_softmax(apply(params, x))
+    log_probabilities = st.nn.log_softmax(apply(params, x), -1)
     return -snp.mean(snp.take_along_axis(log_probabilities, labels[:, None], axis=1))
 
 

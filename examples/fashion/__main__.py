@@ -77,7 +77,9 @@ def further(
     last, stale = go_on(ensemble, st.random.fold_in(key, 1))
     averaged = st.ensemble.update_batch_norm(stale, images, key=noise)
     rows = [
-        scoring.of_members(name, nn.softmax(scoring.predict(e.eval(), parts.judge.images)), labels)
+        scoring.of_members(
+            name, nn.softmax(scoring.predict(e.eval(), parts.judge.images), -1), labels
+        )
         for name, e in (
             ("the last snapshot", last),
             ("the average of the snapshots", averaged),
@@ -122,7 +124,7 @@ def soup_rows(
         uniform, greedy = soups.soups(group, to_choose, images, parts.fit, key)
         both = scoring.predict(st.Ensemble([uniform, greedy.params]), parts.judge.images)
         own, souped = own_accuracies(to_judge, parts.judge), own_accuracies(both, parts.judge)
-        mean = nn.softmax(to_judge).mean(0)
+        mean = nn.softmax(to_judge, -1).mean(0)
         rows.append(
             [
                 f"{architecture}, {what}",
@@ -153,7 +155,7 @@ def judge(
     scores_table(f"{name}: combined", scoring.combined(fit, parts.fit, logits, labels))
     rows = []
     for architecture, own in zip(architectures, np.split(logits, len(architectures))):
-        probs = nn.softmax(own)
+        probs = nn.softmax(own, -1)
         rows.append(scoring.of_members(f"a member, {architecture}", probs, labels))
         rows.append(scoring.of_one(f"mean of {len(own)}, {architecture}", probs.mean(0), labels))
     scores_table(f"{name}: by architecture", rows)

@@ -86,7 +86,7 @@ def combined(
     logits_fit: np.ndarray, fit: Part, logits: np.ndarray, labels: np.ndarray
 ) -> list[Row]:
     """Members, and all ways to combine them; weights and temperatures are fitted on ``fit``."""
-    probs, probs_fit = nn.softmax(logits), nn.softmax(logits_fit)
+    probs, probs_fit = nn.softmax(logits, -1), nn.softmax(logits_fit, -1)
     each = fit_temperature(logits_fit, fit.labels)
     pooled = fit_temperature(log_mean(logits_fit), fit.labels)
     weights = stacking_weights(probs_fit, fit.labels)
@@ -114,7 +114,7 @@ def detection(known: np.ndarray, unknown: np.ndarray) -> list[tuple[str, float, 
 
     Name, value, and the standard deviation where it is over members (else NaN).
     """
-    inside, outside = nn.softmax(known), nn.softmax(unknown)
+    inside, outside = nn.softmax(known, -1), nn.softmax(unknown, -1)
     # The entropy of each member alone: that of an ensemble of one.
     entropy = st.vmap(lambda probs: predictive_entropy(probs[None]))
     members = np.asarray(ood_auroc(entropy(inside), entropy(outside)))

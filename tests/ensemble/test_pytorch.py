@@ -103,7 +103,7 @@ def test_each_member_gives_what_pytorch_gives(modules, imported):
     for member, module in zip(imported, modules, strict=True):
         assert set(member.state_dict()) == set(module.state_dict())
     assert not any(module.training for module in modules)
-    probabilities = st.nn.softmax(imported(X))
+    probabilities = st.nn.softmax(imported(X), -1)
     mean = st.ensemble.mean(probabilities)
     np.testing.assert_allclose(
         mean, torch.softmax(torch.from_numpy(theirs(modules)), -1).mean(0), rtol=1e-5

@@ -278,7 +278,7 @@ def test_the_walk_comes_to_all_namespaces():
         "stretto.jit",
         "stretto.numpy.linalg.svd",
         "stretto.scipy.stats.gaussian_kde",
-        "stretto.nn.functional.relu",
+        "stretto.nn.functional.prelu",
         "stretto.ensemble.layers.PackedLinear",
         "stretto.tree.register_dataclass",
         "stretto.laws.check",

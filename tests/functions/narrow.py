@@ -190,9 +190,9 @@ NETWORKS: dict[str, tuple[tuple, dict]] = {
 
 
 def check_network(name: str) -> list[str]:
-    """What is wrong with a function of `stretto.nn` in narrow floats."""
+    """What is wrong with a function of `stretto.nn`, or of `jax.nn`, in narrow floats."""
     given, options = NETWORKS[name]
-    fun = resolve(f"nn.{name}")
+    fun = resolve(f"nn.{name}" if name.startswith("functional.") else f"compat.jax.nn.{name}")
     called = lambda *a: fun(*a, **options)
     rng = np.random.default_rng(zlib.crc32(name.encode()))
     arrays = [rng.uniform(-2, 2, a) if isinstance(a, tuple) else a for a in given]

@@ -26,6 +26,7 @@ import numpy as np
 import stretto as st
 import stretto.numpy as snp
 from stretto import nn
+from stretto.compat.jax import nn as jax_nn
 from stretto.nn import functional as F
 from stretto.scipy import stats
 from tests.functions import table
@@ -103,8 +104,8 @@ DISTRIBUTIONS = {
 METHODS = ("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf")
 
 OTHERS: dict[str, Callable] = {
-    "gelu(approximate=False)": lambda x: nn.gelu(x, approximate=False),
-    "gelu(approximate=True)": lambda x: nn.gelu(x, approximate=True),
+    "gelu(approximate=False)": lambda x: jax_nn.gelu(x, approximate=False),
+    "gelu(approximate=True)": lambda x: jax_nn.gelu(x, approximate=True),
     "functional.gelu('tanh')": lambda x: F.gelu(x, "tanh"),
     "functional.softplus(beta=2)": lambda x: F.softplus(x, beta=2.0),
     "functional.softplus(beta=0.5)": lambda x: F.softplus(x, beta=0.5),
@@ -144,6 +145,7 @@ def functions() -> dict[str, Callable]:
     found = {name: table.ENTRIES[name].function for name in table.ENTRIES if elementwise(name)}
     found.update(_activations(nn))
     found.update(_activations(F))
+    found.update(_activations(jax_nn))
     for name, shapes in DISTRIBUTIONS.items():
         for method in METHODS:
             function = getattr(getattr(stats, name), method)

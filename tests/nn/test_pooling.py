@@ -1,4 +1,6 @@
-"""Layers that pool: PyTorch's figures, settings, indices, ensembles, messages."""
+"""Layers that pool: PyTorch's figures, settings, indices, messages."""
+
+from __future__ import annotations
 
 import numpy as np
 import pytest
@@ -89,3 +91,38 @@ def test_no_leaves():
 def test_messages():
     with pytest.raises(ValueError, match=r"MaxPool2d\(kernel_size=2, .*got float32\[4,4\]"):
         nn.MaxPool2d(2)(snp.ones((4, 4)))
+
+
+# Class, arguments, inputs; the names in state_dict; PyTorch's digests (``tests.nn.figures``).
+ADAPTIVE = [
+    ("AdaptiveAvgPool1d", (3,), {}, [(2, 3, 8)], [], [(2, 3, 3), -0.17052, 0.25136]),
+    ("AdaptiveAvgPool2d", ((2, None),), {}, [(2, 2, 5, 6)], [], [(2, 2, 2, 6), 0.01094, -1.71623]),
+    ("AdaptiveAvgPool3d", (2,), {}, [(1, 2, 3, 4, 5)], [], [(1, 2, 2, 2, 2), 0.0082, 0.0611]),
+    ("AdaptiveMaxPool1d", (3,), {}, [(2, 3, 8)], [], [(2, 3, 3), -0.79327, -3.81045]),
+    ("AdaptiveMaxPool2d", ((2, None),), {}, [(2, 2, 5, 6)], [], [(2, 2, 2, 6), -0.01386, -1.8595]),
+    ("AdaptiveMaxPool3d", (2,), {}, [(1, 2, 3, 4, 5)], [], [(1, 2, 2, 2, 2), 1.26025, 1.87486]),
+]
+
+
+@pytest.mark.parametrize("case", ADAPTIVE, ids=names(ADAPTIVE))
+def test_adaptive_equals_pytorch(case):
+    name, args, settings, inputs, keys, want = case
+    layer = with_numbers(name, args, settings)
+    assert list(layer.state_dict()) == keys
+    for run in (lambda f: f, st.jit):
+        same(layer_digests(layer, inputs, run)[0], want)
+
+
+def test_settings_of_adaptive():
+    assert repr(nn.AdaptiveAvgPool2d((1, None))) == "AdaptiveAvgPool2d(output_size=(1, None))"
+
+
+def test_indices_of_adaptive():
+    x = snp.array([[1.0, 3.0, 2.0, 5.0]])
+    values, places = nn.AdaptiveMaxPool1d(1, return_indices=True)(x)
+    assert values.tolist() == [[5]] and places.tolist() == [[3]]
+
+
+def test_messages_of_adaptive():
+    with pytest.raises(ValueError, match=r"AdaptiveAvgPool1d\(output_size=3\): expected input"):
+        nn.AdaptiveAvgPool1d(3)(snp.ones(4))

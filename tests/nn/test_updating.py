@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import nn
-from stretto.nn.updating import places
+from stretto.nn.updating import named_arrays
 
 
 class Affine(nn.Module):
@@ -105,7 +105,7 @@ def test_loading_inside_a_transformation():
 
 def test_places():
     model = Tied()
-    here = places(model, "m")
+    here = named_arrays(model, "m")
     assert [n for n in here if n.endswith("weight")] == ["m.a.weight", "m.b.weight", "m.c.weight"]
     assert "m.a.cache" in here and "m.a.bias" in here
     owner, attribute, array = here["m.b.weight"]

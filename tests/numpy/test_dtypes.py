@@ -8,7 +8,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto import nn
+from stretto.compat.jax import nn as jax_nn
 
 NAMES = [
     "int4",
@@ -182,7 +182,7 @@ def test_casting(casting, narrow, kind, wide):
 def test_no_dtype_is_the_default():
     """None, given by name, is what is left out."""
     assert snp.indices((2,), dtype=None).dtype == snp.int32
-    assert nn.one_hot(snp.array(1), 2, dtype=None).dtype == snp.float32
+    assert jax_nn.one_hot(snp.array(1), 2, dtype=None).dtype == snp.float32
     assert snp.fromfunction(lambda i: i, (2,), dtype=None).dtype == snp.float32
     assert snp.eye(2, dtype=None).dtype == snp.identity(2, dtype=None).dtype == snp.float32
     assert snp.gradient(snp.arange(4.0), edge_order=None).tolist() == [1, 1, 1, 1]

@@ -5,7 +5,8 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto import NamedSharding, P, lax, nn, random
+from stretto import NamedSharding, P, lax, random
+from stretto.compat.jax import initializers
 
 pytestmark = pytest.mark.devices
 
@@ -75,8 +76,8 @@ LAID_OUT = {
     "permutation": lambda **k: random.permutation(KEY, 8, **k),
     "bits": lambda **k: random.bits(KEY, (8,), **k),
     "dirichlet": lambda **k: random.dirichlet(KEY, X + 1, **k),
-    "initializer": lambda **k: nn.initializers.he_normal()(KEY, (8, 4), **k),
-    "constant": lambda **k: nn.initializers.constant(2.0)(KEY, (8, 4), **k),
+    "initializer": lambda **k: initializers.he_normal()(KEY, (8, 4), **k),
+    "constant": lambda **k: initializers.constant(2.0)(KEY, (8, 4), **k),
 }
 
 

@@ -5,6 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto.numpy import normalized
 
 F = np.array(
     [[[1.5, -2.0, 0.5], [3.0, 0.0, -1.0]], [[2.0, 2.5, -0.5], [1.0, -3.0, 4.0]]], np.float32
@@ -171,7 +172,14 @@ def test_sums_and_products_of_no_truth():
 @pytest.mark.parametrize(
     "reduce",
     [snp.sum, snp.prod, snp.mean, snp.var, snp.std, snp.all, snp.any, snp.nansum, snp.nanmean]
-    + [snp.nanstd, snp.nanprod, snp.add.reduce, st.nn.softmax, st.nn.log_softmax, st.nn.logsumexp]
+    + [
+        snp.nanstd,
+        snp.nanprod,
+        snp.add.reduce,
+        normalized.softmax,
+        normalized.log_softmax,
+        normalized.logsumexp,
+    ]
     + [lambda x, where: snp.max(x, where=where, initial=0)],
 )
 def test_where_is_boolean(reduce):

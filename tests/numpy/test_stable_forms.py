@@ -6,6 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import nn
+from stretto.numpy import normalized
 
 GRID = np.unique(
     np.concatenate(
@@ -175,10 +176,10 @@ def written_and_traced(f, *args):
         lambda x: snp.exp(x) / snp.sum(snp.exp(2 * x)),
         lambda x: snp.tanh(x) ** 2,
         nn.softplus,
-        nn.log_sigmoid,
-        nn.log1mexp,
-        nn.log_softmax,
-        nn.gelu,
+        nn.functional.logsigmoid,
+        normalized.log1mexp,
+        normalized.log_softmax,
+        lambda x: nn.gelu(x, "tanh"),
         nn.logsumexp,
         nn.mish,
     ],

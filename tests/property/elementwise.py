@@ -54,7 +54,7 @@ ELEMENTWISE: dict[str, tuple[str, tuple[float, float], tuple[float, float]]] = {
     "power_minus_2": ("{0} ** -2", (0.4, 10), (0, 6.3)),
     "power_half": ("{0} ** 0.5", (0.2, 10), (0.4, 3.2)),
     "relu": ("st.nn.relu({0})", (-3, 3), (0, 3)),
-    "gelu": ("st.nn.gelu({0})", (-3, 3), (-0.2, 3)),
+    "gelu": ("st.nn.gelu({0}, 'tanh')", (-3, 3), (-0.2, 3)),
     "silu": ("st.nn.silu({0})", (-3, 3), (-0.3, 3)),
     "elu": ("st.nn.elu({0})", (-3, 3), (-1, 3)),
     "softplus": ("st.nn.softplus({0})", (-3, 3), (0.04, 3.1)),

@@ -173,14 +173,14 @@ def _logsumexp(w: Writer) -> None:
     v = w.float(-4, 4)
     axis = w.axis(v)
     shape = v.shape[:axis] + v.shape[axis + 1 :]
-    w.emit(f"st.nn.logsumexp({{0}}, axis={axis})", [v], shape, -4, 8)
+    w.emit(f"st.nn.logsumexp({{0}}, dim={axis})", [v], shape, -4, 8)
 
 
 @operation("softmax", 0.3)
 def _softmax(w: Writer) -> None:
     v = w.float(-4, 4)
     axis = w.axis(v)
-    w.emit(f"st.nn.softmax({{0}}, axis={axis})", [v], v.shape, 0, 1)
+    w.emit(f"st.nn.softmax({{0}}, dim={axis})", [v], v.shape, 0, 1)
 
 
 def _cumulative(name: str) -> None:

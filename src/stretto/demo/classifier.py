@@ -71,12 +71,12 @@ def logits(params: Params, images: Value) -> Value:
 
 def probabilities(params: Params, images: Value) -> Value:
     """(batch, classes), summing to 1 over the classes."""
-    return st.nn.softmax(logits(params, images), axis=-1)
+    return st.nn.softmax(logits(params, images), dim=-1)
 
 
 def loss(params: Params, images: Value, labels: Value) -> Value:
     """The mean cross-entropy of a batch, in nats."""
-    log_probs = st.nn.log_softmax(logits(params, images), axis=-1)
+    log_probs = st.nn.log_softmax(logits(params, images), dim=-1)
     chosen = st.nn.one_hot(labels, log_probs.shape[-1])
     return -snp.mean(snp.sum(log_probs * chosen, axis=-1))
 

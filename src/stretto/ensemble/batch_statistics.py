@@ -12,9 +12,8 @@ from stretto._engine.api.jit.jit import jit
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.typing import Key, Tree
 from stretto.ensemble.ensemble import Ensemble
-from stretto.nn.batch_normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d
-from stretto.nn.module import Module
-from stretto.nn.state import stateful_call
+from stretto.nn.module import Module, stateful_call
+from stretto.nn.normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from stretto.random.keys import fold_in, split
 from stretto.random.streams import keys, refusing
 from stretto.torch.module import ImportedModule

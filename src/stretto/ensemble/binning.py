@@ -22,7 +22,7 @@ from stretto._engine.ops.broadcast import of_rank
 from stretto.ensemble.arguments import at_least_float32, check_binning, concrete, labeled
 from stretto.ensemble.calibration_error import Binning
 from stretto.ensemble.probabilities import one_hot_like, to_sum_one
-from stretto.nn.functions import one_hot
+from stretto.nn.functional.activations import indicator
 
 __all__ = ["HistogramBinning", "Isotonic", "fit_histogram_binning", "fit_isotonic"]
 
@@ -106,7 +106,7 @@ class HistogramBinning:
     def __call__(self, probs: ArrayLike) -> Array:
         """Calibrated probabilities: of the shape of ``probs``, (...) or (..., classes)."""
         p = at_least_float32(probs, "HistogramBinning", "probs")
-        in_bin = one_hot(_bin_of(p, self.edges), self.values.shape[-1], dtype=p.dtype)
+        in_bin = indicator(_bin_of(p, self.edges), self.values.shape[-1], p.dtype)
         value = snp.where(snp.isnan(p), np.nan, snp.sum(in_bin * self.values, axis=-1))
         return value if self.values.ndim == 1 else to_sum_one(value)
 
@@ -145,7 +145,7 @@ def fit_histogram_binning(
         edges = snp.quantile(p, inner, axis=0).T  # (classes, bins − 1)
     else:
         edges = snp.broadcast_to(inner, (p.shape[1], bins - 1))
-    in_bin = one_hot(_bin_of(p, edges), bins, dtype=p.dtype)  # (examples, classes, bins)
+    in_bin = indicator(_bin_of(p, edges), bins, p.dtype)  # (examples, classes, bins)
     count = snp.sum(in_bin, axis=0)
     ends = snp.pad(edges, [(0, 0), (1, 0)]), snp.pad(edges, [(0, 0), (0, 1)], constant_values=1)
     frequency = snp.sum(in_bin * happened[..., None], axis=0) / snp.where(count > 0, count, 1)

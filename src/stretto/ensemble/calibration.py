@@ -26,7 +26,8 @@ from stretto.ensemble.arguments import at_least, at_least_float32, labeled
 from stretto.ensemble.newton import minimize
 from stretto.ensemble.probabilities import one_hot_like
 from stretto.ensemble.scores import nll_from_logits
-from stretto.nn.functions import sigmoid, softmax, softplus
+from stretto.nn.functional.activations import sigmoid
+from stretto.numpy.normalized import softmax, softplus
 
 __all__ = [
     "Platt",

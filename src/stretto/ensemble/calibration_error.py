@@ -18,7 +18,7 @@ from stretto._engine.ops.broadcast import of_rank
 from stretto.ensemble.arguments import check_binning, labeled
 from stretto.ensemble.probabilities import correct, one_hot_like
 from stretto.ensemble.scores import brier
-from stretto.nn.functions import one_hot
+from stretto.nn.functional.activations import indicator
 
 __all__ = [
     "Binning",
@@ -253,7 +253,7 @@ def _in_bins(confidence: Array, happened: Array, bins: int, binning: Binning) ->
         happened = snp.take_along_axis(happened, order, axis=-1)
         sizes = [len(places) for places in np.array_split(np.arange(examples), bins)]
         bin_of = snp.asarray(np.repeat(np.arange(bins), sizes))
-    in_bin = one_hot(bin_of, bins, dtype=confidence.dtype)  # (..., examples, bins)
+    in_bin = indicator(bin_of, bins, confidence.dtype)  # (..., examples, bins)
     count = snp.sum(in_bin, axis=-2)
     divisor = snp.where(count > 0, count, 1)
     mean_in_bin = lambda x: (x[..., None, :] @ in_bin)[..., 0, :] / divisor

@@ -19,7 +19,8 @@ from stretto import lax
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto.ensemble.arguments import at_least_float32, averaged, concrete, of_members
 from stretto.ensemble.probabilities import clamped, to_sum_one
-from stretto.nn.functions import log_softmax, one_hot, softmax
+from stretto.nn.functional.activations import indicator
+from stretto.numpy.normalized import log_softmax, softmax
 
 __all__ = [
     "geometric_mean",
@@ -310,7 +311,7 @@ def _votes(caller: str, predictions: ArrayLike, weights: Weights | None) -> Arra
     p = of_members(caller, predictions, "predictions")
     shares = _shares(caller, _or_equal(weights, p), p[..., 0])
     shares = snp.where(snp.any(snp.isnan(p), axis=-1), 0, shares)[..., None]
-    votes = snp.sum(one_hot(snp.argmax(p, axis=-1), p.shape[-1], dtype=p.dtype) * shares, axis=0)
+    votes = snp.sum(indicator(snp.argmax(p, axis=-1), p.shape[-1], p.dtype) * shares, axis=0)
     total = snp.sum(votes, axis=-1, keepdims=True)
     return votes / snp.where(total > 0, total, 1)
 

@@ -14,7 +14,7 @@ import stretto.numpy as snp
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto.ensemble.arguments import labeled, of_members
 from stretto.ensemble.probabilities import correct
-from stretto.nn.functions import one_hot
+from stretto.nn.functional.activations import indicator
 
 __all__ = ["cohen_kappa", "pairwise_disagreement", "q_statistic"]
 
@@ -97,7 +97,7 @@ def q_statistic(predictions: ArrayLike, labels: ArrayLike) -> Array:
 def _votes(caller: str, predictions: ArrayLike) -> Array:
     """(members, ..., examples, classes): 1 at the greatest output; NaN where an output is."""
     p = of_members(caller, predictions, "predictions", "..., examples, classes")
-    votes = one_hot(snp.argmax(p, axis=-1), p.shape[-1], dtype=p.dtype)
+    votes = indicator(snp.argmax(p, axis=-1), p.shape[-1], p.dtype)
     return snp.where(snp.any(snp.isnan(p), axis=-1, keepdims=True), np.nan, votes)
 
 

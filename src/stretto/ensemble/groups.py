@@ -14,8 +14,8 @@ from stretto._engine.core import tree
 from stretto._engine.core.lazy import shown
 from stretto._engine.core.typing import Tree
 from stretto.ensemble.tied import Ties, retied, untied
-from stretto.nn.layout import BORROWED
 from stretto.nn.module import Module
+from stretto.nn.module_tree import BORROWED
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar

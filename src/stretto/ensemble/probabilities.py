@@ -10,7 +10,7 @@ import numpy as np
 import stretto.numpy as snp
 from stretto._engine.core.typing import Array
 from stretto._engine.ops.broadcast import of_rank
-from stretto.nn.functions import one_hot
+from stretto.nn.functional.activations import indicator
 
 __all__ = ["clamped", "correct", "one_hot_like", "to_sum_one"]
 
@@ -28,7 +28,7 @@ def correct(probs: Array, labels: Array) -> Array:
 
 def one_hot_like(probs: Array, labels: Array) -> Array:
     """(..., examples, classes) of ``probs``'s dtype: 1 at the label."""
-    return of_rank(one_hot(labels, probs.shape[-1], dtype=probs.dtype), probs.ndim)
+    return of_rank(indicator(labels, probs.shape[-1], probs.dtype), probs.ndim)
 
 
 def to_sum_one(values: Array) -> Array:

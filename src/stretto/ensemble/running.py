@@ -24,7 +24,7 @@ from stretto._engine.ops.joining import concatenate
 from stretto.ensemble.arguments import is_table
 from stretto.ensemble.groups import Group, call_module, refuse_other_rows
 from stretto.ensemble.over_mesh import OverMesh, mapped
-from stretto.nn.state import stateful_call
+from stretto.nn.module import stateful_call
 from stretto.numpy.taking import take
 from stretto.random.keys import checked, split
 from stretto.random.streams import keys, refusing

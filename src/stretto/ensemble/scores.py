@@ -19,7 +19,7 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
 from stretto.ensemble.arguments import at_least, labeled
 from stretto.ensemble.probabilities import clamped, correct, one_hot_like
-from stretto.nn.functions import log_softmax
+from stretto.numpy.normalized import log_softmax
 
 __all__ = ["accuracy", "brier", "nll", "nll_from_logits", "top_k_accuracy"]
 

@@ -18,7 +18,7 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto.ensemble.arguments import at_least, labeled
 from stretto.ensemble.probabilities import clamped, one_hot_like
 from stretto.ensemble.scores import nll
-from stretto.nn.functions import one_hot
+from stretto.nn.functional.activations import indicator
 
 __all__ = ["Selection", "greedy_selection", "stacking_weights"]
 
@@ -146,7 +146,7 @@ def greedy_selection(
         if not replacement:
             ranked = snp.where(counts > 0, np.inf, ranked)
         best = snp.argmin(ranked)
-        counts = counts + one_hot(best, members, dtype=p.dtype)
+        counts = counts + indicator(best, members, p.dtype)
         return (total + snp.take(p, best, axis=0), counts), (best, snp.take(ranked, best), counts)
 
     start = (snp.zeros_like(p[0]), snp.zeros(members, p.dtype))

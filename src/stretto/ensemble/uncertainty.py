@@ -16,7 +16,7 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto.ensemble.arguments import are_members, at_least_float32, concrete
 from stretto.ensemble.combination import vote_shares
 from stretto.ensemble.probabilities import clamped
-from stretto.nn.functions import logsumexp
+from stretto.numpy.normalized import logsumexp
 
 __all__ = [
     "TotalVariance",

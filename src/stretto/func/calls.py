@@ -9,7 +9,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.migration import class_of
 from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto.nn.module import Module
-from stretto.nn.updating import places, updates_of
+from stretto.nn.updating import named_arrays, updates_of
 from stretto.tree import stack
 
 __all__ = ["functional_call", "stack_module_state"]
@@ -87,7 +87,7 @@ def functional_call(
         raise TypeError(f"functional_call: expected a module, got {class_of(module)}")
     by_name = _merged(parameter_and_buffer_dicts)
     copy = module.clone()
-    here = places(copy)
+    here = named_arrays(copy)
     _check_names(type(module).__name__, here, by_name)
     shared: dict[Any, list[str]] = {}
     for name, (owner, attribute, array) in here.items():
@@ -197,7 +197,7 @@ def stack_module_state(
             raise TypeError(
                 f"stack_module_state: member {i} must be a module, got {class_of(member)}"
             )
-    stacked = places(stack(members))
+    stacked = named_arrays(stack(members))
     names = [[n for n, _ in m.named_parameters()] for m in members]
     buffers = [[n for n, _ in m.named_buffers()] for m in members]
     for i in range(1, len(members)):

@@ -1,42 +1,45 @@
 """``stretto.nn``: modules with PyTorch's names, and functions of neural networks.
 
-Read ``module`` first, then ``containers`` and ``state``. ``functions`` and ``piecewise_functions``
-have JAX's functions of arrays, ``functional`` has PyTorch's.
+Read ``module`` first, then ``containers`` and ``state``. The functions are some of ``functional``,
+which has them all; under ``as_jax``, ``jax.nn`` has those of JAX's meaning.
 """
 
-# ruff: noqa: F403 (each file's __all__ says what it gives)
-
 from stretto._engine.core.lazy import imports_on_demand
-from stretto.nn.module import *
-from stretto.nn.parameter import *
+from stretto.nn.module import Module as Module, Parameter as Parameter
 
 with imports_on_demand(__name__):
-    from stretto.nn import functional as functional, init as init, initializers as initializers
-    from stretto.nn.adaptive_pooling import (
-        AdaptiveAvgPool1d as AdaptiveAvgPool1d,
-        AdaptiveAvgPool2d as AdaptiveAvgPool2d,
-        AdaptiveAvgPool3d as AdaptiveAvgPool3d,
-        AdaptiveMaxPool1d as AdaptiveMaxPool1d,
-        AdaptiveMaxPool2d as AdaptiveMaxPool2d,
-        AdaptiveMaxPool3d as AdaptiveMaxPool3d,
+    from stretto.nn import functional as functional, init as init
+    from stretto.nn.activations import (
+        CELU as CELU,
+        ELU as ELU,
+        GELU as GELU,
+        GLU as GLU,
+        Hardshrink as Hardshrink,
+        Hardsigmoid as Hardsigmoid,
+        Hardswish as Hardswish,
+        Hardtanh as Hardtanh,
+        LeakyReLU as LeakyReLU,
+        LogSigmoid as LogSigmoid,
+        LogSoftmax as LogSoftmax,
+        Mish as Mish,
+        PReLU as PReLU,
+        RReLU as RReLU,
+        ReLU as ReLU,
+        ReLU6 as ReLU6,
+        SELU as SELU,
+        SiLU as SiLU,
+        Sigmoid as Sigmoid,
+        Softmax as Softmax,
+        Softmax2d as Softmax2d,
+        Softmin as Softmin,
+        Softplus as Softplus,
+        Softshrink as Softshrink,
+        Softsign as Softsign,
+        Tanh as Tanh,
+        Tanhshrink as Tanhshrink,
+        Threshold as Threshold,
     )
     from stretto.nn.attention import MultiheadAttention as MultiheadAttention
-    from stretto.nn.batch_normalization import (
-        BatchNorm1d as BatchNorm1d,
-        BatchNorm2d as BatchNorm2d,
-        BatchNorm3d as BatchNorm3d,
-        InstanceNorm1d as InstanceNorm1d,
-        InstanceNorm2d as InstanceNorm2d,
-        InstanceNorm3d as InstanceNorm3d,
-    )
-    from stretto.nn.classification_losses import (
-        BCELoss as BCELoss,
-        BCEWithLogitsLoss as BCEWithLogitsLoss,
-        CTCLoss as CTCLoss,
-        CrossEntropyLoss as CrossEntropyLoss,
-        KLDivLoss as KLDivLoss,
-        NLLLoss as NLLLoss,
-    )
     from stretto.nn.containers import (
         ModuleDict as ModuleDict,
         ModuleList as ModuleList,
@@ -52,7 +55,6 @@ with imports_on_demand(__name__):
         ConvTranspose2d as ConvTranspose2d,
         ConvTranspose3d as ConvTranspose3d,
     )
-    from stretto.nn.dot_product import dot_product_attention as dot_product_attention
     from stretto.nn.dropout import (
         AlphaDropout as AlphaDropout,
         Dropout as Dropout,
@@ -62,43 +64,60 @@ with imports_on_demand(__name__):
         FeatureAlphaDropout as FeatureAlphaDropout,
     )
     from stretto.nn.embedding import Embedding as Embedding, EmbeddingBag as EmbeddingBag
-    from stretto.nn.functions import (
+    from stretto.nn.functional.activations import (
+        celu as celu,
+        elu as elu,
         gelu as gelu,
         glu as glu,
-        identity as identity,
-        log1mexp as log1mexp,
-        log_sigmoid as log_sigmoid,
+        leaky_relu as leaky_relu,
         log_softmax as log_softmax,
-        logmeanexp as logmeanexp,
         logsumexp as logsumexp,
         mish as mish,
         one_hot as one_hot,
+        relu as relu,
+        relu6 as relu6,
+        selu as selu,
         sigmoid as sigmoid,
         silu as silu,
-        soft_sign as soft_sign,
         softmax as softmax,
         softplus as softplus,
         softsign as softsign,
-        squareplus as squareplus,
-        standardize as standardize,
-        swish as swish,
         tanh as tanh,
     )
     from stretto.nn.linear import Bilinear as Bilinear, Identity as Identity, Linear as Linear
-    from stretto.nn.margin_losses import (
+    from stretto.nn.losses import (
+        BCELoss as BCELoss,
+        BCEWithLogitsLoss as BCEWithLogitsLoss,
+        CTCLoss as CTCLoss,
         CosineEmbeddingLoss as CosineEmbeddingLoss,
         CosineSimilarity as CosineSimilarity,
+        CrossEntropyLoss as CrossEntropyLoss,
+        GaussianNLLLoss as GaussianNLLLoss,
         HingeEmbeddingLoss as HingeEmbeddingLoss,
+        HuberLoss as HuberLoss,
+        KLDivLoss as KLDivLoss,
+        L1Loss as L1Loss,
+        MSELoss as MSELoss,
         MarginRankingLoss as MarginRankingLoss,
         MultiLabelMarginLoss as MultiLabelMarginLoss,
         MultiLabelSoftMarginLoss as MultiLabelSoftMarginLoss,
         MultiMarginLoss as MultiMarginLoss,
+        NLLLoss as NLLLoss,
         PairwiseDistance as PairwiseDistance,
+        PoissonNLLLoss as PoissonNLLLoss,
+        SmoothL1Loss as SmoothL1Loss,
         SoftMarginLoss as SoftMarginLoss,
         TripletMarginLoss as TripletMarginLoss,
     )
+    from stretto.nn.module import stateful_call as stateful_call
     from stretto.nn.normalization import (
+        BatchNorm1d as BatchNorm1d,
+        BatchNorm2d as BatchNorm2d,
+        BatchNorm3d as BatchNorm3d,
         GroupNorm as GroupNorm,
+        InstanceNorm1d as InstanceNorm1d,
+        InstanceNorm2d as InstanceNorm2d,
+        InstanceNorm3d as InstanceNorm3d,
         LayerNorm as LayerNorm,
         LocalResponseNorm as LocalResponseNorm,
         RMSNorm as RMSNorm,
@@ -120,37 +139,13 @@ with imports_on_demand(__name__):
         ZeroPad2d as ZeroPad2d,
         ZeroPad3d as ZeroPad3d,
     )
-    from stretto.nn.piecewise_activations import (
-        CELU as CELU,
-        ELU as ELU,
-        Hardshrink as Hardshrink,
-        Hardsigmoid as Hardsigmoid,
-        Hardswish as Hardswish,
-        Hardtanh as Hardtanh,
-        LeakyReLU as LeakyReLU,
-        PReLU as PReLU,
-        RReLU as RReLU,
-        ReLU as ReLU,
-        ReLU6 as ReLU6,
-        SELU as SELU,
-        Softshrink as Softshrink,
-        Threshold as Threshold,
-    )
-    from stretto.nn.piecewise_functions import (
-        celu as celu,
-        elu as elu,
-        hard_sigmoid as hard_sigmoid,
-        hard_silu as hard_silu,
-        hard_swish as hard_swish,
-        hard_tanh as hard_tanh,
-        leaky_relu as leaky_relu,
-        relu as relu,
-        relu6 as relu6,
-        selu as selu,
-        sparse_plus as sparse_plus,
-        sparse_sigmoid as sparse_sigmoid,
-    )
     from stretto.nn.pooling import (
+        AdaptiveAvgPool1d as AdaptiveAvgPool1d,
+        AdaptiveAvgPool2d as AdaptiveAvgPool2d,
+        AdaptiveAvgPool3d as AdaptiveAvgPool3d,
+        AdaptiveMaxPool1d as AdaptiveMaxPool1d,
+        AdaptiveMaxPool2d as AdaptiveMaxPool2d,
+        AdaptiveMaxPool3d as AdaptiveMaxPool3d,
         AvgPool1d as AvgPool1d,
         AvgPool2d as AvgPool2d,
         AvgPool3d as AvgPool3d,
@@ -161,19 +156,13 @@ with imports_on_demand(__name__):
         MaxPool2d as MaxPool2d,
         MaxPool3d as MaxPool3d,
     )
-    from stretto.nn.recurrent import GRU as GRU, LSTM as LSTM, RNN as RNN
-    from stretto.nn.recurrent_cells import (
+    from stretto.nn.recurrent import (
+        GRU as GRU,
         GRUCell as GRUCell,
+        LSTM as LSTM,
         LSTMCell as LSTMCell,
+        RNN as RNN,
         RNNCell as RNNCell,
-    )
-    from stretto.nn.regression_losses import (
-        GaussianNLLLoss as GaussianNLLLoss,
-        HuberLoss as HuberLoss,
-        L1Loss as L1Loss,
-        MSELoss as MSELoss,
-        PoissonNLLLoss as PoissonNLLLoss,
-        SmoothL1Loss as SmoothL1Loss,
     )
     from stretto.nn.reshaping import (
         ChannelShuffle as ChannelShuffle,
@@ -187,30 +176,11 @@ with imports_on_demand(__name__):
         UpsamplingBilinear2d as UpsamplingBilinear2d,
         UpsamplingNearest2d as UpsamplingNearest2d,
     )
-    from stretto.nn.smooth_activations import (
-        GELU as GELU,
-        GLU as GLU,
-        LogSigmoid as LogSigmoid,
-        LogSoftmax as LogSoftmax,
-        Mish as Mish,
-        SiLU as SiLU,
-        Sigmoid as Sigmoid,
-        Softmax as Softmax,
-        Softmax2d as Softmax2d,
-        Softmin as Softmin,
-        Softplus as Softplus,
-        Softsign as Softsign,
-        Tanh as Tanh,
-        Tanhshrink as Tanhshrink,
-    )
-    from stretto.nn.state import stateful_call as stateful_call
     from stretto.nn.transformer import (
         Transformer as Transformer,
         TransformerDecoder as TransformerDecoder,
-        TransformerEncoder as TransformerEncoder,
-    )
-    from stretto.nn.transformer_layers import (
         TransformerDecoderLayer as TransformerDecoderLayer,
+        TransformerEncoder as TransformerEncoder,
         TransformerEncoderLayer as TransformerEncoderLayer,
     )
     from stretto.random.streams import keys as keys

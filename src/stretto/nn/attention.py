@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto.nn import init
+from stretto.nn.functional.attention import project_and_attend
 from stretto.nn.functional.checks import key_or_next, probability
-from stretto.nn.functional.multi_head import project_and_attend
 from stretto.nn.inputs import positive
 from stretto.nn.linear import Linear
 from stretto.nn.module import Module
 from stretto.random.keys import split
-
-__all__ = ["MultiheadAttention"]
 
 
 class MultiheadAttention(Module):
@@ -177,5 +175,5 @@ class MultiheadAttention(Module):
         )
 
     def extra_repr(self) -> str:
-        """The sizes."""
+        """Return the sizes."""
         return f"embed_dim={self.embed_dim}, num_heads={self.num_heads}"

@@ -11,14 +11,11 @@ from typing import Any
 from stretto._engine.core.integers import integer
 from stretto._engine.core.migration import class_of
 from stretto._engine.core.typing import Tree
-from stretto.nn.module import Module
-from stretto.nn.parameter import Parameter
-
-__all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+from stretto.nn.module import Module, Parameter
 
 
 class _Ordered(Module):
-    """What the numbered containers share: attributes ``0``, ``1``, ..."""
+    """Hold what the numbered containers share: attributes ``0``, ``1``, ..."""
 
     _holds = "parameter"
 

@@ -9,29 +9,38 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+from stretto._engine.core.descriptions import described
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto.nn import init
 from stretto.nn.functional import convolution as functions
-from stretto.nn.functional.arguments import per_axis
+from stretto.nn.functional.checks import per_axis
 from stretto.nn.functional.padding import pad
 from stretto.nn.inputs import check_signal, positive, two_keys
-from stretto.nn.module import Module
-from stretto.nn.parameter import Parameter
+from stretto.nn.module import Module, Parameter
 
-__all__ = [
-    "Conv1d",
-    "Conv2d",
-    "Conv3d",
-    "ConvTranspose1d",
-    "ConvTranspose2d",
-    "ConvTranspose3d",
-]
+_convolution = described(
+    {
+        "in_channels": "the channels of the input.",
+        "out_channels": "the channels of the output.",
+        "kernel_size": "the size of the kernel.",
+        "padding": 'how many elements to add at both ends, or ``"same"`` or ``"valid"`` (none).',
+        "dilation": "the distance between elements that the kernel takes.",
+        "groups": "into how many groups the channels are divided, which do not mix.",
+        "bias": "whether there is a bias.",
+        "padding_mode": 'only ``"zeros"``.',
+        "key": "the key to draw the parameters from; by default the ambient stream's next one.",
+        "dtype": "the dtype of the parameters, by default the default float.",
+        "output_padding": "how many elements to add at the end of the output, fewer than\n"
+        "        ``stride`` or ``dilation``.",
+    },
+)
+"""Complete the docstring of a layer that convolves."""
 
 _PAD_MODES = ("reflect", "replicate", "circular")
 
 
 class _Kernel(Module):
-    """What convolutions and their transposes share: settings, weight and bias."""
+    """Hold what convolutions and their transposes share: settings, weight and bias."""
 
     _axes: ClassVar[int]
     _function: ClassVar[Callable[..., Any]]
@@ -79,7 +88,7 @@ class _Kernel(Module):
         self.register_parameter("bias", values)
 
     def extra_repr(self) -> str:
-        """The settings that are not PyTorch's defaults."""
+        """Return the settings that are not PyTorch's defaults."""
         n = self._axes
         usual = {
             "padding": (0,) * n,
@@ -163,7 +172,7 @@ class _Convolution(_Kernel):
         )
 
     def _ends(self) -> tuple[int, ...]:
-        """The padding in the order that ``pad`` takes: the last axis first."""
+        """Return the padding in the order that ``pad`` takes: the last axis first."""
         if self.padding == "valid":
             return ()
         if self.padding == "same":
@@ -174,6 +183,7 @@ class _Convolution(_Kernel):
         return tuple(p for pair in reversed(pairs) for p in pair)
 
 
+@_convolution
 class Conv1d(_Convolution):
     """Convolve signals (batch, channels, length), or one without the batch.
 
@@ -182,18 +192,9 @@ class Conv1d(_Convolution):
     ``bias`` (out_channels,) or None; both begin uniform within ±1/√(in_channels / groups × size).
 
     Args:
-        in_channels: the channels of the input.
-        out_channels: the channels of the output.
-        kernel_size: the size of the kernel.
         stride: by how much the kernel moves from one output to the next.
-        padding: how many elements to add at both ends, or ``"same"`` or ``"valid"`` (none).
-        dilation: the distance between elements that the kernel takes.
-        groups: into how many groups the channels are divided, which do not mix.
-        bias: whether there is a bias.
         padding_mode: what to pad with: ``"zeros"``, ``"reflect"``, ``"replicate"`` or
             ``"circular"``.
-        key: the key to draw the parameters from; by default the ambient stream's next one.
-        dtype: the dtype of the parameters, by default the default float.
 
     Raises:
         ValueError: the groups do not divide the channels, a setting is not one of those above, or
@@ -211,6 +212,7 @@ class Conv1d(_Convolution):
     _function = functions.conv1d
 
 
+@_convolution
 class Conv2d(_Convolution):
     """Convolve images (batch, channels, height, width), or one without the batch.
 
@@ -218,17 +220,9 @@ class Conv2d(_Convolution):
     None; both begin uniform within ±1/√n, n the elements of ``weight[0]``.
 
     Args:
-        in_channels: the channels of the input.
-        out_channels: the channels of the output.
         kernel_size: the size of the kernel, one number or (height, width), as are the next three.
         stride: by how much the kernel moves.
-        padding: how many elements to add at both ends, or ``"same"`` or ``"valid"`` (none).
-        dilation: the distance between elements that the kernel takes.
-        groups: into how many groups the channels are divided, which do not mix.
-        bias: whether there is a bias.
         padding_mode: what to pad with, as for ``Conv1d``.
-        key: the key to draw the parameters from; by default the ambient stream's next one.
-        dtype: the dtype of the parameters, by default the default float.
 
     Raises:
         ValueError: as for ``Conv1d``.
@@ -245,6 +239,7 @@ class Conv2d(_Convolution):
     _function = functions.conv2d
 
 
+@_convolution
 class Conv3d(_Convolution):
     """Convolve volumes (batch, channels, depth, height, width), or one without the batch.
 
@@ -252,17 +247,9 @@ class Conv3d(_Convolution):
     (out_channels,) or None; both begin uniform within ±1/√n, n the elements of ``weight[0]``.
 
     Args:
-        in_channels: the channels of the input.
-        out_channels: the channels of the output.
         kernel_size: the size of the kernel, one number or one per axis, as are the next three.
         stride: by how much the kernel moves.
-        padding: how many elements to add at both ends, or ``"same"`` or ``"valid"`` (none).
-        dilation: the distance between elements that the kernel takes.
-        groups: into how many groups the channels are divided, which do not mix.
-        bias: whether there is a bias.
         padding_mode: what to pad with, as for ``Conv1d``.
-        key: the key to draw the parameters from; by default the ambient stream's next one.
-        dtype: the dtype of the parameters, by default the default float.
 
     Raises:
         ValueError: as for ``Conv1d``.
@@ -340,7 +327,7 @@ class _Transposed(_Kernel):
         )
 
     def _extra(self, x: Array, output_size: Sequence[int]) -> tuple[int, ...]:
-        """The output padding that yields this size."""
+        """Return the output padding that yields this size."""
         n = self._axes
         targets = tuple(output_size)[-n:]
         sizes = zip(x.shape[-n:], self.kernel_size, self.stride, self.padding, self.dilation)
@@ -356,6 +343,7 @@ class _Transposed(_Kernel):
         return tuple(size - low for low, size in zip(least, targets, strict=True))
 
 
+@_convolution
 class ConvTranspose1d(_Transposed):
     """Apply the transpose of a convolution of signals.
 
@@ -364,19 +352,9 @@ class ConvTranspose1d(_Transposed):
     None; both begin uniform within ±1/√(out_channels / groups × size).
 
     Args:
-        in_channels: the channels of the input.
-        out_channels: the channels of the output.
-        kernel_size: the size of the kernel.
         stride: the distance between outputs of neighbouring inputs.
         padding: how many elements to take away at both ends of the output.
-        output_padding: how many elements to add at the end of the output, fewer than ``stride`` or
-            ``dilation``.
-        groups: into how many groups the channels are divided, which do not mix.
-        bias: whether there is a bias.
         dilation: the distance between elements that the kernel adds to.
-        padding_mode: only ``"zeros"``.
-        key: the key to draw the parameters from; by default the ambient stream's next one.
-        dtype: the dtype of the parameters, by default the default float.
 
     Raises:
         ValueError: the groups do not divide the channels, a setting is out of range, or an input
@@ -394,6 +372,7 @@ class ConvTranspose1d(_Transposed):
     _function = functions.conv_transpose1d
 
 
+@_convolution
 class ConvTranspose2d(_Transposed):
     """Apply the transpose of a convolution of images (batch, channels, height, width).
 
@@ -401,19 +380,9 @@ class ConvTranspose2d(_Transposed):
     one per axis.
 
     Args:
-        in_channels: the channels of the input.
-        out_channels: the channels of the output.
-        kernel_size: the size of the kernel.
         stride: by how much outputs of neighbouring inputs are apart.
         padding: how many elements to take away at both ends of the output.
-        output_padding: how many elements to add at the end of the output, fewer than ``stride`` or
-            ``dilation``.
-        groups: into how many groups the channels are divided, which do not mix.
-        bias: whether there is a bias.
         dilation: the distance between elements that the kernel adds to.
-        padding_mode: only ``"zeros"``.
-        key: the key to draw the parameters from; by default the ambient stream's next one.
-        dtype: the dtype of the parameters, by default the default float.
 
     As PyTorch's ``nn.ConvTranspose2d``.
 
@@ -427,6 +396,7 @@ class ConvTranspose2d(_Transposed):
     _function = functions.conv_transpose2d
 
 
+@_convolution
 class ConvTranspose3d(_Transposed):
     """Apply the transpose of a convolution of volumes (batch, channels, depth, height, width).
 
@@ -434,19 +404,9 @@ class ConvTranspose3d(_Transposed):
     one per axis.
 
     Args:
-        in_channels: the channels of the input.
-        out_channels: the channels of the output.
-        kernel_size: the size of the kernel.
         stride: by how much outputs of neighbouring inputs are apart.
         padding: how many elements to take away at both ends of the output.
-        output_padding: how many elements to add at the end of the output, fewer than ``stride`` or
-            ``dilation``.
-        groups: into how many groups the channels are divided, which do not mix.
-        bias: whether there is a bias.
         dilation: the distance between elements that the kernel adds to.
-        padding_mode: only ``"zeros"``.
-        key: the key to draw the parameters from; by default the ambient stream's next one.
-        dtype: the dtype of the parameters, by default the default float.
 
     As PyTorch's ``nn.ConvTranspose3d``.
 

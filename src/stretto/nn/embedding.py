@@ -10,14 +10,11 @@ from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto._engine.ops.comparison import eq, where, zeros_like
 from stretto._engine.ops.layout import expand_dims
 from stretto.nn import init
-from stretto.nn.functional.lookup import embedding, embedding_bag
+from stretto.nn.functional.affine import embedding, embedding_bag
 from stretto.nn.inputs import positive
-from stretto.nn.module import Module
-from stretto.nn.parameter import Parameter
+from stretto.nn.module import Module, Parameter
 from stretto.numpy.ranges import arange
 from stretto.random.streams import next_key
-
-__all__ = ["Embedding", "EmbeddingBag"]
 
 
 class _Table(Module):
@@ -48,7 +45,7 @@ class _Table(Module):
         self.weight = Parameter(table)
 
     def extra_repr(self) -> str:
-        """The sizes, and the padding where there is one."""
+        """Return the sizes, and the padding where there is one."""
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
         return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
 
@@ -160,5 +157,5 @@ class EmbeddingBag(_Table):
         )
 
     def extra_repr(self) -> str:
-        """The sizes and the mode."""
+        """Return the sizes and the mode."""
         return f"{super().extra_repr()}, mode={self.mode!r}"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import LazyModule, no_attribute
 from stretto._engine.core.types import scalar_dtype
@@ -23,7 +24,6 @@ from stretto._engine.ops.extrema import clamp
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.reduce import widened
 from stretto._engine.ops.sort import argsort
-from stretto.nn.gains import calculate_gain, fan_of, fans_of
 from stretto.numpy.dtypes import as_dtype
 from stretto.random import distributions
 from stretto.random.arguments import rounded, wide
@@ -54,6 +54,79 @@ __all__ = [
     "zeros",
 ]
 
+_initial = described(
+    {
+        "key": "the key to draw from; None for the ambient stream's next one.",
+        "shape": "the shape of the array.",
+        "dtype": "the dtype, by default the default float.",
+    },
+    "The array.",
+)
+"""Complete the docstring of a function of initial values."""
+
+
+_GAINS = {
+    "linear": 1.0,
+    "conv1d": 1.0,
+    "conv2d": 1.0,
+    "conv3d": 1.0,
+    "conv_transpose1d": 1.0,
+    "conv_transpose2d": 1.0,
+    "conv_transpose3d": 1.0,
+    "sigmoid": 1.0,
+    "tanh": 5 / 3,
+    "relu": math.sqrt(2),
+    "selu": 3 / 4,
+}
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """Give the factor that keeps the variance of what goes through a nonlinearity.
+
+    Args:
+        nonlinearity: its name, such as ``"relu"``, ``"tanh"`` or ``"leaky_relu"``.
+        param: the negative slope of ``leaky_relu``, 0.01 by default.
+
+    Returns:
+        The factor.
+
+    Raises:
+        ValueError: the name is not known.
+
+    As PyTorch's ``nn.init.calculate_gain``.
+
+    >>> from stretto import nn
+    >>> round(nn.init.calculate_gain("relu"), 4)
+    1.4142
+    """
+    if nonlinearity == "leaky_relu":
+        slope = 0.01 if param is None else float(param)
+        return math.sqrt(2 / (1 + slope * slope))
+    if nonlinearity not in _GAINS:
+        raise ValueError(
+            f"calculate_gain: nonlinearity must be one of {', '.join(_GAINS)}, leaky_relu; got "
+            f"{nonlinearity!r}"
+        )
+    return _GAINS[nonlinearity]
+
+
+def fans_of(shape: Sequence[int], caller: str) -> tuple[int, int]:
+    """Return how many inputs an output has and how many outputs an input, by a weight's shape."""
+    if len(shape) < 2:
+        raise ValueError(
+            f"{caller}: shape must be (outputs, inputs, ...), two axes at least, got {tuple(shape)}"
+        )
+    receptive = math.prod(shape[2:])
+    return shape[1] * receptive, shape[0] * receptive
+
+
+def fan_of(shape: Sequence[int], mode: str, caller: str) -> int:
+    """Return the fan that ``mode`` names."""
+    fan_in, fan_out = fans_of(shape, caller)
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f"{caller}: mode must be 'fan_in' or 'fan_out', got {mode!r}")
+    return fan_in if mode == "fan_in" else fan_out
+
 
 def _key(key: Key | None, caller: str) -> Array:
     return next_key(f"init.{caller}") if key is None else key
@@ -66,6 +139,7 @@ def _float(dtype: DTypeLike | None) -> np.dtype:
 # Distributions
 
 
+@_initial
 def uniform(
     key: Key | None,
     shape: Sequence[int],
@@ -76,14 +150,8 @@ def uniform(
     """Draw numbers equally likely in [a, b).
 
     Args:
-        key: the key to draw from; None for the ambient stream's next one.
-        shape: the shape of the array.
         a: the least number.
         b: the bound above.
-        dtype: the dtype, by default the default float.
-
-    Returns:
-        The array.
 
     As PyTorch's ``nn.init.uniform_``.
 
@@ -94,6 +162,7 @@ def uniform(
     return distributions.uniform(_key(key, "uniform"), shape, dtype, a, b)
 
 
+@_initial
 def normal(
     key: Key | None,
     shape: Sequence[int],
@@ -104,14 +173,8 @@ def normal(
     """Draw numbers from the normal distribution.
 
     Args:
-        key: the key to draw from; None for the ambient stream's next one.
-        shape: the shape of the array.
         mean: the mean.
         std: the standard deviation.
-        dtype: the dtype, by default the default float.
-
-    Returns:
-        The array.
 
     As PyTorch's ``nn.init.normal_``.
 
@@ -124,6 +187,7 @@ def normal(
     return rounded(draw * std + mean, target)
 
 
+@_initial
 def trunc_normal(
     key: Key | None,
     shape: Sequence[int],
@@ -136,16 +200,10 @@ def trunc_normal(
     """Draw numbers from the normal distribution, given that they lie in [a, b].
 
     Args:
-        key: the key to draw from; None for the ambient stream's next one.
-        shape: the shape of the array.
         mean: the mean before the cut.
         std: the standard deviation before the cut.
         a: the lower limit.
         b: the upper limit.
-        dtype: the dtype, by default the default float.
-
-    Returns:
-        The array.
 
     As PyTorch's ``nn.init.trunc_normal_``.
 
@@ -163,6 +221,7 @@ def trunc_normal(
     return clamp(full_like(x, least), x, full_like(x, most))
 
 
+@_initial
 def kaiming_uniform(
     key: Key | None,
     shape: Sequence[int],
@@ -174,15 +233,10 @@ def kaiming_uniform(
     """Draw uniform numbers of variance gain² / fan: within ±gain √(3 / fan).
 
     Args:
-        key: the key to draw from; None for the ambient stream's next one.
         shape: the shape, (outputs, inputs, ...), of two axes or more.
         a: the negative slope of the rectifier after the layer, for ``"leaky_relu"``.
         mode: ``"fan_in"`` (inputs of an output) or ``"fan_out"`` (outputs of an input).
         nonlinearity: what follows the layer, as for ``calculate_gain``.
-        dtype: the dtype, by default the default float.
-
-    Returns:
-        The array.
 
     Raises:
         ValueError: ``mode`` or ``nonlinearity`` is unknown, or ``shape`` has fewer than two
@@ -201,6 +255,7 @@ def kaiming_uniform(
     return uniform(_key(key, caller), shape, -bound, bound, dtype)
 
 
+@_initial
 def kaiming_normal(
     key: Key | None,
     shape: Sequence[int],
@@ -212,15 +267,10 @@ def kaiming_normal(
     """Draw normal numbers of variance gain² / fan.
 
     Args:
-        key: the key to draw from; None for the ambient stream's next one.
         shape: the shape, (outputs, inputs, ...), of two axes or more.
         a: the negative slope of the rectifier after the layer, for ``"leaky_relu"``.
         mode: ``"fan_in"`` (inputs of an output) or ``"fan_out"`` (outputs of an input).
         nonlinearity: what follows the layer, as for ``calculate_gain``.
-        dtype: the dtype, by default the default float.
-
-    Returns:
-        The array.
 
     Raises:
         ValueError: ``mode`` or ``nonlinearity`` is unknown, or ``shape`` has fewer than two
@@ -237,19 +287,15 @@ def kaiming_normal(
     return normal(_key(key, caller), shape, 0.0, std, dtype)
 
 
+@_initial
 def xavier_uniform(
     key: Key | None, shape: Sequence[int], gain: float = 1.0, dtype: DTypeLike | None = None
 ) -> Array:
     """Draw uniform numbers of variance 2 gain² / (inputs + outputs).
 
     Args:
-        key: the key to draw from; None for the ambient stream's next one.
         shape: the shape, (outputs, inputs, ...), of two axes or more.
         gain: a factor, as ``calculate_gain`` gives.
-        dtype: the dtype, by default the default float.
-
-    Returns:
-        The array.
 
     Raises:
         ValueError: ``shape`` has fewer than two axes.
@@ -266,19 +312,15 @@ def xavier_uniform(
     return uniform(_key(key, "xavier_uniform"), shape, -bound, bound, dtype)
 
 
+@_initial
 def xavier_normal(
     key: Key | None, shape: Sequence[int], gain: float = 1.0, dtype: DTypeLike | None = None
 ) -> Array:
     """Draw normal numbers of variance 2 gain² / (inputs + outputs).
 
     Args:
-        key: the key to draw from; None for the ambient stream's next one.
         shape: the shape, (outputs, inputs, ...), of two axes or more.
         gain: a factor, as ``calculate_gain`` gives.
-        dtype: the dtype, by default the default float.
-
-    Returns:
-        The array.
 
     Raises:
         ValueError: ``shape`` has fewer than two axes.
@@ -294,6 +336,7 @@ def xavier_normal(
     return normal(_key(key, "xavier_normal"), shape, 0.0, std, dtype)
 
 
+@_initial
 def orthogonal(
     key: Key | None, shape: Sequence[int], gain: float = 1.0, dtype: DTypeLike | None = None
 ) -> Array:
@@ -302,13 +345,8 @@ def orthogonal(
     It is uniform among such matrices. Axes after the first count as one.
 
     Args:
-        key: the key to draw from; None for the ambient stream's next one.
         shape: the shape, (outputs, inputs, ...), of two axes or more.
         gain: a factor.
-        dtype: the dtype, by default the default float.
-
-    Returns:
-        The array.
 
     Raises:
         ValueError: ``shape`` has fewer than two axes.
@@ -329,6 +367,7 @@ def orthogonal(
     return convert(reshape(draw * gain, tuple(shape)), target)
 
 
+@_initial
 def sparse(
     key: Key | None,
     shape: Sequence[int],
@@ -339,14 +378,9 @@ def sparse(
     """Draw a matrix of normal numbers, with a fraction of zeros in each column.
 
     Args:
-        key: the key to draw from; None for the ambient stream's next one.
         shape: the shape, (outputs, inputs).
         sparsity: the fraction of zeros.
         std: the standard deviation of the others.
-        dtype: the dtype, by default the default float.
-
-    Returns:
-        The array.
 
     Raises:
         ValueError: ``shape`` does not have two axes.
@@ -360,10 +394,10 @@ def sparse(
     Array([3, 3, 3], dtype=int32)
     """
     _matrix("sparse", shape)
-    places, values = split(_key(key, "sparse"))
+    order_key, value_key = split(_key(key, "sparse"))
     zeros = math.ceil(sparsity * shape[0])
-    order = argsort(distributions.uniform(places, shape), 0)
-    draw = normal(values, shape, 0.0, std, dtype)
+    order = argsort(distributions.uniform(order_key, shape), 0)
+    draw = normal(value_key, shape, 0.0, std, dtype)
     return where(lt(argsort(order, 0), zeros), full((), 0, draw.dtype), draw)
 
 
@@ -379,16 +413,12 @@ def _matrix(caller: str, shape: Sequence[int]) -> None:
         raise ValueError(f"{caller}: shape must be (outputs, inputs), got {tuple(shape)}")
 
 
+@_initial
 def constant(shape: Sequence[int], val: float, dtype: DTypeLike | None = None) -> Array:
     """Make an array of the same number everywhere.
 
     Args:
-        shape: the shape of the array.
         val: the number.
-        dtype: the dtype, by default the default float.
-
-    Returns:
-        The array.
 
     As PyTorch's ``nn.init.constant_``.
 
@@ -399,15 +429,9 @@ def constant(shape: Sequence[int], val: float, dtype: DTypeLike | None = None) -
     return full(tuple(shape), val, _dtype(dtype))
 
 
+@_initial
 def zeros(shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
     """Make an array of zeros.
-
-    Args:
-        shape: the shape of the array.
-        dtype: the dtype, by default the default float.
-
-    Returns:
-        The array.
 
     As PyTorch's ``nn.init.zeros_``.
 
@@ -418,15 +442,9 @@ def zeros(shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
     return constant(shape, 0, dtype)
 
 
+@_initial
 def ones(shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
     """Make an array of ones.
-
-    Args:
-        shape: the shape of the array.
-        dtype: the dtype, by default the default float.
-
-    Returns:
-        The array.
 
     As PyTorch's ``nn.init.ones_``.
 
@@ -437,15 +455,12 @@ def ones(shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
     return constant(shape, 1, dtype)
 
 
+@_initial
 def eye(shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
     """Make a matrix with ones on the diagonal, which passes on as many inputs as it can.
 
     Args:
         shape: the shape, (outputs, inputs).
-        dtype: the dtype, by default the default float.
-
-    Returns:
-        The array.
 
     Raises:
         ValueError: ``shape`` does not have two axes.
@@ -462,16 +477,13 @@ def eye(shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
     return as_value(np.eye(rows, columns).astype(_dtype(dtype)))
 
 
+@_initial
 def dirac(shape: Sequence[int], groups: int = 1, dtype: DTypeLike | None = None) -> Array:
     """Make a convolution's kernel that passes on as many input channels as it can, in each group.
 
     Args:
         shape: the shape, (outputs, inputs, and one to three spatial axes).
         groups: into how many groups the outputs are divided.
-        dtype: the dtype, by default the default float.
-
-    Returns:
-        The array.
 
     Raises:
         ValueError: ``shape`` has another rank, or the groups do not divide the outputs.

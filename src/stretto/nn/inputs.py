@@ -16,16 +16,6 @@ from stretto.random.streams import next_key
 if TYPE_CHECKING:
     from stretto.nn.module import Module
 
-__all__ = [
-    "check_features",
-    "check_signal",
-    "hashable",
-    "key_parts",
-    "positive",
-    "refuse",
-    "two_keys",
-]
-
 _T = TypeVar("_T")
 _S = TypeVar("_S")
 
@@ -33,13 +23,13 @@ _SPATIAL = {1: "length", 2: "height, width", 3: "depth, height, width"}
 
 
 def two_keys(key: Key | None, caller: str) -> tuple[Array, Array]:
-    """Keys for a layer's weight and bias; from the ambient stream's next key without one."""
+    """Return keys for a layer's weight and bias; from the ambient stream's next key without one."""
     keys = split(next_key(caller) if key is None else checked(key, caller))
     return keys[0], keys[1]
 
 
 def key_parts(key: Key | None, count: int) -> Sequence[Key | None] | Array:
-    """Keys for the parts of a call; without one each part draws from the ambient stream."""
+    """Return keys for the parts of a call; without one each part draws from the ambient stream."""
     return (None,) * count if key is None else split(key, count)
 
 
@@ -51,7 +41,7 @@ def positive(caller: str, **sizes: Any) -> None:
 
 
 def hashable(setting: _T | list[_S]) -> _T | tuple[_S, ...]:
-    """A list as the tuple that a module can keep."""
+    """Return a list as the tuple that a module can keep."""
     return tuple(setting) if isinstance(setting, list) else setting
 
 
@@ -65,7 +55,7 @@ def refuse(layer: Module, expected: str, x: Array) -> None:
 def check_signal(
     layer: Module, input: ArrayLike, n: int, channels: int | None = None, batch: bool = False
 ) -> Array:
-    """The input as a value: (batch, channels, and ``n`` spatial axes), or without the batch.
+    """Return the input as a value: (batch, channels, and ``n`` spatial axes), or without the batch.
 
     Raises ``ValueError``, with the layer's name, for another rank or number of channels, and with
     ``batch`` for an input without one.
@@ -80,7 +70,7 @@ def check_signal(
 
 
 def check_features(layer: Module, input: ArrayLike, features: int, name: str = "input") -> Array:
-    """The input as a value (..., features); raises ``ValueError`` that names the layer."""
+    """Return the input as a value (..., features); raises ``ValueError`` that names the layer."""
     x = as_value(input, type(layer).__name__, name)
     if not x.ndim or x.shape[-1] != features:
         refuse(layer, f"(..., {features} features)", x)

@@ -12,10 +12,7 @@ from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto.nn import init
 from stretto.nn.functional.affine import bilinear, linear
 from stretto.nn.inputs import check_features, positive, two_keys
-from stretto.nn.module import Module
-from stretto.nn.parameter import Parameter
-
-__all__ = ["Bilinear", "Identity", "Linear"]
+from stretto.nn.module import Module, Parameter
 
 _T = TypeVar("_T")
 
@@ -83,7 +80,7 @@ class Linear(Module):
         return linear(check_features(self, input, self.in_features), self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """The sizes."""
+        """Return the sizes."""
         return (
             f"in_features={self.in_features}, out_features={self.out_features}, "
             f"bias={self.bias is not None}"
@@ -160,7 +157,7 @@ class Bilinear(Module):
         return bilinear(x, y, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """The sizes."""
+        """Return the sizes."""
         return (
             f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
             f"out_features={self.out_features}, bias={self.bias is not None}"

@@ -15,23 +15,81 @@ import numpy as np
 
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import bounded
-from stretto._engine.core.interpreter import Value
+from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.lazy import LazyModule, shown
-from stretto._engine.core.migration import MODULES, class_of, explain_call, is_pytorch
-from stretto._engine.core.types import as_dtype, kind_of
+from stretto._engine.core.migration import (
+    MODULES,
+    SPELLINGS,
+    class_of,
+    explain_call,
+    is_pytorch,
+    own_spelling,
+)
+from stretto._engine.core.types import as_dtype, is_inexact, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Tree
 from stretto._engine.ops.convert import convert
 from stretto.nn import updating
-from stretto.nn.layout import BORROWED, clone, flatten, unflatten
-from stretto.nn.module_tree import ModuleTree
-from stretto.nn.parameter import Parameter, as_fixed
+from stretto.nn.module_tree import BORROWED, ModuleTree, clone, flatten, unflatten
+from stretto.nn.updating import updates_of
 
+if TYPE_CHECKING:
+    _Marked = Array  # an attribute to which a parameter is assigned holds the array
+else:
+    _Marked = object
 if TYPE_CHECKING:
     from stretto.nn import showing
 else:
     showing = LazyModule("stretto.nn.showing")
 
-__all__ = ["Module"]
+
+class Parameter(_Marked):
+    """Mark an array, assigned to an attribute of a module, as one that is trained.
+
+    The attribute then holds the array itself.
+
+    Args:
+        value: the array, of a floating or complex dtype; a Python number becomes an array.
+
+    Raises:
+        TypeError: ``value`` is not an array, or holds integers or booleans, which have no gradient.
+
+    As PyTorch's ``nn.Parameter``.
+
+    >>> import stretto as st
+    >>> from stretto import nn
+    >>> class Scale(nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.factor = nn.Parameter(st.numpy.ones(3))
+    ...
+    ...     def forward(self, x):
+    ...         return self.factor * x
+    >>> list(Scale().state_dict())
+    ['factor']
+    """
+
+    __slots__ = ("value",)
+
+    if TYPE_CHECKING:
+
+        def __new__(cls, value: ArrayLike | Parameter) -> Array:
+            """Return the array."""
+            ...
+
+    def __init__(self, value: ArrayLike | Parameter) -> None:
+        self.value = value.value if isinstance(value, Parameter) else as_fixed(value, "Parameter")
+        if not is_inexact(self.value.dtype):
+            raise TypeError(
+                f"Parameter: {self.value.type} has no gradient; convert it to a float, or keep it "
+                f"with register_buffer"
+            )
+
+
+def as_fixed(value: ArrayLike, caller: str, name: str = "value") -> Array:
+    """Return the value as an array of a strong dtype, even if it was a Python number."""
+    array = as_value(value, caller, name)
+    return convert(array, array.dtype)
+
 
 _P = ParamSpec("_P")
 _R_co = TypeVar("_R_co", covariant=True)
@@ -42,7 +100,7 @@ class _Forward(Protocol[_P, _R_co]):
     """A module whose ``forward`` takes and gives these: its calls take and give the same."""
 
     def forward(self, *args: _P.args, **kwargs: _P.kwargs) -> _R_co:
-        """What the module computes."""
+        """Return what the module computes."""
         ...
 
 
@@ -92,9 +150,11 @@ class Module(ModuleTree):
     if not TYPE_CHECKING:
 
         def __new__(cls, *args: Any, **kwargs: Any) -> Module:
-            """Refuse PyTorch's argument ``device`` in words."""
+            """Refuse PyTorch's argument ``device``, and JAX's spelling of others, in words."""
             if "device" in kwargs:
                 _refuse_device(cls)
+            if not SPELLINGS.keys().isdisjoint(kwargs):
+                _refuse_spelling(cls, kwargs)
             return super().__new__(cls)
 
     def __init__(self) -> None:
@@ -415,7 +475,7 @@ class Module(ModuleTree):
         """
         return {
             name: value
-            for name, (module, attribute, value) in updating.places(self, prefix).items()
+            for name, (module, attribute, value) in updating.named_arrays(self, prefix).items()
             if attribute not in module._unsaved
         }
 
@@ -469,6 +529,14 @@ class Module(ModuleTree):
 _OWN = ("_roles", "_unsaved", "_layout")
 
 
+def _refuse_spelling(cls: type, keywords: Iterable[str]) -> None:
+    """Raise ``TypeError`` for a keyword that the class has under another name."""
+    parameters = inspect.signature(cls).parameters
+    for keyword in keywords:
+        if keyword not in parameters and (ours := own_spelling(keyword, cls)):
+            raise TypeError(f"{cls.__name__} has no argument {keyword!r}; it is {ours} here")
+
+
 def _refuse_device(cls: type[Module]) -> None:
     """Raise for PyTorch's argument, unless the class has one of that name."""
     parameters = inspect.signature(cls.__init__).parameters
@@ -480,8 +548,41 @@ def _refuse_device(cls: type[Module]) -> None:
 
 
 def _members(value: Collection[object]) -> Iterable[object]:
-    """The elements of a container, one level down."""
+    """Return the elements of a container, one level down."""
     return value.values() if isinstance(value, dict) else value
 
 
 tree.register_attributes(Module, flatten, unflatten)
+
+
+def stateful_call(module: _M, /, *args: Any, **kwargs: Any) -> tuple[Any, _M]:
+    """Call a module, and return its output and the module with updated buffers.
+
+    The module returned has what the call assigns to buffers (running statistics); the one passed in
+    does not change. So this works inside every transformation.
+
+    Args:
+        module: the module to call.
+        *args: what the module takes.
+        **kwargs: the same, by name.
+
+    Returns:
+        The module's output, and the module with its new buffers.
+
+    Raises:
+        TypeError: ``module`` is not a module.
+
+    >>> import stretto as st
+    >>> from stretto import nn
+    >>> norm = nn.BatchNorm1d(2)
+    >>> step = st.jit(lambda norm, x: nn.stateful_call(norm, x)[1])
+    >>> after = step(norm, st.numpy.array([[1.0, 0.0], [3.0, 0.0]]))
+    >>> norm.running_mean, after.running_mean
+    (Array([0., 0.], dtype=float32), Array([0.2, 0. ], dtype=float32))
+    """
+    if not isinstance(module, Module):
+        raise TypeError(f"stateful_call: expected a module, got {type(module).__name__}")
+    updated = module.clone()
+    with updates_of(updated.modules()):
+        out = updated(*args, **kwargs)
+    return out, updated

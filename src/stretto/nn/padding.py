@@ -1,36 +1,54 @@
 """Layers that pad: with zeros or a constant, reflected, replicated, circular.
 
-Arguments and attributes are PyTorch's; the function is ``functional.pad``.
+Arguments and attributes are PyTorch's; the function is ``functional.pad``. Those of signals, images
+and volumes differ in ``_axes`` alone, and their docstrings are made of their base's words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto.nn.functional.arguments import numbers
+from stretto.nn.functional.checks import numbers
 from stretto.nn.functional.padding import pad
 from stretto.nn.inputs import check_signal
 from stretto.nn.module import Module
 
-__all__ = [
-    "CircularPad1d",
-    "CircularPad2d",
-    "CircularPad3d",
-    "ConstantPad1d",
-    "ConstantPad2d",
-    "ConstantPad3d",
-    "ReflectionPad1d",
-    "ReflectionPad2d",
-    "ReflectionPad3d",
-    "ReplicationPad1d",
-    "ReplicationPad2d",
-    "ReplicationPad3d",
-    "ZeroPad1d",
-    "ZeroPad2d",
-    "ZeroPad3d",
-]
+_INPUTS = {
+    1: "signals (batch, channels, length)",
+    2: "images (batch, channels, height, width)",
+    3: "volumes (batch, channels, depth, height, width)",
+}
+
+
+def _described(cls: type[_Pad]) -> str:
+    """Return the docstring of a layer of this number of axes."""
+    n, constant = cls._axes, issubclass(cls, _ConstantPad)
+    first, _, more = cls._words.partition("\n\n")
+    sizes, padded = (str(s[: n + 1]) for s in ((1, 4, 5, 6), (1, 6, 7, 8)))
+    lines = [
+        f"{first} {_INPUTS[n]}, or one.",
+        *(["", more] if more else []),
+        "",
+        "Args:",
+        "    padding: a number for all ends, or (before, after)"
+        + ("" if n == 1 else " of each axis, the last first")
+        + "; negative",
+        "        ones take elements away.",
+        *(["    value: the constant."] if constant else []),
+        "",
+        "Raises:",
+        "    ValueError: ``padding`` has another length, an input has another rank, or an axis has",
+        "        too few elements.",
+        "",
+        f"As PyTorch's ``nn.{cls.__name__}``; see ``functional.pad``.",
+        "",
+        ">>> import stretto as st",
+        f">>> st.nn.{cls.__name__}(1{', 2.0' if constant else ''})(st.numpy.ones({sizes})).shape",
+        padded,
+    ]
+    return "\n".join(lines)
 
 
 class _Pad(Module):
@@ -38,6 +56,12 @@ class _Pad(Module):
 
     _axes: ClassVar[int]
     _mode: ClassVar[str] = "constant"
+    _words: ClassVar[str] = "Put zeros around"
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "_axes" in vars(cls):
+            cls.__doc__ = _described(cls)
 
     def __init__(self, padding: int | Sequence[int]) -> None:
         super().__init__()
@@ -62,11 +86,13 @@ class _Pad(Module):
         return pad(x, self.padding, self._mode)
 
     def extra_repr(self) -> str:
-        """The padding."""
+        """Return the padding."""
         return str(self.padding)
 
 
 class _ConstantPad(_Pad):
+    _words = "Put a constant around"
+
     def __init__(self, padding: int | Sequence[int], value: float) -> None:
         super().__init__(padding)
         self.value = value
@@ -84,333 +110,80 @@ class _ConstantPad(_Pad):
         return pad(x, self.padding, value=self.value)
 
     def extra_repr(self) -> str:
-        """The padding and the value."""
+        """Return the padding and the value."""
         return f"padding={self.padding}, value={self.value}"
 
 
+class _ReflectionPad(_Pad):
+    _mode = "reflect"
+    _words = "Reflect the ends of\n\nThe end elements themselves are not repeated."
+
+
+class _ReplicationPad(_Pad):
+    _mode = "replicate"
+    _words = "Repeat the end elements of"
+
+
+class _CircularPad(_Pad):
+    _mode = "circular"
+    _words = "Wrap around the ends of"
+
+
 class ConstantPad1d(_ConstantPad):
-    """Put a constant around signals (batch, channels, length), or one.
-
-    Args:
-        padding: a number for all ends, or (before, after); negative ones take elements away.
-        value: the constant.
-
-    Raises:
-        ValueError: ``padding`` has another length, an input has another rank, or an axis has too
-            few elements.
-
-    As PyTorch's ``nn.ConstantPad1d``.
-
-    >>> import stretto as st
-    >>> st.nn.ConstantPad1d(1, 2.0)(st.numpy.array([[1.0, 3.0]]))
-    Array([[2., 1., 3., 2.]], dtype=float32)
-    """
-
     _axes = 1
 
 
 class ConstantPad2d(_ConstantPad):
-    """Put a constant around images (batch, channels, height, width), or one.
-
-    Args:
-        padding: a number for all ends, or (before, after) of each axis, the last first; negative
-            ones take elements away.
-        value: the constant.
-
-    Raises:
-        ValueError: ``padding`` has another length, an input has another rank, or an axis has too
-            few elements.
-
-    As PyTorch's ``nn.ConstantPad2d``.
-
-    >>> import stretto as st
-    >>> st.nn.ConstantPad2d(1, 2.0)(st.numpy.ones((1, 4, 5))).shape
-    (1, 6, 7)
-    """
-
     _axes = 2
 
 
 class ConstantPad3d(_ConstantPad):
-    """Put a constant around volumes (batch, channels, depth, height, width), or one.
-
-    Args:
-        padding: a number for all ends, or (before, after) of each axis, the last first; negative
-            ones take elements away.
-        value: the constant.
-
-    Raises:
-        ValueError: ``padding`` has another length, an input has another rank, or an axis has too
-            few elements.
-
-    As PyTorch's ``nn.ConstantPad3d``.
-
-    >>> import stretto as st
-    >>> st.nn.ConstantPad3d(1, 2.0)(st.numpy.ones((1, 4, 5, 6))).shape
-    (1, 6, 7, 8)
-    """
-
     _axes = 3
 
 
 class ZeroPad1d(_Pad):
-    """Put zeros around signals (batch, channels, length), or one.
-
-    Args:
-        padding: a number for all ends, or (before, after); negative ones take elements away.
-
-    Raises:
-        ValueError: ``padding`` has another length, an input has another rank, or an axis has too
-            few elements.
-
-    As PyTorch's ``nn.ZeroPad1d``.
-
-    >>> import stretto as st
-    >>> st.nn.ZeroPad1d(1)(st.numpy.array([[1.0, 3.0]]))
-    Array([[0., 1., 3., 0.]], dtype=float32)
-    """
-
     _axes = 1
 
 
 class ZeroPad2d(_Pad):
-    """Put zeros around images (batch, channels, height, width), or one.
-
-    Args:
-        padding: a number for all ends, or (before, after) of each axis, the last first; negative
-            ones take elements away.
-
-    Raises:
-        ValueError: ``padding`` has another length, an input has another rank, or an axis has too
-            few elements.
-
-    As PyTorch's ``nn.ZeroPad2d``.
-
-    >>> import stretto as st
-    >>> st.nn.ZeroPad2d(1)(st.numpy.ones((1, 4, 5))).shape
-    (1, 6, 7)
-    """
-
     _axes = 2
 
 
 class ZeroPad3d(_Pad):
-    """Put zeros around volumes (batch, channels, depth, height, width), or one.
-
-    Args:
-        padding: a number for all ends, or (before, after) of each axis, the last first; negative
-            ones take elements away.
-
-    Raises:
-        ValueError: ``padding`` has another length, an input has another rank, or an axis has too
-            few elements.
-
-    As PyTorch's ``nn.ZeroPad3d``.
-
-    >>> import stretto as st
-    >>> st.nn.ZeroPad3d(1)(st.numpy.ones((1, 4, 5, 6))).shape
-    (1, 6, 7, 8)
-    """
-
     _axes = 3
 
 
-class ReflectionPad1d(_Pad):
-    """Reflect the ends of signals (batch, channels, length), or one.
-
-    The end elements themselves are not repeated.
-
-    Args:
-        padding: a number for all ends, or (before, after); negative ones take elements away.
-
-    Raises:
-        ValueError: ``padding`` has another length, an input has another rank, or an axis has too
-            few elements.
-
-    As PyTorch's ``nn.ReflectionPad1d``.
-
-    >>> import stretto as st
-    >>> st.nn.ReflectionPad1d(1)(st.numpy.array([[1.0, 3.0]]))
-    Array([[3., 1., 3., 1.]], dtype=float32)
-    """
-
+class ReflectionPad1d(_ReflectionPad):
     _axes = 1
-    _mode = "reflect"
 
 
-class ReflectionPad2d(_Pad):
-    """Reflect the ends of images (batch, channels, height, width), or one.
-
-    The end elements themselves are not repeated.
-
-    Args:
-        padding: a number for all ends, or (before, after) of each axis, the last first; negative
-            ones take elements away.
-
-    Raises:
-        ValueError: ``padding`` has another length, an input has another rank, or an axis has too
-            few elements.
-
-    As PyTorch's ``nn.ReflectionPad2d``.
-
-    >>> import stretto as st
-    >>> st.nn.ReflectionPad2d(1)(st.numpy.ones((1, 4, 5))).shape
-    (1, 6, 7)
-    """
-
+class ReflectionPad2d(_ReflectionPad):
     _axes = 2
-    _mode = "reflect"
 
 
-class ReflectionPad3d(_Pad):
-    """Reflect the ends of volumes (batch, channels, depth, height, width), or one.
-
-    The end elements themselves are not repeated.
-
-    Args:
-        padding: a number for all ends, or (before, after) of each axis, the last first; negative
-            ones take elements away.
-
-    Raises:
-        ValueError: ``padding`` has another length, an input has another rank, or an axis has too
-            few elements.
-
-    As PyTorch's ``nn.ReflectionPad3d``.
-
-    >>> import stretto as st
-    >>> st.nn.ReflectionPad3d(1)(st.numpy.ones((1, 4, 5, 6))).shape
-    (1, 6, 7, 8)
-    """
-
+class ReflectionPad3d(_ReflectionPad):
     _axes = 3
-    _mode = "reflect"
 
 
-class ReplicationPad1d(_Pad):
-    """Repeat the end elements of signals (batch, channels, length), or one.
-
-    Args:
-        padding: a number for all ends, or (before, after); negative ones take elements away.
-
-    Raises:
-        ValueError: ``padding`` has another length, an input has another rank, or an axis has too
-            few elements.
-
-    As PyTorch's ``nn.ReplicationPad1d``.
-
-    >>> import stretto as st
-    >>> st.nn.ReplicationPad1d(1)(st.numpy.array([[1.0, 3.0]]))
-    Array([[1., 1., 3., 3.]], dtype=float32)
-    """
-
+class ReplicationPad1d(_ReplicationPad):
     _axes = 1
-    _mode = "replicate"
 
 
-class ReplicationPad2d(_Pad):
-    """Repeat the end elements of images (batch, channels, height, width), or one.
-
-    Args:
-        padding: a number for all ends, or (before, after) of each axis, the last first; negative
-            ones take elements away.
-
-    Raises:
-        ValueError: ``padding`` has another length, an input has another rank, or an axis has too
-            few elements.
-
-    As PyTorch's ``nn.ReplicationPad2d``.
-
-    >>> import stretto as st
-    >>> st.nn.ReplicationPad2d(1)(st.numpy.ones((1, 4, 5))).shape
-    (1, 6, 7)
-    """
-
+class ReplicationPad2d(_ReplicationPad):
     _axes = 2
-    _mode = "replicate"
 
 
-class ReplicationPad3d(_Pad):
-    """Repeat the end elements of volumes (batch, channels, depth, height, width), or one.
-
-    Args:
-        padding: a number for all ends, or (before, after) of each axis, the last first; negative
-            ones take elements away.
-
-    Raises:
-        ValueError: ``padding`` has another length, an input has another rank, or an axis has too
-            few elements.
-
-    As PyTorch's ``nn.ReplicationPad3d``.
-
-    >>> import stretto as st
-    >>> st.nn.ReplicationPad3d(1)(st.numpy.ones((1, 4, 5, 6))).shape
-    (1, 6, 7, 8)
-    """
-
+class ReplicationPad3d(_ReplicationPad):
     _axes = 3
-    _mode = "replicate"
 
 
-class CircularPad1d(_Pad):
-    """Wrap around the ends of signals (batch, channels, length), or one.
-
-    Args:
-        padding: a number for all ends, or (before, after); negative ones take elements away.
-
-    Raises:
-        ValueError: ``padding`` has another length, an input has another rank, or an axis has too
-            few elements.
-
-    As PyTorch's ``nn.CircularPad1d``.
-
-    >>> import stretto as st
-    >>> st.nn.CircularPad1d(1)(st.numpy.array([[1.0, 3.0]]))
-    Array([[3., 1., 3., 1.]], dtype=float32)
-    """
-
+class CircularPad1d(_CircularPad):
     _axes = 1
-    _mode = "circular"
 
 
-class CircularPad2d(_Pad):
-    """Wrap around the ends of images (batch, channels, height, width), or one.
-
-    Args:
-        padding: a number for all ends, or (before, after) of each axis, the last first; negative
-            ones take elements away.
-
-    Raises:
-        ValueError: ``padding`` has another length, an input has another rank, or an axis has too
-            few elements.
-
-    As PyTorch's ``nn.CircularPad2d``.
-
-    >>> import stretto as st
-    >>> st.nn.CircularPad2d(1)(st.numpy.ones((1, 4, 5))).shape
-    (1, 6, 7)
-    """
-
+class CircularPad2d(_CircularPad):
     _axes = 2
-    _mode = "circular"
 
 
-class CircularPad3d(_Pad):
-    """Wrap around the ends of volumes (batch, channels, depth, height, width), or one.
-
-    Args:
-        padding: a number for all ends, or (before, after) of each axis, the last first; negative
-            ones take elements away.
-
-    Raises:
-        ValueError: ``padding`` has another length, an input has another rank, or an axis has too
-            few elements.
-
-    As PyTorch's ``nn.CircularPad3d``.
-
-    >>> import stretto as st
-    >>> st.nn.CircularPad3d(1)(st.numpy.ones((1, 4, 5, 6))).shape
-    (1, 6, 7, 8)
-    """
-
+class CircularPad3d(_CircularPad):
     _axes = 3
-    _mode = "circular"

@@ -9,61 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto.nn.functional import reshaping as functions
-from stretto.nn.functional.resizing import interpolate
+from stretto.nn import functional as F
+from stretto.nn.function_layers import FunctionLayer, applies
 from stretto.nn.inputs import hashable
 from stretto.nn.module import Module
 
-__all__ = [
-    "ChannelShuffle",
-    "Flatten",
-    "Fold",
-    "PixelShuffle",
-    "PixelUnshuffle",
-    "Unflatten",
-    "Unfold",
-    "Upsample",
-    "UpsamplingBilinear2d",
-    "UpsamplingNearest2d",
-]
 
-
-class Flatten(Module):
-    """Join consecutive axes into one: by default all but the batch.
-
-    Args:
-        start_dim: the first axis to join.
-        end_dim: the last axis to join.
-
-    Raises:
-        ValueError: the axes do not fit an input.
-
-    As PyTorch's ``nn.Flatten``.
-
-    >>> import stretto as st
-    >>> st.nn.Flatten()(st.numpy.ones((4, 3, 8, 8))).shape
-    (4, 192)
-    """
-
+@applies(F.flatten, "By default all axes but the first, the batch, are joined.")
+class Flatten(FunctionLayer):
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
-        super().__init__()
-        self.start_dim = start_dim
-        self.end_dim = end_dim
-
-    def forward(self, input: ArrayLike) -> Array:
-        """Join the axes.
-
-        Args:
-            input: an array of any shape.
-
-        Returns:
-            The same elements, with fewer axes.
-        """
-        return functions.flatten(input, self.start_dim, self.end_dim)
-
-    def extra_repr(self) -> str:
-        """The axes."""
-        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+        super().__init__(start_dim=start_dim, end_dim=end_dim)
 
 
 class Unflatten(Module):
@@ -97,141 +52,33 @@ class Unflatten(Module):
         Returns:
             The same elements, with more axes.
         """
-        return functions.unflatten(input, self.dim, self.unflattened_size)
+        return F.unflatten(input, self.dim, self.unflattened_size)
 
     def extra_repr(self) -> str:
-        """The axis and the sizes."""
+        """Return the axis and the sizes."""
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
 
 
-class PixelShuffle(Module):
-    """Move channels to pixels: from (..., c r², h, w) to (..., c, h r, w r).
-
-    Args:
-        upscale_factor: r.
-
-    Raises:
-        ValueError: r² does not divide an input's channels.
-
-    As PyTorch's ``nn.PixelShuffle``.
-
-    >>> import stretto as st
-    >>> st.nn.PixelShuffle(2)(st.numpy.ones((4, 12, 8, 8))).shape
-    (4, 3, 16, 16)
-    """
-
+@applies(F.pixel_shuffle)
+class PixelShuffle(FunctionLayer):
     def __init__(self, upscale_factor: int) -> None:
-        super().__init__()
-        self.upscale_factor = upscale_factor
-
-    def forward(self, input: ArrayLike) -> Array:
-        """Move channels to pixels.
-
-        Args:
-            input: (..., c r², h, w).
-
-        Returns:
-            (..., c, h r, w r).
-        """
-        return functions.pixel_shuffle(input, self.upscale_factor)
-
-    def extra_repr(self) -> str:
-        """The factor."""
-        return f"upscale_factor={self.upscale_factor}"
+        super().__init__(upscale_factor=upscale_factor)
 
 
-class PixelUnshuffle(Module):
-    """Move pixels to channels: from (..., c, h r, w r) to (..., c r², h, w).
-
-    Args:
-        downscale_factor: r.
-
-    Raises:
-        ValueError: r does not divide an input's height and width.
-
-    As PyTorch's ``nn.PixelUnshuffle``.
-
-    >>> import stretto as st
-    >>> st.nn.PixelUnshuffle(2)(st.numpy.ones((4, 3, 16, 16))).shape
-    (4, 12, 8, 8)
-    """
-
+@applies(F.pixel_unshuffle)
+class PixelUnshuffle(FunctionLayer):
     def __init__(self, downscale_factor: int) -> None:
-        super().__init__()
-        self.downscale_factor = downscale_factor
-
-    def forward(self, input: ArrayLike) -> Array:
-        """Move pixels to channels.
-
-        Args:
-            input: (..., c, h r, w r).
-
-        Returns:
-            (..., c r², h, w).
-        """
-        return functions.pixel_unshuffle(input, self.downscale_factor)
-
-    def extra_repr(self) -> str:
-        """The factor."""
-        return f"downscale_factor={self.downscale_factor}"
+        super().__init__(downscale_factor=downscale_factor)
 
 
-class ChannelShuffle(Module):
-    """Reorder the channels: the first of each group, then the second of each, and so on.
-
-    Args:
-        groups: the number of groups.
-
-    Raises:
-        ValueError: the groups do not divide an input's channels.
-
-    As PyTorch's ``nn.ChannelShuffle``.
-
-    >>> import stretto as st
-    >>> st.nn.ChannelShuffle(2)(st.numpy.ones((4, 6, 8, 8))).shape
-    (4, 6, 8, 8)
-    """
-
+@applies(F.channel_shuffle)
+class ChannelShuffle(FunctionLayer):
     def __init__(self, groups: int) -> None:
-        super().__init__()
-        self.groups = groups
-
-    def forward(self, input: ArrayLike) -> Array:
-        """Reorder the channels.
-
-        Args:
-            input: (batch, channels, ...).
-
-        Returns:
-            The same shape.
-        """
-        return functions.channel_shuffle(input, self.groups)
-
-    def extra_repr(self) -> str:
-        """The groups."""
-        return f"groups={self.groups}"
+        super().__init__(groups=groups)
 
 
-class Unfold(Module):
-    """Lay out the windows of images as columns.
-
-    Args:
-        kernel_size: the size of a window, a number or (height, width), as are the settings after
-            it.
-        dilation: the distance between elements of a window.
-        padding: how many zeros to add at both ends.
-        stride: the distance between windows.
-
-    Raises:
-        ValueError: an input has another rank, or no window fits.
-
-    As PyTorch's ``nn.Unfold``.
-
-    >>> import stretto as st
-    >>> st.nn.Unfold(2)(st.numpy.ones((4, 3, 8, 8))).shape
-    (4, 12, 49)
-    """
-
+@applies(F.unfold)
+class Unfold(FunctionLayer):
     def __init__(
         self,
         kernel_size: int | Sequence[int],
@@ -239,52 +86,11 @@ class Unfold(Module):
         padding: int | Sequence[int] = 0,
         stride: int | Sequence[int] = 1,
     ) -> None:
-        super().__init__()
-        self.kernel_size = hashable(kernel_size)
-        self.dilation = hashable(dilation)
-        self.padding = hashable(padding)
-        self.stride = hashable(stride)
-
-    def forward(self, input: ArrayLike) -> Array:
-        """Lay out the windows.
-
-        Args:
-            input: (batch, channels, height, width), or without the batch.
-
-        Returns:
-            (batch, channels × kernel elements, windows), without the batch if the input is.
-        """
-        return functions.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
-
-    def extra_repr(self) -> str:
-        """The settings."""
-        return (
-            f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, "
-            f"stride={self.stride}"
-        )
+        super().__init__(kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
 
 
-class Fold(Module):
-    """Add columns up where their windows lie in images.
-
-    Args:
-        output_size: the height and width of the images.
-        kernel_size: the size of a window, a number or (height, width), as are the settings after
-            it.
-        dilation: the distance between elements of a window.
-        padding: how many zeros were added at both ends.
-        stride: the distance between windows.
-
-    Raises:
-        ValueError: the number of elements or of windows of an input does not fit.
-
-    As PyTorch's ``nn.Fold``.
-
-    >>> import stretto as st
-    >>> st.nn.Fold(8, 2)(st.numpy.ones((4, 12, 49))).shape
-    (4, 3, 8, 8)
-    """
-
+@applies(F.fold)
+class Fold(FunctionLayer):
     def __init__(
         self,
         output_size: int | Sequence[int],
@@ -293,31 +99,12 @@ class Fold(Module):
         padding: int | Sequence[int] = 0,
         stride: int | Sequence[int] = 1,
     ) -> None:
-        super().__init__()
-        self.output_size = hashable(output_size)
-        self.kernel_size = hashable(kernel_size)
-        self.dilation = hashable(dilation)
-        self.padding = hashable(padding)
-        self.stride = hashable(stride)
-
-    def forward(self, input: ArrayLike) -> Array:
-        """Add the columns up.
-
-        Args:
-            input: (batch, channels × kernel elements, windows), or without the batch.
-
-        Returns:
-            (batch, channels, *output_size), without the batch if the input is.
-        """
-        return functions.fold(
-            input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
-        )
-
-    def extra_repr(self) -> str:
-        """The settings."""
-        return (
-            f"output_size={self.output_size}, kernel_size={self.kernel_size}, "
-            f"dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
+        super().__init__(
+            output_size=output_size,
+            kernel_size=kernel_size,
+            dilation=dilation,
+            padding=padding,
+            stride=stride,
         )
 
 
@@ -365,7 +152,7 @@ class Upsample(Module):
         Returns:
             The same axes with other sizes.
         """
-        return interpolate(
+        return F.interpolate(
             input,
             self.size,
             self.scale_factor,
@@ -375,7 +162,7 @@ class Upsample(Module):
         )
 
     def extra_repr(self) -> str:
-        """The size or the factor, and the mode."""
+        """Return the size or the factor, and the mode."""
         name = "size" if self.scale_factor is None else "scale_factor"
         return f"{name}={getattr(self, name)}, mode={self.mode!r}"
 

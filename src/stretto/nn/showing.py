@@ -22,16 +22,14 @@ from stretto._engine.core.showing.cards import (
 )
 from stretto.nn.module import Module
 
-__all__ = ["brief_text", "card_of", "text_of"]
-
 
 def text_of(module: Module) -> str:
-    """The module and all modules inside it, a line for each, or a few."""
+    """Return the module and all modules inside it, a line for each, or a few."""
     return "\n".join(_inside(module, sys.maxsize, False))
 
 
 def brief_text(module: Module) -> str:
-    """The same in few lines: of equal neighbours one, and what is deepest left out.
+    """Return the same in few lines: of equal neighbours one, and what is deepest left out.
 
     >>> from stretto import nn
     >>> nn.Sequential(*[nn.Sequential(nn.ReLU(), nn.Tanh()) for _ in range(100)])
@@ -59,12 +57,12 @@ _NOTE = "# print(module) shows all of it"
 
 
 def _depth(module: Module) -> int:
-    """How many modules are one inside the other, this one included."""
+    """Return how many modules are one inside the other, this one included."""
     return 1 + max([_depth(child) for child in module.children()], default=0)
 
 
 def _lines(module: Module, depth: int, merged: bool) -> list[str]:
-    """The lines, down to this depth; where ``merged``, equal neighbours are one."""
+    """Return the lines, down to this depth; where ``merged``, equal neighbours are one."""
     extra, name = module.extra_repr(), module._get_name()
     children = list(module.named_children())
     if not children:
@@ -80,14 +78,14 @@ def _lines(module: Module, depth: int, merged: bool) -> list[str]:
 
 
 def _inside(module: Module, depth: int, merged: bool) -> list[str]:
-    """The lines of a module that is inside another: those of its own ``repr``, if it has one."""
+    """Return the lines of a module inside another: those of its own ``repr``, if it has one."""
     if type(module).__repr__ is Module.__repr__:
         return _lines(module, depth, merged)
     return repr(module).split("\n")
 
 
 def _merged(parts: list[tuple[str, list[str]]]) -> Iterator[tuple[str, list[str]]]:
-    """Numbered neighbours of equal text as one: ``(0-11): 12 × Block(``."""
+    """Return numbered neighbours of equal text as one: ``(0-11): 12 × Block(``."""
     start = 0
     while start < len(parts):
         end = start + 1
@@ -102,7 +100,7 @@ def _merged(parts: list[tuple[str, list[str]]]) -> Iterator[tuple[str, list[str]
 
 
 def card_of(module: Module) -> Card:
-    """The module and those inside it, with the parameters of each part."""
+    """Return the module and those inside it, with the parameters of each part."""
     return _card(module, "")
 
 
@@ -123,7 +121,7 @@ def _card(module: Module, name: str) -> Card:
 
 
 def amounts(module: Module) -> tuple[str, ...]:
-    """How many parameters and buffers a module has, and their bytes; none if it has neither."""
+    """Return how many parameters and buffers a module has, and their bytes; nothing for neither."""
     parameters, buffers = list(module.parameters()), list(module.buffers())
     if not parameters and not buffers:
         return ()

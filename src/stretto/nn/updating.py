@@ -16,9 +16,7 @@ import numpy as np
 from stretto._engine.core.interpreter import Tracer, Value, as_value, state
 from stretto._engine.core.typing import Array, Tree
 from stretto._engine.ops.convert import convert
-from stretto.nn.layout import BORROWED
-
-__all__ = ["LoadedKeys", "check", "load", "places", "refuse_borrowed", "updates_of"]
+from stretto.nn.module_tree import BORROWED
 
 
 class _Open(threading.local):
@@ -89,15 +87,15 @@ def updates_of(modules: Iterable[Tree], kept: bool = True) -> Iterator[None]:
         _open.kept, _open.dropped, _open.interpreter = outer
 
 
-def places(module: Tree, prefix: str = "") -> dict[str, tuple[Tree, str, Array]]:
-    """(module, attribute, array) of each parameter and buffer, by dotted name.
+def named_arrays(module: Tree, prefix: str = "") -> dict[str, tuple[Tree, str, Array]]:
+    """Return (module, attribute, array) of each parameter and buffer, by dotted name.
 
     An array held in two places has both names.
     """
     lead = f"{prefix}." if prefix else ""
     out = {f"{lead}{name}": (module, name, value) for name, value in module._arrays()}
     for name, child in module.named_children():
-        out |= places(child, f"{lead}{name}")
+        out |= named_arrays(child, f"{lead}{name}")
     return out
 
 
@@ -125,7 +123,7 @@ def load(module: Tree, arrays: object, strict: bool) -> LoadedKeys:
         raise TypeError(
             f"{caller}: expected a dictionary of names and arrays, got {type(arrays).__name__}"
         )
-    here = {name: at for name, at in places(module).items() if at[1] not in at[0]._unsaved}
+    here = {name: at for name, at in named_arrays(module).items() if at[1] not in at[0]._unsaved}
     missing = [n for n in here if n not in arrays]
     unexpected = [n for n in arrays if n not in here]
     problems = []

@@ -98,7 +98,7 @@ def softplus(x: ArrayLike) -> Array:
     As ``jax.nn.softplus``.
 
     >>> import stretto as st
-    >>> st.nn.softplus(st.numpy.array([0.0, 100.0])).round(3)
+    >>> softplus(st.numpy.array([0.0, 100.0])).round(3)
     Array([  0.693, 100.   ], dtype=float32)
     """
     x = as_inexact(x, "softplus")
@@ -145,7 +145,7 @@ def softmax(
     As JAX's ``nn.softmax``.
 
     >>> import stretto as st
-    >>> st.nn.softmax(st.numpy.array([0.0, 1000.0]))
+    >>> softmax(st.numpy.array([0.0, 1000.0]))
     Array([0., 1.], dtype=float32)
     """
     value: Any = as_inexact(x, "softmax")
@@ -182,7 +182,7 @@ def log_softmax(
     As JAX's ``nn.log_softmax``.
 
     >>> import stretto as st
-    >>> st.nn.log_softmax(st.numpy.array([0.0, 0.0])).round(3)
+    >>> log_softmax(st.numpy.array([0.0, 0.0])).round(3)
     Array([-0.693, -0.693], dtype=float32)
     """
     value: Any = as_inexact(x, "log_softmax")
@@ -253,7 +253,7 @@ def logsumexp(
     As SciPy's ``special.logsumexp`` and JAX's.
 
     >>> import stretto as st
-    >>> st.nn.logsumexp(st.numpy.array([1000.0, 1000.0])).round(2)
+    >>> logsumexp(st.numpy.array([1000.0, 1000.0])).round(2)
     Array(1000.69, dtype=float32)
     """
     x: Any = as_inexact(a, "logsumexp", "a")
@@ -303,7 +303,7 @@ def log1mexp(x: ArrayLike) -> Array:
     Mächler, Accurately computing log(1 - exp(-|a|)), 2012.
 
     >>> import stretto as st
-    >>> st.nn.log1mexp(st.numpy.array([1e-10, 50.0]))
+    >>> log1mexp(st.numpy.array([1e-10, 50.0]))
     Array([-2.3025850e+01, -1.9287499e-22], dtype=float32)
     """
     refuse_complex("log1mexp", x=x)

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple, Self
 
 from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto.nn import updating
-from stretto.nn.module import Module
-from stretto.nn.parameter import Parameter
+from stretto.nn.module import Module, Parameter
 from stretto.torch.programs.program import Program
 
 
@@ -144,7 +143,7 @@ class ImportedModule(Part):
             ValueError: they have other shapes, where these are part of the program.
         """
         program = self._program()
-        places = updating.places(self)
+        places = updating.named_arrays(self)
         places |= {name: places[first] for name, first in self.ties}
         results, updates = program(self.kind, lambda name: places[name][2], args, kwargs)
         for name, value in updates.items():

@@ -151,7 +151,7 @@ def test_attention_computes_what_it_did():
     mask = snp.tril(snp.ones((6, 6), bool))
 
     def loss(q, k, v):
-        weights = st.nn.softmax(snp.where(mask, q @ k.T, -snp.inf), axis=-1)
+        weights = st.nn.softmax(snp.where(mask, q @ k.T, -snp.inf), dim=-1)
         return snp.mean((weights @ v) ** 2)
 
     x = snp.ones((6, 4))

@@ -97,3 +97,28 @@ def test_what_is_said_stays_and_what_is_unknown_is_left_out():
 def test_without_docstrings():
     f = lambda key: key
     assert add(f) is f and f.__doc__ is None
+
+
+def test_what_is_raised_and_a_class():
+    @described({"key": "a key."}, "Numbers.", raises="ValueError: it is odd.")
+    def f(key):
+        """Draw.
+
+        As PyTorch's ``f``.
+        """
+
+    said = "Draw.\n\nArgs:\n    key: a key.\n\nReturns:\n    Numbers.\n\nRaises:\n"
+    assert f.__doc__ == f"{said}    ValueError: it is odd.\n\nAs PyTorch's ``f``."
+
+    @described({"key": "a key."})
+    class Layer:
+        """Draw.
+
+        Args:
+            size: how many.
+        """
+
+        def __init__(self, size, *, key=None):
+            pass
+
+    assert Layer.__doc__ == "Draw.\n\nArgs:\n    size: how many.\n    key: a key."

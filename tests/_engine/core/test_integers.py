@@ -17,6 +17,7 @@ from stretto._engine.core.integers import (
     shown,
     sizes_of,
 )
+from stretto.compat.jax import initializers
 
 X = snp.arange(6.0).reshape(2, 3)
 HUGE = 10**400
@@ -197,9 +198,9 @@ def test_shapes_are_any_sequence(shape):
         st.lax.full(shape, 1.0),
         st.lax.broadcasted_iota(int, shape, 0),
         st.random.normal(key, shape),
-        st.nn.initializers.zeros(key, shape),
-        st.nn.initializers.normal()(key, shape),
-        st.nn.initializers.constant(2.0)(key, shape),
+        initializers.zeros(key, shape),
+        initializers.normal()(key, shape),
+        initializers.constant(2.0)(key, shape),
         st.jit(lambda x: x.reshape(shape))(X.ravel()),
     ):
         assert out.shape == (2, 3)

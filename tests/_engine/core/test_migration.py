@@ -230,7 +230,7 @@ def test_names_of_other_packages():
         (st, "scan", "st.lax.scan"),
         (st.lax, "zeros", "snp.zeros"),
         (st, "EMA", "st.ensemble.EMA"),
-        (nn.functional, "one_hot", "nn.one_hot"),
+        (nn.functional, "Linear", "nn.Linear"),
     ]:
         with pytest.raises(AttributeError, match=rf"'{name}': use `{re.escape(instead)}`$"):
             getattr(package, name)

@@ -92,7 +92,7 @@ def test_bodies_of_loops_and_branches():
 def test_operations_written_with_others():
     def f(x):
         with st.named_scope("here"):
-            return st.nn.softmax(x)
+            return st.nn.softmax(x, -1)
 
     found = names(f, X)
     assert found

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import stretto.numpy as snp
 from stretto import grad, jit
-from stretto.nn.functional.windows import greatest_and_places, table_of, window_of
+from stretto.nn.functional.windows import greatest_and_indices, table_of, window_of
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_windows(n, k, stride, padding, dilation, ceil, starts):
 
 def test_places_of_windows_of_padding_alone():
     index, inside = np.array([[0, 0], [1, 2]], np.int32), np.array([[False, True], [True, True]])
-    values, places = greatest_and_places(snp.array([[[-np.inf, 1.0, 3.0]]]), [(index, inside)])
+    values, places = greatest_and_indices(snp.array([[[-np.inf, 1.0, 3.0]]]), [(index, inside)])
     assert values.tolist() == [[[-np.inf, 3.0]]]
     assert places.tolist() == [[[0, 2]]]
 
@@ -64,7 +64,7 @@ def test_greatest_is_the_first_in_each_window(sizes, settings, values, seed):
         want[(..., *at)] = np.take_along_axis(lines, first[..., None], -1)[..., 0]
         where[(..., *at)] = places[inner].ravel()[first]
     for run in (lambda f: f, jit):
-        found, found_at = run(lambda x: greatest_and_places(x, tables))(snp.asarray(x))
+        found, found_at = run(lambda x: greatest_and_indices(x, tables))(snp.asarray(x))
         np.testing.assert_array_equal(found, want)
         np.testing.assert_array_equal(found_at, where)
 
@@ -75,7 +75,7 @@ def test_derivative_goes_to_the_first_of_equals(n, m):
     index = starts[:, None] + np.arange((ends - starts).max())
     table = np.minimum(index, ends[:, None] - 1), index < ends[:, None]
     ct = snp.arange(1.0, m + 1)
-    found = grad(lambda x: (greatest_and_places(x, [table])[0] * ct).sum())(snp.ones((1, 1, n)))
+    found = grad(lambda x: (greatest_and_indices(x, [table])[0] * ct).sum())(snp.ones((1, 1, n)))
     want = np.zeros(n)
     np.add.at(want, starts, ct)
     np.testing.assert_array_equal(found[0, 0], want)

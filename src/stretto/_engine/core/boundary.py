@@ -126,6 +126,16 @@ def _is_hidden(frame: FrameType, within: bool) -> bool:
     )
 
 
+def _is_public(frame: FrameType) -> bool:
+    """Say whether the code is that of a function that users call."""
+    code = frame.f_code
+    names = frame.f_globals.get("__all__")
+    if names is not None:
+        return code.co_name in names
+    own = not code.co_filename.startswith(_ENGINE) and code.co_qualname == code.co_name
+    return own and not code.co_name.startswith("_")
+
+
 def _name_function(error: SizeError) -> None:
     """Put the name of the public function that the user's code called in front of the message.
 
@@ -140,8 +150,7 @@ def _name_function(error: SizeError) -> None:
         if not within:
             called, outside = None, True
         elif called is None and (outside or not code.co_filename.startswith(_ENGINE)):
-            public = code.co_name in frame.f_globals.get("__all__", ())
-            called = _WORDS.get(code.co_name, code.co_name) if public else None
+            called = _WORDS.get(code.co_name, code.co_name) if _is_public(frame) else None
         entry = entry.tb_next
     text = str(error)
     if called is not None and _NAMED.match(text) is None:

@@ -15,7 +15,8 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 
 def _by_name(table: Mapping[str, str]) -> dict[str, str]:
@@ -308,6 +309,15 @@ FUNCTIONS = _by_name(
         "DeviceArray": "st.Array",
         "xla_computation": "st.jit(loss).lower(x)",
         "host_callback": "use `st.pure_callback`, `st.debug.callback` or `st.debug.print`",
+        "hard_tanh": "nn.functional.hardtanh",
+        "hard_sigmoid": "nn.functional.hardsigmoid",
+        "hard_silu hard_swish": "nn.functional.hardswish",
+        "log_sigmoid": "nn.functional.logsigmoid",
+        "soft_sign": "nn.softsign",
+        "swish": "nn.silu",
+        "standardize": "nn.functional.layer_norm(x, x.shape[-1:])",
+        "dot_product_attention": "nn.functional.scaled_dot_product_attention",
+        "initializers": "nn.init",
         "Dense": "nn.Linear",
         "Conv": "nn.Conv2d",
         # Gradients, compilation, devices, data
@@ -376,7 +386,15 @@ KEYWORDS = {
     "unbiased": "ddof",
     "lr": "learning_rate",
 }
-"""The parameter's name here, by PyTorch's keyword."""
+"""The parameter's name in NumPy's and JAX's spelling, by PyTorch's keyword."""
+
+SPELLINGS = {
+    **KEYWORDS,
+    **{theirs: keyword for keyword, theirs in KEYWORDS.items()},
+    "epsilon": "eps",
+    "x": "input",
+}
+"""The other spelling of a keyword: functions of ``nn.functional`` have PyTorch's."""
 
 _ASIDE = {
     "vmap in_dims out_dims randomness": "; `st.func.vmap` has PyTorch's arguments",
@@ -386,6 +404,8 @@ _ASIDE = {
     "adam adamw nadam radam adamax betas": "; its entries are b1 and b2 here",
     "adam weight_decay": "; `optim.adamw` has it",
     "_flatten start_dim end_dim": "; use `x.reshape(*x.shape[:start_dim], -1)`",
+    "one_hot dtype": "; the vectors are integers, use `.astype(dtype)`",
+    "one_hot axis": "; the new axis is the last, use `snp.moveaxis`",
 }
 """What else to say, by the function and the keyword, both of which a line has."""
 
@@ -415,11 +435,12 @@ def _is_part(package: str, name: str) -> bool:
     return any([os.path.isdir(path) or os.path.isfile(f"{path}.py") for path in paths])
 
 
-def explain_call(error: TypeError) -> None:
-    """Add to an error of a call what users of PyTorch should know.
+def explain_call(error: TypeError, function: Callable[..., Any] | None = None) -> None:
+    """Add to an error of a call what users of PyTorch and JAX should know.
 
-    Where a keyword is PyTorch's, what it is called here; where PyTorch got an array, what takes
-    arrays; where ``x.size(0)`` called a number, what gives sizes.
+    Where a keyword is the other library's, what it is called here; where PyTorch got an array, what
+    takes arrays; where ``x.size(0)`` called a number, what gives sizes. ``function`` is what was
+    called, where that is known; otherwise it is looked up by its name.
     """
     text = str(error)
     if text == "'int' object is not callable" and re.search(r"\.size\(", _line_of(error)):
@@ -437,13 +458,26 @@ def explain_call(error: TypeError) -> None:
     if match is None:
         return
     plain, name, keyword = match.groups()
-    ours = KEYWORDS.get(keyword)
-    homes = [importlib.import_module(f"stretto{part}") for part in (".numpy", "", ".optim")]
-    functions = [getattr(home, name) for home in homes if name in home.__all__]
-    known = any(ours in inspect.signature(f).parameters for f in functions)
+    if function is None:
+        homes = [importlib.import_module(f"stretto{part}") for part in (".numpy", "", ".optim")]
+        functions = [getattr(home, name) for home in homes if name in home.__all__]
+    else:
+        functions = [function] if function.__name__ == name else []
+    ours = next((found for f in functions if (found := own_spelling(keyword, f))), None)
     asides = [aside for names, aside in _ASIDE.items() if {name, keyword} <= {*names.split()}]
-    if known or asides:
-        error.args = ("".join([plain, f"; it is {ours} here" if known else "", *asides]),)
+    if ours or asides:
+        error.args = ("".join([plain, f"; it is {ours} here" if ours else "", *asides]),)
+
+
+def own_spelling(keyword: str, function: Callable[..., Any]) -> str | None:
+    """Return the parameter of a function that another library spells like this; None without one.
+
+    >>> from stretto.nn import functional as F
+    >>> own_spelling("axis", F.softmax), own_spelling("axis", F.relu)
+    ('dim', None)
+    """
+    ours = SPELLINGS.get(keyword)
+    return ours if ours and ours in inspect.signature(function).parameters else None
 
 
 def _line_of(error: BaseException) -> str:

@@ -17,8 +17,7 @@ from stretto.nn import init
 from stretto.nn.convolution import Conv2d
 from stretto.nn.inputs import positive, refuse
 from stretto.nn.linear import Linear
-from stretto.nn.module import Module
-from stretto.nn.parameter import Parameter
+from stretto.nn.module import Module, Parameter
 from stretto.random.discrete import rademacher
 from stretto.random.keys import checked, split
 from stretto.random.streams import next_key

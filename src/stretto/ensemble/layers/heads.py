@@ -11,9 +11,8 @@ from typing import Any
 
 from stretto._engine.core.typing import Tree
 from stretto.func.vectorize import vmap
-from stretto.nn.module import Module
-from stretto.nn.state import stateful_call
-from stretto.nn.updating import places
+from stretto.nn.module import Module, stateful_call
+from stretto.nn.updating import named_arrays
 from stretto.tree import stack, unstack
 
 __all__ = ["MultiHead"]
@@ -69,7 +68,7 @@ class MultiHead(Module):
         """
         features = self.trunk(*args, **kwargs)
         out, updated = vmap(_run, in_dims=(0, None), randomness="different")(self.heads, features)
-        here = places(self.heads)
+        here = named_arrays(self.heads)
         for name, value in updated.items():
             owner, attribute, _ = here[name]
             owner.update_buffer(attribute, value)
@@ -87,5 +86,5 @@ class MultiHead(Module):
 def _run(head: Module, features: Tree) -> tuple[Any, dict[str, Any]]:
     """A head's output, and the buffers that it updated, by name."""
     out, after = stateful_call(head, features)
-    old = places(head)
-    return out, {n: new for n, (_, _, new) in places(after).items() if new is not old[n][2]}
+    old = named_arrays(head)
+    return out, {n: new for n, (_, _, new) in named_arrays(after).items() if new is not old[n][2]}

@@ -1,14 +1,45 @@
 """``stretto.nn.functional``: the functions of layers, under PyTorch's names.
 
-Names, arguments, defaults and meanings are those of ``torch.nn.functional``; where JAX has a
-function of the same purpose under other conventions, it is in ``stretto.nn`` itself. Arrays never
-change, so what PyTorch would write in place is returned. Read ``arguments``, ``convolution``,
+Names, arguments, defaults and meanings are those of ``torch.nn.functional``. Arrays never change,
+so what PyTorch would write in place is returned. Read ``checks``, ``convolution``,
 ``windows``, ``pooling``, ``normalization``.
 """
 
 from stretto._engine.core.lazy import imports_on_demand
 
 with imports_on_demand(__name__):
+    from stretto.nn.functional.activations import (
+        celu as celu,
+        elu as elu,
+        gelu as gelu,
+        glu as glu,
+        gumbel_softmax as gumbel_softmax,
+        hardshrink as hardshrink,
+        hardsigmoid as hardsigmoid,
+        hardswish as hardswish,
+        hardtanh as hardtanh,
+        leaky_relu as leaky_relu,
+        log_softmax as log_softmax,
+        logsigmoid as logsigmoid,
+        logsumexp as logsumexp,
+        mish as mish,
+        one_hot as one_hot,
+        prelu as prelu,
+        relu as relu,
+        relu6 as relu6,
+        rrelu as rrelu,
+        selu as selu,
+        sigmoid as sigmoid,
+        silu as silu,
+        softmax as softmax,
+        softmin as softmin,
+        softplus as softplus,
+        softshrink as softshrink,
+        softsign as softsign,
+        tanh as tanh,
+        tanhshrink as tanhshrink,
+        threshold as threshold,
+    )
     from stretto.nn.functional.adaptive import (
         adaptive_avg_pool1d as adaptive_avg_pool1d,
         adaptive_avg_pool2d as adaptive_avg_pool2d,
@@ -17,14 +48,21 @@ with imports_on_demand(__name__):
         adaptive_max_pool2d as adaptive_max_pool2d,
         adaptive_max_pool3d as adaptive_max_pool3d,
     )
-    from stretto.nn.functional.affine import bilinear as bilinear, linear as linear
+    from stretto.nn.functional.affine import (
+        bilinear as bilinear,
+        embedding as embedding,
+        embedding_bag as embedding_bag,
+        linear as linear,
+    )
     from stretto.nn.functional.attention import (
+        multi_head_attention_forward as multi_head_attention_forward,
         scaled_dot_product_attention as scaled_dot_product_attention,
     )
     from stretto.nn.functional.classification_losses import (
         binary_cross_entropy as binary_cross_entropy,
         binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
         cross_entropy as cross_entropy,
+        ctc_loss as ctc_loss,
         kl_div as kl_div,
         nll_loss as nll_loss,
     )
@@ -36,13 +74,6 @@ with imports_on_demand(__name__):
         conv_transpose2d as conv_transpose2d,
         conv_transpose3d as conv_transpose3d,
     )
-    from stretto.nn.functional.ctc import ctc_loss as ctc_loss
-    from stretto.nn.functional.distances import (
-        cosine_embedding_loss as cosine_embedding_loss,
-        cosine_similarity as cosine_similarity,
-        pairwise_distance as pairwise_distance,
-        triplet_margin_loss as triplet_margin_loss,
-    )
     from stretto.nn.functional.dropouts import (
         alpha_dropout as alpha_dropout,
         dropout as dropout,
@@ -51,17 +82,17 @@ with imports_on_demand(__name__):
         dropout3d as dropout3d,
         feature_alpha_dropout as feature_alpha_dropout,
     )
-    from stretto.nn.functional.lookup import embedding as embedding, embedding_bag as embedding_bag
     from stretto.nn.functional.margin_losses import (
+        cosine_embedding_loss as cosine_embedding_loss,
+        cosine_similarity as cosine_similarity,
         hinge_embedding_loss as hinge_embedding_loss,
         margin_ranking_loss as margin_ranking_loss,
         multi_margin_loss as multi_margin_loss,
         multilabel_margin_loss as multilabel_margin_loss,
         multilabel_soft_margin_loss as multilabel_soft_margin_loss,
+        pairwise_distance as pairwise_distance,
         soft_margin_loss as soft_margin_loss,
-    )
-    from stretto.nn.functional.multi_head import (
-        multi_head_attention_forward as multi_head_attention_forward,
+        triplet_margin_loss as triplet_margin_loss,
     )
     from stretto.nn.functional.normalization import (
         batch_norm as batch_norm,
@@ -74,22 +105,6 @@ with imports_on_demand(__name__):
         rms_norm as rms_norm,
     )
     from stretto.nn.functional.padding import pad as pad
-    from stretto.nn.functional.piecewise_activations import (
-        celu as celu,
-        elu as elu,
-        hardshrink as hardshrink,
-        hardsigmoid as hardsigmoid,
-        hardswish as hardswish,
-        hardtanh as hardtanh,
-        leaky_relu as leaky_relu,
-        prelu as prelu,
-        relu as relu,
-        relu6 as relu6,
-        rrelu as rrelu,
-        selu as selu,
-        softshrink as softshrink,
-        threshold as threshold,
-    )
     from stretto.nn.functional.pooling import (
         avg_pool1d as avg_pool1d,
         avg_pool2d as avg_pool2d,
@@ -129,21 +144,3 @@ with imports_on_demand(__name__):
         unfold as unfold,
     )
     from stretto.nn.functional.resizing import interpolate as interpolate, upsample as upsample
-    from stretto.nn.functional.smooth_activations import (
-        gelu as gelu,
-        glu as glu,
-        logsigmoid as logsigmoid,
-        mish as mish,
-        sigmoid as sigmoid,
-        silu as silu,
-        softplus as softplus,
-        softsign as softsign,
-        tanh as tanh,
-        tanhshrink as tanhshrink,
-    )
-    from stretto.nn.functional.softmaxes import (
-        gumbel_softmax as gumbel_softmax,
-        log_softmax as log_softmax,
-        softmax as softmax,
-        softmin as softmin,
-    )

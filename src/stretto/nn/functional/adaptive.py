@@ -25,24 +25,15 @@ from stretto._engine.ops.reducing.reduce import ReduceMax, widened
 from stretto._engine.ops.reducing.window import ReduceWindowMax
 from stretto._engine.ops.reducing.window_geometry import PLAIN, AxisWindow
 from stretto._engine.ops.shape import slice_in_dim
-from stretto.nn.functional.arguments import as_float, batched, unbatched
-from stretto.nn.functional.windows import Table, elements_of, greatest_and_places
+from stretto.nn.functional.checks import as_float, batched, unbatched
+from stretto.nn.functional.windows import Table, elements_of, greatest_and_indices
 from stretto.numpy.taking import take
-
-__all__ = [
-    "adaptive_avg_pool1d",
-    "adaptive_avg_pool2d",
-    "adaptive_avg_pool3d",
-    "adaptive_max_pool1d",
-    "adaptive_max_pool2d",
-    "adaptive_max_pool3d",
-]
 
 
 def _sizes(
     caller: str, x: Array, output_size: int | Sequence[int | None] | None
 ) -> tuple[int, ...]:
-    """The output's spatial sizes; None keeps the input's."""
+    """Return the output's spatial sizes; None keeps the input's."""
     spatial = x.shape[2:]
     n = len(spatial)
     wanted: Any = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * n
@@ -91,7 +82,7 @@ def _adaptive_avg_pool(
 
 
 def _shares(x: Array, axis: int, m: int, reduce: Callable[[Array], Array]) -> Array:
-    """What ``reduce`` gives for each of ``m`` windows along an axis whose size varies."""
+    """Return what ``reduce`` gives for each of ``m`` windows along an axis whose size varies."""
     n: Any = x.shape[axis]
     if is_size(m):  # that of the input
         return x
@@ -101,7 +92,7 @@ def _shares(x: Array, axis: int, m: int, reduce: Callable[[Array], Array]) -> Ar
 
 
 def _mean_along(x: Array, axis: int, m: int) -> Array:
-    """The means of ``m`` windows that do not tile the axis.
+    """Return the means of ``m`` windows that do not tile the axis.
 
     A few long windows are summed one by one: the derivative of ``take`` is a scatter.
     """
@@ -132,10 +123,10 @@ def _adaptive_max_pool(
     if not return_indices and all(n % m == 0 for n, m in pairs):
         windows = [AxisWindow(n // m, n // m) for n, m in pairs]
         return unbatched(ReduceWindowMax((PLAIN, PLAIN, *windows))(x), single)
-    values, places = greatest_and_places(x, [_table(n, m) for n, m in pairs])
+    values, indices = greatest_and_indices(x, [_table(n, m) for n, m in pairs])
     if not return_indices:
         return unbatched(values, single)
-    return unbatched(values, single), unbatched(places, single)
+    return unbatched(values, single), unbatched(indices, single)
 
 
 def adaptive_avg_pool1d(input: ArrayLike, output_size: int | Sequence[int | None] | None) -> Array:
@@ -236,7 +227,7 @@ def adaptive_max_pool1d(
     Args:
         input: (batch, channels, length), or without the batch.
         output_size: the number of windows; None keeps the input's size.
-        return_indices: whether to return the places of the maxima as well.
+        return_indices: whether to return the indices of the maxima as well.
 
     Returns:
         (batch, channels, length), without the batch if the input is; with ``return_indices`` also
@@ -282,7 +273,7 @@ def adaptive_max_pool2d(
         input: (batch, channels, height, width), or without the batch.
         output_size: the number of windows along each axis, a number or one per axis; None keeps the
             input's.
-        return_indices: whether to return the places of the maxima as well.
+        return_indices: whether to return the indices of the maxima as well.
 
     Returns:
         (batch, channels, height, width), without the batch if the input is; with ``return_indices``
@@ -328,7 +319,7 @@ def adaptive_max_pool3d(
         input: (batch, channels, depth, height, width), or without the batch.
         output_size: the number of windows along each axis, a number or one per axis; None keeps the
             input's.
-        return_indices: whether to return the places of the maxima as well.
+        return_indices: whether to return the indices of the maxima as well.
 
     Returns:
         (batch, channels, depth, height, width), without the batch if the input is; with

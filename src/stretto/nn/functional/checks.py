@@ -1,36 +1,107 @@
-"""What dropout and losses share: checks of arguments, keys, reductions."""
+"""What functions of networks share: checks of arguments, numbers per axis, keys, reductions."""
 
 from __future__ import annotations
 
+import functools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 import stretto.numpy as snp
+from stretto._engine.core.descriptions import described
+from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value, state
+from stretto._engine.core.migration import explain_call
 from stretto._engine.core.types import is_complex, kind_of
-from stretto._engine.core.typing import ArrayLike, Key
+from stretto._engine.core.typing import ArrayLike, Key, Tree
+from stretto._engine.ops.convert import as_inexact
+from stretto._engine.ops.layout import reshape
 from stretto._engine.xla.array import Array
-from stretto.nn.functional.arguments import as_float
 from stretto.random.streams import next_key
 
-__all__ = [
-    "Classes",
-    "Watched",
-    "check_known",
-    "check_range",
-    "classes_of",
-    "key_or_next",
-    "pair",
-    "positive_part",
-    "probability",
-    "reduced",
-    "same_shape",
-    "watching",
-]
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def explains_keywords(function: _F) -> _F:
+    """Decorate a function with parameters that JAX spells otherwise: the error names its own.
+
+    >>> from stretto.nn import functional as F
+    >>> F.softmax([1.0], axis=0)
+    Traceback (most recent call last):
+    TypeError: softmax() got an unexpected keyword argument 'axis'; it is dim here
+    """
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Tree:
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            explain_call(error, function)
+            raise
+
+    return call  # type: ignore[return-value]
+
+
+def numbers(value: object, caller: str, name: str) -> tuple[int, ...]:
+    """Return one integer or a sequence of them, as a tuple."""
+    values = value if isinstance(value, (tuple, list)) else (value,)
+    return integers(values, caller, name)
+
+
+def per_axis(value: object, n: int, caller: str, name: str, least: int = 1) -> tuple[int, ...]:
+    """Return ``n`` integers, of one for all or of one for each; none below ``least``."""
+    try:
+        values = numbers(value, caller, name)
+    except TypeError:
+        values = ()
+    if len(values) == 1:
+        values *= n
+    if len(values) != n or min(values, default=least) < least:
+        raise ValueError(
+            f"{caller}: {name} must be an integer of at least {least}, or {n} of them; got "
+            f"{value!r}"
+        )
+    return values
+
+
+def batched(x: ArrayLike, n: int, caller: str) -> tuple[Array, bool]:
+    """Return ``x`` as (batch, channels, and ``n`` spatial axes), and whether it had no batch.
+
+    Raises ``ValueError`` for another rank.
+    """
+    value = as_value(x, caller, "input")
+    if value.ndim == n + 2:
+        return value, False
+    if value.ndim == n + 1:
+        return reshape(value, (1, *value.shape)), True
+    raise ValueError(
+        f"{caller}: input must have {n + 2} axes (batch, channels, {n} spatial) or {n + 1} "
+        "(without "
+        f"the batch), got {value.type}"
+    )
+
+
+def unbatched(x: Array, single: bool) -> Array:
+    """Return ``x`` without the batch axis that ``batched`` added."""
+    return reshape(x, x.shape[1:]) if single else x
+
+
+def as_float(x: ArrayLike, caller: str, name: str = "input") -> Array:
+    """Return the value, with integers as the default float."""
+    value: Any = as_inexact(x, caller, name)
+    return value
+
+
+# Losses and chance
+
+loss = described(
+    {"reduction": '``"none"`` for each loss, ``"mean"`` or ``"sum"``.'},
+    'A scalar, or each loss where ``reduction`` is ``"none"``.',
+)
+"""Complete the docstring of a loss."""
 
 
 def same_shape(caller: str, **arguments: Any) -> None:
@@ -44,14 +115,14 @@ def same_shape(caller: str, **arguments: Any) -> None:
 
 
 def pair(caller: str, input: ArrayLike, target: ArrayLike) -> tuple[Array, Array]:
-    """Both as floating values of one shape."""
+    """Return both as floating values of one shape."""
     x, y = as_float(input, caller), as_float(target, caller, "target")
     same_shape(caller, input=x, target=y)
     return x, y
 
 
 def classes_of(caller: str, x: Array, target: ArrayLike, axis: int) -> Array:
-    """The target as classes, which have the shape of ``x`` without its class axis."""
+    """Return the target as classes, which have the shape of ``x`` without its class axis."""
     t = as_value(target, caller, "target")
     expected = (*x.shape[:axis], *x.shape[axis + 1 :])
     if kind_of(t.dtype) not in ("int", "uint") or t.shape != expected:
@@ -63,7 +134,7 @@ def classes_of(caller: str, x: Array, target: ArrayLike, axis: int) -> Array:
 
 
 class Classes(NamedTuple):
-    """What a loss was given as classes."""
+    """Hold what a loss was given as classes."""
 
     caller: str
     target: Array
@@ -73,7 +144,7 @@ class Classes(NamedTuple):
 
 
 class Watched:
-    """What losses were given within a block."""
+    """Hold what losses were given within a block."""
 
     def __init__(self, interpreter: object) -> None:
         self.interpreter = interpreter
@@ -126,7 +197,7 @@ def check_known(condition: Array, message: str) -> None:
 
 
 def probability(p: object, caller: str, name: str = "p") -> float:
-    """The number from 0 to 1; raises ``ValueError`` for others, ``TypeError`` unless it is one."""
+    """Return a number from 0 to 1; raise ``ValueError`` for others, ``TypeError`` for no number."""
     if isinstance(p, bool) or not isinstance(p, (int, float)):
         raise TypeError(f"{caller}: {name} must be a Python number from 0 to 1, got {p!r}")
     if not 0 <= p <= 1:
@@ -135,12 +206,12 @@ def probability(p: object, caller: str, name: str = "p") -> float:
 
 
 def key_or_next(key: Key | None, caller: str) -> Key:
-    """The key, or the next one of the ambient stream."""
+    """Return the key, or the next one of the ambient stream."""
     return next_key(caller) if key is None else key
 
 
 def reduced(loss: Array, reduction: str, caller: str) -> Array:
-    """The losses themselves (``"none"``), their ``"mean"`` or their ``"sum"``.
+    """Return the losses themselves (``"none"``), their ``"mean"`` or their ``"sum"``.
 
     Raises ``ValueError`` for an unknown reduction, ``TypeError`` for complex losses.
     """
@@ -156,5 +227,5 @@ def reduced(loss: Array, reduction: str, caller: str) -> Array:
 
 
 def positive_part(x: Array) -> Array:
-    """``max(x, 0)`` with a derivative of 1 at 0, as that of PyTorch's ``clamp_min``."""
+    """Return ``max(x, 0)`` with a derivative of 1 at 0, as that of PyTorch's ``clamp_min``."""
     return snp.where(snp.greater_equal(x, 0), x, 0.0)

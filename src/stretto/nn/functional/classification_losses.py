@@ -1,4 +1,4 @@
-"""Losses of logits and probabilities against classes.
+"""Losses of logits and probabilities against classes, and of alignments (``ctc_loss``).
 
 Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without the deprecated
 ``size_average`` and ``reduce``. A class is picked by a gather, whose derivative is a comparison: so
@@ -7,36 +7,43 @@ the backward pass is one over the logits, without a scatter, also under ``vmap``
 
 from __future__ import annotations
 
+import functools
+import math
+import operator
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 import stretto.numpy as snp
-from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.errors import TracedValueError
+from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.sizes import is_size
-from stretto._engine.core.types import is_inexact, kind_of
+from stretto._engine.core.types import ArrayType, is_inexact, kind_of
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.higher_order.custom_jvp import custom_jvp
+from stretto._engine.higher_order.scan import scan
 from stretto._engine.higher_order.stop_gradient import stop_gradient
 from stretto._engine.ops.broadcast import of_rank
+from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.index.along_axis import take_along_axis
 from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims, squeeze
 from stretto._engine.ops.shape import rev
 from stretto._engine.xla.array import Array
-from stretto.nn import functions
-from stretto.nn.functional.arguments import as_float
-from stretto.nn.functional.checks import check_known, check_range, classes_of, pair, reduced
-
-__all__ = [
-    "binary_cross_entropy",
-    "binary_cross_entropy_with_logits",
-    "cross_entropy",
-    "kl_div",
-    "nll_loss",
-]
+from stretto.nn.functional.checks import (
+    as_float,
+    check_known,
+    check_range,
+    classes_of,
+    loss,
+    pair,
+    reduced,
+)
+from stretto.numpy.normalized import log_softmax, softplus
 
 
 def _class_axis(caller: str, x: Array) -> int:
@@ -46,7 +53,7 @@ def _class_axis(caller: str, x: Array) -> int:
 
 
 def _weights(caller: str, x: Array, weight: ArrayLike | None, axis: int) -> Array | None:
-    """The weights of classes, along the class axis of ``x``; None for none."""
+    """Return the weights of classes, along the class axis of ``x``; None for none."""
     if weight is None:
         return None
     values = as_float(weight, caller, "weight")
@@ -61,7 +68,7 @@ def _weights(caller: str, x: Array, weight: ArrayLike | None, axis: int) -> Arra
 
 @partial(custom_jvp, nondiff_argnums=(2,))
 def _picked(x: Array, t: Array, axis: int) -> Array:
-    """The element of ``x`` at each class; any for a class out of range."""
+    """Return the element of ``x`` at each class; any for a class out of range."""
     if not x.shape[axis]:
         return snp.zeros(t.shape, x.dtype)
     at = expand_dims(t, axis)
@@ -72,7 +79,7 @@ def _picked(x: Array, t: Array, axis: int) -> Array:
 def _picked_jvp(
     axis: int, primals: tuple[Array, Array], tangents: tuple[Array, Array]
 ) -> tuple[Array, Array]:
-    """The element of ``dx``, as a sum over the classes, whose transpose is no scatter."""
+    """Return the element of ``dx``, as a sum over the classes, whose transpose is no scatter."""
     x, t = primals
     here = snp.equal(expand_dims(t, axis), broadcasted_iota(t.dtype, x.shape, axis))
     return _picked(x, t, axis), snp.sum(snp.where(here, tangents[0], 0.0), axis)
@@ -80,7 +87,7 @@ def _picked_jvp(
 
 @custom_jvp
 def _exponentials(x: Array, counted: Array) -> Array:
-    """``exp(x)``, whose derivatives read ``x`` only where it counts: NaN times 0 is NaN."""
+    """Return ``exp(x)``, whose derivatives read ``x`` only where it counts: NaN times 0 is NaN."""
     return snp.exp(x)
 
 
@@ -94,7 +101,7 @@ kernel of a library, and of 30,000 classes takes three times as long as the sum 
 
 
 def _behind(x: Array, t: Array, counted: Array, axis: int) -> Array:
-    """``-log softmax(x)`` at each target's class, by how far the others are ahead of it.
+    """Return ``-log softmax(x)`` at each target's class, by how far the others are ahead of it.
 
     It is log(1 + exp(z)) with z = log sum exp(others) - x[t]. Where the class is sure, it is small,
     and so is its slope; the sum over all classes rounds to the target's exponential there.
@@ -102,7 +109,7 @@ def _behind(x: Array, t: Array, counted: Array, axis: int) -> Array:
     here = snp.equal(expand_dims(t, axis), broadcasted_iota(t.dtype, x.shape, axis))
     if x.shape[axis] == 2:
         ahead = snp.sum(snp.where(here, rev(x, [axis]) - x, 0.0), axis)
-        return functions.softplus(snp.where(counted, ahead, 0.0))
+        return softplus(snp.where(counted, ahead, 0.0))
     at_target = snp.sum(snp.where(here, x, 0.0), axis)
     others = snp.where(here, -np.inf, x)
     # Their own maximum, so that no sum is small: the second derivative has its inverse square.
@@ -111,11 +118,11 @@ def _behind(x: Array, t: Array, counted: Array, axis: int) -> Array:
     rest = snp.sum(_exponentials(others - top, expand_dims(counted, axis)), axis)
     alone = snp.logical_or(snp.equal(rest, 0), snp.logical_not(counted))
     ahead = snp.log(snp.where(alone, 1.0, rest)) + (squeeze(top, axis) - at_target)
-    return snp.where(alone, 0.0, functions.softplus(snp.where(alone, 0.0, ahead)))
+    return snp.where(alone, 0.0, softplus(snp.where(alone, 0.0, ahead)))
 
 
 def _smooths(smoothing: float | Array) -> bool:
-    """Whether labels are smoothed: also by a number that is not known yet."""
+    """Say whether labels are smoothed: also by a number that is not known yet."""
     return isinstance(smoothing, Array) or bool(smoothing)
 
 
@@ -128,7 +135,7 @@ def _index_loss(
     reduction: str,
     smoothing: float | Array | None = None,
 ) -> Array:
-    """The negative logarithm at the target's class; NaN for a class out of range.
+    """Return the negative logarithm at the target's class; NaN for a class out of range.
 
     ``x`` are logits, and the loss is smoothed; or, without ``smoothing``, logarithms.
     """
@@ -172,6 +179,7 @@ def _index_loss(
     return snp.sum(loss) / divisor
 
 
+@loss
 @rounded_once
 def nll_loss(
     input: ArrayLike,
@@ -190,10 +198,6 @@ def nll_loss(
         target: integers, of that shape without the class axis.
         weight: a factor for each class, (C,).
         ignore_index: the class whose targets do not count.
-        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
-
-    Returns:
-        A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
         IndexError: a class is known to be out of range; traced, its loss is NaN.
@@ -210,6 +214,7 @@ def nll_loss(
     return _index_loss("nll_loss", x, target, weight, ignore_index, reduction)
 
 
+@loss
 @rounded_once
 def cross_entropy(
     input: ArrayLike,
@@ -230,12 +235,8 @@ def cross_entropy(
         target: integers, of that shape without the class axis; or probabilities, of that shape.
         weight: a factor for each class, (C,).
         ignore_index: the class whose targets do not count.
-        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
         label_smoothing: how much of a uniform distribution to mix into the targets; a number, or
             a scalar, such as a hyperparameter of each member.
-
-    Returns:
-        A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
         IndexError: a class is known to be out of range; traced, its loss is NaN.
@@ -266,7 +267,7 @@ def cross_entropy(
             f"{caller}: ignore_index is for targets that are classes, but target is probabilities "
             f"{t.type}, got ignore_index={ignore_index}"
         )
-    logs = functions.log_softmax(x, axis)
+    logs = log_softmax(x, axis)
     if _smooths(label_smoothing):
         t = t * (1 - label_smoothing) + label_smoothing / x.shape[axis]
     weight = _weights(caller, x, weight, axis)
@@ -286,7 +287,7 @@ def _limited_log(x: Array) -> Array:
 
 @custom_jvp
 def _binary(x: Array, t: Array) -> Array:
-    """``-(t log x + (1 - t) log(1 - x))``, each logarithm at least -100, as in PyTorch."""
+    """Return ``-(t log x + (1 - t) log(1 - x))``, each logarithm at least -100, as in PyTorch."""
     return -(t * _limited_log(x) + (1 - t) * snp.maximum(snp.log1p(-x), _LEAST_LOG))
 
 
@@ -297,6 +298,7 @@ _binary.defjvps(
 )
 
 
+@loss
 @rounded_once
 def binary_cross_entropy(
     input: ArrayLike, target: ArrayLike, weight: ArrayLike | None = None, *, reduction: str = "mean"
@@ -310,10 +312,6 @@ def binary_cross_entropy(
         input: probabilities, of any shape.
         target: probabilities, of the same shape.
         weight: factors that broadcast to ``input``.
-        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
-
-    Returns:
-        A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
         ValueError: shapes differ, ``reduction`` is unknown, or an input is known not to be
@@ -339,6 +337,7 @@ def binary_cross_entropy(
     return reduced(loss, reduction, caller)
 
 
+@loss
 @rounded_once
 def binary_cross_entropy_with_logits(
     input: ArrayLike,
@@ -356,12 +355,8 @@ def binary_cross_entropy_with_logits(
         input: logits, of any shape.
         target: probabilities, of the same shape.
         weight: factors that broadcast to ``input``.
-        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
         pos_weight: factors for the part of targets of 1, which broadcast to ``input``; 1 by
             default.
-
-    Returns:
-        A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
         ValueError: shapes differ, or ``reduction`` is unknown.
@@ -388,6 +383,7 @@ def binary_cross_entropy_with_logits(
     return reduced(loss, reduction, caller)
 
 
+@loss
 @rounded_once
 def kl_div(
     input: ArrayLike, target: ArrayLike, *, reduction: str = "mean", log_target: bool = False
@@ -402,9 +398,6 @@ def kl_div(
         reduction: ``"none"``, ``"mean"`` (over elements), ``"sum"``, or ``"batchmean"``, the sum
             over the first size, which is the divergence by its definition.
         log_target: whether ``target`` is logarithms too.
-
-    Returns:
-        A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
         ValueError: shapes differ, ``reduction`` is unknown, or there is no batch for
@@ -430,3 +423,143 @@ def kl_div(
     if not loss.ndim:
         raise ValueError(f"{caller}: reduction 'batchmean' needs a batch axis, got {x.type}")
     return snp.sum(loss) / loss.shape[0]
+
+
+_CALLER = "ctc_loss"
+
+
+def _lengths(name: str, lengths: ArrayLike | Sequence[int], count: int, most: int) -> Array:
+    listed = isinstance(lengths, (tuple, list))
+    counts = snp.asarray(lengths) if listed else as_value(lengths, _CALLER, name)
+    if kind_of(counts.dtype) not in ("int", "uint") or counts.shape != (count,):
+        raise ValueError(f"{_CALLER}: expected {name} as {count} integers, got {counts.type}")
+    inside = snp.logical_and(snp.greater_equal(counts, 0), snp.less_equal(counts, most))
+    check_known(inside, f"{_CALLER}: {name} must be from 0 to {most}")
+    return counts
+
+
+def _rows(targets: Array, lengths: Array) -> Array:
+    """Return targets one after another as the rows of a matrix."""
+    if isinstance(lengths, Tracer):
+        raise TracedValueError(
+            f"{_CALLER}: targets one after another, {targets.type}, need target_lengths that are "
+            f"not traced; give targets as rows, (batch, longest)"
+        )
+    counts = np.asarray(lengths)
+    if counts.sum() != targets.shape[0]:
+        raise ValueError(
+            f"{_CALLER}: target_lengths add up to {counts.sum()}, but there are {targets.shape[0]} "
+            f"targets"
+        )
+    steps = np.arange(max(int(counts.max(initial=0)), 1))
+    starts = np.cumsum(counts) - counts
+    indices = np.minimum(starts[:, None] + steps, max(targets.shape[0] - 1, 0))
+    return snp.take(targets, indices, 0) if targets.shape[0] else snp.zeros(indices.shape, np.int32)
+
+
+def _log_add(*terms: Array) -> Array:
+    """Take ``log(sum(exp))`` of the terms; -inf, with derivatives of 0, where all are."""
+    top = functools.reduce(snp.maximum, map(stop_gradient, terms))
+    none = snp.isneginf(top)
+    top = snp.where(none, 0.0, top)
+    total = functools.reduce(operator.add, [snp.exp(t - top) for t in terms])
+    return snp.where(none, -math.inf, snp.log(snp.where(none, 1.0, total)) + top)
+
+
+def _check(x: ArrayType, targets: ArrayType, blank: int) -> None:
+    if not 0 <= blank < x.shape[-1]:
+        raise ValueError(f"{_CALLER}: blank must be a class of {x}, got {blank}")
+    rows = targets.ndim == 2 and targets.shape[0] == x.shape[1]
+    if kind_of(targets.dtype) not in ("int", "uint") or not (rows or targets.ndim == 1):
+        raise ValueError(
+            f"{_CALLER}: expected targets as integers (batch, longest), or one after another, for "
+            f"log_probs {x}; got {targets}"
+        )
+
+
+@rounded_once
+def ctc_loss(
+    log_probs: ArrayLike,
+    targets: ArrayLike,
+    input_lengths: ArrayLike | Sequence[int],
+    target_lengths: ArrayLike | Sequence[int],
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Array:
+    """Take ``-log p(targets)``, summed over all ways to spread the targets over the steps.
+
+    The mean is over the batch, each loss divided by its target's length.
+
+    Args:
+        log_probs: logarithms of probabilities (T, N, C), or (T, C).
+        targets: classes other than ``blank``, (N, S), (S,) without N, or those of all examples one
+            after another.
+        input_lengths: how many steps of each example count, (N,).
+        target_lengths: how many targets of each example count, (N,).
+        blank: the class that stands for no label.
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+        zero_infinity: whether infinite losses, of targets too long for their input, become 0.
+
+    Returns:
+        A scalar, or a loss for each example where ``reduction`` is ``"none"``.
+
+    Raises:
+        TracedValueError: targets come one after another, and ``target_lengths`` is traced.
+        ValueError: shapes or lengths do not fit, ``blank`` is not a class, or ``reduction`` is
+            unknown.
+
+    As PyTorch's ``nn.functional.ctc_loss``. Source: Graves et al., Connectionist Temporal
+    Classification, 2006.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> logs = snp.log(snp.full((2, 1, 2), 0.5))
+    >>> loss = st.nn.functional.ctc_loss(logs, snp.array([[1]]), [2], [1], reduction="sum")
+    >>> snp.exp(-loss).round(3)
+    Array(0.75, dtype=float32)
+    """
+    x, t = as_float(log_probs, _CALLER, "log_probs"), as_value(targets, _CALLER, "targets")
+    if x.ndim not in (2, 3):
+        raise ValueError(f"{_CALLER}: expected log_probs (time, batch, classes), got {x.type}")
+    batched = x.ndim == 3
+    if not batched:
+        x, t = snp.expand_dims(x, 1), snp.expand_dims(t, 0)
+        input_lengths = snp.reshape(snp.asarray(input_lengths), (1,))
+        target_lengths = snp.reshape(snp.asarray(target_lengths), (1,))
+    _check(x.type, t.type, blank)
+    steps, batch, _ = x.shape
+    of_input = _lengths("input_lengths", input_lengths, batch, steps)
+    of_target = _lengths("target_lengths", target_lengths, batch, t.shape[-1])
+    if t.ndim == 1:
+        t = _rows(t, of_target)
+
+    # States: blank, label, blank, label, ..., blank. A state is reached from itself, from the one
+    # before, and, unless it is blank or its label repeats, from the one before that.
+    width = 2 * t.shape[1] + 1
+    end = expand_dims(2 * of_target, 1)
+    position = snp.arange(width, dtype=end.dtype)[None]
+    labels = concatenate([snp.repeat(t, 2, 1), full((batch, 1), blank, t.dtype)], 1)
+    labels = snp.where(snp.logical_and(position % 2 == 1, snp.less(position, end)), labels, blank)
+    new = snp.not_equal(labels[:, 2:], labels[:, :-2])
+    skips = snp.logical_and(position[:, 2:] % 2 == 1, new)
+    emitted = snp.take_along_axis(x, snp.broadcast_to(labels, (steps, batch, width)), 2)
+    one, two = (full((batch, n), -math.inf, x.dtype) for n in (1, 2))
+
+    def step(logs: Array, now: tuple[Array, Array]) -> tuple[Array, None]:
+        emitted, i = now
+        near = concatenate([one, logs[:, :-1]], 1)
+        far = concatenate([two, snp.where(skips, logs[:, :-2], -math.inf)], 1)[:, :width]
+        moved = _log_add(logs, near, far) + emitted
+        return snp.where(expand_dims(snp.less(i, of_input), 1), moved, logs), None
+
+    start = snp.where(position == 0, 0.0, full((batch, width), -math.inf, x.dtype))
+    last, _ = scan(step, start, (emitted, snp.arange(steps)))
+    at_blank = snp.sum(snp.where(snp.equal(position, end), last, 0.0), 1)
+    at_label = snp.sum(snp.where(snp.equal(position, end - 1), last, 0.0), 1)
+    at_label = snp.where(snp.equal(of_target, 0), -math.inf, at_label)
+    loss = -_log_add(at_blank, at_label)
+    if zero_infinity:
+        loss = snp.where(snp.isinf(loss), 0.0, loss)
+    if reduction == "mean":
+        loss = loss / convert(snp.maximum(of_target, 1), loss.dtype)
+    return reduced(loss if batched or reduction != "none" else loss[0], reduction, _CALLER)

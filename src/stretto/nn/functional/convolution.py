@@ -15,16 +15,7 @@ from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.convolution.general import conv_general_dilated
 from stretto._engine.ops.layout import reshape, transpose
 from stretto._engine.ops.shape import rev
-from stretto.nn.functional.arguments import batched, per_axis, unbatched
-
-__all__ = [
-    "conv1d",
-    "conv2d",
-    "conv3d",
-    "conv_transpose1d",
-    "conv_transpose2d",
-    "conv_transpose3d",
-]
+from stretto.nn.functional.checks import batched, per_axis, unbatched
 
 
 def _kernel(caller: str, weight: ArrayLike, n: int, axes: str) -> Array:

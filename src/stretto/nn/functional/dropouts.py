@@ -11,27 +11,32 @@ import math
 import numpy as np
 
 from stretto import random
+from stretto._engine.core.descriptions import described
 from stretto._engine.core.typing import Array, ArrayLike, Key
 from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.comparison import full_like, ge, select, zeros_like
-from stretto.nn.functional.arguments import as_float
-from stretto.nn.functional.checks import key_or_next, probability
+from stretto.nn.functional.checks import as_float, key_or_next, probability
 
-__all__ = [
-    "alpha_dropout",
-    "dropout",
-    "dropout1d",
-    "dropout2d",
-    "dropout3d",
-    "feature_alpha_dropout",
-]
+_drop = described(
+    {
+        "p": "the probability, a Python number.",
+        "training": "whether anything is dropped; otherwise the input is returned.",
+        "inplace": "ignored, as arrays never change.",
+        "key": "the key to draw from; by default the ambient stream's next one.",
+    },
+    "The input with parts dropped; integers become floats.",
+    raises="RuntimeError: there is no key to draw from.\n"
+    "    TypeError: ``p`` is not a number.\n"
+    "    ValueError: ``p`` is not from 0 to 1, or ``input`` has another rank.",
+)
+"""Complete the docstring of a kind of dropout."""
 
 # The limit of selu for large negative arguments.
 _SELU_FLOOR = -1.0507009873554804934193349852946 * 1.6732632423543772848170429916717
 
 
 def _kept(key: Key, p: float, shape: tuple[int, ...]) -> Array:
-    """Truth values that are False with probability ``p``, to 2**-32."""
+    """Return truth values that are False with probability ``p``, to 2**-32."""
     bits = random.bits(key, shape, np.uint32)
     return ge(bits, full_like(bits, min(round(p * 2**32), 2**32 - 1)))
 
@@ -42,7 +47,7 @@ def _apply(x: Array, p: float, keep: Array) -> Array:
 
 
 def _channels(x: Array, axes: int, caller: str) -> tuple[int, ...]:
-    """How many axes of ``x`` come before those of space: (N, C) or (C,) of them."""
+    """Return how many axes of ``x`` come before those of space: (N, C) or (C,) of them."""
     if x.ndim not in (axes + 1, axes + 2):
         names = ", ".join("DHW"[3 - axes :]) if axes > 1 else "L"
         raise ValueError(
@@ -60,7 +65,7 @@ def _dropout(
     key: Key | None,
     axes: int | None = None,
 ) -> Array:
-    """Dropout of elements, or of channels that have this many ``axes`` of space."""
+    """Drop elements, or channels that have this many ``axes`` of space."""
     x, p = as_float(input, caller), probability(p, caller)
     shape = x.shape if axes is None else _channels(x, axes, caller)
     if not training or p == 0:
@@ -71,6 +76,7 @@ def _dropout(
     return _apply(x, p, broadcast_in_dim(keep, x.shape, tuple(range(len(shape)))))
 
 
+@_drop
 def dropout(
     input: ArrayLike,
     p: float = 0.5,
@@ -82,13 +88,6 @@ def dropout(
 
     Args:
         input: an array of any shape.
-        p: the probability, a Python number.
-        training: whether anything is dropped; otherwise the input is returned.
-        inplace: ignored, as arrays never change.
-        key: the key to draw from; by default the ambient stream's next one.
-
-    Returns:
-        The input with parts dropped; integers become floats.
 
     Raises:
         RuntimeError: there is no key to draw from.
@@ -105,6 +104,7 @@ def dropout(
     return _dropout("dropout", input, p, training, key)
 
 
+@_drop
 def dropout1d(
     input: ArrayLike,
     p: float = 0.5,
@@ -116,18 +116,6 @@ def dropout1d(
 
     Args:
         input: (N, C, L) or (C, L).
-        p: the probability, a Python number.
-        training: whether anything is dropped; otherwise the input is returned.
-        inplace: ignored, as arrays never change.
-        key: the key to draw from; by default the ambient stream's next one.
-
-    Returns:
-        The input with parts dropped; integers become floats.
-
-    Raises:
-        RuntimeError: there is no key to draw from.
-        TypeError: ``p`` is not a number.
-        ValueError: ``p`` is not from 0 to 1, or ``input`` has another rank.
 
     As PyTorch's ``nn.functional.dropout1d``. Source: Tompson et al., Efficient Object Localization
     Using Convolutional Networks, 2015.
@@ -142,6 +130,7 @@ def dropout1d(
     return _dropout("dropout1d", input, p, training, key, 1)
 
 
+@_drop
 def dropout2d(
     input: ArrayLike,
     p: float = 0.5,
@@ -153,18 +142,6 @@ def dropout2d(
 
     Args:
         input: (N, C, H, W) or (C, H, W).
-        p: the probability, a Python number.
-        training: whether anything is dropped; otherwise the input is returned.
-        inplace: ignored, as arrays never change.
-        key: the key to draw from; by default the ambient stream's next one.
-
-    Returns:
-        The input with parts dropped; integers become floats.
-
-    Raises:
-        RuntimeError: there is no key to draw from.
-        TypeError: ``p`` is not a number.
-        ValueError: ``p`` is not from 0 to 1, or ``input`` has another rank.
 
     As PyTorch's ``nn.functional.dropout2d``.
 
@@ -175,6 +152,7 @@ def dropout2d(
     return _dropout("dropout2d", input, p, training, key, 2)
 
 
+@_drop
 def dropout3d(
     input: ArrayLike,
     p: float = 0.5,
@@ -186,18 +164,6 @@ def dropout3d(
 
     Args:
         input: (N, C, D, H, W) or (C, D, H, W).
-        p: the probability, a Python number.
-        training: whether anything is dropped; otherwise the input is returned.
-        inplace: ignored, as arrays never change.
-        key: the key to draw from; by default the ambient stream's next one.
-
-    Returns:
-        The input with parts dropped; integers become floats.
-
-    Raises:
-        RuntimeError: there is no key to draw from.
-        TypeError: ``p`` is not a number.
-        ValueError: ``p`` is not from 0 to 1, or ``input`` has another rank.
 
     As PyTorch's ``nn.functional.dropout3d``.
 
@@ -229,6 +195,7 @@ def _alpha(
     return select(keep, x, full_like(x, _SELU_FLOOR)) * a + (-a * p * _SELU_FLOOR)
 
 
+@_drop
 def alpha_dropout(
     input: ArrayLike,
     p: float = 0.5,
@@ -240,13 +207,6 @@ def alpha_dropout(
 
     Args:
         input: an array of any shape.
-        p: the probability, a Python number.
-        training: whether anything is dropped; otherwise the input is returned.
-        inplace: ignored, as arrays never change.
-        key: the key to draw from; by default the ambient stream's next one.
-
-    Returns:
-        The input with parts dropped; integers become floats.
 
     Raises:
         RuntimeError: there is no key to draw from.
@@ -266,6 +226,7 @@ def alpha_dropout(
     return _alpha("alpha_dropout", input, p, training, key, False)
 
 
+@_drop
 def feature_alpha_dropout(
     input: ArrayLike,
     p: float = 0.5,
@@ -277,18 +238,6 @@ def feature_alpha_dropout(
 
     Args:
         input: (N, C, ...).
-        p: the probability, a Python number.
-        training: whether anything is dropped; otherwise the input is returned.
-        inplace: ignored, as arrays never change.
-        key: the key to draw from; by default the ambient stream's next one.
-
-    Returns:
-        The input with parts dropped; integers become floats.
-
-    Raises:
-        RuntimeError: there is no key to draw from.
-        TypeError: ``p`` is not a number.
-        ValueError: ``p`` is not from 0 to 1, or ``input`` has another rank.
 
     As PyTorch's ``nn.functional.feature_alpha_dropout``.
 

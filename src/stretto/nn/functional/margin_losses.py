@@ -1,7 +1,7 @@
-"""Margin losses: of classes, and of labels that are 1 or -1.
+"""Distances and similarities of vectors, losses of them, and losses with margins.
 
 Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without the deprecated
-``size_average`` and ``reduce``.
+``size_average`` and ``reduce``. A norm's derivative at 0 is 0.
 """
 
 from __future__ import annotations
@@ -12,23 +12,200 @@ from stretto._engine.core.types import kind_of
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.convert import rounded_once
+from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.iota import broadcasted_iota
-from stretto._engine.ops.layout import expand_dims
-from stretto.nn import functions
-from stretto.nn.functional.arguments import as_float
-from stretto.nn.functional.checks import classes_of, pair, positive_part, reduced
-from stretto.nn.piecewise_functions import relu
+from stretto._engine.ops.layout import canonical_axis, expand_dims
+from stretto.nn.functional.activations import relu
+from stretto.nn.functional.checks import (
+    as_float,
+    classes_of,
+    explains_keywords,
+    loss,
+    pair,
+    positive_part,
+    reduced,
+)
+from stretto.numpy.linalg.norms import vector_norm
+from stretto.numpy.normalized import softplus
 
-__all__ = [
-    "hinge_embedding_loss",
-    "margin_ranking_loss",
-    "multi_margin_loss",
-    "multilabel_margin_loss",
-    "multilabel_soft_margin_loss",
-    "soft_margin_loss",
-]
+
+@explains_keywords
+@rounded_once
+def pairwise_distance(
+    x1: ArrayLike, x2: ArrayLike, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Array:
+    """Take the p-norm of ``x1 - x2 + eps`` along the last axis.
+
+    Args:
+        x1: vectors along the last axis.
+        x2: vectors along the last axis; the others broadcast.
+        p: the norm, not negative.
+        eps: what is added to differences.
+        keepdim: whether the last axis stays, with size 1.
+
+    Returns:
+        The distances.
+
+    Raises:
+        ValueError: ``p`` is negative, there is no axis, or shapes do not broadcast.
+
+    As PyTorch's ``nn.functional.pairwise_distance``.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> x, y = snp.array([[3.0, 4.0]]), snp.zeros((1, 2))
+    >>> st.nn.functional.pairwise_distance(x, y).round(3)
+    Array([5.], dtype=float32)
+    """
+    caller = "pairwise_distance"
+    x, y = as_float(x1, caller, "x1"), as_float(x2, caller, "x2")
+    return _distance(caller, x, y, p, eps, keepdim)
 
 
+def _distance(
+    caller: str, x: Array, y: Array, p: float, eps: float, keepdim: bool = False
+) -> Array:
+    """Return the p-norm of ``x - y + eps`` along the last axis."""
+    if p < 0:
+        raise ValueError(f"{caller}: p must not be negative, got {p!r}")
+    shape = broadcast_shapes(caller, x.shape, y.shape)
+    if not shape:
+        raise ValueError(
+            f"{caller}: expected vectors along the last axis, got {x.type} and {y.type}"
+        )
+    difference = of_rank(x, len(shape)) - of_rank(y, len(shape)) + eps
+    return vector_norm(difference, axis=-1, keepdims=keepdim, ord=p)
+
+
+@explains_keywords
+@rounded_once
+def cosine_similarity(x1: ArrayLike, x2: ArrayLike, dim: int = 1, eps: float = 1e-8) -> Array:
+    """Take the cosine of the angle between vectors: their product, divided by both norms.
+
+    Args:
+        x1: vectors along ``dim``.
+        x2: vectors along ``dim``; both broadcast.
+        dim: the axis, of the shape to which they broadcast.
+        eps: the least norm.
+
+    Returns:
+        The cosines, without the axis ``dim``.
+
+    Raises:
+        ValueError: ``dim`` is out of bounds, or shapes do not broadcast.
+
+    As PyTorch's ``nn.functional.cosine_similarity``.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> x, y = snp.array([[3.0, 4.0]]), snp.array([[1.0, 0.0]])
+    >>> st.nn.functional.cosine_similarity(x, y).round(3)
+    Array([0.6], dtype=float32)
+    """
+    caller = "cosine_similarity"
+    x, y = as_float(x1, caller, "x1"), as_float(x2, caller, "x2")
+    shape = broadcast_shapes(caller, x.shape, y.shape)
+    axis = canonical_axis(dim, len(shape), caller)
+    x, y = snp.broadcast_to(x, shape), snp.broadcast_to(y, shape)
+    # Only x is divided before the product, which keeps it finite where the norms overflow.
+    x = x / snp.maximum(vector_norm(x, axis=axis, keepdims=True), eps)
+    return snp.sum(x * y, axis) / snp.maximum(vector_norm(y, axis=axis), eps)
+
+
+_SMALLEST_SQUARE = 1e-12
+
+
+@loss
+@rounded_once
+def cosine_embedding_loss(
+    input1: ArrayLike,
+    input2: ArrayLike,
+    target: ArrayLike,
+    margin: float = 0.0,
+    *,
+    reduction: str = "mean",
+) -> Array:
+    """Take ``1 - cos`` of vectors whose target is 1, and ``max(0, cos - margin)`` where it is -1.
+
+    Args:
+        input1: vectors (N, D) or (D,).
+        input2: vectors of the same shape.
+        target: 1 or -1, (N,) or ().
+        margin: the cosine that costs nothing where the target is -1.
+
+    Raises:
+        ValueError: shapes do not fit, or ``reduction`` is unknown.
+
+    As PyTorch's ``nn.functional.cosine_embedding_loss``.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> x, y = snp.array([[3.0, 4.0]]), snp.array([[1.0, 0.0]])
+    >>> st.nn.functional.cosine_embedding_loss(x, y, snp.array([1])).round(3)
+    Array(0.4, dtype=float32)
+    """
+    caller = "cosine_embedding_loss"
+    x, y = as_float(input1, caller, "input1"), as_float(input2, caller, "input2")
+    t = as_float(target, caller, "target")
+    if x.shape != y.shape or x.ndim not in (1, 2) or t.shape != x.shape[:-1]:
+        raise ValueError(
+            f"{caller}: expected two inputs (N, D) with a target (N,), or (D,) with a target "
+            "(); got "
+            f"{x.type} and {y.type} with {t.type}"
+        )
+    squares = [snp.sum(snp.square(v), -1) + _SMALLEST_SQUARE for v in (x, y)]
+    cos = snp.sum(x * y, -1) / snp.sqrt(squares[0] * squares[1])
+    together = snp.where(snp.equal(t, 1), 1 - cos, 0.0)
+    apart = snp.where(snp.equal(t, -1), positive_part(cos - margin), 0.0)
+    return reduced(together + apart, reduction, caller)
+
+
+@loss
+@explains_keywords
+@rounded_once
+def triplet_margin_loss(
+    anchor: ArrayLike,
+    positive: ArrayLike,
+    negative: ArrayLike,
+    margin: float = 1.0,
+    p: float = 2.0,
+    eps: float = 1e-6,
+    swap: bool = False,
+    *,
+    reduction: str = "mean",
+) -> Array:
+    """Take ``max(0, d(anchor, positive) - d(anchor, negative) + margin)``, d a p-norm's distance.
+
+    Args:
+        anchor: vectors along the last axis; the others broadcast.
+        positive: vectors to be near.
+        negative: vectors to be far.
+        margin: the margin.
+        p: the norm, not negative.
+        eps: what is added to differences.
+        swap: whether the negative's distance is the smaller of those from anchor and positive.
+
+    Raises:
+        ValueError: ``p`` is negative, shapes do not broadcast, or ``reduction`` is unknown.
+
+    As PyTorch's ``nn.functional.triplet_margin_loss``. Source: Balntas et al., Learning Shallow
+    Convolutional Feature Descriptors with Triplet Losses, 2016.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> a, p, n = snp.zeros((1, 2)), snp.array([[3.0, 4.0]]), snp.array([[0.0, 2.0]])
+    >>> st.nn.functional.triplet_margin_loss(a, p, n).round(3)
+    Array(4., dtype=float32)
+    """
+    caller = "triplet_margin_loss"
+    x, y, z = (
+        as_float(anchor, caller, "anchor"),
+        as_float(positive, caller, "positive"),
+        as_float(negative, caller, "negative"),
+    )
+    near, far = _distance(caller, x, y, p, eps), _distance(caller, x, z, p, eps)
+    if swap:
+        far = snp.minimum(far, _distance(caller, y, z, p, eps))
+    return reduced(positive_part(near - far + margin), reduction, caller)
+
+
+@loss
 @rounded_once
 def hinge_embedding_loss(
     input: ArrayLike, target: ArrayLike, margin: float = 1.0, *, reduction: str = "mean"
@@ -39,10 +216,6 @@ def hinge_embedding_loss(
         input: distances, of any shape.
         target: 1 or -1, of the same shape.
         margin: how large is large enough.
-        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
-
-    Returns:
-        A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
         ValueError: shapes differ, or ``reduction`` is unknown.
@@ -61,6 +234,7 @@ def hinge_embedding_loss(
     return reduced(loss, reduction, "hinge_embedding_loss")
 
 
+@loss
 @rounded_once
 def margin_ranking_loss(
     input1: ArrayLike,
@@ -77,10 +251,6 @@ def margin_ranking_loss(
         input2: the second inputs, which broadcast with the first.
         target: 1 where ``input1`` is to be the greater, -1 where ``input2`` is.
         margin: the margin.
-        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
-
-    Returns:
-        A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
         ValueError: shapes do not broadcast, or ``reduction`` is unknown.
@@ -98,6 +268,7 @@ def margin_ranking_loss(
     return reduced(positive_part(margin - t * (x - y)), reduction, caller)
 
 
+@loss
 @rounded_once
 def soft_margin_loss(input: ArrayLike, target: ArrayLike, *, reduction: str = "mean") -> Array:
     """Take ``log(1 + exp(-target * input))`` for targets 1 and -1, without overflow.
@@ -105,10 +276,6 @@ def soft_margin_loss(input: ArrayLike, target: ArrayLike, *, reduction: str = "m
     Args:
         input: scores, of any shape.
         target: 1 or -1, of the same shape.
-        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
-
-    Returns:
-        A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
         ValueError: shapes differ, or ``reduction`` is unknown.
@@ -121,17 +288,18 @@ def soft_margin_loss(input: ArrayLike, target: ArrayLike, *, reduction: str = "m
     Array([  0.693, 100.   ], dtype=float32)
     """
     x, t = pair("soft_margin_loss", input, target)
-    return reduced(functions.softplus(-t * x), reduction, "soft_margin_loss")
+    return reduced(softplus(-t * x), reduction, "soft_margin_loss")
 
 
 def _rows(caller: str, input: ArrayLike) -> Array:
-    """The input as a value, (N, C) or (C,)."""
+    """Return the input as a value, (N, C) or (C,)."""
     x = as_float(input, caller)
     if x.ndim not in (1, 2):
         raise ValueError(f"{caller}: expected an input (N, C) or (C,), got {x.type}")
     return x
 
 
+@loss
 @rounded_once
 def multi_margin_loss(
     input: ArrayLike,
@@ -153,10 +321,6 @@ def multi_margin_loss(
         p: 1 or 2.
         margin: the margin.
         weight: a factor for each class, (C,).
-        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
-
-    Returns:
-        A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
         ValueError: ``p`` or ``reduction`` is not one of those above, or shapes do not fit.
@@ -193,6 +357,7 @@ def multi_margin_loss(
     return reduced(loss, reduction, caller)
 
 
+@loss
 @rounded_once
 def multilabel_margin_loss(
     input: ArrayLike, target: ArrayLike, *, reduction: str = "mean"
@@ -205,10 +370,6 @@ def multilabel_margin_loss(
     Args:
         input: scores (N, C) or (C,).
         target: integers of the same shape: the classes of each row, followed by -1.
-        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
-
-    Returns:
-        A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
         ValueError: shapes differ, ``target`` is not integer, or ``reduction`` is unknown.
@@ -238,6 +399,7 @@ def multilabel_margin_loss(
     return reduced(snp.sum(snp.where(counted, over, 0.0), (-2, -1)) / count, reduction, caller)
 
 
+@loss
 @rounded_once
 def multilabel_soft_margin_loss(
     input: ArrayLike, target: ArrayLike, weight: ArrayLike | None = None, *, reduction: str = "mean"
@@ -248,10 +410,6 @@ def multilabel_soft_margin_loss(
         input: logits (N, C) or (C,).
         target: 0 or 1, of the same shape.
         weight: a factor for each class, (C,).
-        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
-
-    Returns:
-        A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
         ValueError: shapes differ, or ``reduction`` is unknown.
@@ -265,7 +423,7 @@ def multilabel_soft_margin_loss(
     """
     caller = "multilabel_soft_margin_loss"
     x, t = pair(caller, input, target)
-    loss = t * functions.softplus(-x) + (1 - t) * functions.softplus(x)
+    loss = t * softplus(-x) + (1 - t) * softplus(x)
     if weight is not None:
         loss = loss * of_rank(as_float(weight, caller, "weight"), loss.ndim)
     return reduced(snp.mean(loss, -1), reduction, caller)

@@ -23,38 +23,27 @@ from stretto._engine.ops.powers import power, rsqrt
 from stretto._engine.ops.reducing.reduce import widened
 from stretto._engine.ops.reducing.window import ReduceWindowSum
 from stretto._engine.ops.reducing.window_geometry import PLAIN, AxisWindow
-from stretto.nn.functional.arguments import as_float, numbers, per_axis
+from stretto.nn.functional.checks import as_float, explains_keywords, numbers, per_axis
 from stretto.numpy.linalg.norms import vector_norm
 from stretto.numpy.statistics import mean_about_first
 
-__all__ = [
-    "batch_norm",
-    "batch_statistics",
-    "group_norm",
-    "instance_norm",
-    "layer_norm",
-    "local_response_norm",
-    "normalize",
-    "rms_norm",
-]
-
 
 def _mean(x: Array, axes: tuple[int, ...]) -> Array:
-    """The mean over the axes, which stay with size 1."""
+    """Return the mean over the axes, which stay with size 1."""
     shape = tuple(1 if d in axes else n for d, n in enumerate(x.shape))
     return reshape(reduce_sum(x, axes), shape) / math.prod(x.shape[d] for d in axes)
 
 
 def _moments(x: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
-    """Differences from the mean, and the variance, over the axes, which stay with size 1."""
+    """Return differences from the mean, and the variance, over the axes, which stay with size 1."""
     centered = x - mean_about_first(x, axes)
     return centered, _mean(centered * centered, axes)
 
 
-def _placed(
+def _laid_along(
     caller: str, name: str, param: ArrayLike | None, shape: tuple[int, ...], x: Array, axis: int
 ) -> Array | None:
-    """The argument, of ``shape``, along the axes of ``x`` from ``axis`` on; None stays None."""
+    """Lay the argument, of ``shape``, along the axes of ``x`` from ``axis`` on; None stays None."""
     if param is None:
         return None
     value = as_value(param, caller, name)
@@ -67,7 +56,7 @@ def _placed(
 
 
 def _scaled(x: Array, factor: Array | None, bias: Array | None, dtype: DType) -> Array:
-    """``x * factor + bias``, in the dtype of the input."""
+    """Return ``x * factor + bias``, in the dtype of the input."""
     x = x if factor is None else x * factor
     return convert(x if bias is None else x + bias, dtype)
 
@@ -118,6 +107,7 @@ def batch_statistics(input: ArrayLike) -> tuple[Array, Array]:
     return reshape(mean, (x.shape[1],)), reshape(_mean(centered * centered, axes), (x.shape[1],))
 
 
+@explains_keywords
 def batch_norm(
     input: ArrayLike,
     running_mean: ArrayLike | None,
@@ -174,7 +164,7 @@ def _given_statistics(
     axes: tuple[int, ...] | None,
     way: str,
 ) -> tuple[ArrayLike | None, ArrayLike | None]:
-    """The running statistics; raises ``ValueError`` where they are needed and missing."""
+    """Return the running statistics; raises ``ValueError`` where they are needed and missing."""
     if axes is None and (mean is None or variance is None):
         raise ValueError(f"{caller}: give running_mean and running_var, or {way}")
     return mean, variance
@@ -189,9 +179,9 @@ def _by_channels(
     bias: ArrayLike | None,
     eps: float,
 ) -> Array:
-    """Each channel normalized by its statistics over the axes, or without axes by the running."""
-    placed: Any = (
-        _placed(caller, name, value, (x.shape[1],), x, 1)
+    """Normalize each channel by its statistics over the axes, or by the running without axes."""
+    laid: Any = (
+        _laid_along(caller, name, value, (x.shape[1],), x, 1)
         for name, value in (
             ("weight", weight),
             ("bias", bias),
@@ -199,7 +189,7 @@ def _by_channels(
             ("running_var", None if axes else running[1]),
         )
     )
-    factor, shift, mean, variance = placed
+    factor, shift, mean, variance = laid
     wide = convert(x, widened(x.dtype))
     if axes is None:
         centered = wide - mean
@@ -210,6 +200,7 @@ def _by_channels(
     return _scaled(centered * (root if factor is None else root * factor), None, shift, x.dtype)
 
 
+@explains_keywords
 def instance_norm(
     input: ArrayLike,
     running_mean: ArrayLike | None = None,
@@ -269,6 +260,7 @@ def _last_axes(
     return shape, tuple(range(start, x.ndim))
 
 
+@explains_keywords
 def layer_norm(
     input: ArrayLike,
     normalized_shape: int | Sequence[int],
@@ -303,13 +295,14 @@ def layer_norm(
     x = as_float(input, caller)
     shape, axes = _last_axes(caller, x, normalized_shape)
     factor, shift = (
-        _placed(caller, name, value, shape, x, axes[0])
+        _laid_along(caller, name, value, shape, x, axes[0])
         for name, value in (("weight", weight), ("bias", bias))
     )
     centered, variance = _moments(convert(x, widened(x.dtype)), axes)
     return _scaled(centered * rsqrt(variance + eps), factor, shift, x.dtype)
 
 
+@explains_keywords
 def rms_norm(
     input: ArrayLike,
     normalized_shape: int | Sequence[int],
@@ -343,13 +336,14 @@ def rms_norm(
     caller = "rms_norm"
     x = as_float(input, caller)
     shape, axes = _last_axes(caller, x, normalized_shape)
-    factor = _placed(caller, "weight", weight, shape, x, axes[0])
+    factor = _laid_along(caller, "weight", weight, shape, x, axes[0])
     wide = convert(x, widened(x.dtype))
     if eps is None:
         eps = float(finfo(wide.dtype).eps)
     return _scaled(wide * rsqrt(_mean(wide * wide, axes) + eps), factor, None, x.dtype)
 
 
+@explains_keywords
 def group_norm(
     input: ArrayLike,
     num_groups: int,
@@ -389,7 +383,7 @@ def group_norm(
             f"{x.type}"
         )
     factor, shift = (
-        _placed(caller, name, value, (channels,), x, 1)
+        _laid_along(caller, name, value, (channels,), x, 1)
         for name, value in (("weight", weight), ("bias", bias))
     )
     spread = (groups, channels // groups)
@@ -447,6 +441,7 @@ def local_response_norm(
     return convert(wide * power(mean * alpha + k, -beta), x.dtype)
 
 
+@explains_keywords
 def normalize(input: ArrayLike, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Array:
     """Divide vectors along an axis by their norms: ``input / max(norm, eps)``.
 

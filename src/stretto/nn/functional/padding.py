@@ -18,8 +18,6 @@ from stretto._engine.ops.layout import expand_dims
 from stretto._engine.ops.shape import pad as pad_values
 from stretto._engine.ops.shape import rev, slice_in_dim
 
-__all__ = ["pad"]
-
 
 def pad(
     input: ArrayLike, pad: Sequence[int], mode: str = "constant", value: float | None = None
@@ -76,7 +74,7 @@ def pad(
 
 
 def _beyond(x: Array, axis: int, low: int, high: int, mode: str) -> Array:
-    """``x`` with its own elements before and after along an axis."""
+    """Return ``x`` with its own elements before and after along an axis."""
     crop = max(-low, 0), max(-high, 0)
     if mode == "circular":  # elements taken away are not repeated
         x = slice_in_dim(x, crop[0], x.shape[axis] - crop[1], 1, axis)
@@ -119,7 +117,7 @@ def _copied(x: Array, axis: int, start: int, count: int, mode: str) -> Array:
 
 
 def _folded(ct: Array, axis: int, low: int, high: int, mode: str) -> Array:
-    """The transpose: each element's own cotangent, and those of its copies.
+    """Return the transpose: each element's own cotangent, and those of its copies.
 
     One concatenation, of the stretches in which the same copies are added: sums of padded arrays
     would store one of the whole size for each copy.

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import stretto.numpy as snp
+from stretto._engine.core.descriptions import described
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.size_guards import differs_by_example
 from stretto._engine.core.sizes import is_size
@@ -22,20 +23,26 @@ from stretto._engine.ops.powers import power
 from stretto._engine.ops.reducing.reduce import widened
 from stretto._engine.ops.reducing.window import ReduceWindowMax, ReduceWindowSum
 from stretto._engine.ops.reducing.window_geometry import PLAIN, AxisWindow
-from stretto.nn.functional.arguments import as_float, batched, per_axis, unbatched
-from stretto.nn.functional.windows import greatest_and_places, table_of, window_of
+from stretto.nn.functional.checks import as_float, batched, per_axis, unbatched
+from stretto.nn.functional.windows import greatest_and_indices, table_of, window_of
 
-__all__ = [
-    "avg_pool1d",
-    "avg_pool2d",
-    "avg_pool3d",
-    "lp_pool1d",
-    "lp_pool2d",
-    "lp_pool3d",
-    "max_pool1d",
-    "max_pool2d",
-    "max_pool3d",
-]
+_pool = described(
+    {
+        "input": "(batch, channels, length), or without the batch.",
+        "kernel_size": "the size of a window, a number or one per axis, as are the settings\n"
+        "        after it.",
+        "stride": "the distance between windows; ``kernel_size`` by default.",
+        "padding": "how many elements, which never win, to add at both ends; at most half a\n"
+        "        window.",
+        "dilation": "the distance between elements of a window.",
+        "ceil_mode": "whether a last window may reach beyond the end.",
+        "return_indices": "whether to return the indices of the maxima as well.",
+        "count_include_pad": "whether the zeros of the padding count.",
+        "norm_type": "the power.",
+    },
+    raises="ValueError: ``input`` has another rank, a setting is out of range, or no window fits.",
+)
+"""Complete the docstring of a function that pools."""
 
 
 def _windows(
@@ -90,10 +97,11 @@ def _max_pool(
     if not return_indices:
         return unbatched(ReduceWindowMax((PLAIN, PLAIN, *windows))(x), single)
     tables = [table_of(size, w) for size, w in zip(x.shape[2:], windows, strict=True)]
-    values, places = greatest_and_places(x, tables)
-    return unbatched(values, single), unbatched(places, single)
+    values, indices = greatest_and_indices(x, tables)
+    return unbatched(values, single), unbatched(indices, single)
 
 
+@_pool
 def max_pool1d(
     input: ArrayLike,
     kernel_size: int | Sequence[int],
@@ -106,20 +114,11 @@ def max_pool1d(
     """Take the maximum of each window of signals; the derivative goes to the first of equals.
 
     Args:
-        input: (batch, channels, length), or without the batch.
         kernel_size: the size of a window.
-        stride: the distance between windows; ``kernel_size`` by default.
-        padding: how many elements, which never win, to add at both ends; at most half a window.
-        dilation: the distance between elements of a window.
-        ceil_mode: whether a last window may reach beyond the end.
-        return_indices: whether to return the places of the maxima as well.
 
     Returns:
         (batch, channels, length), without the batch if the input is; with ``return_indices`` also
         the index of each in its channel, flattened, int32, of equals the first.
-
-    Raises:
-        ValueError: ``input`` has another rank, a setting is out of range, or no window fits.
 
     As PyTorch's ``nn.functional.max_pool1d``.
 
@@ -131,6 +130,7 @@ def max_pool1d(
     return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
+@_pool
 def max_pool2d(
     input: ArrayLike,
     kernel_size: int | Sequence[int],
@@ -144,19 +144,10 @@ def max_pool2d(
 
     Args:
         input: (batch, channels, height, width), or without the batch.
-        kernel_size: the size of a window, a number or one per axis, as are the settings after it.
-        stride: the distance between windows; ``kernel_size`` by default.
-        padding: how many elements, which never win, to add at both ends; at most half a window.
-        dilation: the distance between elements of a window.
-        ceil_mode: whether a last window may reach beyond the end.
-        return_indices: whether to return the places of the maxima as well.
 
     Returns:
         (batch, channels, height, width), without the batch if the input is; with ``return_indices``
         also the index of each in its channel, flattened, int32, of equals the first.
-
-    Raises:
-        ValueError: ``input`` has another rank, a setting is out of range, or no window fits.
 
     As PyTorch's ``nn.functional.max_pool2d``.
 
@@ -169,6 +160,7 @@ def max_pool2d(
     return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
+@_pool
 def max_pool3d(
     input: ArrayLike,
     kernel_size: int | Sequence[int],
@@ -182,20 +174,11 @@ def max_pool3d(
 
     Args:
         input: (batch, channels, depth, height, width), or without the batch.
-        kernel_size: the size of a window, a number or one per axis, as are the settings after it.
-        stride: the distance between windows; ``kernel_size`` by default.
-        padding: how many elements, which never win, to add at both ends; at most half a window.
-        dilation: the distance between elements of a window.
-        ceil_mode: whether a last window may reach beyond the end.
-        return_indices: whether to return the places of the maxima as well.
 
     Returns:
         (batch, channels, depth, height, width), without the batch if the input is; with
         ``return_indices`` also the index of each in its channel, flattened, int32, of equals the
         first.
-
-    Raises:
-        ValueError: ``input`` has another rank, a setting is out of range, or no window fits.
 
     As PyTorch's ``nn.functional.max_pool3d``.
 
@@ -211,7 +194,7 @@ def max_pool3d(
 
 
 def _divisor(windows: list[AxisWindow], sizes: tuple[int, ...], count_padding: bool) -> Tree:
-    """How many elements count in each window; one number where it is the same for all."""
+    """Return how many elements count in each window; one number where it is the same for all."""
     total: Tree = 1
     for axis, (w, n) in enumerate(zip(windows, sizes, strict=True)):
         if w.low == w.high and (count_padding or not w.low):  # no window reaches further
@@ -253,6 +236,7 @@ def _avg_pool(
     return unbatched(convert(total, x.dtype), single)
 
 
+@_pool
 def avg_pool1d(
     input: ArrayLike,
     kernel_size: int | Sequence[int],
@@ -264,18 +248,12 @@ def avg_pool1d(
     """Take the mean of each window of signals.
 
     Args:
-        input: (batch, channels, length), or without the batch.
         kernel_size: the size of a window.
-        stride: the distance between windows; ``kernel_size`` by default.
         padding: how many zeros to add at both ends; at most half a window.
         ceil_mode: whether a last window may reach beyond the end, where nothing counts.
-        count_include_pad: whether the zeros of the padding count.
 
     Returns:
         (batch, channels, length), without the batch if the input is; integers become floats.
-
-    Raises:
-        ValueError: ``input`` has another rank, a setting is out of range, or no window fits.
 
     As PyTorch's ``nn.functional.avg_pool1d``.
 
@@ -287,6 +265,7 @@ def avg_pool1d(
     return _avg_pool(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
 
+@_pool
 def avg_pool2d(
     input: ArrayLike,
     kernel_size: int | Sequence[int],
@@ -300,18 +279,12 @@ def avg_pool2d(
 
     Args:
         input: (batch, channels, height, width), or without the batch.
-        kernel_size: the size of a window, a number or one per axis, as are the settings after it.
-        stride: the distance between windows; ``kernel_size`` by default.
         padding: how many zeros to add at both ends; at most half a window.
         ceil_mode: whether a last window may reach beyond the end, where nothing counts.
-        count_include_pad: whether the zeros of the padding count.
         divisor_override: what to divide sums by, in place of the number of elements.
 
     Returns:
         (batch, channels, height, width), without the batch if the input is; integers become floats.
-
-    Raises:
-        ValueError: ``input`` has another rank, a setting is out of range, or no window fits.
 
     As PyTorch's ``nn.functional.avg_pool2d``.
 
@@ -326,6 +299,7 @@ def avg_pool2d(
     )
 
 
+@_pool
 def avg_pool3d(
     input: ArrayLike,
     kernel_size: int | Sequence[int],
@@ -339,19 +313,13 @@ def avg_pool3d(
 
     Args:
         input: (batch, channels, depth, height, width), or without the batch.
-        kernel_size: the size of a window, a number or one per axis, as are the settings after it.
-        stride: the distance between windows; ``kernel_size`` by default.
         padding: how many zeros to add at both ends; at most half a window.
         ceil_mode: whether a last window may reach beyond the end, where nothing counts.
-        count_include_pad: whether the zeros of the padding count.
         divisor_override: what to divide sums by, in place of the number of elements.
 
     Returns:
         (batch, channels, depth, height, width), without the batch if the input is; integers become
         floats.
-
-    Raises:
-        ValueError: ``input`` has another rank, a setting is out of range, or no window fits.
 
     As PyTorch's ``nn.functional.avg_pool3d``.
 
@@ -388,6 +356,7 @@ def _lp_pool(
     return snp.where(none, 0, power(snp.where(none, 1, total), 1 / norm_type))
 
 
+@_pool
 @rounded_once
 def lp_pool1d(
     input: ArrayLike,
@@ -402,17 +371,10 @@ def lp_pool1d(
     0. A window that reaches beyond the end counts as if it were full of elements like those inside.
 
     Args:
-        input: (batch, channels, length), or without the batch.
-        norm_type: the power.
         kernel_size: the size of a window.
-        stride: the distance between windows; ``kernel_size`` by default.
-        ceil_mode: whether a last window may reach beyond the end.
 
     Returns:
         (batch, channels, length), without the batch if the input is; integers become floats.
-
-    Raises:
-        ValueError: ``input`` has another rank, a setting is out of range, or no window fits.
 
     As PyTorch's ``nn.functional.lp_pool1d``.
 
@@ -424,6 +386,7 @@ def lp_pool1d(
     return _lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
+@_pool
 @rounded_once
 def lp_pool2d(
     input: ArrayLike,
@@ -439,16 +402,9 @@ def lp_pool2d(
 
     Args:
         input: (batch, channels, height, width), or without the batch.
-        norm_type: the power.
-        kernel_size: the size of a window, a number or one per axis, as are the settings after it.
-        stride: the distance between windows; ``kernel_size`` by default.
-        ceil_mode: whether a last window may reach beyond the end.
 
     Returns:
         (batch, channels, height, width), without the batch if the input is; integers become floats.
-
-    Raises:
-        ValueError: ``input`` has another rank, a setting is out of range, or no window fits.
 
     As PyTorch's ``nn.functional.lp_pool2d``.
 
@@ -461,6 +417,7 @@ def lp_pool2d(
     return _lp_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
+@_pool
 @rounded_once
 def lp_pool3d(
     input: ArrayLike,
@@ -476,17 +433,10 @@ def lp_pool3d(
 
     Args:
         input: (batch, channels, depth, height, width), or without the batch.
-        norm_type: the power.
-        kernel_size: the size of a window, a number or one per axis, as are the settings after it.
-        stride: the distance between windows; ``kernel_size`` by default.
-        ceil_mode: whether a last window may reach beyond the end.
 
     Returns:
         (batch, channels, depth, height, width), without the batch if the input is; integers become
         floats.
-
-    Raises:
-        ValueError: ``input`` has another rank, a setting is out of range, or no window fits.
 
     As PyTorch's ``nn.functional.lp_pool3d``.
 

@@ -15,21 +15,19 @@ from stretto._engine.higher_order.custom_jvp import custom_jvp
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.convert import rounded_once
 from stretto._engine.ops.layout import expand_dims
-from stretto.nn.functional.arguments import as_float
-from stretto.nn.functional.checks import check_known, pair, reduced, same_shape
-
-__all__ = [
-    "gaussian_nll_loss",
-    "huber_loss",
-    "l1_loss",
-    "mse_loss",
-    "poisson_nll_loss",
-    "smooth_l1_loss",
-]
+from stretto.nn.functional.checks import (
+    as_float,
+    check_known,
+    explains_keywords,
+    loss,
+    pair,
+    reduced,
+    same_shape,
+)
 
 
 def _weighted(loss: Array, weight: ArrayLike | None, reduction: str, caller: str) -> Array:
-    """The reduction of weighted losses; their mean is over the sum of the weights."""
+    """Return the reduction of weighted losses; their mean is over the sum of the weights."""
     if weight is None:
         return reduced(loss, reduction, caller)
     weights = as_float(weight, caller, "weight")
@@ -39,6 +37,7 @@ def _weighted(loss: Array, weight: ArrayLike | None, reduction: str, caller: str
     return reduced(loss * weights, reduction, caller)
 
 
+@loss
 @rounded_once
 def mse_loss(
     input: ArrayLike, target: ArrayLike, *, reduction: str = "mean", weight: ArrayLike | None = None
@@ -48,11 +47,7 @@ def mse_loss(
     Args:
         input: predictions, of any shape.
         target: what ``input`` should be, of the same shape.
-        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
         weight: factors of the shape of ``input``; a mean is over their sum.
-
-    Returns:
-        A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
         TypeError: losses are complex.
@@ -68,6 +63,7 @@ def mse_loss(
     return _weighted(snp.square(x - y), weight, reduction, "mse_loss")
 
 
+@loss
 @rounded_once
 def l1_loss(
     input: ArrayLike, target: ArrayLike, *, reduction: str = "mean", weight: ArrayLike | None = None
@@ -77,11 +73,7 @@ def l1_loss(
     Args:
         input: predictions, of any shape.
         target: what ``input`` should be, of the same shape.
-        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
         weight: factors of the shape of ``input``; a mean is over their sum.
-
-    Returns:
-        A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
         ValueError: shapes differ, or ``reduction`` is unknown.
@@ -96,6 +88,7 @@ def l1_loss(
     return _weighted(snp.abs(x - y), weight, reduction, "l1_loss")
 
 
+@loss
 @rounded_once
 def smooth_l1_loss(
     input: ArrayLike, target: ArrayLike, *, reduction: str = "mean", beta: float = 1.0
@@ -108,11 +101,7 @@ def smooth_l1_loss(
     Args:
         input: predictions, of any shape.
         target: what ``input`` should be, of the same shape.
-        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
         beta: where the two meet.
-
-    Returns:
-        A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
         ValueError: shapes differ, ``beta`` is negative, or ``reduction`` is unknown.
@@ -134,6 +123,7 @@ def smooth_l1_loss(
     return reduced(d, reduction, caller)
 
 
+@loss
 @rounded_once
 def huber_loss(
     input: ArrayLike,
@@ -151,12 +141,8 @@ def huber_loss(
     Args:
         input: predictions, of any shape.
         target: what ``input`` should be, of the same shape.
-        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
         delta: where the two meet.
         weight: factors of the shape of ``input``.
-
-    Returns:
-        A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
         ValueError: shapes differ, ``delta`` is not positive, or ``reduction`` is unknown.
@@ -183,13 +169,15 @@ def huber_loss(
 
 @custom_jvp
 def _at_least(x: Array, least: float) -> Array:
-    """``max(x, least)`` with the derivative of ``x``."""
+    """Return ``max(x, least)`` with the derivative of ``x``."""
     return snp.maximum(x, least)
 
 
 _at_least.defjvps(lambda dx, out, x, least: dx, None)
 
 
+@loss
+@explains_keywords
 @rounded_once
 def gaussian_nll_loss(
     input: ArrayLike,
@@ -211,10 +199,6 @@ def gaussian_nll_loss(
             number.
         full: whether to add ``log(2 pi) / 2``.
         eps: the least variance.
-        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
-
-    Returns:
-        A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
         ValueError: shapes do not fit, a variance is known to be negative, or ``reduction`` is
@@ -247,6 +231,8 @@ def gaussian_nll_loss(
     return reduced(loss, reduction, caller)
 
 
+@loss
+@explains_keywords
 @rounded_once
 def poisson_nll_loss(
     input: ArrayLike,
@@ -267,10 +253,6 @@ def poisson_nll_loss(
         log_input: whether ``input`` is the logarithm of the rate, rather than the rate.
         full: whether to add Stirling's ``t log t - t + log(2 pi t) / 2`` for targets above 1.
         eps: what is added to a rate before its logarithm is taken.
-        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
-
-    Returns:
-        A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
         ValueError: shapes differ, or ``reduction`` is unknown.

@@ -15,17 +15,7 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis, expand_dims, reshape, transpose
 from stretto._engine.ops.shape import pad, slice_in_dim
-from stretto.nn.functional.arguments import batched, per_axis, unbatched
-
-__all__ = [
-    "channel_shuffle",
-    "flatten",
-    "fold",
-    "pixel_shuffle",
-    "pixel_unshuffle",
-    "unflatten",
-    "unfold",
-]
+from stretto.nn.functional.checks import batched, explains_keywords, per_axis, unbatched
 
 
 def flatten(input: ArrayLike, start_dim: int = 0, end_dim: int = -1) -> Array:
@@ -61,6 +51,7 @@ def flatten(input: ArrayLike, start_dim: int = 0, end_dim: int = -1) -> Array:
     return reshape(x, (*x.shape[:first], joined, *x.shape[last + 1 :]))
 
 
+@explains_keywords
 def unflatten(input: ArrayLike, dim: int, sizes: Sequence[int]) -> Array:
     """Split an axis into several.
 
@@ -204,7 +195,7 @@ def _settings(
     padding: int | Sequence[int],
     stride: int | Sequence[int],
 ) -> tuple[tuple[int, ...], ...]:
-    """Kernel sizes, dilations, paddings, strides, and numbers of windows, along both axes."""
+    """Return kernel sizes, dilations, paddings, strides, and numbers of windows, of both axes."""
     sizes = per_axis(kernel_size, 2, caller, "kernel_size")
     dilations = per_axis(dilation, 2, caller, "dilation")
     paddings = per_axis(padding, 2, caller, "padding", 0)

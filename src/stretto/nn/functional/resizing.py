@@ -29,10 +29,8 @@ from stretto.nn.functional.adaptive import (
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,
 )
-from stretto.nn.functional.arguments import as_float
+from stretto.nn.functional.checks import as_float
 from stretto.numpy.taking import take
-
-__all__ = ["interpolate", "upsample"]
 
 _RANKS = {
     "nearest": (3, 4, 5),
@@ -116,7 +114,7 @@ def _resized(
     recompute_scale_factor: bool | None,
     antialias: bool = False,
 ) -> Array:
-    """What ``interpolate`` and ``upsample`` compute."""
+    """Return what ``interpolate`` and ``upsample`` compute."""
     x = as_value(input, caller, "input")
     if mode not in _RANKS or x.ndim not in _RANKS[mode]:
         fits = [name for name, ranks in _RANKS.items() if x.ndim in ranks]
@@ -150,7 +148,7 @@ def _resized(
             continue
         # Where sizes are equal the linear modes copy, as PyTorch does, whatever the scale.
         if n != m or (mode == "bicubic" and scale is not None):
-            matrix = weights(n, _places(n, m, scale, bool(align_corners)), bool(align_corners))
+            matrix = weights(n, _positions(n, m, scale, bool(align_corners)), bool(align_corners))
             out = _weighed(out, axis, matrix)
     return convert(out, x.dtype)
 
@@ -191,7 +189,7 @@ def upsample(
 def _sizes(
     caller: str, x: Array, size: int | Sequence[int] | None, factor: float | Sequence[float] | None
 ) -> tuple[list[int], list[float | None]]:
-    """The sizes of the spatial axes, and their scales where ``factor`` gives them."""
+    """Return the sizes of the spatial axes, and their scales where ``factor`` gives them."""
     n = x.ndim - 2
     if (size is None) == (factor is None):
         raise ValueError(f"{caller}: give size or scale_factor, one of them; got {size}, {factor}")
@@ -219,47 +217,47 @@ def _nearest(x: Array, axis: int, m: int, scale: float | None, exact: bool) -> A
         return reshape(wide, (*x.shape[:axis], m, *x.shape[axis + 1 :]))
     # In float32, as PyTorch computes it: the rounding decides which element is nearest.
     ratio = np.float32(n / m if scale is None else 1 / scale)
-    places = (np.arange(m, dtype=np.float32) + np.float32(0.5 if exact else 0)) * ratio
-    index = np.minimum(np.floor(places).astype(np.int32), n - 1)
+    positions = (np.arange(m, dtype=np.float32) + np.float32(0.5 if exact else 0)) * ratio
+    index = np.minimum(np.floor(positions).astype(np.int32), n - 1)
     return take(x, index, axis, mode="clip")
 
 
-def _places(n: int, m: int, scale: float | None, align_corners: bool) -> np.ndarray:
-    """Where among the ``n`` inputs each of the ``m`` outputs lies."""
+def _positions(n: int, m: int, scale: float | None, align_corners: bool) -> np.ndarray:
+    """Return where among the ``n`` inputs each of the ``m`` outputs lies."""
     o = np.arange(m, dtype=np.float64)
     ratio = _scale(n, m, scale, align_corners)
     return o * ratio if align_corners else (o + 0.5) * ratio - 0.5
 
 
 def _scale(n: int, m: int, scale: float | None, align_corners: bool) -> float:
-    """How many of the ``n`` inputs one of the ``m`` outputs stands for."""
+    """Return how many of the ``n`` inputs one of the ``m`` outputs stands for."""
     if align_corners:
         return (n - 1) / (m - 1) if m > 1 else 0.0
     return n / m if scale is None else 1 / scale
 
 
 def _matrix(n: int, taps: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """Rows that weigh inputs: of each tap an index, kept within bounds, and a weight."""
+    """Return rows that weigh inputs: of each tap an index, kept within bounds, and a weight."""
     out = np.zeros((len(taps[0][0]), n))
     for index, weight in taps:
         np.add.at(out, (np.arange(len(index)), np.clip(index, 0, n - 1)), weight)
     return out
 
 
-def _linear(n: int, places: np.ndarray, align_corners: bool) -> np.ndarray:
-    places = np.maximum(places, 0)
-    low = np.floor(places).astype(np.int64)
-    t = places - low
+def _linear(n: int, positions: np.ndarray, align_corners: bool) -> np.ndarray:
+    positions = np.maximum(positions, 0)
+    low = np.floor(positions).astype(np.int64)
+    t = positions - low
     return _matrix(n, [(low, 1 - t), (low + 1, t)])
 
 
-def _cubic(n: int, places: np.ndarray, align_corners: bool) -> np.ndarray:
-    low = np.floor(places).astype(np.int64)
-    return _matrix(n, [(low + k, _keys(places - (low + k), -0.75)) for k in range(-1, 3)])
+def _cubic(n: int, positions: np.ndarray, align_corners: bool) -> np.ndarray:
+    low = np.floor(positions).astype(np.int64)
+    return _matrix(n, [(low + k, _keys(positions - (low + k), -0.75)) for k in range(-1, 3)])
 
 
 def _keys(d: np.ndarray, a: float) -> np.ndarray:
-    """The weights at these distances, of Keys, Cubic Convolution Interpolation, 1981."""
+    """Return the weights at these distances, of Keys, Cubic Convolution Interpolation, 1981."""
     d = np.abs(d)
     near = ((a + 2) * d - (a + 3)) * d * d + 1
     far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
@@ -276,7 +274,7 @@ _FILTERS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], float]] = {
 def _smoothed(
     n: int, m: int, ratio: float, weights: Callable[[np.ndarray], np.ndarray], reach: float
 ) -> np.ndarray:
-    """Rows that weigh inputs by a filter as wide as one of the outputs."""
+    """Return rows that weigh inputs by a filter as wide as one of the outputs."""
     width = max(ratio, 1.0)
     centers = (ratio * (np.arange(m) + 0.5))[:, None]
     inputs = np.arange(n)
@@ -288,7 +286,7 @@ def _smoothed(
 
 
 def _weighed(x: Array, axis: int, matrix: np.ndarray) -> Array:
-    """The product with a matrix, most elements of which are 0."""
+    """Return the product with a matrix, most elements of which are 0."""
     taps, back = _taps(matrix), _taps(matrix.T)
     m, n = matrix.shape
     if n < _SPARSE * len(taps) or m < _SPARSE * len(back):
@@ -297,7 +295,7 @@ def _weighed(x: Array, axis: int, matrix: np.ndarray) -> Array:
 
 
 def _taps(matrix: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """What is not 0 in each row: the first column and its weight, the second, and so on."""
+    """Return what is not 0 in each row: the first column and its weight, the second, and so on."""
     order = np.argsort(matrix == 0, axis=1, kind="stable")
     order = order[:, : np.count_nonzero(matrix, axis=1).max()]
     weights = np.take_along_axis(matrix, order, 1)

@@ -12,7 +12,7 @@ from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.typing import Array, Tree
 from stretto.func.calls import functional_call
 from stretto.nn.module import Module
-from stretto.nn.updating import places
+from stretto.nn.updating import named_arrays
 from stretto.random.streams import next_key
 from stretto.torch.hosted.halves import Call, Source
 from stretto.torch.module import Held, ImportedModule
@@ -142,7 +142,7 @@ def _of_module(module: Module) -> Hosting:
     first: dict[int, str] = {}
     ties: list[tuple[str, str]] = []
     _find_ties(module, "", {}, ties)
-    for name, (owner, attribute, array) in places(module).items():
+    for name, (owner, attribute, array) in named_arrays(module).items():
         if first.setdefault(id(array), name) != name:
             ties.append((name, first[id(array)]))
         else:
@@ -151,7 +151,7 @@ def _of_module(module: Module) -> Hosting:
     if isinstance(module, ImportedModule):
         ties += module.ties
     light, types = module.clone(), {}
-    for owner, attribute, array in places(light).values():
+    for owner, attribute, array in named_arrays(light).values():
         owner.__dict__[attribute] = types.setdefault(id(array), _type(array))
     parts = {path: (part._get_name(), part.training) for path, part in module.named_modules()}
     return Hosting(_OfModule(light, tuple(arrays)), parts, arrays, tuple(ties))

@@ -14,7 +14,7 @@ from stretto import lax
 from stretto._engine.core.interpreter import Tracer, Value
 from stretto._engine.core.types import is_inexact
 from stretto.nn import functional as F
-from stretto.nn.functional.recurrent_networks import GRU, LSTM, RELU, TANH, network
+from stretto.nn.functional.recurrence import GRU, LSTM, RELU, TANH, network
 from stretto.torch.slopes import bounded
 
 # Normalization. PyTorch gives the statistics beside the result, for its backward pass.

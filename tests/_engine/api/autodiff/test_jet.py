@@ -23,7 +23,7 @@ FUNCTIONS = {
     "arcsin": lambda x: snp.arcsin(x / 2),
     "erf": st.special.erf,
     "gammaln": lambda x: st.special.gammaln(x + 1),
-    "softmax": st.nn.softmax,
+    "softmax": lambda x: st.nn.softmax(x, -1),
     "largest": snp.max,
     "sorted": lambda x: snp.sort(x * x - x),
     "product": snp.prod,
@@ -66,7 +66,7 @@ def test_beside_nested_derivatives(name):
     [
         (snp.log, [3.833333333, -10.571995465, 68.779856387, -664.679996375]),
         (lambda x: x**x, [-0.533729823, 3.949033745, -9.023557964, 77.509732562]),
-        (st.nn.gelu, [0.881797449, 1.542223173, 0.108709595, -0.661717025]),
+        (lambda x: st.nn.gelu(x, "tanh"), [0.881797449, 1.542223173, 0.108709595, -0.661717025]),
     ],
 )
 def test_numbers_of_jax(f, sums):

@@ -63,7 +63,7 @@ def network(w, x):
 
 def attention(w, x):
     q, k, v = (x @ w[i] for i in range(3))
-    return nn.softmax(q @ k.T / 2.0) @ v
+    return nn.softmax(q @ k.T / 2.0, -1) @ v
 
 
 def nested(w, x):

@@ -320,7 +320,7 @@ def test_functions_called_and_held():
             x = once(w, x) + kept(w, x)
             x = st.lax.scan(lambda c, _: (c @ w, None), x, None, length=3)[0] + i
             x = st.lax.cond(snp.sum(x) > 0, lambda x: x @ w, lambda x: -x, x)
-            x = st.nn.gelu(st.nn.relu(x))
+            x = st.nn.gelu(st.nn.relu(x), "tanh")
         return x
 
     args = array(4, 4), array(2, 4)

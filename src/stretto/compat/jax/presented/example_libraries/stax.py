@@ -9,7 +9,8 @@ from typing import Any
 
 from stretto import ShapeDtypeStruct, eval_shape, lax, random
 from stretto import numpy as snp
-from stretto.nn import (
+from stretto.compat.jax.initializers import glorot_normal, normal, ones, zeros
+from stretto.compat.jax.nn import (
     elu,
     gelu,
     leaky_relu,
@@ -21,7 +22,6 @@ from stretto.nn import (
     softplus,
     standardize,
 )
-from stretto.nn.initializers import glorot_normal, normal, ones, zeros
 
 __all__ = [
     "AvgPool",

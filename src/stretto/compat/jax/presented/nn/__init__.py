@@ -2,4 +2,4 @@
 
 from stretto.compat.jax.naming import names_of
 
-__getattr__, __dir__ = names_of("stretto.nn")
+__getattr__, __dir__ = names_of("stretto.compat.jax.nn")

@@ -2,4 +2,4 @@
 
 from stretto.compat.jax.draws import drawing_names_of
 
-__getattr__, __dir__ = drawing_names_of("stretto.nn.initializers")
+__getattr__, __dir__ = drawing_names_of("stretto.compat.jax.initializers")

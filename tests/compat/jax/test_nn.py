@@ -1,4 +1,4 @@
-"""Smooth activations, softmax and its relatives, standardizing, one-hot coding."""
+"""The functions of ``jax.nn``: values and slopes against definitions, masks, messages."""
 
 from __future__ import annotations
 
@@ -10,8 +10,31 @@ from scipy import special
 
 import stretto as st
 import stretto.numpy as snp
-from stretto import nn
-from tests.nn.activations import WIDE, X, same_slopes, same_values
+from stretto.compat.jax import nn
+
+X = np.array([-100.0, -4.0, -3.0, -1.0, -0.25, 0.0, 0.5, 1.0, 3.0, 6.0, 7.0, 100.0], np.float32)
+WIDE = X.astype(np.float64)
+
+
+def same_values(name, meaning):
+    f, want = getattr(nn, name), meaning(WIDE)
+    for got in (f(snp.array(X)), st.jit(f)(X), st.vmap(f)(snp.array(X))):
+        assert got.dtype == snp.float32
+        np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-6)
+    for dtype in (snp.bfloat16, snp.float16):
+        assert f(snp.array([0.5], dtype)).dtype == dtype
+
+
+def same_slopes(name, meaning):
+    f, h = meaning, 1e-4
+    x = np.array([-20.0, -4.1, -0.6, 0.3, 0.9, 2.2, 5.0, 30.0])
+    numeric = (f(x + h) - f(x - h)) / (2 * h)
+    slopes = st.vmap(st.grad(getattr(nn, name)))(snp.array(x))
+    np.testing.assert_allclose(slopes, numeric, rtol=1e-3, atol=1e-4)
+    seconds = st.vmap(st.grad(st.grad(getattr(nn, name))))(snp.array(x))
+    assert np.isfinite(np.asarray(seconds)).all()
+    at_extremes = st.vmap(st.grad(getattr(nn, name)))(snp.array([-1e4, 0.0, 1e4]))
+    assert np.isfinite(np.asarray(at_extremes)).all()
 
 
 def normal(x):
@@ -215,13 +238,13 @@ def test_logarithms_of_sums():
     x = snp.array([-3.0, -1.5, -0.99, 0.0, 0.5, 1.0, 2.0])
     away = snp.array([0.0, 1e-3, 0.5, 1.0, 5.0, -1.0])
     wanted = [-np.inf, -6.908255, -0.9327521, -0.4586751, -0.0067607495, np.nan]
-    np.testing.assert_allclose(st.nn.log1mexp(away), wanted, rtol=1e-6)
-    rise = st.vmap(st.grad(st.nn.log1mexp))(away[1:5])
+    np.testing.assert_allclose(nn.log1mexp(away), wanted, rtol=1e-6)
+    rise = st.vmap(st.grad(nn.log1mexp))(away[1:5])
     np.testing.assert_allclose(rise, [999.5, 1.541494, 0.58197671, 0.0067836549], rtol=1e-5)
-    assert float(st.nn.logmeanexp(x)) == pytest.approx(0.6493858)
-    part = st.nn.logmeanexp(x.reshape(1, 7), axis=1, keepdims=True, where=x > 0)
+    assert float(nn.logmeanexp(x)) == pytest.approx(0.6493858)
+    part = nn.logmeanexp(x.reshape(1, 7), axis=1, keepdims=True, where=x > 0)
     assert part.shape == (1, 1) and float(part[0, 0]) == pytest.approx(1.3657566)
-    assert bool(snp.isnan(st.nn.logmeanexp(snp.zeros(0))))
+    assert bool(snp.isnan(nn.logmeanexp(snp.zeros(0))))
 
 
 def test_one_hot_takes_lists():
@@ -285,3 +308,140 @@ def test_standardized_constants_are_zero(value):
         compiled = st.jit(nn.standardize)(x)
     for out in (nn.standardize(x), compiled):
         np.testing.assert_array_equal(out, 0)
+
+
+PIECEWISE = {
+    "relu": lambda x: np.maximum(x, 0),
+    "relu6": lambda x: np.clip(x, 0, 6),
+    "leaky_relu": lambda x: np.where(x >= 0, x, 0.01 * x),
+    "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
+    "celu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
+    "selu": lambda x: (
+        1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(np.minimum(x, 0)))
+    ),
+    "hard_tanh": lambda x: np.clip(x, -1, 1),
+    "hard_sigmoid": lambda x: np.clip(x + 3, 0, 6) / 6,
+    "hard_swish": lambda x: x * np.clip(x + 3, 0, 6) / 6,
+    "hard_silu": lambda x: x * np.clip(x + 3, 0, 6) / 6,
+}
+
+
+@pytest.mark.parametrize("name", PIECEWISE)
+def test_piecewise_activations(name):
+    same_values(name, PIECEWISE[name])
+
+
+@pytest.mark.parametrize("name", PIECEWISE)
+def test_derivatives_of_piecewise_activations(name):
+    same_slopes(name, PIECEWISE[name])
+
+
+def test_relu_is_cheap_and_flat_at_zero():
+    assert st.grad(nn.relu)(0.0).item() == 0
+    assert st.grad(nn.relu6)(0.0).item() == 0
+    assert st.grad(nn.relu6)(6.0).item() == 0
+    graph = st.make_graph(nn.relu)(snp.ones(3))
+    assert len(str(graph).splitlines()) <= 5
+    assert np.isnan(nn.relu(snp.array(np.nan)).item())
+    assert nn.relu(snp.array([-1, 2])).dtype == snp.int32
+
+
+def test_settings_of_piecewise_activations():
+    assert nn.leaky_relu(snp.array([-1.0]), 0.5).item() == -0.5
+    assert nn.elu(snp.array([-100.0]), 2.0).item() == -2
+    assert nn.celu(snp.array([-100.0]), 2.0).item() == -2
+    with pytest.raises(TypeError, match="array"):
+        nn.relu([1.0])
+
+
+def test_sparse_functions():
+    x = snp.array([-3.0, -1.5, -0.99, 0.0, 0.5, 1.0, 2.0])
+    plus = nn.sparse_plus(x)
+    np.testing.assert_allclose(plus, [0, 0, 2.5e-5, 0.25, 0.5625, 1, 2], rtol=1e-5)
+    slope = st.vmap(st.grad(nn.sparse_plus))(x)
+    np.testing.assert_allclose(slope, nn.sparse_sigmoid(x), rtol=1e-5)
+
+
+def test_selu_is_named_in_its_message():
+    with pytest.raises(TypeError, match=r"^selu: x must be an array"):
+        nn.selu([1.0])
+
+
+RNG = np.random.default_rng(0)
+Q, K, V = (
+    RNG.normal(size=s).astype(np.float32) for s in ((2, 3, 4, 5), (2, 6, 2, 5), (2, 6, 2, 5))
+)
+BIAS = RNG.normal(size=(2, 4, 3, 6)).astype(np.float32)
+MASK = RNG.random((2, 1, 3, 6)) < 0.6
+MASK[..., 0] = True
+ROW, COLUMN = np.arange(3)[:, None], np.arange(6)
+
+
+def attention(bias=0.0, allowed=True, scale=5**-0.5):
+    k, v = (np.repeat(x, 2, axis=2) for x in (K, V))
+    scores = np.einsum("btnh,bsnh->bnts", Q, k) * scale + bias
+    scores = np.where(allowed, scores, -np.inf)
+    weights = np.exp(scores)
+    total = weights.sum(-1, keepdims=True)
+    out = np.einsum("bnts,bsnh->btnh", weights / total, v)
+    return out, np.log(total[..., 0]).swapaxes(1, 2)
+
+
+LENGTHS = {"query_seq_lengths": np.array([3, 2]), "key_value_seq_lengths": np.array([4, 6])}
+
+
+@pytest.mark.parametrize(
+    "settings, wanted",
+    [
+        ({}, attention()),
+        ({"bias": BIAS, "mask": MASK}, attention(BIAS, MASK)),
+        ({"is_causal": True}, attention(allowed=ROW >= COLUMN)),
+        ({"scale": 0.3}, attention(scale=0.3)),
+        (
+            {"local_window_size": (1, 2)},
+            attention(allowed=(ROW - COLUMN <= 1) & (COLUMN - ROW <= 2)),
+        ),
+        ({"local_window_size": 1}, attention(allowed=abs(ROW - COLUMN) <= 1)),
+    ],
+    ids=["plain", "masked", "causal", "scaled", "window", "narrow"],
+)
+def test_attention(settings, wanted):
+    out, residual = nn.dot_product_attention(Q, K, V, return_residual=True, **settings)
+    np.testing.assert_allclose(out, wanted[0], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(residual, wanted[1], rtol=1e-5, atol=1e-5)
+
+
+def test_lengths_single_examples_and_derivatives():
+    out = nn.dot_product_attention(Q, K, V, **LENGTHS)
+    short = attention(allowed=COLUMN < 4)[0][0]
+    np.testing.assert_allclose(out[0], short, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(out[1, :2], attention()[0][1, :2], rtol=1e-5, atol=1e-5)
+    assert bool((out[1, 2] == 0).all())
+    one = nn.dot_product_attention(Q[0], K[0], V[0])
+    np.testing.assert_allclose(one, attention()[0][0], rtol=1e-5, atol=1e-5)
+    loss = lambda q: (nn.dot_product_attention(q, K, V, is_causal=True) ** 2).sum()
+    slope = st.jit(st.grad(loss))(Q)
+    direction = RNG.normal(size=Q.shape).astype(np.float32)
+    step = 1e-2
+    quotient = (loss(Q + step * direction) - loss(Q - step * direction)) / (2 * step)
+    assert float((slope * direction).sum()) == pytest.approx(float(quotient), rel=2e-3)
+
+
+def test_messages_of_attention():
+    cases = [
+        (lambda: nn.dot_product_attention(Q, K[:, :, :1], V), ValueError, "where K divides N"),
+        (lambda: nn.dot_product_attention(Q, K, V, mask=BIAS), TypeError, "floats go into bias"),
+        (
+            lambda: nn.dot_product_attention(Q, K, V, implementation="cudnn"),
+            ValueError,
+            "implementation must be None or 'xla'",
+        ),
+        (
+            lambda: nn.dot_product_attention(Q, K, V, query_seq_lengths=snp.ones((2, 1))),
+            ValueError,
+            r"expected query_seq_lengths \(B,\), a length for each example",
+        ),
+    ]
+    for call, error, words in cases:
+        with pytest.raises(error, match=words):
+            call()
