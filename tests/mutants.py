@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import functools
 import os
 import random
 import re
@@ -248,6 +249,7 @@ class Breaking(ast.NodeVisitor):
         self.add(node, "pass", "statement removed")
 
 
+@functools.cache
 def mutants_of(path: str, text: str) -> list[Mutant]:
     """Return the mutants of a file that are programs, and other ones than the file."""
     return [mutant for mutant in Breaking(path, text).found if mutant.after != mutant.before]
