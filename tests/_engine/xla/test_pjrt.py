@@ -46,11 +46,24 @@ def test_there_and_back(own):
         assert not back.flags.writeable
 
 
+def aligned(size):
+    """Zeros at an address that is a multiple of 64, which the runtime takes without a copy."""
+    memory = np.zeros(size + 16, np.float32)
+    start = -memory.ctypes.data % 64 // memory.itemsize
+    return memory[start : start + size]
+
+
 def test_memory_that_is_not_ours_is_copied():
-    x = np.zeros(1 << 16, np.float32)
+    x = aligned(1 << 16)
     buffer = pjrt.to_device(x, array_type(x.shape, x.dtype), own=False)
     x[:] = 1
     np.testing.assert_array_equal(pjrt.to_host(buffer), 0)
+
+
+def test_memory_that_is_ours_is_not():
+    x = aligned(1 << 16)
+    buffer = pjrt.to_device(x, array_type(x.shape, x.dtype), own=True)
+    assert buffer.unsafe_buffer_pointer() == x.ctypes.data
 
 
 def test_compile_text():
