@@ -15,7 +15,6 @@ from stretto._engine.eager.interpreter import EAGER
 from stretto._engine.passes.formulations import measured
 from stretto._engine.xla.array import Array
 from stretto._engine.xla.device import check_device_count
-from stretto._engine.xla.timing import seconds_of
 from stretto.numpy import methods, stable_forms
 
 install_eager(EAGER)
@@ -23,7 +22,8 @@ methods.attach(Value)
 stable_forms.attach()
 guard(Value)
 guard(Array)
-measured.clock.seconds_of = seconds_of
+_kernels = LazyModule("stretto._engine.xla.kernels")  # few programs are measured
+measured.clock.seconds_of = lambda program: _kernels.seconds_of(program)  # noqa: PLW0108 (as below)
 
 _CHECKED = "stretto._engine.eager.checked"
 _checked = LazyModule(_CHECKED)  # few programs ask for it

@@ -1,4 +1,8 @@
-"""What a compiled program did when: its kernels, by XLA's profiler, each with the user's line."""
+"""What a compiled program did when, and how long it takes.
+
+Its kernels are read from XLA's profiler, each with the user's line. Times are those of runs on
+random numbers; ``wiring`` gives them to ``passes/formulations/measured``.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +10,23 @@ import functools
 import gzip
 import json
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
-from stretto._engine.core.types import array_type
+from stretto._engine.core.types import ArrayType, array_type, is_inexact
 from stretto._engine.ops.arithmetic import ADD
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.xla import pjrt
+from stretto._engine.xla.array import Array
+from stretto._engine.xla.cache import executable
 from stretto._engine.xla.instructions import Instruction, instructions_of, size_of
 from stretto._engine.xla.pjrt import Executable
-from stretto._engine.xla.timing import times_of
 
 _CONTAINERS = ("call", "conditional", "while")
 """Instructions that take the time of others."""
@@ -28,7 +35,7 @@ _ALIASES = ("bitcast", "get-tuple-element", "opt-barrier", "tuple", "while")
 """Instructions whose results lie in the memory of their operands."""
 
 _CALL = "stretto profile: a call"
-_ROUNDS = 12
+_ROUNDS_OF_LIMITS = 12
 _FORMAT = "*.trace.json.gz"
 
 
@@ -183,5 +190,37 @@ def limits_of() -> Limits:
     product = DotGeneral(((1,), (0,)), ((), ()))
     multiply = record(lambda x, y: ([product(x, y)], None), (square, square))[0]
     add = record(lambda x, y: ([ADD(x, y)], None), (line, line))[0]
-    fastest = [min(times_of(program, _ROUNDS)) for program in (multiply, add)]
+    fastest = [min(times_of(program, _ROUNDS_OF_LIMITS)) for program in (multiply, add)]
     return Limits(2 * size**3 / fastest[0], 3 * 4 * length / fastest[1])
+
+
+# The time of a program
+
+
+_ROUNDS = 5
+
+
+def seconds_of(program: Program) -> float:
+    """Return the median time of a run, in seconds, after one run to warm up."""
+    return float(np.median(times_of(program, _ROUNDS)))
+
+
+def times_of(program: Program, rounds: int) -> list[float]:
+    """Return the times of so many runs, in seconds, after one run to warm up."""
+    run = executable(program)
+    random = np.random.default_rng(0)
+    buffers = [Array(_numbers(t, random), t).to_buffer() for t in program.in_types]
+    times = []
+    for _ in range(rounds + 1):
+        start = time.perf_counter()
+        for out, type in zip(run(buffers), program.out_types, strict=True):
+            Array(None, type, out).block_until_ready()
+        times.append(time.perf_counter() - start)
+    return times[1:]
+
+
+def _numbers(type: ArrayType, random: np.random.Generator) -> np.ndarray:
+    """Small random numbers around zero; zeros for integers, which may be indices."""
+    if not is_inexact(type.dtype):
+        return np.zeros(type.shape, type.dtype)
+    return (0.1 * random.standard_normal(type.shape)).astype(type.dtype)

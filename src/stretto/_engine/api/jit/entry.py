@@ -43,11 +43,10 @@ if TYPE_CHECKING:  # loaded when first used
     from stretto._engine.api.jit.ref_arguments import Uses
     from stretto._engine.core.shardings import Placement, Sharding
     from stretto._engine.eager.on_device import OnDevice
-    from stretto._engine.xla import background, pending, sharded
+    from stretto._engine.xla import background, sharded
     from stretto._engine.xla.partitions import PlacedExecutable
 else:
     background = LazyModule("stretto._engine.xla.background")
-    pending = LazyModule("stretto._engine.xla.pending")
     sharded = LazyModule("stretto._engine.xla.sharded")
 
 _LONG = 5_000
@@ -93,7 +92,7 @@ class Entry:
     quick: bool = False
     """True if the executable was compiled quickly; see ``config.tiers``."""
     later: bool = False
-    """True if the next call may return before the program is compiled; see ``pending``."""
+    """True if the next call may return before the program is compiled; see ``background``."""
 
     records: int = 0
     """The number of fingerprints of calls that lead here; see ``dispatch``."""
@@ -343,7 +342,7 @@ class Entry:
         """Return the results of a call that comes before there is a runner."""
         if self.later:
             self.later = False
-            results = pending.begun(self.program.name, self.prepare, arrays, self.out_types)
+            results = background.begun(self.program.name, self.prepare, arrays, self.out_types)
             if results is not None:
                 return results
         return self.runner_of(self.prepare())(arrays)

@@ -19,10 +19,10 @@ from stretto._engine.xla.pjrt import Executable
 
 if TYPE_CHECKING:  # loaded when first used
     from stretto._engine.core.shardings import Placement
-    from stretto._engine.xla import pending, sharded
+    from stretto._engine.xla import background, sharded
     from stretto._engine.xla.partitions import PlacedExecutable
 else:
-    pending = LazyModule("stretto._engine.xla.pending")
+    background = LazyModule("stretto._engine.xla.background")
     sharded = LazyModule("stretto._engine.xla.sharded")
 
 
@@ -96,7 +96,7 @@ class DonatingRunner:
     def __call__(self, arrays: Sequence[Array], /) -> list[Array]:
         arrays = self._inner.ready(arrays)
         self._refuse_shared(arrays)
-        pending.wait_for_all()  # those that have not run may read what is taken here
+        background.wait_for_all()  # those that have not run may read what is taken here
         position = user_position()
         donated: list[tuple[Array, Any]] = []
         buffers = []
