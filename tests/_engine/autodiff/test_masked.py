@@ -14,11 +14,11 @@ from stretto._engine.autodiff.masked import (
     chosen,
     everywhere,
     is_same,
-    settled,
     shared,
     together,
     under,
     with_conditions,
+    with_zeros,
 )
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.recorder import Traced
@@ -45,8 +45,8 @@ def operations(f, *args):
 def test_zeros_are_put_in_when_they_are_asked_for():
     masked = chosen(CT, MASK, True)
     np.testing.assert_array_equal(masked.raw(), CT)
-    np.testing.assert_array_equal(masked.settled(), [1, 0, 3])
-    assert masked.settled() is masked.settled()
+    np.testing.assert_array_equal(masked.with_zeros(), [1, 0, 3])
+    assert masked.with_zeros() is masked.with_zeros()
 
 
 def test_what_is_chosen_by_the_same_array_twice_is_chosen_once():
@@ -57,7 +57,7 @@ def test_what_is_chosen_by_the_same_array_twice_is_chosen_once():
 
 def test_both_conditions_must_hold():
     masked = chosen(chosen(CT, MASK, True), OTHER, False)
-    np.testing.assert_array_equal(masked.settled(), [0, 0, 3])
+    np.testing.assert_array_equal(masked.with_zeros(), [0, 0, 3])
 
 
 def test_many_conditions_are_joined():
@@ -66,13 +66,13 @@ def test_many_conditions_are_joined():
     for array in (*arrays, MASK):
         masked = chosen(masked, array, True)
     assert len(masked.conditions) < len(arrays)
-    np.testing.assert_array_equal(masked.settled(), [0, 0, 3])
+    np.testing.assert_array_equal(masked.with_zeros(), [0, 0, 3])
 
 
 def test_uses_under_one_condition_are_under_it_together():
     total = added(chosen(CT, MASK, True), chosen(CT, MASK, True))
     assert len(total.conditions) == 1
-    np.testing.assert_array_equal(total.settled(), [2, 0, 6])
+    np.testing.assert_array_equal(total.with_zeros(), [2, 0, 6])
 
 
 def test_opposite_choices_are_one_choice():
@@ -85,8 +85,8 @@ def test_opposite_choices_are_one_choice():
 def test_uses_under_several_conditions_count_where_any_does():
     finite = as_value(np.array([10.0, 20.0, 30.0], np.float32))
     total = added(chosen(CT, MASK, True), chosen(finite, OTHER, True))
-    assert total.is_settled
-    np.testing.assert_array_equal(total.settled(), [11, 20, 3])
+    assert total.has_zeros
+    np.testing.assert_array_equal(total.with_zeros(), [11, 20, 3])
     nowhere = as_value(np.array([False, False, True]))
     some = added(chosen(CT, nowhere, True), chosen(finite, as_value(np.arange(3) == 0), True))
     (condition,) = some.conditions
@@ -101,9 +101,9 @@ def test_one_that_counts_everywhere_makes_the_sum_count_everywhere():
 
 def test_values_may_be_put_under_conditions():
     (condition,) = chosen(CT, MASK, True).conditions
-    np.testing.assert_array_equal(under(CT, (condition,), False).settled(), [1, 0, 3])
-    np.testing.assert_array_equal(settled(under(CT, (condition,), True)), CT)
-    assert settled(None) is None
+    np.testing.assert_array_equal(under(CT, (condition,), False).with_zeros(), [1, 0, 3])
+    np.testing.assert_array_equal(with_zeros(under(CT, (condition,), True)), CT)
+    assert with_zeros(None) is None
 
 
 def test_arrays_are_the_same_if_they_stand_for_one_value():
@@ -211,9 +211,9 @@ def test_cotangents_are_taken_apart_and_put_together():
     assert len(parts.values) == 3
     assert [a is b for a, b in zip(parts.arrays, (mask, other), strict=True)] == [True, True]
     again = together(parts.form, parts.values, parts.arrays)
-    np.testing.assert_array_equal(again[0].settled(), [1, 0, 0])
+    np.testing.assert_array_equal(again[0].with_zeros(), [1, 0, 0])
     assert again[1] is CT
-    np.testing.assert_array_equal(again[2].settled(), [1, 0, 0])
+    np.testing.assert_array_equal(again[2].with_zeros(), [1, 0, 0])
 
 
 def test_by_row_conditions_have_an_axis_less():
@@ -223,14 +223,14 @@ def test_by_row_conditions_have_an_axis_less():
     assert parts.rows == [True, False]
     assert [t.shape for t in parts.types] == [(2,), ()]
     (again,) = together(parts.form, [ct], parts.arrays, parts.rows)
-    np.testing.assert_array_equal(again.settled(), [[1, 0], [0, 1]])
+    np.testing.assert_array_equal(again.with_zeros(), [[1, 0], [0, 1]])
 
 
 def test_conditions_that_are_not_known_outside_are_applied():
     mask, own = as_value(PARTS_MASK), as_value(np.array([True, True, False]))
-    value, (is_settled, places) = with_conditions(chosen(chosen(CT, mask, True), own, True), [mask])
+    value, (has_zeros, places) = with_conditions(chosen(chosen(CT, mask, True), own, True), [mask])
     np.testing.assert_array_equal(value, [1, np.nan, 0])
-    assert not is_settled
+    assert not has_zeros
     assert places == ((0, True, (0,)),)
     value, form = with_conditions(chosen(CT, own, True), [mask])
     np.testing.assert_array_equal(value, [1, np.nan, 0])

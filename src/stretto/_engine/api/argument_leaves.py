@@ -111,10 +111,10 @@ def as_argnums(argnums: int | Sequence[int], count: int, caller: str) -> tuple[i
                 f"{caller}: argnums names argument {i}, but the function was called with {count} "
                 f"positional arguments"
             )
-    places = tuple(i % count for i in positions)
-    if len(set(places)) < len(places):
+    chosen = tuple(i % count for i in positions)
+    if len(set(chosen)) < len(chosen):
         raise ValueError(f"{caller}: argnums names an argument twice: {argnums!r}")
-    return places
+    return chosen
 
 
 def as_values(leaves: Sequence[Any], caller: str, names: Callable[[], Sequence[str]]) -> list[Any]:
@@ -162,7 +162,7 @@ def without_float0(x: Any, lead: tuple[int, ...] = ()) -> Any:
 
 
 def holds_float0(leaves: Sequence[Any]) -> bool:
-    """Whether any leaf is float0 zeros."""
+    """Say if any leaf is float0 zeros."""
     return any([not isinstance(leaf, Value) and is_float0(leaf) for leaf in leaves])
 
 

@@ -33,9 +33,9 @@ def card_of_jitted(jitted: Jitted[..., Any]) -> Card:
     """The signatures that a function was traced for, and how each is run."""
     entries = list(jitted._entries.items())
     settings = [
-        f"{name} {', '.join(map(str, (*places.numbers, *places.names)))}"
-        for name, places in (("static", jitted._static), ("donated", jitted._donated))
-        if places
+        f"{name} {', '.join(map(str, (*chosen.numbers, *chosen.names)))}"
+        for name, chosen in (("static", jitted._static), ("donated", jitted._donated))
+        if chosen
     ]
     body: list[Item] = []
     first, left_out, last = ends(entries, _MOST)
@@ -76,7 +76,7 @@ def text_of_report(report: Any) -> str:
 
 
 def card_of_ragged(ragged: Ragged) -> Card:
-    """How many arrays there are, and how long they are."""
+    """Show the number of arrays, and their lengths."""
     lengths: Any = ragged._lengths
     inner = ",".join(map(str, ("*", *ragged._inner)))
     facts = [f"{ragged.dtype.name}[{len(ragged)},{inner}]"]

@@ -119,7 +119,7 @@ class ShapeDtypeStruct:
 
 
 def _only_described(x: Any) -> bool:
-    """Whether it has the shape and dtype of an array, but no elements."""
+    """Say if it has the shape and dtype of an array, but no elements."""
     if isinstance(x, (Value, np.ndarray, np.generic)) or x.__class__ in (bool, int, float, complex):
         return False
     has_type = hasattr(x, "shape") and hasattr(x, "dtype")
@@ -153,19 +153,19 @@ def types_of(
 
 
 def record_call(
-    fun: Callable[..., Any], args: Any, kwargs: Any, places: ArgumentSet = NO_ARGUMENTS
+    fun: Callable[..., Any], args: Any, kwargs: Any, chosen: ArgumentSet = NO_ARGUMENTS
 ) -> tuple[Program, Any, Any]:
     """The program of ``fun`` for arguments like these, its result's structure, captured values.
 
     The new values of references that it writes are further outputs of the program.
     """
     caller = name_of(fun)
-    static, (positional, named) = places.separate(args, kwargs, caller)
+    static, (positional, named) = chosen.separate(args, kwargs, caller)
     leaves, structure = tree.flatten((positional, named))
     refs: dict[int, Ref] = {}
     if any([isinstance(x, Ref) for x in leaves]):
         leaves, refs = lent(leaves, caller, lambda: leaf_names(fun, positional, named))
-    fixed = {place: s.value for place, s in static}
+    fixed = {which: s.value for which, s in static}
     dynamic = [() if i in fixed else x for i, x in enumerate(args)]
     names = LeafNames(fun, dynamic, named)
     pairs = alike(structure, leaves)
@@ -261,12 +261,12 @@ def make_graph(
     caller = "make_graph"
     if not callable(fun):
         raise TypeError(f"{caller}: expected a function, got {type(fun).__name__}")
-    places = argument_set(fun, static_argnums, None, "static", caller)
+    chosen = argument_set(fun, static_argnums, None, "static", caller)
     axes = [(name, operator.index(size)) for name, size in axis_env or ()]
 
     @wraps(fun, caller)
     def graph(*args: Any, **kwargs: Any) -> Any:
-        recorded = functools.partial(record_call, fun, args, kwargs, places)
+        recorded = functools.partial(record_call, fun, args, kwargs, chosen)
         for name, size in axes:
             recorded = functools.partial(over_axis, name, size, recorded)
         program, structure, _ = recorded()

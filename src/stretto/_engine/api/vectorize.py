@@ -201,14 +201,14 @@ def _of_leaves(fun: Callable[..., Any], structure: Any) -> Callable[..., Any]:
 def _without_given(
     outs: Sequence[Any],
     mapped: Sequence[int | None],
-    places: Sequence[int],
+    positions: Sequence[int],
     refs: dict[int, Ref],
     axes: Sequence[int | None],
     size: int,
 ) -> tuple[Sequence[Any], Sequence[int | None]]:
     """The outputs without the new values of references, which are last and written here."""
-    count = len(outs) - len(places)
-    for i, o, a in zip(places, outs[count:], mapped[count:], strict=True):
+    count = len(outs) - len(positions)
+    for i, o, a in zip(positions, outs[count:], mapped[count:], strict=True):
         refs[i].write(to_axis(o, size, a, axes[i]))
     return outs[:count], mapped[:count]
 

@@ -38,7 +38,7 @@ def standing_at(recorder: Recorder, equation: Equation, fun: Callable[..., Any],
 
 
 def replay(program: Program, args: Sequence[Any], recorder: Recorder) -> list[Any]:
-    """As ``evaluate``, but what ``recorder`` records keeps the source places of the equations."""
+    """Evaluate; what ``recorder`` records keeps the source places of the equations."""
     known = _literals(program)
     known.update(zip(program.inputs, args, strict=True))
     for equation in program.equations:
@@ -127,7 +127,7 @@ class Values(dict[Atom, Any]):
         self.update(zip(equation.outputs, outs, strict=True))
 
     def at(self, equation: Equation, fun: Callable[[], Any]) -> Any:
-        """What ``fun`` gives, recorded at the source place of the equation."""
+        """Call ``fun``, and have what it does recorded at the source place of the equation."""
         recorder = state.interpreter.recorder
         assert recorder is not None
         return standing_at(recorder, equation, fun)

@@ -62,7 +62,7 @@ class Series(Tracer):
         return term
 
     def origin(self) -> str:
-        """Where the value comes from."""
+        """Say where the value comes from."""
         first = self.term(0)
         return first.origin() if isinstance(first, Tracer) else "a value expanded as a series"
 
@@ -107,7 +107,7 @@ class Expander(Interpreter):
         return result
 
     def owns(self, x: Any) -> bool:
-        """Whether it is a series of this interpreter's."""
+        """Say if it is a series of this interpreter's."""
         return x.__class__ is Series and x.interpreter is self
 
     def terms(self, x: Any) -> list[Any]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stretto._engine.autodiff.evaluate import evaluate, record_closed
-from stretto._engine.autodiff.masked import Masked, apart, settled, together, with_conditions
+from stretto._engine.autodiff.masked import Masked, apart, together, with_conditions, with_zeros
 from stretto._engine.autodiff.masked_rules import pushed
 from stretto._engine.core.config import settings
 from stretto._engine.core.errors import NonFiniteError
@@ -56,7 +56,7 @@ class Dual(Tracer):
     position = None  # type: ignore[assignment]
 
     def origin(self) -> str:
-        """Where the primal value comes from."""
+        """Say where the primal value comes from."""
         if isinstance(self.primal, Tracer):
             return self.primal.origin()
         return "a value being differentiated"
@@ -138,7 +138,7 @@ class Differentiator(Interpreter):
         return outs, [_Pending(form) for form in forms]
 
     def _placed(self, rule: Callable[..., Any], *args: Any) -> Any:
-        """What the rule gives; what it records has one place."""
+        """Return what the rule gives; what it records has one source place."""
         if self.recorder is None:
             return rule(*args)
         with standing(self.recorder):
@@ -159,7 +159,7 @@ class Differentiator(Interpreter):
             outer = state.interpreter
             try:
                 state.interpreter = self.rules
-                tangents = [settled(t) for t in tangents]
+                tangents = [with_zeros(t) for t in tangents]
                 made = self._placed(first.through, primitive, primals, forms, tangents)
             finally:
                 state.interpreter = outer
@@ -193,11 +193,11 @@ class Differentiator(Interpreter):
         """The rule for this primitive, and the tangents that it takes."""
         if primitive.holds_programs:  # only these have their own rule for linearization
             if masked and not (primitive.pushes_masked and self.rule == "jvp"):
-                tangents = [settled(t) for t in tangents]
+                tangents = [with_zeros(t) for t in tangents]
             return getattr(primitive, self.rule), tangents
         rule = functools.partial(pushed, primitive)
         if primitive.multiple:
-            rule, tangents = primitive.jvp, [settled(t) for t in tangents]
+            rule, tangents = primitive.jvp, [with_zeros(t) for t in tangents]
         if primitive.has_factors:
             return functools.partial(self._factors, primitive), tangents
         return (_scoped(primitive.name, rule) if settings.key.debugged else rule), tangents
@@ -215,7 +215,7 @@ class Differentiator(Interpreter):
             primal, tangent = self.unwrap(o)
             outs.append(primal)
             if tangent.__class__ is Masked and self.rules is not self.parent:
-                tangent = holding(state, "interpreter", self.rules, tangent.settled)
+                tangent = holding(state, "interpreter", self.rules, tangent.with_zeros)
             douts.append(tangent)
         return outs, douts
 
@@ -246,7 +246,7 @@ def jvp_flat(
 ) -> tuple[list[Value], list[Any]]:
     """The outputs of ``fun``, and their tangents (``None``: zero); all lists are flat."""
     outs, douts = _pushed(fun, primals, tangents)
-    return outs, [settled(t) for t in douts]
+    return outs, [with_zeros(t) for t in douts]
 
 
 def _pushed(
@@ -281,7 +281,7 @@ def _jvp_program(
 ) -> tuple[Program, tuple[bool, ...], list[Any]]:
     """The same for tangents of this form, whose conditions' arrays are the last inputs.
 
-    If ``open``, tangents of outputs need not be settled. The third result is their form, with
+    If ``open``, tangents of outputs may be masked. The third result is their form, with
     places among the inputs that are not tangents, and then among the outputs after them.
     """
     key = ("jvp", active, force, form, types, open, settings.key)
@@ -295,7 +295,7 @@ def _jvp_program(
             nonzero = iter(together(form, given, arrays) if form else given)
             tangents = [next(nonzero) if a else None for a in active]
             outs, douts = _pushed(lambda *xs: evaluate(program, xs), primals, tangents)
-            douts = instantiate(outs, [t if open else settled(t) for t in douts], force)
+            douts = instantiate(outs, [t if open else with_zeros(t) for t in douts], force)
             mask = tuple(t is not None for t in douts)
             more: list[Any] = []
             kept = [with_conditions(t, [*primals, *arrays], more) for t in douts if t is not None]
@@ -313,7 +313,7 @@ def jvp_call(
     run: Callable[..., Sequence[Any]],
     over: Sequence[bool] | None = None,
 ) -> tuple[Sequence[Any], list[Any]]:
-    """What a program gives that is called with these, and its tangents; they may be masked.
+    """Return what a program gives for these, and its tangents; they may be masked.
 
     ``run(program, values)`` calls the program of values and tangents. With ``over`` the program is
     for one row, ``over`` says which primals have a first axis of rows, and ``run`` gets the same

@@ -27,7 +27,7 @@ from stretto._engine.ops.comparison import SELECT, zeros_like
 from stretto._engine.ops.layout import Reshape
 
 _MOST = 6
-"""With more conditions than this, they are joined, so that a chain of n choices takes n of them.
+"""The most conditions: more are joined, so that a chain of n choices takes n of them.
 
 The first stays, as an array from outside of a program is found again outside, and a joined one is
 not.
@@ -94,56 +94,56 @@ class Condition(NamedTuple):
         return array if array.ndim == len(shape) else BroadcastInDim(tuple(shape), ())(array)
 
     def mask(self, shape: Sequence[int]) -> Any:
-        """Where elements count: an array of this shape."""
+        """Return where elements count: an array of this shape."""
         return self.whole(shape) if self.holds else bitwise_not(self.whole(shape))
 
     def is_at(self, other: Condition) -> bool:
-        """Whether it is about the same array, and the same elements of it."""
+        """Say if it is about the same array, and the same elements of it."""
         return self.dims == other.dims and is_same(self.array, other.array)
 
     def among(self, others: Sequence[Condition]) -> bool:
-        """Whether it is one of these."""
+        """Say if it is one of these."""
         return any([self.is_at(other) and self.holds == other.holds for other in others])
 
 
 class Masked:
     """A cotangent that counts where all ``conditions`` hold, and is zero elsewhere.
 
-    ``raw`` is the cotangent with anything in the places where it does not count, ``settled`` the
+    ``raw`` is the cotangent with anything in the places where it does not count, ``with_zeros`` the
     one with zeros there. Both are computed when they are first needed, if ever; ``depth`` is the
     number of others that they wait for, one behind the other.
     """
 
-    __slots__ = ("_part", "_raw", "_settled", "conditions", "depth", "type")
+    __slots__ = ("_part", "_raw", "_with_zeros", "conditions", "depth", "type")
 
     def __init__(
         self,
         conditions: tuple[Condition, ...],
         type: ArrayType,
         raw: Callable[[], Any],
-        settled: Callable[[], Any] | None = None,
+        with_zeros: Callable[[], Any] | None = None,
         depth: int = 0,
     ) -> None:
         self.conditions = conditions
         self.depth = depth
         self.type = type
         self._raw: Any = raw
-        self._settled: Any = settled or self._select
+        self._with_zeros: Any = with_zeros or self._select
         self._part: Any = None, None
 
-    def behind(self, settled: bool = True) -> int:
+    def behind(self, with_zeros: bool = True) -> int:
         """Return the ``depth`` of one that waits for this; a long chain is computed first."""
         if self.depth >= _DEEPEST:
             self.raw()
-            if settled:
-                self.settled()
+            if with_zeros:
+                self.with_zeros()
             self.depth = 0
         return self.depth + 1
 
     @property
-    def is_settled(self) -> bool:
-        """Whether ``settled`` costs nothing any more."""
-        return self._settled.__class__ is Known
+    def has_zeros(self) -> bool:
+        """Say if ``with_zeros`` costs nothing any more."""
+        return self._with_zeros.__class__ is Known
 
     def raw(self) -> Any:
         """The cotangent, with anything where it does not count."""
@@ -151,17 +151,17 @@ class Masked:
             self._raw = Known(self._raw())
         return self._raw.value
 
-    def settled(self) -> Any:
+    def with_zeros(self) -> Any:
         """The cotangent, with zeros where it does not count."""
-        if self._settled.__class__ is not Known:
-            self._settled = Known(self._settled())
-        return self._settled.value
+        if self._with_zeros.__class__ is not Known:
+            self._with_zeros = Known(self._with_zeros())
+        return self._with_zeros.value
 
-    def without(self, places: frozenset[int]) -> Any:
+    def without(self, indices: frozenset[int]) -> Any:
         """The cotangent with zeros where the conditions at these places do not hold."""
-        if self._part[0] != places:
-            conditions = [self.conditions[i] for i in sorted(places)]
-            self._part = places, _select(self.raw(), conditions)
+        if self._part[0] != indices:
+            conditions = [self.conditions[i] for i in sorted(indices)]
+            self._part = indices, _select(self.raw(), conditions)
         return self._part[1]
 
     def _select(self) -> Any:
@@ -227,7 +227,7 @@ def _computed(array: Any) -> Any:
 
 
 def _identity(array: Any) -> Any:
-    """What tells whether two arrays are the same, or stand for the same value of a program."""
+    """Return what tells if two arrays are the same, or stand for the same value of a program."""
     if array.__class__ is Traced:
         return array.interpreter, array.atom
     return array.key or _Itself(array) if array.__class__ is Later else _Itself(array)
@@ -249,13 +249,13 @@ class _Itself:
 
 
 def is_same(x: Any, y: Any) -> bool:
-    """Whether these are the same array, or stand for the same value of a program."""
+    """Say if these are the same array, or stand for the same value of a program."""
     return x is y or (x.__class__ is y.__class__ and _identity(x) == _identity(y))
 
 
-def settled(ct: Any) -> Any:
+def with_zeros(ct: Any) -> Any:
     """The cotangent as a value; ``None`` stays, for zero."""
-    return ct.settled() if ct.__class__ is Masked else ct
+    return ct.with_zeros() if ct.__class__ is Masked else ct
 
 
 def _where(condition: Condition, value: Any) -> Any:
@@ -282,8 +282,8 @@ def chosen(ct: Any, array: Any, holds: bool | None) -> Masked | None:
             return ct if other.holds == holds else None
     if len(conditions) == _MOST:
         conditions = (conditions[0], both(conditions[1:], ct.type.shape))
-    settled = lambda: _where(condition, ct.settled())
-    return Masked((*conditions, condition), ct.type, ct.raw, settled, ct.behind())
+    with_zeros = lambda: _where(condition, ct.with_zeros())
+    return Masked((*conditions, condition), ct.type, ct.raw, with_zeros, ct.behind())
 
 
 def both(conditions: Sequence[Condition], shape: tuple[int, ...]) -> Condition:
@@ -298,16 +298,16 @@ def both(conditions: Sequence[Condition], shape: tuple[int, ...]) -> Condition:
     return Condition(Later(make, None, conditions), True, tuple(range(len(shape))))
 
 
-def under(value: Any, conditions: tuple[Condition, ...], is_settled: bool) -> Masked:
-    """The value as a cotangent that counts where these hold; it is zero elsewhere if settled."""
+def under(value: Any, conditions: tuple[Condition, ...], has_zeros: bool) -> Masked:
+    """The value as a cotangent that counts where these hold; ``has_zeros``: with zeros elsewhere."""
     known = Known(value)
-    return Masked(conditions, value.type, known, known if is_settled else None)
+    return Masked(conditions, value.type, known, known if has_zeros else None)
 
 
 def added(x: Any, y: Any) -> Any:
     """The sum of two cotangents of one variable, which counts where either does."""
     if x.__class__ is not Masked or y.__class__ is not Masked:
-        return ADD(settled(x), settled(y))
+        return ADD(with_zeros(x), with_zeros(y))
     shared, own_x, own_y = _compared(x.conditions, y.conditions)
     if own_x and own_y:  # the same mask of rows may have been broadcast for one of them
         narrow = [[narrowed(c, x.type.shape) for c in own] for own in (own_x, own_y)]
@@ -317,14 +317,14 @@ def added(x: Any, y: Any) -> Any:
     if not own_x and not own_y:
         depth = max(x.behind(), y.behind())
         total = lambda: ADD(x.raw(), y.raw())
-        return Masked(shared, x.type, total, _sum_settled(x, y, shared), depth)
+        return Masked(shared, x.type, total, _sum_with_zeros(x, y, shared), depth)
     if len(own_x) == len(own_y) == 1 and own_x[0].is_at(own_y[0]):
         first, second = (x, y) if own_x[0].holds else (y, x)  # one where it holds, one elsewhere
         either = lambda: SELECT(own_x[0].value(x.type.shape), first.raw(), second.raw())
         if not shared:
             return either()
         return Masked(shared, x.type, either, None, max(x.behind(False), y.behind(False)))
-    total = Known(ADD(x.settled(), y.settled()))
+    total = Known(ADD(x.with_zeros(), y.with_zeros()))
     if not own_x or not own_y:
         return Masked(shared, x.type, total, total) if shared else total.value
     shape = x.type.shape
@@ -348,13 +348,13 @@ def _compared(
     return shared, own_x, own_y
 
 
-def _sum_settled(x: Masked, y: Masked, conditions: tuple[Condition, ...]) -> Callable[[], Any]:
-    """The sum of what is settled, if both are already; otherwise the sum, settled."""
+def _sum_with_zeros(x: Masked, y: Masked, conditions: tuple[Condition, ...]) -> Callable[[], Any]:
+    """Return what adds both with zeros, if both have them; otherwise the sum, then with zeros."""
 
     def make() -> Any:
-        if x.is_settled and y.is_settled:
-            return ADD(x.settled(), y.settled())
-        return Masked(conditions, x.type, lambda: ADD(x.raw(), y.raw())).settled()
+        if x.has_zeros and y.has_zeros:
+            return ADD(x.with_zeros(), y.with_zeros())
+        return Masked(conditions, x.type, lambda: ADD(x.raw(), y.raw())).with_zeros()
 
     return make
 
@@ -363,13 +363,13 @@ class Apart(NamedTuple):
     """Cotangents, of which some are masked, as plain values."""
 
     values: list[Any]
-    """Those that are not zero."""
+    """The cotangents that are not zero."""
     arrays: list[Any]
-    """Those of all their conditions, each once."""
+    """The arrays of all their conditions, each once."""
     form: tuple[Any, ...]
-    """For each value, whether it is settled, and its conditions with places for the arrays."""
+    """A pair for each value: if it has its zeros, and its conditions, with numbers of arrays."""
     rows: list[bool]
-    """Which arrays have the first axis of the values, if the form is that of one row of them."""
+    """True for arrays with the first axis of the values, if the form is that of one row."""
 
     @property
     def types(self) -> tuple[ArrayType, ...]:
@@ -390,8 +390,8 @@ class Apart(NamedTuple):
 
 
 def everywhere(ct: Any) -> Any:
-    """The cotangent, masked only if its conditions are the same for all elements; settled."""
-    value = settled(ct)
+    """The cotangent, masked only if its conditions are the same for all elements; zeros put in."""
+    value = with_zeros(ct)
     return ct if ct.__class__ is Masked and not any([c.dims for c in ct.conditions]) else value
 
 
@@ -406,20 +406,18 @@ def apart(cts: Sequence[Any], by_row: bool = False) -> Apart:
             out.values.append(ct)
             form.append((True, ()))
             continue
-        out.values.append(ct.settled() if ct.is_settled else ct.raw())
+        out.values.append(ct.with_zeros() if ct.has_zeros else ct.raw())
         conditions = []
         for condition in ct.conditions:
             array, row = condition.known(), by_row and 0 in condition.dims
             pairs = enumerate(zip(out.arrays, out.rows, strict=True))
-            place = next(
-                (i for i, (a, r) in pairs if is_same(a, array) and r == row), len(out.arrays)
-            )
-            if place == len(out.arrays):
+            at = next((i for i, (a, r) in pairs if is_same(a, array) and r == row), len(out.arrays))
+            if at == len(out.arrays):
                 out.arrays.append(array)
                 out.rows.append(row)
             dims = tuple([d - by_row for d in condition.dims if d or not by_row])
-            conditions.append((place, condition.holds, dims))
-        form.append((ct.is_settled, tuple(conditions)))
+            conditions.append((at, condition.holds, dims))
+        form.append((ct.has_zeros, tuple(conditions)))
     return out._replace(form=tuple(form))
 
 
@@ -434,20 +432,20 @@ def together(
     ``rows`` says which arrays have an axis of rows.
     """
     out = []
-    for value, (is_settled, places) in zip(values, form, strict=True):
-        if not places:
+    for value, (has_zeros, indices) in zip(values, form, strict=True):
+        if not indices:
             out.append(value)
             continue
         conditions = []
-        for i, holds, dims in places:
+        for i, holds, dims in indices:
             if rows is not None:
                 dims = (*(0,) * rows[i], *[d + 1 for d in dims])
             conditions.append(Condition(arrays[i], holds, dims))
-        out.append(under(value, tuple(conditions), is_settled))
+        out.append(under(value, tuple(conditions), has_zeros))
     return out
 
 
-def _place_of(array: Any, arrays: Sequence[Any]) -> int | None:
+def _index_of(array: Any, arrays: Sequence[Any]) -> int | None:
     """The place of this array among others; ``None`` if it is not there."""
     return next((i for i, other in enumerate(arrays) if is_same(other, array)), None)
 
@@ -462,22 +460,22 @@ def with_conditions(
     """
     if ct.__class__ is not Masked:  # None is zero
         return ct, (True, ())
-    places: list[int | None] = []
+    indices: list[int | None] = []
     for condition in ct.conditions:
         array = condition.array
-        place = _place_of(array, arrays)
-        if place is None and more is not None:
+        at = _index_of(array, arrays)
+        if at is None and more is not None:
             array = condition.known()
-            place = _place_of(array, [*arrays, *more])
-            if place is None:
-                place = len(arrays) + len(more)
+            at = _index_of(array, [*arrays, *more])
+            if at is None:
+                at = len(arrays) + len(more)
                 more.append(array)
-        places.append(place)
-    pairs = zip(places, ct.conditions, strict=True)
+        indices.append(at)
+    pairs = zip(indices, ct.conditions, strict=True)
     conditions = tuple([(i, c.holds, c.dims) for i, c in pairs if i is not None])
-    if ct.is_settled or not conditions:
-        return ct.settled(), (True, conditions)
-    lost = frozenset([k for k, i in enumerate(places) if i is None])
+    if ct.has_zeros or not conditions:
+        return ct.with_zeros(), (True, conditions)
+    lost = frozenset([k for k, i in enumerate(indices) if i is None])
     return (ct.without(lost) if lost else ct.raw()), (False, conditions)
 
 

@@ -1,4 +1,4 @@
-"""How operations pass masked cotangents, and tangents, on.
+"""Rules by which operations pass masked cotangents, and tangents, on.
 
 ``passed`` is for running backwards, ``pushed`` for going forward. What treats each element alone
 passes conditions on as they are; what moves elements moves conditions along; what mixes elements
@@ -21,8 +21,8 @@ from stretto._engine.autodiff.masked import (
     both,
     chosen,
     narrowed,
-    settled,
     under,
+    with_zeros,
 )
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.primitive import Primitive
@@ -45,7 +45,7 @@ def passed(
     """
     mixes = type(primitive).kept_axes is Primitive.kept_axes
     if mixes and all([c.dims for c in ct.conditions]):
-        return run(ct.settled())
+        return run(ct.with_zeros())
     if isinstance(primitive, Elementwise):
         alike = [ct.conditions if a.__class__ is Linear else None for a in args]
         return _lazily(run, ct, alike, args, keeps_zeros)
@@ -57,7 +57,7 @@ def passed(
     if lost:
         kept = [m and tuple([c for i, c in enumerate(m) if i not in lost]) for m in moved]
         if keeps_zeros or not any(kept):
-            out = run(ct.settled())
+            out = run(ct.with_zeros())
         else:
             out = run(ct.without(frozenset(lost)))
         pairs = zip(out, kept, strict=True)
@@ -74,7 +74,7 @@ def _lazily(
 ) -> Sequence[Any]:
     """The cotangents of the arguments under these conditions, computed when they are needed."""
     raw = _Once(run, ct.raw)
-    zeroed = _Once(run, ct.settled) if keeps_zeros else None
+    zeroed = _Once(run, ct.with_zeros) if keeps_zeros else None
     depth = ct.behind(keeps_zeros)
     return [
         m if m is None else raw.masked(k, m, args[k].type, zeroed, depth)
@@ -112,7 +112,7 @@ def _moved(
 
 
 class _Once:
-    """What a transpose rule gives for a cotangent, computed when it is first needed."""
+    """The result of a transpose rule for a cotangent, computed when it is first needed."""
 
     __slots__ = ("_ct", "_parts", "_run")
 
@@ -131,11 +131,11 @@ class _Once:
         k: int,
         conditions: tuple[Condition, ...],
         type: ArrayType,
-        settled: _Once | None,
+        with_zeros: _Once | None,
         depth: int,
     ) -> Masked:
-        """That, where these conditions hold; ``settled`` gives the same with zeros elsewhere."""
-        later = None if settled is None else lambda: settled.part(k)
+        """Return what holds under these conditions; ``with_zeros`` has zeros elsewhere."""
+        later = None if with_zeros is None else lambda: with_zeros.part(k)
         return Masked(conditions, type, lambda: self.part(k), later, depth)
 
 
@@ -164,13 +164,13 @@ def pushed(primitive: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> t
         return _along(primitive, primals, tangents)
     elif primitive.rearranges:
         return _joined(primitive, primals, tangents)
-    return primitive.jvp(primals, [settled(t) for t in tangents])
+    return primitive.jvp(primals, [with_zeros(t) for t in tangents])
 
 
 def _in_common(tangents: Sequence[Any]) -> tuple[tuple[Condition, ...], list[Any]]:
     """The conditions that are on both tangents, and the tangents under their others."""
     if any([t.__class__ is not Masked for t in tangents]):
-        return (), [settled(t) for t in tangents]
+        return (), [with_zeros(t) for t in tangents]
     first, second = tangents
     shared = tuple([c for c in first.conditions if c.among(second.conditions)])
     values = []
@@ -186,7 +186,7 @@ def _sum(x: Any, y: Any) -> Any:
 
 
 def _by_element(primitive: Any, t: Masked) -> bool:
-    """Whether an operation on one operand treats each element alone."""
+    """Say if an operation on one operand treats each element alone."""
     return [*primitive.kept_axes(0, t.type, t.type)] == [*range(t.type.ndim)]
 
 
@@ -224,9 +224,9 @@ def _along(primitive: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> t
         linear = lambda v: primitive.partials[k](v, out, *primals)
     moved = _forward(primitive, t, k, out.type)
     if len(moved) == len(t.conditions):
-        raw, zeroed = lambda: linear(t.raw()), lambda: linear(t.settled())
+        raw, zeroed = lambda: linear(t.raw()), lambda: linear(t.with_zeros())
         return out, Masked(moved, out.type, raw, zeroed, t.behind())
-    value = Known(linear(t.settled()))
+    value = Known(linear(t.with_zeros()))
     return out, Masked(moved, out.type, value, value) if moved else value.value
 
 

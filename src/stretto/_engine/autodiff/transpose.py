@@ -19,11 +19,11 @@ from stretto._engine.autodiff.masked import (
     added,
     apart,
     chosen,
-    settled,
     shared,
     together,
     under,
     with_conditions,
+    with_zeros,
 )
 from stretto._engine.autodiff.masked_rules import passed
 from stretto._engine.core.config import settings
@@ -58,7 +58,7 @@ def masked_backward(
     masked: Sequence[bool] = (),
     totals: Sequence[Any] = (),
 ) -> list[Any]:
-    """As ``backward``, with cotangents that may be ``Masked``.
+    """Run backwards, with cotangents that may be ``Masked``.
 
     ``masked`` marks the linear inputs whose own may be; empty, it marks none. ``totals``, if given,
     has for each linear input what its cotangent is added to, or ``None``.
@@ -104,18 +104,18 @@ def _backward(
         ]
         for i in primitive.accumulates:
             if equation.inputs[i] in varying:
-                so_far = settled(_so_far(sums, starts, equation.inputs[i]))
+                so_far = with_zeros(_so_far(sums, starts, equation.inputs[i]))
                 args[i] = Linear(args[i].type, so_far)
         back = _transpose(equation, varying, args, here, ct)
         _accumulate(sums, varying, equation.inputs, back)
     out = [_so_far(sums, starts, v) for v in inputs]
-    return [settled(ct) if v in last else ct for v, ct in zip(inputs, out, strict=True)]
+    return [with_zeros(ct) if v in last else ct for v, ct in zip(inputs, out, strict=True)]
 
 
 def _so_far(sums: dict[Any, Any], starts: dict[Any, Any], atom: Any) -> Any:
     """The sum of an atom's cotangents, with what it is added to; no longer in the tables."""
     start, ct = starts.pop(atom, None), sums.pop(atom, None)
-    return ct if start is None else start if ct is None else ADD(start, settled(ct))
+    return ct if start is None else start if ct is None else ADD(start, with_zeros(ct))
 
 
 def _transpose(
@@ -128,7 +128,7 @@ def _transpose(
         return [chosen(ct, args[0], p) if a.__class__ is Linear else None for a, p in parts]
     summed = [a.__class__ is Linear and a.so_far is not None for a in args]
     if ct.__class__ is Masked and any(summed):  # the sum so far is under no condition
-        ct = settled(ct)
+        ct = with_zeros(ct)
     if ct.__class__ is Masked and not primitive.hands_on:
         rule = functools.partial(_back, equation, args, here)
         return passed(
@@ -144,7 +144,7 @@ def _transpose(
         return [None if v is None else next(again) for v in back]
     takes = primitive.takes_masked
     conditions = shared(ct)
-    back = _back(equation, args, here, ct if takes else [settled(part) for part in ct])
+    back = _back(equation, args, here, ct if takes else [with_zeros(part) for part in ct])
     if not conditions:
         return back
     plain = [
@@ -169,7 +169,7 @@ def _back(equation: Equation, args: Sequence[Any], here: standing | None, ct: An
 
 
 def _scales(equation: Equation, varying: set[Any]) -> bool:
-    """Whether all that its other operands hold is finite numbers other than 0."""
+    """Say if all that its other operands hold is finite numbers other than 0."""
     known: list[Any] = [a for a in equation.inputs if a not in varying]
     return all([a.__class__ is Literal and a.value and np.isfinite(a.value) for a in known])
 
@@ -291,16 +291,16 @@ def transpose_program(
 
 
 class Masks(NamedTuple):
-    """Which conditions a program that is run backwards meets at its ends."""
+    """The conditions that a program which is run backwards meets at its ends."""
 
     given: tuple[Any, ...] = ()
     """The form of the cotangents given; see ``Apart``."""
     types: tuple[ArrayType, ...] = ()
     """The types of the arrays of their conditions."""
     open: tuple[bool, ...] = ()
-    """The linear inputs whose cotangents need not be settled."""
+    """The linear inputs whose cotangents may be masked."""
     more: bool = False
-    """Whether arrays of conditions that the program makes itself are outputs, after the others."""
+    """True if arrays of conditions that the program makes itself are outputs, after the others."""
 
 
 _NO_MASKS = Masks()
@@ -314,7 +314,7 @@ def masked_transpose(
     onto: tuple[bool, ...] | None = None,
     masks: Masks = _NO_MASKS,
 ) -> tuple[Program, tuple[bool, ...], list[Any]]:
-    """As ``transpose_program``, with inputs for the arrays of conditions after all others.
+    """Transpose a program, with inputs for the arrays of conditions after all others.
 
     The third result has, for each cotangent, its form, with places among the inputs that are not
     cotangents, and then among the outputs that are not.
@@ -353,7 +353,7 @@ def masked_transpose(
 def opened(
     programs: Sequence[Program], linear: tuple[bool, ...], active: tuple[bool, ...], masks: Masks
 ) -> tuple[Masks, list[Any]]:
-    """The cotangents that need not be settled where one of several programs is run, and forms.
+    """The cotangents that may be masked where one of several programs is run, and forms.
 
     Only those that one program alone gives are: where it is not run they are zero.
     """
@@ -421,7 +421,7 @@ def _split(values: Sequence[Any], *sizes: int) -> list[Sequence[Any]]:
 
 
 def parts_read(program: Program) -> tuple[bool, ...]:
-    """Which inputs some equation reads a part of; looked up once."""
+    """Find the inputs that some equation reads a part of; looked up once."""
     found = program.cache.get("parts")
     if found is None:
         atoms = {e.inputs[i] for e in program.equations for i in e.primitive.accumulates}

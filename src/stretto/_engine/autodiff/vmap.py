@@ -68,7 +68,7 @@ class Batched(Tracer):
     position = None  # type: ignore[assignment]
 
     def origin(self) -> str:
-        """That it is mapped, and where the array of all examples comes from."""
+        """Say that it is mapped, and where the array of all examples comes from."""
         whole = f", {self.value.origin()}" if isinstance(self.value, Tracer) else ""
         return f"one of {self.interpreter.size} examples that vmap maps over{whole}"
 
@@ -165,12 +165,12 @@ class Vectorizer(Interpreter):
             self.ended = True
 
     def _unwrapped(self, fun: Callable[..., Any], args: Sequence[Any]) -> Any:
-        values, places = [], []
+        values, out_axes = [], []
         for o in fun(*args):
             value, axis = self.unwrap(o)
             values.append(value)
-            places.append(axis)
-        return values, places
+            out_axes.append(axis)
+        return values, out_axes
 
     def wrap(self, value: Any, axis: int | None) -> Any:
         """A batched value; the value alone if it is not mapped."""

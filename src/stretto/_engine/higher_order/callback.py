@@ -65,7 +65,7 @@ class _Callback(Primitive, abstract=True):
         return self.results
 
     def out_types(self, types: tuple[ArrayType, ...]) -> tuple[ArrayType, ...]:
-        """As declared; not cached, since that would keep the function alive."""
+        """Return the declared types; not cached, since that would keep the function alive."""
         return self.results
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
@@ -122,7 +122,7 @@ class PureCallback(_Callback):
     )
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """As ``vmap_method`` says."""
+        """Map the call as ``vmap_method`` says."""
         method = self.vmap_method
         if method is None:
             raise MissingRuleError(

@@ -88,7 +88,7 @@ class _Parts(NamedTuple):
     """Where to find each known value: among the inputs of ``forward`` (True) or its outputs, and at
     which position."""
     again: bool
-    """Whether ``linear`` computes anything again."""
+    """True if ``linear`` computes anything again."""
     active_out: tuple[bool, ...]
 
 
@@ -119,22 +119,22 @@ def _split(program: Program, policy: Policy | None, active: tuple[bool, ...]) ->
     outputs = list(primal.outputs[:count])
     outputs += [v for v in saved if v not in outputs]
     forward = drop_dead(Program(primal.inputs, primal.equations, outputs, program.name))
-    places = {v: (False, outputs.index(v)) for v in saved}
-    places |= {v: (True, i) for i, v in enumerate(primal.inputs) if v in needed}
-    residual_program = Program(places, reversed(again), residuals)
+    positions = {v: (False, outputs.index(v)) for v in saved}
+    positions |= {v: (True, i) for i, v in enumerate(primal.inputs) if v in needed}
+    residual_program = Program(positions, reversed(again), residuals)
 
     def linear(*values: Any) -> Any:
-        known, moving = values[: len(places)], values[len(places) :]
+        known, moving = values[: len(positions)], values[len(positions) :]
         return evaluate(parts.linear, [*moving, *evaluate(residual_program, known)]), None
 
     moving = parts.linear.in_types[: sum(active)]
-    types = [*(v.type for v in places), *moving]
+    types = [*(v.type for v in positions), *moving]
     linear_program, _ = record_closed(linear, types, parts.linear.name)
-    return _Parts(forward, linear_program, tuple(places.values()), bool(again), parts.active_out)
+    return _Parts(forward, linear_program, tuple(positions.values()), bool(again), parts.active_out)
 
 
 def _keep(policy: Policy | None, equation: Equation) -> bool:
-    """Whether all outputs of the equation are kept.
+    """Say if all outputs of the equation are kept.
 
     Operations with an observable effect must not run twice, so their results always are. Those
     without operands cost nothing to compute again, so their results never are.

@@ -53,7 +53,7 @@ class Examples(Recorder):
         self.one_by_one = one_by_one
 
     def origin(self, atom: Atom) -> str:
-        """That it is mapped over, and where it comes from for one example."""
+        """Say that it is mapped over, and where it comes from for one example."""
         return f"one of {self.size} examples that are mapped over, {super().origin(atom)}"
 
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
@@ -101,11 +101,11 @@ class Example(NamedTuple):
     """The program of one example, the arrays of all, and what does not depend on the example."""
 
     program: Program
-    """What depends on an example; its inputs are one of ``xs``, then ``held``."""
+    """The part that depends on an example; its inputs are one of ``xs``, then ``held``."""
     xs: list[Any]
     """All examples, along axis 0."""
     held: list[Any]
-    """What the program needs that is the same for all."""
+    """The values that the program needs and that are the same for all."""
     fixed: list[Any]
     """The function's outputs that depend on no example; ``None`` for those of the program."""
 
@@ -206,7 +206,7 @@ def positive(size: Any, caller: str) -> int:
 
 
 def inner_axes(structure: Any, leaves: Sequence[Any]) -> list[int]:
-    """How many of each leaf's last axes belong to one element of the node around it.
+    """Count the last axes of each leaf that belong to one element of the node around it.
 
     A typed key is one element, whose array of words has such an axis (``KeyArray.inner_axes``);
     other leaves have none.

@@ -16,7 +16,7 @@ import numpy as np
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.autodiff.jvp import jvp_program
 from stretto._engine.autodiff.linearize import apply_linear, linearize_program
-from stretto._engine.autodiff.masked import apart, settled, together
+from stretto._engine.autodiff.masked import apart, together, with_zeros
 from stretto._engine.autodiff.transpose import Masks, masked_transpose, opened, parts_read
 from stretto._engine.autodiff.vmap import vmap_program
 from stretto._engine.core import tree
@@ -63,7 +63,7 @@ class Cond(ControlFlow):
     size: int | None = None
     mapped: tuple[bool, ...] = ()
     routed: bool = True
-    """Whether examples may be brought to their branch."""
+    """True if examples may be brought to their branch."""
 
     def infer(self, index: ArrayType, *types: ArrayType) -> tuple[ArrayType, ...]:
         """The branches' common output types."""
@@ -194,11 +194,11 @@ class Cond(ControlFlow):
         for is_linear, is_mapped in zip(linear, mapped, strict=True):
             ct = next(back) if is_linear else None
             shared = self.size is not None and not is_mapped
-            out.append(reduce_sum(settled(ct), (0,)) if shared and ct is not None else ct)
+            out.append(reduce_sum(with_zeros(ct), (0,)) if shared and ct is not None else ct)
         return out
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """With an index that is not mapped, one branch of the vectorized ones; else one an example.
+        """Run one vectorized branch if the index is not mapped; else one for each example.
 
         A branch that works across examples needs all of them, no matter which examples take it:
         then, with a mapped index, all branches run for all examples and the results are selected.
@@ -380,10 +380,10 @@ def _chosen(
 
 def _passed_on(programs: Sequence[Program]) -> dict[int, int]:
     """The outputs that are an operand, the same one in each branch; and which operand."""
-    places = [{v: i for i, v in enumerate(p.inputs)} for p in programs]
+    positions = [{v: i for i, v in enumerate(p.inputs)} for p in programs]
     found: dict[int, int] = {}
     for k, outs in enumerate(zip(*[p.outputs for p in programs], strict=True)):
-        operands = {at.get(o, -1) for at, o in zip(places, outs, strict=True)}  # type: ignore[call-overload]
+        operands = {at.get(o, -1) for at, o in zip(positions, outs, strict=True)}  # type: ignore[call-overload]
         if len(operands) == 1 and -1 not in operands:
             found[k] = operands.pop()
     return found

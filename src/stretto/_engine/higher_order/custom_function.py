@@ -1,4 +1,4 @@
-"""What functions with the user's own rules share: their arguments, and the call of a rule.
+"""Functions with the user's own rules: their arguments, and the call of a rule.
 
 ``custom_jvp``, ``custom_vjp`` and ``custom_vmap`` derive from the classes here. The signature
 resolves all arguments to positions. Arguments named as not differentiable reach the rules as they
@@ -191,9 +191,9 @@ class CustomFunction(Generic[P, R_co]):
                 names.append(p.name)
         return [*names, *(f"args[{i}]" for i in range(len(names), count))][:count]
 
-    def is_static(self, place: int) -> bool:
-        """Whether the argument in this position is passed to the rules as it is."""
-        return place in self._static
+    def is_static(self, position: int) -> bool:
+        """Say if the argument in this position is passed to the rules as it is."""
+        return position in self._static
 
     def check_static(self, count: int) -> None:
         """Raise ``TypeError`` if a static argument is missing from a call with so many."""
@@ -268,7 +268,7 @@ class Arguments:
         )
 
     def paths(self) -> list[str]:
-        """What messages call each value."""
+        """Return what messages call each value."""
         numbers = passed(tree.unflatten(self.structure, range(self.count)))
         moving = [
             path
@@ -315,14 +315,14 @@ class Arguments:
             )
         types, paths = self.types, self.paths()
         out: list[Any] = []
-        for name, places, ct in zip(names, self.trees(range(self.count)), result, strict=True):
+        for name, own, ct in zip(names, self.trees(range(self.count)), result, strict=True):
             entries, structure = tree.flatten(ct, is_leaf=lambda x: x is None)
             try:
-                subtrees = structure.flatten_up_to(places)
+                subtrees = structure.flatten_up_to(own)
             except (ValueError, TypeError):
                 raise TypeError(
                     f"{caller} must return a cotangent like {name}, or None; they part at "
-                    f"{tree.difference(places, ct, name)}"
+                    f"{tree.difference(own, ct, name)}"
                 ) from None
             for entry, part in zip(entries, subtrees, strict=True):
                 leaves = tree.leaves(passed(part))

@@ -64,7 +64,7 @@ class CustomJvp(WithRule):
         over = tuple(a is not None for a in axes)
         count = len(self.program.outputs)
         program, _ = vmap_program(self.program, size, over, (True,) * count)
-        places = [0 if o else None for o in over]
+        in_axes = [0 if o else None for o in over]
 
         def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
             moving = [t for t in tangents if t is not None]
@@ -78,8 +78,8 @@ class CustomJvp(WithRule):
                 mask = [t is not None for t in douts]
                 return [*outs, *(t for t in douts if t is not None)]
 
-            moving_places = [p for p, t in zip(places, tangents, strict=True) if t is not None]
-            outs, out_axes = vmap_flat(one, size, [*primals, *moving], [*places, *moving_places])
+            moving_axes = [p for p, t in zip(in_axes, tangents, strict=True) if t is not None]
+            outs, out_axes = vmap_flat(one, size, [*primals, *moving], [*in_axes, *moving_axes])
             whole = [to_axis(o, size, a, 0) for o, a in zip(outs, out_axes, strict=True)]
             douts = iter(whole[count:])
             return whole[:count], [next(douts) if m else None for m in mask]

@@ -87,7 +87,7 @@ class CustomVjp(WithRule):
     def _forward(
         self, primals: Sequence[Any], perturbed: Sequence[bool]
     ) -> tuple[Any, list[Any], Any]:
-        """What the rule gives; with ``optimize_remat``, through one ``CustomVjpForward``."""
+        """Return what the rule gives; with ``optimize_remat``, through one ``CustomVjpForward``."""
         if not self.optimize_remat:
             return self.rule(primals, perturbed)
 
@@ -116,7 +116,7 @@ class CustomVjp(WithRule):
         over = tuple(a is not None for a in axes)
         count = len(self.program.outputs)
         program, _ = vmap_program(self.program, size, over, (True,) * count)
-        places = [0 if o else None for o in over]
+        positions = [0 if o else None for o in over]
 
         def rule(primals: Sequence[Any], perturbed: Sequence[bool]) -> Any:
             back: Any = None
@@ -126,7 +126,7 @@ class CustomVjp(WithRule):
                 outs, residuals, back = self.rule(xs, perturbed)
                 return [*outs, *residuals]
 
-            results, out_axes = vmap_flat(one, size, primals, places)
+            results, out_axes = vmap_flat(one, size, primals, positions)
             outs = [to_axis(o, size, a, 0) for o, a in zip(results[:count], out_axes, strict=False)]
             return outs, results[count:], batched_backward(back, size, over, out_axes[count:])
 

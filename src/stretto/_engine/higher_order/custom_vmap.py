@@ -62,7 +62,7 @@ class CustomVmap(WithRule):
         return outs[: len(mask)], [next(douts) if m else None for m in mask]
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """That of the program: the rule gives no residuals, so from here on it has no effect."""
+        """Linearize the program: the rule gives no residuals, so from here on it has no effect."""
         return linearized(self.program, evaluate, primals, tangents)
 
     def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
@@ -79,14 +79,16 @@ def _derivative(rule: Callable[..., Any], active: Sequence[bool], mask: Sequence
     def derivative(size: int, mapped: Sequence[bool], args: Sequence[Any]) -> Any:
         count = len(active)
         numbers = iter(range(count, len(args)))
-        places = [next(numbers) if a else None for a in active]
-        both = [m or bool(k and mapped[k]) for m, k in zip(mapped[:count], places, strict=True)]
+        numbered = [next(numbers) if a else None for a in active]
+        both = [m or bool(k and mapped[k]) for m, k in zip(mapped[:count], numbered, strict=True)]
 
         def placed(i: int, wanted: bool) -> Any:
             return to_axis(args[i], size, 0 if mapped[i] else None, 0 if wanted else None)
 
         primals = [placed(i, b) for i, b in enumerate(both)]
-        tangents = [None if k is None else placed(k, b) for k, b in zip(places, both, strict=True)]
+        tangents = [
+            None if k is None else placed(k, b) for k, b in zip(numbered, both, strict=True)
+        ]
         varies: list[bool] = []
 
         def fun(*xs: Any) -> Any:
@@ -192,7 +194,7 @@ class custom_vmap(CustomFunction[P, R_co]):
 def mapped_result(
     result: Any, structure: Any, types: Sequence[ArrayType], size: int, caller: str
 ) -> tuple[list[Any], list[bool]]:
-    """What a rule for ``size`` examples returned, checked: the outputs, and which are mapped.
+    """Check what a rule for ``size`` examples returned; return the outputs, and which are mapped.
 
     ``types`` are those of one example.
     """

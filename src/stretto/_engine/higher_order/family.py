@@ -1,4 +1,4 @@
-"""What the operations that hold programs share.
+"""Operations that hold programs: their base class, and what is asked of all of them.
 
 They have several outputs, are interpreted by running their programs, and are recorded from Python
 functions of trees. Their rules transform the programs, so that the derivative of a loop, for
@@ -44,7 +44,7 @@ class ControlFlow(Primitive, abstract=True):
         ]
 
     def linear_parts(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """As ``linearize``, for an operation that is linear in the arguments that have tangents.
+        """Linearize an operation that is linear in the arguments that have tangents.
 
         The primals of these are zero. The derivative is the operation itself, so the user's own
         forward rules are not called: it may be such a rule that applies the operation to tangents,
@@ -102,12 +102,12 @@ class ControlFlow(Primitive, abstract=True):
         return None
 
     def most_work(self, inputs: Sequence[Atom]) -> float:
-        """If it is a loop, the most work that it may do for these operands; else none."""
+        """Return the most work that it may do for these operands, if it is a loop; else none."""
         return 0.0
 
     @property
     def open_loop(self) -> bool:
-        """Whether it holds a loop of which data decide how many steps it takes."""
+        """Say if it holds a loop of which data decide how many steps it takes."""
         return any([has_open_loop(program) for program in self.programs()])
 
     def where(self, equation: Equation, live: Var, keep_rules: bool) -> Equation | None:
@@ -138,7 +138,7 @@ def cut(
 
 
 def has_open_loop(program: Program) -> bool:
-    """Whether the program holds a loop of which data decide how many steps it takes."""
+    """Say if the program holds a loop of which data decide how many steps it takes."""
     known = program.cache.get("open loop")
     if known is None:
         held = [e.primitive for e in program.equations if isinstance(e.primitive, ControlFlow)]
@@ -147,7 +147,7 @@ def has_open_loop(program: Program) -> bool:
 
 
 def may_take_long(program: Program) -> bool:
-    """Whether the program may run for a second or longer."""
+    """Say if the program may run for a second or longer."""
     if has_long_loop(program):
         return True
     # To add up all work would take longer than to write it: ten calls for each operation.
@@ -156,7 +156,7 @@ def may_take_long(program: Program) -> bool:
 
 
 def has_long_loop(program: Program) -> bool:
-    """Whether the program holds a loop that is long, or of which nobody knows how long it is.
+    """Say if the program holds a loop that is long, or of which nobody knows how long it is.
 
     What counts is the work, but loops take more than by estimate, since to begin a step takes some
     0.1 to 1 µs.

@@ -285,7 +285,7 @@ def custom_linear_solve(
             transposed = vecmat = product if symmetric else _transposed(product)
 
             def multiply(x: Any) -> Any:
-                """By the transposed matrix."""
+                """Solve by the transposed matrix."""
                 leaves = like(caller, "the argument of vecmat", x, structure, types)
                 return tree.unflatten(structure, evaluate(transposed, [*leaves, *matrix]))
 

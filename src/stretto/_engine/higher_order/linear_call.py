@@ -109,8 +109,8 @@ class LinearCall(ControlFlow):
         if self.program is not None:
             every = (True,) * len(self.outs)
             program, _ = vmap_program(self.program, size, tuple(over), every)
-        places = [0 if o else None for o in over[self.linear :]]
-        backward = batched_backward(self.backward, size, over[: self.linear], places)
+        in_axes = [0 if o else None for o in over[self.linear :]]
+        backward = batched_backward(self.backward, size, over[: self.linear], in_axes)
         types = tuple(t.with_shape((size, *t.shape)) for t in self.outs)
         outs = LinearCall(self.of, types, self.linear, backward, program)(*values)
         return outs, (0,) * len(outs)

@@ -1,4 +1,4 @@
-"""Which programs of two elements are those of known reductions, and which are associative."""
+"""Programs of two elements: those of known reductions, and associative ones."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _samples(rng: np.random.Generator, dtype: np.dtype) -> np.ndarray:
 
 
 def _alike(x: np.ndarray, y: np.ndarray) -> bool:
-    """Whether arrays are equal to rounding, where both are numbers."""
+    """Say if arrays are equal to rounding, where both are numbers."""
     if kind_of(x.dtype) not in ("float", "complex"):
         return np.array_equal(x, y)
     known = np.isfinite(x) & np.isfinite(y)

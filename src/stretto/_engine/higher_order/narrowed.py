@@ -89,7 +89,7 @@ def _calls_written_out(body: Program) -> Program:
 
 
 def _touched(program: Program) -> list[bool]:
-    """Of which inputs an equation reads or writes a part, here or in a call."""
+    """Find the inputs of which an equation reads or writes a part, here or in a call."""
     atoms: set[Atom] = set()
     for e in program.equations:
         if isinstance(e.primitive, READS + WRITES):
@@ -131,7 +131,7 @@ class _Step:
         for a in body.outputs:
             self.reads[a] += 1
         self.changes: dict[int, Any] = {}
-        """What is done in place of an equation, by its ``id``: a function from values."""
+        """The functions of values that are called in place of equations, by the ``id`` of these."""
         self.left_out: set[int] = set()
         for e in body.equations:
             if e.primitive is SELECT:
@@ -227,7 +227,7 @@ class _Written:
         self.chain: list[tuple[Any, tuple[Any, ...]]] = []
         """The primitives, and the types of their operands behind the first."""
         self.of_branches: list[dict[int, Equation]] = []
-        """For each branch its writes, by their places in the chain."""
+        """The writes of each branch, by their positions in the chain."""
 
     def add(self, writes: Sequence[Equation]) -> bool:
         """Merge the writes of a branch into the chain, if the branch can do nothing at the others.
@@ -238,12 +238,12 @@ class _Written:
         start = 0
         for w in writes:
             step = (w.primitive, tuple([a.type for a in w.inputs[1:]]))
-            places = [i for i, other in enumerate(self.chain) if i >= start and other == step]
-            if not places:
-                places = [len(self.chain)]
+            positions = [i for i, other in enumerate(self.chain) if i >= start and other == step]
+            if not positions:
+                positions = [len(self.chain)]
                 self.chain.append(step)
-            own[places[0]] = w
-            start = places[0] + 1
+            own[positions[0]] = w
+            start = positions[0] + 1
         self.of_branches.append(own)
         return all(map(self._still_right, self.of_branches))
 
@@ -254,7 +254,7 @@ class _Written:
 
 
 def _of_branches(branches: Sequence[Program], k: int) -> _Written | None:
-    """What output ``k`` of these branches is made by, if each gives an operand, or writes to it."""
+    """Find what makes output ``k`` of these branches, if each gives an operand, or writes to it."""
     written = None
     for branch in branches:
         found = _chain_of(branch, branch.outputs[k])
@@ -275,8 +275,8 @@ def _chain_of(branch: Program, atom: Atom) -> tuple[int, list[Equation]] | None:
     for a in branch.outputs:
         reads[a] += 1
     base, writes = _writes_to(atom, None, made, reads)
-    places = [i for i, v in enumerate(branch.inputs) if v is base]
-    return (places[0], writes) if places else None
+    positions = [i for i, v in enumerate(branch.inputs) if v is base]
+    return (positions[0], writes) if positions else None
 
 
 def _giving_writes(branch: Program, number: int, found: Sequence[_Written | None]) -> Program:

@@ -71,7 +71,7 @@ def _where(equation: Equation, live: Var, keep_rules: bool) -> Equation:
 
 
 def _run(operation: ControlFlow, equation: Equation) -> Program:
-    """What the operation does, as a program."""
+    """Return what the operation does, as a program."""
 
     def fun(*args: Any) -> tuple[Sequence[Any], None]:
         return operation.interpret(*args), None

@@ -43,7 +43,7 @@ from stretto._engine.ops.sharding import laid_out
 
 _BOOL = np.dtype(bool)
 _STEPS = 16
-"""So many steps take less time to interpret than to compile, even if they are run a few times."""
+"""The most steps that take less time to interpret than to compile, even if run a few times."""
 
 _BLOCK = 32
 """The elements that XLA combines one after the other on a CPU; it reduces more in such blocks."""
@@ -83,7 +83,7 @@ class Combination(ControlFlow, abstract=True):
         raise NotImplementedError
 
     def steps(self, type: ArrayType) -> int:
-        """How many elements of an operand of this type are combined to one."""
+        """Count the elements of an operand of this type that are combined to one."""
         raise NotImplementedError
 
     def interpret(self, *args: Any) -> Sequence[Any]:

@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class _Thread(threading.local):
-    """What stands for this thread; numbers of threads are used again."""
+    """Return what stands for this thread; numbers of threads are used again."""
 
     def __init__(self) -> None:
         self.me = object()
@@ -84,7 +84,7 @@ class Ref(Cell):
     __slots__ = ("_frozen", "_lock", "_seen", "_writes", "structure")
 
     structure: Any
-    """That of the keys that it refers to, as a tree; None for an array."""
+    """The structure of the keys that it refers to, as a tree; None for an array."""
 
     def __init__(self, value: Any, structure: Any = None) -> None:
         super().__init__(value)
@@ -92,7 +92,7 @@ class Ref(Cell):
         self._frozen = False
         self._lock = threading.RLock()
         self._writes = 0
-        """How often it was written at rest."""
+        """Return how often it was written at rest."""
         self._seen: dict[object, int] = {}
         """The same as of when each thread last read it, by what stands for the thread."""
 
@@ -293,7 +293,7 @@ class Ref(Cell):
 
     @property
     def _no_array(self) -> str:
-        """What ``as_value`` says of it."""
+        """Raise what ``as_value`` says of it."""
         return f"a reference of type {self.type}: give its value, ref[...]"
 
     def __repr__(self) -> str:
@@ -491,7 +491,7 @@ class Apart:
         self.leaves = self.of(leaves)
 
     def of(self, one_for_each: Sequence[Any]) -> list[Any]:
-        """Those of the other leaves, of things that there is one of for each leaf."""
+        """Return those items of a list with one for each leaf that belong to the other leaves."""
         return [x for i, x in enumerate(one_for_each) if i not in self._refs]
 
     def together(self, values: Sequence[Any]) -> list[Any]:
@@ -556,7 +556,7 @@ Loop = Callable[..., tuple[Any, Any]]
 
 
 def holds_refs(xs: Any) -> bool:
-    """Whether any leaf is a reference."""
+    """Say if any leaf is a reference."""
     return any([isinstance(x, Ref) for x in tree.leaves(xs)])
 
 

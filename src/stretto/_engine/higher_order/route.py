@@ -40,7 +40,7 @@ _WORTH = 1 << 22  # in units of Primitive.work; moving the examples takes some 1
 def run_mapped(
     branches: Sequence[Program], size: int, mapped: Sequence[bool], index: Any, args: Sequence[Any]
 ) -> list[Any]:
-    """For each of ``size`` examples, the outputs of the branch that its index chooses.
+    """Return, for each of ``size`` examples, the outputs of the branch that its index chooses.
 
     ``mapped`` says which of ``args`` have a leading axis of examples; all outputs have one.
     """
@@ -49,7 +49,7 @@ def run_mapped(
 
 
 def worth_routing(branches: Sequence[Program], size: int) -> bool:
-    """Whether to route: if that saves more than moving the examples costs.
+    """Say if routing saves more than moving the examples costs.
 
     Branches with an observable effect are always routed, as they must not run for examples that do
     not take them.
@@ -117,8 +117,8 @@ def _routed(
 
         outs = loop_while("switch", lambda s: s[0] < s[1], step, (start, end, outs), ())[2]
         start = end
-    places = argsort(order)
-    return [_rows(slice_in_dim(o, 0, size), places) for o in outs]
+    positions = argsort(order)
+    return [_rows(slice_in_dim(o, 0, size), positions) for o in outs]
 
 
 def _results(
@@ -138,8 +138,8 @@ def _results(
     return evaluate(vmap_program(branch, size, mapped, (True,) * len(branch.outputs))[0], args)
 
 
-def _rows(x: Any, places: Any) -> Any:
+def _rows(x: Any, positions: Any) -> Any:
     """``x[places]`` for places in range."""
     numbers = GatherDimensionNumbers(tuple(range(1, x.ndim)), (0,), (0,))
-    indices = reshape(places, (*places.shape, 1))
+    indices = reshape(positions, (*positions.shape, 1))
     return gather(x, indices, numbers, (1, *x.shape[1:]), mode="promise_in_bounds")

@@ -202,8 +202,8 @@ class Scan(ControlFlow):
             program.name,
         )
 
-    def _settled(self, masks: Sequence[Sequence[bool]], step: Any) -> Any:
-        """Which parts of the carry must be marked: the least mask that a step does not enlarge.
+    def _fixpoint(self, masks: Sequence[Sequence[bool]], step: Any) -> Any:
+        """Find the parts of the carry to mark: the least mask that a step does not enlarge.
 
         ``step`` gives the mask of the outputs, for masks of the inputs and of forced outputs.
         """
@@ -218,7 +218,7 @@ class Scan(ControlFlow):
         consts, carry, xs = self._parts(primals)
         dconsts, dcarry, dxs = self._parts(tangents)
         masks = [[t is not None for t in part] for part in (dconsts, dcarry, dxs)]
-        mask = self._settled(masks, lambda active, force: jvp_program(self.body, active, force)[1])
+        mask = self._fixpoint(masks, lambda active, force: jvp_program(self.body, active, force)[1])
         active = (*masks[0], *mask, *masks[2])
         force = (*mask, *(False,) * (len(self.body.outputs) - self.carry))
         program, has_tangent = jvp_program(self.body, active, force)
@@ -231,10 +231,10 @@ class Scan(ControlFlow):
         # The program's inputs are consts, carry, xs, dconsts, dcarry, dxs; the loop wants each
         # tangent next to its own group.
         n = [len(consts), len(carry), len(xs), len(moving[0]), len(starts), len(moving[1])]
-        places = split(range(sum(n)), *n)
+        numbered = split(range(sum(n)), *n)
         outs = len(has_tangent)
-        places_with = [i for i, t in enumerate(has_tangent) if t]
-        tangent_at = dict(zip(places_with, range(outs, outs + len(places_with)), strict=True))
+        positions_with = [i for i, t in enumerate(has_tangent) if t]
+        tangent_at = dict(zip(positions_with, range(outs, outs + len(positions_with)), strict=True))
         carried, stacked = range(self.carry), range(self.carry, outs)
         order = [
             *carried,
@@ -242,7 +242,7 @@ class Scan(ControlFlow):
             *stacked,
             *(tangent_at[i] for i in stacked if i in tangent_at),
         ]
-        body = self._reordered(program, [places[k] for k in (0, 3, 1, 4, 2, 5)], order)
+        body = self._reordered(program, [numbered[k] for k in (0, 3, 1, 4, 2, 5)], order)
         new = self.over(body, n[0] + n[3], n[1] + n[4])
         results = new(*consts, *moving[0], *carry, *starts, *xs, *moving[1])
         c, dc, y, dy = split(results, n[1], n[4], outs - self.carry)[:4]
@@ -258,7 +258,7 @@ class Scan(ControlFlow):
         consts, carry, xs = self._parts(primals)
         dconsts, dcarry, dxs = self._parts(tangents)
         masks = [[t is not None for t in part] for part in (dconsts, dcarry, dxs)]
-        mask = self._settled(
+        mask = self._fixpoint(
             masks, lambda active, force: linearize_program(self.body, active, force).active_out
         )
         active = (*masks[0], *mask, *masks[2])
@@ -369,7 +369,7 @@ class Scan(ControlFlow):
         consts, carry, xs = self._parts(args)
         const_axes, carry_axes, xs_axes = self._parts(axes)
         masks = [[a is not None for a in part] for part in (const_axes, carry_axes, xs_axes)]
-        mask = self._settled(
+        mask = self._fixpoint(
             masks, lambda over, force: vmap_program(self.body, size, over, force)[1]
         )
         force = (*mask, *(False,) * (len(self.body.outputs) - self.carry))
@@ -389,7 +389,7 @@ class Scan(ControlFlow):
         )
 
     def padded(self, at: Any, *args: Any) -> Sequence[Any]:
-        """As many steps as there are at most; past the last true one the carry stays as it is."""
+        """Take the most steps that there are; past the last true one the carry stays as it is."""
         body, sizes = at.closed(self.body)
         consts, carry, xs = self._parts(args)
         consts = [*sizes, *consts]
@@ -533,7 +533,7 @@ def _checked(
 
 
 def no_larger(equation: Equation) -> bool:
-    """Whether the outputs have no more elements than the inputs, so that keeping them is free."""
+    """Say if the outputs have no more elements than the inputs, so that keeping them is free."""
     before = sum(a.type.size for a in equation.inputs if type(a) is Var)
     return sum(v.type.size for v in equation.outputs) <= before
 

@@ -64,7 +64,7 @@ class ShardMap(ControlFlow):
 
     @property
     def effects(self) -> frozenset[Any]:
-        """Those of the program, but for its axes; and that it needs the devices."""
+        """Return the effects of the program, but for its axes, and that it needs the devices."""
         inner = [e for e in self.program.effects if not _names(e, self.axes)]
         return frozenset((*inner, OnMesh(self.mesh)))
 

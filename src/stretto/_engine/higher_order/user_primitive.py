@@ -42,7 +42,7 @@ _CAPACITY = 256  # for one operation: sets of types and parameters
 
 
 class Rules:
-    """What a user's operation is: its implementation, and what was given and is derived."""
+    """A user's operation: its implementation, and the rules that were given or are derived."""
 
     def __init__(self, name: str, fun: Callable[..., Any], derived: frozenset[str]) -> None:
         self.name = name
@@ -65,11 +65,11 @@ class Rules:
         return rule
 
     def has(self, name: str) -> bool:
-        """Whether a rule was given, or is derived."""
+        """Say if a rule was given, or is derived."""
         return name in self.given or name in self.derived
 
     def derives(self, name: str) -> bool:
-        """Whether a rule is that of the implementation."""
+        """Say if a rule is that of the implementation."""
         return name in self.derived and name not in self.given
 
 
@@ -118,7 +118,7 @@ class UserPrimitive(ControlFlow):
 
     @property
     def effects(self) -> frozenset[Any]:
-        """Those of the program; none while nobody needed it, as where types are inferred by rule.
+        """Return the effects of the program; none while nobody needed it, as with a rule for types.
 
         A program with effects is refused in the latter case.
         """
@@ -159,7 +159,7 @@ class UserPrimitive(ControlFlow):
         return tuple(at.run(self.traced(), args))
 
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
-        """As it is: nothing is traced to see what is dead inside."""
+        """Return it as it is: nothing is traced to see what is dead inside."""
         return equation
 
     def with_programs(self, change: Callable[[Program], Program]) -> UserPrimitive:
@@ -207,7 +207,7 @@ class UserPrimitive(ControlFlow):
     # What the user gave, called on flat values.
 
     def _computed(self, *values: Any) -> list[Any]:
-        """What the implementation returns, checked to be what was inferred."""
+        """Return what the implementation returns, checked to be what was inferred."""
         out = self.rules.fun(*self.arguments.every(values), **dict(self.options))
         caller = f"primitive: {self.name}"
         return fitted(out, self.structure, self.results, caller, "what was inferred,")
@@ -225,7 +225,7 @@ class UserPrimitive(ControlFlow):
         return program
 
     def _called(self, rule: str, of: str, *args: Any) -> Any:
-        """What a rule of the user's returns for these arguments."""
+        """Return what a rule of the user's returns for these arguments."""
         given = self.rules.given[rule]
         return user_rule(of, (), (), lambda _: given(*args, **dict(self.options)))
 

@@ -115,7 +115,7 @@ def fit(x: Any, type: ArrayType, caller: str, path: str, tangent: bool) -> Any:
 
 
 def fits(value: Any, type: ArrayType) -> bool:
-    """Whether a value is of this type, or a Python number that can take it without loss."""
+    """Say if a value is of this type, or a Python number that can take it without loss."""
     if value.shape != type.shape:
         return False
     if value.dtype == type.dtype:

@@ -1,7 +1,7 @@
 """Loops whose number of steps is only known when they run: ``while_loop``.
 
 One primitive holds the condition and the body. It has a forward derivative and no reverse one,
-since memory for an unknown number of residuals cannot be laid out. What ``scan`` needs to settle
+since memory for an unknown number of residuals cannot be laid out. What ``scan`` needs to decide
 the types of a carry is here, too.
 
 Solvers write ``(error > tolerance) & (count < 100)``: such a loop ends soon, whatever the data, and
@@ -503,7 +503,7 @@ def most_steps(
 
 
 def _limits(cond: Program, consts: int) -> list[tuple[int, float]]:
-    """Which numbers of the carry are below which constants where the condition holds."""
+    """Find the numbers of the carry that are below constants where the condition holds."""
     made: dict[Atom, Equation] = {v: e for e in cond.equations for v in e.outputs}
     carry = cond.inputs[consts:]
     asked: list[Atom] = [cond.outputs[0]]

@@ -37,7 +37,7 @@ def test_the_largest_temporaries_have_lines():
 def test_donation_is_advised_and_then_saves_memory():
     before = st.explain(step, PARAMS, X)
     (advice,) = before.donations
-    assert (advice.argument, advice.place, advice.bytes) == ("params", 0, 4 * 2 * 4096)
+    assert (advice.argument, advice.which, advice.bytes) == ("params", 0, 4 * 2 * 4096)
     assert "st.jit(step, donate_argnums=(0,))" in str(before)
     after = st.explain(st.jit(step, donate_argnums=(0,)), PARAMS, X)
     assert after.donations == ()
@@ -58,9 +58,9 @@ def test_no_advice_where_no_result_fits():
 
 def test_static_and_named_arguments():
     run = st.jit(lambda n, params, x: step(params, x), static_argnums=0)
-    assert [d.place for d in st.explain(run, 3, PARAMS, X).donations] == [1]
+    assert [d.which for d in st.explain(run, 3, PARAMS, X).donations] == [1]
     report = st.explain(step, params=PARAMS, x=X)
-    assert [d.place for d in report.donations] == ["params"]
+    assert [d.which for d in report.donations] == ["params"]
     assert "donate_argnames=('params',)" in str(report)
 
 

@@ -156,10 +156,10 @@ def _hashable(value: Any) -> bool:
 def _fixed(static: ArgumentSet, args: Sequence[Any], kwargs: Any, name: str) -> dict[Any, Any]:
     """The static arguments, by position or name; raises ``ValueError`` for a traced one."""
     fixed = {p: args[p] if isinstance(p, int) else kwargs[p] for p in static.present(args, kwargs)}
-    for place, value in fixed.items():
+    for which, value in fixed.items():
         if isinstance(value, Tracer):
             raise ValueError(
-                f"checkpoint: static argument {place!r} of {name} is traced: {value.origin()}; "
+                f"checkpoint: static argument {which!r} of {name} is traced: {value.origin()}; "
                 f"leave it out of static_argnums and static_argnames"
             )
     return fixed

@@ -399,14 +399,14 @@ def fwd_and_bwd(
         raise TypeError(f"{caller}: expected a function, got {type(fun).__name__}")
 
     def forward(*args: Any, **kwargs: Any) -> Any:
-        places = as_argnums(argnums, len(args), caller)
+        positions = as_argnums(argnums, len(args), caller)
 
         def of_chosen(*chosen_args: Any) -> Any:
-            chosen = dict(zip(places, chosen_args, strict=True))
+            chosen = dict(zip(positions, chosen_args, strict=True))
             return fun(*[chosen.get(i, x) for i, x in enumerate(args)], **kwargs)
 
         of_chosen.__name__ = name_of(fun)
-        return vjp(of_chosen, *[args[i] for i in places], has_aux=has_aux)
+        return vjp(of_chosen, *[args[i] for i in positions], has_aux=has_aux)
 
     def backward(residuals: Any, cotangent: Any) -> Any:
         cotangents = residuals(cotangent)

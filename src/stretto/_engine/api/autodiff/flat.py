@@ -1,4 +1,4 @@
-"""What derivatives share: functions of trees as functions of flat values.
+"""Functions of trees as functions of flat values, which all derivatives take.
 
 ``transforms`` works on functions of flat values; ``Flat`` makes one of the user's function, and
 ``Chosen`` reduces that to the arguments in ``argnums``.
@@ -75,7 +75,7 @@ class Flat:
 
 
 def is_active(value: Any) -> bool:
-    """Whether derivatives can be taken with respect to this value."""
+    """Say if derivatives can be taken with respect to this value."""
     return value.type.kind in ("float", "complex")
 
 
@@ -95,22 +95,22 @@ class Chosen:
     """A function of only those arguments that derivatives are taken by; the others are fixed."""
 
     def __init__(
-        self, fun: Any, args: Sequence[Any], kwargs: Any, places: Sequence[int], caller: str
+        self, fun: Any, args: Sequence[Any], kwargs: Any, positions: Sequence[int], caller: str
     ) -> None:
         self.fun, self.args, self.kwargs = fun, args, kwargs
-        self.places, self.caller = places, caller
-        leaves, self.structure = tree.flatten(tuple([args[i] for i in places]))
+        self.positions, self.caller = positions, caller
+        leaves, self.structure = tree.flatten(tuple([args[i] for i in positions]))
         self.values = as_values(leaves, caller, self.paths)
 
     def paths(self) -> list[str]:
         """The leaves of the chosen arguments as expressions in Python."""
         names = argument_names(self.fun, len(self.args))
-        return [path for i in self.places for path in tree.paths(self.args[i], names[i])]
+        return [path for i in self.positions for path in tree.paths(self.args[i], names[i])]
 
     def __call__(self, *chosen_args: Any) -> Any:
         """The function's result with these values for the chosen arguments."""
         args = list(self.args)
-        for i, x in zip(self.places, chosen_args, strict=True):
+        for i, x in zip(self.positions, chosen_args, strict=True):
             args[i] = x
         return self.fun(*args, **self.kwargs)
 
@@ -125,7 +125,7 @@ class Chosen:
                 continue
             problem = _problem(value.type, holomorphic, allow_int, self.caller)
             if problem:
-                chosen = tuple([self.args[i] for i in self.places])
+                chosen = tuple([self.args[i] for i in self.positions])
                 exempt = left_out(chosen, self.structure)
                 if is_inexact(value.type.dtype) or k not in exempt:
                     raise TypeError(f"{self.caller}: {self.paths()[k]} {problem}")

@@ -39,7 +39,7 @@ def _directions(type: ArrayType) -> Any:
 def _by_all_directions(
     apply: Callable[..., Sequence[Any]], types: Sequence[Any], chunk_size: int | None
 ) -> list[list[Any]]:
-    """For each input, the outputs of a linear map at all its unit directions, along axis 0.
+    """Return, for each input, the outputs of a linear map at its unit directions, along axis 0.
 
     With a ``chunk_size``, so many directions at a time.
     """

@@ -68,11 +68,11 @@ def jet(
         values, structure = values_of_tree(tuple(primals), "jet", "primals")
         order = max([len(terms) for terms in series], default=0)
         every: list[list[Any]] = [[v] for v in values]
-        place = 0
+        start = 0
         for number, (primal, terms) in enumerate(zip(primals, series, strict=True)):
             count = tree.structure(primal).num_leaves
-            own = every[place : place + count]
-            place += count
+            own = every[start : start + count]
+            start += count
             for k, term in enumerate(terms, 1):
                 leaves, term_structure = tree.flatten(term)
                 if term_structure != tree.structure(primal):

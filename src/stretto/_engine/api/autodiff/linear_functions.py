@@ -80,7 +80,7 @@ class _Linear:
         self._key: Any = None
 
     def key(self) -> Any:
-        """What equal ones have in common; computed when first needed."""
+        """Return what equal ones have in common; computed when first needed."""
         if self._key is None:
             self._key = (
                 _same(self.program), self.active_in, self.active_out, self.structure, self.out,

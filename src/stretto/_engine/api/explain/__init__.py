@@ -1,1 +1,1 @@
-"""What ``st.explain`` says: read ``explain`` first, then ``formulations``, ``memory``, ``kept``."""
+"""Reports: read ``explain`` first, then ``formulations``, ``memory``, ``kept``."""

@@ -47,7 +47,7 @@ from stretto._engine.xla.pjrt import Executable
 @shown("stretto._engine.api.cards", "card_of_report", "text_of_report")
 @dataclasses.dataclass(frozen=True)
 class Explanation:
-    """What a compiled function does for arguments of certain types; printed, it is a report."""
+    """A report of what a function does for arguments of certain types; it prints itself."""
 
     function: str
     convolutions: tuple[Convolution, ...]
@@ -56,15 +56,15 @@ class Explanation:
     donations: tuple[Donation, ...]
     """The arguments whose memory results could take."""
     kept: tuple[Kept, ...]
-    """What derivatives keep from the way forward, by the user's line."""
+    """The values that derivatives keep from the way forward, by the user's line."""
     checkpoints: tuple[Saving, ...]
-    """Where a checkpoint would save much of that."""
+    """The lines where a checkpoint would save much of that."""
     devices: int
     """On how many devices it runs."""
     collectives: tuple[Collective, ...]
-    """What these send each other, by the user's line."""
+    """The values that these send each other, by the user's line."""
     stable_forms: tuple[StableForm, ...]
-    """Which formulas are computed in another way, that keeps their digits."""
+    """The formulas that are computed in another way, which keeps their digits."""
 
     def lines(self) -> list[str]:
         """The report, without its first line."""
@@ -141,7 +141,7 @@ def explained(fun: Jitted[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
         convolutions_of(entry.slim()),
         products_of(entry.slim(), chosen),
         memory,
-        donations_of(entry, _places(fun, args, kwargs, traced.in_tree)),
+        donations_of(entry, _arguments_of_leaves(fun, args, kwargs, traced.in_tree)),
         kept,
         savings,
         len(entry.placement.devices) if entry.placement else 1,
@@ -150,7 +150,7 @@ def explained(fun: Jitted[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
     )
 
 
-def _places(
+def _arguments_of_leaves(
     fun: Jitted[..., Any], args: Sequence[Any], kwargs: dict[str, Any], structure: Any
 ) -> list[int | str]:
     """The position or name of the argument that each leaf belongs to."""
@@ -159,7 +159,7 @@ def _places(
     moving = [i for i in range(len(args)) if i not in static]
     parts = [*zip(moving, positional.children(), strict=True)]
     parts += zip(named.entries(), named.children(), strict=True)
-    return [place for place, part in parts for _ in range(part.num_leaves)]
+    return [which for which, part in parts for _ in range(part.num_leaves)]
 
 
 _MOST = 12
@@ -171,13 +171,13 @@ _LARGE = 1 << 20
 
 @dataclasses.dataclass(frozen=True)
 class Collective:
-    """What devices exchange at a call of a compiled program, for one line of the user's."""
+    """An exchange between devices at a call of a compiled program, for one line of the user's."""
 
     kind: str
-    """As XLA names it: ``all-reduce``, ``all-gather``, ``collective-permute``, …"""
+    """XLA's name: ``all-reduce``, ``all-gather``, ``collective-permute``, …"""
     line: str
     count: int
-    """How many there are in the program; one in a loop counts once."""
+    """The number of them in the program; one in a loop counts once."""
     bytes: int
     """The size of their results on each device."""
     argument: str | None = None

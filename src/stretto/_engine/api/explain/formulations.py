@@ -32,7 +32,7 @@ class Convolution:
     formulation: str
     reason: str
     count: int
-    """How many there are of it; one in a ``scan`` counts once for each step."""
+    """The number of them; one in a ``scan`` counts once for each step."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +54,7 @@ class StableForm:
 
 
 def stable_forms_of(program: Program) -> tuple[StableForm, ...]:
-    """What was noted while it was traced, and while those in it were, each once for a line."""
+    """Return what was noted while it and those in it were traced, each once for a line."""
     found = {
         StableForm(where(None if place is None else Position(*place)), words): None
         for words, place in program.cache.get("noted", ())

@@ -1,4 +1,4 @@
-"""What derivatives keep from the way forward, and where a ``checkpoint`` would save most of it.
+"""The values that derivatives keep from the way forward, and ``checkpoint``s that would save them.
 
 While a function is traced, each linearization notes its residuals; here they are found again in the
 program. What is computed element by element from other kept values does not count: the compiler
@@ -39,7 +39,7 @@ _WORTH = 0.1
 
 @dataclasses.dataclass(frozen=True)
 class Kept:
-    """What is kept of one line's results: bytes, in so many arrays."""
+    """The results of one line that are kept: bytes, in so many arrays."""
 
     position: str
     bytes: int
@@ -48,14 +48,14 @@ class Kept:
 
 @dataclasses.dataclass(frozen=True)
 class Saving:
-    """What a checkpoint of something that repeats would save, by estimate."""
+    """The bytes that a checkpoint of something that repeats would save, by estimate."""
 
     position: str
     function: str
     times: int
     bytes: int
     loop: bool
-    """Whether it is the body of a ``scan``."""
+    """True for the body of a ``scan``."""
 
 
 def kept_lines(kept: Sequence[Kept], savings: Sequence[Saving]) -> list[str]:
@@ -95,7 +95,7 @@ class _Step(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """What is kept, by line, and what checkpoints would save."""
+    """The values kept, by line, and those that checkpoints would save."""
 
     lines: dict[str, list[int]]
     savings: list[Saving]
@@ -104,7 +104,7 @@ class _Found(NamedTuple):
 def kept_of(
     program: Program, residuals: Iterable[Value], temporaries: int
 ) -> tuple[tuple[Kept, ...], tuple[Saving, ...]]:
-    """What is kept, by line, and where checkpoints would save, both largest first.
+    """Return what is kept, by line, and where checkpoints would save, both largest first.
 
     Where that is more than all ``temporaries``, the compiler computes some of it again by itself,
     and a checkpoint saves that much less.
@@ -177,7 +177,7 @@ def _open(
 
 
 def _costly(steps: Sequence[_Step], kept: dict[Atom, None]) -> set[Atom]:
-    """Of the values kept, those that take more than cheap work on arguments and other such ones."""
+    """Return the values kept that take more than cheap work on arguments and other such ones."""
     unknown: set[Atom] = set()
     costly: set[Atom] = set()
     for step in steps:
@@ -191,7 +191,7 @@ def _costly(steps: Sequence[_Step], kept: dict[Atom, None]) -> set[Atom]:
 
 
 def _loop(step: _Step, own: Sequence[int], times: int, found: _Found) -> None:
-    """What a ``scan`` stacks of each step, which a checkpoint of its body would compute again."""
+    """Return what a ``scan`` stacks of each step, and a checkpoint of its body would not."""
     loop: Any = step.equation.primitive
     body, total = loop.body, 0
     places = {v: e.position for e in body.equations for v in e.outputs}
@@ -208,7 +208,7 @@ def _loop(step: _Step, own: Sequence[int], times: int, found: _Found) -> None:
 
 
 def _repeats(steps: Sequence[_Step], costly: set[Atom], times: int, found: _Found) -> None:
-    """What checkpoints of functions called again and again, or of bodies of loops, would save.
+    """Estimate what checkpoints of functions called again and again, or of loops, would save.
 
     Each stretch between two arrivals at one place of a function stands for a call. A checkpoint
     keeps what goes into it, and while it is gone back through, it has all that it keeps now.

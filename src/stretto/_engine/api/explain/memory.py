@@ -1,4 +1,4 @@
-"""What memory a compiled program takes at its peak, and which arguments could give theirs.
+"""The memory that a compiled program takes at its peak, and the arguments that could give theirs.
 
 The sizes are XLA's.
 """
@@ -50,14 +50,14 @@ class Donation:
     """An argument, all of whose arrays results could lie in."""
 
     argument: str
-    place: int | str
+    which: int | str
     """Its position, or its name if it was passed by name."""
     bytes: int
     """The size of its arrays: the most that donation saves."""
 
 
 def memory_of(executable: Executable) -> Memory:
-    """What XLA says of a compiled program."""
+    """Return what XLA says of a compiled program."""
     stats = executable.memory_analysis()
     by_line: dict[str, list[int]] = {}
     for one in temporaries_at_peak(executable):
@@ -76,8 +76,8 @@ def memory_of(executable: Executable) -> Memory:
     )
 
 
-def donations_of(entry: Entry, places: Sequence[int | str]) -> tuple[Donation, ...]:
-    """The arguments that could be donated and are not; ``places`` has that of each leaf."""
+def donations_of(entry: Entry, of_leaves: Sequence[int | str]) -> tuple[Donation, ...]:
+    """The arguments that could be donated and are not; ``of_leaves`` has that of each leaf."""
     slim = entry.slim()
     leaves = list(range(len(entry.names)) if entry.kept is None else entry.kept)
     given = [k for k, i in enumerate(leaves) if entry.donated and entry.donated[i]]
@@ -85,13 +85,13 @@ def donations_of(entry: Entry, places: Sequence[int | str]) -> tuple[Donation, .
     fits: dict[int | str, list[tuple[int, bool]]] = {}
     for k, i in enumerate(leaves):
         if k not in given and slim.inputs[k].type.size:
-            fits.setdefault(places[i], []).append((k, k in matched))
+            fits.setdefault(of_leaves[i], []).append((k, k in matched))
     found = []
-    for place, entries in fits.items():
+    for which, entries in fits.items():
         total = sum(bytes_of(slim.inputs[k].type) for k, _ in entries)
         if total >= _LEAST and all(fit for _, fit in entries):
             name = entry.names[leaves[entries[0][0]]].split("[")[0].split(".")[0]
-            found.append(Donation(name, place, total))
+            found.append(Donation(name, which, total))
     return tuple(found)
 
 
@@ -125,8 +125,8 @@ def memory_lines(function: str, memory: Memory, donations: Sequence[Donation]) -
 def _jit(function: str, donations: Sequence[Donation]) -> str:
     """The call of ``jit`` that donates these."""
     name = function if function.isidentifier() else "f"
-    numbers = tuple(d.place for d in donations if isinstance(d.place, int))
-    names = tuple(d.place for d in donations if isinstance(d.place, str))
+    numbers = tuple(d.which for d in donations if isinstance(d.which, int))
+    names = tuple(d.which for d in donations if isinstance(d.which, str))
     options: list[Any] = [f"donate_argnums={numbers}"] if numbers else []
     options += [f"donate_argnames={names}"] if names else []
     return f"st.jit({name}, {', '.join(options)})"

@@ -1,4 +1,4 @@
-"""Where the time of a function goes, by the user's line: ``profile``.
+"""The time that a function takes, by the user's line: ``profile``.
 
 The function is compiled and run; times are those of the compiled program's kernels, by XLA's
 profiler, and operations are counted in the program.
@@ -42,7 +42,7 @@ _UNKNOWN = "of no line"
 
 @dataclasses.dataclass(frozen=True)
 class LineProfile:
-    """What a call of the compiled program spends on one line of the user's code."""
+    """The time that a call of the compiled program spends on one line of the user's code."""
 
     line: str
     """The file, as seen from the current folder, and the line."""
@@ -50,12 +50,12 @@ class LineProfile:
     """The time of its kernels, each until the next begins; what several lines are fused into counts
     for one of them."""
     kernels: int
-    """How many kernels were run; 0 where all of it is fused into those of other lines."""
+    """The number of kernels run; 0 where all of it is fused into those of other lines."""
     flops: float
     """Operations by its own formula: two for each multiply-add of a product, one for each element
     of what is element-wise, or added up. Those of other operations are not counted."""
     bytes: int
-    """What its kernels read and wrote."""
+    """The bytes that its kernels read and wrote."""
     share: float | None
     """Of the machine's limit, the larger of: operations a second, as against those of a large
     product; bytes a second, as against those of a large sum. None where no kernel is of the line.
@@ -64,19 +64,19 @@ class LineProfile:
 
 @dataclasses.dataclass(frozen=True)
 class Profile:
-    """Where the time of a function goes; printed, it is a table."""
+    """The time that a function takes; it prints itself as a table."""
 
     function: str
     seconds: float
     """The median time of a call, without the profiler."""
     trace_seconds: float
-    """How long tracing takes, lowering and compiling it, anew."""
+    """The seconds that tracing, lowering and compiling it take anew."""
     lower_seconds: float
     compile_seconds: float
     lines: tuple[LineProfile, ...]
-    """By line, those first that take longest."""
+    """The lines, those first that take longest."""
     memory: Memory
-    """What a call takes at its peak, as XLA states it."""
+    """The memory that a call takes at its peak, as XLA states it."""
     timeline: tuple[tuple[float, int, str], ...]
     """What is alive after each kernel of a call: seconds, bytes, and the line. Results that XLA
     lets share memory count twice."""
@@ -228,7 +228,7 @@ def _seconds(run: Callable[[], None]) -> float:
 
 
 def _lines(program: Program, kernels: Sequence[Kernel]) -> tuple[LineProfile, ...]:
-    """What was spent, by line."""
+    """Return what was spent, by line."""
     limits = limits_of()
     flops: dict[str, float] = {}
     for equation, count in operations(program, 1):

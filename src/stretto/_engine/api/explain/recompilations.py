@@ -43,9 +43,9 @@ class Recompilation:
     """The number of the signature that it is compared with; None for the first."""
     changes: tuple[Change, ...]
     compiled: bool
-    """Whether XLA compiled it; small programs are interpreted, and need a trace alone."""
+    """True if XLA compiled it; small programs are interpreted, and need a trace alone."""
     seconds: float
-    """How long tracing took."""
+    """The seconds that tracing took."""
 
     def __str__(self) -> str:
         how = "compiled" if self.compiled else "traced"
@@ -64,11 +64,11 @@ class RecompilationReport:
     """The file and line of the function."""
     signatures: tuple[Recompilation, ...]
     jitted: int
-    """How many jitted functions were made of this very code, and traced."""
+    """The number of jitted functions that were made of this very code, and traced."""
 
     @property
     def remedies(self) -> dict[str, str]:
-        """What to do, by what differs; what differs most often first."""
+        """The remedies, by what differs; what differs most often comes first."""
         counts: dict[str, int] = {}
         words: dict[str, str] = {}
         for signature in self.signatures:

@@ -1,4 +1,4 @@
-"""What becomes of sizes that vary: ``explain_shapes``.
+"""Reports of sizes that vary: ``explain_shapes``.
 
 A function is traced; for each call of a program whose sizes vary, the report says what the rules of
 its operations do, and what part of the work is padding.
@@ -39,13 +39,13 @@ class SizedProgram:
 
     name: str
     buckets: dict[str, int]
-    """For each size the bucket that it is padded to."""
+    """The bucket that each size is padded to."""
     valid: float | None
-    """Which part of the padded arguments is valid; None if lengths are traced."""
+    """The part of the padded arguments that is valid; None if lengths are traced."""
     carried: int
-    """How many operations pass padding through."""
+    """The number of operations that pass padding through."""
     ways: dict[str, list[str]]
-    """For each way of treating padding the operations, with the user's lines."""
+    """The operations by their way of treating padding, with the user's lines."""
     refused: str | None
     """Why the program cannot be padded, if so."""
 

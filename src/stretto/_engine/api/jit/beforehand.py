@@ -128,7 +128,7 @@ def _worthwhile(steps: Sequence[Equation]) -> list[Equation]:
 
 
 def _fused(equation: Equation) -> bool:
-    """Whether XLA fuses it into what reads the result."""
+    """Say if XLA fuses it into what reads the result."""
     primitive: Any = equation.primitive
     if not primitive.light or len(equation.outputs) != 1:
         return False

@@ -39,7 +39,7 @@ else:
 
 
 class _Record:
-    """How a call whose fingerprint is known is run.
+    """The way in which a call is run whose fingerprint is known.
 
     Args:
         interpret: gives the list of results for the list of arrays passed; if it is None,
@@ -167,7 +167,7 @@ def as_array(leaf: np.ndarray | np.generic) -> Any:
 
 
 def recordable(entry: Entry) -> bool:
-    """Whether there can be a record for calls of an entry, of which it is decided how they run."""
+    """Say if there can be a record for calls of an entry, of which it is decided how they run."""
     if unusual or entry.runner is None:  # a thread is about it
         return False
     return not (entry.taken or entry.has_tracers or entry.quick) and bool(entry.out_types)
@@ -223,7 +223,7 @@ def record_by(
 
 
 def _order(args: Any, kwargs: Any) -> tuple[list[int], list[Any]]:
-    """For each leaf, when the walk meets it; and the names and classes that the walk meets."""
+    """Number the leaves as the walk meets them, and list the names and classes that it meets."""
     numbers, alive = itertools.count(), []
     order = _numbers(args, numbers, alive)
     return (order + _numbers(kwargs, numbers, alive) if kwargs else order), alive

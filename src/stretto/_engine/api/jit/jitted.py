@@ -86,13 +86,13 @@ class Arguments(NamedTuple):
     args: Any
     """The arguments by position, where float0 zeros are no leaves."""
     kwargs: Any
-    """Those by name, likewise."""
+    """The arguments by name, likewise."""
     leaves: Sequence[Any]
     """The leaves of those that are not static, as values."""
     refs: Mapping[int, Ref]
     """The references among the leaves, whose values are there, by position."""
     traced: bool
-    """Whether any leaf is traced."""
+    """True if any leaf is traced."""
     signature: Signature
 
 
@@ -500,7 +500,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         self._warned = False
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        """By name, as functions are, if the name leads back here; else by what it was made from."""
+        """Pickle by name, as functions are, if it leads back; else by what it was made from."""
         target: Any = sys.modules.get(self.__module__)
         name = getattr(self, "__qualname__", "")
         for part in name.split("."):
@@ -524,7 +524,7 @@ _ALL: WeakTable[Jitted[..., Any]] = WeakTable()
 
 
 def _forget_records() -> None:
-    """In a forked child the records lead to executables that cannot run; elsewhere, to be asked."""
+    """Forget the records: in a forked child they lead to executables that cannot run."""
     for jitted in _ALL.values():
         jitted._forget()
 

@@ -28,7 +28,7 @@ class Difference(NamedTuple):
 
 
 _traced: dict[CodeType, int] = {}
-"""For how many jitted functions of one piece of code a first signature was traced."""
+"""The number of jitted functions of a piece of code of which a first signature was traced."""
 
 
 def note_traced(fun: Any) -> None:
@@ -39,7 +39,7 @@ def note_traced(fun: Any) -> None:
 
 
 def jitted_at(fun: Any) -> int:
-    """How many jitted functions of this one's code were traced."""
+    """Return how many jitted functions of this one's code were traced."""
     return _traced.get(getattr(fun, "__code__", None), 0)  # type: ignore[arg-type]
 
 
@@ -63,9 +63,9 @@ def differences(entries: Sequence[tuple[Signature, Entry]]) -> list[Difference]:
     """Everything that may differ; of equal counts, the likelier explanation first."""
     signatures = [s for s, _ in entries]
     found = []
-    for place in _distinct(p for s in signatures for p, _ in s.static):
-        what = f"the value of the static argument {place!r}"
-        values = _distinct(v for s in signatures for p, v in s.static if p == place)
+    for which in _distinct(p for s in signatures for p, _ in s.static):
+        what = f"the value of the static argument {which!r}"
+        values = _distinct(v for s in signatures for p, v in s.static if p == which)
         found.append(Difference(what, values, _remedy_of_static(values)))
     # Leaves can only be compared between equal structures: those with the most common one are.
     structures = _distinct(s.structure for s in signatures)
@@ -112,7 +112,7 @@ def differences(entries: Sequence[tuple[Signature, Entry]]) -> list[Difference]:
 
 
 def _remedy_of_static(values: Sequence[Any]) -> str:
-    """What to do about the values of a static argument."""
+    """Return what to do about the values of a static argument."""
     if len(values) > 1 and len({_without_address(v) for v in values}) == 1:
         return (
             "They look alike and are not equal: give their class __eq__ and __hash__, or make the "

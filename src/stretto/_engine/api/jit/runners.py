@@ -1,4 +1,4 @@
-"""How calls of one signature are run, in three variants, besides interpreting a small program.
+"""Runners of the calls of one signature: three variants, besides interpreting a small program.
 
 A runner takes the arrays that are passed to the program, and gives those of its results:
 ``BufferRunner`` on the default device, ``PlacedRunner`` where the program says, and

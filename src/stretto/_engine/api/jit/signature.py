@@ -18,14 +18,14 @@ class Signature(NamedTuple):
     """The key under which ``jit`` keeps a trace."""
 
     structure: Any
-    """That of the arguments that are not static: of the positional ones, if there are no others."""
+    """The structure of the arguments that are not static; of positional ones, if all are."""
     types: tuple[Any, ...]
-    """Those of the leaves."""
+    """The types of the leaves."""
     static: tuple[tuple[int | str, Static], ...]
     """The static arguments, each with its position or name."""
     settings: Any
     shardings: tuple[Any, ...] = ()
-    """Those of the leaves, if any of them has one."""
+    """The shardings of the leaves, if any of them has one."""
     alike: tuple[tuple[int, int], ...] = ()
     """The leaves that are equal lengths of ragged arrays, in pairs; see ``lengths``."""
     guards: tuple[Any, ...] = ()

@@ -65,7 +65,7 @@ def as_options(options: Mapping[str, Any] | None, caller: str) -> Options:
 
 @dataclasses.dataclass(frozen=True)
 class ArgInfo:
-    """What a stage knows of one argument.
+    """The facts that a stage knows of one argument.
 
     Args:
         shape: the sizes of its axes.
@@ -79,7 +79,7 @@ class ArgInfo:
 
 
 class Stage(Generic[R_co]):
-    """What all stages of a function have in common."""
+    """A stage of a function; the base of all."""
 
     def __init__(self, entry: Entry, structure: Any, types: Sequence[ArrayType]) -> None:
         self._entry = entry
@@ -104,7 +104,7 @@ class Stage(Generic[R_co]):
 
     @property
     def donate_argnums(self) -> tuple[int, ...]:
-        """Which leaves of the arguments are donated."""
+        """The positions of the leaves of the arguments that are donated."""
         return tuple([i for i, donated in enumerate(self._entry.donated) if donated])
 
     @property
@@ -247,9 +247,9 @@ class Compiled(Stage[R_co]):
 
     def _check(self, arrays: Sequence[Any]) -> None:
         wrong = []
-        places = self._entry.ins or (None,) * len(arrays)
+        shardings = self._entry.ins or (None,) * len(arrays)
         names = self._entry.names
-        for array, expected, asked, name in zip(arrays, self._types, places, names, strict=True):
+        for array, expected, asked, name in zip(arrays, self._types, shardings, names, strict=True):
             if isinstance(array, Tracer):
                 raise TypeError(
                     f"{self.fun_name}: a function compiled ahead of time takes arrays only, and "

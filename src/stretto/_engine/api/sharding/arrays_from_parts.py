@@ -257,14 +257,14 @@ def local_parts(
     shape = tuple(sizes)
     fit(sharding, array_type(shape, as_dtype(bool)), f"{caller}: the array of shape {shown(shape)}")
     part = sharding.shard_shape(shape)
-    places = []
+    slices = []
     for number in mine:
         starts = [
             k if all_there else row.index(k)
             for k, all_there, row in zip(number, whole, rows, strict=True)
         ]
-        places.append(tuple([slice(k * n, k * n + n) for k, n in zip(starts, part, strict=True)]))
-    return shape, places
+        slices.append(tuple([slice(k * n, k * n + n) for k, n in zip(starts, part, strict=True)]))
+    return shape, slices
 
 
 def _parts_of(
@@ -307,7 +307,7 @@ def _whole(shape: Any, sharding: Any, caller: str) -> tuple[tuple[int, ...], Sha
 
 
 def _local(sharding: Sharding, each: Sequence[Any]) -> list[Any]:
-    """What belongs to the devices of this process, of something for each device."""
+    """Return the items of a list with one for each device that are for devices of this process."""
     return [x for device, x in zip(sharding.device_list, each, strict=True) if device.is_local]
 
 

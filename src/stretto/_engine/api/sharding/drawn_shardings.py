@@ -118,7 +118,7 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Any], Any]) -> Non
 
 
 def _sharding_of(x: Any, caller: str, name: str) -> Sharding:
-    """Where an array is."""
+    """Return the sharding of an array."""
     if isinstance(x, Tracer):
         raise TypeError(
             f"{caller}: {name}, {x.type}, is traced, and the compiler has not yet chosen where it "

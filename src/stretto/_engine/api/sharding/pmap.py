@@ -124,10 +124,11 @@ def pmap(
                 one = [x if a is None else x.squeeze(a) for x, a in zip(found, each, strict=True)]
                 inner = iter(tree.unflatten(structure, one))
                 out = fun(*[a if i in fixed else next(inner) for i, a in enumerate(args)])
-                places = tree.prefix_leaves(out_axes, out, "pmap", "out_axes")
+                leaf_axes = tree.prefix_leaves(out_axes, out, "pmap", "out_axes")
                 outs, out_structure = values_of_tree(out, "pmap", "the result")
                 raised = [
-                    x if a is None else _expanded(x, a) for x, a in zip(outs, places, strict=True)
+                    x if a is None else _expanded(x, a)
+                    for x, a in zip(outs, leaf_axes, strict=True)
                 ]
                 return tree.unflatten(out_structure, raised)
 

@@ -1,4 +1,4 @@
-"""Where ``jit`` is told that arguments and results are: ``in_shardings`` and ``out_shardings``.
+"""The shardings that ``jit`` is given: ``in_shardings`` and ``out_shardings``.
 
 Trees of shardings that are prefixes of the arguments, or of the result, become one sharding for
 each leaf.
@@ -29,7 +29,7 @@ class Shardings(NamedTuple):
         caller: str,
         names: Callable[[], Sequence[str]],
     ) -> tuple[Sharding | None, ...]:
-        """Where each leaf of the arguments is to be.
+        """Return the sharding that each leaf of the arguments is to have.
 
         ``there`` says where the leaves are, if any has a sharding. Raises ``ValueError`` for a leaf
         that has another sharding than the one asked for, or cannot be split so.
@@ -56,7 +56,7 @@ class Shardings(NamedTuple):
     def of_results(
         self, structure: Any, types: Sequence[ArrayType], caller: str
     ) -> tuple[Sharding | None, ...]:
-        """Where each leaf of the result is to be; empty if nowhere in particular.
+        """Return the sharding that each leaf of the result is to have; empty if none is asked for.
 
         Raises ``ValueError`` for a result that cannot be split so.
         """
@@ -81,7 +81,7 @@ FREE = Shardings()
 
 
 def shardings_of(leaves: Sequence[Any]) -> tuple[Sharding | None, ...]:
-    """Where arrays, or what describes them, are; empty if none has a sharding."""
+    """Return the shardings of arrays, or of what describes them; empty if none has one."""
     there = tuple([getattr(x, "_sharding", None) for x in leaves])
     return there if any(there) else ()
 

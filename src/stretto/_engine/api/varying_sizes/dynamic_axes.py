@@ -48,7 +48,7 @@ class _Axes:
 
 
 class _Bucketed(NamedTuple):
-    """What calls with sizes of one bucket share."""
+    """The parts that calls with sizes of one bucket share."""
 
     call: SizedCall
     """The operation, inside of other transformations."""
@@ -65,11 +65,11 @@ class _Part(NamedTuple):
 
     whole: ArrayType
     first: ArrayType
-    places: tuple[slice, ...]
+    slices: tuple[slice, ...]
 
 
 class _Plan(NamedTuple):
-    """What a call does whose arguments have certain types; None stands for arrays that stay."""
+    """The plan of a call whose arguments have certain types; None stands for arrays that stay."""
 
     entry: Entry
     bucketed: _Bucketed
@@ -77,7 +77,7 @@ class _Plan(NamedTuple):
     carriers: list[_Part | None]
     results: list[_Part | None]
     known: list[bool]
-    """Whether a call took this plan before, as its one element."""
+    """One element once a call has taken this plan."""
 
     def run(self, values: Sequence[Any]) -> list[Any]:
         """The results for all leaves and captured arrays, of a call at rest."""
@@ -176,7 +176,7 @@ class JittedByBucket(Jitted[P, R_co]):
         names = lambda: self._leaf_names(args, kwargs, key.static)
         types, sizes = _sized_types(key.types, axes, self._name, names)
         entry, guards = self._traced_for(key._replace(types=types), sizes, args, kwargs)
-        donated = self._donated_places(axes, len(sizes), args, kwargs, fixed)
+        donated = self._donated_positions(axes, len(sizes), args, kwargs, fixed)
         bucketed = self._bucketed(entry, types, sizes, guards, donated)
         have = [*key.types, *[c.type for c in entry.captured]]
         known = [_known(type, sizes) for type in entry.program.out_types]
@@ -197,7 +197,7 @@ class JittedByBucket(Jitted[P, R_co]):
         guards: Sequence[Guard],
         donated: tuple[int, ...],
     ) -> _Bucketed:
-        """What is done for the bucket of these sizes."""
+        """Return what is done for the bucket of these sizes."""
         most = tuple(
             [
                 int(min([self._buckets.size(n), *[guard.most(v) for guard in guards]]))
@@ -222,22 +222,22 @@ class JittedByBucket(Jitted[P, R_co]):
             made = self._programs.setdefault(key, made)
         return made
 
-    def _donated_places(
+    def _donated_positions(
         self, axes: Sequence[Any], sizes: int, args: Any, kwargs: Any, fixed: Any
     ) -> tuple[int, ...]:
         """The places of donated arguments behind the sizes."""
         if not self._donated:
             return ()
         donated = self._donated.leaves(args, kwargs, fixed)
-        places = [k for k, given in enumerate(donated) if given]
-        for k in places:
+        positions = [k for k, given in enumerate(donated) if given]
+        for k in positions:
             if axes[k] is not None:
                 name = self._leaf_names(args, kwargs, tuple(fixed.items()))[k]
                 raise ValueError(
                     f"{self._name}: {name} has a size that varies, and cannot be donated: it is "
                     f"copied into a larger array; donate what has fixed sizes, such as parameters"
                 )
-        return tuple([sizes + k for k in places])
+        return tuple([sizes + k for k in positions])
 
     def _traced_for(
         self, key: Signature, sizes: Any, args: Any, kwargs: Any
@@ -267,7 +267,7 @@ class JittedByBucket(Jitted[P, R_co]):
         self._recorded = 0
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        """By name, as functions are, if the name leads back here; else by what it was made from."""
+        """Pickle by name, as functions are, if it leads back; else by what it was made from."""
         by_name = super().__reduce__()
         if isinstance(by_name, str):
             return by_name
@@ -307,8 +307,8 @@ def _sized_types(
     where: dict[SizeVariable, tuple[int, int]] = {}
     made, later = [], []
 
-    def words(place: tuple[int, int]) -> str:
-        return f"axis {place[1]} of {names()[place[0]]}"
+    def words(axis_at: tuple[int, int]) -> str:
+        return f"axis {axis_at[1]} of {names()[axis_at[0]]}"
 
     for k, (type, own) in enumerate(zip(types, axes, strict=True)):
         if own is None:
@@ -323,30 +323,30 @@ def _sized_types(
             a = axis % type.ndim
             n = type.shape[a]
             shape[a] = size
-            place = k, a
+            axis_at = k, a
             variable = next(size.variables())
             if size.terms == size_of(variable).terms:
                 known = sizes.setdefault(variable, n)
                 if known != n:
                     raise ValueError(
                         f"{caller}: {variable} is one size, and was {known} at "
-                        f"{words(where[variable])} and {n} at {words(place)}"
+                        f"{words(where[variable])} and {n} at {words(axis_at)}"
                     )
-                where.setdefault(variable, place)
+                where.setdefault(variable, axis_at)
                 if not variable.least <= n <= variable.most:
                     raise ValueError(
-                        f"{caller}: {words(place)} has size {n}, and {variable} must be at least "
+                        f"{caller}: {words(axis_at)} has size {n}, and {variable} must be at least "
                         f"{variable.least} and at most {variable.most}: an array without elements "
                         f"is computed by a function of its own"
                     )
             else:
-                later.append((size, n, place))
+                later.append((size, n, axis_at))
         made.append(type.with_shape(tuple(shape)))
-    for size, n, place in later:
+    for size, n, axis_at in later:
         unknown = [v for v in size.variables() if v not in sizes]
         if unknown or size.known(sizes) != n:
             raise ValueError(
-                f"{caller}: {words(place)} has size {n}, and {size} "
+                f"{caller}: {words(axis_at)} has size {n}, and {size} "
                 + (
                     f"needs {unknown[0]}, which no axis is"
                     if unknown
@@ -376,12 +376,12 @@ def _carrier(x: Any, part: _Part) -> Any:
         config_ = [(0, n - m, 0) for n, m in zip(whole.shape, x.shape, strict=True)]
         return pad(x, full((), 0, x.dtype), config_)
     host = np.zeros(whole.shape, whole.dtype)
-    host[part.places] = x.to_host()
+    host[part.slices] = x.to_host()
     return Array(host, whole)
 
 
 def _valid(x: Any, part: _Part) -> Any:
     """The first elements of an array along each axis."""
     if x.__class__ is not Array:
-        return slice_(x, (0,) * len(part.places), part.first.shape)
-    return Array(np.ascontiguousarray(x.to_host()[part.places]), part.first)
+        return slice_(x, (0,) * len(part.slices), part.first.shape)
+    return Array(np.ascontiguousarray(x.to_host()[part.slices]), part.first)

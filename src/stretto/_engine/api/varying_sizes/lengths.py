@@ -1,4 +1,4 @@
-"""Which ragged arguments have the same lengths: what a trace has to know beside their types.
+"""Ragged arguments of the same lengths, which a trace has to know beside their types.
 
 Arrays of two ragged arguments can be added only if they have one size, and a trace sees no lengths.
 So equal ones are found before it, become one traced array, and belong to its key.
@@ -20,7 +20,7 @@ RAGGED: list[type] = []
 
 
 def holds_ragged(x: Any) -> bool:
-    """Whether a tree has a ragged array."""
+    """Say if a tree has a ragged array."""
     if not RAGGED:
         return False
     ragged = tuple(RAGGED)
@@ -29,7 +29,7 @@ def holds_ragged(x: Any) -> bool:
 
 
 def same_lengths(one: Any, other: Any) -> bool:
-    """Whether lengths are known to be equal."""
+    """Say if lengths are known to be equal."""
     if one is other:
         return True
     known = all([isinstance(x, Value) and not isinstance(x, Tracer) for x in (one, other)])
@@ -42,12 +42,12 @@ def alike(structure: Any, leaves: Sequence[Any]) -> tuple[tuple[int, int], ...]:
         return ()
     pairs: list[tuple[int, int]] = []
     firsts: list[int] = []
-    for place in _places(structure):
-        same = [first for first in firsts if same_lengths(leaves[first], leaves[place])]
+    for position in _positions(structure):
+        same = [first for first in firsts if same_lengths(leaves[first], leaves[position])]
         if same:
-            pairs.append((place, same[0]))
+            pairs.append((position, same[0]))
         else:
-            firsts.append(place)
+            firsts.append(position)
     return tuple(pairs)
 
 
@@ -56,8 +56,8 @@ def unified(leaves: Sequence[Any], pairs: Sequence[tuple[int, int]]) -> Sequence
     if not pairs:
         return leaves
     one = list(leaves)
-    for place, first in pairs:
-        one[place] = one[first]
+    for position, first in pairs:
+        one[position] = one[first]
     return one
 
 
@@ -65,8 +65,8 @@ def refuse_split(structure: Any, specs: Sequence[Any], caller: str) -> None:
     """Raise ``NotImplementedError`` where a ragged array is to be taken apart like an array."""
     if not RAGGED:
         return
-    for place in _places(structure, rectangles=False):
-        if any([part is not None for part in (*specs[place - 1], *specs[place])]):
+    for position in _positions(structure, rectangles=False):
+        if any([part is not None for part in (*specs[position - 1], *specs[position])]):
             raise NotImplementedError(
                 f"{caller}: a ragged array is one row of elements, whose parts are not its arrays: "
                 f"pass a rectangle, ragged.pad(), and the lengths, and use a mask; or leave it to "
@@ -75,8 +75,8 @@ def refuse_split(structure: Any, specs: Sequence[Any], caller: str) -> None:
 
 
 @functools.lru_cache(512)
-def _places(structure: Any, rectangles: bool = True) -> tuple[int, ...]:
-    """Which leaves of such a tree are lengths; if so wanted, not those of rectangles."""
+def _positions(structure: Any, rectangles: bool = True) -> tuple[int, ...]:
+    """Find the leaves of such a tree that are lengths; if so wanted, not those of rectangles."""
     (kind,) = RAGGED
     found: list[int] = []
 

@@ -51,9 +51,9 @@ class Batch:
         self, leaves: Sequence[Any], axes: Sequence[Any], caller: str, of: str, counts: Set[int]
     ) -> None:
         self.types: list[ArrayType] = []
-        """Those of one example."""
+        """The values of one example."""
         self.values: list[Any] = []
-        """Of all examples: ragged arrays, and others with the examples along axis 0."""
+        """The values of all examples: ragged arrays, and others with the examples along axis 0."""
         self.mapped = [axis is not None for axis in axes]
         self.sizes: dict[SizeVariable, Ragged] = {}
         counts = set(counts)
@@ -81,9 +81,9 @@ class Batch:
         (self.count,) = counts
         self.lengths = [x.lengths for x in self.sizes.values()]
         self.most = {v: x._most for v, x in self.sizes.items()}
-        """What each size is at most, or less, where the program is only for less."""
+        """The most that each size is, or less, where the program is only for less."""
         self.as_rows = not any([is_ragged(x) and x._wide for x in self.values])
-        """Whether elements may lie one behind the other: not where other sizes vary, too."""
+        """True if elements may lie one behind the other: not where other sizes vary, too."""
 
     def record(
         self, fun: Callable[..., Any], before: Sequence[ArrayType], name: str, known: bool = True
@@ -186,7 +186,7 @@ def _over_examples(
 def vmap_ragged(
     fun: Callable[..., Any], name: str, in_axes: Any, out_axes: Any, args: Any, kwargs: Any
 ) -> Any:
-    """As ``vmap``, where an argument is ragged; results of the size of one are ragged, too.
+    """Do what ``vmap`` does, where an argument is ragged; results of the size of one are, too.
 
     Raises ``NotImplementedError`` for results whose size varies along another axis than the first,
     and ``ValueError`` for numbers of examples that differ.
@@ -203,7 +203,7 @@ def vmap_ragged(
 def map_ragged(
     f: Callable[[Any], Any], xs: Any, batch_size: int | None, in_axes: Any, out_axes: Any
 ) -> Any:
-    """As ``lax.map``, where a leaf is ragged; the errors are those of ``vmap_ragged``."""
+    """Do what ``lax.map`` does, where a leaf is ragged; the errors are those of ``vmap_ragged``."""
 
     def in_turn(batch: Batch, program: Program, captured: Sequence[Any]) -> Sequence[Any]:
         call, mapped, every = batch.call(program), batch.mapped, batch.rectangles()
@@ -228,7 +228,7 @@ def scan_ragged(
     reverse: bool,
     unroll: int | bool,
 ) -> Any:
-    """As ``lax.scan``, where a leaf of ``xs`` is ragged; ``y`` that vary are ragged, too.
+    """Do what ``lax.scan`` does, where a leaf of ``xs`` is ragged; ``y`` that vary are, too.
 
     Raises ``TypeError`` for a carry whose size varies, and else as ``vmap_ragged``.
     """

@@ -48,10 +48,10 @@ class Ragged:
     which lasts no longer than a program, a rectangle with an array along each row."""
     _lengths: Any
     _most: int
-    """What all lengths are at most: how long a rectangle of all is."""
+    """The most that any length is: a rectangle of all is so long."""
     _wide: bool
     _least: int
-    """What all lengths are at least: 1, or 0 where one may be."""
+    """The least that any length is: 1, or 0 where one may be."""
 
     @classmethod
     def _of(cls, values: Any, lengths: Any, most: int, wide: bool, least: int) -> Ragged:
@@ -61,7 +61,7 @@ class Ragged:
         return made
 
     def _at_least(self) -> int:
-        """What all lengths are at least, looked up where they are known by now."""
+        """Return the least that any length is, looked up where they are known by now."""
         if not self._least and isinstance(self._lengths, Value) and not _unknown(self._lengths):
             self._least = int(bool(np.asarray(self._lengths).all()))
         return self._least
@@ -192,21 +192,21 @@ class Ragged:
     @overload
     def __getitem__(self, index: slice | Sequence[int] | np.ndarray | Array) -> Ragged: ...
     def __getitem__(self, index: Any) -> Any:
-        """One of the arrays, or those at several places as one."""
+        """One of the arrays, or several of them as one."""
         lengths = self._known()
-        places = _places(index, len(lengths))
-        taken = lengths[places]
+        chosen = _chosen(index, len(lengths))
+        taken = lengths[chosen]
         if self._wide:
-            if not places.ndim:
-                return self._values[int(places), : int(taken)]
-            return self._at(places.astype(_INT32))._packed(room_for(int(taken.sum())))
+            if not chosen.ndim:
+                return self._values[int(chosen), : int(taken)]
+            return self._at(chosen.astype(_INT32))._packed(room_for(int(taken.sum())))
         starts = np.cumsum(lengths) - lengths
-        if not places.ndim:
-            start = int(starts[places])
+        if not chosen.ndim:
+            start = int(starts[chosen])
             return self._values[start : start + int(taken)]
         total = int(taken.sum())
         rows = np.full(room_for(total), self._values.shape[0], _INT32)
-        first = starts[places] - (np.cumsum(taken) - taken)
+        first = starts[chosen] - (np.cumsum(taken) - taken)
         rows[:total] = np.repeat(first, taken) + np.arange(total)
         return _made(rows_at(self._values, as_value(rows), "fill"), taken)
 
@@ -245,9 +245,9 @@ class Ragged:
         return select(mask, taken, broadcast_in_dim(element, taken.shape, ()))
 
     def _inside(self, length: int) -> Any:
-        """Which places of a rectangle are not behind the end of an array."""
-        place = broadcasted_iota(_INT32, (len(self), length), 1)
-        return lt(place, broadcast_in_dim(self._lengths, place.shape, (0,)))
+        """Mark the elements of a rectangle that are not behind the end of an array."""
+        number = broadcasted_iota(_INT32, (len(self), length), 1)
+        return lt(number, broadcast_in_dim(self._lengths, number.shape, (0,)))
 
     def _rectangle(self, length: int) -> Any:
         """The arrays in a rectangle, with anything behind the end of each."""
@@ -259,25 +259,25 @@ class Ragged:
         return self._from(starts(self._lengths), self._lengths, length)
 
     def _from(self, starts: Any, lengths: Any, most: int) -> Any:
-        """The elements from these places on, so many of each, along a last axis.
+        """The elements from these positions on, so many of each, along a last axis.
 
         Behind them is no element, so that a derivative by padding, which may be anything, is none
         by an element.
         """
         shape = (*starts.shape, most)
         column = lambda x: broadcast_in_dim(x, shape, tuple(range(starts.ndim)))
-        place = broadcasted_iota(_INT32, shape, len(shape) - 1)
+        number = broadcasted_iota(_INT32, shape, len(shape) - 1)
         nowhere = full(shape, self._values.shape[0], _INT32)
-        index = select(lt(place, column(lengths)), column(starts) + place, nowhere)
+        index = select(lt(number, column(lengths)), column(starts) + number, nowhere)
         return rows_at(self._values, index, "fill")
 
     def _spread(self) -> Ragged:
         """The same, wide."""
         return Ragged._of(self._rectangle(self._most), self._lengths, self._most, True, self._least)
 
-    def _at(self, places: Any) -> Ragged:
-        """The arrays at these places, wide; places of any shape give as many leading axes."""
-        index = as_value(places)
+    def _at(self, chosen: Any) -> Ragged:
+        """Return the chosen arrays, wide; numbers of any shape give as many leading axes."""
+        index = as_value(chosen)
         lengths = rows_at(self._lengths, index, "clip")
         if self._wide:
             rows = rows_at(self._values, index, "clip")
@@ -317,31 +317,31 @@ APART[Ragged] = None  # equal lengths are found the general way
 
 
 def _unknown(lengths: Any) -> bool:
-    """Whether the lengths are traced, or those of a derivative, which has none."""
+    """Say if the lengths are traced, or those of a derivative, which has none."""
     return is_float0(lengths) or isinstance(lengths, Tracer)
 
 
-def _places(index: Any, count: int) -> np.ndarray:
-    """The places among so many arrays that an index means: one, or a row of them."""
+def _chosen(index: Any, count: int) -> np.ndarray:
+    """Return the numbers of the arrays that an index means among so many: one, or a row."""
     if isinstance(index, tuple):
         raise IndexError("a ragged array takes one index, and then there is an array: r[i][j]")
     if not isinstance(index, slice):
         index = np.array(index)
         index = index if index.size else index.astype(int)
     try:
-        places = np.arange(count)[index]
+        chosen = np.arange(count)[index]
     except IndexError as error:
         raise IndexError(f"a ragged array of {count} arrays has none there: {error}") from None
-    if places.ndim > 1 or not places.size:
+    if chosen.ndim > 1 or not chosen.size:
         raise ValueError(
             f"the index of a ragged array must give one array or more along one axis, got shape "
-            f"{places.shape}"
+            f"{chosen.shape}"
         )
-    return places
+    return chosen
 
 
 def is_ragged(x: Any) -> bool:
-    """Whether it is a ragged array: the leaf, for functions of trees."""
+    """Say if it is a ragged array: the leaf, for functions of trees."""
     return x.__class__ is Ragged
 
 
@@ -378,8 +378,8 @@ def _check_lengths(lengths: np.ndarray, caller: str) -> None:
     if not lengths.size:
         raise ValueError(f"{caller}: expected one length or more, got none")
     if (lengths < 0).any():
-        place = int(np.argmax(lengths < 0))
-        raise ValueError(f"{caller}: array {place} has length {lengths[place]}, which is negative")
+        k = int(np.argmax(lengths < 0))
+        raise ValueError(f"{caller}: array {k} has length {lengths[k]}, which is negative")
 
 
 class _Maker:
@@ -454,7 +454,7 @@ class _Maker:
         return self([row[:n] for row, n in zip(rows, sizes, strict=True)])
 
     def from_segments(self, x: ArrayLike, ids: ArrayLike) -> Ragged:
-        """Divide an array at the places where a row of numbers changes.
+        """Divide an array where a row of numbers changes.
 
         Args:
             x: the elements along axis 0.
@@ -587,7 +587,7 @@ def _numbers(host: np.ndarray) -> np.ndarray:
 
 
 def _refusal(host: np.ndarray, caller: str, argument: str) -> str:
-    """That an array holds something else than numbers: what, and what to do."""
+    """Say that an array holds something else than numbers, what that is, and what to do."""
     elements = host.ravel().tolist()
     odd = next((x for x in elements if not isinstance(x, numbers.Number)), elements[0])
     if host.dtype.kind in "Mm":
@@ -604,7 +604,7 @@ def _refusal(host: np.ndarray, caller: str, argument: str) -> str:
 
 
 def _is_missing(x: Any) -> bool:
-    """Whether this stands for a missing value: None, nan, or what does not say if it is itself."""
+    """Say if this stands for a missing value: None, nan, or what does not say if it is itself."""
     try:
         return x is None or bool(x != x)  # noqa: PLR0124 (nan does not equal itself)
     except TypeError:  # pandas' NA
@@ -626,18 +626,18 @@ def grouped(table: Any, by: Any, columns: Any, caller: str) -> tuple[np.ndarray,
         if name not in names:
             has = ", ".join(map(repr, names))
             raise ValueError(f"{caller}: {argument} is {name!r}, and the table has {has}")
-    place, counts = _ranks_of_ids(table[by], by, caller)
+    number, counts = _ranks_of_ids(table[by], by, caller)
     values = [as_column(table[name], caller, f"column {name!r}") for name in wanted]
     for name, x in zip(wanted, values, strict=True):
-        if x.shape[:1] != place.shape or x.shape != values[0].shape:
+        if x.shape[:1] != number.shape or x.shape != values[0].shape:
             raise ValueError(
                 f"{caller}: columns must have a row for each id, and one shape; there are "
-                f"{len(place)} ids in {by!r}, and column {name!r} is {x.type}"
+                f"{len(number)} ids in {by!r}, and column {name!r} is {x.type}"
             )
     dtype, weak = promote([(x.dtype, x.type.weak_type) for x in values], caller)
     hosts = [np.asarray(x).astype(dtype) for x in values]
     rows = np.stack(hosts, -1) if several else hosts[0]
-    return rows[np.argsort(place, kind="stable")], counts, weak
+    return rows[np.argsort(number, kind="stable")], counts, weak
 
 
 def _names(table: Any, caller: str) -> list[Any]:
@@ -670,10 +670,10 @@ def _ranks_of_ids(column: Any, by: Any, caller: str) -> tuple[np.ndarray, np.nda
             f"all): leave such rows out, or give them an id of their own"
         )
     try:
-        _, place, counts = np.unique(ids, return_inverse=True, return_counts=True)
+        _, number, counts = np.unique(ids, return_inverse=True, return_counts=True)
     except TypeError as error:
         raise TypeError(
             f"{caller}: the ids in column {by!r} cannot be sorted, {error}: give all one type, as "
             f"by str"
         ) from None
-    return place, counts
+    return number, counts

@@ -38,7 +38,7 @@ _HEAVY = 16
 
 
 class Examples:
-    """So many examples, their greatest sizes, and the room for the rows of all."""
+    """A number of examples, their greatest sizes, and the room for the rows of all."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Examples:
         self.rooms = dict(zip(variables, rooms, strict=True))
 
     def room(self, type: ArrayType) -> int | None:
-        """For values of this type, the rows that they have together; None for no rows."""
+        """Return the rows that values of this type have together; None for no rows."""
         variable = variable_of_rows(type)
         return None if variable is None else self.rooms[variable]
 
@@ -125,9 +125,9 @@ class _Packing:
         self.each: dict[Atom, Any] = {}
         """Arrays, or rectangles, of all examples."""
         self.shared: dict[Atom, Any] = {}
-        """What is the same for all examples."""
+        """The values that are the same for all examples."""
         self.waiting: list[Equation] = []
-        """What is to be mapped over the examples, once a result of it is needed."""
+        """The operations to be mapped over the examples, once a result of them is needed."""
         self._numbers: dict[SizeVariable, Any] = {}
         for v, x, mapped in zip(program.inputs, args, over[len(sizes) :], strict=True):
             has_rows = examples.room(v.type) is not None
@@ -234,7 +234,7 @@ class _Packing:
         self.waiting.append(equation)
 
     def _by_rows(self, equation: Equation) -> bool:
-        """Whether an operation computes rows of the same rows."""
+        """Say if an operation computes rows of the same rows."""
         types = [[a.type for a in atoms] for atoms in (equation.inputs, equation.outputs)]
         moving = [t for part in types for t in part if varying(t)]
         variables = {variable_of_rows(t) for t in moving}
@@ -243,7 +243,7 @@ class _Packing:
         return equation.primitive.by_rows(*types)
 
     def _worth_rows(self, equation: Equation) -> bool:
-        """Whether operands are rows, or else there is so much to do that they should be."""
+        """Say if operands are rows, or else there is so much to do that they should be."""
         moving = [a for a in equation.inputs if varying(a.type) and not isinstance(a, Literal)]
         if any(a in self.rows for a in moving):
             return True
@@ -255,7 +255,7 @@ class _Packing:
         return bool(moving) and equation.primitive.work(types, outs) >= _HEAVY * largest
 
     def _spread(self, equation: Equation) -> None:
-        """What is repeated for each element of an example, as rows besides."""
+        """Return what is repeated for each element of an example, as rows besides."""
         primitive: Any = equation.primitive
         (x,), (out,) = equation.inputs, equation.outputs
         variable = variable_of_rows(out.type)

@@ -59,7 +59,7 @@ def padded_program(
 def notes_of(
     program: Program, variables: Sequence[SizeVariable], most: Mapping[SizeVariable, int]
 ) -> list[Note]:
-    """What the rules of a program's operations do for a bucket."""
+    """Note what the rules of a program's operations do for a bucket."""
     notes: list[Note] = []
     _padded(program, variables, most, notes)
     return notes
@@ -86,7 +86,7 @@ def _padded(
 
 
 class Note(NamedTuple):
-    """What a rule did: for which operation, called where, and in which ways."""
+    """A note of what a rule did: the operation, where it was called, and the ways."""
 
     name: str
     place: Place | None
@@ -99,7 +99,7 @@ class Padding(Bucket):
     notes: list[Note] | None = None
 
     def run(self, program: Program, args: Sequence[Any]) -> list[Any]:
-        """What a program gives, with carriers for its arguments and results."""
+        """Run a program, with carriers for its arguments and results."""
         known: dict[Atom, Any] = dict(zip(program.inputs, args, strict=True))
 
         def read(atom: Atom) -> Any:
@@ -167,12 +167,12 @@ class Padding(Bucket):
 
 
 def asks_for_sizes(primitive: Primitive) -> bool:
-    """Whether sizes may vary inside, though they do not in its types."""
+    """Say if sizes may vary inside, though they do not in its types."""
     return primitive.holds_programs or isinstance(primitive, SizeOf)
 
 
 def _keeps_numbers(primitive: Primitive) -> bool:
-    """Whether this converts to a type that holds any size, rounded at most."""
+    """Say if this converts to a type that holds any size, rounded at most."""
     return isinstance(primitive, ConvertElementType) and (
         primitive.dtype.itemsize == 8 or kind_of(primitive.dtype) not in ("int", "uint")
     )
@@ -188,7 +188,7 @@ Axes = tuple[int, ...]
 
 
 class BelowGreatest(NamedTuple):
-    """What is known of values of a program, by the axes along which it is so."""
+    """The values of a program that are below their greatest, by the axes along which it is so."""
 
     differences: dict[Atom, Axes]
     """Values less their greatest; padding of these values is to be -inf."""

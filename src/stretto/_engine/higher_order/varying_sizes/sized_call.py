@@ -79,7 +79,7 @@ class SizedCall(ControlFlow):
         return self.program.effects
 
     def parameters(self) -> list[tuple[str, Any]]:
-        """What is not empty."""
+        """Return what is not empty."""
         return [(name, value) for name, value in super().parameters() if value != ()]
 
     @property
@@ -164,7 +164,7 @@ class SizedCall(ControlFlow):
         ]
 
     def _marks(self, chosen: Sequence[int], more: int = 0) -> list[list[bool]]:
-        """For each leading axis: the sizes' marks, those of the chosen operands, and True."""
+        """Return for each leading axis the sizes' marks, those of the chosen operands, and True."""
         count = len(self.variables)
         return [
             [*over[:count], *[over[count + i] for i in chosen], *[True] * more]
@@ -201,8 +201,8 @@ class SizedCall(ControlFlow):
         primal, wanted = split.primal, len(split.active_out)
         if not any(split.active_out):
             return self.of(primal, self.over)(*primals), [None] * wanted
-        places = {v: i for i, v in enumerate(primal.inputs)}
-        own = [places.get(atom) for atom in primal.outputs[wanted:]]  # type: ignore[call-overload]
+        positions = {v: i for i, v in enumerate(primal.inputs)}
+        own = [positions.get(atom) for atom in primal.outputs[wanted:]]  # type: ignore[call-overload]
         common = self._common(primal, values)[wanted:]
         made = [i is None and x is None for i, x in zip(own, common, strict=True)]
         outs = self.of(restricted(primal, [*[True] * wanted, *made]), self.over)(*primals)
@@ -244,18 +244,18 @@ class SizedCall(ControlFlow):
         active = tuple([ct is not None for ct in cts])
         program, mask = transpose_program(self.program, linear, active)
         known = [i for i, is_linear in enumerate(linear) if not is_linear]
-        places = [i for i, is_linear in enumerate(linear) if is_linear]
-        places = [i for i, there in zip(places, mask, strict=True) if there]
+        positions = [i for i, is_linear in enumerate(linear) if is_linear]
+        positions = [i for i, there in zip(positions, mask, strict=True) if there]
         call = self.of(program, self._marks(known, sum(active)))
         levels = self.over
         if self.rooms:  # what the innermost examples share is added up inside
             *levels, over = self.over
-            summed = tuple([not over[count + i] for i in places])
+            summed = tuple([not over[count + i] for i in positions])
             call = dataclasses.replace(call, summed=summed if any(summed) else ())
         given = [ct for ct in cts if ct is not None]
         outs = call(*sizes, *[values[i] for i in known], *given)
         back: list[Any] = [None] * len(args)
-        for i, ct in zip(places, outs, strict=True):
+        for i, ct in zip(positions, outs, strict=True):
             shared = [k for k, over in enumerate(levels) if not over[count + i]]
             back[count + i] = reduce_sum(ct, shared) if shared else ct
         return back
@@ -315,7 +315,7 @@ class SizedCall(ControlFlow):
 
 
 def _of_sizes(equation: Equation) -> bool:
-    """Whether an operation has to do with sizes that vary."""
+    """Say if an operation has to do with sizes that vary."""
     types = [a.type for a in (*equation.inputs, *equation.outputs)]
     return any(map(varying, types)) or asks_for_sizes(equation.primitive)
 
