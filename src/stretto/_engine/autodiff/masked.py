@@ -299,7 +299,7 @@ def both(conditions: Sequence[Condition], shape: tuple[int, ...]) -> Condition:
 
 
 def under(value: Any, conditions: tuple[Condition, ...], has_zeros: bool) -> Masked:
-    """The value as a cotangent that counts where these hold; ``has_zeros``: with zeros elsewhere."""
+    """Return the value as a cotangent that counts where these hold; ``has_zeros`` there already."""
     known = Known(value)
     return Masked(conditions, value.type, known, known if has_zeros else None)
 
