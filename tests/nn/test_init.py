@@ -134,3 +134,7 @@ def test_messages_of_gains():
         fans_of((3,), "f")
     with pytest.raises(ValueError, match="f: mode must be 'fan_in' or 'fan_out', got 'both'"):
         fan_of((3, 2), "both", "f")
+
+
+def test_the_module_shows_its_functions_alone():
+    assert dir(init) == sorted(init.__all__)

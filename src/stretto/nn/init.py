@@ -515,3 +515,7 @@ def dirac(shape: Sequence[int], groups: int = 1, dtype: DTypeLike | None = None)
 
 if not TYPE_CHECKING:
     __getattr__ = no_attribute(__name__)
+
+
+def __dir__() -> list[str]:
+    return __all__
