@@ -1,4 +1,4 @@
-"""What ``lower`` rules write for several devices: where arrays are, manual regions, collectives.
+"""Write what is for several devices: where arrays are, manual regions, collectives.
 
 In a manual region operations are those of one device, with its parts of the arrays. Sources: the
 specifications of StableHLO and of Shardy's dialect.

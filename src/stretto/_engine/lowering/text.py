@@ -1,4 +1,4 @@
-"""How StableHLO spells types, constants and names; whole texts, and the facts about them.
+"""Spell types, constants and names in StableHLO; hold whole texts, and the facts about them.
 
 Source: the StableHLO specification.
 """
@@ -164,7 +164,7 @@ class Product(NamedTuple):
 
 @dataclass(slots=True)
 class Facts:
-    """What a program has in it.
+    """Hold what a program has in it.
 
     "In a loop" is also what is in a function of the module's own, since a loop may call it.
     """
@@ -172,7 +172,7 @@ class Facts:
     name: str = "main"
     """The module's name."""
     results: dict[ArrayType, int] = field(default_factory=dict)
-    """How many operations with one result give each type."""
+    """Counts the operations with one result that give each type."""
     products: list[Product] = field(default_factory=list)
     targets: set[str] = field(default_factory=set)
     """The names of the registered functions that it calls."""

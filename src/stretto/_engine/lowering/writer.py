@@ -1,4 +1,4 @@
-"""What ``lower`` rules write with: operations, constants, loops, branches, calls of Python.
+"""Write operations, constants, loops, branches and calls of Python, for ``lower`` rules.
 
 Each method appends lines of text and returns the operands that stand for results. Source: the
 StableHLO specification.
@@ -29,7 +29,7 @@ _MOST_WRITTEN = 256
 """The most elements of a constant array that is written into the text; larger ones are passed."""
 
 _NOT_BETWEEN_SCALARS = {"while", "case", "custom_call"}
-"""What XLA's kernels for reductions cannot have inside, nor arrays; some end the process."""
+"""XLA's kernels for reductions cannot have these inside, nor arrays; some end the process."""
 
 _SWAPS = {(1, 0), (0, 2, 1), (0, 1, 3, 2)}
 """The orders of axes that swap the last two alone."""

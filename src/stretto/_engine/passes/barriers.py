@@ -34,7 +34,7 @@ _CHOOSING = (Chooser, RunningChooser, WindowChooser, ScatterExtremum, Sort, TopK
 """Each element of a result is one of an operand's."""
 
 _MOVING = (Gather, DynamicSlice, Select, Concatenate, OptimizationBarrier)
-"""So it is here, and the kernels that do it leave the bits as they are."""
+"""The same holds here, and the kernels that do it leave the bits as they are."""
 
 
 def barrier_before_choices(program: Program) -> Program:
@@ -183,7 +183,7 @@ def _square(primitive: DotGeneral, right: Atom) -> bool:
 
 
 _READS = 2
-"""How many arrays of its size a value is made of, at least, to be worth storing.
+"""The least number of arrays of its size that a value worth storing is made of.
 
 To compute it again is to read them again; to store it is to write it once, and read it.
 """
@@ -198,7 +198,7 @@ _SMALL = 4
 """Operands this many times smaller than the value cost nothing to read."""
 
 _MOST = 16
-"""How many operands of a value are counted."""
+"""The most operands of a value that are counted."""
 
 
 def materialize_shared(program: Program) -> Program:

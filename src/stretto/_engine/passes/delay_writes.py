@@ -134,7 +134,7 @@ class _Loop:
                 self.readers[a].append(e)
         self.given = collections.Counter(self.body.outputs)
         self.behind: dict[int, tuple[_Chain, int]] = {}
-        """For the ``id`` of each read of what a write gives: the chain, and behind which write."""
+        """Maps the ``id`` of each read of what a write gives to the chain, and to that write."""
         chains = [self._chain(k) for k in range(self.loop.carry)]
         self.chains = {k: chain for k, chain in enumerate(chains) if chain is not None}
 

@@ -37,7 +37,7 @@ from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.layout import Reshape, Transpose
 
 _MOST = 4
-"""How many times the bytes that a loop reads and stacks anyway the gathered operands may take."""
+"""Gathered operands may take so many times the bytes that a loop reads and stacks anyway."""
 
 
 def hoist_products(program: Program) -> Program:
@@ -78,7 +78,7 @@ def _hoist_products(program: Program) -> Program:
 
 
 class _Outside(NamedTuple):
-    """How a value is computed outside of the loop: operations one after the other."""
+    """Compute a value outside of the loop by operations, one after the other."""
 
     primitives: list[Any]
     operands: list[Atom]

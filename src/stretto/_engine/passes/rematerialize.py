@@ -31,7 +31,7 @@ from stretto._engine.ops.powers import IntegerPow
 from stretto._engine.ops.trigonometric import SechSquared
 
 _WRITTEN_OUT = (IntegerPow, LogisticSlope, SechSquared)
-"""Those of a few operations each that are no operation of StableHLO's."""
+"""Primitives of a few operations each that are no operation of StableHLO's."""
 
 _MUCH = 1 << 25
 """The bytes alive at once from which on memory matters: the system maps such blocks anew."""
@@ -242,7 +242,7 @@ class _Copies:
         self._again = again
         self._kept = kept
         self._copies: dict[Atom, Var] = {}
-        """Of values, and of those that are kept: behind a barrier."""
+        """Copies of values, and of those that are kept: behind a barrier."""
         for number, e in enumerate(program.equations):
             if number > lives.peak:
                 wanted = [a for a in e.inputs if a in again]

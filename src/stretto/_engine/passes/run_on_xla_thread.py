@@ -1,4 +1,4 @@
-"""On CPUs, programs that may take long are run on a thread of XLA's, however small they are.
+"""Have programs that may take long run on a thread of XLA's on CPUs, however small they are.
 
 XLA runs a program in the thread that calls it if it counts fewer than a thousand operations in it,
 where each loop counts as one step: then nothing is heard of Ctrl-C until the loop has ended. With a

@@ -50,7 +50,7 @@ else:
 
 
 class Absent:
-    """What stands where a buffer was, or will be."""
+    """Stands where a buffer was, or will be."""
 
     __slots__ = ()
 

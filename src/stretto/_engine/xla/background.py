@@ -250,7 +250,7 @@ def _work() -> None:
 
 
 def _work_forked() -> None:
-    """In a forked child: there is no such thread, and what it was doing is done in the parent."""
+    """Forget in a forked child, which has no such thread, what is done in the parent."""
     _waiting.clear()
     _Worker.running = False
 

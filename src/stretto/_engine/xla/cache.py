@@ -47,7 +47,7 @@ MOST = 1 << 25
 """The bytes of programs that are kept though their functions may be gone."""
 
 _EACH, _PER_CHARACTER = 340_000, 70
-"""What a program takes, measured: 340 kB where the text has 400 characters, 659 with 5,100, and
+"""The bytes of a program, measured: 340 kB where the text has 400 characters, 659 with 5,100, and
 6.2 MB with 84,000. XLA tells no size of its code on the CPU."""
 
 

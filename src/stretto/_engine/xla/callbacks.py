@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class _Depth(threading.local):
-    """How many programs, nested in each other, wait for the function that this thread runs."""
+    """Counts the programs, nested in each other, that wait for the function this thread runs."""
 
     depth = 0
 
@@ -89,7 +89,7 @@ def _failure_of(error: BaseException) -> _Failure:
 
 
 _interrupts: list[BaseException] = []
-"""What a signal handler raised between the runtime and ``CallingExecutable._called``.
+"""Errors that a signal handler raised between the runtime and ``CallingExecutable._called``.
 
 When the runtime calls Python from its own threads, Python first handles the signals that arrived in
 the meantime, before any ``try`` of ours has begun.

@@ -45,7 +45,7 @@ TESTED = ((0, 10, 2), (0, 13))
 """The first version of jaxlib that these calls were tested with, and the first that was not."""
 
 _LAPACK = "lapack_", "tridiagonal_"
-"""How the names of jaxlib's functions for LAPACK begin."""
+"""The names of jaxlib's functions for LAPACK begin so."""
 
 _lock = lock()
 
@@ -348,7 +348,7 @@ _of_job: dict[Job, Runtime] = {}
 _starting = False
 """Whether a runtime is being made, so that some of its threads may exist already."""
 left_behind: list[Any] = []
-"""In a forked child, the runtimes of the parent process, which do not work in the child. Empty in
+"""The runtimes of the parent of a forked process, which do not work in the child. Empty in
 other processes."""
 
 
@@ -458,7 +458,7 @@ def refuse_fork() -> NoReturn:
 
 
 def _forked() -> None:
-    """In a forked child, which is alone: put the parent's runtime aside, if there was one."""
+    """Put the parent's runtime aside in a forked child, which is alone, if there was one."""
     global _runtime, _starting
     enter(ALONE)
     if started():

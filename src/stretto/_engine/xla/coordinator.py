@@ -26,14 +26,14 @@ from stretto._engine.xla.clients import coordination_service
 from stretto._engine.xla.handshake import FROM_PROCESS, LONGEST, line, proof, read, same
 
 MARK = "stretto._engine.xla.coordinator"
-"""By this in its command line a coordinator is known."""
+"""A coordinator is known by this in its command line."""
 
 _STRANGERS = 128
-"""So many connections, beside one for each process, may be open that have not proved anything."""
+"""The most open connections, beside one for each process, that have not proved anything."""
 _PATIENCE = 10.0
-"""For so many seconds a connection may take to prove that it is of the job."""
+"""The seconds that a connection may take to prove that it is of the job."""
 _UNREAD = 1 << 20
-"""So many bytes may wait for a process that does not read, beside 64 for each process."""
+"""The most bytes that wait for a process that does not read, beside 64 for each process."""
 _LONGEST_PATH = 90
 """A socket's path has 104 bytes at least on all systems."""
 
@@ -127,7 +127,7 @@ class Meeting:
         self.left = False
         """Whether the process that started this one has closed its pipe."""
         self.joined: dict[int, _Peer] = {}
-        """Those that are of the job, by their number."""
+        """The connections that are of the job, by their number."""
         self.strangers: dict[_Peer, None] = {}
         """The connections that have not proved anything, the oldest first."""
         self.selector = selectors.DefaultSelector()

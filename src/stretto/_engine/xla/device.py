@@ -37,7 +37,7 @@ class Device:
 
     @property
     def device_kind(self) -> str:
-        """Which model of its platform it is; that of a CPU is ``"cpu"``."""
+        """The model of its platform; that of a CPU is ``"cpu"``."""
         return self.platform if self.platform == "cpu" else accelerator().kinds()[self.id]
 
     def memory_stats(self) -> dict[str, int] | None:
@@ -80,7 +80,7 @@ class Device:
 
 
 _alone = [Device("cpu", 0, job=ALONE)]
-"""Those of this process alone; more are added as the setting asks for them."""
+"""The devices of this process alone; more are added as the setting asks for them."""
 
 _gpus: list[Device] = []
 """The GPUs of this process, once they were asked for."""
@@ -89,7 +89,7 @@ _GPU = ("gpu", "cuda")
 """The names of the platform of GPUs: ours, and the one that users know them by."""
 
 _together: list[Device] = []
-"""Those of the job of now, if it has several processes."""
+"""The devices of the job of now, if it has several processes."""
 
 
 def _devices() -> list[Device]:

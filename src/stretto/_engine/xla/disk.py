@@ -28,7 +28,7 @@ from stretto._engine.xla.pjrt import Executable
 
 _DIGEST = hashlib.sha256().digest_size
 _warned: set[bool] = set()
-"""Which warnings were given: that files are unsafe (True), that they cannot be written (False)."""
+"""The warnings that were given: that files are unsafe (True), or cannot be written (False)."""
 _processor = functools.cache(processor)
 _logging = LazyModule("logging")
 
@@ -59,7 +59,7 @@ class FromDisk(Executable):
 
 
 class Entry(NamedTuple):
-    """Where a program is kept on disk; ``devices`` are those of choice, if any, of ``at``."""
+    """A program's file on disk; ``devices`` are those of choice, if any, of ``at``."""
 
     folder: str
     key: str

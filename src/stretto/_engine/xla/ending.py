@@ -61,7 +61,7 @@ def wait_until_idle(patience: float = _PATIENCE) -> None:
 
 
 _waits: list[Callable[[], None]] = []
-"""What waits for threads of this package's; once they have ended, no other begins anything."""
+"""Functions that wait for threads of this package's; once these end, no other begins anything."""
 
 
 def wait_at_end() -> None:

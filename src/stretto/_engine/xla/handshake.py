@@ -1,4 +1,4 @@
-"""How processes of a job prove to each other that they are its own, and what they may say.
+"""Have processes of a job prove to each other that they are its own, and say what they may say.
 
 Whoever reaches the coordinator's port may connect to it, so each side shows that it knows the
 secret of the job, without sending it: the coordinator sends a number that was never used, the
@@ -32,7 +32,7 @@ LONGEST_TOLD = 1 << 24
 
 _SHORTEST_SECRET = 16
 _MOST = 1 << 20
-"""So many processes there may be, and so many devices each may have."""
+"""The most processes that there may be, and the most devices that each may have."""
 
 _Check = Callable[[Any], bool]
 
@@ -65,7 +65,7 @@ FROM_PROCESS: tuple[Mapping[str, _Check], ...] = (
     {"ping": _INDEX},
     {"bye": _INDEX},
 )
-"""What the coordinator may be told: the fields of each kind of message, and their values."""
+"""Messages to the coordinator: the fields of each kind, and their values."""
 
 FROM_COORDINATOR: tuple[Mapping[str, _Check], ...] = (
     {"challenge": _HEX},
@@ -76,7 +76,7 @@ FROM_COORDINATOR: tuple[Mapping[str, _Check], ...] = (
     {"gone": _INDEX, "how": _text("ended|died")},
     {"silent": _INDEX, "whether": lambda x: type(x) is bool},
 )
-"""What the coordinator tells, likewise."""
+"""Messages of the coordinator, likewise."""
 
 
 def line(**message: Any) -> bytes:

@@ -29,7 +29,7 @@ class Instruction(NamedTuple):
     operands: tuple[int, ...]
     """The numbers of the instructions that give them."""
     parameter: int
-    """Of a parameter, which of the function's inputs it is."""
+    """The number of the function's input that it is, if it is a parameter."""
     is_main: bool
     """Whether it is in the function that is called, and not in a loop or the like."""
     file: str
@@ -142,7 +142,7 @@ class Transfer(NamedTuple):
     """A collective of a compiled program."""
 
     kind: str
-    """As XLA names it, such as ``all-reduce``."""
+    """XLA's name for it, such as ``all-reduce``."""
     bytes: int
     """The size of its result on each device."""
     file: str

@@ -1,4 +1,4 @@
-"""What a compiled program did when, and how long it takes.
+"""Measure what a compiled program did when, and how long it takes.
 
 Its kernels are read from XLA's profiler, each with the user's line. Times are those of runs on
 random numbers; ``wiring`` gives them to ``passes/formulations/measured``.
@@ -43,14 +43,14 @@ class Kernel(NamedTuple):
     """One run of one instruction."""
 
     name: str
-    """As XLA calls the instruction."""
+    """XLA's name for the instruction."""
     file: str
     """The user's source file; empty if it is not known."""
     line: int
     start: float
-    """In seconds, from the start of the call on."""
+    """The seconds from the start of the call on."""
     seconds: float
-    """How long until the next began."""
+    """The seconds until the next began."""
     bytes: int
     """The size of its operands and results."""
     contains: bool
@@ -60,7 +60,7 @@ class Kernel(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What the machine does at best, measured here."""
+    """Hold what the machine does at best, measured here."""
 
     flops: float
     """Operations on float32 a second, in a large matrix product."""

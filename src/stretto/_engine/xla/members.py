@@ -34,10 +34,10 @@ class Members:
         self._rest = b""
         self._longest = LONGEST
         self._messages: list[dict[str, Any]] = []
-        """What has come and was not looked at yet."""
+        """Bytes that have come and were not looked at yet."""
         self._changed = threading.Condition()
         self.gone: dict[int, str] = {}
-        """How each process that is gone has ended."""
+        """Says of each process that is gone how it has ended."""
         self.silent: dict[int, float] = {}
         """Since when each process that does not answer is known not to."""
         self._gone_since = 0.0

@@ -1,4 +1,4 @@
-"""Whether a compiled program has YNNPACK compute what that was seen to compute wrongly.
+"""Find what YNNPACK was seen to compute wrongly in a compiled program.
 
 This is the only place where text is searched: XLA's own, of the optimized program.
 """

@@ -57,7 +57,7 @@ _LOOP_PRODUCTS = 1 << 12
 Loops of products of 16×16 matrices took 0.4 of their time in one kernel, of 32×32 1.2."""
 
 _REUSE = 2.0
-"""How often a product reads each element of its largest array, from which on a library pays."""
+"""A library pays from so many reads of each element of a product's largest array on."""
 
 _SHARED = 256
 """The elements of a call's largest array up to which XLA never shares its work among threads.
@@ -110,7 +110,7 @@ EFFORTS = frozenset(
         "optimization_level",
     }
 )
-"""How hard XLA tries, which it is told otherwise than its flags."""
+"""Options of how hard XLA tries, which it is told otherwise than its flags."""
 
 
 EXTRAS = frozenset({SMALL_LOOPS})
@@ -200,10 +200,10 @@ def with_option(options: Options, name: str, value: str | int) -> Options:
 
 
 class Libraries(NamedTuple):
-    """What of a program goes to YNNPACK, and why."""
+    """Say what of a program goes to YNNPACK, and why."""
 
     work: str
-    """As XLA's option takes it: names of kinds of work, joined by commas; empty for none."""
+    """The value of XLA's option: names of kinds of work, joined by commas; empty for none."""
     products: bool
     """Whether products are among it."""
     reason: str

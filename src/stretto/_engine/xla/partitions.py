@@ -82,7 +82,7 @@ _arrays_of = pjrt.without_jax(lambda buffer: buffer._arrays)
 
 _launching = lock()
 _last: list[tuple[Job | None, Callable[[], None]]] = []
-"""What waits for the last program with collectives, or in the several processes of a job."""
+"""A function that waits for the last program with collectives, or of several processes."""
 
 
 class PlacedExecutable(Executable):

@@ -39,14 +39,14 @@ _NO_MORE = (
 )
 
 _MIXED_UP = "release unlocked lock"
-"""What Python's own wait for a thread's start makes of a signal handler's error, at one moment."""
+"""Python's own wait for a thread's start makes this of a handler's error, at one moment."""
 
 unusual: list[str] = []
 """Why programs are not simply run: "ended", "abandoned". Calls ask for this first, and only this:
 while it is empty, all is as usual."""
 
 watch: list[Callable[[], None]] = []
-"""What is called when calls have to ask for it: short ways do not."""
+"""Called when calls have to ask for it: short ways do not."""
 
 _unfinished: collections.deque[Any] = collections.deque()
 """A result of each call of a program that may take long, unless it was seen to be computed."""
@@ -264,7 +264,7 @@ def end_threads() -> None:
 
 
 def close() -> None:
-    """From now on no thread but the main one begins anything in XLA."""
+    """Let no thread but the main one begin anything in XLA from now on."""
     _set("ended")
 
 

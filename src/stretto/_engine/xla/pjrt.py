@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 class _Aval:
-    """What jaxlib needs to know about an abstract value."""
+    """Holds what jaxlib needs to know about an abstract value."""
 
     __slots__ = ("dtype", "ndim", "shape", "weak_type")
 
@@ -226,7 +226,7 @@ class Executable:
     __slots__ = ("__weakref__", "from_disk", "handlers", "loaded", "run", "text")
 
     on_arrays: Callable[[Sequence[Any]], list[Any]] | None = None
-    """What runs it on arrays, and gives arrays, where that is better than buffers for buffers."""
+    """Runs it on arrays, and gives arrays, where that is better than buffers for buffers."""
 
     def __init__(
         self, loaded: Any, out_types: Sequence[ArrayType], text: Text, at: Runtime | None = None

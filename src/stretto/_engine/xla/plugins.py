@@ -113,4 +113,4 @@ def _python(plugin: Plugin, extension: Any, handle: Any) -> Mapping[str, Any]:
 
 
 REGISTERED = {"cusolver_": _solver, "xla_ffi_python_gpu": _python}
-"""What gives the functions, by how their names begin in a text that calls them."""
+"""Functions that give the registered ones, by how the names of these begin."""

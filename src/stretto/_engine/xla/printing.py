@@ -94,9 +94,9 @@ class Sample(NamedTuple):
     """Elements of an array at indices that are evenly spread along each axis."""
 
     values: np.ndarray
-    """As float64; moduli of complex numbers."""
+    """The elements as float64; moduli of complex numbers."""
     known: np.ndarray
-    """Which of them are in this process."""
+    """Marks those that are in this process."""
     whole: bool
     """Whether they are all elements."""
 

@@ -90,14 +90,14 @@ class Launcher:
 
 
 _GRACE = 0.5
-"""For so many seconds after a loss, the runtime may still say itself what failed."""
+"""The seconds after a loss for which the runtime may still say itself what failed."""
 _ANSWER = 10.0
-"""For so many seconds the coordinator may take to answer before it is tried again."""
+"""The seconds that the coordinator may take to answer before it is tried again."""
 _EVERYWHERE = ("0.0.0.0", "::")
 
 
 class _Membership:
-    """What this process has while it takes part in a job."""
+    """Hold what this process has while it takes part in a job."""
 
     def __init__(self, members: Members, coordination: Any) -> None:
         self.members = members
@@ -108,7 +108,7 @@ class _Membership:
 _now: _Membership | None = None
 _past = False
 _launchers: list[Launcher] = []
-"""Those of the past, of which some may wait for ever."""
+"""The launchers of the past, of which some may wait for ever."""
 _coordinators: list[subprocess.Popen[bytes]] = []
 """The coordinators that this process started; each ends by itself when all have left."""
 
@@ -356,7 +356,7 @@ def _lost(members: Members) -> LostProcessError:
 
 
 def _forked() -> None:
-    """In a forked child: the job is the parent's, whose connections must not stay open here."""
+    """Leave the job in a forked child: it is the parent's, whose connections must not stay open."""
     global _now  # noqa: PLW0603
     if _now is not None:
         _now.members.close()

@@ -1,4 +1,4 @@
-"""Whether there is memory for a program, before it runs, and what is said where there was none.
+"""Ask whether there is memory for a program before it runs, and say so where there was none.
 
 What a program needs is known when it is compiled. The system gives memory that it does not have,
 and ends the process when that is used; where it gives none, XLA ends it when a result is read by
@@ -89,7 +89,7 @@ _GROUPS = (
         "total_inactive_file",
     ),
 )
-"""Where Linux says what containers may use: in its second version of control groups, and first."""
+"""Files in which Linux says what containers may use, by its second and first control groups."""
 
 
 def _of_group() -> list[tuple[int, int]]:

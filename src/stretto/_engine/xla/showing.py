@@ -1,4 +1,4 @@
-"""What is shown of an array: its type, where it is, and a small picture of its values.
+"""Show an array: its type, where it is, and a small picture of its values.
 
 Large arrays are drawn by a sample.
 """

@@ -1,4 +1,4 @@
-"""What is said of a program that takes long to compile: that it does, and how long it took.
+"""Say of a program that takes long to compile that it does, and how long it took.
 
 While anything is compiled, a thread looks once a second for what has taken longer than
 ``config.slow_compile_warning``.
@@ -21,7 +21,7 @@ R = TypeVar("R")
 _logging = LazyModule("logging")
 _lock = lock()
 _EVERY = 1.0
-"""After how many seconds the thread looks again, or ends; to start one takes some 0.1 ms."""
+"""The seconds after which the thread looks again, or ends; to start one takes some 0.1 ms."""
 
 
 class _Compilation:
@@ -102,7 +102,7 @@ def _run() -> None:
 
 
 def _forked() -> None:
-    """In a forked child: there is no such thread, and what was compiled is so in the parent."""
+    """Forget in a forked child, which has no such thread, what the parent compiles."""
     _at_work.clear()
     _Watch.running = False
 

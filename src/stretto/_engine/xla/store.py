@@ -34,7 +34,7 @@ _OURS = re.compile(rf"[0-9a-f]{{64}}(\{_FILE}|\.[0-9a-f]{{16}}\{_BESIDE})")
 _HOUR = 3600.0
 
 _PART = 64
-"""After each such part of the limit is written, files are counted, and old ones removed."""
+"""Files are counted, and old ones removed, after each such part of the limit is written."""
 _UNIT = 1024
 """The file ``written`` grows by one byte for each of so many that are written."""
 

@@ -1,1 +1,1 @@
-"""How a mapped operation is computed: the forms that there are, and which is chosen."""
+"""Choose the form in which a mapped operation is computed."""

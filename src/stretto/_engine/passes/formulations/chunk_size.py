@@ -1,4 +1,4 @@
-"""How many members to compute at a time: all at once, or some in each iteration of a loop.
+"""Choose how many members to compute at a time: all, or some in each iteration of a loop.
 
 All at once means few operations. A few at a time means that intermediate results stay in the cache,
 and are so small that the allocator need not get new memory from the system at each call, which for
@@ -99,7 +99,7 @@ _WORTH = 0.92
 
 
 class Work(NamedTuple):
-    """What one member's program does."""
+    """Hold what one member's program does."""
 
     touched: list[tuple[float, float]]
     """(weight, bytes) of each array that an operation reads or writes."""

@@ -35,7 +35,7 @@ _MOST_WINDOW = 64
 """The largest number of kernel elements for which windows are laid out."""
 
 _SHORT = 5
-"""How many times as long copying takes where only a few elements lie side by side."""
+"""Copying takes so many times as long where only a few elements lie side by side."""
 
 
 def of_convolution(

@@ -27,7 +27,7 @@ class Form(Enum):
 
 
 class Plan(StrEnum):
-    """What the setting ``plan`` asks for."""
+    """A value of the setting ``plan``."""
 
     AUTO = "auto"
     MEASURE = "measure"

@@ -55,7 +55,7 @@ class Mapped(ControlFlow):
     takes_masked = True
     pushes_masked = True
     form: Plan
-    """What ``config.plan`` was when it was traced."""
+    """The value of ``config.plan`` when it was traced."""
     only_compiled = True  # it exists so that the planner chooses a compiled form
     rollable = False  # the planner decides about loops inside
 

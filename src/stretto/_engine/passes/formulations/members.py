@@ -41,7 +41,7 @@ _SMALL_PART = 1 << 14
 
 
 class Decision(NamedTuple):
-    """What was chosen for an operation, and all choices as (name, estimated time)."""
+    """Hold what was chosen for an operation, and all choices as (name, estimated time)."""
 
     operation: str
     position: str

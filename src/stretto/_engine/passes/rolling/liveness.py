@@ -1,4 +1,4 @@
-"""What is read of each loop's outputs, by other loops and by the rest of the program.
+"""Find what is read of each loop's outputs, by other loops and by the rest of the program.
 
 The program is walked from its end, as when dead work is dropped, to see which outputs of which
 copies are read, and by what. Outputs that another loop reads copy by copy, or that a concatenation
@@ -43,12 +43,12 @@ class Gathered(NamedTuple):
 
 @dataclasses.dataclass(slots=True)
 class Use:
-    """What is used of a loop's outputs, and which of its operands are outputs of other loops."""
+    """Hold what is used of a loop's outputs, and which operands are outputs of other loops."""
 
     outs: dict[tuple[int, int], list[int]]
-    """For each (step, output), the copies whose output is read outside of loops."""
+    """Maps (step, output) to the copies whose output is read outside of loops."""
     asked: dict[Kept, None]
-    """What is read of many copies, in the order in which it was found."""
+    """Holds what is read of many copies, in the order in which it was found."""
     links: dict[Given, Link]
     """The operands that are outputs of another loop."""
 
@@ -62,13 +62,13 @@ class Exchange(NamedTuple):
     """The uses of all loops, and the concatenations of their outputs."""
 
     uses: dict[int, Use]
-    """By the ``id`` of the loop."""
+    """The use of each loop, by its ``id``."""
     gathered: dict[int, list[Atom | Gathered]]
     """The operands of concatenations that gather outputs of a loop, by the equation's ``id``."""
 
 
 class _Output(NamedTuple):
-    """Where a variable is computed: the copy of a loop, the step, and the step's output."""
+    """A step's output in a copy of a loop, which is a variable."""
 
     loop: Loop
     copy: int

@@ -1,4 +1,4 @@
-"""What the copies in a stretch are applied to, and so whether they are the iterations of one loop.
+"""Find what the copies in a stretch are applied to, and so whether they are one loop's iterations.
 
 Each operand of the body must have one of five sources: the same value in every copy (``Still``), a
 result of the same copy (``Made``), a result of an earlier copy (``Carried``), a number that changes
@@ -29,7 +29,7 @@ _MOST_DELAY = 3
 """The most copies back that a carried value may come from."""
 
 _MOST_STARTS = 16
-"""How often the start is moved towards where the copies agree."""
+"""The start is moved so often towards where the copies agree."""
 
 _VIEWS = (Slice, Reshape, Transpose, BroadcastInDim, ConvertElementType)
 """Operations so cheap that operands computed by them are computed inside the loop."""
@@ -54,7 +54,7 @@ class Made:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Carried:
-    """That output of the copy ``len(first)`` earlier; in the first copies, ``first``."""
+    """An output of the copy ``len(first)`` earlier; in the first copies, ``first``."""
 
     step: int
     output: int
@@ -79,7 +79,7 @@ class Given:
 Source: TypeAlias = Still | Made | Carried | Counted | Given
 
 Homes: TypeAlias = Mapping[Atom, tuple[int, int]]
-"""For each variable, the number of the equation that computes it, and of the output there."""
+"""Maps variables to the number of the equation that computes them, and of the output there."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -337,7 +337,7 @@ class _Reader:
 
 
 def _period(column: Sequence[Any]) -> int:
-    """After how many places the same items follow again in the same order."""
+    """Return the number of items after which the same follow again in the same order."""
     period = next((k for k in range(1, len(column)) if column[k] is column[0]), len(column))
     again = all([a is b for a, b in zip(column[period:], column, strict=False)])
     return period if again else len(column)

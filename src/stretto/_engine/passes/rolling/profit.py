@@ -1,4 +1,4 @@
-"""Whether a loop is worth it: the compile time that it saves, and what it costs when it runs.
+"""Judge whether a loop is worth it, by the compile time that it saves and what it costs to run.
 
 By estimate, a loop must compile clearly faster than its copies, and may take no longer to run: the
 time to copy what it carries, stacks and takes apart must be small beside its work, and work that
@@ -23,7 +23,7 @@ from stretto._engine.passes.rolling.operands import Carried, Counted, Given, Loo
 from stretto._engine.passes.rolling.stretches import Stretch, has_index
 
 _FUSED = 8
-"""How many element-wise operations an iteration should have if it has nothing else."""
+"""An iteration should have so many element-wise operations if it has nothing else."""
 
 # The limits for running.
 _NOISE = 1.0

@@ -1,4 +1,4 @@
-"""Which of the repeated stretches become loops.
+"""Choose which of the repeated stretches become loops.
 
 Stretches are tried in order, the one that repeats most first. Each must form a loop by what its
 copies are applied to (``operands``), and pay given the other loops (``profit``). If it does not,
@@ -19,7 +19,7 @@ from stretto._engine.passes.rolling.rewrite import written
 from stretto._engine.passes.rolling.stretches import LEAST_COPIES, Stretch
 
 _MOST_TRIED = 4
-"""How many other periods are tried if the first one does not give a loop."""
+"""So many other periods are tried if the first one does not give a loop."""
 
 
 def with_loops(

@@ -1,4 +1,4 @@
-"""Where the operations of a program repeat: stretches of equations with a period.
+"""Find where the operations of a program repeat: stretches of equations with a period.
 
 Each equation becomes a token: its operation, and the type of its output. Within a stretch of period
 p, every group of tokens was last seen p positions before; so stretches are runs of equal distances,
@@ -42,7 +42,7 @@ def has_index(primitive: Any) -> bool:
 
 
 class _Kinds(dict[Any, Any]):
-    """What a token contains of an operation: all of it, or less if copies may differ."""
+    """Maps an operation to what its token contains: all of it, or less if copies may differ."""
 
     def __init__(self) -> None:
         super().__init__()
