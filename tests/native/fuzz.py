@@ -31,7 +31,7 @@ from stretto._engine.core.interpreter import state
 from stretto._engine.eager.interpreter import EAGER, quiet
 from stretto._engine.eager.table import forget
 from stretto._engine.native import native
-from stretto._engine.xla.array import Array, Donated
+from stretto._engine.xla.array import Array
 
 Pair = namedtuple("Pair", "first second")
 
@@ -47,6 +47,9 @@ FIELDS = (
     "alive",
 )
 """Those of a record."""
+
+WORLD = ("array", "placed", "absent", "state", "eager", "quiet", "ndarray", "asarray")
+"""What eager calls go by."""
 
 
 class Planted(Exception):
@@ -239,8 +242,9 @@ class Fuzzer:
         r.choice(
             [
                 lambda: native.Holder(*some(r.randrange(5))),
-                lambda: native.attach_eager(*some(r.randrange(8))),
-                lambda: native.attach_eager(Array, *some(5)),
+                lambda: native.attach_eager(**dict(zip(WORLD, some(8), strict=True))),
+                lambda: native.attach_jit(settings=1, apart={}, leaf_of=1, as_array=1),
+                lambda: native.unfinished(r.choice(anything)),
                 lambda: native.EagerRecord(*some(r.randrange(6))),
                 lambda: native.EagerCall(*some(r.randrange(5))),
                 lambda: native.EagerCall(len, {}, *some(2))(*some(r.randrange(5))),
@@ -249,7 +253,8 @@ class Fuzzer:
                 lambda: native.Quiet(*some(2)),
                 quiet.run,
                 lambda: quiet.run(*some(r.randrange(1, 4))),
-                lambda: dispatcher._attach(*some(11)),
+                lambda: dispatcher._attach(*some(2)),
+                lambda: dispatcher._attach((), ()) or dispatcher(*some(r.randrange(3))),
                 lambda: dispatcher(*some(r.randrange(3))),
                 lambda: dispatcher._remember(*some(2)),
                 lambda: native.CallRecord(**dict(zip(FIELDS, some(9), strict=True))),
@@ -260,9 +265,7 @@ class Fuzzer:
                 lambda: dispatcher._fingerprint(*some(2)),
                 lambda: dispatcher._fingerprint((), {}),
                 dispatcher._forget,
-                lambda: self.jitted[0]._attach(
-                    Array, state, None, None, Donated, [], {}, None, None, (), ()
-                ),
+                lambda: self.jitted[0]._attach((), ()),
                 lambda: self.jitted[0]._fingerprint((self.hostile(),), {}),
                 lambda: Array.__add__(*some(r.randrange(4))),
                 lambda: Array.__add__(self.array(), r.choice(anything), x=1),

@@ -9,7 +9,6 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.api.waiting import unfinished
 from stretto._engine.xla import pjrt
-from stretto._engine.xla.array import SHARDED, Absent, Array
 
 
 def test_gives_the_tree_back():
@@ -57,23 +56,19 @@ def computed(n):
     return arrays
 
 
-def buffers_of(tree):
-    return unfinished(tree, Array, Absent, SHARDED)
-
-
 def test_buffers_of_plain_trees():
     a, b, c = computed(3)
     tree = {"z": a, "a": [b, None, (c, {}), []]}
-    assert [*map(id, buffers_of(tree))] == [id(x._buffer) for x in (a, b, c)]
-    assert [*map(id, buffers_of(b))] == [id(b._buffer)]
-    assert buffers_of({}) == buffers_of(None) == buffers_of([None, ()]) == []
+    assert [*map(id, unfinished(tree))] == [id(x._buffer) for x in (a, b, c)]
+    assert [*map(id, unfinished(b))] == [id(b._buffer)]
+    assert unfinished({}) == unfinished(None) == unfinished([None, ()]) == []
 
 
 def test_what_has_elements_at_hand_is_finished():
     a, b = computed(2)
     np.asarray(a)
-    assert [*map(id, buffers_of([snp.ones(2), a, b]))] == [id(b._buffer)]
-    assert buffers_of(snp.ones(2)) == []
+    assert [*map(id, unfinished([snp.ones(2), a, b]))] == [id(b._buffer)]
+    assert unfinished(snp.ones(2)) == []
 
 
 @pytest.mark.parametrize(
@@ -89,20 +84,20 @@ def test_what_has_elements_at_hand_is_finished():
 def test_other_trees_go_the_general_way(make):
     (x,) = computed(1)
     tree = {"x": x, "other": make(x)}
-    assert buffers_of(tree) is None
+    assert unfinished(tree) is None
     assert st.block_until_ready(tree) is tree
 
 
 def test_what_was_donated_goes_the_general_way():
     x, y = computed(2)
     x.delete()
-    assert buffers_of([y, x]) is None
+    assert unfinished([y, x]) is None
 
 
 def test_a_list_in_itself():
     ring = []
     ring.append(ring)
-    assert buffers_of(ring) is None
+    assert unfinished(ring) is None
 
 
 def test_nested_deeper_than_the_short_way_goes():
@@ -110,7 +105,7 @@ def test_nested_deeper_than_the_short_way_goes():
     tree = x
     for _ in range(100):
         tree = [tree]
-    assert buffers_of(tree) is None
+    assert unfinished(tree) is None
     assert st.block_until_ready(tree) is tree
 
 

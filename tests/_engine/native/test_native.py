@@ -91,16 +91,19 @@ def test_wrong_use_is_refused():
         native.EagerCall(1, {})
     with pytest.raises(TypeError):
         native.EagerRecord()
+    about = dict.fromkeys(["state", "eager", "quiet", "ndarray", "asarray"], 1)
     with pytest.raises(TypeError, match="subclass of Holder"):
-        native.attach_eager(int, 1, 1, 1, 1, 1)
+        native.attach_eager(array=int, placed=[], absent=int, **about)
     with pytest.raises(RuntimeError, match="attached already"):
-        native.attach_eager(st.Array, 1, 1, 1, 1, 1)
+        native.attach_eager(array=st.Array, placed=[], absent=int, **about)
+    with pytest.raises(TypeError):
+        native.attach_eager(st.Array, [], int, 1, 1, 1, 1, 1)
+    with pytest.raises(RuntimeError, match="once"):
+        native.attach_jit(settings=1, apart={}, leaf_of=1, as_array=1)
     with pytest.raises(TypeError):
         native.Holder()
-    with pytest.raises(TypeError, match="subclass of Holder"):
-        native.unfinished([], int, int, [])
-    with pytest.raises(TypeError, match="expected a tree"):
-        native.unfinished([])
+    with pytest.raises(TypeError):
+        native.unfinished()
     holder = native.Holder(None, "type")
     assert holder._host is None and holder._buffer is None and holder.type == "type"
     np.testing.assert_array_equal(snp.ones(1), 1)

@@ -5,7 +5,7 @@ Compiled programs run asynchronously; ``xla/array`` waits when elements are read
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from stretto._engine.core import tree
@@ -31,7 +31,7 @@ def block_until_ready(x: T) -> T:
     >>> st.block_until_ready({"x": snp.ones(2)})
     {'x': Array([1., 1.], dtype=float32)}
     """
-    buffers = unfinished(x, Array, Absent, SHARDED)
+    buffers = unfinished(x)
     if buffers is not None:
         try:
             if buffers:
@@ -45,22 +45,22 @@ def block_until_ready(x: T) -> T:
     return x
 
 
-def _unfinished(x: Any, array: type, absent: type, placed: Sequence[type]) -> list[Any] | None:
+def _unfinished(x: Any) -> list[Any] | None:
     """The device faces that must be waited for in a tree of arrays in plain containers.
 
     None if the tree has other leaves, other nodes, or arrays whose buffer is absent. Nothing is
     sorted, so that the order differs from that of the leaves.
     """
     buffers: list[Any] = []
-    return buffers if _gathered(x, (array, *placed), absent, buffers, 0) else None
+    return buffers if _gathered(x, (Array, *SHARDED), buffers, 0) else None
 
 
-def _gathered(x: Any, arrays: Sequence[type], absent: type, buffers: list[Any], depth: int) -> bool:
+def _gathered(x: Any, arrays: Sequence[type], buffers: list[Any], depth: int) -> bool:
     cls = x.__class__
     if cls in arrays:
         if x._host is None:
             buffer = x._buffer
-            if isinstance(buffer, absent):
+            if isinstance(buffer, Absent):
                 return False
             buffers.append(buffer)
         return True
@@ -72,7 +72,8 @@ def _gathered(x: Any, arrays: Sequence[type], absent: type, buffers: list[Any], 
         children = [*x]
     else:
         return x is None
-    return all(_gathered(child, arrays, absent, buffers, depth + 1) for child in children)
+    return all(_gathered(child, arrays, buffers, depth + 1) for child in children)
 
 
+unfinished: Callable[[Any], list[Any] | None]
 unfinished = _unfinished if native is None else native.unfinished

@@ -19,7 +19,7 @@ from stretto._engine.core.threads import holding
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.eager.table import eager_call, keep
 from stretto._engine.native import native
-from stretto._engine.xla.array import SHARDED, Array
+from stretto._engine.xla.array import SHARDED, Absent, Array
 from stretto._engine.xla.cache import run_primitive, run_program
 
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
@@ -111,6 +111,8 @@ EAGER = Eager()
 if native is not None:
     native.attach_eager(
         array=Array,
+        placed=SHARDED,
+        absent=Absent,
         state=state,
         eager=EAGER,
         quiet=quiet,

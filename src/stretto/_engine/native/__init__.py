@@ -12,7 +12,7 @@ import os
 import warnings
 from typing import Any
 
-_REVISION = 10
+_REVISION = 11
 """The revision that this package calls; an extension built from another source is not used."""
 
 _REMEDY = (

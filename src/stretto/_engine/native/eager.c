@@ -66,43 +66,6 @@ PyTypeObject EagerRecordType = {
     .tp_members = record_members,
 };
 
-/* What all calls go by, set once by `attach_eager`. ---------------------------------------------- */
-
-static struct {
-    PyObject *array;   /* the class of concrete arrays */
-    PyObject *state;   /* its `interpreter` is the current one of the thread */
-    PyObject *eager;   /* the interpreter at rest */
-    PyObject *quiet;   /* its `run` calls a function without NumPy's warnings */
-    PyObject *ndarray; /* the class of NumPy arrays */
-    PyObject *asarray; /* makes a NumPy array of a NumPy scalar */
-} world;
-
-PyObject *
-eager_attach(PyObject *module, PyObject *args, PyObject *kwargs)
-{
-    static char *names[] = {"array", "state", "eager", "quiet", "ndarray", "asarray", NULL};
-    PyObject *array, *state, *eager, *quiet, *ndarray, *asarray;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!OOOOO", names, &PyType_Type, &array, &state,
-                                     &eager, &quiet, &ndarray, &asarray)) {
-        return NULL;
-    }
-    if (!PyType_IsSubtype((PyTypeObject *)array, &HolderType)) {
-        PyErr_SetString(PyExc_TypeError, "attach_eager: array must be a subclass of Holder");
-        return NULL;
-    }
-    if (world.array != NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "attach_eager: attached already");
-        return NULL;
-    }
-    world.array = Py_NewRef(array);
-    world.state = Py_NewRef(state);
-    world.eager = Py_NewRef(eager);
-    world.quiet = Py_NewRef(quiet);
-    world.ndarray = Py_NewRef(ndarray);
-    world.asarray = Py_NewRef(asarray);
-    Py_RETURN_NONE;
-}
-
 /* EagerCall: an operator, or `process`, by the table or in general. ------------------------------ */
 
 typedef struct {
@@ -236,7 +199,7 @@ call_binary(EagerCall *self, PyObject *const *args, size_t nargsf, PyObject *kwn
         && (PyObject *)Py_TYPE(args[0]) == world.array) {
         PyObject *operands[2] = {args[self->reflected], args[!self->reflected]};
         PyObject *row, *record;
-        int found = at_rest(world.state, world.eager);
+        int found = at_rest();
         if (found == 1) {
             found = descend(self->table, operands[0], &row);
         }

@@ -137,13 +137,7 @@ PyTypeObject CallRecordType = {
 
 typedef struct {
     PyObject_HEAD
-    Kinds kinds;
-    PyObject *state;
-    PyObject *eager;
-    PyObject *settings; /* its `key` stands for the settings of the thread */
-    PyObject *absent;   /* the class of what stands where a buffer was, or will be */
-    PyObject *as_array; /* of a NumPy array */
-    PyObject *numbers, *names; /* tuples: which arguments are static, by position and by name */
+    PyObject *numbers, *names; /* tuples: which arguments are static; NULL until attached */
     PyObject *table;    /* records, by fingerprint */
     PyObject *last;     /* the fingerprint found last, and its record */
     CallRecord *record;
@@ -217,7 +211,7 @@ walk_kwargs(Dispatcher *self, Walk *w, PyObject *kwargs)
 static int
 walk_call(Dispatcher *self, Walk *w, PyObject *args, PyObject *kwargs)
 {
-    PyObject *key = PyObject_GetAttr(self->settings, strings.key);
+    PyObject *key = PyObject_GetAttr(world.settings, strings.key);
     if (key == NULL) {
         return -1;
     }
@@ -308,18 +302,18 @@ array_at(Walk *w, CallRecord *record, Py_ssize_t i)
 /* Have arrays stand for the NumPy arrays among the leaves that are passed: 1, 0 for the general
    way, -1 with an error. */
 static int
-as_arrays(Dispatcher *self, Walk *w, CallRecord *record)
+as_arrays(Walk *w, CallRecord *record)
 {
     for (Py_ssize_t i = 0; i < record->nleaves; i++) {
         Py_ssize_t leaf = leaf_at(w, record, i);
         if (leaf < 0 || PyObject_TypeCheck(w->leaves[leaf], &HolderType)) {
             continue;
         }
-        PyObject *made = PyObject_CallOneArg(self->as_array, w->leaves[leaf]);
+        PyObject *made = PyObject_CallOneArg(world.as_array, w->leaves[leaf]);
         if (made == NULL) {
             return -1;
         }
-        if ((PyObject *)Py_TYPE(made) != self->kinds.array) {
+        if ((PyObject *)Py_TYPE(made) != world.array) {
             Py_DECREF(made);
             return 0;
         }
@@ -331,7 +325,7 @@ as_arrays(Dispatcher *self, Walk *w, CallRecord *record)
 /* List what is passed, arrays or their buffers: 1, 0 for the general way, -1 with an error.
    No Python code runs while the list is not whole, so that nobody sees it so. */
 static int
-passed(Dispatcher *self, Walk *w, CallRecord *record, int buffers, PyObject **list)
+passed(Walk *w, CallRecord *record, int buffers, PyObject **list)
 {
     Py_ssize_t n = record->nleaves + PyTuple_GET_SIZE(record->constants);
     for (Py_ssize_t i = 0; i < n; i++) {
@@ -356,7 +350,7 @@ passed(Dispatcher *self, Walk *w, CallRecord *record, int buffers, PyObject **li
         Holder *array = array_at(w, record, i);
         PyObject *item = buffers ? array->buffer : (PyObject *)array;
         if (item == NULL || item == Py_None
-            || PyObject_TypeCheck(item, (PyTypeObject *)self->absent)) {
+            || PyObject_TypeCheck(item, (PyTypeObject *)world.absent)) {
             Py_CLEAR(*list); /* the general way waits for it, or says to whom it was donated */
             return 0;
         }
@@ -367,7 +361,7 @@ passed(Dispatcher *self, Walk *w, CallRecord *record, int buffers, PyObject **li
 
 /* Buffers to arrays, in place. */
 static int
-wrap(Dispatcher *self, PyObject *outs, PyObject *out_types)
+wrap(PyObject *outs, PyObject *out_types)
 {
     Py_ssize_t n = PyTuple_GET_SIZE(out_types);
     if (!PyList_CheckExact(outs) || PyList_GET_SIZE(outs) != n || n == 0) {
@@ -377,7 +371,7 @@ wrap(Dispatcher *self, PyObject *outs, PyObject *out_types)
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *buffer = Py_XNewRef(PyList_GetItem(outs, i));
         PyObject *made = buffer == NULL ? NULL
-                                        : holder_make((PyTypeObject *)self->kinds.array, Py_None,
+                                        : holder_make((PyTypeObject *)world.array, Py_None,
                                                       PyTuple_GET_ITEM(out_types, i), buffer);
         Py_XDECREF(buffer);
         if (made == NULL || PyList_SetItem(outs, i, made) < 0) {
@@ -406,12 +400,12 @@ static int in_runtime = 0;
 
 /* List the results as arrays: 1, 0 for the general way, -1 with an error. */
 static int
-results_of(Dispatcher *self, Walk *w, CallRecord *record, PyObject **outs)
+results_of(Walk *w, CallRecord *record, PyObject **outs)
 {
     PyObject *interpret = record->interpret, *list;
-    int whole = as_arrays(self, w, record);
+    int whole = as_arrays(w, record);
     if (whole == 1) {
-        whole = passed(self, w, record, interpret == Py_None, &list);
+        whole = passed(w, record, interpret == Py_None, &list);
     }
     if (whole != 1) {
         return whole;
@@ -428,7 +422,7 @@ results_of(Dispatcher *self, Walk *w, CallRecord *record, PyObject **outs)
             *outs = PyObject_CallMethodOneArg(ran, strings.consume, record->handlers);
             Py_DECREF(ran);
         }
-        if (*outs != NULL && wrap(self, *outs, record->out_types) < 0) {
+        if (*outs != NULL && wrap(*outs, record->out_types) < 0) {
             Py_CLEAR(*outs);
         }
     }
@@ -461,10 +455,8 @@ dispatch(Dispatcher *self, PyObject *args, PyObject *kwargs)
     Walk w;
     CallRecord *record = NULL;
     PyObject *outs = NULL;
-    walk_begin(&w, self->kinds);
-    int found = self->state == NULL || PyDict_GET_SIZE(self->table) == 0
-                    ? 0
-                    : at_rest(self->state, self->eager);
+    walk_begin(&w, 0);
+    int found = self->names == NULL || PyDict_GET_SIZE(self->table) == 0 ? 0 : at_rest();
     if (found == 1) {
         found = walk_call(self, &w, args, kwargs);
     }
@@ -472,7 +464,7 @@ dispatch(Dispatcher *self, PyObject *args, PyObject *kwargs)
         found = look_up(self, &w, &record);
     }
     if (found == 1) {
-        found = results_of(self, &w, record, &outs);
+        found = results_of(&w, record, &outs);
     }
     walk_end(&w);
     PyObject *result = NULL;
@@ -499,8 +491,8 @@ dispatcher_fingerprint(Dispatcher *self, PyObject *given)
         return NULL;
     }
     Walk w;
-    walk_begin(&w, self->kinds);
-    int found = self->settings == NULL ? 0 : walk_call(self, &w, args, kwargs);
+    walk_begin(&w, 0);
+    int found = self->names == NULL ? 0 : walk_call(self, &w, args, kwargs);
     if (found >= 0) {
         result = found == 1 ? fingerprint_of(&w) : Py_NewRef(Py_None);
     }
@@ -558,31 +550,14 @@ dispatcher_new(PyTypeObject *cls, PyObject *args, PyObject *kwargs)
 static PyObject *
 dispatcher_attach(Dispatcher *self, PyObject *given)
 {
-    PyObject *array, *state, *eager, *settings, *absent, *placed, *apart, *leaf_of, *as_array,
-        *numbers, *names;
-    if (!PyArg_ParseTuple(given, "O!OOOO!O!O!OOO!O!", &PyType_Type, &array, &state, &eager,
-                          &settings, &PyType_Type, &absent, &PyList_Type, &placed, &PyDict_Type,
-                          &apart, &leaf_of, &as_array, &PyTuple_Type, &numbers, &PyTuple_Type,
-                          &names)) {
+    PyObject *numbers, *names;
+    if (!PyArg_ParseTuple(given, "O!O!", &PyTuple_Type, &numbers, &PyTuple_Type, &names)) {
         return NULL;
     }
-    if (!PyType_IsSubtype((PyTypeObject *)array, &HolderType)) {
-        PyErr_SetString(PyExc_TypeError, "Dispatcher: array must be a subclass of Holder");
+    if (world.settings == NULL || self->names != NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "Dispatcher: expected once, after attach_jit");
         return NULL;
     }
-    if (self->kinds.array != NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "Dispatcher: attached already");
-        return NULL;
-    }
-    self->kinds.array = Py_NewRef(array);
-    self->state = Py_NewRef(state);
-    self->eager = Py_NewRef(eager);
-    self->settings = Py_NewRef(settings);
-    self->absent = Py_NewRef(absent);
-    self->kinds.placed = Py_NewRef(placed);
-    self->kinds.apart = Py_NewRef(apart);
-    self->kinds.leaf_of = Py_NewRef(leaf_of);
-    self->as_array = Py_NewRef(as_array);
     self->numbers = Py_NewRef(numbers);
     self->names = Py_NewRef(names);
     Py_RETURN_NONE;
@@ -591,15 +566,6 @@ dispatcher_attach(Dispatcher *self, PyObject *given)
 static int
 dispatcher_traverse(Dispatcher *self, visitproc visit, void *arg)
 {
-    Py_VISIT(self->kinds.array);
-    Py_VISIT(self->state);
-    Py_VISIT(self->eager);
-    Py_VISIT(self->settings);
-    Py_VISIT(self->absent);
-    Py_VISIT(self->kinds.placed);
-    Py_VISIT(self->kinds.apart);
-    Py_VISIT(self->kinds.leaf_of);
-    Py_VISIT(self->as_array);
     Py_VISIT(self->numbers);
     Py_VISIT(self->names);
     Py_VISIT(self->table);
@@ -612,15 +578,6 @@ dispatcher_traverse(Dispatcher *self, visitproc visit, void *arg)
 static int
 dispatcher_clear(Dispatcher *self)
 {
-    Py_CLEAR(self->kinds.array);
-    Py_CLEAR(self->state);
-    Py_CLEAR(self->eager);
-    Py_CLEAR(self->settings);
-    Py_CLEAR(self->absent);
-    Py_CLEAR(self->kinds.placed);
-    Py_CLEAR(self->kinds.apart);
-    Py_CLEAR(self->kinds.leaf_of);
-    Py_CLEAR(self->as_array);
     Py_CLEAR(self->numbers);
     Py_CLEAR(self->names);
     Py_CLEAR(self->table);
@@ -643,7 +600,7 @@ dispatcher_dealloc(Dispatcher *self)
 
 static PyMethodDef dispatcher_methods[] = {
     {"_attach", (PyCFunction)dispatcher_attach, METH_VARARGS,
-     "Say what the class of arrays, the state, the interpreter at rest and the settings are."},
+     "Say which arguments are static, by position and by name."},
     {"_fingerprint", (PyCFunction)dispatcher_fingerprint, METH_VARARGS,
      "What a call with these positional and keyword arguments is looked up by, or None."},
     {"_remember", (PyCFunction)dispatcher_remember, METH_VARARGS,

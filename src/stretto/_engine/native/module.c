@@ -2,16 +2,70 @@
 
 #include "native.h"
 
-#define REVISION 10 /* of what Python calls here: `native/__init__.py` takes no other */
+#define REVISION 11 /* of what Python calls here: `native/__init__.py` takes no other */
 
 Strings strings;
+World world;
+
+static PyObject *
+attach_eager(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"array", "placed", "absent", "state", "eager", "quiet", "ndarray",
+                            "asarray", NULL};
+    World given;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$O!O!O!OOOOO", names, &PyType_Type, &given.array,
+                                     &PyList_Type, &given.placed, &PyType_Type, &given.absent,
+                                     &given.state, &given.eager, &given.quiet, &given.ndarray,
+                                     &given.asarray)) {
+        return NULL;
+    }
+    if (!PyType_IsSubtype((PyTypeObject *)given.array, &HolderType)) {
+        PyErr_SetString(PyExc_TypeError, "attach_eager: array must be a subclass of Holder");
+        return NULL;
+    }
+    if (world.array != NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "attach_eager: attached already");
+        return NULL;
+    }
+    world.array = Py_NewRef(given.array);
+    world.placed = Py_NewRef(given.placed);
+    world.absent = Py_NewRef(given.absent);
+    world.state = Py_NewRef(given.state);
+    world.eager = Py_NewRef(given.eager);
+    world.quiet = Py_NewRef(given.quiet);
+    world.ndarray = Py_NewRef(given.ndarray);
+    world.asarray = Py_NewRef(given.asarray);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+attach_jit(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"settings", "apart", "leaf_of", "as_array", NULL};
+    World given;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$OO!OO", names, &given.settings, &PyDict_Type,
+                                     &given.apart, &given.leaf_of, &given.as_array)) {
+        return NULL;
+    }
+    if (world.array == NULL || world.settings != NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "attach_jit: expected once, after attach_eager");
+        return NULL;
+    }
+    world.settings = Py_NewRef(given.settings);
+    world.apart = Py_NewRef(given.apart);
+    world.leaf_of = Py_NewRef(given.leaf_of);
+    world.as_array = Py_NewRef(given.as_array);
+    Py_RETURN_NONE;
+}
 
 static PyMethodDef functions[] = {
-    {"attach_eager", (PyCFunction)(void (*)(void))eager_attach, METH_VARARGS | METH_KEYWORDS,
-     "Say what eager calls go by: the class of arrays, the interpreter at rest, the table."},
+    {"attach_eager", (PyCFunction)(void (*)(void))attach_eager, METH_VARARGS | METH_KEYWORDS,
+     "Say what eager calls go by: the class of arrays, the interpreter at rest, and their like."},
+    {"attach_jit", (PyCFunction)(void (*)(void))attach_jit, METH_VARARGS | METH_KEYWORDS,
+     "Say what jitted calls go by as well: the settings, and what takes their arguments apart."},
     {"running", running, METH_NOARGS,
      "Count the threads that are in a compiled program that a record led to."},
-    {"unfinished", (PyCFunction)(void (*)(void))unfinished, METH_FASTCALL,
+    {"unfinished", unfinished, METH_O,
      "List the device faces that must be waited for in a plain tree of arrays, or give None."},
     {NULL},
 };

@@ -34,6 +34,27 @@ extern Strings strings;
 extern PyTypeObject HolderType, QuietType, GuardType, EagerRecordType, EagerCallType,
     CallRecordType, DispatcherType;
 
+/* module.c: what all short ways go by, each set once, by name. */
+
+typedef struct {
+    /* by attach_eager */
+    PyObject *array;    /* the class of concrete arrays, a subclass of Holder */
+    PyObject *placed;   /* a list: the class of arrays with a sharding, once there may be any */
+    PyObject *absent;   /* the class of what stands where a buffer was, or will be */
+    PyObject *state;    /* its `interpreter` is the current one of the thread */
+    PyObject *eager;    /* the interpreter at rest */
+    PyObject *quiet;    /* its `run` calls a function without NumPy's warnings */
+    PyObject *ndarray;  /* the class of NumPy arrays */
+    PyObject *asarray;  /* makes a NumPy array of a NumPy scalar */
+    /* by attach_jit */
+    PyObject *settings; /* its `key` stands for the settings of the thread */
+    PyObject *apart;    /* a dictionary: what takes the objects of a class apart */
+    PyObject *leaf_of;  /* an array for a number, the type of a NumPy array, None for all else */
+    PyObject *as_array; /* makes an array of a NumPy array */
+} World;
+
+extern World world;
+
 /* holder.c: what an array holds. */
 
 typedef struct {
@@ -57,14 +78,14 @@ holder_make(PyTypeObject *cls, PyObject *host, PyObject *type, PyObject *buffer)
 
 /* Say whether this thread traces nothing: 1, 0, or -1 with an error. */
 static inline int
-at_rest(PyObject *state, PyObject *eager)
+at_rest(void)
 {
-    PyObject *interpreter = PyObject_GetAttr(state, strings.interpreter);
+    PyObject *interpreter = PyObject_GetAttr(world.state, strings.interpreter);
     if (interpreter == NULL) {
         return -1;
     }
     Py_DECREF(interpreter);
-    return interpreter == eager;
+    return interpreter == world.eager;
 }
 
 /* Look up an item of a dictionary: 1 with a new reference, 0 for none, -1 with an error. */
@@ -75,23 +96,12 @@ item_of(PyObject *dict, PyObject *key, PyObject **item)
     return *item != NULL ? 1 : PyErr_Occurred() ? -1 : 0;
 }
 
-/* eager.c: the short way of operations at rest. */
-
-PyObject *eager_attach(PyObject *module, PyObject *args, PyObject *kwargs);
-
 /* walk.c: what a call's signature is made of, as words. */
-
-typedef struct {
-    PyObject *array;   /* the class of concrete arrays */
-    PyObject *placed;  /* a list: the class of arrays with a sharding, once there may be any */
-    PyObject *apart;   /* a dictionary: what takes the objects of a class apart; NULL for no such */
-    PyObject *leaf_of; /* an array for a number, the type of a NumPy array, None for all else */
-} Kinds;
 
 #define HERE 256 /* words or leaves that need no memory from the heap */
 
 typedef struct {
-    Kinds kinds; /* borrowed */
+    int plain; /* whether only plain containers and arrays are gone into */
     const void **words;
     PyObject **leaves; /* held: the arguments may let go of them while Python code runs */
     PyObject *values;  /* a list of what is compared by value, or NULL */
@@ -104,7 +114,7 @@ typedef struct {
    error. Functions of Python run on the way, so a container is held meanwhile, and what it holds may
    change: then the leaves and their types are still those that were met. */
 
-void walk_begin(Walk *w, Kinds kinds);
+void walk_begin(Walk *w, int plain);
 void walk_end(Walk *w);
 int walk(Walk *w, PyObject *tree, int depth);
 int walk_held(Walk *w, PyObject *child, int depth); /* the same, and holds the child */
@@ -119,7 +129,7 @@ PyObject *running(PyObject *module, PyObject *nothing);
 
 /* waiting.c: results that are still being computed. */
 
-PyObject *unfinished(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
+PyObject *unfinished(PyObject *module, PyObject *tree);
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

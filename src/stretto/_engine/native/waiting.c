@@ -2,17 +2,13 @@
 
 #include "native.h"
 
-/* `unfinished(tree, array, absent, placed)`: the device faces of those arrays that have no NumPy
-   face, as a list; None where the tree is not one of arrays in plain containers, or the buffer of
-   one is absent. `placed` is a list, of the class of arrays with a sharding if there may be any. */
+/* `unfinished(tree)`: the device faces of those arrays that have no NumPy face, as a list; None where
+   the tree is not one of arrays in plain containers, or the buffer of one is absent. */
 PyObject *
-unfinished(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+unfinished(PyObject *module, PyObject *tree)
 {
-    if (nargs != 4 || !PyType_Check(args[1]) || !PyType_Check(args[2])
-        || !PyList_CheckExact(args[3])
-        || !PyType_IsSubtype((PyTypeObject *)args[1], &HolderType)) {
-        PyErr_SetString(PyExc_TypeError, "unfinished: expected a tree, a subclass of Holder, a "
-                                         "class, and a list");
+    if (world.array == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "unfinished: call attach_eager first");
         return NULL;
     }
     PyObject *list = PyList_New(0); /* first: from here on, no Python code runs */
@@ -20,8 +16,8 @@ unfinished(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
         return NULL;
     }
     Walk w;
-    walk_begin(&w, (Kinds){.array = args[1], .placed = args[3]});
-    int plain = walk(&w, args[0], 0) == 0;
+    walk_begin(&w, 1);
+    int plain = walk(&w, tree, 0) == 0;
     for (Py_ssize_t i = 0; plain && i < w.nleaves; i++) {
         Holder *leaf = (Holder *)w.leaves[i];
         if (leaf->host != NULL && leaf->host != Py_None) {
@@ -29,7 +25,7 @@ unfinished(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
         }
         PyObject *buffer = leaf->buffer;
         if (buffer == NULL || buffer == Py_None
-            || PyObject_TypeCheck(buffer, (PyTypeObject *)args[2])) {
+            || PyObject_TypeCheck(buffer, (PyTypeObject *)world.absent)) {
             plain = 0;
         }
         else if (PyList_Append(list, buffer) < 0) {

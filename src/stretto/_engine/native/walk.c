@@ -5,9 +5,9 @@
 #define DEEPEST 64
 
 void
-walk_begin(Walk *w, Kinds kinds)
+walk_begin(Walk *w, int plain)
 {
-    w->kinds = kinds;
+    w->plain = plain;
     w->words = w->words_here;
     w->leaves = w->leaves_here;
     w->values = NULL;
@@ -210,12 +210,12 @@ is_named(PyObject *tuple)
 static int
 walk_other(Walk *w, PyObject *leaf)
 {
-    PyObject *known = PyObject_CallOneArg(w->kinds.leaf_of, leaf);
+    PyObject *known = PyObject_CallOneArg(world.leaf_of, leaf);
     if (known == NULL) {
         return -1;
     }
     int walked = -1;
-    if ((PyObject *)Py_TYPE(known) == w->kinds.array) {
+    if ((PyObject *)Py_TYPE(known) == world.array) {
         walked = walk_leaf(w, known, ((Holder *)known)->type);
     }
     else if (known != Py_None) {
@@ -229,14 +229,14 @@ int
 walk(Walk *w, PyObject *tree, int depth)
 {
     PyTypeObject *cls = Py_TYPE(tree);
-    if ((PyObject *)cls == w->kinds.array) {
+    if ((PyObject *)cls == world.array) {
         return walk_leaf(w, tree, ((Holder *)tree)->type);
     }
     if (depth > DEEPEST) {
         return -1;
     }
-    if (PyList_GET_SIZE(w->kinds.placed) > 0
-        && (PyObject *)cls == PyList_GET_ITEM(w->kinds.placed, 0)) {
+    if (PyList_GET_SIZE(world.placed) > 0
+        && (PyObject *)cls == PyList_GET_ITEM(world.placed, 0)) {
         PyObject *sharding = sharding_of(tree);
         return sharding == NULL || walk_word(w, sharding) < 0
                    ? -1
@@ -255,10 +255,10 @@ walk(Walk *w, PyObject *tree, int depth)
     if (tree == Py_None) {
         return walk_word(w, tree);
     }
-    if (w->kinds.apart == NULL) {
+    if (w->plain) {
         return -1;
     }
-    PyObject *apart = PyDict_GetItemWithError(w->kinds.apart, (PyObject *)cls);
+    PyObject *apart = PyDict_GetItemWithError(world.apart, (PyObject *)cls);
     if (apart != NULL) {
         return walk_node(w, tree, apart, depth + 1);
     }

@@ -492,8 +492,12 @@ def test_a_dispatcher_that_is_not_attached_is_general():
         native.CallRecord(**fields, leaves=("a",), constants=(), out_types=())
     with pytest.raises(TypeError, match="positional"):
         native.CallRecord(*fields)
-    with pytest.raises(TypeError, match="subclass"):
-        Echo()._attach(int, 1, 2, 3, int, [], {}, 5, 6, (), ())
+    with pytest.raises(TypeError):
+        Echo()._attach(1, 2)
+    echo = Echo()
+    echo._attach((), ())
+    with pytest.raises(RuntimeError, match="once"):
+        echo._attach((), ())
 
 
 @needs_native

@@ -117,7 +117,8 @@ class _Dispatcher:
             hide_frames(error)  # also the frame of this function
             raise
 
-    def _attach(self, *about: Any) -> None:
+    def _attach(self, numbers: tuple[int, ...], names: tuple[str, ...]) -> None:
+        del numbers, names  # of calls with static arguments it takes no fingerprint
         self._table = {}
 
     def _fingerprint(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -164,6 +165,10 @@ def as_array(leaf: np.ndarray | np.generic) -> Any:
         return as_value(on_device(leaf))
     except OverflowError:
         return None
+
+
+if native is not None:
+    native.attach_jit(settings=settings, apart=APART, leaf_of=leaf_of, as_array=as_array)
 
 
 def recordable(entry: Entry) -> bool:

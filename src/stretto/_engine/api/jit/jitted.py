@@ -32,7 +32,7 @@ from stretto._engine.api.argument_leaves import (
 )
 from stretto._engine.api.graph import types_of
 from stretto._engine.api.jit import recompilation
-from stretto._engine.api.jit.dispatch import Dispatcher, as_array, leaf_of, record_of, recordable
+from stretto._engine.api.jit.dispatch import Dispatcher, record_of, recordable
 from stretto._engine.api.jit.entry import Entry
 from stretto._engine.api.jit.ref_arguments import RefRecorder, kinds_of
 from stretto._engine.api.jit.signature import ArgumentSet, Signature, rejoin
@@ -47,7 +47,6 @@ from stretto._engine.core.errors import RefError
 from stretto._engine.core.functions import likeness_of, name_of
 from stretto._engine.core.interpreter import Tracer, state
 from stretto._engine.core.lazy import LazyModule, shown
-from stretto._engine.core.nodes import APART
 from stretto._engine.core.recorder import record
 from stretto._engine.core.threads import Turn, in_child, once
 from stretto._engine.core.weak import WeakTable
@@ -56,7 +55,7 @@ from stretto._engine.eager.on_device import OnDevice
 from stretto._engine.higher_order.call import Call
 from stretto._engine.higher_order.refs import Ref, at_once, lent
 from stretto._engine.xla import cache
-from stretto._engine.xla.array import SHARDED, Absent, Array
+from stretto._engine.xla.array import SHARDED, Array
 from stretto._engine.xla.options import Options
 from stretto._engine.xla.patience import watch
 
@@ -139,8 +138,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         self._shardings = shardings
         self._plain = not static
         self._entries = _Entries()
-        about = Array, state, EAGER, settings, Absent, SHARDED, APART, leaf_of, as_array
-        self._attach(*about, static.numbers, static.names)
+        self._attach(static.numbers, static.names)
         self._tracing: dict[Any, Turn] = {}
         # The package's own functions are called for many shapes on purpose: no warning for these.
         self._ours = str(getattr(fun, "__module__", "")).startswith("stretto.")
