@@ -40,7 +40,7 @@ def wraps(fun: Callable[..., Any], verb: str) -> Callable[[Any], Any]:
 
 
 def argument_names(fun: Callable[..., Any], count: int) -> list[str]:
-    """The names of a function's first ``count`` positional arguments."""
+    """Return the names of a function's first ``count`` positional arguments."""
     signature = signature_of(fun)
     names: list[str] = []
     for parameter in signature.parameters.values() if signature else ():
@@ -59,7 +59,7 @@ def leaf_names(
     kwargs: dict[str, Any] | None = None,
     paths: Callable[[Any, str], list[str]] = tree.paths,
 ) -> list[str]:
-    """Each leaf of the arguments as an expression in Python: ``params['w'][0]``.
+    """Return each leaf of the arguments as an expression in Python: ``params['w'][0]``.
 
     ``args`` and ``kwargs`` are trees, or with ``tree.paths_of`` for ``paths`` their structures.
     """
@@ -91,7 +91,7 @@ class LeafNames(Sequence[str]):
 
 
 def as_argnums(argnums: int | Sequence[int], count: int, caller: str) -> tuple[int, ...]:
-    """Positions of arguments, made non-negative.
+    """Return positions of arguments, made non-negative.
 
     Raises ``TypeError`` for what is not an int, or names a missing argument; ``ValueError`` for an
     argument that is named twice.
@@ -118,7 +118,7 @@ def as_argnums(argnums: int | Sequence[int], count: int, caller: str) -> tuple[i
 
 
 def as_values(leaves: Sequence[Any], caller: str, names: Callable[[], Sequence[str]]) -> list[Any]:
-    """The leaves as values.
+    """Return the leaves as values.
 
     ``TypeError`` names the first leaf that is not a value, ``OverflowError`` that of integers that
     do not fit.
@@ -151,7 +151,7 @@ tree.register_pytree_node(
 
 
 def without_float0(x: Any, lead: tuple[int, ...] = ()) -> Any:
-    """The tree with float0 zeros replaced by nodes without leaves.
+    """Return the tree with float0 zeros replaced by nodes without leaves.
 
     Gradients by integers are such zeros; they hold nothing that could be computed. When the tree is
     put together again they come back, with leading axes ``lead``.
@@ -167,7 +167,7 @@ def holds_float0(leaves: Sequence[Any]) -> bool:
 
 
 def values_of_tree(x: Any, caller: str, root: str) -> tuple[list[Any], Any]:
-    """The leaves of a tree as values, and its structure; messages call the tree ``root``."""
+    """Return the leaves of a tree as values, and its structure; messages call the tree ``root``."""
     if isinstance(x, Value):  # most results are a single value
         return [x], LEAF
     leaves, structure = tree.flatten(x)

@@ -30,7 +30,7 @@ _MOST = 20
 
 
 def card_of_jitted(jitted: Jitted[..., Any]) -> Card:
-    """The signatures that a function was traced for, and how each is run."""
+    """Return the signatures that a function was traced for, and how each is run."""
     entries = list(jitted._entries.items())
     settings = [
         f"{name} {', '.join(map(str, (*chosen.numbers, *chosen.names)))}"
@@ -71,7 +71,7 @@ def card_of_report(report: Any) -> Card:
 
 
 def text_of_report(report: Any) -> str:
-    """The ``repr`` of a report: its text, cut where it is long."""
+    """Return the ``repr`` of a report: its text, cut where it is long."""
     return first_lines(str(report), "print it, for all of it")
 
 
@@ -101,7 +101,7 @@ def card_of_ragged(ragged: Ragged) -> Card:
 
 
 def card_of_buckets(buckets: Buckets) -> Card:
-    """The first of the buckets."""
+    """Return the first of the buckets."""
     if buckets._last is not None:
         first, left_out, last = ends(buckets._sizes, _MOST)
         words = ", ".join([*map(str, first), *([f"... {left_out:,} more"] * bool(left_out))])

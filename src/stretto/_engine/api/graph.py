@@ -127,14 +127,14 @@ def _only_described(x: Any) -> bool:
 
 
 def struct_of(type: ArrayType) -> ShapeDtypeStruct:
-    """The shape and dtype of a type."""
+    """Return the shape and dtype of a type."""
     return ShapeDtypeStruct(type.shape, type.dtype, weak_type=type.weak_type)
 
 
 def types_of(
     leaves: Sequence[Any], caller: str, names: Callable[[], Sequence[str]]
 ) -> tuple[ArrayType, ...]:
-    """The types of arguments: arrays, or ``ShapeDtypeStruct`` and other things with a type."""
+    """Give the types of arguments: arrays, or ``ShapeDtypeStruct`` and other things with a type."""
     described = [_only_described(x) for x in leaves]
     arrays = [x for x, d in zip(leaves, described, strict=True) if not d]
     values = iter(
@@ -281,7 +281,7 @@ make_jaxpr = make_graph
 
 
 def shapes_of(program: Program, structure: Any) -> Any:
-    """The types of the results, as a tree."""
+    """Return the types of the results, as a tree."""
     return tree.unflatten(
         structure, [struct_of(t) for t in program.out_types[: structure.num_leaves]]
     )

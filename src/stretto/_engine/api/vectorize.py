@@ -178,7 +178,7 @@ def vmap(
 def _checked(
     axes: list[Any], values: Sequence[Any], inner: Sequence[int], paths: Sequence[str]
 ) -> list[int | None]:
-    """The axes of all leaves, those of keyword arguments too, counted from the front."""
+    """Return the axes of all leaves, those of keyword arguments too, counted from the front."""
     axes = axes + [0] * (len(values) - len(axes))
     return [
         a
@@ -189,7 +189,7 @@ def _checked(
 
 
 def _of_leaves(fun: Callable[..., Any], structure: Any) -> Callable[..., Any]:
-    """The function of the leaves of its arguments."""
+    """Return the function of the leaves of its arguments."""
 
     def call(*leaves: Any) -> Any:
         positional, named = tree.unflatten(structure, leaves)
@@ -206,7 +206,7 @@ def _without_given(
     axes: Sequence[int | None],
     size: int,
 ) -> tuple[Sequence[Any], Sequence[int | None]]:
-    """The outputs without the new values of references, which are last and written here."""
+    """Return the outputs without the new values of references, which are last and written here."""
     count = len(outs) - len(positions)
     for i, o, a in zip(positions, outs[count:], mapped[count:], strict=True):
         refs[i].write(to_axis(o, size, a, axes[i]))
@@ -239,7 +239,7 @@ def _is_array_alone(x: Any) -> bool:
 
 
 def _hidden(leaves: Sequence[Any], in_axes: Any, args: Any) -> list[Any]:
-    """The leaves, with nodes without leaves for float0 zeros and for what need not be arrays.
+    """Give the leaves, with nodes without leaves for float0 zeros and for what need not be arrays.
 
     The former become those of one example; the latter, numbers among them, arrive as they are.
     """
@@ -279,7 +279,7 @@ def _natural(size: Any) -> int:
 def _common_size(
     values: Sequence[Any], axes: Sequence[int | None], axis_size: int | None
 ) -> int | None:
-    """The size of all mapped axes; ``None`` if they differ."""
+    """Return the size of all mapped axes; ``None`` if they differ."""
     sizes = {v.type.shape[a] for v, a in zip(values, axes, strict=True) if a is not None}
     if axis_size is not None:
         sizes.add(axis_size)
@@ -296,7 +296,7 @@ def _different_sizes(
     fun: Callable[..., Any],
     args: Sequence[Any],
 ) -> str:
-    """The message: an example of each size, and the advice to stack lists of trees."""
+    """Return the message: an example of each size, and the advice to stack lists of trees."""
     by_size: dict[int, list[str]] = {}
     for v, a, p in zip(values, axes, paths, strict=True):
         if a is not None:

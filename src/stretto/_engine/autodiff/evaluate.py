@@ -54,7 +54,7 @@ def replay(program: Program, args: Sequence[Any], recorder: Recorder) -> list[An
 
 
 def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
-    """The program's outputs for these arguments.
+    """Return the program's outputs for these arguments.
 
     Each operation runs in the named scope of its equation, inside that of the caller. While faults
     are looked for, what is recorded has the source places of the equations, too.
@@ -81,7 +81,7 @@ def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
 
 
 def _literals(program: Program) -> dict[Atom, Any]:
-    """The value of each literal in the program."""
+    """Return the value of each literal in the program."""
     literals, varying, _ = _prepared(program)
     take_as_own(literals.values())
     known: dict[Atom, Any] = dict(literals)
@@ -116,7 +116,7 @@ class Values(dict[Atom, Any]):
     """
 
     def of(self, atom: Atom) -> Any:
-        """The value of a variable, or that of a literal."""
+        """Return the value of a variable, or that of a literal."""
         return splat(atom.value, atom.type) if isinstance(atom, Literal) else self[atom]
 
     def apply(self, equation: Equation) -> None:

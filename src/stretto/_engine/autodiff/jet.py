@@ -42,13 +42,13 @@ class Series(Tracer):
     position = None  # type: ignore[assignment]
 
     def term(self, k: int) -> Any:
-        """The derivative of order ``k``, None for zero; of order 0, the value."""
+        """Return the derivative of order ``k``, None for zero; of order 0, the value."""
         while len(self._terms) <= k:
             self._terms.append(self._more(len(self._terms)))
         return self._terms[k]
 
     def derivative(self) -> Series:
-        """The series of the derivative, which has one term less."""
+        """Return the series of the derivative, which has one term less."""
         if self._derivative is None:
             self._derivative = Series(self.interpreter, None, self.type, self._following)
         return self._derivative
@@ -67,7 +67,7 @@ class Series(Tracer):
         return first.origin() if isinstance(first, Tracer) else "a value expanded as a series"
 
     def concrete(self) -> Any:
-        """The value if it is concrete: Python may branch on it."""
+        """Return the value if it is concrete: Python may branch on it."""
         first = self.term(0)
         return first.concrete() if isinstance(first, Tracer) else first
 
@@ -111,7 +111,7 @@ class Expander(Interpreter):
         return x.__class__ is Series and x.interpreter is self
 
     def terms(self, x: Any) -> list[Any]:
-        """The value, then its derivatives up to the order."""
+        """Return the value, then its derivatives up to the order."""
         if self.owns(x):
             return [x.term(k) for k in range(self.order + 1)]
         return [x] + [None] * self.order
@@ -146,7 +146,7 @@ class Expander(Interpreter):
         return made
 
     def _slopes(self, primitive: Any, args: Sequence[Any]) -> Sequence[Any]:
-        """The derivatives of the outputs, as series, by the jvp rule."""
+        """Return the derivatives of the outputs, as series, by the jvp rule."""
         tangents = [a.derivative() if self.owns(a) else None for a in args]
         within, self._within = self._within, True
         try:
@@ -167,7 +167,7 @@ def _constant(value: Any) -> Callable[[int], Any]:
 def jet_flat(
     fun: Callable[..., Sequence[Value]], series: Sequence[Sequence[Any]], order: int
 ) -> list[list[Any]]:
-    """The outputs of ``fun`` and their derivatives up to an order, for those of the arguments.
+    """Give the outputs of ``fun`` and their derivatives up to an order, for those of the arguments.
 
     ``series`` has for each argument its value, then its derivatives; None stands for zero.
     """

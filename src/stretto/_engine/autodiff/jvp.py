@@ -62,7 +62,7 @@ class Dual(Tracer):
         return "a value being differentiated"
 
     def concrete(self) -> Any:
-        """The primal value if it is concrete: Python may branch on it."""
+        """Return the primal value if it is concrete: Python may branch on it."""
         return self.primal.concrete() if isinstance(self.primal, Tracer) else self.primal
 
 
@@ -133,7 +133,7 @@ class Differentiator(Interpreter):
         return self.wrap(out, tangent, form)
 
     def _factors(self, primitive: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        """The factors of a matrix, whose tangents are computed when they are asked for."""
+        """Return the factors of a matrix, whose tangents are computed when they are asked for."""
         outs, forms = primitive.factored(primals, tangents)
         return outs, [_Pending(form) for form in forms]
 
@@ -171,7 +171,7 @@ class Differentiator(Interpreter):
         return self.process(primitive, [self._plain(a) for a in args])
 
     def _plain(self, value: Any) -> Any:
-        """The value with its tangent, and no form."""
+        """Return the value with its tangent, and no form."""
         if value.__class__ is not Dual or value.interpreter is not self or value.made is None:
             return value
         if value.tangent.__class__ is _Pending:
@@ -190,7 +190,7 @@ class Differentiator(Interpreter):
     def _rule(
         self, primitive: Any, tangents: list[Any], masked: bool
     ) -> tuple[Callable[..., Any], list[Any]]:
-        """The rule for this primitive, and the tangents that it takes."""
+        """Return the rule for this primitive, and the tangents that it takes."""
         if primitive.holds_programs:  # only these have their own rule for linearization
             if masked and not (primitive.pushes_masked and self.rule == "jvp"):
                 tangents = [with_zeros(t) for t in tangents]
@@ -220,13 +220,13 @@ class Differentiator(Interpreter):
         return outs, douts
 
     def wrap(self, primal: Any, tangent: Any, form: Any = None) -> Any:
-        """A dual; the value alone if the tangent is zero, or the dtype has no derivative."""
+        """Return a dual; the value alone if the tangent is zero, or the dtype has no derivative."""
         if tangent is None or primal.type.kind not in ("float", "complex"):
             return primal
         return Dual(self, primal, tangent, form)
 
     def unwrap(self, value: Any) -> tuple[Any, Any]:
-        """A value and its tangent, ``None`` for zero."""
+        """Return a value and its tangent, ``None`` for zero."""
         if type(value) is Dual and value.interpreter is self:
             if value.made is not None:
                 plain = self._plain(value)
@@ -236,7 +236,7 @@ class Differentiator(Interpreter):
 
 
 def _scoped(name: str, jvp: Callable[..., Any]) -> Callable[..., Any]:
-    """The jvp rule of a primitive, recorded in a scope of its name, for finding faults."""
+    """Return the jvp rule of a primitive, recorded in a scope of its name, for finding faults."""
     path = joined(scope.path, f"jvp({name})")
     return functools.partial(holding, scope, "path", path, jvp)
 
@@ -244,7 +244,7 @@ def _scoped(name: str, jvp: Callable[..., Any]) -> Callable[..., Any]:
 def jvp_flat(
     fun: Callable[..., Sequence[Value]], primals: Sequence[Value], tangents: Sequence[Any]
 ) -> tuple[list[Value], list[Any]]:
-    """The outputs of ``fun``, and their tangents (``None``: zero); all lists are flat."""
+    """Return the outputs of ``fun``, and their tangents (``None``: zero); all lists are flat."""
     outs, douts = _pushed(fun, primals, tangents)
     return outs, [with_zeros(t) for t in douts]
 
@@ -252,7 +252,7 @@ def jvp_flat(
 def _pushed(
     fun: Callable[..., Sequence[Value]], primals: Sequence[Value], tangents: Sequence[Any]
 ) -> tuple[list[Value], list[Any]]:
-    """The same with tangents that may be masked."""
+    """Return the same with tangents that may be masked."""
     interpreter = Differentiator()
     interpreter.begin(fun)
     duals = [interpreter.wrap(p, t) for p, t in zip(primals, tangents, strict=True)]
@@ -262,7 +262,7 @@ def _pushed(
 def jvp_program(
     program: Program, active: tuple[bool, ...], force: tuple[bool, ...] | None = None
 ) -> tuple[Program, tuple[bool, ...]]:
-    """The program that computes the outputs, then the tangents of those that have one.
+    """Return the program that computes the outputs, then the tangents of those that have one.
 
     Its inputs are those of ``program``, then the tangents of the ``active`` ones. ``force`` marks
     outputs whose tangent must be there even if it is zero. The second result says which outputs
@@ -279,7 +279,7 @@ def _jvp_program(
     types: tuple[ArrayType, ...],
     open: bool,
 ) -> tuple[Program, tuple[bool, ...], list[Any]]:
-    """The same for tangents of this form, whose conditions' arrays are the last inputs.
+    """Return the same for tangents of this form, whose conditions' arrays are the last inputs.
 
     If ``open``, tangents of outputs may be masked. The third result is their form, with
     places among the inputs that are not tangents, and then among the outputs after them.

@@ -46,7 +46,7 @@ class _LinearRecorder(Recorder):
         self.locate = self._place if settings.key.debugged else _scope_alone
 
     def _place(self) -> Place | None:
-        """The place of what the operation is the derivative of, for finding faults."""
+        """Return the place of what the operation is the derivative of, for finding faults."""
         recorder = self.parent.recorder
         return place() if recorder is None else recorder.locate()
 
@@ -172,7 +172,7 @@ class Linearized(NamedTuple):
 def linearize_program(
     program: Program, active: tuple[bool, ...], force: tuple[bool, ...] | None = None
 ) -> Linearized:
-    """The program split into one for values and residuals, and a linear one for tangents.
+    """Return the program split into one for values and residuals, and a linear one for tangents.
 
     ``active`` marks the inputs that have tangents; ``force`` marks outputs whose tangent must be
     there even if it is zero.

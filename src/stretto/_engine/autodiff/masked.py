@@ -62,7 +62,7 @@ class Later:
             self.value()
 
     def value(self) -> Any:
-        """The array."""
+        """Return the array."""
         if self._make is not None:
             self._value, self._make = self._make(), None
             self.depth = 0
@@ -78,18 +78,18 @@ class Condition(NamedTuple):
     dims: tuple[int, ...]
 
     def known(self) -> Any:
-        """The array, computed if it was not."""
+        """Return the array, computed if it was not."""
         return _computed(self.array)
 
     def value(self, shape: Sequence[int]) -> Any:
-        """The array, for ``select`` of an array of this shape."""
+        """Return the array, for ``select`` of an array of this shape."""
         array = self.known()
         if not self.dims or len(self.dims) == len(shape):
             return array
         return BroadcastInDim(tuple(shape), self.dims)(array)
 
     def whole(self, shape: Sequence[int]) -> Any:
-        """The array, repeated to this shape."""
+        """Return the array, repeated to this shape."""
         array = self.value(shape)
         return array if array.ndim == len(shape) else BroadcastInDim(tuple(shape), ())(array)
 
@@ -146,19 +146,19 @@ class Masked:
         return self._with_zeros.__class__ is Known
 
     def raw(self) -> Any:
-        """The cotangent, with anything where it does not count."""
+        """Return the cotangent, with anything where it does not count."""
         if self._raw.__class__ is not Known:
             self._raw = Known(self._raw())
         return self._raw.value
 
     def with_zeros(self) -> Any:
-        """The cotangent, with zeros where it does not count."""
+        """Return the cotangent, with zeros where it does not count."""
         if self._with_zeros.__class__ is not Known:
             self._with_zeros = Known(self._with_zeros())
         return self._with_zeros.value
 
     def without(self, indices: frozenset[int]) -> Any:
-        """The cotangent with zeros where the conditions at these places do not hold."""
+        """Return the cotangent with zeros where the conditions at these places do not hold."""
         if self._part[0] != indices:
             conditions = [self.conditions[i] for i in sorted(indices)]
             self._part = indices, _select(self.raw(), conditions)
@@ -208,7 +208,7 @@ def narrowed(condition: Condition, shape: tuple[int, ...]) -> Condition:
 
 
 def _narrowed_array(condition: Condition) -> Condition:
-    """The same for a condition whose array is there."""
+    """Return the same for a condition whose array is there."""
     array, host = condition.array, condition.array.host()
     if host is None or not host.size:
         return condition
@@ -254,25 +254,25 @@ def is_same(x: Any, y: Any) -> bool:
 
 
 def with_zeros(ct: Any) -> Any:
-    """The cotangent as a value; ``None`` stays, for zero."""
+    """Return the cotangent as a value; ``None`` stays, for zero."""
     return ct.with_zeros() if ct.__class__ is Masked else ct
 
 
 def _where(condition: Condition, value: Any) -> Any:
-    """The value where the condition holds, zero elsewhere."""
+    """Return the value where the condition holds, zero elsewhere."""
     zeros, array = zeros_like(value), condition.value(value.type.shape)
     return SELECT(array, value, zeros) if condition.holds else SELECT(array, zeros, value)
 
 
 def _select(value: Any, conditions: Sequence[Condition]) -> Any:
-    """The value where all conditions hold, zero elsewhere."""
+    """Return the value where all conditions hold, zero elsewhere."""
     for condition in conditions:
         value = _where(condition, value)
     return value
 
 
 def chosen(ct: Any, array: Any, holds: bool | None) -> Masked | None:
-    """The cotangent of what ``select`` by this array chooses; ``None`` if it never does."""
+    """Return the cotangent of what ``select`` by this array chooses; ``None`` if it never does."""
     condition = Condition(array, bool(holds), tuple(range(array.ndim)))
     if ct.__class__ is not Masked:
         return Masked((condition,), ct.type, Known(ct), lambda: _where(condition, ct))
@@ -287,7 +287,7 @@ def chosen(ct: Any, array: Any, holds: bool | None) -> Masked | None:
 
 
 def both(conditions: Sequence[Condition], shape: tuple[int, ...]) -> Condition:
-    """The condition that all of them hold."""
+    """Return the condition that all of them hold."""
 
     def make() -> Any:
         first, *rest = [c.mask(shape) for c in conditions]
@@ -305,7 +305,7 @@ def under(value: Any, conditions: tuple[Condition, ...], has_zeros: bool) -> Mas
 
 
 def added(x: Any, y: Any) -> Any:
-    """The sum of two cotangents of one variable, which counts where either does."""
+    """Return the sum of two cotangents of one variable, which counts where either does."""
     if x.__class__ is not Masked or y.__class__ is not Masked:
         return ADD(with_zeros(x), with_zeros(y))
     shared, own_x, own_y = _compared(x.conditions, y.conditions)
@@ -342,7 +342,7 @@ def added(x: Any, y: Any) -> Any:
 def _compared(
     x: Sequence[Condition], y: Sequence[Condition]
 ) -> tuple[tuple[Condition, ...], tuple[Condition, ...], tuple[Condition, ...]]:
-    """The conditions that are among both, and the others of each."""
+    """Return the conditions that are among both, and the others of each."""
     shared = tuple([c for c in x if c.among(y)])
     own_x, own_y = [tuple([c for c in each if not c.among(shared)]) for each in (x, y)]
     return shared, own_x, own_y
@@ -379,12 +379,12 @@ class Apart(NamedTuple):
         return tuple([t.with_shape(t.shape[1:]) if row else t for t, row in pairs])
 
     def apart(self) -> tuple[list[Any], list[Any]]:
-        """The arrays that are the same for all rows, and those that have an axis of them."""
+        """Return the arrays that are the same for all rows, and those that have an axis of them."""
         pairs = [*zip(self.arrays, self.rows, strict=True)]
         return [a for a, row in pairs if not row], [a for a, row in pairs if row]
 
     def again(self, values: Sequence[Any], whole: Sequence[Any], own: Sequence[Any]) -> list[Any]:
-        """The cotangents of one row, from its values and arrays."""
+        """Return the cotangents of one row, from its values and arrays."""
         parts = iter(whole), iter(own)
         return together(self.form, values, [next(parts[row]) for row in self.rows])
 
@@ -427,7 +427,7 @@ def together(
     arrays: Sequence[Any],
     rows: Sequence[bool] | None = None,
 ) -> list[Any]:
-    """The cotangents of this form; with ``rows``, of values whose rows have it.
+    """Return the cotangents of this form; with ``rows``, of values whose rows have it.
 
     ``rows`` says which arrays have an axis of rows.
     """
@@ -446,14 +446,14 @@ def together(
 
 
 def _index_of(array: Any, arrays: Sequence[Any]) -> int | None:
-    """The place of this array among others; ``None`` if it is not there."""
+    """Return the place of this array among others; ``None`` if it is not there."""
     return next((i for i, other in enumerate(arrays) if is_same(other, array)), None)
 
 
 def with_conditions(
     ct: Any, arrays: Sequence[Any], more: list[Any] | None = None
 ) -> tuple[Any, Any]:
-    """The cotangent as a value, and its form with places among these arrays and then ``more``.
+    """Give the cotangent as a value, and its form with places among these arrays and then ``more``.
 
     Arrays of conditions that are not among them are added to ``more``; without that list these
     conditions are applied.
@@ -480,7 +480,7 @@ def with_conditions(
 
 
 def shared(cts: Sequence[Any]) -> tuple[Condition, ...]:
-    """The conditions on all these cotangents that are the same for all elements.
+    """Return the conditions on all these cotangents that are the same for all elements.
 
     What is linear in the cotangents, whatever it is, is under them, too.
     """

@@ -38,7 +38,7 @@ def passed(
     args: Sequence[Any],
     keeps_zeros: bool,
 ) -> Sequence[Any]:
-    """The cotangents of the arguments of an operation whose output has this cotangent.
+    """Return the cotangents of the arguments of an operation whose output has this cotangent.
 
     ``run`` applies its transpose rule to a value; ``keeps_zeros`` says that it only moves elements,
     adds them up and multiplies them by finite constants, so that zeros stay zeros.
@@ -85,7 +85,7 @@ def _lazily(
 def _moved(
     primitive: Primitive, run: Callable[[Any], Sequence[Any]], ct: Masked, k: int, type: ArrayType
 ) -> tuple[Condition | None, ...]:
-    """The conditions on the cotangent of the ``k``-th operand; None for one that is lost."""
+    """Return the conditions on the cotangent of the ``k``-th operand; None for one that is lost."""
     axes = primitive.kept_axes(k, type, ct.type)
     shape = ct.type.shape
 
@@ -121,7 +121,7 @@ class _Once:
         self._parts: Sequence[Any] | None = None
 
     def part(self, k: int) -> Any:
-        """The cotangent of operand ``k``."""
+        """Return the cotangent of operand ``k``."""
         if self._parts is None:
             self._parts = self._run(self._ct())
         return self._parts[k]
@@ -168,7 +168,7 @@ def pushed(primitive: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> t
 
 
 def _in_common(tangents: Sequence[Any]) -> tuple[tuple[Condition, ...], list[Any]]:
-    """The conditions that are on both tangents, and the tangents under their others."""
+    """Return the conditions that are on both tangents, and the tangents under their others."""
     if any([t.__class__ is not Masked for t in tangents]):
         return (), [with_zeros(t) for t in tangents]
     first, second = tangents
@@ -181,7 +181,7 @@ def _in_common(tangents: Sequence[Any]) -> tuple[tuple[Condition, ...], list[Any
 
 
 def _sum(x: Any, y: Any) -> Any:
-    """The sum of two tangents of which either may be zero."""
+    """Return the sum of two tangents of which either may be zero."""
     return y if x is None else x if y is None else added(x, y)
 
 
@@ -191,7 +191,7 @@ def _by_element(primitive: Any, t: Masked) -> bool:
 
 
 def _partials(primitive: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """The sum of each argument's partial derivative times its tangent, where it counts."""
+    """Return the sum of each argument's partial derivative times its tangent, where it counts."""
     out, total = primitive(*primals), None
     for k, (partial, t) in enumerate(zip(primitive.partials, tangents, strict=True)):
         if t is None or partial is None:
@@ -231,7 +231,7 @@ def _along(primitive: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> t
 
 
 def _joined(primitive: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """The same, for an operation that puts the elements of several operands together."""
+    """Return the same, for an operation that puts the elements of several operands together."""
     raws = [t.raw() if t.__class__ is Masked else t for t in tangents]
     out, tangent = primitive.jvp(primals, raws)
 
@@ -250,7 +250,7 @@ def _joined(primitive: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> 
 
 
 def _forward(primitive: Any, t: Masked, k: int, out: ArrayType) -> tuple[Condition, ...]:
-    """The conditions on the output's tangent; less where they cannot be moved."""
+    """Return the conditions on the output's tangent; less where they cannot be moved."""
     axes = list(primitive.kept_axes(k, t.type, out))
     moved = []
     for condition in t.conditions:

@@ -42,7 +42,7 @@ from stretto._engine.ops.comparison import full
 def backward(
     program: Program, linear: Sequence[bool], known: Sequence[Any], cotangents: Sequence[Any]
 ) -> list[Any]:
-    """The cotangents of the ``linear`` inputs (``None``: zero).
+    """Return the cotangents of the ``linear`` inputs (``None``: zero).
 
     ``known`` holds the values of the other inputs, in order; ``cotangents`` has one for each
     output, ``None`` for zero.
@@ -113,7 +113,7 @@ def _backward(
 
 
 def _so_far(sums: dict[Any, Any], starts: dict[Any, Any], atom: Any) -> Any:
-    """The sum of an atom's cotangents, with what it is added to; no longer in the tables."""
+    """Return the sum of an atom's cotangents, with what it is added to; no longer in the tables."""
     start, ct = starts.pop(atom, None), sums.pop(atom, None)
     return ct if start is None else start if ct is None else ADD(start, with_zeros(ct))
 
@@ -155,7 +155,7 @@ def _transpose(
 
 
 def _back(equation: Equation, args: Sequence[Any], here: standing | None, ct: Any) -> Sequence[Any]:
-    """The cotangents of the arguments, from that of the output, a value."""
+    """Return the cotangents of the arguments, from that of the output, a value."""
     primitive, place = equation.primitive, equation.place
     rule, args = primitive.transpose, [ct, *args]
     try:
@@ -177,7 +177,7 @@ def _scales(equation: Equation, varying: set[Any]) -> bool:
 def _at_zero(
     program: Program, cotangents: Sequence[Any], pending: Sequence[Equation]
 ) -> frozenset[int]:
-    """The ``id`` of each equation that is transposed even if its cotangents are zero.
+    """Return the ``id`` of each equation that is transposed even if its cotangents are zero.
 
     The outputs depend on it, those that have a cotangent.
     """
@@ -230,7 +230,7 @@ def _known(
 
 
 def _early(pending: list[Equation], varying: set[Any]) -> list[Equation]:
-    """The equations, with each that accumulates as soon as what it reads is there.
+    """Return the equations, with each that accumulates as soon as what it reads is there.
 
     Backwards its turn then comes when the other readers of its operand have given their parts.
     """
@@ -248,7 +248,7 @@ def _early(pending: list[Equation], varying: set[Any]) -> list[Equation]:
 
 
 def _read(values: dict[Any, Any], atom: Any) -> Any:
-    """The value of an atom; that of a literal is made when it is first read."""
+    """Return the value of an atom; that of a literal is made when it is first read."""
     value = values.get(atom)
     if value is None:
         value = values[atom] = splat(atom.value, atom.type)
@@ -279,7 +279,7 @@ def transpose_program(
     force: tuple[bool, ...] | None = None,
     onto: tuple[bool, ...] | None = None,
 ) -> tuple[Program, tuple[bool, ...]]:
-    """The program that runs this one backwards.
+    """Return the program that runs this one backwards.
 
     Its inputs are those of the program that are not ``linear``, then the cotangents of the
     ``active`` outputs, then sums for those linear inputs that ``onto`` marks, to which it adds
@@ -353,7 +353,7 @@ def masked_transpose(
 def opened(
     programs: Sequence[Program], linear: tuple[bool, ...], active: tuple[bool, ...], masks: Masks
 ) -> tuple[Masks, list[Any]]:
-    """The cotangents that may be masked where one of several programs is run, and forms.
+    """Return the cotangents that may be masked where one of several programs is run, and forms.
 
     Only those that one program alone gives are: where it is not run they are zero.
     """
@@ -379,7 +379,7 @@ def transpose_call(
     run: Callable[..., Sequence[Any]],
     over: Sequence[bool] | None = None,
 ) -> list[Any]:
-    """The cotangents of the arguments that this program is called with.
+    """Return the cotangents of the arguments that this program is called with.
 
     Those of its outputs, and of arguments that allow it, may be masked. ``run(program, values)``
     calls the program that runs it backwards. With ``over`` the program is for one row, ``over``

@@ -135,7 +135,7 @@ class Vectorizer(Interpreter):
         return self.wrap(out, axis)
 
     def _marked(self, primitive: Any, out: Any, axis: int) -> Any:
-        """The array, and in the program where its examples lie, for finding faults."""
+        """Return the array, and in the program where its examples lie, for finding faults."""
         if primitive.__class__ is Example or out.type.kind not in ("float", "complex"):
             return out
         return holding(state, "interpreter", self.parent, Example(axis), out)
@@ -158,7 +158,7 @@ class Vectorizer(Interpreter):
     def run(
         self, fun: Callable[..., Any], args: Sequence[Any]
     ) -> tuple[list[Any], list[int | None]]:
-        """The arrays that ``fun`` returns under this interpreter, and their mapped axes."""
+        """Return the arrays that ``fun`` returns under this interpreter, and their mapped axes."""
         try:
             return holding(state, "interpreter", self, self._unwrapped, fun, args)
         finally:
@@ -173,7 +173,7 @@ class Vectorizer(Interpreter):
         return values, out_axes
 
     def wrap(self, value: Any, axis: int | None) -> Any:
-        """A batched value; the value alone if it is not mapped."""
+        """Return a batched value; the value alone if it is not mapped."""
         return value if axis is None else Batched(self, value, axis)
 
     def unwrap(self, value: Any) -> tuple[Any, int | None]:
@@ -184,7 +184,7 @@ class Vectorizer(Interpreter):
 
 
 def _problem_of_one(primitive: Any, args: Sequence[Any]) -> Exception | None:
-    """The error for the types of one example, which reads better than that for all of them."""
+    """Give the error for the types of one example, which reads better than that for all of them."""
     try:
         primitive.out_types(tuple([a.type for a in args]))
     except (TypeError, ValueError, IndexError) as problem:
@@ -207,7 +207,7 @@ def vmap_flat(
     args: Sequence[Value],
     axes: Sequence[int | None],
 ) -> tuple[list[Value], list[int | None]]:
-    """The outputs for all examples, and the mapped axis of each (``None``: the same for all).
+    """Give the outputs for all examples, and the mapped axis of each (``None``: the same for all).
 
     If ``size`` is an ``AxisSize``, its name is bound while the function runs.
     """
@@ -225,7 +225,7 @@ def vmap_program(
     mapped: tuple[bool, ...],
     force: tuple[bool, ...] | None = None,
 ) -> tuple[Program, tuple[bool, ...]]:
-    """The program for ``size`` examples, which lie along axis 0 of mapped inputs and outputs.
+    """Give the program for ``size`` examples, which lie along axis 0 of mapped inputs and outputs.
 
     ``force`` marks outputs that must be mapped whether or not they vary; the second result says
     which are mapped.

@@ -102,7 +102,7 @@ def associative_scan(
 
 
 def _running(combine: Callable[..., list[Any]], xs: Sequence[Any], axis: int) -> list[Any]:
-    """The running combinations of all elements.
+    """Return the running combinations of all elements.
 
     Combine neighbours in pairs; the running combinations of these are those of every second element
     (``odd``). One more combination of each with the element after it gives the others (``even``).
@@ -124,7 +124,7 @@ def _running(combine: Callable[..., list[Any]], xs: Sequence[Any], axis: int) ->
 
 
 def _one_by_one(combine: Callable[..., list[Any]], xs: Sequence[Any], axis: int) -> list[Any]:
-    """The same in a loop, for a size that varies: how often to halve it is not known."""
+    """Return the same in a loop, for a size that varies: how often to halve it is not known."""
     lines = [expand_dims(move_to_front(x, axis), axis + 1) for x in xs]
 
     def step(carry: Any, line: Any) -> Any:
@@ -146,12 +146,12 @@ def _one_by_one(combine: Callable[..., list[Any]], xs: Sequence[Any], axis: int)
 
 
 def _one_more(x: Any) -> Any:
-    """The array with a line of zeros at its end."""
+    """Return the array with a line of zeros at its end."""
     return pad(x, 0, [(0, 1, 0), *[(0, 0, 0)] * (x.ndim - 1)])
 
 
 def _interleaved(x: Any, y: Any, axis: int) -> Any:
-    """Elements of ``x`` and of ``y`` in turn; ``x`` may have one more."""
+    """Return elements of ``x`` and of ``y`` in turn; ``x`` may have one more."""
     n, m = x.shape[axis], y.shape[axis]
     y = pad(y, 0, [(0, n - m if d == axis else 0, 0) for d in range(y.ndim)])
     pairs = concatenate([expand_dims(x, axis + 1), expand_dims(y, axis + 1)], axis + 1)

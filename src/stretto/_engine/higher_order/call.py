@@ -31,7 +31,6 @@ class Call(ControlFlow):
     only_compiled = True  # whoever wrote jit asked for a compiled program
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
-        """The program's output types."""
         for i, (got, expected) in enumerate(zip(types, self.program.in_types, strict=True)):
             if got.shape != expected.shape or got.dtype != expected.dtype:
                 raise TypeError(f"{self.program.name}: input {i} is {got}, expected {expected}")
@@ -51,15 +50,15 @@ class Call(ControlFlow):
         return tuple([i for i, part in enumerate(parts_read(self.program)) if part])
 
     def called(self) -> Program:
-        """The program."""
+        """Return the program."""
         return self.program
 
     def inlined(self) -> Program | None:
-        """The program."""
+        """Return the program."""
         return self.program
 
     def of(self, program: Program) -> Call:
-        """The same kind of call, of a program derived from this one."""
+        """Return the same kind of call, of a program derived from this one."""
         return Call(program)
 
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
@@ -71,11 +70,9 @@ class Call(ControlFlow):
         return cut(equation, self.of(with_inputs(program, used)), used, needed)
 
     def lower(self, b: Any, *operands: Any) -> Any:
-        """A call of a function of the module."""
         return b.call(self.program, operands)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """A call of the program of values and tangents."""
         run = lambda program, values: self.of(program)(*values)
         return jvp_call(self.program, primals, tangents, run)
 
@@ -84,24 +81,21 @@ class Call(ControlFlow):
         return linearized(self.program, call, primals, tangents)
 
     def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
-        """A call of the transposed program."""
         return transpose_call(self.program, cts, args, lambda back, values: self.of(back)(*values))
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """A call of the program for all examples."""
         mapped = tuple(a is not None for a in axes)
         program, mask = vmap_program(self.program, size, mapped)
         values = [x if a is None else move_to_front(x, a) for x, a in zip(args, axes, strict=True)]
         return self.of(program)(*values), tuple(0 if m else None for m in mask)
 
     def padded(self, at: Any, *args: Any) -> Sequence[Any]:
-        """A call of the program of fixed sizes."""
         program, sizes = at.closed(self.program)
         return self.of(program)(*sizes, *args)
 
 
 def call(program: Program, args: Sequence[Any]) -> tuple[Any, ...]:
-    """The program's outputs for these values."""
+    """Return the program's outputs for these values."""
     return Call(program)(*args)
 
 
@@ -111,7 +105,7 @@ def linearized(
     primals: Sequence[Any],
     tangents: Sequence[Any],
 ) -> tuple[Any, Any]:
-    """The program's values, computed by ``run``, and a linear call for the tangents."""
+    """Return the program's values, computed by ``run``, and a linear call for the tangents."""
     split = linearize_program(program, tuple(t is not None for t in tangents))
     count = len(split.active_out)
     outs = run(split.primal, primals)

@@ -61,7 +61,6 @@ class _Callback(Primitive, abstract=True):
     )
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
-        """As declared."""
         return self.results
 
     def out_types(self, types: tuple[ArrayType, ...]) -> tuple[ArrayType, ...]:
@@ -86,14 +85,13 @@ class _Callback(Primitive, abstract=True):
         return self.host(values, self.results)
 
     def lower(self, b: Any, *operands: Any) -> Any:
-        """A call through the runtime."""
         effects = self.effects
         return b.host_call(self._call, operands, bool(effects), ORDERED in effects)
 
     def _for_each(
         self, size: int, args: Sequence[Any], axes: Sequence[int | None], unroll: int = 1
     ) -> Any:
-        """A loop over the examples, with one call for each."""
+        """Return a loop over the examples, with one call for each."""
         fixed = [x for x, a in zip(args, axes, strict=True) if a is None]
         moving = [move_to_front(x, a) for x, a in zip(args, axes, strict=True) if a is not None]
 
@@ -183,7 +181,6 @@ class DebugCallback(_Callback):
         return frozenset((ORDERED if self.ordered else CALLBACK,))
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The call, with the primals."""
         return self(*primals), ()
 
     def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
@@ -203,7 +200,7 @@ def _of_arrays(
     sharding: Any,
     arguments: tuple[tuple[Any, ...], dict[str, Any]],
 ) -> Any:
-    """The results of a callback whose arguments are arrays, and whose results are declared."""
+    """Give the results of a callback whose arguments are arrays, and whose results are declared."""
     _check(callback, caller)
     if sharding is not None:
         raise ValueError(
@@ -433,7 +430,7 @@ class Host:
 
 
 def declared(result_shape_dtypes: Any, caller: str) -> tuple[list[ArrayType], Any]:
-    """The types and the structure of a tree of things with shape and dtype.
+    """Return the types and the structure of a tree of things with shape and dtype.
 
     Raises ``TypeError`` for a leaf without them, ``ValueError`` for 64-bit types with
     ``enable_x64`` off.
@@ -459,7 +456,7 @@ def declared(result_shape_dtypes: Any, caller: str) -> tuple[list[ArrayType], An
 
 
 def separate(leaves: Sequence[Any]) -> tuple[list[Any], dict[int, Any]]:
-    """The leaves that are arrays or numbers, as values; and the others, by position."""
+    """Return the leaves that are arrays or numbers, as values; and the others, by position."""
     values, static = [], {}
     for i, leaf in enumerate(leaves):
         try:

@@ -40,7 +40,7 @@ class Checkpoint(Call):
         return False
 
     def of(self, program: Program) -> Checkpoint:
-        """A checkpoint of another program."""
+        """Return a checkpoint of another program."""
         return Checkpoint(program, self.policy, self.prevent_cse, self.again)
 
     def inlined(self) -> Program | None:
@@ -48,7 +48,7 @@ class Checkpoint(Call):
         return None if self.again else self.program
 
     def parameters(self) -> list[tuple[str, Any]]:
-        """The parameters, with the policy's name in place of the policy."""
+        """Return the parameters, with the policy's name in place of the policy."""
         parameters = dict(super().parameters())
         if self.policy is not None:
             parameters["policy"] = getattr(self.policy, "__name__", type(self.policy).__name__)
@@ -147,7 +147,7 @@ def _keep(policy: Policy | None, equation: Equation) -> bool:
 
 
 def _without_calls(program: Program) -> Program:
-    """The program with its calls inlined."""
+    """Return the program with its calls inlined."""
     if not any([type(e.primitive) is Call for e in program.equations]):
         return program
     equations: list[Equation] = []

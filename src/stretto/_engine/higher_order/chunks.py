@@ -77,7 +77,7 @@ def map_chunks(
     names: Sequence[str],
     many: Callable[..., tuple[Program, tuple[bool, ...]]] = vmap_program,
 ) -> tuple[list[Any], list[int | None]]:
-    """The outputs for ``size`` examples, and the mapped axis of each (``None``: same for all).
+    """Give the outputs for ``size`` examples, and the mapped axis of each (``None``: same for all).
 
     ``fun`` is called once; it takes and returns flat values. ``args`` have their examples along
     ``axes`` (``None``: the same for all), and messages call them by ``names``. At most ``chunk``
@@ -110,7 +110,7 @@ class Example(NamedTuple):
     """The function's outputs that depend on no example; ``None`` for those of the program."""
 
     def results(self, pairs: Iterable[tuple[Any, int | None]]) -> Any:
-        """All outputs and their mapped axes, given those of the program."""
+        """Return all outputs and their mapped axes, given those of the program."""
         of_program = iter(pairs)
         merged = [next(of_program) if o is None else (o, None) for o in self.fixed]
         return [o for o, _ in merged], [a for _, a in merged]
@@ -151,7 +151,7 @@ def record_example(
 
 
 def _untraced(value: Any, recorder: Examples) -> Any:
-    """The value; if it is a tracer of a constant, the constant."""
+    """Return the value; if it is a tracer of a constant, the constant."""
     if type(value) is Traced and value.interpreter is recorder and type(value.atom) is Literal:
         return splat(value.atom.value, value.type)
     return value
@@ -199,7 +199,7 @@ def _only(values: Sequence[Any], mask: Sequence[bool], wanted: bool) -> list[Any
 
 
 def positive(size: Any, caller: str) -> int:
-    """The number of examples at a time; ``ValueError`` if it is not a positive integer."""
+    """Return the number of examples at a time; ``ValueError`` if it is not a positive integer."""
     if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
         raise ValueError(f"{caller} must be a positive integer, got {size!r}")
     return int(size)
@@ -229,7 +229,7 @@ def inner_axes(structure: Any, leaves: Sequence[Any]) -> list[int]:
 
 
 def in_axis(axis: Any, value: Any, caller: str, path: str, inner: int = 0) -> int | None:
-    """An entry of ``in_axes``, made non-negative, for the value that messages call ``path``.
+    """Return an entry of ``in_axes``, made non-negative, for the value that messages call ``path``.
 
     Its last ``inner`` axes do not count: see ``inner_axes``.
 
@@ -255,7 +255,7 @@ def _beside(inner: int) -> str:
 
 
 def out_axis(axis: Any, out: Any, mapped: int | None, caller: str, inner: int = 0) -> int | None:
-    """An entry of ``out_axes``, made non-negative, for a result mapped along ``mapped``.
+    """Return an entry of ``out_axes``, made non-negative, for a result mapped along ``mapped``.
 
     Its last ``inner`` axes do not count: see ``inner_axes``.
 

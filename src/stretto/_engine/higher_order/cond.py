@@ -66,7 +66,6 @@ class Cond(ControlFlow):
     """True if examples may be brought to their branch."""
 
     def infer(self, index: ArrayType, *types: ArrayType) -> tuple[ArrayType, ...]:
-        """The branches' common output types."""
         outs = self.branches[0].out_types
         if self.size is None:
             return outs
@@ -106,7 +105,7 @@ class Cond(ControlFlow):
         return cut(equation, self._with(branches, mapped), [True, *used], needed)
 
     def where(self, equation: Equation, live: Var, keep_rules: bool) -> Equation:
-        """The branches, which are told."""
+        """Return the branches, which are told."""
         branches = [only_where(branch, keep_rules) for branch in self.branches]
         index, *operands = equation.inputs
         told = self._with(branches, (False, *self._mapped(len(operands))))
@@ -126,7 +125,6 @@ class Cond(ControlFlow):
         return self.mapped if self.size is not None else (False,) * count
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The branches of values and tangents."""
         index, *args = primals
         active = tuple(t is not None for t in tangents[1:])
         masks = [jvp_program(branch, active)[1] for branch in self.branches]
@@ -240,7 +238,6 @@ class Cond(ControlFlow):
         return [reshape(o, (size, inside, *o.shape[1:])) for o in outs], (0,) * len(outs)
 
     def padded(self, at: Any, index: Any, *args: Any) -> Sequence[Any]:
-        """The branches of fixed sizes."""
         sizes: list[Any] = []
         branches = []
         for branch in self.branches:
@@ -254,7 +251,7 @@ class Cond(ControlFlow):
 def _with_others(
     linear: Program, moving: int, residuals: Sequence[Sequence[ArrayType]], own: int
 ) -> Program:
-    """The linear branch with inputs for the residuals of every branch, in order."""
+    """Return the linear branch with inputs for the residuals of every branch, in order."""
     inputs = list(linear.inputs[:moving])
     mine = iter(linear.inputs[moving:])
     for k, types in enumerate(residuals):
@@ -327,7 +324,7 @@ def _branch_programs(
 
 
 def _with_refs(fun: Callable[..., Any], structure: Any, apart: Apart) -> Callable[..., Any]:
-    """The branch as a function of the leaves of its operands that are no references."""
+    """Return the branch as a function of the leaves of its operands that are no references."""
     return functools.wraps(fun, updated=())(
         lambda *values: fun(*tree.unflatten(structure, apart.together(values)))
     )
@@ -354,7 +351,7 @@ def _aligned(
 def _chosen(
     caller: str, index: Any, functions: dict[str, Callable[..., Any]], operands: Sequence[Any]
 ) -> Any:
-    """The result of the function with this index; what it wrote to references is written."""
+    """Return the result of the function with this index; what it wrote to references is written."""
     written: list[Any] = []
     programs, structure, values = _branch_programs(caller, functions, operands, written)
     passed_on = _passed_on(programs)
@@ -379,7 +376,7 @@ def _chosen(
 
 
 def _passed_on(programs: Sequence[Program]) -> dict[int, int]:
-    """The outputs that are an operand, the same one in each branch; and which operand."""
+    """Return the outputs that are an operand, the same one in each branch; and which operand."""
     positions = [{v: i for i, v in enumerate(p.inputs)} for p in programs]
     found: dict[int, int] = {}
     for k, outs in enumerate(zip(*[p.outputs for p in programs], strict=True)):
@@ -400,7 +397,7 @@ _NOT_GIVEN = _NotGiven()
 
 
 def _operands(caller: str, operands: tuple[Any, ...], operand: Any) -> tuple[Any, ...]:
-    """The operands, or the one given by name."""
+    """Return the operands, or the one given by name."""
     if isinstance(operand, _NotGiven):
         return operands
     if operands:
@@ -411,7 +408,7 @@ def _operands(caller: str, operands: tuple[Any, ...], operand: Any) -> tuple[Any
 def _of_own(
     true_operand: Any, true_fun: Any, false_operand: Any, false_fun: Any
 ) -> tuple[Callable[..., Any], Callable[..., Any], tuple[Any, Any]]:
-    """The branches as functions of both operands, of which each takes its own."""
+    """Return the branches as functions of both operands, of which each takes its own."""
     return (
         functools.wraps(true_fun, updated=())(lambda own, _: true_fun(own)),
         functools.wraps(false_fun, updated=())(lambda _, own: false_fun(own)),

@@ -37,7 +37,6 @@ class WithRule(ControlFlow, abstract=True):
     rule: Callable[..., Any]
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
-        """The program's output types."""
         return self.program.out_types
 
     def interpret(self, *args: Any) -> Sequence[Any]:
@@ -45,19 +44,17 @@ class WithRule(ControlFlow, abstract=True):
         return evaluate(self.program, args)
 
     def lower(self, b: Any, *operands: Any) -> Any:
-        """The program, in place."""
         return b.program(self.program, operands)
 
     def inlined(self) -> Program | None:
-        """The program: whoever inlines it has taken all derivatives already."""
+        """Return the program: whoever inlines it has taken all derivatives already."""
         return self.program
 
     def parameters(self) -> list[tuple[str, Any]]:
-        """The program alone: a Python function tells nothing in print."""
+        """Return the program alone: a Python function tells nothing in print."""
         return [("program", self.program)]
 
     def padded(self, at: Any, *args: Any) -> Sequence[Any]:
-        """The program, in place."""
         return tuple(at.run(self.program, args))
 
 
@@ -149,7 +146,7 @@ class CustomFunction(Generic[P, R_co]):
     def operation(
         self, arguments: Arguments, program: Program, structure: Any, captured: Sequence[Any]
     ) -> WithRule:
-        """The operation to apply to the arguments' values and the captured ones.
+        """Return the operation to apply to the arguments' values and the captured ones.
 
         ``captured`` holds the captured values that are traced, and ``None`` in place of others.
         """
@@ -159,7 +156,7 @@ class CustomFunction(Generic[P, R_co]):
         return [as_value(leaf, f"{self.kind}: {self.name}", "the result") for leaf in leaves]
 
     def _by_position(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """All arguments in their positions, including defaults."""
+        """Return all arguments in their positions, including defaults."""
         if not kwargs and len(args) == self._count:
             return args
         if self._signature is None:
@@ -182,7 +179,7 @@ class CustomFunction(Generic[P, R_co]):
         return bound.args
 
     def argument_names(self, count: int) -> list[str]:
-        """The names of the first ``count`` arguments."""
+        """Return the names of the first ``count`` arguments."""
         names = []
         for p in self._signature.parameters.values() if self._signature else ():
             if p.kind is p.VAR_POSITIONAL:
@@ -229,7 +226,7 @@ class Arguments:
     def of(
         cls, function: CustomFunction[..., Any], args: Sequence[Any]
     ) -> tuple[Arguments, list[Any]]:
-        """The arguments, and their values."""
+        """Return the arguments, and their values."""
         arguments = cls(function, args)
         moving = passed(tuple([args[i] for i in arguments._moving]))
         leaves, arguments.structure = tree.flatten(moving)
@@ -278,11 +275,11 @@ class Arguments:
         return [*moving, *(self.names[i] for i in self._held_in)]
 
     def trees(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
-        """The arguments that are not static, with these leaves."""
+        """Return the arguments that are not static, with these leaves."""
         return tree.unflatten(self.structure, leaves)
 
     def static(self, held: Sequence[Any]) -> list[Any]:
-        """The static arguments in order, with these values in place of the tracers in them."""
+        """Give the static arguments in order, with these values in place of the tracers in them."""
         present = iter(held)
         return [
             arg
@@ -292,7 +289,7 @@ class Arguments:
         ]
 
     def every(self, values: Sequence[Any], leaves: Sequence[Any] | None = None) -> list[Any]:
-        """All arguments in order; ``leaves`` may replace the values of those not static."""
+        """Return all arguments in order; ``leaves`` may replace the values of those not static."""
         moving = iter(self.trees(values[: self.count] if leaves is None else leaves))
         if not self._static:
             return list(moving)
@@ -300,7 +297,7 @@ class Arguments:
         return [next(static if i in self._static else moving) for i in range(self._total)]
 
     def cotangents(self, result: Any, caller: str) -> list[Any]:
-        """The cotangent of each leaf (``None``: zero), from what the user's ``bwd`` returned.
+        """Give the cotangent of each leaf (``None``: zero), from what the user's ``bwd`` returned.
 
         That is a tuple with one tree for each argument that is not static. In place of any part of
         a tree, ``None`` stands for zeros, and an array for itself at each leaf of that part.

@@ -38,11 +38,10 @@ class CustomJvp(WithRule):
     takes_masked = True
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The user's rule."""
         return self.rule(primals, tangents)
 
     def linear_parts(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The operation itself, applied to the tangents."""
+        """Return the operation itself, applied to the tangents."""
         moving = depending(self.program, [t is not None for t in tangents])
         known = [None] * len(moving) if all(moving) else self(*primals)
         outs = [
@@ -55,11 +54,9 @@ class CustomJvp(WithRule):
         return outs, [t if m else None for t, m in zip(douts, moving, strict=True)]
 
     def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
-        """The transpose of the program."""
         return Call(self.program).transpose(cts, *args)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The program, and the rule, for all examples."""
         values = [x if a is None else move_to_front(x, a) for x, a in zip(args, axes, strict=True)]
         over = tuple(a is not None for a in axes)
         count = len(self.program.outputs)
@@ -194,7 +191,7 @@ class custom_jvp(CustomFunction[P, R_co]):
     def operation(
         self, arguments: Arguments, program: Program, structure: Any, captured: Sequence[Any]
     ) -> CustomJvp:
-        """The program with the rule, on flat values."""
+        """Return the program with the rule, on flat values."""
         jvp, symbolic, own = self._rule, self._symbolic, len(arguments.types)
         caller, count = f"custom_jvp: the rule of {self.name}", arguments.count
         assert jvp is not None
@@ -227,7 +224,7 @@ class custom_jvp(CustomFunction[P, R_co]):
 
 
 def _plain(t: Any) -> Any:
-    """The tangent, as an array of zeros if it is symbolic, for a rule that expects arrays."""
+    """Give the tangent, as an array of zeros if it is symbolic, for a rule that expects arrays."""
     return given_or_zero(t, None, False) if isinstance(t, SymbolicZero) else t
 
 

@@ -111,7 +111,6 @@ class CustomVjp(WithRule):
         return results[:count], [values[a] for a in program.outputs[count:]], back
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The program, and the rule, for all examples."""
         values = [x if a is None else move_to_front(x, a) for x, a in zip(args, axes, strict=True)]
         over = tuple(a is not None for a in axes)
         count = len(self.program.outputs)
@@ -144,7 +143,6 @@ class CustomVjpForward(ControlFlow):
     transpose = NOT_LINEAR
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
-        """The program's output types."""
         return self.program.out_types
 
     def interpret(self, *args: Any) -> Sequence[Any]:
@@ -152,15 +150,14 @@ class CustomVjpForward(ControlFlow):
         return evaluate(self.program, args)
 
     def lower(self, b: Any, *operands: Any) -> Any:
-        """The program, in place."""
         return b.program(self.program, operands)
 
     def inlined(self) -> Program:
-        """The program: when it is inlined, it has been trimmed to what is needed."""
+        """Return the program: when it is inlined, it has been trimmed to what is needed."""
         return self.program
 
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
-        """The plain program, if no residual is needed."""
+        """Return the plain program, if no residual is needed."""
         count = len(self.plain.outputs)
         if any(needed[count:]):
             return super().trimmed(equation, needed)
@@ -170,11 +167,9 @@ class CustomVjpForward(ControlFlow):
         return cut(equation, CustomVjpForward(plain, plain), used, needed)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The derivative of the program."""
         return jvp_flat(lambda *xs: evaluate(self.program, xs), primals, tangents)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """Both programs, for all examples."""
         values = [x if a is None else move_to_front(x, a) for x, a in zip(args, axes, strict=True)]
         over = tuple(a is not None for a in axes)
         program, plain = [
@@ -261,7 +256,7 @@ class custom_vjp(CustomFunction[P, R_co]):
     def operation(
         self, arguments: Arguments, program: Program, structure: Any, captured: Sequence[Any]
     ) -> CustomVjp:
-        """The program with the rules, on flat values."""
+        """Return the program with the rules, on flat values."""
         assert self._rules is not None
         fwd, bwd = self._rules
         symbolic, types = self._symbolic, program.out_types

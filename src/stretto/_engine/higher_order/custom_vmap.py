@@ -43,11 +43,10 @@ class CustomVmap(WithRule):
         return
 
     def where(self, equation: Equation, live: Var, keep_rules: bool) -> Equation:
-        """The equation as it is: what examples are computed is the rule's affair."""
+        """Return the equation as it is: what examples are computed is the rule's affair."""
         return equation
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The user's rule."""
         values = [x if a is None else move_to_front(x, a) for x, a in zip(args, axes, strict=True)]
         outs, mapped = self.rule(unnamed(size), [a is not None for a in axes], values)
         return outs, tuple(0 if m else None for m in mapped)
@@ -66,12 +65,11 @@ class CustomVmap(WithRule):
         return linearized(self.program, evaluate, primals, tangents)
 
     def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
-        """The transpose of the program."""
         return Call(self.program).transpose(cts, *args)
 
 
 def _derivative(rule: Callable[..., Any], active: Sequence[bool], mask: Sequence[bool]) -> Any:
-    """The rule for values and tangents.
+    """Return the rule for values and tangents.
 
     If only one of a value and its tangent is mapped, the other is repeated for all examples.
     """
@@ -165,7 +163,7 @@ class custom_vmap(CustomFunction[P, R_co]):
     def operation(
         self, arguments: Arguments, program: Program, structure: Any, captured: Sequence[Any]
     ) -> CustomVmap:
-        """The program with the rule, on flat values."""
+        """Return the program with the rule, on flat values."""
         user_function, count = self._rule, len(arguments.types)
         caller = f"{self.kind}: the rule of {self.name}"
         assert user_function is not None
@@ -209,7 +207,7 @@ def mapped_result(
 
 
 def _flags(flags: Any, structure: Any, caller: str) -> list[bool]:
-    """The booleans of a tree of this structure."""
+    """Return the booleans of a tree of this structure."""
     leaves, flags_structure = tree.flatten(flags)
     if flags_structure != structure:
         raise TypeError(

@@ -35,7 +35,7 @@ class ControlFlow(Primitive, abstract=True):
         raise NotImplementedError
 
     def programs(self) -> list[Program]:
-        """The programs among its parameters."""
+        """Return the programs among its parameters."""
         return [
             p
             for _, value in self.parameters()
@@ -62,15 +62,14 @@ class ControlFlow(Primitive, abstract=True):
         return sum(p.work for p in self.programs())
 
     def out_types(self, types: tuple[ArrayType, ...]) -> tuple[ArrayType, ...]:
-        """The output types; not cached, since that would keep the programs alive."""
+        """Return the output types; not cached, since that would keep the programs alive."""
         return tuple(self.infer(*types))
 
     def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Interpret it on arrays."""
         return tuple(v.to_host() for v in self.interpret(*map(constant, arrays)))
 
     def with_programs(self, change: Callable[[Program], Program]) -> ControlFlow:
-        """The same operation with each program changed; the same object if none is."""
+        """Return the same operation with each program changed; the same object if none is."""
 
         def changed(value: Any) -> Any:
             if isinstance(value, tuple):
@@ -83,7 +82,7 @@ class ControlFlow(Primitive, abstract=True):
         return self if new == old else type(self)(**new)
 
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
-        """The equation, which applies this operation, reduced to what is needed.
+        """Return the equation, which applies this operation, reduced to what is needed.
 
         Outputs that are not ``needed`` go, then operands that nothing inside reads any more, and
         dead work inside. By default only the latter: all outputs and operands stay.
@@ -98,7 +97,7 @@ class ControlFlow(Primitive, abstract=True):
         return None
 
     def inlined(self) -> Program | None:
-        """The program that may be written in place of the operation, if there is one."""
+        """Return the program that may be written in place of the operation, if there is one."""
         return None
 
     def most_work(self, inputs: Sequence[Atom]) -> float:
@@ -184,7 +183,7 @@ def _is_long(equation: Equation) -> bool:
 
 
 def or_zeros(value: Any, type: ArrayType) -> Any:
-    """The value; for ``None``, zeros of this type."""
+    """Return the value; for ``None``, zeros of this type."""
     return full(type.shape, 0, type.dtype, type.weak_type) if value is None else value
 
 
@@ -198,7 +197,7 @@ def split(values: Sequence[Any], *sizes: int) -> list[list[Any]]:
 
 
 def values_of(leaves: Sequence[Any], caller: str) -> list[Any]:
-    """The leaves of an argument as values."""
+    """Return the leaves of an argument as values."""
     return [as_value(leaf, caller, "a leaf of the argument") for leaf in leaves]
 
 
@@ -242,7 +241,7 @@ def check_carry(caller: str, structure: Any, returned: Any) -> None:
 
 
 def captured_first(program: Program, own: int) -> Program:
-    """The program with its captured inputs in front of its ``own``, the order in loops."""
+    """Return the program with its captured inputs in front of its ``own``, the order in loops."""
     if len(program.inputs) == own:
         return program
     inputs = [*program.inputs[own:], *program.inputs[:own]]

@@ -33,7 +33,7 @@ from stretto._engine.ops.convert import convert
 
 
 def unknowns(caller: str, x: Any, argument: str) -> tuple[list[Any], Any]:
-    """The leaves of a tree of unknowns as floating or complex values, none weakly typed."""
+    """Return the leaves of a tree of unknowns as floating or complex values, none weakly typed."""
     leaves, structure = tree.flatten(x)
     values = values_of(leaves, caller)
     for value, path in zip(values, tree.paths(x, argument), strict=True):
@@ -48,7 +48,7 @@ def unknowns(caller: str, x: Any, argument: str) -> tuple[list[Any], Any]:
 def like(
     caller: str, what: str, result: Any, structure: Any, types: Sequence[ArrayType]
 ) -> list[Any]:
-    """The leaves of a function's result, which must have this structure and these types.
+    """Return the leaves of a function's result, which must have this structure and these types.
 
     Raises ``TypeError`` about ``what`` if it does not.
     """
@@ -123,7 +123,6 @@ class CustomLinearSolve(ControlFlow):
         return len(self.matvec.outputs)
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
-        """The solver's output types."""
         return self.solve.out_types
 
     def interpret(self, *args: Any) -> Sequence[Any]:
@@ -132,12 +131,10 @@ class CustomLinearSolve(ControlFlow):
         return evaluate(self.solve, [*b, *own])
 
     def lower(self, b: Any, *operands: Any) -> Any:
-        """The solver, in place."""
         _, own, _, right = split(operands, *self.consts)
         return b.program(self.solve, [*right, *own])
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
-        """The work of the solver."""
         return self.solve.work
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -180,12 +177,10 @@ class CustomLinearSolve(ControlFlow):
         return [*known, *(ct if isinstance(b, Linear) else None for b, ct in moving)]
 
     def padded(self, at: Any, *args: Any) -> Sequence[Any]:
-        """The solver, in place."""
         _, own, _, right = split(args, *self.consts)
         return tuple(at.run(self.solve, [*right, *own]))
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The programs for all examples; b and x have one for each."""
         wanted = [None if a is None else 0 for a in axes]
         wanted[sum(self.consts) :] = [0] * self.count
         values = [to_axis(x, size, a, w) for x, a, w in zip(args, axes, wanted, strict=True)]
@@ -204,7 +199,7 @@ class CustomLinearSolve(ControlFlow):
 
 
 def _transposed(matvec: Program) -> Program:
-    """The program of the transposed matrix, for the same constants.
+    """Return the program of the transposed matrix, for the same constants.
 
     The program is linearized at x = 0: one half computes, from the constants, what the matrix
     consists of; the other is linear, and is run backwards.
@@ -324,7 +319,6 @@ class CustomRoot(ControlFlow):
         return len(self.function.outputs)
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
-        """The solver's output types."""
         return self.solve.out_types
 
     def interpret(self, *args: Any) -> Sequence[Any]:
@@ -333,12 +327,10 @@ class CustomRoot(ControlFlow):
         return evaluate(self.solve, [*guess, *own])
 
     def lower(self, b: Any, *operands: Any) -> Any:
-        """The solver, in place."""
         _, own, _, guess = split(operands, *self.consts)
         return b.program(self.solve, [*guess, *own])
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
-        """The work of the solver."""
         return self.solve.work
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -358,12 +350,10 @@ class CustomRoot(ControlFlow):
         return outs, [*dx, *[None] * (len(outs) - self.count)]
 
     def padded(self, at: Any, *args: Any) -> Sequence[Any]:
-        """The solver, in place."""
         _, own, _, guess = split(args, *self.consts)
         return tuple(at.run(self.solve, [*guess, *own]))
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The programs for all examples, each with its own unknowns."""
         wanted = [None if a is None else 0 for a in axes]
         wanted[sum(self.consts) :] = [0] * self.count
         values = [to_axis(x, size, a, w) for x, a, w in zip(args, axes, wanted, strict=True)]
@@ -441,7 +431,7 @@ def custom_root(
             _, linear = linearize_flat(equation, leaves, (True,) * len(leaves))
 
             def derivative(z: Any) -> Any:
-                """The derivative of ``f`` at the solution."""
+                """Return the derivative of ``f`` at the solution."""
                 dx = like(caller, "the argument of the derivative", z, structure, types)
                 outs = iter(evaluate(linear.program, [*dx, *linear.residuals]))
                 active = zip(leaves, linear.active_out, strict=True)

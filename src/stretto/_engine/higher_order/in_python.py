@@ -21,21 +21,21 @@ from stretto._engine.ops.shape import slice_in_dim
 
 
 def known(x: Any) -> Any:
-    """The concrete array behind a value; None where there is none."""
+    """Return the concrete array behind a value; None where there is none."""
     while isinstance(x, Tracer):
         x = x.concrete()
     return x
 
 
 def call(caller: str, function: Callable[..., Any], *args: Any) -> Any:
-    """The result of the function, with values as leaves, for arguments like that."""
+    """Return the result of the function, with values as leaves, for arguments like that."""
     return _with_values(caller, function(*[_with_values(caller, a) for a in args]))
 
 
 def run_while(
     caller: str, cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], carry: Any
 ) -> tuple[Any] | None:
-    """The last carry, in a tuple; None where the condition is traced."""
+    """Return the last carry, in a tuple; None where the condition is traced."""
     structure = tree.structure(carry)
     carry = _with_values(caller, carry)
     while True:
@@ -56,7 +56,7 @@ def run_scan(
     length: int,
     reverse: bool,
 ) -> tuple[Any, Any]:
-    """The last carry and the stacked results of ``length`` steps, at least one.
+    """Return the last carry and the stacked results of ``length`` steps, at least one.
 
     ``f`` checks what it returns.
     """
@@ -77,7 +77,7 @@ def map_one_by_one(
     args: Sequence[Any],
     axes: Sequence[int | None],
 ) -> list[Any]:
-    """The outputs of ``flat`` for each of the examples along ``axes``, stacked in front."""
+    """Return the outputs of ``flat`` for each of the examples along ``axes``, stacked in front."""
     moved = [x if a is None else move_to_front(x, a) for x, a in zip(args, axes, strict=True)]
     each = [
         flat(*[x if a is None else _element(x, i) for x, a in zip(moved, axes, strict=True)])

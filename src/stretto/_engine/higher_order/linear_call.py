@@ -50,11 +50,10 @@ class LinearCall(ControlFlow):
         return self.program is None
 
     def parameters(self) -> list[tuple[str, Any]]:
-        """All but the Python function, which tells nothing in print."""
+        """Return all but the Python function, which tells nothing in print."""
         return [(name, x) for name, x in super().parameters() if name not in ("backward", "outs")]
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
-        """The declared output types."""
         return self.outs
 
     def _forward(self) -> Program:
@@ -67,7 +66,6 @@ class LinearCall(ControlFlow):
         return evaluate(self._forward(), args)
 
     def lower(self, b: Any, *operands: Any) -> Any:
-        """The program, in place."""
         return b.program(self._forward(), operands)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -129,14 +127,14 @@ ONLY_BACKWARDS = (
 
 
 def only_backwards(name: str) -> ForwardModeError:
-    """The error for a forward derivative of a function that only has a reverse one."""
+    """Return the error for a forward derivative of a function that only has a reverse one."""
     return ForwardModeError(f"{name} is a custom_vjp function, which has {ONLY_BACKWARDS}")
 
 
 def batched_backward(
     backward: Backward, size: int, linear: Sequence[bool], residuals: Sequence[int | None]
 ) -> Backward:
-    """The backward function for ``size`` examples, from that for one.
+    """Return the backward function for ``size`` examples, from that for one.
 
     Cotangents of outputs have their examples along axis 0, residuals along the axes ``residuals``.
     ``linear`` says which linear operands are mapped; the others are shared by all examples, and get
@@ -243,7 +241,7 @@ def _program(inputs: Sequence[Var], program: Program) -> Program:
 
 
 def _both_ways(forward: Program, back: Program, linear: int) -> LinearCall:
-    """The operation that applies ``forward``, and whose transpose applies ``back``."""
+    """Return the operation that applies ``forward``, and whose transpose applies ``back``."""
     count = len(forward.outputs)
 
     def backward(residuals: Sequence[Any], cts: Sequence[Any]) -> Sequence[Any]:

@@ -34,7 +34,7 @@ R = TypeVar("R")
 
 
 def _static(x: Any, number: type) -> Any:
-    """The number of Python, or the size, if it is known while tracing, and finite; or None."""
+    """Give the number of Python, or the size, if it is known while tracing, and finite; or None."""
     if isinstance(x, Tracer):
         x = x.concrete()
     if x is None or is_size(x):

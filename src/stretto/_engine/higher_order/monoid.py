@@ -83,7 +83,7 @@ def monoid_of(program: Program) -> Monoid | None:
 
 
 def start_of(caller: str, x: Any, start: Any) -> Any:
-    """An initial value in the dtype of its operand."""
+    """Return an initial value in the dtype of its operand."""
     dtype, _ = promote([(x.dtype, False), (start.dtype, start.weak_type)], caller)
     if dtype != x.dtype:
         raise TypeError(
@@ -141,7 +141,7 @@ def _alike(x: np.ndarray, y: np.ndarray) -> bool:
 
 
 def _values(program: Program, args: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """A program's outputs by NumPy; ``MissingRuleError`` where an operation has none."""
+    """Return a program's outputs by NumPy; ``MissingRuleError`` where an operation has none."""
     known: dict[Any, np.ndarray] = dict(zip(program.inputs, args, strict=True))
 
     def read(atom: Any) -> np.ndarray:

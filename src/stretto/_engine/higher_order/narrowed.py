@@ -47,7 +47,7 @@ from stretto._engine.ops.shape import Slice
 
 
 def narrowed(body: Program) -> Program:
-    """The body, whose inputs and outputs stay, touching parts of arrays; the same values.
+    """Return the body, whose inputs and outputs stay, touching parts of arrays; the same values.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> def step(x, i):
@@ -72,7 +72,7 @@ def narrowed(body: Program) -> Program:
 
 
 def _calls_written_out(body: Program) -> Program:
-    """The body with calls in place that read parts of large arrays, or write them."""
+    """Return the body with calls in place that read parts of large arrays, or write them."""
 
     def opened(e: Equation) -> Program | None:
         if type(e.primitive) is not Call:
@@ -103,7 +103,7 @@ def _touched(program: Program) -> list[bool]:
 def _writes_to(
     atom: Atom, base: Atom | None, made: dict[Atom, Equation], reads: dict[Atom, int]
 ) -> tuple[Atom, list[Equation]]:
-    """The array that ``atom`` is made from by writes to parts, up to ``base``; and the writes.
+    """Give the array that ``atom`` is made from by writes to parts, up to ``base``; and the writes.
 
     Nothing else reads what they give.
     """
@@ -142,7 +142,7 @@ class _Step:
                 self._cond(e)
 
     def run(self, args: Sequence[Any]) -> list[Any]:
-        """The outputs for these inputs, under a recorder."""
+        """Return the outputs for these inputs, under a recorder."""
         known = Values(zip(self.body.inputs, args, strict=True))
         for e in self.body.equations:
             change = self.changes.get(id(e))
@@ -153,7 +153,7 @@ class _Step:
         return [convert(known.of(a), a.type.dtype, a.type.weak_type) for a in self.body.outputs]
 
     def _select(self, e: Equation) -> None:
-        """A choice between an array and what writes make of it."""
+        """Return a choice between an array and what writes make of it."""
         condition, x, y = e.inputs
         maker = self.made.get(condition)
         if maker is not None and isinstance(maker.primitive, BroadcastInDim):
@@ -184,7 +184,7 @@ class _Step:
             return
 
     def _slice(self, e: Equation) -> None:
-        """A small part of a large array, from a fixed place."""
+        """Return a small part of a large array, from a fixed place."""
         primitive: Any = e.primitive
         x, out = e.inputs[0], e.outputs[0].type
         if not small_part(out, x.type) or {*primitive.strides} != {1}:
@@ -269,7 +269,7 @@ def _of_branches(branches: Sequence[Program], k: int) -> _Written | None:
 
 
 def _chain_of(branch: Program, atom: Atom) -> tuple[int, list[Equation]] | None:
-    """The number of the input that ``atom`` is made of by writes, and these."""
+    """Return the number of the input that ``atom`` is made of by writes, and these."""
     made: dict[Atom, Equation] = {v: e for e in branch.equations for v in e.outputs}
     reads: dict[Atom, int] = collections.Counter([a for e in branch.equations for a in e.inputs])
     for a in branch.outputs:
@@ -280,7 +280,7 @@ def _chain_of(branch: Program, atom: Atom) -> tuple[int, list[Equation]] | None:
 
 
 def _giving_writes(branch: Program, number: int, found: Sequence[_Written | None]) -> Program:
-    """The branch of this number giving, in place of arrays, the operands of writes to them."""
+    """Give the branch of this number giving, in place of arrays, the operands of writes to them."""
     wanted: list[Atom] = []
     for a, w in zip(branch.outputs, found, strict=True):
         if w is None:
@@ -307,7 +307,7 @@ def _giving_writes(branch: Program, number: int, found: Sequence[_Written | None
 
 
 def _nothing(primitive: Any, types: Sequence[ArrayType], array: Any) -> list[Any]:
-    """The operands of a write that leaves the array as it is."""
+    """Return the operands of a write that leaves the array as it is."""
     operands = [full(t.shape, 0, t.dtype) for t in types]
     operands[update_of(primitive) - 1] = changes_nothing(primitive, array, *operands)
     return operands

@@ -24,7 +24,7 @@ _BOOL = array_type((), np.dtype(bool))
 
 
 def only_where(program: Program, keep_rules: bool = False) -> Program:
-    """The program with one more input in front, a boolean: where it is false, no loop starts.
+    """Give the program with one more input in front, a boolean: where it is false, no loop starts.
 
     Then the outputs are anything, and they are there soon. Only loops of which data decide how many
     steps they take are changed.

@@ -290,6 +290,6 @@ def _check_names(caller: str, names: tuple[Any, ...]) -> None:
 
 
 def _called(policy: Policy, name: str, names: tuple[str, ...]) -> Policy:
-    """The policy, named after the call that made it, for printed programs and messages."""
+    """Return the policy, named after the call that made it, for printed programs and messages."""
     policy.__name__ = f"{name}({', '.join(map(repr, names))})"
     return policy

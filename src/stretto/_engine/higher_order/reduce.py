@@ -66,17 +66,17 @@ class Combination(ControlFlow, abstract=True):
     transpose = NOT_LINEAR
 
     def composed(self, *args: Any) -> list[Any]:
-        """The same by other operations, which have derivatives."""
+        """Return the same by other operations, which have derivatives."""
         if is_monoid(self.computation, args[len(args) // 2 :]):
             return self.in_pairs(*args)
         return self.one_by_one(*args)
 
     def in_pairs(self, *args: Any) -> list[Any]:
-        """The same for an associative program, and an identity to start from."""
+        """Return the same for an associative program, and an identity to start from."""
         raise NotImplementedError
 
     def lines(self, arrays: Sequence[Any], starts: Sequence[Any]) -> tuple[list[Any], Any]:
-        """The operands with the elements to combine along a first axis, and a mask, or None.
+        """Return the operands with the elements to combine along a first axis, and a mask, or None.
 
         The mask is a boolean array like them that says which elements to combine.
         """
@@ -87,11 +87,11 @@ class Combination(ControlFlow, abstract=True):
         raise NotImplementedError
 
     def interpret(self, *args: Any) -> Sequence[Any]:
-        """One element after the other."""
+        """Return one element after the other."""
         return self.one_by_one(*args)
 
     def one_by_one(self, *args: Any) -> list[Any]:
-        """One element after the other: in a loop if there are many."""
+        """Return one element after the other: in a loop if there are many."""
         arrays, starts = split(args, len(args) // 2)
         lines, mask = self.lines(arrays, starts)
         n, *shape = lines[0].shape
@@ -131,7 +131,7 @@ class Combination(ControlFlow, abstract=True):
         return types[0].size >= 1 << 14 or self.steps(types[0]) > _STEPS
 
     def check(self, types: Sequence[ArrayType]) -> ArrayType:
-        """The first operand's type; ``TypeError`` if the operands do not match."""
+        """Return the first operand's type; ``TypeError`` if the operands do not match."""
         arrays, starts = types[: len(types) // 2], types[len(types) // 2 :]
         dtypes = tuple(t.dtype for t in self.computation.out_types)
         fits = all(
@@ -195,7 +195,7 @@ class Combination(ControlFlow, abstract=True):
 
 
 def _passing_over(program: Program) -> Program:
-    """The program of elements beside marks: what is not marked changes nothing."""
+    """Return the program of elements beside marks: what is not marked changes nothing."""
     count = len(program.outputs)
 
     def marked(*args: Any) -> Any:
@@ -224,7 +224,6 @@ class Reduce(Combination):
         return self.axes
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
-        """The operands' shape without those axes."""
         x = self.check(types)
         check_axes(self.name, x, self.axes)
         shape = tuple(n for d, n in enumerate(x.shape) if d not in self.axes)
@@ -245,7 +244,7 @@ class Reduce(Combination):
         return self.in_pairs(*args)
 
     def in_pairs(self, *args: Any) -> list[Any]:
-        """Pairs of neighbours, then pairs of pairs; in order, at logarithmic depth."""
+        """Return pairs of neighbours, then pairs of pairs; in order, at logarithmic depth."""
         arrays, starts = split(args, len(args) // 2)
         lines = [lines_first(x, self.axes) for x in arrays]
         n, *shape = lines[0].shape
@@ -264,11 +263,11 @@ class Reduce(Combination):
         return self.combine(*outs, *[reshape(x, shape) for x in lines])
 
     def lines(self, arrays: Sequence[Any], starts: Sequence[Any]) -> tuple[list[Any], None]:
-        """All elements are combined, so there is no mask."""
+        """Combine all elements, so that there is no mask."""
         return [lines_first(x, self.axes) for x in arrays], None
 
     def steps(self, type: ArrayType) -> int:
-        """The size of the axes."""
+        """Return the size of the axes."""
         return math.prod(type.shape[d] for d in self.axes)
 
     def lower(self, b: Any, *operands: Any) -> list[Any]:
@@ -292,7 +291,7 @@ class Reduce(Combination):
 def combination(
     caller: str, operands: Any, init_values: Any, computation: Callable[[Any, Any], Any]
 ) -> tuple[list[Any], list[Any], Program, Any]:
-    """The operands and initial values as flat lists, the computation's program, the structure.
+    """Give the operands and initial values as flat lists, the computation's program, the structure.
 
     Raises ``ValueError`` or ``TypeError`` if they do not match.
     """

@@ -97,7 +97,7 @@ class Ref(Cell):
         """The same as of when each thread last read it, by what stands for the thread."""
 
     def read(self) -> Any:
-        """The words of keys, or the array, as the current interpreter sees it."""
+        """Return the words of keys, or the array, as the current interpreter sees it."""
         self._check()
         if state.interpreter.at_rest:
             room(self._seen, _THREADS)[_thread.me] = self._writes
@@ -248,7 +248,7 @@ class Ref(Cell):
         return _At(self)
 
     def _fitting(self, value: Any) -> Any:
-        """The value in the dtype of the reference; ``TypeError`` for one of another."""
+        """Return the value in the dtype of the reference; ``TypeError`` for one of another."""
         if isinstance(value, (list, tuple)):
             value = np.asarray(value, self.type.dtype)
         x = as_value(value, "Ref.set", "the value")
@@ -448,7 +448,7 @@ def freeze(ref: Ref) -> Any:
 def refs_among(
     leaves: Sequence[Any], caller: str, names: Callable[[], Sequence[str]]
 ) -> dict[int, Ref]:
-    """The references among the leaves of arguments, by position.
+    """Return the references among the leaves of arguments, by position.
 
     Raises ``RefError`` if one is there twice.
     """
@@ -470,7 +470,7 @@ def refs_among(
 def lent(
     leaves: Sequence[Any], name: str, names: Callable[[], Sequence[str]]
 ) -> tuple[list[Any], dict[int, Ref]]:
-    """The leaves with values in place of references, and these by their places."""
+    """Return the leaves with values in place of references, and these by their places."""
     refs = refs_among(leaves, name, names)
     if not refs:
         return list(leaves), refs
@@ -495,7 +495,7 @@ class Apart:
         return [x for i, x in enumerate(one_for_each) if i not in self._refs]
 
     def together(self, values: Sequence[Any]) -> list[Any]:
-        """All leaves, with values for the others."""
+        """Return all leaves, with values for the others."""
         rest = iter(values)
         count = len(self._refs) + len(values)
         return [self._refs[i] if i in self._refs else next(rest) for i in range(count)]
@@ -563,7 +563,7 @@ def holds_refs(xs: Any) -> bool:
 def scan_writing(
     loop: Loop, step: Callable[..., Any], init: Any, names: Sequence[str], written: Sequence[Any]
 ) -> tuple[Any, Any]:
-    """The results of a scan that writes to references.
+    """Return the results of a scan that writes to references.
 
     ``loop`` is a function of the step, the first carry, and what messages call its leaves.
     """
@@ -580,7 +580,7 @@ def scan_writing(
 
 
 def scan_over_refs(loop: Loop, caller: str, step: Callable[..., Any], xs: Any) -> tuple[Any, Any]:
-    """The results of a scan that reads and writes its part of references at each step.
+    """Return the results of a scan that reads and writes its part of references at each step.
 
     ``loop`` is a function of the step and of what it goes over.
     """
@@ -608,7 +608,7 @@ def while_writing(
     names: Sequence[str],
     written: Sequence[Any],
 ) -> Any:
-    """The last carry of a while loop that writes to references.
+    """Return the last carry of a while loop that writes to references.
 
     ``loop`` is a function of the condition, the body, the first carry, and what messages call its
     leaves.

@@ -129,7 +129,7 @@ def _results(
     args: Any,
     keep_rules: bool = False,
 ) -> list[Any]:
-    """The outputs of a branch run on so many examples, of which ``here`` says which take it.
+    """Return the outputs of a branch run on so many examples, of which ``here`` says which take it.
 
     A loop in it that ends for these alone must not wait for the others.
     """

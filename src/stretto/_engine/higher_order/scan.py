@@ -120,15 +120,14 @@ class Scan(ControlFlow):
         return self.length * len(self.body.equations) > _INTERPRET_UP_TO
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
-        """The work of all steps."""
         return at_least(self.length) * self.body.work
 
     def most_work(self, inputs: Sequence[Atom]) -> float:
-        """The work of all steps."""
+        """Return the work of all steps."""
         return at_least(self.length) * self.body.work
 
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
-        """The loop without the other stacks, and without carries that no output depends on."""
+        """Give the loop without the other stacks, and without carries that no output depends on."""
         stacks = tuple(needed[self.carry :])
 
         def read(carry: tuple[bool, ...]) -> Sequence[bool]:
@@ -144,7 +143,7 @@ class Scan(ControlFlow):
         return cut(equation, loop, kept, (*carry, *stacks))
 
     def where(self, equation: Equation, live: Var, keep_rules: bool) -> Equation:
-        """The loop over the body, which is told."""
+        """Return the loop over the body, which is told."""
         loop = self.over(only_where(self.body, keep_rules), self.consts + 1, self.carry)
         return Equation(loop, [live, *equation.inputs], equation.outputs, equation.place)
 
@@ -187,13 +186,13 @@ class Scan(ControlFlow):
         return [*outs[2], *outs[4]]
 
     def over(self, body: Program, consts: int, carry: int, *, back: bool = False) -> Scan:
-        """The same loop over another body, in the opposite direction if ``back``."""
+        """Return the same loop over another body, in the opposite direction if ``back``."""
         return Scan(body, self.length, consts, carry, self.reverse != back, self.unroll)
 
     def _reordered(
         self, program: Program, groups: Sequence[Sequence[int]], outputs: Sequence[int]
     ) -> Program:
-        """The program with its inputs in the order that the groups give, and these outputs."""
+        """Give the program with its inputs in the order that the groups give, and these outputs."""
         order = [i for group in groups for i in group]
         return Program(
             [program.inputs[i] for i in order],
@@ -214,7 +213,6 @@ class Scan(ControlFlow):
         )
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The loop over values and tangents together."""
         consts, carry, xs = self._parts(primals)
         dconsts, dcarry, dxs = self._parts(tangents)
         masks = [[t is not None for t in part] for part in (dconsts, dcarry, dxs)]
@@ -421,7 +419,7 @@ class Scan(ControlFlow):
     def _with(
         self, body: Program, length: int, consts: Sequence[Any], carry: Sequence[Any]
     ) -> Scan:
-        """A loop of another body and length, in the same order."""
+        """Return a loop of another body and length, in the same order."""
         return Scan(body, length, len(consts), len(carry), self.reverse, self.unroll)
 
 

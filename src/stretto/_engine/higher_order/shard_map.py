@@ -73,7 +73,6 @@ class ShardMap(ControlFlow):
         return True
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
-        """The parts' types, put together."""
         for i, (type, spec, part) in enumerate(
             zip(types, self.ins, self.program.in_types, strict=True)
         ):
@@ -114,7 +113,7 @@ class ShardMap(ControlFlow):
     def of(
         self, program: Program, ins: Sequence[PartitionSpec], outs: Sequence[PartitionSpec]
     ) -> ShardMap:
-        """The same map of another program of one part."""
+        """Return the same map of another program of one part."""
         return ShardMap(program, self.mesh, self.axes, tuple(ins), tuple(outs))
 
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
@@ -142,7 +141,6 @@ class ShardMap(ControlFlow):
         )
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """A map of the program of values and tangents."""
         active = tuple(t is not None for t in tangents)
         program, mask = jvp_program(self.program, active)
         again = self.of(
@@ -176,7 +174,6 @@ class ShardMap(ControlFlow):
         return outs[:count], [next(douts) if m else None for m in parts.active_out]
 
     def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
-        """A map of the transposed program."""
         linear = tuple(isinstance(a, Linear) for a in args)
         active = tuple(ct is not None for ct in cts)
         program, mask = transpose_program(self.program, linear, active)
@@ -205,7 +202,6 @@ class ShardMap(ControlFlow):
         return self.of(program, ins, self.outs)(*sizes, *args)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """A map of the program for all examples, whose axis is not split."""
         mapped = tuple(a is not None for a in axes)
         program, mask = vmap_program(self.program, size, mapped)
         ins = [_behind(s) if m else s for s, m in zip(self.ins, mapped, strict=True)]
@@ -223,7 +219,7 @@ def _kept(values: Sequence[Any], marks: Sequence[bool]) -> list[Any]:
 
 
 def _behind(spec: PartitionSpec) -> PartitionSpec:
-    """The specification of arrays with a new first axis, which is not split."""
+    """Return the specification of arrays with a new first axis, which is not split."""
     return PartitionSpec(None, *spec)
 
 
@@ -232,7 +228,7 @@ def _entries(shape: Sequence[int], spec: PartitionSpec) -> list[tuple[int, Any]]
 
 
 def _stacking(program: Program, count: int) -> Program:
-    """The program with a new first axis, of size 1, in its outputs after so many."""
+    """Return the program with a new first axis, of size 1, in its outputs after so many."""
 
     def fun(*args: Any) -> Any:
         outs = evaluate(program, args)
@@ -242,7 +238,7 @@ def _stacking(program: Program, count: int) -> Program:
 
 
 def _unstacking(program: Program, count: int) -> Program:
-    """The program with a first axis, of size 1, in its inputs after so many."""
+    """Return the program with a first axis, of size 1, in its inputs after so many."""
     types = program.in_types
     ones = [t.with_shape((1, *t.shape)) for t in types[count:]]
 
@@ -273,7 +269,7 @@ def varying(program: Program, ins: Sequence[_Axes]) -> list[_Axes]:
 
 
 def differing(program: Program, ins: Sequence[_Axes]) -> list[_Axes]:
-    """The axes along which the parts of each output may differ, for inputs that differ so.
+    """Return the axes along which the parts of each output may differ, for inputs that differ so.
 
     Raises ``ValueError`` where parts might not meet in a collective, for only some of them run it.
     """
@@ -343,7 +339,7 @@ def explicit(
     name_of: Any,
     trusted: bool,
 ) -> Program:
-    """The program of one part with ``PVary`` and the like where values begin or end to vary.
+    """Return the program of one part with ``PVary`` and the like where values begin or end to vary.
 
     ``ins`` are the axes along which the inputs are split, ``outs`` those along which the outputs
     are put together. Raises ``ValueError`` for an output whose parts may differ along another axis,
@@ -418,7 +414,7 @@ def explicit(
 
 
 def _total(primitive: PSum, x: Any, varies: _Axes) -> tuple[Any, list[Any]]:
-    """The operation, and its operands, for a sum along an axis of the mesh."""
+    """Return the operation, and its operands, for a sum along an axis of the mesh."""
     if primitive.axis in varies:
         return PSumSame(primitive.axis, primitive.size), [x]
     # The sum of what all have is a multiple, for which nothing is sent.
@@ -441,14 +437,14 @@ def _split(x: Any, spec: PartitionSpec, sizes: Any) -> Any:
 
 
 def _leading(x: Any, axes: Sequence[int]) -> Any:
-    """The value with these of its axes first, in this order."""
+    """Return the value with these of its axes first, in this order."""
     rest = [d for d in range(x.ndim) if d not in axes]
     order = (*axes, *rest)
     return x if order == tuple(range(x.ndim)) else transpose(x, order)
 
 
 def _joined(x: Any, there: Sequence[Any], spec: PartitionSpec, sizes: Any) -> Any:
-    """The whole of a value whose leading axes are the parts along these axes of the mesh."""
+    """Return the whole of a value whose leading axes are the parts along these axes of the mesh."""
     names = list(there)
     for name in spec.names:
         if name not in names:  # the same for all: repeated

@@ -33,11 +33,9 @@ class StopGradient(Primitive):
         return True
 
     def infer(self, x: ArrayType) -> ArrayType:
-        """The operand's type."""
         return x
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """The operand."""
         return x
 
     def lower(self, b: Any, x: Any) -> Any:

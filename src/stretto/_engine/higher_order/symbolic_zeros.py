@@ -81,7 +81,7 @@ def custom_vjp_primal_tree_values(x: Any) -> Any:
 
 
 def zero_tangent(value: Any) -> Any:
-    """The zero of the tangent space of a value: float0 for integers and booleans.
+    """Return the zero of the tangent space of a value: float0 for integers and booleans.
 
     NumPy has no array of a size that varies: there the zero is symbolic.
     """
@@ -120,12 +120,12 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
 
 
 def symbolic_zero(value: Any) -> SymbolicZero:
-    """The symbolic zero of the tangent space of a value or type."""
+    """Return the symbolic zero of the tangent space of a value or type."""
     return SymbolicZero(value.shape, value.dtype if is_inexact(value.dtype) else float0)
 
 
 def given_or_zero(value: Any, tangent: Any, symbolic: bool) -> Any:
-    """The tangent as a user's rule gets it, with a zero in place of ``None``."""
+    """Return the tangent as a user's rule gets it, with a zero in place of ``None``."""
     if tangent is not None:
         return tangent
     return symbolic_zero(value) if symbolic else zero_tangent(value)

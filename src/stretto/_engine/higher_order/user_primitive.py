@@ -55,7 +55,7 @@ class Rules:
         return self.name
 
     def find(self, name: str) -> Callable[..., Any] | None:
-        """The rule that was given; None if it is derived, else it is refused."""
+        """Return the rule that was given; None if it is derived, else it is refused."""
         rule = self.given.get(name)
         if rule is None and name not in self.derived:
             raise MissingRuleError(
@@ -109,11 +109,11 @@ class UserPrimitive(ControlFlow):
         vars(self)["shaping"] = shaping()
 
     def parameters(self) -> list[tuple[str, Any]]:
-        """The user's parameters, which may be anything, to be shown; and the program."""
+        """Return the user's parameters, which may be anything, to be shown; and the program."""
         return [*((name, _Shown(x)) for name, x in self.options), ("program", self.traced())]
 
     def programs(self) -> list[Program]:
-        """The program."""
+        """Return the program."""
         return [self.traced()]
 
     @property
@@ -125,7 +125,7 @@ class UserPrimitive(ControlFlow):
         return frozenset() if self.program is None else self.program.effects
 
     def traced(self) -> Program:
-        """The program of the implementation for these types, traced when first asked for."""
+        """Return the program of the implementation for these types, traced when first asked for."""
         if self.program is None:
             made = vars(self).get("made")
             if made is None:
@@ -135,11 +135,10 @@ class UserPrimitive(ControlFlow):
         return self.program
 
     def as_call(self) -> Call:
-        """The call of the program, whose rules are those that are derived."""
+        """Return the call of the program, whose rules are those that are derived."""
         return Call(self.traced())
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
-        """The output types, which are known."""
         return self.results
 
     def interpret(self, *args: Any) -> Sequence[Any]:
@@ -147,15 +146,13 @@ class UserPrimitive(ControlFlow):
         return self._computed(*args)
 
     def lower(self, b: Any, *operands: Any) -> Any:
-        """The program, in place."""
         return b.program(self.traced(), operands)
 
     def inlined(self) -> Program:
-        """The program: whoever inlines it has taken all derivatives already."""
+        """Return the program: whoever inlines it has taken all derivatives already."""
         return self.traced()
 
     def padded(self, at: Any, *args: Any) -> Sequence[Any]:
-        """The program, in place."""
         return tuple(at.run(self.traced(), args))
 
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
@@ -163,7 +160,7 @@ class UserPrimitive(ControlFlow):
         return equation
 
     def with_programs(self, change: Callable[[Program], Program]) -> UserPrimitive:
-        """The same operation with its program changed."""
+        """Return the same operation with its program changed."""
         program = self.traced()
         changed = change(program)
         if changed is program:
@@ -173,7 +170,6 @@ class UserPrimitive(ControlFlow):
         )
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The user's rule, or that of the program."""
         if self.rules.find("jvp") is None:
             return self.as_call().jvp(primals, tangents)
         return self._jvp(primals, tangents)
@@ -185,20 +181,18 @@ class UserPrimitive(ControlFlow):
         return self._jvp(primals, tangents)
 
     def linear_parts(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The operation itself, applied to the tangents, in which it is taken to be linear."""
+        """Give the operation itself, applied to the tangents, in which it is taken to be linear."""
         if self.rules.derives("jvp"):
             return self.as_call().linear_parts(primals, tangents)
         operands = [p if t is None else t for p, t in zip(primals, tangents, strict=True)]
         return [or_zeros(None, t) for t in self.results], apply_linear(self, *operands)
 
     def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
-        """The user's rule, or that of the program."""
         if self.rules.find("transpose") is None:
             return self.as_call().transpose(cts, *args)
         return self._transpose(cts, args)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The user's rule, or that of the program."""
         if self.rules.find("vmap") is None:
             return self.as_call().vmap(size, args, axes)
         values = [x if a is None else move_to_front(x, a) for x, a in zip(args, axes, strict=True)]
@@ -412,7 +406,7 @@ class primitive(CustomFunction[P, R_co]):
         return rule
 
     def _separate(self, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments by position, and the parameters, each with defaults."""
+        """Return the arguments by position, and the parameters, each with defaults."""
         if self._signature is None or (not kwargs and len(args) == self._count):
             return args, kwargs
         try:
@@ -423,7 +417,7 @@ class primitive(CustomFunction[P, R_co]):
         return bound.args, bound.kwargs
 
     def _operation(self, arguments: Arguments, options: dict[str, Any]) -> UserPrimitive:
-        """The operation for arguments of these types; the same one if there was one before."""
+        """Give the operation for arguments of these types; the same one if there was one before."""
         key = (tuple(arguments.types), arguments.structure, *sorted(options.items()), settings.key)
         try:
             known = self._operations.get(key)
@@ -449,7 +443,7 @@ class primitive(CustomFunction[P, R_co]):
         return UserPrimitive(self.rules, arguments, every, tuple(types), structure, program)
 
     def _traced(self, arguments: Arguments, options: dict[str, Any]) -> tuple[Program, Any]:
-        """The program of the implementation, and the structure of its result."""
+        """Return the program of the implementation, and the structure of its result."""
 
         def flat(*values: Any) -> Any:
             leaves, structure = tree.flatten(self.fun(*arguments.every(values), **options))

@@ -127,5 +127,5 @@ _RANK = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3}
 
 
 def described(x: Any) -> str:
-    """A value as messages show it: by its type if it has one."""
+    """Return a value as messages show it: by its type if it has one."""
     return repr(x.type) if hasattr(x, "type") else repr(x)

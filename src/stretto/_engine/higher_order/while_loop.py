@@ -85,7 +85,6 @@ class While(ControlFlow):
     transpose = Refused(_NO_REVERSE)
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
-        """The types of the carry."""
         return self.body.out_types
 
     def _parts(self, args: Sequence[Any]) -> list[list[Any]]:
@@ -117,13 +116,13 @@ class While(ControlFlow):
         return True
 
     def most_work(self, inputs: Sequence[Atom]) -> float:
-        """The work of as many steps as it takes at most; infinite if nobody knows."""
+        """Return the work of as many steps as it takes at most; infinite if nobody knows."""
         cond_consts, body_consts, carry = self._parts(inputs)
         steps = most_steps(self.cond, len(cond_consts), self.body, len(body_consts), carry)
         return math.inf if steps is None else steps * (self.cond.work + self.body.work)
 
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
-        """The loop without carries that neither an output nor the condition depends on."""
+        """Return the loop without carries that neither an output nor the condition depends on."""
         cond = live(self.cond)
         cond_reads = used_inputs(cond)
 
@@ -147,7 +146,7 @@ class While(ControlFlow):
         return cut(equation, loop, kept, carry)
 
     def where(self, equation: Equation, live: Var, keep_rules: bool) -> Equation:
-        """The loop, which takes no step where the flag is false."""
+        """Return the loop, which takes no step where the flag is false."""
         cond = holding_where(self.cond, keep_rules)
         loop = While(cond, self.body, self.cond_consts + 1, self.body_consts)
         return Equation(loop, [live, *equation.inputs], equation.outputs, equation.place)
@@ -204,7 +203,6 @@ class While(ControlFlow):
         return new, [*cond_consts, *body_consts, *moving, *carry, *starts], mask
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The loop over carry and tangents."""
         loop, operands, mask = self._with_tangents(primals, tangents)
         outs = loop(*operands)
         douts = iter(outs[len(mask) :])
@@ -255,7 +253,7 @@ class While(ControlFlow):
         return outs, tuple(0 if m else None for m in mask)
 
     def _one_by_one(self, size: int, values: Sequence[Any], over: Sequence[bool]) -> Sequence[Any]:
-        """The last carries of all examples, along a new leading axis."""
+        """Return the last carries of all examples, along a new leading axis."""
 
         def step(state: Any) -> Any:
             i, stacks = state
@@ -272,7 +270,7 @@ class While(ControlFlow):
         ]
 
     def _stepping(self, body: Program, size: int, body_over: Sequence[bool]) -> Program:
-        """The vectorized body with one more input in front: which examples are still running.
+        """Give the vectorized body with one more input in front: which examples are still running.
 
         Its outputs matter for these alone. The body is run for all, so that where it holds a loop
         of its own, that must not wait for an example that has stopped.
@@ -294,7 +292,7 @@ class While(ControlFlow):
         return record(step, [running.type, *body.in_types], name=body.name)[0]
 
     def _until_all_stop(self, cond: Program, body: Program, size: int) -> tuple[Program, Program]:
-        """A condition that holds while any example runs, and a body that steps only those."""
+        """Give a condition that holds while any example runs, and a body that steps only those."""
         n = self.cond_consts
 
         def any_runs(*args: Any) -> Any:
@@ -316,7 +314,6 @@ class While(ControlFlow):
         return record(any_runs, cond.in_types)[0], record(step, [*consts, *state])[0]
 
     def padded(self, at: Any, *args: Any) -> Sequence[Any]:
-        """The loop of programs of fixed sizes."""
         cond, sizes = at.closed(self.cond)
         body, _ = at.closed(self.body)
         cond_consts, body_consts, carry = self._parts(args)
@@ -326,7 +323,7 @@ class While(ControlFlow):
 
 
 def settle_carry(mask: tuple[bool, ...], step: Callable[[Any], Any]) -> tuple[bool, ...]:
-    """The least mask of the carry that one step of the loop does not enlarge."""
+    """Return the least mask of the carry that one step of the loop does not enlarge."""
     while True:
         after = tuple(step(mask))[: len(mask)]
         larger = tuple(a or b for a, b in zip(mask, after, strict=True))
@@ -373,7 +370,7 @@ def settle_types(
 
 
 def _retyped(program: Program, types: Sequence[ArrayType]) -> Program:
-    """The same operations on first inputs of these types, which differ by being less weak.
+    """Return the same operations on first inputs of these types, which differ by being less weak.
 
     Conversions that change nothing any more are left out.
     """
@@ -397,7 +394,7 @@ def _retyped(program: Program, types: Sequence[ArrayType]) -> Program:
 
 
 def with_out_types(program: Program, types: Sequence[ArrayType], count: int) -> Program:
-    """The program with its first ``count`` outputs converted to these types."""
+    """Return the program with its first ``count`` outputs converted to these types."""
     if program.out_types[:count] == tuple(types):
         return program
 
@@ -523,7 +520,7 @@ def _limits(cond: Program, consts: int) -> list[tuple[int, float]]:
 
 
 def _step(body: Program, consts: int, k: int) -> float | None:
-    """The constant that each step adds to the k-th number of the carry, if it does that."""
+    """Return the constant that each step adds to the k-th number of the carry, if it does that."""
     before, after = body.inputs[consts + k], body.outputs[k]
     for e in body.equations:
         if after in e.outputs and isinstance(e.primitive, Add) and before in e.inputs:

@@ -77,7 +77,7 @@ class ReduceWindow(Combination):
         return reshape(x, (math.prod(x.shape[:rank]), *x.shape[rank:]))
 
     def steps(self, type: ArrayType) -> int:
-        """The elements of a window."""
+        """Return the elements of a window."""
         return math.prod(w.size for w in self.windows)
 
     def lower(self, b: Any, *operands: Any) -> list[Any]:
@@ -107,7 +107,7 @@ def _windows(
     base_dilation: Sequence[int] | None,
     window_dilation: Sequence[int] | None,
 ) -> Windows:
-    """The windows along each axis of ``x``; raises ``ValueError`` if an entry is missing."""
+    """Return the windows along each axis of ``x``; raises ``ValueError`` if an entry is missing."""
     plain = (1,) * x.ndim
     options = {
         "window_dimensions": sizes,

@@ -65,7 +65,7 @@ class Flat:
         return [*outs, *(x for x in self.aux_leaves if isinstance(x, Value))]
 
     def rebuild(self, values: Sequence[Any]) -> tuple[Any, Any]:
-        """The output, and aux, or None if there is none."""
+        """Return the output, and aux, or None if there is none."""
         out = values[0] if self.out is LEAF else tree.unflatten(self.out, values[: self.count])
         if not self.has_aux:
             return out, None
@@ -80,7 +80,7 @@ def is_active(value: Any) -> bool:
 
 
 def pull_back(linear: LinearMap, cts: Sequence[Any]) -> list[Any]:
-    """Cotangents of all inputs, ``None`` for zero, from those of all outputs."""
+    """Return cotangents of all inputs, ``None`` for zero, from those of all outputs."""
     outs = [ct for ct, m in zip(cts, linear.active_out, strict=True) if m]
     residuals = linear.residuals
     mask = [True] * (len(linear.program.inputs) - len(residuals)) + [False] * len(residuals)
@@ -103,7 +103,7 @@ class Chosen:
         self.values = as_values(leaves, caller, self.paths)
 
     def paths(self) -> list[str]:
-        """The leaves of the chosen arguments as expressions in Python."""
+        """Return the leaves of the chosen arguments as expressions in Python."""
         names = argument_names(self.fun, len(self.args))
         return [path for i in self.positions for path in tree.paths(self.args[i], names[i])]
 
@@ -151,5 +151,5 @@ def _problem(type: ArrayType, holomorphic: bool, allow_int: bool, caller: str) -
 
 
 def chosen(fun: Any, args: Any, kwargs: Any, argnums: int | Sequence[int], caller: str) -> Chosen:
-    """The function of the arguments that ``argnums`` names."""
+    """Return the function of the arguments that ``argnums`` names."""
     return Chosen(fun, args, kwargs, as_argnums(argnums, len(args), caller), caller)

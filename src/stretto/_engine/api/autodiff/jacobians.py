@@ -31,7 +31,7 @@ P = ParamSpec("P")
 
 
 def _directions(type: ArrayType) -> Any:
-    """All unit tangents of one array, along axis 0."""
+    """Return all unit tangents of one array, along axis 0."""
     eye = np.eye(type.size, dtype=type.dtype).reshape(type.size, *type.shape)
     return constant(eye, type.weak_type)
 
@@ -105,7 +105,7 @@ def _check_outputs(name: str, outs: Sequence[Any], holomorphic: bool) -> None:
 def _columns(
     linear: LinearMap, values: Any, outs: Any, count: int, chunk_size: int | None
 ) -> list[list[Any]]:
-    """The Jacobian's entries by output and input, forwards: a direction for each input."""
+    """Return the Jacobian's entries by output and input, forwards: a direction for each input."""
     types = [v.type for v in values if is_active(v)]
     mask = linear.active_out
 
@@ -130,7 +130,7 @@ def _columns(
 def _rows(
     linear: LinearMap, values: Any, outs: Any, count: int, chunk_size: int | None
 ) -> list[list[Any]]:
-    """The Jacobian's entries by output and input, in reverse: a direction for each output."""
+    """Give the Jacobian's entries by output and input, in reverse: a direction for each output."""
     extra = len(linear.active_out) - count
     active = [v for v in values if is_active(v)]
 

@@ -95,7 +95,7 @@ def _scaled(term: Any, factor: float) -> Any:
 
 
 def _filled(terms: list[Any], factorial_scaled: bool) -> list[Any]:
-    """The terms after the first, with zeros where they are zero."""
+    """Return the terms after the first, with zeros where they are zero."""
     zero = zeros_like(terms[0])
     if not is_inexact(zero.dtype):
         return [zero] * (len(terms) - 1)

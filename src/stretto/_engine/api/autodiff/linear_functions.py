@@ -24,7 +24,7 @@ from stretto._engine.ops.convert import convert
 
 
 def tangents_of(types: Sequence[ArrayType], leaves: Sequence[Any], caller: str) -> list[Any]:
-    """The leaves as tangents for primals of these types; ``None`` for integers and booleans.
+    """Return the leaves as tangents for primals of these types; ``None`` for integers and booleans.
 
     Raises ``TypeError`` and ``ValueError`` for a leaf that is no such tangent.
     """
@@ -110,7 +110,7 @@ class _Linear:
 
 
 def _same(program: Program) -> Any:
-    """An object that is equal for programs that do the same, forwards and in reverse."""
+    """Return an object that is equal for programs that do the same, forwards and in reverse."""
     # A form does not include users' own rules, so programs with these are compared as objects.
     own = any([e.primitive.holds_programs or e.primitive.calls_python for e in program.equations])
     return program if own else form(program)

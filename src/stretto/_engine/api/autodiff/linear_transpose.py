@@ -128,7 +128,7 @@ def _refusal(caller: str, culprit: _Culprit) -> str:
 
 
 def _dependent(program: Program, linear: Sequence[bool]) -> Iterator[tuple[Equation, set[Any]]]:
-    """The equations that depend on linear inputs, each with all earlier variables that do."""
+    """Give the equations that depend on linear inputs, each with all earlier variables that do."""
     varying: set[Any] = {v for v, m in zip(program.inputs, linear, strict=True) if m}
     for equation in program.equations:
         if any([a in varying for a in equation.inputs]):
@@ -142,7 +142,7 @@ def _called(equation: Equation) -> Program | None:
 
 
 def _rounded(program: Program, linear: Sequence[bool]) -> _Culprit | None:
-    """The first operation that turns something depending on floating inputs into integers."""
+    """Give the first operation that turns something depending on floating inputs into integers."""
     for equation, varying in _dependent(program, linear):
         if not equation.primitive.holds_programs:
             if not all(is_inexact(v.type.dtype) for v in equation.outputs):
@@ -157,7 +157,7 @@ def _rounded(program: Program, linear: Sequence[bool]) -> _Culprit | None:
 
 
 def _not_linear(program: Program, linear: Sequence[bool]) -> _Culprit | None:
-    """The first operation that cannot be transposed in what depends on the linear inputs."""
+    """Return the first operation that cannot be transposed in what depends on the linear inputs."""
     for equation, varying in _dependent(program, linear):
         why = _trial(equation, varying)
         if why is None:

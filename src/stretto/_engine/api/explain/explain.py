@@ -67,7 +67,7 @@ class Explanation:
     """The formulas that are computed in another way, which keeps their digits."""
 
     def lines(self) -> list[str]:
-        """The report, without its first line."""
+        """Return the report, without its first line."""
         return [
             *memory_lines(self.function, self.memory, self.donations),
             *collective_lines(self.collectives, self.devices),
@@ -123,7 +123,7 @@ def explain(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Explanatio
 
 
 def explained(fun: Jitted[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanation:
-    """The report for a jitted function."""
+    """Return the report for a jitted function."""
     # Traced anew, since what derivatives keep is noted while tracing.
     residuals: list[Any] = []
     options = fun._static, fun._donated, fun._keep_unused, fun._inline, fun._options, fun._shardings
@@ -153,7 +153,7 @@ def explained(fun: Jitted[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
 def _arguments_of_leaves(
     fun: Jitted[..., Any], args: Sequence[Any], kwargs: dict[str, Any], structure: Any
 ) -> list[int | str]:
-    """The position or name of the argument that each leaf belongs to."""
+    """Return the position or name of the argument that each leaf belongs to."""
     static = fun._static.present(args, kwargs)
     positional, named = structure.children()
     moving = [i for i in range(len(args)) if i not in static]
@@ -185,7 +185,7 @@ class Collective:
 
 
 def collectives_of(executable: Executable, names: Sequence[str]) -> tuple[Collective, ...]:
-    """The collectives of a compiled program; ``names`` are those of its inputs."""
+    """Return the collectives of a compiled program; ``names`` are those of its inputs."""
     found: dict[tuple[str, str, str | None], list[int]] = {}
     for one in transfers_of(executable):
         line = f"{near(one.file)}:{one.line}" if one.file else "of no line"

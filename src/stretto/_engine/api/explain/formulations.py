@@ -75,7 +75,7 @@ def stable_lines(forms: tuple[StableForm, ...]) -> list[str]:
 
 
 def convolutions_of(program: Program) -> tuple[Convolution, ...]:
-    """The convolutions of a prepared program, equal ones of a line together."""
+    """Return the convolutions of a prepared program, equal ones of a line together."""
     found: dict[Convolution, int] = {}
     for equation, count in operations(program, 1):
         op: Any = equation.primitive
@@ -94,13 +94,13 @@ def convolutions_of(program: Program) -> tuple[Convolution, ...]:
 
 
 def products_of(program: Program, chosen: Libraries) -> Products:
-    """The products of a prepared program, for what the runtime chose for its text."""
+    """Return the products of a prepared program, for what the runtime chose for its text."""
     count = sum(n for e, n in operations(program, 1) if isinstance(e.primitive, DotGeneral))
     return Products(count, "YNNPACK" if chosen.products else "Eigen", chosen.reason)
 
 
 def formulation_lines(convolutions: tuple[Convolution, ...], products: Products) -> list[str]:
-    """Both as lines of text."""
+    """Return both as lines of text."""
     lines = []
     if convolutions:
         lines.append("convolutions, as they are lowered:")
@@ -115,7 +115,7 @@ def formulation_lines(convolutions: tuple[Convolution, ...], products: Products)
 
 
 def operations(program: Program, count: int) -> Iterator[tuple[Equation, int]]:
-    """The equations that are lowered, those inside others too, and how often each is run."""
+    """Return the equations that are lowered, those inside others too, and how often each is run."""
     for equation in program.equations:
         primitive: Any = equation.primitive
         if not primitive.holds_programs:

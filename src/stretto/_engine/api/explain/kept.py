@@ -59,7 +59,7 @@ class Saving:
 
 
 def kept_lines(kept: Sequence[Kept], savings: Sequence[Saving]) -> list[str]:
-    """Both as lines of text."""
+    """Return both as lines of text."""
     if not kept:
         return []
     lines = [f"kept for derivatives: {size(sum(k.bytes for k in kept))}, by line:"]
@@ -80,7 +80,7 @@ def kept_lines(kept: Sequence[Kept], savings: Sequence[Saving]) -> list[str]:
 
 
 def _atom(value: Any) -> Any:
-    """The variable behind a value that is being transformed; None if it is not traced."""
+    """Return the variable behind a value that is being transformed; None if it is not traced."""
     while isinstance(value, (Dual, Batched)):
         value = value.primal if isinstance(value, Dual) else value.value
     return value.atom if isinstance(value, Traced) else None

@@ -77,7 +77,7 @@ def memory_of(executable: Executable) -> Memory:
 
 
 def donations_of(entry: Entry, of_leaves: Sequence[int | str]) -> tuple[Donation, ...]:
-    """The arguments that could be donated and are not; ``of_leaves`` has that of each leaf."""
+    """Give the arguments that could be donated and are not; ``of_leaves`` has that of each leaf."""
     slim = entry.slim()
     leaves = list(range(len(entry.names)) if entry.kept is None else entry.kept)
     given = [k for k, i in enumerate(leaves) if entry.donated and entry.donated[i]]
@@ -96,7 +96,7 @@ def donations_of(entry: Entry, of_leaves: Sequence[int | str]) -> tuple[Donation
 
 
 def memory_lines(function: str, memory: Memory, donations: Sequence[Donation]) -> list[str]:
-    """Both as lines of text."""
+    """Return both as lines of text."""
     parts = f"{size(memory.arguments)} of arguments, {size(memory.results)} of results, "
     parts += f"{size(memory.temporaries)} of temporaries"
     if memory.donated:
@@ -123,7 +123,7 @@ def memory_lines(function: str, memory: Memory, donations: Sequence[Donation]) -
 
 
 def _jit(function: str, donations: Sequence[Donation]) -> str:
-    """The call of ``jit`` that donates these."""
+    """Return the call of ``jit`` that donates these."""
     name = function if function.isidentifier() else "f"
     numbers = tuple(d.which for d in donations if isinstance(d.which, int))
     names = tuple(d.which for d in donations if isinstance(d.which, str))

@@ -252,7 +252,7 @@ def _lines(program: Program, kernels: Sequence[Kernel]) -> tuple[LineProfile, ..
 
 
 def _flops(equation: Equation) -> float:
-    """The operations on numbers that an equation stands for."""
+    """Return the operations on numbers that an equation stands for."""
     primitive: Any = equation.primitive
     types, outs = [a.type for a in equation.inputs], [v.type for v in equation.outputs]
     if isinstance(primitive, (DotGeneral, ConvGeneralDilated)):
@@ -268,7 +268,7 @@ def _line(file: str, line: int) -> str:
 
 
 def _time(seconds: float) -> str:
-    """A time in words: ``3.4 ms``."""
+    """Return a time in words: ``3.4 ms``."""
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if seconds >= scale:
             return f"{seconds / scale:.3g} {unit}"
@@ -276,7 +276,7 @@ def _time(seconds: float) -> str:
 
 
 def _count(number: float) -> str:
-    """A number in words: ``3.4 G``."""
+    """Return a number in words: ``3.4 G``."""
     for unit, scale in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if number >= scale:
             return f"{number / scale:.3g} {unit}"

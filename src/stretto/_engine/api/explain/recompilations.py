@@ -143,7 +143,7 @@ def explain_recompilation(fun: Callable[..., Any], /) -> RecompilationReport:
 def _nearest(
     entries: Sequence[tuple[Signature, Any]], i: int
 ) -> tuple[int | None, tuple[Change, ...]]:
-    """The number of the signature before this one with the fewest differences, and these."""
+    """Return the number of the signature before this one with the fewest differences, and these."""
     best: tuple[int | None, tuple[Change, ...]] = None, ()
     for k in range(i):
         found = [d for d in differences([entries[k], entries[i]]) if len(d.values) > 1]

@@ -108,7 +108,7 @@ def explain_shapes(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Shapes
 
 
 def _calls(program: Program) -> list[tuple[SizedCall, list[int | None]]]:
-    """The calls of programs whose sizes vary, and their sizes where these are written down."""
+    """Give the calls of programs whose sizes vary, and their sizes where these are written down."""
     found: list[tuple[SizedCall, list[int | None]]] = []
     for e in program.equations:
         primitive: Any = e.primitive
@@ -147,7 +147,7 @@ def _explained(call: SizedCall, sizes: list[int | None], ragged: list[Ragged]) -
 
 
 def _valid(call: SizedCall, sizes: list[int | None], ragged: list[Ragged]) -> float | None:
-    """The part of the padded arguments that is valid."""
+    """Return the part of the padded arguments that is valid."""
     if call.batch:
         lengths = [np.asarray(x.lengths) for x in ragged]
         if not lengths:

@@ -39,7 +39,7 @@ _VIEWS = (BroadcastInDim, Reshape, Slice, Transpose)
 
 
 def beforehand(program: Program, captured: Sequence[Any]) -> tuple[Program, Sequence[Any]]:
-    """The program without work that depends on no argument, and the values of its last inputs.
+    """Give the program without work that depends on no argument, and the values of its last inputs.
 
     ``captured`` are the values of the last inputs of ``program``. The first inputs, the arguments,
     stay as they are.
@@ -67,7 +67,7 @@ def beforehand(program: Program, captured: Sequence[Any]) -> tuple[Program, Sequ
 
 
 def with_equal_ones_merged(program: Program, captured: Sequence[Any]) -> Program:
-    """The program, reading the first of equal captured arrays in place of all; same inputs."""
+    """Give the program, reading the first of equal captured arrays in place of all; same inputs."""
     outside = program.inputs[len(program.inputs) - len(captured) :]
     first: dict[Any, Var] = {}
     renamed: dict[Atom, Atom] = {}
@@ -108,7 +108,7 @@ def _constant(program: Program, captured: int) -> list[Equation]:
 
 
 def _worthwhile(steps: Sequence[Equation]) -> list[Equation]:
-    """The steps without final ones that are no slower than reading their results would be."""
+    """Give the steps without final ones that are no slower than reading their results would be."""
     costs: dict[Atom, int] = {}  # bytes to read in order to compute each value while fused
     for e in steps:
         for v in e.outputs:

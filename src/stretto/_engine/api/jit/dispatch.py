@@ -157,7 +157,7 @@ def leaf_of(leaf: Any) -> Any:
 
 
 def as_array(leaf: np.ndarray | np.generic) -> Any:
-    """The array for a NumPy array, or None for integers that do not fit.
+    """Return the array for a NumPy array, or None for integers that do not fit.
 
     Those go the general way, whose error names the argument.
     """
@@ -179,7 +179,7 @@ def recordable(entry: Entry) -> bool:
 
 
 def record_of(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Record:
-    """The record for calls like this one, of an entry for which there can be one.
+    """Return the record for calls like this one, of an entry for which there can be one.
 
     The static arguments have been taken out.
     """
@@ -235,7 +235,7 @@ def _order(args: Any, kwargs: Any) -> tuple[list[int], list[Any]]:
 
 
 def _numbers(node: Any, numbers: Any, alive: list[Any]) -> list[int]:
-    """The numbers of the leaves in the order of the walk, in the order of flattening."""
+    """Return the numbers of the leaves in the order of the walk, in the order of flattening."""
     cls = node.__class__
     if cls is dict:
         alive += [sys.intern(name) for name in node]

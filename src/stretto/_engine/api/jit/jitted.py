@@ -150,7 +150,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         return inspect.signature(self._fun)
 
     def _general(self, args: Any, kwargs: Any) -> Any:
-        """The general path of a call, for whatever ``dispatch`` has no record of."""
+        """Take the general path of a call, for whatever ``dispatch`` has no record of."""
         try:
             return self._called(args, kwargs)
         except Exception as error:

@@ -129,7 +129,7 @@ def _without_address(value: Any) -> str:
 
 
 def _settings(signatures: Sequence[Signature]) -> Difference:
-    """The settings and the named axes in force, those that differ."""
+    """Return the settings and the named axes in force, those that differ."""
     keys = _distinct(s.settings for s in signatures)
     every = [_named(key) for key in keys]
     names = _distinct(name for values in every for name in values)
@@ -142,14 +142,14 @@ def _settings(signatures: Sequence[Signature]) -> Difference:
 
 
 def _named(key: Any) -> dict[str, Any]:
-    """The settings of a key by name, and the sizes of the axes that were mapped."""
+    """Return the settings of a key by name, and the sizes of the axes that were mapped."""
     names = list(shaping())
     named = dict(zip(names, key.settings, strict=False))
     return {**named, **{f"axis {name}": n for name, n in key.settings[len(names) :]}}
 
 
 def _distinct(values: Iterable[Any]) -> list[Any]:
-    """The values without repetitions, in the order in which they occurred."""
+    """Return the values without repetitions, in the order in which they occurred."""
     return list(dict.fromkeys(values))
 
 

@@ -30,7 +30,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 def on_device(leaf: Any) -> Any:
-    """A NumPy array as an array on the device, in one copy; anything else as it is.
+    """Return a NumPy array as an array on the device, in one copy; anything else as it is.
 
     Under a default device it stays where it is, since that device may not be the one.
     """
@@ -156,7 +156,7 @@ class Lowered(Stage[R_co]):
         self._text = entry.text()
 
     def as_text(self, dialect: str | None = None) -> str:
-        """The module, before XLA optimizes it.
+        """Return the module, before XLA optimizes it.
 
         Args:
             dialect: ``"stablehlo"`` or None, or ``"hlo"`` for XLA's own.

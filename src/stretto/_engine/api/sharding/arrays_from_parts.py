@@ -270,7 +270,7 @@ def local_parts(
 def _parts_of(
     sharding: Sharding, local: tuple[int, ...], caller: str
 ) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
-    """The number of parts along each axis, and for each device that of its part along each."""
+    """Give the number of parts along each axis, and for each device that of its part along each."""
     ndim = len(local)
     spec = getattr(sharding, "spec", ())
     if len(spec) > ndim:
@@ -286,7 +286,7 @@ def _parts_of(
 def _asked_sizes(
     sizes: Sequence[int | None] | None, local: tuple[int, ...], caller: str
 ) -> tuple[int | None, ...]:
-    """The sizes that are asked for, None for those that are not."""
+    """Return the sizes that are asked for, None for those that are not."""
     if sizes is None:
         return (None,) * len(local)
     listed = [None if n is None else integer(n, caller, "global_shape", 0) for n in sizes]
@@ -299,7 +299,7 @@ def _asked_sizes(
 
 
 def _whole(shape: Any, sharding: Any, caller: str) -> tuple[tuple[int, ...], Sharding]:
-    """The shape of the whole, and the sharding that it can have."""
+    """Return the shape of the whole, and the sharding that it can have."""
     sizes = sizes_of(shape, caller)
     where = named_here(sharding, caller, "sharding")
     fit(where, array_type(sizes, as_dtype(bool)), f"{caller}: the array of shape {shown(sizes)}")
@@ -312,12 +312,12 @@ def _local(sharding: Sharding, each: Sequence[Any]) -> list[Any]:
 
 
 def _value(x: Any, caller: str, name: str) -> Array:
-    """The concrete array of what a user gave, also while something is traced."""
+    """Return the concrete array of what a user gave, also while something is traced."""
     return _array(holding(state, "interpreter", EAGER, as_value, x, caller, name), caller, name)
 
 
 def _array(x: Any, caller: str, name: str) -> Array:
-    """The array, if it is one, and not traced."""
+    """Return the array, if it is one, and not traced."""
     if isinstance(x, Array) and not isinstance(x, Tracer):
         return x
     found = f"the traced {x.type}" if isinstance(x, Tracer) else f"{type(x).__name__}"
@@ -359,5 +359,5 @@ def _together(
 
 
 def _shown(index: Index) -> str:
-    """The slices as Python's indexing has them."""
+    """Return the slices as Python's indexing has them."""
     return f"[{', '.join([f'{axis.start}:{axis.stop}' for axis in index])}]"

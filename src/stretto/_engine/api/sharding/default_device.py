@@ -86,6 +86,6 @@ def follow_setting(name: str | None) -> None:
 
 
 def _interpreter(device: Device) -> Any:
-    """The one that computes on a device what was not put anywhere."""
+    """Return the one that computes on a device what was not put anywhere."""
     at_home = device == first_device()
     return EAGER if at_home else OnDevice(SingleDeviceSharding(device))

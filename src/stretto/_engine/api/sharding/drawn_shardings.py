@@ -171,7 +171,7 @@ def _named(devices: Sequence[Any]) -> str:
 
 
 def _table(rows: Sequence[Sequence[str]], scale: float, colored: bool) -> list[str]:
-    """The lines of a table of these cells, all of one size."""
+    """Return the lines of a table of these cells, all of one size."""
     longest = max([len(name) for row in rows for name in row])
     width = max(longest + 2, round((longest + 2) * scale))
     above = max(0, round(scale) - 1)  # empty lines above and below each name
@@ -196,7 +196,7 @@ def _table(rows: Sequence[Sequence[str]], scale: float, colored: bool) -> list[s
 
 
 def _painted(text: str, number: int, colored: bool) -> str:
-    """The text on the background of the part with this number."""
+    """Return the text on the background of the part with this number."""
     if not colored:
         return text
     return f"\x1b[97;48;5;{_COLORS[number % len(_COLORS)]}m{text}\x1b[0m"

@@ -85,7 +85,7 @@ def device_put(
 
 
 def _asked(where: Any, caller: str, argument: str) -> Sharding | None:
-    """The sharding asked for; None for none."""
+    """Return the sharding asked for; None for none."""
     if where is None:
         return None
     if isinstance(where, (Sharding, PartitionSpec)):
@@ -94,7 +94,7 @@ def _asked(where: Any, caller: str, argument: str) -> Sharding | None:
 
 
 def put_on(x: Any, device: Any, caller: str) -> Any:
-    """The result of a function where its argument ``device`` asks for it.
+    """Return the result of a function where its argument ``device`` asks for it.
 
     Args:
         x: an array.
@@ -115,7 +115,7 @@ def put_on(x: Any, device: Any, caller: str) -> Any:
 def _put(
     x: Any, sharding: Sharding | None, caller: str, path: Callable[[], str], donate: bool
 ) -> Any:
-    """The value where it is asked to be."""
+    """Return the value where it is asked to be."""
     if sharding is None:
         return x if state.interpreter is EAGER else at_home(x)
     if isinstance(sharding, NamedSharding) and not can_split(sharding, x.type.shape):

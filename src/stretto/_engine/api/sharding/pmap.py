@@ -72,7 +72,7 @@ def pmap(
     named: dict[int, Callable[..., Any]] = {}
 
     def by_name(count: int) -> Any:
-        """The function of a dictionary of named arguments, and so many others."""
+        """Return the function of a dictionary of named arguments, and so many others."""
         if count not in named:
             axes = tuple(in_axes) if isinstance(in_axes, (tuple, list)) else (in_axes,) * count
             named[count] = pmap(
@@ -88,7 +88,7 @@ def pmap(
         return named[count]
 
     def over_mesh(args: Sequence[Any]) -> Jitted[..., Any]:
-        """The jitted function for as many devices as these arguments have examples."""
+        """Return the jitted function for as many devices as these arguments have examples."""
         size = _examples(args, static.present(args, {}), in_axes, axis_size)
         own = local_devices() if devices is None and process_count() > 1 else devices
         mesh = make_mesh((size,), (name,), devices=None if own is None else own[:size])
@@ -162,7 +162,7 @@ def _expanded(x: Any, axis: int) -> Any:
 def _examples(
     args: Sequence[Any], fixed: Sequence[Any], in_axes: Any, axis_size: int | None
 ) -> int:
-    """The number of examples, the same for all arguments that are mapped."""
+    """Return the number of examples, the same for all arguments that are mapped."""
     axes = tuple(in_axes) if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
     moving = [i for i in range(len(args)) if i not in fixed]
     sizes: dict[int, str] = {} if axis_size is None else {axis_size: "axis_size"}

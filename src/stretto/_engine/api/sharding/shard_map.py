@@ -152,7 +152,7 @@ def shard_map(
 
 
 def _axes(mesh: Mesh, names: Collection[Any], caller: str) -> tuple[Any, ...]:
-    """The axes to map over, in the order of the mesh."""
+    """Return the axes to map over, in the order of the mesh."""
     if isinstance(names, str):
         raise TypeError(f"{caller}: axis_names must be a set of names, got {names!r}")
     for name in names:
@@ -238,7 +238,7 @@ def smap(
 
 
 def along(axis: int | None, ndim: int, name: Any) -> PartitionSpec:
-    """The specification of arrays that are split along one axis, or along none."""
+    """Return the specification of arrays that are split along one axis, or along none."""
     if axis is None:
         return PartitionSpec()
     return PartitionSpec(*[None] * (axis % max(ndim, 1)), name)

@@ -80,11 +80,11 @@ class _Plan(NamedTuple):
     """One element once a call has taken this plan."""
 
     def run(self, values: Sequence[Any]) -> list[Any]:
-        """The results for all leaves and captured arrays, of a call at rest."""
+        """Return the results for all leaves and captured arrays, of a call at rest."""
         return self._of(self.bucketed.run, values)
 
     def within(self, values: Sequence[Any]) -> list[Any]:
-        """The results inside of a transformation."""
+        """Return the results inside of a transformation."""
         return self._of(self.bucketed.call, values)
 
     def _of(self, function: Callable[..., Any], values: Sequence[Any]) -> list[Any]:
@@ -225,7 +225,7 @@ class JittedByBucket(Jitted[P, R_co]):
     def _donated_positions(
         self, axes: Sequence[Any], sizes: int, args: Any, kwargs: Any, fixed: Any
     ) -> tuple[int, ...]:
-        """The places of donated arguments behind the sizes."""
+        """Return the places of donated arguments behind the sizes."""
         if not self._donated:
             return ()
         donated = self._donated.leaves(args, kwargs, fixed)
@@ -276,7 +276,7 @@ class JittedByBucket(Jitted[P, R_co]):
 
 
 def _as_axes(spec: Any) -> Any:
-    """A tree of axes, with a leaf in place of each dictionary from axes to sizes."""
+    """Return a tree of axes, with a leaf in place of each dictionary from axes to sizes."""
     if spec is None or isinstance(spec, _Axes):
         return spec
     if isinstance(spec, Mapping):
@@ -302,7 +302,7 @@ def _as_axes(spec: Any) -> Any:
 def _sized_types(
     types: Sequence[ArrayType], axes: Sequence[Any], caller: str, names: Callable[[], list[str]]
 ) -> tuple[tuple[ArrayType, ...], dict[SizeVariable, int]]:
-    """The types with sizes that vary, and the size of each variable."""
+    """Return the types with sizes that vary, and the size of each variable."""
     sizes: dict[SizeVariable, int] = {}
     where: dict[SizeVariable, tuple[int, int]] = {}
     made, later = [], []
@@ -357,20 +357,20 @@ def _sized_types(
 
 
 def _known(type: ArrayType, sizes: Mapping[SizeVariable, int]) -> ArrayType:
-    """The type with its true sizes."""
+    """Return the type with its true sizes."""
     shape = [n.known(sizes) if isinstance(n, Size) else n for n in type.shape]
     return type.with_shape(tuple(shape))
 
 
 def _part(whole: ArrayType, first: ArrayType) -> _Part | None:
-    """The part of the first type's elements, or None if that is all."""
+    """Return the part of the first type's elements, or None if that is all."""
     if whole.shape == first.shape:
         return None
     return _Part(whole, first, tuple([slice(n) for n in first.shape]))
 
 
 def _carrier(x: Any, part: _Part) -> Any:
-    """The array in front of a larger one."""
+    """Return the array in front of a larger one."""
     whole = part.whole
     if x.__class__ is not Array:  # traced, or on devices of choice
         config_ = [(0, n - m, 0) for n, m in zip(whole.shape, x.shape, strict=True)]
@@ -381,7 +381,7 @@ def _carrier(x: Any, part: _Part) -> Any:
 
 
 def _valid(x: Any, part: _Part) -> Any:
-    """The first elements of an array along each axis."""
+    """Return the first elements of an array along each axis."""
     if x.__class__ is not Array:
         return slice_(x, (0,) * len(part.slices), part.first.shape)
     return Array(np.ascontiguousarray(x.to_host()[part.slices]), part.first)

@@ -37,7 +37,7 @@ def same_lengths(one: Any, other: Any) -> bool:
 
 
 def alike(structure: Any, leaves: Sequence[Any]) -> tuple[tuple[int, int], ...]:
-    """Pairs of places: of lengths, and of earlier ones that are equal."""
+    """Return pairs of places: of lengths, and of earlier ones that are equal."""
     if not RAGGED:
         return ()
     pairs: list[tuple[int, int]] = []
@@ -52,7 +52,7 @@ def alike(structure: Any, leaves: Sequence[Any]) -> tuple[tuple[int, int], ...]:
 
 
 def unified(leaves: Sequence[Any], pairs: Sequence[tuple[int, int]]) -> Sequence[Any]:
-    """The leaves with one array in the place of equal lengths."""
+    """Return the leaves with one array in the place of equal lengths."""
     if not pairs:
         return leaves
     one = list(leaves)

@@ -88,7 +88,7 @@ class Batch:
     def record(
         self, fun: Callable[..., Any], before: Sequence[ArrayType], name: str, known: bool = True
     ) -> tuple[Program, Sequence[Any]]:
-        """The program of one example, behind other arguments, and what it captured.
+        """Return the program of one example, behind other arguments, and what it captured.
 
         Only if the sizes are to be ``known`` may it be for less than all of them.
         """
@@ -103,11 +103,11 @@ class Batch:
         return program, captured
 
     def call(self, program: Program) -> SizedCall:
-        """The operation on the lengths and arrays of one example."""
+        """Return the operation on the lengths and arrays of one example."""
         return SizedCall(program, tuple(self.sizes), tuple(self.most.values()))
 
     def call_of_all(self, program: Program, captured: int) -> SizedCall:
-        """The operation on those of all examples."""
+        """Return the operation on those of all examples."""
         over = (*[True] * len(self.sizes), *self.mapped, *[False] * captured)
         rooms = tuple([x._room for x in self.sizes.values()]) if self.as_rows else ()
         most = tuple(self.most.values())
@@ -121,7 +121,7 @@ class Batch:
         ]
 
     def rows(self) -> list[Any]:
-        """The arrays of all examples, ragged ones with their elements one behind the other."""
+        """Give the arrays of all examples, ragged ones with their elements one behind the other."""
         return [
             _rows(x, self.sizes[self._variable_of(type)]._room) if is_ragged(x) else x
             for x, type in zip(self.values, self.types, strict=True)
@@ -132,7 +132,7 @@ class Batch:
         return next(size.variables())
 
     def _known(self) -> list[dict[SizeVariable, int]] | None:
-        """The sizes of the examples that differ, if they are known."""
+        """Return the sizes of the examples that differ, if they are known."""
         if any([isinstance(x, Tracer) for x in self.lengths]):
             return None
         rows = sorted(set(zip(*[np.asarray(x).tolist() for x in self.lengths], strict=True)))
@@ -280,7 +280,7 @@ def _check_carry(types: Any) -> None:
 
 
 def _variable(x: Ragged, sizes: dict[SizeVariable, Ragged], mark: str) -> SizeVariable:
-    """The size of one of its arrays: the same one for arrays of the same lengths."""
+    """Return the size of one of its arrays: the same one for arrays of the same lengths."""
     for variable, other in sizes.items():
         if same_lengths(x._lengths, other._lengths):
             return variable
@@ -291,7 +291,7 @@ def _variable(x: Ragged, sizes: dict[SizeVariable, Ragged], mark: str) -> SizeVa
 
 
 def _result(out: Any, type: ArrayType, batch: Batch, axis: Any, caller: str) -> Any:
-    """A result for all examples: ragged where its first axis varies."""
+    """Return a result for all examples: ragged where its first axis varies."""
     shape: Any = type.shape
     axes = [a for a in varying(type) if any([v in batch.sizes for v in shape[a].variables()])]
     if not axes:
@@ -349,7 +349,7 @@ def _room(size: Size, bound: int, batch: Batch) -> int:
 
 
 def _lengths(size: Size, sizes: dict[SizeVariable, Ragged]) -> Any:
-    """The lengths of results of this size."""
+    """Return the lengths of results of this size."""
     values = {v: x.lengths for v, x in sizes.items()}
     total = size.at(values.__getitem__, lambda n, by: n // by, lambda n: maximum(n, 0))
     return convert(as_value(total), _INT32)

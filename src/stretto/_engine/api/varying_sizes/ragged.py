@@ -108,7 +108,7 @@ class Ragged:
         return sum([x.size * x.dtype.itemsize for x in (self._values, self._lengths)])
 
     def _undifferentiated(self) -> Iterator[Any]:
-        """The lengths."""
+        """Return the lengths."""
         yield self._lengths
 
     def like(self, other: Ragged) -> Ragged:
@@ -250,7 +250,7 @@ class Ragged:
         return lt(number, broadcast_in_dim(self._lengths, number.shape, (0,)))
 
     def _rectangle(self, length: int) -> Any:
-        """The arrays in a rectangle, with anything behind the end of each."""
+        """Return the arrays in a rectangle, with anything behind the end of each."""
         x = self._values
         if self._wide:
             rest = [(0, 0, 0)] * (x.ndim - 2)
@@ -259,7 +259,7 @@ class Ragged:
         return self._from(starts(self._lengths), self._lengths, length)
 
     def _from(self, starts: Any, lengths: Any, most: int) -> Any:
-        """The elements from these positions on, so many of each, along a last axis.
+        """Return the elements from these positions on, so many of each, along a last axis.
 
         Behind them is no element, so that a derivative by padding, which may be anything, is none
         by an element.
@@ -272,7 +272,7 @@ class Ragged:
         return rows_at(self._values, index, "fill")
 
     def _spread(self) -> Ragged:
-        """The same, wide."""
+        """Return the same, wide."""
         return Ragged._of(self._rectangle(self._most), self._lengths, self._most, True, self._least)
 
     def _at(self, chosen: Any) -> Ragged:
@@ -286,7 +286,7 @@ class Ragged:
         return Ragged._of(rows, lengths, self._most, True, self._least)
 
     def _packed(self, room: int) -> Ragged:
-        """The same with one array behind the other, and room for so many elements."""
+        """Return the same with one array behind the other, and room for so many elements."""
         if not self._wide:
             return self
         rows = to_rows(self._values, self._lengths, examples_of_rows(self._lengths, room))
@@ -346,7 +346,7 @@ def is_ragged(x: Any) -> bool:
 
 
 def as_read(x: Ragged) -> Ragged:
-    """One whose leaves were read from a file, with the bucket that its lengths need.
+    """Return one whose leaves were read from a file, with the bucket that its lengths need.
 
     Raises ``ValueError`` where its lengths are not those of its elements.
     """
@@ -512,7 +512,7 @@ class _Maker:
 
 
 def _part(x: Any, i: int) -> Any:
-    """One of the arrays that a list is of."""
+    """Return one of the arrays that a list is of."""
     if is_ragged(x):
         raise TypeError(
             f"ragged: array {i} is ragged itself, and arrays may differ along their first axis "
@@ -522,7 +522,7 @@ def _part(x: Any, i: int) -> Any:
 
 
 def _joined(parts: Sequence[np.ndarray], lengths: np.ndarray, weak: bool) -> Ragged:
-    """The elements of all parts, one behind the other, with these lengths."""
+    """Return the elements of all parts, one behind the other, with these lengths."""
     total = int(lengths.sum())
     host = np.zeros((room_for(total), *parts[0].shape[1:]), parts[0].dtype)
     np.concatenate(parts, out=host[:total])
@@ -534,7 +534,7 @@ def _made(values: Any, lengths: np.ndarray) -> Ragged:
 
 
 def _of_known(values: Any, lengths: Any, known: np.ndarray) -> Ragged:
-    """The elements with lengths that are known as integers."""
+    """Return the elements with lengths that are known as integers."""
     return Ragged._of(values, lengths, room_for(int(known.max())), False, int(known.all()))
 
 
@@ -550,7 +550,7 @@ _NOT_NUMBERS = "OSUMm"
 
 
 def as_column(x: Any, caller: str, argument: str) -> Any:
-    """The value of an array, a series, or nested lists of numbers.
+    """Return the value of an array, a series, or nested lists of numbers.
 
     Raises ``TypeError`` if they are not numbers, ``ValueError`` if nested lists differ in length,
     and ``OverflowError`` for integers that do not fit in the dtype.
@@ -578,7 +578,7 @@ def _host(x: Any, caller: str, argument: str) -> np.ndarray:
 
 
 def _numbers(host: np.ndarray) -> np.ndarray:
-    """The numbers of an array of objects, if that is what they are."""
+    """Return the numbers of an array of objects, if that is what they are."""
     try:
         found = np.array(host.tolist())
     except ValueError:  # lists of different lengths
@@ -612,7 +612,7 @@ def _is_missing(x: Any) -> bool:
 
 
 def grouped(table: Any, by: Any, columns: Any, caller: str) -> tuple[np.ndarray, np.ndarray, bool]:
-    """The rows of a table, those of equal ids together, and how many each id has.
+    """Return the rows of a table, those of equal ids together, and how many each id has.
 
     Ids are sorted; rows of one id stay in their order. The third result is whether the dtype is
     weak.
@@ -641,7 +641,7 @@ def grouped(table: Any, by: Any, columns: Any, caller: str) -> tuple[np.ndarray,
 
 
 def _names(table: Any, caller: str) -> list[Any]:
-    """The names of a table's columns."""
+    """Return the names of a table's columns."""
     if isinstance(table, Mapping):
         return list(table)
     names = getattr(table, "column_names", None)  # Arrow's tables

@@ -59,7 +59,7 @@ class Examples:
 
 
 def variable_of_rows(type: ArrayType) -> SizeVariable | None:
-    """The variable that the first axis of a type is, if all others are fixed."""
+    """Return the variable that the first axis of a type is, if all others are fixed."""
     if varying(type) != [0]:
         return None
     size: Any = type.shape[0]
@@ -73,7 +73,7 @@ def packed_program(
     over: tuple[bool, ...],
     summed: tuple[bool, ...],
 ) -> Program:
-    """The program for all examples.
+    """Return the program for all examples.
 
     It takes the sizes, an int32 for each example and variable, and then the arguments: rows where
     the type has rows, else an array of all examples where ``over`` says so. It gives results in
@@ -140,7 +140,7 @@ class _Packing:
                     self._uses.setdefault(a, []).append(e)
 
     def run(self, summed: Sequence[bool]) -> list[Any]:
-        """The results in the forms that ``packed_program`` names."""
+        """Return the results in the forms that ``packed_program`` names."""
         outputs = self.program.outputs
         ways = summed or (False,) * len(outputs)
         for a, added in zip(outputs, ways, strict=True):
@@ -165,7 +165,7 @@ class _Packing:
     # Forms
 
     def _number(self, variable: SizeVariable) -> Any:
-        """The example that each row is of."""
+        """Return the example that each row is of."""
         if variable not in self._numbers:
             room = self.examples.rooms[variable]
             self._numbers[variable] = examples_of_rows(self.sizes[variable], room)
@@ -265,7 +265,7 @@ class _Packing:
         self.rows[out] = BroadcastInDim(shape, (0, *primitive.dims))(taken)
 
     def _of_rows(self, equation: Equation, values: Sequence[Any]) -> Sequence[Any]:
-        """The operation on the rows of all examples, as if these were one."""
+        """Return the operation on the rows of all examples, as if these were one."""
         atoms = dict(zip(equation.inputs, values, strict=True))
         types = [a.type for a in (*equation.inputs, *equation.outputs)]
         variable = next(v for t in types if (v := variable_of_rows(t)) is not None)
@@ -311,7 +311,7 @@ class _Packing:
     # Sums over examples
 
     def _sums_rows(self, atom: Atom) -> Equation | None:
-        """The operation that adds up rows to this value, if one does."""
+        """Return the operation that adds up rows to this value, if one does."""
         equation = self.makers.get(atom)
         if equation is None or not equation.primitive.sums_rows([a.type for a in equation.inputs]):
             return None
@@ -319,7 +319,7 @@ class _Packing:
         return equation if len(variables) == 1 and None not in variables else None
 
     def _parts(self, atom: Atom) -> Sequence[Atom] | None:
-        """The values whose sums make the sum of this one."""
+        """Return the values whose sums make the sum of this one."""
         equation = self.makers.get(atom)
         if equation is None or varying(atom.type):
             return None
@@ -339,7 +339,7 @@ class _Packing:
                 self._uses.setdefault(x, []).append(None)
 
     def _total(self, atom: Atom) -> Any:
-        """The sum of a value over all examples: that of all rows, where it is one of rows."""
+        """Give the sum of a value over all examples: that of all rows, where it is one of rows."""
         equation = self._sums_rows(atom)
         if equation is not None:
             return self._of_rows(equation, list(map(self._as_rows, equation.inputs)))[0]

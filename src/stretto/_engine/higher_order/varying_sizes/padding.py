@@ -34,7 +34,7 @@ _SIZE = array_type((), np.dtype(np.int32))
 
 
 def variables_of(program: Program) -> tuple[SizeVariable, ...]:
-    """The size variables in the types of a program, in the order in which they come."""
+    """Return the size variables in the types of a program, in the order in which they come."""
     found: dict[SizeVariable, None] = {}
     types = [*program.in_types, *[v.type for e in program.equations for v in e.outputs]]
     for type in [*types, *program.out_types]:
@@ -47,7 +47,7 @@ def variables_of(program: Program) -> tuple[SizeVariable, ...]:
 def padded_program(
     program: Program, variables: Sequence[SizeVariable], most: Mapping[SizeVariable, int]
 ) -> Program:
-    """The program for a bucket in which each variable is at most so great.
+    """Return the program for a bucket in which each variable is at most so great.
 
     It takes the true sizes, one int32 for each variable, and then the carriers of the arguments. It
     gives the carriers of the results.
@@ -157,7 +157,7 @@ class Padding(Bucket):
                 raise SizeError(too_great(size, most, "values", way_out))
 
     def closed(self, program: Program) -> tuple[Program, list[Any]]:
-        """The program of fixed sizes, and the values that come before its other arguments."""
+        """Give the program of fixed sizes, and the values that come before its other arguments."""
         variables = [*self.values]
         if self.notes is None:
             fixed = padded_program(program, variables, self.most)
@@ -231,7 +231,7 @@ def _has_elements(n: Any) -> bool:
 
 
 def _spread(y: Atom, kind: type[Any], x: Atom, makers: Mapping[Atom, Equation]) -> Axes | None:
-    """The axes of a reduction of this kind of ``x``, if ``y`` repeats that along them."""
+    """Return the axes of a reduction of this kind of ``x``, if ``y`` repeats that along them."""
     repeat = makers.get(y)
     if repeat is None or not isinstance(repeat.primitive, BroadcastInDim):
         return None
@@ -256,7 +256,7 @@ def _spread(y: Atom, kind: type[Any], x: Atom, makers: Mapping[Atom, Equation]) 
 
 
 def _same(atom: Atom, makers: Mapping[Atom, Equation]) -> Atom:
-    """The value that operations without an effect on it were applied to."""
+    """Return the value that operations without an effect on it were applied to."""
     maker = makers.get(atom)
     while maker is not None and maker.primitive.same:
         (atom,) = maker.inputs

@@ -70,7 +70,7 @@ class SizedCall(ControlFlow):
         return []
 
     def with_programs(self, change: Callable[[Program], Program]) -> SizedCall:
-        """The same."""
+        """Return the same."""
         return self
 
     @property
@@ -94,7 +94,7 @@ class SizedCall(ControlFlow):
         return tuple([self._carrier(t, added) for t, added in zip(outs, summed, strict=True)])
 
     def _carrier(self, type: ArrayType, summed: bool) -> ArrayType:
-        """The type of an output for all examples."""
+        """Return the type of an output for all examples."""
         bucket, own = self.bucket, set(self.variables)
 
         def most(n: Any) -> Any:
@@ -113,11 +113,11 @@ class SizedCall(ControlFlow):
         return type.with_shape((*batch, *carrier.shape))
 
     def _examples(self) -> Examples:
-        """The innermost examples, which lie one behind the other."""
+        """Return the innermost examples, which lie one behind the other."""
         return Examples(self.batch[-1], self.variables, self.most, self.rooms)
 
     def fixed(self) -> Program:
-        """The program of fixed sizes."""
+        """Return the program of fixed sizes."""
         levels = list(zip(self.batch, self.over, strict=True))
         if self.rooms:
             _, over = levels.pop()
@@ -131,7 +131,7 @@ class SizedCall(ControlFlow):
         return program
 
     def inlined(self) -> Program:
-        """The program of fixed sizes: whoever inlines it has taken all derivatives."""
+        """Return the program of fixed sizes: whoever inlines it has taken all derivatives."""
         return self.fixed()
 
     def interpret(self, *args: Any) -> Sequence[Any]:
@@ -143,20 +143,19 @@ class SizedCall(ControlFlow):
         return not config.disable_jit
 
     def lower(self, b: Any, *operands: Any) -> Any:
-        """The program of fixed sizes, in place."""
         return b.program(self.fixed(), operands)
 
     def of(self, program: Program, over: Sequence[Sequence[bool]]) -> SizedCall:
-        """A call of another program of the same sizes, whose operands have these axes."""
+        """Return a call of another program of the same sizes, whose operands have these axes."""
         marks = tuple([tuple(o) for o in over])
         return SizedCall(program, self.variables, self.most, self.batch, marks, self.rooms)
 
     def _apart(self) -> SizedCall:
-        """The call whose outputs are not added up."""
+        """Return the call whose outputs are not added up."""
         return self.of(self.program, self.over)
 
     def _added(self, outs: Sequence[Any]) -> list[Any]:
-        """The outputs of that call, added up."""
+        """Return the outputs of that call, added up."""
         axes = (len(self.batch) - 1,)
         return [
             reduce_sum(x, axes) if added and x is not None else x
@@ -172,7 +171,6 @@ class SizedCall(ControlFlow):
         ]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """A call of the program of values and tangents."""
         if self.summed:
             outs, douts = self._apart().jvp(primals, tangents)
             return self._added(outs), self._added(douts)
@@ -221,7 +219,7 @@ class SizedCall(ControlFlow):
         return outs[:wanted], [next(douts) if m else None for m in split.active_out]
 
     def _common(self, program: Program, values: Sequence[Any]) -> list[Any]:
-        """The outputs that are the same for all examples; None for others."""
+        """Return the outputs that are the same for all examples; None for others."""
         count = len(self.variables)
         common: list[Any] = [None] * len(program.outputs)
         if not self.batch:
@@ -261,7 +259,7 @@ class SizedCall(ControlFlow):
         return back
 
     def _repeated(self, cts: Sequence[Any]) -> list[Any]:
-        """The cotangents of sums, for each of what was added up."""
+        """Return the cotangents of sums, for each of what was added up."""
         types = self._apart().infer()
         axis = len(self.batch) - 1
         return [
@@ -321,7 +319,7 @@ def _of_sizes(equation: Equation) -> bool:
 
 
 def inline_sized_calls(program: Program) -> Program:
-    """The program with the operations of such calls, for the sizes of their buckets, in place.
+    """Give the program with the operations of such calls, for the sizes of their buckets, in place.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> words = st.ragged([snp.ones(2), snp.ones(3)])
