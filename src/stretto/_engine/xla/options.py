@@ -32,10 +32,16 @@ takes the least memory (docs/decisions/0043-large-programs-in-the-order-of-least
 _LEAST_MEMORY = "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"
 
 _MUCH = 1 << 27
-"""The bytes in large results of a program's operations, all together, from which it is large."""
+"""The bytes in large results of a program's operations, all together, from which it is large.
+
+Eight small transformers' gradients make 74 MiB, and took 1.12 to 1.15 of their time in the order of
+least memory; training steps of networks make 770 MiB and more, and took 0.8 to 1.05."""
 
 _LARGE = 1 << 18
-"""The bytes from which a result is large: fewer stay in the processor's caches."""
+"""The bytes from which a result is large: fewer stay in the processor's caches.
+
+Five neural ODEs, which make 250 MB in arrays of 80 KiB, took 1.4 to 1.5 of their time in the order
+of least memory."""
 
 SMALL_LOOPS = "xla_cpu_small_while_loop_byte_threshold"
 """XLA's option for how many bytes a turn of a loop that is one kernel reads and writes at most.

@@ -23,7 +23,10 @@ from stretto._engine.passes.rolling.operands import Carried, Counted, Given, Loo
 from stretto._engine.passes.rolling.stretches import Stretch, has_index
 
 _FUSED = 8
-"""An iteration should have so many element-wise operations if it has nothing else."""
+"""An iteration should have so many element-wise operations if it has nothing else.
+
+On 4 to 10⁶ numbers this took less time than a thousand operations in one kernel, and one operation
+an iteration up to five times as much."""
 
 # The limits for running.
 _NOISE = 1.0
