@@ -133,7 +133,7 @@ class Operator:
             return  # a function is called in general each time, and only its operator by the table
         between = (0, 0)
         if left is int or right is int:
-            between = _integers((right if left is int else left).dtype)
+            between = _integers((y if left is int else x).type.dtype)
         keep(self, (left, right), self.rule, out, between=between)
         if watch.places and y.__class__ is x.__class__ and x.type.ndim != y.type.ndim:
             self.forget_ranks()
