@@ -19,8 +19,7 @@ from stretto._engine.core.interpreter import (
 )
 from stretto._engine.core.types import ArrayType, array_type, kind_of, promote, scalar_dtype
 from stretto._engine.core.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike, Tree
-from stretto._engine.eager.interpreter import EAGER
-from stretto._engine.eager.on_device import at_home
+from stretto._engine.eager.interpreter import EAGER, at_home
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.convert import convert, value_in
 from stretto._engine.ops.joining import concatenate

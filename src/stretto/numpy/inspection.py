@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.types import canonical_dtype, default_dtype
-from stretto._engine.eager.on_device import default_sharding
+from stretto._engine.eager.interpreter import default_sharding
 from stretto._engine.xla.device import Device, as_device, default_device, devices
 from stretto.numpy.dtypes import isdtype
 

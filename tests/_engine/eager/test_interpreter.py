@@ -17,7 +17,7 @@ from hypothesis import strategies as hs
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import Value, state
-from stretto._engine.eager.interpreter import EAGER, quiet
+from stretto._engine.eager.interpreter import EAGER, at_home, default_sharding, quiet
 from stretto._engine.eager.table import TABLE
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.trigonometric import COS
@@ -349,3 +349,31 @@ def test_operations_while_numpy_works(where, name, monkeypatch):
     assert len(got) == 1
     np.testing.assert_array_equal(got[0], want)
     assert np.geterr()["over"] == "warn"
+
+
+# The interpreter of ``default_device``; ``api/sharding/test_default_device`` has what it does.
+
+
+@pytest.mark.devices
+def test_the_interpreter_of_a_device_is_current_in_its_block_alone():
+    x = snp.ones(2)
+    assert state.interpreter is EAGER and default_sharding() is None and at_home(x) is x
+    with st.default_device("cpu:3"):
+        assert default_sharding() == st.sharding.SingleDeviceSharding(st.devices()[3])
+        assert at_home(x).sharding == default_sharding()
+        elsewhere = st.device_put(x, "cpu:5")
+        assert at_home(elsewhere) is elsewhere and at_home(7) == 7
+    assert state.interpreter is EAGER
+
+
+@pytest.mark.devices
+def test_operations_on_a_device_that_call_python_and_that_fail():
+    with st.default_device("cpu:3"):
+        out = st.pure_callback(np.sin, st.ShapeDtypeStruct((2,), np.float32), snp.ones(2))
+        assert out.device == st.devices()[3]
+        with pytest.raises(ValueError, match="broadcast"):
+            snp.ones(2) + snp.ones(3)
+        kept = []
+        st.jit(kept.append)(snp.ones(2))
+        with pytest.raises(st.errors.EscapedTracerError):
+            snp.sin(kept[0])

@@ -42,7 +42,7 @@ from stretto._engine.xla.pjrt import Executable
 if TYPE_CHECKING:  # loaded when first used
     from stretto._engine.api.jit.ref_arguments import Uses
     from stretto._engine.core.shardings import Placement, Sharding
-    from stretto._engine.eager.on_device import OnDevice
+    from stretto._engine.eager.interpreter import OnDevice
     from stretto._engine.xla import background, sharded
     from stretto._engine.xla.partitions import PlacedExecutable
 else:

@@ -50,8 +50,7 @@ from stretto._engine.core.lazy import LazyModule, shown
 from stretto._engine.core.recorder import record
 from stretto._engine.core.threads import Turn, in_child, once
 from stretto._engine.core.weak import WeakTable
-from stretto._engine.eager.interpreter import EAGER
-from stretto._engine.eager.on_device import OnDevice
+from stretto._engine.eager.interpreter import EAGER, OnDevice
 from stretto._engine.higher_order.call import Call
 from stretto._engine.higher_order.refs import Ref, at_once, lent
 from stretto._engine.xla import cache

@@ -19,7 +19,7 @@ from stretto._engine.core.boundary import boundary
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.program import Program
 from stretto._engine.core.types import ArrayType, array_type, canonical_dtype
-from stretto._engine.eager.on_device import default_sharding
+from stretto._engine.eager.interpreter import default_sharding
 from stretto._engine.higher_order.family import parting
 from stretto._engine.xla import pjrt
 from stretto._engine.xla.array import Array

@@ -1,6 +1,6 @@
 """The device of what was not put anywhere: ``default_device`` in a block, and the setting.
 
-``eager/on_device`` has the interpreter that is current meanwhile.
+``eager/interpreter`` has the interpreter that is current meanwhile.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from stretto._engine.core.config import watch
 from stretto._engine.core.errors import ConfigError
 from stretto._engine.core.interpreter import _State, state
 from stretto._engine.core.shardings import SingleDeviceSharding
-from stretto._engine.eager.interpreter import EAGER
-from stretto._engine.eager.on_device import OnDevice
+from stretto._engine.eager.interpreter import EAGER, OnDevice
 from stretto._engine.xla.device import Device, as_device
 from stretto._engine.xla.device import default_device as first_device
 

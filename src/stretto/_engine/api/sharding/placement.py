@@ -24,8 +24,7 @@ from stretto._engine.core.shardings import (
     SingleDeviceSharding,
     can_split,
 )
-from stretto._engine.eager.interpreter import EAGER
-from stretto._engine.eager.on_device import at_home
+from stretto._engine.eager.interpreter import EAGER, at_home
 from stretto._engine.ops.sharding_constraint import ShardingConstraint, named_here
 from stretto._engine.xla.array import SHARDED, Array
 from stretto._engine.xla.device import as_device, default_device, devices
