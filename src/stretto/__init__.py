@@ -81,7 +81,10 @@ with imports_on_demand(
         checkpoint as checkpoint,
         remat as remat,
     )
-    from stretto._engine.api.autodiff.custom_gradient import closure_convert as closure_convert
+    from stretto._engine.api.autodiff.custom_gradient import (
+        closure_convert as closure_convert,
+        custom_gradient as custom_gradient,
+    )
     from stretto._engine.api.jit.compile_time import (
         ensure_compile_time_eval as ensure_compile_time_eval,
     )
@@ -89,10 +92,10 @@ with imports_on_demand(
         Buckets as Buckets,
         dynamic_size as dynamic_size,
     )
-    from stretto._engine.api.autodiff.custom_gradient import custom_gradient as custom_gradient
     from stretto._engine.api.varying_sizes.ragged import Ragged as Ragged, ragged as ragged
     from stretto._engine.api.sharding.default_device import default_device as default_device
     from stretto._engine.api.autodiff.derivatives import (
+        fwd_and_bwd as fwd_and_bwd,
         grad as grad,
         jvp as jvp,
         linearize as linearize,
@@ -105,7 +108,6 @@ with imports_on_demand(
         explain_recompilation as explain_recompilation,
     )
     from stretto._engine.api.explain.shapes import explain_shapes as explain_shapes
-    from stretto._engine.api.autodiff.derivatives import fwd_and_bwd as fwd_and_bwd
     from stretto._engine.api.graph import (
         ShapeDtypeStruct as ShapeDtypeStruct,
         eval_shape as eval_shape,
@@ -113,9 +115,9 @@ with imports_on_demand(
         make_jaxpr as make_jaxpr,
         typeof as typeof,
     )
-    from stretto._engine.api.autodiff.jacobians import hvp as hvp
     from stretto._engine.api.autodiff.jacobians import (
         hessian as hessian,
+        hvp as hvp,
         jacfwd as jacfwd,
         jacobian as jacobian,
         jacrev as jacrev,

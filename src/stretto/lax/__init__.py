@@ -8,10 +8,12 @@ with imports_on_demand(__name__):
     from stretto._engine.api.loops import scan as scan
     from stretto._engine.higher_order.associative_scan import associative_scan as associative_scan
     from stretto._engine.higher_order.cond import cond as cond, switch as switch
-    from stretto._engine.higher_order.implicit import custom_linear_solve as custom_linear_solve
+    from stretto._engine.higher_order.implicit import (
+        custom_linear_solve as custom_linear_solve,
+        custom_root as custom_root,
+    )
     from stretto._engine.higher_order.loops import fori_loop as fori_loop
     from stretto._engine.higher_order.reduce import reduce as reduce
-    from stretto._engine.higher_order.implicit import custom_root as custom_root
     from stretto._engine.higher_order.stop_gradient import stop_gradient as stop_gradient
     from stretto._engine.higher_order.while_loop import while_loop as while_loop
     from stretto._engine.higher_order.window import reduce_window as reduce_window

@@ -20,8 +20,6 @@ from stretto._engine.ops.layout import canonical_axis, expand_dims, reshape
 from stretto.numpy.logic import truth
 from stretto.numpy.manipulation import ravel
 
-__all__ = ["apply_along_axis", "apply_over_axes", "piecewise"]
-
 _INT32 = np.dtype(np.int32)
 
 

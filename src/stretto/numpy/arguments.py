@@ -18,17 +18,6 @@ if TYPE_CHECKING:  # loaded when somebody asks where arrays are to be
 else:
     placement = LazyModule("stretto._engine.api.sharding.placement")
 
-__all__ = [
-    "inexact_values",
-    "integer_or_traced",
-    "numeric_values",
-    "put_result",
-    "refuse_complex",
-    "refuse_inplace",
-    "refuse_out",
-    "weakly_inexact",
-]
-
 
 def integer_or_traced(x: ArrayLike, caller: str, argument: str) -> int | Array:
     """The Python integer where it is known, else the traced one; others raise ``TypeError``."""

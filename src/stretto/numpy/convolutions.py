@@ -25,8 +25,6 @@ from stretto._engine.ops.shape import rev
 if TYPE_CHECKING:
     from stretto.lax.products import PrecisionLike
 
-__all__ = ["MODES", "checked_mode", "convolve", "correlate", "part_of_convolution"]
-
 MODES = ("full", "same", "valid")
 
 

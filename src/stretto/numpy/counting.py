@@ -24,8 +24,6 @@ from stretto.numpy.clipping import maximum
 from stretto.numpy.index_updates import At
 from stretto.numpy.searching import concrete, searchsorted
 
-__all__ = ["bincount", "digitize"]
-
 
 def bincount(
     x: ArrayLike,

@@ -25,8 +25,6 @@ from stretto.numpy.manipulation import diagonal
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.statistics import average
 
-__all__ = ["corrcoef", "cov"]
-
 
 def _variables(
     caller: str, m: ArrayLike, y: ArrayLike | None, rowvar: bool, dtype: DTypeLike | None

@@ -26,20 +26,6 @@ else:  # loaded when somebody asks where arrays are
     sharded = LazyModule("stretto._engine.xla.sharded")
     shardings = LazyModule("stretto._engine.core.shardings")
 
-__all__ = [
-    "addressable_data",
-    "addressable_shards",
-    "committed",
-    "copy_to_host_async",
-    "device",
-    "devices",
-    "is_fully_addressable",
-    "is_fully_replicated",
-    "namespace",
-    "sharding",
-    "to_device",
-]
-
 
 def sharding(self: Array) -> Sharding | None:
     """Say where the array is.

@@ -14,8 +14,6 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import ArrayType
 from stretto._engine.core.typing import Array
 
-__all__ = ["Labels", "Notation", "parse"]
-
 Labels: TypeAlias = tuple[int, ...]
 _Term: TypeAlias = tuple[Any, ...]
 """Labels as the user wrote them, letters or any hashable values, and at most one ``Ellipsis``."""

@@ -32,8 +32,6 @@ from stretto.numpy.einsum_notation import Labels, Notation, parse
 if TYPE_CHECKING:
     from stretto.lax.products import PrecisionLike
 
-__all__ = ["einsum", "einsum_path"]
-
 _opt_einsum: Any = LazyModule("opt_einsum")
 
 _Path: TypeAlias = tuple[tuple[int, ...], ...]

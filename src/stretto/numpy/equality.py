@@ -17,8 +17,6 @@ from stretto.numpy.comparisons import equal
 from stretto.numpy.creation import listed
 from stretto.numpy.reductions import all
 
-__all__ = ["allclose", "array_equal", "array_equiv"]
-
 _BOOL = np.dtype(bool)
 
 

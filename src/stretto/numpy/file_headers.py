@@ -26,8 +26,6 @@ if TYPE_CHECKING:  # loaded with the first archive
 else:
     zipfile, zlib = LazyModule("zipfile"), LazyModule("zlib")
 
-__all__ = ["Archive", "check_header", "reading"]
-
 _MAGIC = b"\x93NUMPY"
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 

@@ -24,18 +24,6 @@ from stretto.numpy.file_headers import Archive, check_header, reading
 if TYPE_CHECKING:
     import os
 
-__all__ = [
-    "ArrayFile",
-    "frombuffer",
-    "fromfile",
-    "fromiter",
-    "fromstring",
-    "load",
-    "save",
-    "savez",
-    "savez_compressed",
-]
-
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _BYTES = np.dtype("V2")
 

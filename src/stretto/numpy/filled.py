@@ -20,8 +20,6 @@ from stretto.numpy.dtypes import as_dtype
 if TYPE_CHECKING:
     from stretto._engine.xla.device import Device
 
-__all__ = ["empty", "empty_like", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like"]
-
 _ZERO = np.int8(0)
 
 

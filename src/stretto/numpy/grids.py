@@ -26,8 +26,6 @@ from stretto.numpy.ranges import arange, linspace
 if TYPE_CHECKING:
     from stretto._engine.core.array_updates import Index
 
-__all__ = ["c_", "fromfunction", "index_exp", "mgrid", "ogrid", "r_", "s_"]
-
 G = TypeVar("G")
 """What a grid of several axes is: one array, or a list of them."""
 

@@ -37,8 +37,6 @@ from stretto.numpy.ranges import linspace
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.searching import concrete, searchsorted
 
-__all__ = ["histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
-
 
 def _edges(
     caller: str,

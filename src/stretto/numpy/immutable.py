@@ -16,8 +16,6 @@ from stretto.numpy.indices import show
 if TYPE_CHECKING:
     from stretto._engine.core.array_updates import Index
 
-__all__ = ["refuse_changes"]
-
 # By the method that would change the array: what returns a changed copy.
 _METHODS = {
     "fill": "snp.full_like(x, value)",

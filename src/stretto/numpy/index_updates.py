@@ -21,8 +21,6 @@ from stretto.numpy.updating import apply_again, apply_to_mask, mask_of, names_on
 if TYPE_CHECKING:
     from stretto._engine.core.array_updates import Index
 
-__all__ = ["At", "IndexUpdate"]
-
 
 class At:
     """The updates of an array: ``x.at[index]`` is an ``IndexUpdate``.

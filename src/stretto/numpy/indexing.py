@@ -46,8 +46,6 @@ from stretto.numpy.indices import (
 if TYPE_CHECKING:
     from stretto._engine.core.array_updates import Index as IndexLike
 
-__all__ = ["getitem", "setitem"]
-
 # Reading
 
 

@@ -34,20 +34,6 @@ if TYPE_CHECKING:
 
     from stretto._engine.core.array_updates import Index as IndexLike
 
-__all__ = [
-    "Index",
-    "Integer",
-    "Integers",
-    "NewAxis",
-    "Span",
-    "canonical_mode",
-    "concrete_of",
-    "for_numpy",
-    "parse",
-    "settle",
-    "stack",
-]
-
 _MODES = {
     None: None,
     "clip": "clip",

@@ -34,8 +34,6 @@ from stretto.numpy.manipulation import ravel
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.taking import take
 
-__all__ = ["delete", "insert"]
-
 
 def delete(
     arr: ArrayLike,

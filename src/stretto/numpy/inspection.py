@@ -14,8 +14,6 @@ from stretto._engine.eager.interpreter import default_sharding
 from stretto._engine.xla.device import Device, as_device, default_device, devices
 from stretto.numpy.dtypes import isdtype
 
-__all__ = ["VERSIONS", "NamespaceInfo", "__array_api_version__", "__array_namespace_info__"]
-
 __array_api_version__ = "2024.12"
 """The version of the array API standard that ``stretto.numpy`` follows; ``docs/conformance.md``."""
 

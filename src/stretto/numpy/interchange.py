@@ -16,8 +16,6 @@ from stretto.numpy.creation import copy as copy_of
 if TYPE_CHECKING:
     from stretto._engine.xla.device import Device
 
-__all__ = ["from_dlpack"]
-
 
 def from_dlpack(
     x: object, /, *, device: Device | ShardingLike | str | None = None, copy: bool | None = None

@@ -22,8 +22,6 @@ from stretto.numpy.remainders import remainder
 from stretto.numpy.searching import searchsorted
 from stretto.numpy.taking import take
 
-__all__ = ["interp"]
-
 
 @rounded_once
 def interp(

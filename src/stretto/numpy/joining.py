@@ -19,19 +19,6 @@ from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.indexing import getitem
 from stretto.numpy.manipulation import atleast_1d, atleast_2d, atleast_3d, ravel
 
-__all__ = [
-    "append",
-    "block",
-    "column_stack",
-    "concat",
-    "concatenate",
-    "dstack",
-    "hstack",
-    "row_stack",
-    "stack",
-    "vstack",
-]
-
 
 def _promoted(
     arrays: ArrayLike | Iterable[ArrayLike], caller: str, dtype: DTypeLike | None = None

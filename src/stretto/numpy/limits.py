@@ -13,8 +13,6 @@ from stretto._engine.core.types import is_inexact, kind_of
 from stretto._engine.core.typing import ArrayLike, DType, DTypeLike
 from stretto.numpy.dtypes import plain_dtype
 
-__all__ = ["e", "euler_gamma", "finfo", "iinfo", "inf", "nan", "newaxis", "pi"]
-
 
 class FloatLimits:
     """The limits that ``ml_dtypes.finfo`` has for a dtype, as Python numbers.

@@ -29,8 +29,6 @@ from stretto.numpy.filled import zeros
 if TYPE_CHECKING:
     from stretto._engine.xla.device import Device
 
-__all__ = ["diag", "diagflat", "eye", "identity", "tri", "tril", "triu"]
-
 
 def tri(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike | None = float) -> Array:
     """Make a matrix of ones on and below a diagonal, and zeros above.

@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from stretto._engine.xla.device import Device
     from stretto.lax.products import PrecisionLike
 
-__all__ = ["attach"]
-
 _NUMBERS = (bool, int, float, complex, Value, np.ndarray, np.generic)
 _AT_ONCE = frozenset((bool, int, float, complex, Array, np.ndarray))
 

@@ -43,8 +43,6 @@ if TYPE_CHECKING:  # loaded when something is normalized
 else:
     stop_gradient = LazyModule("stretto._engine.higher_order.stop_gradient")
 
-__all__ = ["log1mexp", "log_softmax", "logsumexp", "softmax", "softplus"]
-
 
 def _greatest(x: Array, axes: tuple[int, ...], where: Array | None = None) -> Array:
     """The greatest element over the axes, kept, as a constant."""

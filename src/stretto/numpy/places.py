@@ -25,20 +25,6 @@ from stretto.numpy.indices import concrete_of
 from stretto.numpy.remainders import remainder
 from stretto.numpy.searching import index_array, nonzero
 
-__all__ = [
-    "diag_indices",
-    "diag_indices_from",
-    "ix_",
-    "mask_indices",
-    "ravel_multi_index",
-    "tril_indices",
-    "tril_indices_from",
-    "triu_indices",
-    "triu_indices_from",
-    "unravel_index",
-]
-
-
 # Of diagonals and triangles
 
 

@@ -38,22 +38,9 @@ from stretto.numpy.manipulation import atleast_1d
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.searching import concrete
 
-__all__ = [
-    "poly",
-    "polyadd",
-    "polyder",
-    "polydiv",
-    "polyfit",
-    "polyint",
-    "polymul",
-    "polysub",
-    "polyval",
-    "roots",
-    "vander",
-]
-
 
 def coefficients_of(x: ArrayLike, caller: str, argument: str) -> Array:
+    """Return the coefficients as an array of rank 1, or raise ``ValueError``."""
     v = atleast_1d(as_value(x, caller, argument))
     if v.ndim != 1:
         raise ValueError(f"{caller}: {argument} must be of rank 1, got {v.type}")
@@ -66,6 +53,7 @@ def _number(x: Array) -> Array:
 
 
 def inexact_of(x: Array) -> Array:
+    """Return the numbers as floats, complex ones as they are."""
     return convert(x, inexact_dtype(x.dtype), x.weak_type)
 
 

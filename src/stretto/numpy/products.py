@@ -31,20 +31,6 @@ from stretto.numpy.axis_order import moveaxis
 if TYPE_CHECKING:
     from stretto.lax.products import PrecisionLike
 
-__all__ = [
-    "cross",
-    "dot",
-    "inner",
-    "kron",
-    "matmul",
-    "matvec",
-    "outer",
-    "tensordot",
-    "vdot",
-    "vecdot",
-    "vecmat",
-]
-
 
 def dot(
     a: ArrayLike,

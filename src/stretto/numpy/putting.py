@@ -26,8 +26,6 @@ from stretto.numpy.logic import truth
 from stretto.numpy.remainders import remainder
 from stretto.numpy.taking import resize, take
 
-__all__ = ["fill_diagonal", "place", "put", "put_along_axis", "putmask"]
-
 
 def put(
     a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True

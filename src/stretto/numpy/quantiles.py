@@ -40,8 +40,6 @@ from stretto.numpy.remainders import remainder
 from stretto.numpy.statistics import along_axes
 from stretto.numpy.taking import take
 
-__all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
-
 _INT32 = np.dtype(np.int32)
 _FLOAT64 = np.dtype(np.float64)
 
@@ -145,6 +143,7 @@ def quantile_of(
     weights: ArrayLike | None,
     per: int = 1,
 ) -> Array:
+    """Return the quantiles for fractions ``q`` out of ``per``; errors name the caller."""
     refuse_out(caller, out)
     x = as_value(a, caller, "a")
     if method not in _METHODS:

@@ -17,8 +17,6 @@ from stretto._engine.ops import shape as ops
 from stretto._engine.ops.layout import canonical_axis
 from stretto.numpy.indexing import getitem
 
-__all__ = ["array_split", "dsplit", "hsplit", "split", "unstack", "vsplit"]
-
 
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """Split an array into its parts along an axis, each without it.

@@ -30,8 +30,6 @@ from stretto._engine.ops.layout import Reshape, reshape
 from stretto._engine.ops.reducing.reduce import reduce_max
 from stretto._engine.ops.trigonometric import sech_squared
 
-__all__ = ["attach"]
-
 _normalized = LazyModule("stretto.numpy.normalized")
 
 _Answer: TypeAlias = "Array | Form | None"

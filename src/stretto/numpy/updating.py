@@ -56,8 +56,6 @@ if TYPE_CHECKING:  # loaded when an index first names an element more than once
 else:
     while_loop = LazyModule("stretto._engine.higher_order.while_loop")
 
-__all__ = ["apply_again", "apply_to_mask", "mask_of", "names_once", "update"]
-
 _OPERATIONS: dict[str, Callable[..., Any]] = {
     "set": lambda _, y: y,
     "add": add,

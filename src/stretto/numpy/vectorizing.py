@@ -19,8 +19,6 @@ from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.layout import squeeze
 from stretto.numpy.ufunc import ufunc
 
-__all__ = ["frompyfunc", "vectorize"]
-
 _Core: TypeAlias = tuple[str, ...]
 """The names, or numbers, of the axes that the function itself sees."""
 

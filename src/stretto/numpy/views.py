@@ -30,8 +30,6 @@ if TYPE_CHECKING:  # few programs write raw arrays
 else:
     files = LazyModule("stretto._engine.core.files")
 
-__all__ = ["byteswap", "tobytes", "tofile", "view"]
-
 _BYTE = np.dtype(np.uint8)
 _BOOL = np.dtype(bool)
 

@@ -19,8 +19,6 @@ from stretto._engine.xla.array import Array
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import absolute
 
-__all__ = ["bartlett", "blackman", "hamming", "hanning", "i0", "kaiser"]
-
 
 def _window(host: np.ndarray) -> Array:
     dtype = default_dtype("float")

@@ -31,7 +31,7 @@ from stretto._engine.ops.written import (
     where,
 )
 
-__all__ = ["erf_complex", "erfc_complex", "erfcx_complex", "wofz"]
+__all__ = ["wofz"]
 
 _TERMS = 12
 _STEP = math.sqrt(math.pi / _TERMS)

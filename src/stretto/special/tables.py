@@ -6,31 +6,6 @@ ones would not change a float64.
 
 # fmt: off
 
-__all__ = [
-    "ERFCX",
-    "DAWSON_NEAR",
-    "DAWSON_MID",
-    "DAWSON_FAR",
-    "EIN",
-    "E1_MID",
-    "E1_FAR",
-    "EI_0",
-    "EI_6",
-    "EI_12",
-    "EI_24",
-    "SPENCE",
-    "SI",
-    "CIN",
-    "SICI_F_MID",
-    "SICI_G_MID",
-    "SICI_F_FAR",
-    "SICI_G_FAR",
-    "FRESNEL_S",
-    "FRESNEL_C",
-    "FRESNEL_F",
-    "FRESNEL_G",
-]
-
 # (1 + x) erfcx(x), t = (x - 4) / (x + 4)
 ERFCX = (
     0.7377924971155532, -0.21817361893805362, 0.049503721225762784, -0.0025726982280633707,

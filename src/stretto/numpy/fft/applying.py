@@ -14,8 +14,6 @@ from stretto._engine.ops.fft import Fft, FftType, complex_dtype
 from stretto._engine.ops.layout import canonical_axes, canonical_axis, transpose
 from stretto._engine.ops.shape import pad
 
-__all__ = ["along_axes", "along_axis", "swapped_norm"]
-
 _NORMS = ("backward", "ortho", "forward")
 _AT_ONCE = 3
 

@@ -12,8 +12,6 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import expand_dims
 from stretto._engine.ops.linalg.family import check_matrix
 
-__all__ = ["as_complex", "floats", "matrices", "same_floats", "systems", "values_of"]
-
 
 def floats(caller: str, x: ArrayLike, argument: str = "a") -> Array:
     """The value, with integers and booleans as the default float."""

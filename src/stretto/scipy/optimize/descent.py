@@ -19,18 +19,6 @@ from stretto._engine.higher_order.scan import scan
 from stretto._engine.higher_order.while_loop import while_loop
 from stretto._engine.ops.convert import convert
 
-__all__ = [
-    "Estimate",
-    "LineSearchResult",
-    "State",
-    "Stop",
-    "curvature",
-    "descend",
-    "line_search",
-    "minimize_bfgs",
-    "minimize_lbfgs",
-]
-
 # The line search: how far to go in a direction.
 #
 # It finds a length that satisfies the strong Wolfe conditions: the value is lower by a fraction of

@@ -14,8 +14,6 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.convert import convert
 from stretto.scipy.optimize.descent import Stop, minimize_bfgs, minimize_lbfgs
 
-__all__ = ["OptimizeResults", "minimize"]
-
 
 class OptimizeResults(NamedTuple):
     """The result of a search.

@@ -32,19 +32,7 @@ from stretto._engine.ops.layout import canonical_axis, move_axis, reshape
 from stretto._engine.ops.shape import pad, rev, slice_in_dim, split
 from stretto.numpy.statistics import mean_about_first
 
-__all__ = [
-    "Window",
-    "csd",
-    "detrend",
-    "istft",
-    "overlap_of",
-    "overlapped",
-    "rate_of",
-    "segments",
-    "stft",
-    "welch",
-    "window_of",
-]
+__all__ = ["csd", "detrend", "istft", "stft", "welch"]
 
 # Cutting signals into overlapping segments, and putting them together again; windows.
 

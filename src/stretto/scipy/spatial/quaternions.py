@@ -12,20 +12,6 @@ import stretto.numpy as snp
 from stretto._engine.core.typing import Array
 from stretto._engine.ops.powers import root_of_squares
 
-__all__ = [
-    "euler_of",
-    "from_euler",
-    "from_matrix",
-    "from_mrp",
-    "from_rotvec",
-    "magnitude_of",
-    "matrix_of",
-    "mrp_of",
-    "normalized",
-    "product",
-    "rotvec_of",
-]
-
 
 def _sum(x: Array) -> Array:
     return snp.sum(x, -1, keepdims=True)

@@ -10,8 +10,6 @@ from stretto.numpy.trigonometric import cos
 from stretto.scipy.stats.distribution import Density
 from stretto.special import i0e
 
-__all__ = ["vonmises", "wrapcauchy"]
-
 _LOG_2PI = math.log(2 * math.pi)
 
 

@@ -18,16 +18,6 @@ from stretto.numpy.trigonometric import arctan2, tan
 from stretto.scipy.stats.distribution import Continuous, Invertible
 from stretto.special import expit, log_ndtr, logit, ndtr, ndtri
 
-__all__ = [
-    "cauchy",
-    "expon",
-    "laplace",
-    "logistic",
-    "norm",
-    "truncnorm",
-    "uniform",
-]
-
 _LOG_2PI = math.log(2 * math.pi)
 
 

@@ -21,8 +21,6 @@ from stretto.numpy.searching import where
 from stretto.scipy.stats.distribution import Discrete
 from stretto.special import betainc, betaln, gammaincc, gammaln, xlog1py, xlogy
 
-__all__ = ["bernoulli", "betabinom", "binom", "geom", "nbinom", "poisson"]
-
 
 def log_choose(n: Array, k: Array) -> Array:
     """The logarithm of the binomial coefficient, by the beta function."""

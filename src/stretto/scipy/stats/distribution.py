@@ -23,8 +23,6 @@ from stretto.numpy.elementary import exp, log
 from stretto.numpy.rounding import floor
 from stretto.numpy.searching import where
 
-__all__ = ["Continuous", "Density", "Discrete", "Distribution", "Invertible"]
-
 
 @shown("stretto.scipy.stats.showing", "card_of")
 class Distribution:

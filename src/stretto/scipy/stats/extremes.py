@@ -13,8 +13,6 @@ from stretto.numpy.elementary import exp, expm1, log, log1p
 from stretto.numpy.normalized import log1mexp
 from stretto.scipy.stats.distribution import Invertible
 
-__all__ = ["gumbel_l", "gumbel_r", "pareto"]
-
 
 class Pareto(Invertible):
     """The Pareto distribution with exponent ``b``, of density b / y^(b+1) for y ≥ 1.

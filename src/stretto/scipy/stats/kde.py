@@ -26,8 +26,6 @@ from stretto.random.distributions import normal
 from stretto.random.keys import split
 from stretto.special import logsumexp, ndtr
 
-__all__ = ["gaussian_kde"]
-
 
 @register_pytree_node_class
 class gaussian_kde:

@@ -25,8 +25,6 @@ from stretto.numpy.rounding import floor
 from stretto.numpy.searching import where
 from stretto.special import gammaln, xlogy
 
-__all__ = ["dirichlet", "multinomial", "multivariate_normal"]
-
 
 class Dirichlet:
     """The Dirichlet distribution of ``k`` proportions, of density ∝ Π x_i^(alpha_i - 1).

@@ -15,8 +15,6 @@ from stretto.numpy.searching import where
 from stretto.scipy.stats.distribution import Continuous
 from stretto.special import betainc, betaln, gammainc, gammaincc, gammaln, xlog1py, xlogy
 
-__all__ = ["beta", "chi2", "gamma", "gennorm", "t"]
-
 
 class Gamma(Continuous):
     """The gamma distribution with shape ``a``, of density y^(a-1) exp(-y) / Γ(a) for y ≥ 0.

@@ -32,8 +32,6 @@ from stretto.numpy.sorting import sort as sort_
 from stretto.numpy.statistics import var
 from stretto.numpy.without_nan import nanvar
 
-__all__ = ["ModeResult", "mode", "rankdata", "sem"]
-
 
 class ModeResult(NamedTuple):
     """The most frequent value, and how often it occurs."""

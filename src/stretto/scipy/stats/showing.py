@@ -10,8 +10,6 @@ from stretto._engine.core.showing import pictures
 from stretto._engine.core.showing.cards import Card, line
 from stretto.scipy.stats.distribution import Distribution
 
-__all__ = ["card_of"]
-
 
 def card_of(distribution: Distribution) -> Card:
     """A distribution; the density is drawn where its standard form has no parameters."""
