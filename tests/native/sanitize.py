@@ -25,6 +25,7 @@ TESTS = (
     "tests/_engine/api/jit/test_dispatch.py",
     "tests/_engine/api/test_donation.py",
     "tests/_engine/eager/test_interpreted.py",
+    "tests/_engine/eager/test_table.py",
     "tests/_engine/api/jit/test_jit.py",
     "tests/_engine/api/test_jit_threads.py",
     "tests/_engine/api/test_waiting.py",

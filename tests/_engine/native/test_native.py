@@ -17,6 +17,7 @@ BOTH = (
     "tests/_engine/api/jit/test_dispatch.py",
     "tests/_engine/api/test_waiting.py",
     "tests/_engine/eager/test_interpreted.py",
+    "tests/_engine/eager/test_table.py",
     "tests/_engine/xla/test_array.py",
     "tests/_engine/eager/test_binary.py",
 )
