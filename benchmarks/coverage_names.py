@@ -30,7 +30,7 @@ NAMESPACES = {
     "jax.random": "stretto.random",
     "jax.nn": "stretto.compat.jax.presented.nn",
     "jax.scipy": "stretto.scipy",
-    "jax.tree_util": "stretto.tree_util",
+    "jax.tree_util": "stretto.compat.jax.presented.tree_util",
 }
 """Where the names of each namespace of JAX's are looked for."""
 

@@ -62,7 +62,7 @@ def loss(member, digits, following):
 
 def mesh():
     """Half of the devices along members, two along data; ``None`` where there is one device."""
-    count = st.device_count()
+    count = len(st.devices())
     return None if count == 1 else st.make_mesh((count // 2, 2), ("members", "data"))
 
 
@@ -84,8 +84,8 @@ def main(directory, steps=40):
         progress=False,
     )
     losses = fitted.history["loss"]
-    if st.process_index() == 0:
-        print(f"step {fitted.state.step} on {st.device_count()} devices: losses {losses[-1]}")
+    if st.distributed.process_index() == 0:
+        print(f"step {fitted.state.step} on {len(st.devices())} devices: losses {losses[-1]}")
     return losses
 
 

@@ -1,7 +1,7 @@
-"""What packages export: the imports that wait until their names are asked for."""
+"""What packages export: the names that are loaded when they are asked for."""
 
-import ast
 import importlib
+import importlib.util
 from pathlib import Path
 
 PACKAGES = (
@@ -20,22 +20,21 @@ PACKAGES = (
     "stretto.tree",
     "stretto.torch",
 )
-"""Those with imports on demand."""
+"""Those whose names are loaded on demand."""
+
+_spec = importlib.util.spec_from_file_location(
+    "make_exports", Path(__file__).parents[1] / "tools" / "make_exports.py"
+)
+make_exports = importlib.util.module_from_spec(_spec)
+"""The tool that writes their tables of names."""
+_spec.loader.exec_module(make_exports)
 
 
-def imports_of(package):
-    """The imports that wait until their names are asked for."""
-    module = importlib.import_module(package)
-    for node in ast.parse(Path(module.__file__).read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.With) and node.items[0].context_expr.func.id == "imports_on_demand":
-            return node.body
-    raise AssertionError(f"{package} has no imports on demand")
+def file_of(package):
+    """Return the source of a package or module."""
+    return Path(importlib.import_module(package).__file__)
 
 
 def table_of(package):
-    """The names of each module that they import."""
-    table = {}
-    for node in imports_of(package):
-        names = [alias.name for alias in node.names]
-        table[node.module] = importlib.import_module(node.module).__all__ if "*" in names else names
-    return table
+    """Return the names of each module that a package imports for type checkers."""
+    return make_exports.names_of(file_of(package))

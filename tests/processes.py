@@ -25,7 +25,8 @@ START = """
 import faulthandler, os, signal, time
 import numpy as np
 import stretto as st, stretto.numpy as snp
-from stretto import NamedSharding, P, lax
+from stretto import P, lax
+from stretto.sharding import NamedSharding
 faulthandler.enable()
 """
 """What scripts begin with."""

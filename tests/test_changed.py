@@ -9,8 +9,8 @@ from tests import changed
 
 FILES = {
     "src/stretto/__init__.py": """
-        from stretto.core.lazy import imports_on_demand
-        with imports_on_demand(__name__):
+        from typing import TYPE_CHECKING
+        if TYPE_CHECKING:
             from stretto.a import f as f
             from stretto import numpy as numpy
     """,

@@ -12,22 +12,25 @@ COLLECTIVES = """
 assert not st.distributed.is_initialized()
 st.distributed.initialize()
 assert st.distributed.is_initialized()
-here, n, own = st.process_index(), st.device_count(), st.local_device_count()
-assert (st.process_count(), n) == (2, 2 * own) and st.process_indices() == [0, 1]
-assert st.local_devices() == st.devices()[here * own : (here + 1) * own]
+here, n = st.distributed.process_index(), len(st.devices())
+own = st.distributed.local_device_count()
+assert (st.distributed.process_count(), n) == (2, 2 * own)
+assert st.distributed.process_indices() == [0, 1]
+assert st.distributed.local_devices() == st.devices()[here * own : (here + 1) * own]
 assert [device.process_index for device in st.devices()] == [0] * own + [1] * own
 
 mesh = st.make_mesh((n,), ("d",))
 assert mesh.is_multi_process
 split, whole = NamedSharding(mesh, P("d")), NamedSharding(mesh, P())
-assert not split.is_fully_addressable and split.addressable_devices == set(st.local_devices())
+assert not split.is_fully_addressable
+assert split.addressable_devices == set(st.distributed.local_devices())
 
 
 def check(result, expected):
     expected = np.asarray(expected)
     assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
     shards = result.addressable_shards
-    assert [shard.device for shard in shards] == st.local_devices()
+    assert [shard.device for shard in shards] == st.distributed.local_devices()
     for shard in shards:
         np.testing.assert_allclose(shard.data, expected[shard.index], rtol=1e-6, atol=1e-6)
 
@@ -95,16 +98,17 @@ except ValueError as error:
 
 own_parts = [shard.data for shard in a.addressable_shards]
 for parts in (own_parts, [st.device_put(np.asarray(p), p.device) for p in own_parts]):
-    whole_again = st.make_array_from_single_device_arrays(a.shape, split, parts)
+    whole_again = st.sharding.make_array_from_single_device_arrays(a.shape, split, parts)
     check(whole_again * 2, A * 2)
 
 # What was not put anywhere is here.
 x = st.jit(lambda x: x @ x)(snp.ones((100, 100)) * (here + 1))
-assert x.device == st.local_devices()[0] and x[0, 0] == 100 * (here + 1) ** 2
-assert st.device_put(x, st.local_devices()[0]) is x
-assert (st.device_put(x, st.local_devices()[-1]) + 1)[0, 0] == x[0, 0] + 1
+assert x.device == st.distributed.local_devices()[0] and x[0, 0] == 100 * (here + 1) ** 2
+assert st.device_put(x, st.distributed.local_devices()[0]) is x
+assert (st.device_put(x, st.distributed.local_devices()[-1]) + 1)[0, 0] == x[0, 0] + 1
 assert st.pure_callback(lambda v: v * 2, x, x)[0, 0] == 2 * x[0, 0]
-shares = st.pmap(lambda v: v / lax.psum(v, "i"), axis_name="i")(np.ones(own))
+from stretto._engine.api.sharding.pmap import pmap
+shares = pmap(lambda v: v / lax.psum(v, "i"), axis_name="i")(np.ones(own))
 assert shares.tolist() == [1 / own] * own and shares.is_fully_addressable
 try:
     st.distributed.initialize()

@@ -214,7 +214,7 @@ print(snp.pi * snp.hanning(4)[0], st.nn.init, st.random.normal(st.random.key(0))
 def test_star_imports_give_every_name():
     code = """
 from stretto.numpy import *
-print(polyfit.__name__, linalg.norm.__name__, add.__name__, "imports_on_demand" in globals())
+print(polyfit.__name__, linalg.norm.__name__, add.__name__, "exports" in globals())
 from stretto.nn import *
 print(Linear.__name__, functional.relu.__name__)
 from stretto.lax import *

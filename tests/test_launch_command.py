@@ -58,7 +58,8 @@ def test_they_compute_together(script):
     path = script(
         "import stretto as st\n"
         "st.distributed.initialize()\n"
-        "print(st.multihost.process_allgather(st.process_index()), st.device_count())\n"
+        "index = st.distributed.process_index()\n"
+        "print(st.distributed.process_allgather(index), len(st.devices()))\n"
     )
     status, out, err = ran("-n", "2", "--devices", "2", path)
     assert status == 0, err
@@ -99,7 +100,7 @@ def test_one_that_is_lost_is_named_and_not_those_that_lose_it(script):
         "import stretto as st, signal\n"
         "st.distributed.initialize()\n"
         "if here == '1': os.kill(os.getpid(), signal.SIGSEGV)\n"
-        "st.multihost.process_allgather(1)\n"
+        "st.distributed.process_allgather(1)\n"
     )
     status, out, err = ran("-n", "2", path)
     assert status == 128 + signal.SIGSEGV and out == ""
@@ -116,10 +117,10 @@ def test_no_coordinator_is_left_that_was_stopped(script, first):
         "st.distributed.initialize(heartbeat_timeout=2)\n"
         "if here == '0':\n"
         "    pid = processes._coordinators[0].pid\n"
-        "    st.multihost.broadcast_one_to_all(pid)\n"
+        "    st.distributed.broadcast_one_to_all(pid)\n"
         "    print(pid)\n"
         f"    {'os.kill(pid, signal.SIGSTOP); time.sleep(600)' if first else 'os._exit(0)'}\n"
-        "pid = int(st.multihost.broadcast_one_to_all(0))\n"
+        "pid = int(st.distributed.broadcast_one_to_all(0))\n"
         "time.sleep(1)\n"
         "os.kill(pid, signal.SIGSTOP)\n"
         "os._exit(3)\n"

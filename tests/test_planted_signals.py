@@ -140,7 +140,7 @@ KINDS = {
         def check(_):
             total, ys = call(None)
             assert float(total) == 9900 and float(ys[7]) == 14
-            st.effects_barrier()
+            st.debug.effects_barrier()
     """,
     "save": """
         rng = np.random.default_rng(0)

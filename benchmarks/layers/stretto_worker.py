@@ -34,7 +34,7 @@ OPERATIONS: dict[str, Function] = {
     "norm": lambda x, axis: snp.linalg.norm(x, axis=axis),
     "one_hot": lambda x, num_classes: nn.one_hot(x, num_classes).astype(snp.float32),
     "gather": lambda x, at: snp.take_along_axis(x, at, 1),
-    "segment_sum": st.ops.segment_sum,
+    "segment_sum": st.lax.segment_sum,
     "masked_fill": lambda x, mask: snp.where(mask == 0, -1e9, x),
     "einsum": lambda x, y: snp.einsum("bqhd,bkhd->bhqk", x, y),
 }

@@ -25,7 +25,7 @@ class MessageLayer(nn.Module):
     def forward(self, nodes: Any, senders: Any, receivers: Any) -> Any:
         ends = snp.concatenate([nodes[senders], nodes[receivers]], axis=1)
         messages = self.message2(nn.silu(self.message1(ends)))
-        arrived = st.ops.segment_sum(messages, receivers, nodes.shape[0])
+        arrived = st.lax.segment_sum(messages, receivers, nodes.shape[0])
         both = snp.concatenate([nodes, arrived], axis=1)
         return self.norm(nodes + self.update2(nn.silu(self.update1(both))))
 

@@ -89,7 +89,7 @@ def entries() -> Iterator[tuple[ModuleType, list[Entry]]]:
 
 def _rank(module: ModuleType) -> tuple[int, str]:
     """Where a name is shown: in users' namespaces rather than those with other libraries' names."""
-    later = ("stretto.tree_util", "stretto.ad_checkpoint", "stretto.custom", "stretto.stages",
+    later = ("stretto.typing",
              "stretto.ops", "stretto.lax", "stretto.scipy", "stretto.laws")  # fmt: skip
     return module.__name__.startswith(later), module.__name__
 

@@ -141,7 +141,7 @@ def saved(ensemble: st.Ensemble, path: Path, like: st.Ensemble, seed: int) -> st
     """The ensemble as it comes back from the file; ``like`` has a member of each architecture."""
     ensemble.save(path, {"example": "examples/fashion", "seed": str(seed)})
     loaded = st.Ensemble.load(path, like)
-    arrays = len(st.load_header(path).arrays)
+    arrays = len(st.files.load_header(path).arrays)
     print(f"Saved to {path}: {path.stat().st_size / 1e6:.1f} MB, {arrays} arrays; loaded again.")
     return loaded
 

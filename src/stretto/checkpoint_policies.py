@@ -1,5 +1,6 @@
 """Policies of ``checkpoint``: functions that say which values derivatives keep."""
 
+from stretto._engine.core.lazy import exports
 from stretto._engine.higher_order.policies import (
     Policy,
     checkpoint_dots,
@@ -31,3 +32,5 @@ __all__ = [
     "save_from_both_policies",
     "save_only_these_names",
 ]
+
+exports(__name__)

@@ -101,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     info = commands.add_parser(
         "info",
         help="print versions, platform, devices and settings, for reports of faults",
-        description="Prints what st.print_environment_info() prints.",
+        description="Prints what st.debug.print_environment_info() prints.",
         allow_abbrev=False,
     )
     info.set_defaults(module="stretto.info_command")

@@ -1,4 +1,4 @@
-"""Looking at values inside transformed functions, and at where arrays are.
+"""Looking at values inside transformed functions, and at what arrays there are, and where.
 
 ``st.debug.print`` and ``st.debug.callback`` work eagerly, and inside every transformation, loop and
 branch; ``higher_order/callback`` has the operation. ``st.debug.visualize_array_sharding`` and its
@@ -16,19 +16,27 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from stretto._engine.api.autodiff.checkpoint import print_saved_residuals
 from stretto._engine.api.sharding.drawn_shardings import (
     inspect_array_sharding,
     visualize_array_sharding,
     visualize_sharding,
 )
-from stretto._engine.core.guarded import guard_module
+from stretto._engine.api.sharding.placement import live_arrays
 from stretto._engine.core.interpreter import Value
+from stretto._engine.core.lazy import exports
 from stretto._engine.higher_order.callback import debug_callback
+from stretto._engine.xla.callbacks import effects_barrier
+from stretto._engine.xla.environment import print_environment_info
 
 __all__ = [
     "callback",
+    "effects_barrier",
     "inspect_array_sharding",
+    "live_arrays",
     "print",
+    "print_environment_info",
+    "print_saved_residuals",
     "visualize_array_sharding",
     "visualize_sharding",
 ]
@@ -181,4 +189,4 @@ def _stand_in(argument: object) -> object:
     return argument
 
 
-guard_module(__name__)
+exports(__name__)

@@ -16,8 +16,8 @@ import numpy as np
 
 from stretto._engine.core import types
 from stretto._engine.core.errors import TypePromotionError
-from stretto._engine.core.guarded import guard_module
 from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.lazy import exports
 from stretto._engine.core.types import canonical_dtype, float0, kind_of, named_dtype, scalar_dtype
 from stretto._engine.core.typing import ArrayLike, DType, DTypeLike
 from stretto.numpy.dtypes import Extended as extended
@@ -177,4 +177,4 @@ def scalar_type_of(x: ArrayLike) -> type:
     return _PYTHON[types.kind_of(as_value(x, "dtypes.scalar_type_of").dtype)]
 
 
-guard_module(__name__)
+exports(__name__)

@@ -31,6 +31,7 @@ from stretto._engine.core.errors import (
     TypePromotionError,
     UnboundAxisError,
 )
+from stretto._engine.core.lazy import exports
 
 __all__ = [
     "BooleanIndexError",
@@ -66,3 +67,5 @@ TracerBoolConversionError = TracedValueError
 TracerIntegerConversionError = TracedValueError
 NonConcreteBooleanIndexError = BooleanIndexError
 UnexpectedTracerError = EscapedTracerError
+
+exports(__name__)

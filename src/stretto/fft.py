@@ -7,9 +7,9 @@ Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
 
 # ruff: noqa: F403 (each file's __all__ says what it gives)
 
-from stretto._engine.core.guarded import guard_module as _guard_module
+from stretto._engine.core.lazy import exports
 from stretto.numpy.fft.frequencies import *
 from stretto.numpy.fft.real_transforms import *
 from stretto.numpy.fft.transforms import *
 
-_guard_module(__name__)
+exports(__name__)

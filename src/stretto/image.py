@@ -19,9 +19,9 @@ import ml_dtypes
 import numpy as np
 
 import stretto.numpy as snp
-from stretto._engine.core.guarded import guard_module
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.lazy import exports
 from stretto._engine.core.size_guards import without_elements
 from stretto._engine.core.types import inexact_dtype, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
@@ -332,4 +332,4 @@ def scale_and_translate(
     return _scaled(x, sizes, axes, scales, translations, kind, antialias, precision)
 
 
-guard_module(__name__)
+exports(__name__)

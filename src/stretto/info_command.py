@@ -1,4 +1,4 @@
-"""The command ``stretto info``: what ``st.print_environment_info()`` prints."""
+"""The command ``stretto info``: what ``st.debug.print_environment_info()`` prints."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ Array([0.5 , 0.25], dtype=float32)
 
 from numpy.linalg import LinAlgError
 
-from stretto._engine.core.guarded import guard_module as _guard_module
+from stretto._engine.core.lazy import exports
 from stretto.numpy.linalg.factorizations import *
 from stretto.numpy.linalg.matrix_products import *
 from stretto.numpy.linalg.norms import *
@@ -25,4 +25,4 @@ from stretto.scipy.linalg.matrices import *
 from stretto.scipy.linalg.named_matrices import *
 from stretto.scipy.linalg.systems import cho_solve, lu_solve, solve_triangular
 
-_guard_module(__name__)
+exports(__name__)

@@ -1,6 +1,8 @@
-"""Profiles: what ran when, in every thread, as a file that Perfetto and TensorBoard open.
+"""Profiles: where the time of a function goes, and what ran when, in every thread.
 
-The runtime takes the times; ``st.named_scope`` gives operations their names.
+``profile`` runs one function, and tells the time by the user's line. ``trace`` writes all that runs
+in a block to a file that Perfetto and TensorBoard open. The runtime takes the times;
+``st.named_scope`` gives operations their names.
 """
 
 from __future__ import annotations
@@ -17,13 +19,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, ParamSpec, TypeVar
 
+from stretto._engine.api.explain.profile import profile
 from stretto._engine.core.files import checked_path, write_whole
-from stretto._engine.core.guarded import guard_module
+from stretto._engine.core.lazy import exports
 from stretto._engine.core.threads import lock
 from stretto._engine.xla import pjrt
 from stretto._engine.xla.instructions import op_names
 
-__all__ = ["TraceAnnotation", "annotate_function", "start_trace", "stop_trace", "trace"]
+__all__ = ["TraceAnnotation", "annotate_function", "profile", "start_trace", "stop_trace", "trace"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -221,4 +224,4 @@ def annotate_function(
     return functools.wraps(func)(TraceAnnotation(label, **metadata)(func))
 
 
-guard_module(__name__)
+exports(__name__)

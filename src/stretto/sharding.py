@@ -4,6 +4,12 @@
 arrays where a sharding says; ``stretto.jit`` follows the shardings of its arguments.
 """
 
+from stretto._engine.api.sharding.arrays_from_parts import (
+    make_array_from_callback,
+    make_array_from_process_local_data,
+    make_array_from_single_device_arrays,
+)
+from stretto._engine.core.lazy import exports
 from stretto._engine.core.mesh import Mesh, PartitionSpec
 from stretto._engine.core.mesh_in_use import get_mesh, set_mesh
 from stretto._engine.core.shardings import (
@@ -19,5 +25,10 @@ __all__ = [
     "Sharding",
     "SingleDeviceSharding",
     "get_mesh",
+    "make_array_from_callback",
+    "make_array_from_process_local_data",
+    "make_array_from_single_device_arrays",
     "set_mesh",
 ]
+
+exports(__name__)

@@ -1,6 +1,9 @@
-"""``stretto.typing``: names for annotations.
+"""``stretto.typing``: classes for annotations and ``isinstance``.
 
 ``ArrayLike`` is what functions take as an array, ``DTypeLike`` what they take as a dtype.
+``Jitted`` is what ``jit`` makes; ``TracedCall``, ``Lowered`` and ``Compiled`` are the stages of a
+call of it. The rules of ``custom_jvp``, ``custom_vjp`` and ``primitive`` receive ``SymbolicZero``,
+``CustomVJPPrimal`` and ``Linear``.
 
 >>> from stretto.typing import ArrayLike
 >>> import stretto.numpy as snp
@@ -10,6 +13,10 @@
 Array(6, dtype=int32, weak_type=True)
 """
 
+from typing import TYPE_CHECKING
+
+from stretto._engine.core.interpreter import Linear
+from stretto._engine.core.lazy import exports
 from stretto._engine.core.typing import (
     ArrayLike,
     Axes,
@@ -23,15 +30,51 @@ from stretto._engine.core.typing import (
 )
 from stretto._engine.xla.array import Array
 
+if TYPE_CHECKING:
+    from stretto._engine.api.jit.jitted import Jitted as Jitted
+    from stretto._engine.api.jit.stages import (
+        ArgInfo as ArgInfo,
+        Compiled as Compiled,
+        Lowered as Lowered,
+        TracedCall as TracedCall,
+    )
+    from stretto._engine.higher_order.refs import Ref as Ref
+    from stretto._engine.higher_order.symbolic_zeros import (
+        CustomVJPPrimal as CustomVJPPrimal,
+        SymbolicZero as SymbolicZero,
+    )
+    from stretto._engine.xla.device import Device as Device
+
 __all__ = [
+    "ArgInfo",
     "Array",
     "ArrayLike",
     "Axes",
     "Axis",
+    "Compiled",
+    "CustomVJPPrimal",
     "DType",
     "DTypeLike",
+    "Device",
+    "Jitted",
     "Key",
+    "Linear",
+    "Lowered",
+    "Ref",
     "Shape",
     "ShapeLike",
     "SupportsDType",
+    "SymbolicZero",
+    "TracedCall",
 ]
+
+exports(
+    __name__,
+    """
+    stretto._engine.api.jit.jitted: Jitted
+    stretto._engine.api.jit.stages: ArgInfo Compiled Lowered TracedCall
+    stretto._engine.higher_order.refs: Ref
+    stretto._engine.higher_order.symbolic_zeros: CustomVJPPrimal SymbolicZero
+    stretto._engine.xla.device: Device
+    """,
+)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 
+from stretto._engine import api, xla
 from stretto._engine.core.config import of_process, settings, watch
 from stretto._engine.core.guarded import guard
 from stretto._engine.core.interpreter import Value, install_eager
@@ -22,8 +23,7 @@ methods.attach(Value)
 stable_forms.attach()
 guard(Value)
 guard(Array)
-_kernels = LazyModule("stretto._engine.xla.kernels")  # few programs are measured
-measured.clock.seconds_of = lambda program: _kernels.seconds_of(program)  # noqa: PLW0108 (as below)
+measured.clock.seconds_of = lambda program: xla.kernels.seconds_of(program)  # noqa: PLW0108 (as below)
 
 _CHECKED = "stretto._engine.eager.checked"
 _checked = LazyModule(_CHECKED)  # few programs ask for it
@@ -39,7 +39,5 @@ watch.follow = _follow
 _follow(True)
 
 of_process("num_cpu_devices", check_device_count)
-_malloc = LazyModule("stretto._engine.xla.malloc")  # as above
-of_process("keep_memory", lambda value: _malloc.keep_memory(value))  # noqa: PLW0108 (it would load)
-_default = LazyModule("stretto._engine.api.sharding.default_device")
-of_process("default_device", lambda name: _default.follow_setting(name))  # noqa: PLW0108 (as above)
+of_process("keep_memory", lambda value: xla.malloc.keep_memory(value))  # noqa: PLW0108 (it would load)
+of_process("default_device", lambda name: api.sharding.default_device.follow_setting(name))  # noqa: PLW0108 (as above)

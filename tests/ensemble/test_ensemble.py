@@ -271,7 +271,7 @@ def test_copies_and_pickles(several):
 
 def test_its_leaves_have_readable_names(several):
     one = st.Ensemble(mlps(5))
-    paths = lambda tree: [st.tree_util.keystr(p) for p, _ in st.tree.flatten_with_path(tree)[0]]
+    paths = lambda tree: [st.tree.keystr(p) for p, _ in st.tree.flatten_with_path(tree)[0]]
     assert paths(one)[:2] == [".0.weight", ".0.bias"]
     assert paths(several)[4] == ".group1.0.weight"
     with pytest.raises(ValueError, match=r"an Ensemble of 2 members with 0.weight.*of 1 members"):

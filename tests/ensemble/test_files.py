@@ -80,7 +80,7 @@ def test_functions_dtypes_and_ties_come_back(path):
 def test_names_and_metadata_are_readable(path):
     st.Ensemble(models(5, 5)).save(path, {"data": "digits"})
     assert "0.weight" in st.load(path)
-    header = st.load_header(path)
+    header = st.files.load_header(path)
     assert header.arrays["0.weight"].shape == (2, 5, 4)
     said = json.loads(header.metadata["stretto.ensemble"])
     assert header.metadata["data"] == "digits"
@@ -88,13 +88,13 @@ def test_names_and_metadata_are_readable(path):
     assert said["stretto"] == st.__version__
     assert said["groups"] == [{"places": [0, 1], "shared": [], "ties": []}]
     st.Ensemble(models(5, 3)).save(path)
-    assert "group1.2.weight" in st.load_header(path).arrays
+    assert "group1.2.weight" in st.files.load_header(path).arrays
 
 
 def test_a_state_with_an_ensemble_in_it(path):
     state = {"ensemble": st.Ensemble(models(5, 5)), "step": snp.int32(3)}
     st.save(path, state)
-    assert "ensemble.0.weight" in st.load_header(path).arrays
+    assert "ensemble.0.weight" in st.files.load_header(path).arrays
     equal(st.load(path, like=state)["ensemble"], state["ensemble"])
 
 

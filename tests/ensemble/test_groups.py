@@ -32,7 +32,7 @@ def test_a_member_is_a_tree():
     doubled = st.tree.map(lambda x: 2 * x, member)
     assert float(doubled(1.0)) == 4.0
     path = st.tree.flatten_with_path(member)[0][0][0]
-    assert st.tree_util.keystr(path, simple=True, separator=".") == "params.w"
+    assert st.tree.keystr(path, simple=True, separator=".") == "params.w"
     assert float(st.jit(lambda m, x: m(x))(member, 3.0)) == 6.0
 
 

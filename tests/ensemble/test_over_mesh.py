@@ -49,7 +49,7 @@ def test_calls_have_the_values_of_one_device(sizes, options):
     whole = ensemble(**options)
     split = whole.shard(mesh(**sizes))
     out = split(X)
-    assert out.sharding.is_equivalent_to(st.NamedSharding(mesh(**sizes), P("members")), 3)
+    assert out.sharding.is_equivalent_to(st.sharding.NamedSharding(mesh(**sizes), P("members")), 3)
     np.testing.assert_allclose(out, whole(X), rtol=1e-6, atol=1e-6)
     own = np.stack([X + i for i in range(8)])
     np.testing.assert_allclose(split.each(own), whole.each(own), rtol=1e-6, atol=1e-6)
@@ -157,7 +157,7 @@ def test_copies_and_pickles():
 
 
 def test_the_mesh_in_use():
-    with st.set_mesh(mesh(**BOTH)):
+    with st.sharding.set_mesh(mesh(**BOTH)):
         assert ensemble().shard()._layout.over == over_mesh(mesh(**BOTH), None, None, None, "test")
     named = mesh(models=2, examples=2)
     over = ensemble().shard(named, members="models", data="examples")._layout.over

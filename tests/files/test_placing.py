@@ -10,10 +10,10 @@ from hypothesis import strategies as some
 
 import stretto as st
 import stretto.numpy as snp
-from stretto import NamedSharding, P
+from stretto import P
 from stretto._engine.xla.device import Device
 from stretto.files import opening, placing
-from stretto.sharding import SingleDeviceSharding
+from stretto.sharding import NamedSharding, SingleDeviceSharding
 
 pytestmark = pytest.mark.devices
 
@@ -102,7 +102,7 @@ def test_ways_to_say_where(path):
     assert made["w"].sharding == split and made["b"]["c"].device == st.devices()[2]
     made = st.load(path, sharding={"w": None, "b": {"c": st.devices()[0], "n": None, "f": split}})
     assert made["w"].__class__ is made["b"]["c"].__class__ is st.Array
-    with st.set_mesh(split.mesh):
+    with st.sharding.set_mesh(split.mesh):
         assert st.load(path, sharding=P("x"))["w"].sharding == split
     asked = []
     st.load(path, sharding=lambda *x: asked.append(x))

@@ -13,7 +13,8 @@ import stretto as st
 SAVING = """
 import os, sys
 import numpy as np, stretto as st, stretto.numpy as snp
-from stretto import NamedSharding, P
+from stretto import P
+from stretto.sharding import NamedSharding
 
 address, index, path = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 st.distributed.initialize(address, 2, index)
@@ -35,7 +36,7 @@ check(st.load(path))
 check(st.load(path, like=tree))
 turned = NamedSharding(mesh, P(None, "x"))
 check(st.load(path, sharding=lambda name, x: turned if name in specs else None))
-here = NamedSharding(st.make_mesh((2,), ("x",), devices=st.local_devices()), P("x"))
+here = NamedSharding(st.make_mesh((2,), ("x",), devices=st.distributed.local_devices()), P("x"))
 check(st.load(path, sharding=lambda name, x: here if name in specs else None))
 st.save(path, tree)
 check(st.load(path))
@@ -44,7 +45,7 @@ try:
 except (OSError, ValueError) as error:
     print(type(error).__name__, error)
 check(st.load(path))
-st.multihost.sync_global_devices("end")
+st.distributed.sync_global_devices("end")
 """
 
 

@@ -126,7 +126,7 @@ def test_files_by_others_are_read_by_name(path):
     np.testing.assert_array_equal(made["b.weight"], arrays["b.weight"])
     like = {"a": snp.zeros(3, int), "b": {"weight": snp.zeros((2, 2))}}
     assert st.load(path, like)["a"].tolist() == [0, 1, 2]
-    assert st.load_header(path).metadata == {"format": "pt"}
+    assert st.files.load_header(path).metadata == {"format": "pt"}
     safetensors.numpy.save_file({"step": np.array(4), "lr": np.array(0.5, np.float32)}, path)
     assert st.load(path, like={"step": 0, "lr": 0.0}) == {"step": 4, "lr": 0.5}
 
@@ -151,7 +151,7 @@ def test_arrays_are_of_the_program(path):
 
 def test_64_bits(path):
     st.save(path, {"w": np.array([0.1]), "n": np.array([1])})
-    header = st.load_header(path).arrays
+    header = st.files.load_header(path).arrays
     assert header["w"].dtype == np.float64 and header["n"].dtype == np.int64
     same(st.load(path), {"w": np.array([0.1]), "n": np.array([1])})  # NumPy's stay NumPy's
     like = {"w": snp.zeros(1), "n": snp.zeros(1, int)}
@@ -188,7 +188,7 @@ def test_all_that_does_not_fit_like_is_listed(path):
 
 def test_header(path):
     st.save(path, DATA, {"epoch": "7", "notes": "ü"})
-    header = st.load_header(path)
+    header = st.files.load_header(path)
     assert header.metadata == {"epoch": "7", "notes": "ü"}
     assert list(header.arrays) == sorted(header.arrays)
     assert header.arrays["fc.0.w"] == st.ShapeDtypeStruct((2, 3), np.float32)
@@ -266,7 +266,7 @@ def test_damaged_files_are_refused_in_words(path, case):
         assert str(caught.value).startswith(f"load: {path}: it")
     if case not in of_elements:
         with pytest.raises(ValueError, match=words):
-            st.load_header(path)
+            st.files.load_header(path)
 
 
 def test_every_truncation_is_refused(path):

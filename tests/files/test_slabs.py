@@ -8,10 +8,11 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto import NamedSharding, P
+from stretto import P
 from stretto.files import slabs
 from stretto.files.elements import stored
 from stretto.files.slabs import pieces_of
+from stretto.sharding import NamedSharding
 
 pytestmark = pytest.mark.devices
 

@@ -17,12 +17,13 @@ from hypothesis import strategies as some
 
 import stretto as st
 import stretto.numpy as snp
-from stretto import NamedSharding, P
+from stretto import P
 from stretto._engine.core import files as core_files
 from stretto._engine.xla.device import Device
 from stretto.files import grids, opening, together, writing
 from stretto.files.parts import folder_of, remove
 from stretto.files.together import Group, write_together
+from stretto.sharding import NamedSharding
 from tests.files.test_placing import counted, over, same, splits, state
 
 pytestmark = pytest.mark.devices
@@ -76,7 +77,7 @@ def test_what_was_saved_comes_back(path, count):
     with_split = st.load(path, sharding=lambda name, x: over(4, P(None, "x")) if x.ndim == 2 and
                          x.shape[1] % 4 == 0 else None)  # fmt: skip
     same(with_split, tree)
-    header = st.load_header(path)
+    header = st.files.load_header(path)
     assert header.metadata == {"note": "ü"}
     assert header.arrays["narrow"] == st.ShapeDtypeStruct((16, 32), ml_dtypes.bfloat16)
     assert len(data_files(path)) == count
@@ -274,7 +275,7 @@ import itertools, sys
 import numpy as np, stretto as st
 from stretto.files import writing
 from stretto.files.together import Group, write_together
-x = st.NamedSharding(st.make_mesh((8,), ("x",)), st.P("x"))
+x = st.sharding.NamedSharding(st.make_mesh((8,), ("x",)), st.P("x"))
 for i in itertools.count():
     tree = {n: st.device_put(np.full((8, 1 << 12), i), x) for n in "abc"}
     write_together(sys.argv[1], *writing._parts(tree, None), Group(0, 1, lambda name: None))
@@ -351,7 +352,7 @@ def test_damaged_data(path, case):
     for sharding in (None, over(2, P("x"))):
         with pytest.raises(ValueError, match=f"load: {path}: .*{words}"):
             st.load(path, sharding=sharding)
-    assert list(st.load_header(path).arrays) == ["w"]
+    assert list(st.files.load_header(path).arrays) == ["w"]
 
 
 def test_a_damaged_index(path):
@@ -401,7 +402,7 @@ def test_all_processes_are_those_of_the_runtime(monkeypatch):
     assert (group.index, group.count) == (0, 1) and group.owner(st.devices()[5]) == 0
     calls = []
     fake = types.SimpleNamespace(sync_global_devices=calls.append)
-    monkeypatch.setitem(sys.modules, "stretto.multihost", fake)
+    monkeypatch.setattr(together, "distributed", fake)
     group.sync("here")
     assert calls == ["here"]
 

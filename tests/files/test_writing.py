@@ -117,7 +117,7 @@ WRITERS = {
 }
 READERS = {
     "load": st.load,
-    "load_header": st.load_header,
+    "load_header": st.files.load_header,
     "Ensemble.load": lambda path: st.Ensemble.load(path, members()),
     "numpy.load": snp.load,
 }

@@ -18,7 +18,6 @@ WITHOUT = {
     "_engine/core/array_updates.py": TYPES,
     "_engine/core/typing.py": TYPES,
     "_engine/core/version.py": "one constant",
-    "ad_checkpoint.py": EXPORTS,
     "as_jax/__main__.py": "as_jax/test_main runs it",
     "checkpoint_policies.py": EXPORTS,
     "demo/classifier.py": DEMO,
@@ -29,11 +28,9 @@ WITHOUT = {
     "info_command.py": "one call; test_main runs it",
     "lax/linalg.py": EXPORTS,
     "linalg.py": EXPORTS,
-    "ops.py": EXPORTS,
     "scipy/integrate.py": EXPORTS,
     "scipy/special.py": EXPORTS,
     "sharding.py": EXPORTS,
-    "stages.py": EXPORTS,
     "wiring.py": EXPORTS,
 }
 """The modules without a test file of their own, and why."""

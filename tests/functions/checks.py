@@ -206,7 +206,7 @@ def check_over_devices(entry: Entry, mesh: st.sharding.Mesh) -> None:
     def spread(array: np.ndarray) -> Any:
         axis = next((d for d, n in enumerate(array.shape) if n and n % size == 0), None)
         parts = () if axis is None else (*[None] * axis, mesh.axis_names[0])
-        return st.device_put(array, st.NamedSharding(mesh, st.P(*parts)))
+        return st.device_put(array, st.sharding.NamedSharding(mesh, st.P(*parts)))
 
     _check_put(entry, spread)
 

@@ -96,7 +96,7 @@ def forward(x):
 
 def mapped_by_hand(f):
     """A function with a rule of its own for vmap."""
-    own = st.custom_batching.custom_vmap(f)
+    own = st.custom_vmap(f)
     own.def_vmap(lambda size, mapped, x: (st.vmap(f)(x), True))
     return own
 
@@ -140,11 +140,11 @@ OWN = {
     "pvary": (by_parts(lambda x: x + lax.axis_index("x")), "values"),
     "shard_map": (by_parts(lambda x: x.sum(0) + x), "values"),
     "sharding_constraint": (
-        lambda x: lax.with_sharding_constraint(x, st.NamedSharding(mesh(x=1), st.P())),
+        lambda x: lax.with_sharding_constraint(x, st.sharding.NamedSharding(mesh(x=1), st.P())),
         "values",
     ),
     "checkpoint": (st.checkpoint(lambda x: snp.sin(x).sum(0) + x), "vjp"),
-    "name": (lambda x: st.ad_checkpoint.checkpoint_name(snp.sin(x), "sine"), "values"),
+    "name": (lambda x: st.checkpoint_name(snp.sin(x), "sine"), "values"),
     "custom_vmap": (mapped_by_hand(lambda x: x.sum(0) + x), "values"),
     "user_primitive": (st.primitive(lambda x: x.sum(0) + x), "values"),
     "call": (st.jit(lambda x: x.sum(0) + x), "values"),
@@ -155,7 +155,7 @@ OWN = {
     "rng_bit_generator": (st.vmap(lambda row: bits_of(snp.append(row, 1))), "values"),
     "custom_vjp": (with_forward(snp.sin), "values"),
     "custom_vjp_forward": (forward, "values"),
-    "linear_call": (lambda x: st.custom_derivatives.linear_call(scaled, scaled, x.sum(), x), "vjp"),
+    "linear_call": (lambda x: st.lax.linear_call(scaled, scaled, x.sum(), x), "vjp"),
     "optimization_barrier": (lambda x: lax.optimization_barrier(x) * 2, "values"),
     "stop_gradient": (lambda x: lax.stop_gradient(x) * x, "jvp"),
     "cond": (lambda x: lax.cond(x.sum() > 0, snp.sin, snp.cos, x), "values"),

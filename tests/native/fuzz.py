@@ -67,7 +67,7 @@ class Box:
         self.value, self.label = value, label
 
 
-st.tree_util.register_pytree_node(
+st.tree.register_pytree_node(
     Box, lambda box: ((box.value,), box.label), lambda label, children: Box(*children, label)
 )
 

@@ -301,7 +301,7 @@ def test_flatten_and_back():
     same(back, model)
     assert back is not model and back.one.weight is model.one.weight
     np.testing.assert_array_equal(back.eval()(X), model.eval()(X))
-    paths = [st.tree_util.keystr(p) for p, _ in st.tree.flatten_with_path(model)[0]]
+    paths = [st.tree.keystr(p) for p, _ in st.tree.flatten_with_path(model)[0]]
     assert paths[0] == ".one.weight"
     doubled = st.tree.map(lambda x: 2 * x, model)
     np.testing.assert_allclose(doubled.one.weight, 2 * model.one.weight)
@@ -381,13 +381,13 @@ def test_integers_among_buffers_do_not_stop_derivatives():
         return (nn.stateful_call(model, x)[0] ** 3).sum()
 
     slopes = st.grad(loss)(model)
-    assert slopes[1].num_batches_tracked.dtype == st.float0
+    assert slopes[1].num_batches_tracked.dtype == st.dtypes.float0
     expected = st.grad(loss, allow_int=True)(model)
     np.testing.assert_array_equal(slopes[0].weight, expected[0].weight)
-    assert st.jacrev(loss)(model)[1].num_batches_tracked.dtype == st.float0
+    assert st.jacrev(loss)(model)[1].num_batches_tracked.dtype == st.dtypes.float0
     both = st.Ensemble([model, model.clone()])
     slopes = st.grad(lambda both: (both.stateful_call(x)[0] ** 3).sum())(both)
-    assert slopes.state_dict()[0]["1.num_batches_tracked"].dtype == st.float0
+    assert slopes.state_dict()[0]["1.num_batches_tracked"].dtype == st.dtypes.float0
     with pytest.raises(TypeError, match=r"steps must be of a floating dtype, got int32\[\]"):
         st.grad(lambda model, steps: loss(model), (0, 1))(model, 3)
 

@@ -53,10 +53,10 @@ def test_where_results_are_put():
     x, mesh = snp.ones(2), st.make_mesh((1,), ("x",))
     for device in (None, "cpu", st.devices()[0], x.sharding):
         assert arguments.put_result(x, device, None, "f") is x
-    split = st.NamedSharding(mesh, st.P("x"))
+    split = st.sharding.NamedSharding(mesh, st.P("x"))
     assert arguments.put_result(x, split, None, "f").sharding == split
     assert arguments.put_result(x, None, split, "f").sharding == split
-    with st.set_mesh(mesh):
+    with st.sharding.set_mesh(mesh):
         assert arguments.put_result(x, None, st.P("x"), "f").sharding == split
     with pytest.raises(ValueError, match=r"f: device must be None or CpuDevice.* got 'tpu'"):
         arguments.put_result(x, "tpu", None, "f")

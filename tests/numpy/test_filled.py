@@ -85,11 +85,11 @@ def test_messages_name_the_function_called(call, error, words):
 
 
 def test_like_an_array_that_was_put_somewhere():
-    where = st.NamedSharding(st.make_mesh((1,), ("x",)), st.P("x"))
+    where = st.sharding.NamedSharding(st.make_mesh((1,), ("x",)), st.P("x"))
     x = st.device_put(snp.ones(4), where)
     for made in (snp.zeros_like(x), snp.ones_like(x), snp.empty_like(x), snp.full_like(x, x + 1)):
         assert made.sharding == where
-        assert type(made.sharding) is st.NamedSharding
-    assert type(snp.zeros_like(x, shape=(2,)).sharding) is not st.NamedSharding
-    assert type(snp.zeros_like(x, device=st.devices()[0]).sharding) is not st.NamedSharding
+        assert type(made.sharding) is st.sharding.NamedSharding
+    assert type(snp.zeros_like(x, shape=(2,)).sharding) is not st.sharding.NamedSharding
+    assert type(snp.zeros_like(x, device=st.devices()[0]).sharding) is not st.sharding.NamedSharding
     assert st.jit(snp.zeros_like)(x).tolist() == [0, 0, 0, 0]

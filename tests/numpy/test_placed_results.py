@@ -5,8 +5,9 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto import NamedSharding, P, lax, random
+from stretto import P, lax, random
 from stretto.compat.jax import initializers
+from stretto.sharding import NamedSharding
 
 pytestmark = pytest.mark.devices
 
@@ -66,7 +67,7 @@ LAID_OUT = {
     "lax.rng_bit_generator": lambda **k: lax.rng_bit_generator(
         np.arange(4, dtype=np.uint32), (8,), **k
     )[1],
-    "segment_sum": lambda **k: st.ops.segment_sum(X, np.arange(8), 8, **k),
+    "segment_sum": lambda **k: st.lax.segment_sum(X, np.arange(8), 8, **k),
     "uniform": lambda **k: random.uniform(KEY, (8, 2), **k),
     "normal": lambda **k: random.normal(KEY, (8, 2), **k),
     "gamma": lambda **k: random.gamma(KEY, 2.0, (8,), **k),
@@ -101,7 +102,7 @@ def test_devices(name, split):
 def test_shardings(name, split):
     make = LAID_OUT[name]
     expected = make()
-    with st.set_mesh(split.mesh):
+    with st.sharding.set_mesh(split.mesh):
         outs = [make(out_sharding=split), make(out_sharding=P("x"))]
         outs += [st.jit(lambda: make(out_sharding=P("x")))()]
     for out in outs:

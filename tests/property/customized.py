@@ -28,12 +28,12 @@ def _custom_vjp(w: Writer) -> None:
 
 @operation("custom_gradient", 1.0, way="reverse")
 def _custom_gradient(w: Writer) -> None:
-    apply_body(w, "st.custom_gradient(lambda *x: st.vjp(BODY, *x))", closed=True)
+    apply_body(w, "custom_gradient(lambda *x: st.vjp(BODY, *x))", closed=True)
 
 
 @operation("sequential_vmap", 0.3)
 def _sequential_vmap(w: Writer) -> None:
-    apply_body(w, "st.sequential_vmap(BODY)", closed=True)
+    apply_body(w, "sequential_vmap(BODY)", closed=True)
 
 
 @operation("custom_vmap", 0.3)
@@ -107,7 +107,7 @@ def _linear_call(w: Writer) -> None:
     r, x = w.float(-2, 2), w.float(-4, 4)
     if r.shape not in ((), x.shape):
         raise Skip
-    text = "st.custom_derivatives.linear_call(lambda r, x: r * x, lambda r, ct: r * ct, {0}, {1})"
+    text = "st.lax.linear_call(lambda r, x: r * x, lambda r, ct: r * ct, {0}, {1})"
     w.emit(text, [r, x], x.shape, -8, 8)
 
 

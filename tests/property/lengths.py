@@ -98,7 +98,7 @@ OPERATIONS: dict[str, tuple[str, str, Callable[..., Any]]] = {
     "segments": (
         "rows",
         "fixed",
-        lambda x: st.ops.segment_sum(x[:, 0], snp.arange(x.shape[0]) % WIDTH, WIDTH),
+        lambda x: st.lax.segment_sum(x[:, 0], snp.arange(x.shape[0]) % WIDTH, WIDTH),
     ),
     "matrix": ("square line", "line", lambda m, x: m @ x / 4),
 }

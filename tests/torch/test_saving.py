@@ -29,7 +29,7 @@ def test_what_comes_back(tmp_path):
 
 def damaged(path, change):
     """The file with its description changed."""
-    tree, header = st.load(path), st.load_header(path)
+    tree, header = st.load(path), st.files.load_header(path)
     about = json.loads(header.metadata["stretto.torch"])
     change(about)
     st.save(path, tree, {"stretto.torch": json.dumps(about)})

@@ -188,9 +188,9 @@ def test_gradients_of_integers_have_members_too():
     trees = {"n": np.arange(3), "x": snp.array([1.0, 2.0, 3.0])}
     slopes = st.grad(lambda t: (t["x"] ** 2).sum(), allow_int=True)(trees)
     for member in (st.take(slopes, 1), st.unstack(slopes)[1]):
-        assert member["n"].dtype == st.float0 and member["n"].shape == ()
+        assert member["n"].dtype == st.dtypes.float0 and member["n"].shape == ()
         assert float(member["x"]) == 4
     assert float(st.jit(lambda i: st.take(slopes, i)["x"])(2)) == 6
     model = st.nn.BatchNorm1d(2)
     slopes = st.grad(lambda e: e.eval()(snp.ones((4, 2))).sum())(st.Ensemble([model, model]))
-    assert [member.num_batches_tracked.dtype for member in slopes] == [st.float0] * 2
+    assert [member.num_batches_tracked.dtype for member in slopes] == [st.dtypes.float0] * 2

@@ -22,7 +22,7 @@ from stretto.typing import Array, ArrayLike, DType, Key, Shape
 
 if TYPE_CHECKING:
     from stretto.ensemble.groups import Member
-    from stretto.stages import Compiled, Lowered
+    from stretto.typing import Compiled, Lowered
 
 
 class Params(NamedTuple):
@@ -105,7 +105,7 @@ def arrays(x: Array, like: ArrayLike) -> None:
     assert_type(x.T.shape, tuple[int, ...])
     assert_type(x.nonzero(), tuple[Array, ...])
     assert_type(x.block_until_ready(), Array)
-    assert_type(x.device, st.Device)
+    assert_type(x.device, st.typing.Device)
     assert_type(float(x.sum()), float)
     assert_type(len(x), int)
     assert_type(np.asarray(x).ndim, int)
@@ -159,7 +159,6 @@ def derivatives(params: Params, x: Array) -> None:
 def others(params: Params, x: Array) -> None:
     assert_type(st.vmap(loss, in_axes=(None, 0))(params, x[None]), Array)
     assert_type(st.checkpoint(loss)(params, x), Array)
-    assert_type(st.named_call(loss, name="loss")(params, x=x), Array)
     assert_type(sine(x), Array)
     assert_type(wide(x, n=2), Array)
     assert_type(st.block_until_ready(params), Params)

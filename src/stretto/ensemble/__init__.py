@@ -8,120 +8,35 @@ weights; ``uncertainty`` and ``diversity`` of members; ``scores``, ``confusion``
 ``estimators`` are scikit-learn's; ``sweeping`` tries many configurations.
 """
 
-from stretto._engine.core.lazy import imports_on_demand
+from typing import TYPE_CHECKING
 
-with imports_on_demand(__name__):
+from stretto._engine.core.lazy import exports
+
+if TYPE_CHECKING:
     from stretto.ensemble import layers as layers, plots as plots
-    from stretto.ensemble.averaging import AverageState as AverageState, EMA as EMA, SWA as SWA
-    from stretto.ensemble.batch_statistics import update_batch_norm as update_batch_norm
-    from stretto.ensemble.binning import (
-        HistogramBinning as HistogramBinning,
-        Isotonic as Isotonic,
-        fit_histogram_binning as fit_histogram_binning,
-        fit_isotonic as fit_isotonic,
-    )
-    from stretto.ensemble.calibration import (
-        Platt as Platt,
-        Temperature as Temperature,
-        VectorScaling as VectorScaling,
-        fit_platt as fit_platt,
-        fit_temperature as fit_temperature,
-        fit_vector_scaling as fit_vector_scaling,
-    )
-    from stretto.ensemble.calibration_error import (
-        Binning as Binning,
-        BrierParts as BrierParts,
-        Reliability as Reliability,
-        brier_decomposition as brier_decomposition,
-        classwise_ece as classwise_ece,
-        ece as ece,
-        mce as mce,
-        reliability as reliability,
-    )
-    from stretto.ensemble.combination import (
-        geometric_mean as geometric_mean,
-        log_mean as log_mean,
-        logit_mean as logit_mean,
-        majority_vote as majority_vote,
-        maximum as maximum,
-        mean as mean,
-        median as median,
-        product_of_experts as product_of_experts,
-        trimmed_mean as trimmed_mean,
-        vote_shares as vote_shares,
-        weighted_mean as weighted_mean,
-    )
-    from stretto.ensemble.conformal import (
-        ConformalSets as ConformalSets,
-        fit_conformal as fit_conformal,
-    )
-    from stretto.ensemble.confusion import (
-        balanced_accuracy as balanced_accuracy,
-        confusion_matrix as confusion_matrix,
-        f1 as f1,
-    )
-    from stretto.ensemble.detection import (
-        aupr as aupr,
-        auroc as auroc,
-        fpr_at_tpr as fpr_at_tpr,
-        ood_aupr as ood_aupr,
-        ood_auroc as ood_auroc,
-        ood_fpr as ood_fpr,
-    )
-    from stretto.ensemble.diversity import (
-        cohen_kappa as cohen_kappa,
-        pairwise_disagreement as pairwise_disagreement,
-        q_statistic as q_statistic,
-    )
-    from stretto.ensemble.ensemble import Ensemble as Ensemble
-    from stretto.ensemble.estimators.classifier import EnsembleClassifier as EnsembleClassifier
-    from stretto.ensemble.estimators.regressor import EnsembleRegressor as EnsembleRegressor
-    from stretto.ensemble.intervals import (
-        ConformalIntervals as ConformalIntervals,
-        VarianceScaling as VarianceScaling,
-        fit_conformal_intervals as fit_conformal_intervals,
-        fit_variance_scaling as fit_variance_scaling,
-    )
-    from stretto.ensemble.merging import (
-        add_task_vectors as add_task_vectors,
-        dare as dare,
-        diagonal_fisher as diagonal_fisher,
-        fisher_average as fisher_average,
-        task_vector as task_vector,
-        ties as ties,
-    )
-    from stretto.ensemble.paths import Barrier as Barrier, barrier as barrier
-    from stretto.ensemble.regression import (
-        crps_ensemble as crps_ensemble,
-        crps_gaussian as crps_gaussian,
-        gaussian_nll as gaussian_nll,
-        interval_coverage as interval_coverage,
-        mae as mae,
-        pit_ensemble as pit_ensemble,
-        pit_gaussian as pit_gaussian,
-        r2 as r2,
-        rmse as rmse,
-    )
-    from stretto.ensemble.scores import (
-        accuracy as accuracy,
-        brier as brier,
-        nll as nll,
-        nll_from_logits as nll_from_logits,
-        top_k_accuracy as top_k_accuracy,
-    )
-    from stretto.ensemble.selection import (
-        Selection as Selection,
-        greedy_selection as greedy_selection,
-        stacking_weights as stacking_weights,
-    )
-    from stretto.ensemble.snapshots import SnapshotState as SnapshotState, Snapshots as Snapshots
-    from stretto.ensemble.soups import (
-        Soup as Soup,
-        greedy_soup as greedy_soup,
-        uniform_soup as uniform_soup,
-    )
-    from stretto.ensemble.swag import SWAG as SWAG, SWAGState as SWAGState
-    from stretto.ensemble.sweeping import Sweep as Sweep, sweep as sweep
+    from stretto.ensemble.averaging import *
+    from stretto.ensemble.batch_statistics import *
+    from stretto.ensemble.binning import *
+    from stretto.ensemble.calibration import *
+    from stretto.ensemble.calibration_error import *
+    from stretto.ensemble.combination import *
+    from stretto.ensemble.conformal import *
+    from stretto.ensemble.confusion import *
+    from stretto.ensemble.detection import *
+    from stretto.ensemble.diversity import *
+    from stretto.ensemble.ensemble import *
+    from stretto.ensemble.estimators.classifier import *
+    from stretto.ensemble.estimators.regressor import *
+    from stretto.ensemble.intervals import *
+    from stretto.ensemble.merging import *
+    from stretto.ensemble.paths import *
+    from stretto.ensemble.regression import *
+    from stretto.ensemble.scores import *
+    from stretto.ensemble.selection import *
+    from stretto.ensemble.snapshots import *
+    from stretto.ensemble.soups import *
+    from stretto.ensemble.swag import *
+    from stretto.ensemble.sweeping import *
     from stretto.ensemble.training import (
         Callback as Callback,
         Checkpoints as Checkpoints,
@@ -142,18 +57,44 @@ with imports_on_demand(__name__):
         Trainer as Trainer,
         divergences as divergences,
     )
-    from stretto.ensemble.uncertainty import (
-        TotalVariance as TotalVariance,
-        confidence as confidence,
-        disagreement as disagreement,
-        energy_score as energy_score,
-        expected_entropy as expected_entropy,
-        margin as margin,
-        mutual_information as mutual_information,
-        pairwise_js as pairwise_js,
-        pairwise_kl as pairwise_kl,
-        predictive_entropy as predictive_entropy,
-        total_variance as total_variance,
-        variance as variance,
-        variation_ratio as variation_ratio,
-    )
+    from stretto.ensemble.uncertainty import *
+    from stretto.ensemble import explaining, files
+
+exports(
+    __name__,
+    """
+    .: layers plots
+    .averaging: EMA SWA AverageState
+    .batch_statistics: update_batch_norm
+    .binning: HistogramBinning Isotonic fit_histogram_binning fit_isotonic
+    .calibration: Platt Temperature VectorScaling fit_platt fit_temperature fit_vector_scaling
+    .calibration_error: Binning BrierParts Reliability brier_decomposition classwise_ece ece mce
+        reliability
+    .combination: geometric_mean log_mean logit_mean majority_vote maximum mean median
+        product_of_experts trimmed_mean vote_shares weighted_mean
+    .conformal: ConformalSets fit_conformal
+    .confusion: balanced_accuracy confusion_matrix f1
+    .detection: aupr auroc fpr_at_tpr ood_aupr ood_auroc ood_fpr
+    .diversity: cohen_kappa pairwise_disagreement q_statistic
+    .ensemble: Ensemble
+    .estimators.classifier: EnsembleClassifier
+    .estimators.regressor: EnsembleRegressor
+    .intervals: ConformalIntervals VarianceScaling fit_conformal_intervals fit_variance_scaling
+    .merging: add_task_vectors dare diagonal_fisher fisher_average task_vector ties
+    .paths: Barrier barrier
+    .regression: crps_ensemble crps_gaussian gaussian_nll interval_coverage mae pit_ensemble
+        pit_gaussian r2 rmse
+    .scores: accuracy brier nll nll_from_logits top_k_accuracy
+    .selection: Selection greedy_selection stacking_weights
+    .snapshots: SnapshotState Snapshots
+    .soups: Soup greedy_soup uniform_soup
+    .swag: SWAG SWAGState
+    .sweeping: Sweep sweep
+    .training: Callback Checkpoints ConsoleLogger CSVLogger DataOrder Divergence DivergenceError
+        DivergenceWarning EarlyStopping Evaluator Event Fitted Logger TensorBoardLogger
+        TrackingLogger TrainState Trainer divergences
+    .uncertainty: TotalVariance confidence disagreement energy_score expected_entropy margin
+        mutual_information pairwise_js pairwise_kl predictive_entropy total_variance variance
+        variation_ratio
+    """,
+)

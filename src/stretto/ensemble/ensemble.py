@@ -10,11 +10,12 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypedDict, TypeVar, Unpack, overload
 
+import stretto.ensemble
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import state
-from stretto._engine.core.lazy import LazyMethod, LazyModule, shown
+from stretto._engine.core.lazy import LazyMethod, shown
 from stretto._engine.core.migration import ENSEMBLES
 from stretto._engine.core.typing import Array, Key, Tree
 from stretto._engine.higher_order.chunks import positive
@@ -27,8 +28,7 @@ from stretto.ensemble.tied import Ties, retied, ties_of, untied
 from stretto.nn.module import Module
 from stretto.random.keys import split
 
-if TYPE_CHECKING:  # loaded when an ensemble is first explained, saved, loaded or trained
-    from stretto.ensemble import explaining, files
+if TYPE_CHECKING:
     from stretto.ensemble.explaining import Explanation
     from stretto.ensemble.over_mesh import shard as _shard
     from stretto.ensemble.pytorch import from_torch as _from_torch
@@ -43,9 +43,7 @@ if TYPE_CHECKING:  # loaded when an ensemble is first explained, saved, loaded o
 
     class _AllOptions(_Options, total=False):
         stacked: bool | None
-else:
-    explaining = LazyModule("stretto.ensemble.explaining")
-    files = LazyModule("stretto.ensemble.files")
+
 
 __all__ = ["Ensemble"]
 
@@ -282,7 +280,7 @@ class Ensemble(MemberSequence[M_co]):
             self._arrays, args, kwargs, key, 0 if each else None, False
         )
         with config(**dict(layout.options)):
-            return explaining.explained(run, arguments, layout.chunk_size)
+            return stretto.ensemble.explaining.explained(run, arguments, layout.chunk_size)
 
     def vmap(
         self, f: Callable[..., R], in_axes: int | Sequence[int | None] | None = None
@@ -485,7 +483,7 @@ class Ensemble(MemberSequence[M_co]):
             OSError: as for ``stretto.save``.
         """
         self._refuse_other_rows()
-        files.write(path, self._layout, self._arrays, metadata)
+        stretto.ensemble.files.write(path, self._layout, self._arrays, metadata)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], like: Ensemble[N]) -> Ensemble[N]:
@@ -515,6 +513,6 @@ class Ensemble(MemberSequence[M_co]):
                 f"Ensemble.load: like must be an Ensemble, with one member of each architecture or "
                 f"more; got {type(like).__name__}"
             )
-        layout, arrays = files.read(path, like._layout, like._arrays)
+        layout, arrays = stretto.ensemble.files.read(path, like._layout, like._arrays)
         loaded: Any = cls._of(layout, arrays)
         return loaded

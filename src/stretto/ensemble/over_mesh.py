@@ -11,21 +11,17 @@ import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from stretto._engine import api
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.mesh import Mesh, PartitionSpec
 from stretto._engine.core.shardings import NamedSharding
 from stretto._engine.core.typing import Tree
 from stretto.ensemble.groups import Group
 
-if TYPE_CHECKING:  # loaded when members are first put on several devices; `sequence` is above
-    from stretto._engine.api.sharding import placement, shard_map
+if TYPE_CHECKING:
     from stretto.ensemble.sequence import MemberSequence
-else:
-    placement = LazyModule("stretto._engine.api.sharding.placement")
-    shard_map = LazyModule("stretto._engine.api.sharding.shard_map")
 
 __all__ = ["OverMesh", "mapped", "over_mesh", "shard"]
 
@@ -73,7 +69,7 @@ class OverMesh:
 
     def put(self, x: Tree, spec: PartitionSpec) -> Tree:
         """A tree of arrays, put on the devices."""
-        return placement.device_put(x, NamedSharding(self.mesh, spec))
+        return api.sharding.placement.device_put(x, NamedSharding(self.mesh, spec))
 
     def put_groups(self, groups: Sequence[Group], arrays: Sequence[Any]) -> list[list[Any]]:
         """The arrays of each group: split over the members, or whole where these share them."""
@@ -111,7 +107,7 @@ def over_mesh(
     over = config.mesh if mesh is None else mesh
     if over is None:
         raise ValueError(
-            f"{caller}: mesh must be given, or one must be in use: stretto.set_mesh(mesh)"
+            f"{caller}: mesh must be given, or one must be in use: stretto.sharding.set_mesh(mesh)"
         )
     if not isinstance(over, Mesh):
         raise TypeError(f"{caller}: mesh must be a Mesh, as of stretto.make_mesh; got {over!r}")
@@ -153,7 +149,7 @@ def mapped(
         return vmap(f, in_axes, out_axes, axis_size=size, chunk_size=chunk_size)
     local = vmap(f, in_axes, out_axes, axis_size=size // over.parts, chunk_size=chunk_size)
     specs = [_specs(axes, over) for axes in (in_axes, out_axes)]
-    return shard_map.shard_map(
+    return api.sharding.shard_map.shard_map(
         local,
         mesh=over.mesh,
         in_specs=specs[0],

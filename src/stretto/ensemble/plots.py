@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import stretto.numpy as snp
-from stretto._engine.core.guarded import guard_module
+from stretto._engine.core.lazy import exports
 from stretto._engine.core.typing import ArrayLike
 from stretto.ensemble.arguments import of_members
 from stretto.ensemble.calibration_error import Binning, ece, reliability
@@ -211,4 +211,4 @@ def uncertainty_band(
     return ax
 
 
-guard_module(__name__)
+exports(__name__)

@@ -7,8 +7,19 @@ are in files, and any box of one · ``opening``, ``placing``, ``reading`` · ``p
 what several processes write · ``checksums``.
 """
 
-from stretto._engine.core.lazy import imports_on_demand
+from typing import TYPE_CHECKING
 
-with imports_on_demand(__name__):
+from stretto._engine.core.lazy import exports
+
+if TYPE_CHECKING:
     from stretto.files.reading import Header as Header, load as load, load_header as load_header
     from stretto.files.writing import save as save
+    from stretto.files import together
+
+exports(
+    __name__,
+    """
+    .reading: Header load load_header
+    .writing: save
+    """,
+)

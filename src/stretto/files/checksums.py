@@ -9,16 +9,13 @@ and ``reading`` before.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from stretto._engine.core.lazy import LazyModule
 from stretto.files.grids import BLOCK
 
-if TYPE_CHECKING:  # loaded with the first checkpoint
-    import hashlib
-    import json
-else:
-    hashlib, json = LazyModule("hashlib"), LazyModule("json")
+hashlib = LazyModule("hashlib")
+json = LazyModule("json")
 
 __all__ = ["CHECKSUM", "block_checksums", "checksum"]
 

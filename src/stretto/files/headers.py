@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stretto._engine.core.lazy import LazyModule
 from stretto.files.elements import code_of
 from stretto.files.slabs import Elements
 
-if TYPE_CHECKING:  # loaded with the first file
-    import json
-else:
-    json = LazyModule("json")
+json = LazyModule("json")
 
 __all__ = ["header", "in_order"]
 

@@ -8,20 +8,15 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from stretto._engine.api import varying_sizes
 from stretto._engine.api.varying_sizes.lengths import RAGGED
 from stretto._engine.core import tree
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.typing import Tree
 
-if TYPE_CHECKING:  # loaded with the first file
-    import json
-
-    from stretto._engine.api.varying_sizes import ragged
-else:
-    json = LazyModule("json")
-    ragged = LazyModule("stretto._engine.api.varying_sizes.ragged")
+json = LazyModule("json")
 
 __all__ = [
     "DESCRIPTION",
@@ -168,5 +163,5 @@ def _made(node: object, steps: tuple[str, ...], left: dict[str, Any]) -> Tree:
         return {name: left.pop(".".join((*steps, name))) for name in inside}
     if word == "ragged" and isinstance(inside, int):
         values, lengths = [left.pop(".".join((*steps, name))) for name in ("values", "lengths")]
-        return ragged.Ragged._of(values, lengths, inside, False, 0)
+        return varying_sizes.ragged.Ragged._of(values, lengths, inside, False, 0)
     raise TypeError(f"no node is written {node!r}"[:200])

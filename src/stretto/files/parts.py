@@ -11,17 +11,14 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from stretto._engine.core.files import remove_abandoned
 from stretto._engine.core.lazy import LazyModule
 from stretto.files.grids import BLOCK, Grid, Part
 from stretto.files.names import Damaged
 
-if TYPE_CHECKING:  # loaded with the first file
-    import json
-else:
-    json = LazyModule("json")
+json = LazyModule("json")
 
 __all__ = [
     "ANNOUNCED",

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from stretto._engine import xla
 from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.api.sharding.shardings import fit
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.mesh import PartitionSpec
 from stretto._engine.core.shardings import Sharding, SingleDeviceSharding
 from stretto._engine.core.types import ArrayType, array_type, canonical_dtype
@@ -22,12 +22,6 @@ from stretto._engine.xla.device import Device, as_device
 from stretto.files.elements import Type, is_number, restored
 from stretto.files.names import Damaged
 from stretto.files.opening import Entry, File
-
-if TYPE_CHECKING:  # loaded when arrays are put on devices
-    from stretto._engine.xla import partitions, sharded
-else:
-    partitions = LazyModule("stretto._engine.xla.partitions")
-    sharded = LazyModule("stretto._engine.xla.sharded")
 
 __all__ = ["Places", "of_like", "places_of", "put", "read_leaf"]
 
@@ -99,12 +93,12 @@ def read_leaf(
                 made = restored(raw, part, weak, name, lost)
                 seen[key] = as_value(made, "load", name).to_host()
             parts.append(seen[key])
-    return sharded.of_parts(type, partitions.put(parts, type, place), place)
+    return xla.sharded.of_parts(type, xla.partitions.put(parts, type, place), place)
 
 
 def put(x: Array, place: Sharding) -> Array:
     """An array that is here, where it is asked to be."""
-    return x if _is_usual(place) else sharded.placed(x, place)
+    return x if _is_usual(place) else xla.sharded.placed(x, place)
 
 
 def _is_usual(place: Sharding) -> bool:

@@ -9,16 +9,16 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
+from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
+from stretto._engine.api import varying_sizes
 from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.api.varying_sizes.lengths import holds_ragged
 from stretto._engine.core import tree
 from stretto._engine.core.files import checked_path
 from stretto._engine.core.interpreter import Value, as_value
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.types import canonical_dtype, kind_of
 from stretto._engine.core.typing import Tree
@@ -26,11 +26,6 @@ from stretto.files.elements import Type, fits_number, is_number, kind_of_leaf
 from stretto.files.names import Damaged, leaf_names, rebuild
 from stretto.files.opening import Contents, Entry, File, Replaced, check, contents_of, open_file
 from stretto.files.placing import Places, of_like, places_of, put, read_leaf
-
-if TYPE_CHECKING:  # loaded when there are ragged arrays
-    from stretto._engine.api.varying_sizes import ragged
-else:
-    ragged = LazyModule("stretto._engine.api.varying_sizes.ragged")
 
 __all__ = ["Header", "load", "load_checked", "load_header"]
 
@@ -93,7 +88,7 @@ def load(path: str | os.PathLike[str], like: Tree = None, *, sharding: Tree = No
     {'w': Array([1., 1.], dtype=float32), 'b': Array(0.5, dtype=float32)}
 
     >>> mesh = st.make_mesh((1,), ("data",))
-    >>> split = st.NamedSharding(mesh, st.P("data"))
+    >>> split = st.sharding.NamedSharding(mesh, st.P("data"))
     >>> st.load(path, sharding=lambda name, x: split if x.shape else None)["w"].sharding
     NamedSharding(Mesh('data': 1), PartitionSpec('data'))
     """
@@ -151,8 +146,8 @@ def _remade(made: Tree, caller: str) -> Tree:
     if not holds_ragged(made):
         return made
     try:
-        each = lambda x: ragged.as_read(x) if ragged.is_ragged(x) else x
-        return tree.map(each, made, is_leaf=ragged.is_ragged)
+        each = lambda x: varying_sizes.ragged.as_read(x) if varying_sizes.ragged.is_ragged(x) else x
+        return tree.map(each, made, is_leaf=varying_sizes.ragged.is_ragged)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{caller}: {error}") from None
 
@@ -177,7 +172,7 @@ def load_header(path: str | os.PathLike[str]) -> Header:
     >>> import os, tempfile, stretto as st, stretto.numpy as snp
     >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
     >>> st.save(path, {"w": snp.ones((3, 2))}, {"epoch": "7"})
-    >>> header = st.load_header(path)
+    >>> header = st.files.load_header(path)
     >>> header.arrays, header.metadata["epoch"]
     ({'w': ShapeDtypeStruct(shape=(3, 2), dtype=float32)}, '7')
     """

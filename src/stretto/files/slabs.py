@@ -8,18 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from stretto._engine.core.lazy import LazyModule
+from stretto._engine import xla
 from stretto._engine.core.shardings import Index
 from stretto._engine.xla.device import Device
-
-if TYPE_CHECKING:  # loaded where arrays are split
-    from stretto._engine.xla import sharded
-else:
-    sharded = LazyModule("stretto._engine.xla.sharded")
 
 __all__ = ["Elements", "Part", "Slabs", "owner", "pieces_of"]
 
@@ -70,7 +65,7 @@ class Slabs:
 
     def __init__(
         self,
-        x: sharded.Sharded,
+        x: xla.sharded.Sharded,
         dtype: np.dtype,
         tail: tuple[int, ...],
         form: Callable[[np.ndarray], np.ndarray],
@@ -114,13 +109,13 @@ class Slabs:
                 self.dtype,
                 lambda shard=shard: self._of(shard.data.to_host()),
             )
-            for shard in sharded.shards_of(self._x)
+            for shard in xla.sharded.shards_of(self._x)
             if shard.replica_id == 0 and owner(shard.device) == process
         ]
 
     def pieces(self) -> Iterator[np.ndarray]:
         """The elements in the order of C, some rows at a time. All must be on devices here."""
-        first = {_starts(s.index): s for s in sharded.shards_of(self._x) if s.replica_id == 0}
+        first = {_starts(s.index): s for s in xla.sharded.shards_of(self._x) if s.replica_id == 0}
         shape, part = self._x.type.shape, self._x.sharding.shard_shape(self._x.type.shape)
         if not shape or len(first) == 1:
             (whole,) = first.values()

@@ -7,14 +7,14 @@ the last step but tidying up. Read ``parts``, which has the index, before, and `
 from __future__ import annotations
 
 import contextlib
-import importlib
 import math
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
 
+from stretto import distributed
 from stretto._engine.core.files import opened, write_whole
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.xla.device import Device, process_count, process_index
@@ -37,10 +37,7 @@ from stretto.files.parts import (
 )
 from stretto.files.slabs import Elements, Slabs, pieces_of
 
-if TYPE_CHECKING:  # loaded with the first file
-    import json
-else:
-    json = LazyModule("json")
+json = LazyModule("json")
 
 __all__ = ["Group", "all_processes", "write_together"]
 
@@ -67,7 +64,7 @@ def all_processes() -> Group:
 
 
 def _sync(name: str) -> None:
-    importlib.import_module("stretto.multihost").sync_global_devices(name)  # of a layer above
+    distributed.sync_global_devices(name)
 
 
 def write_together(

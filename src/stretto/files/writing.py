@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
+from stretto import files
 from stretto._engine.core import tree
 from stretto._engine.core.files import checked_path, write_whole
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.typing import Tree
 from stretto.files.checksums import CHECKSUM, checksum
 from stretto.files.elements import code_of, stored
@@ -23,11 +23,6 @@ from stretto.files.headers import header, in_order
 from stretto.files.names import DESCRIPTION, describe, leaf_names
 from stretto.files.parts import INDEX, folder_of, remove_parts
 from stretto.files.slabs import Slabs, pieces_of
-
-if TYPE_CHECKING:  # loaded where several processes save
-    from stretto.files import together
-else:
-    together = LazyModule("stretto.files.together")
 
 __all__ = ["save", "write", "write_alone"]
 
@@ -89,7 +84,7 @@ def write(
     if all([isinstance(x, np.ndarray) or x.is_here for x in arrays.values()]):
         write_alone(text, arrays, words, with_checksum=with_checksum)
     else:
-        together.write_together(text, arrays, words, together.all_processes())
+        files.together.write_together(text, arrays, words, files.together.all_processes())
 
 
 def write_alone(

@@ -4,11 +4,20 @@
 ``derivatives`` the rest.
 """
 
-# ruff: noqa: F403 (each file's __all__ says what it gives)
+from typing import TYPE_CHECKING
 
-from stretto._engine.core.lazy import imports_on_demand
+from stretto._engine.core.lazy import exports
 
-with imports_on_demand(__name__):
+if TYPE_CHECKING:
     from stretto.func.calls import *
     from stretto.func.derivatives import *
     from stretto.func.vectorize import *
+
+exports(
+    __name__,
+    """
+    .calls: functional_call stack_module_state
+    .derivatives: grad grad_and_value hessian jacfwd jacrev jvp linearize vjp
+    .vectorize: vmap
+    """,
+)

@@ -21,7 +21,7 @@ from stretto._engine.core.types import is_complex, is_float0
 from stretto._engine.core.typing import Tree
 from stretto._engine.ops.complex_parts import conj
 from stretto.random.streams import refusing
-from stretto.tree_util import Partial
+from stretto.tree import Partial
 
 __all__ = [
     "grad",

@@ -18,9 +18,10 @@ NaN and the ends of the range.
 Read in this order: ``arguments``, ``comparing``, ``checking``, ``special``.
 """
 
-# ruff: noqa: F403 (each file's __all__ says what it gives)
-
+from stretto._engine.core.lazy import exports
 from stretto.laws.arguments import *
 from stretto.laws.checking import *
 from stretto.laws.comparing import FULLY as FULLY
 from stretto.laws.special import *
+
+exports(__name__)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import ml_dtypes
 import numpy as np
 
+from stretto._engine.core.lazy import exports
 from stretto._engine.core.types import kind_of
 
 __all__ = ["TypeOf", "b1", "bf16", "c64", "c128", "f16", "f32", "f64", "i8", "i32", "u32"]
@@ -106,3 +107,5 @@ f32, f64 = _maker("f32", "float32"), _maker("f64", "float64")
 
 
 c64, c128 = _maker("c64", "complex64"), _maker("c128", "complex128")
+
+exports(__name__)

@@ -16,6 +16,7 @@ from stretto._engine.api.vectorize import vmap
 from stretto._engine.core import tree
 from stretto._engine.core.config import config, enable_x64, over_axis
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.lazy import exports
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.program import Program
 from stretto._engine.core.program import check as check_program
@@ -411,3 +412,6 @@ class Law:
 def _pair(xs: Sequence[ArrayLike], ys: Sequence[ArrayLike]) -> float:
     """The real part of the sum of products."""
     return float(sum(np.real(np.sum(as_wide(x) * as_wide(y))) for x, y in zip(xs, ys, strict=True)))
+
+
+exports(__name__)

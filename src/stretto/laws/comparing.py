@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from stretto._engine.core import tree
+from stretto._engine.core.lazy import exports
 from stretto._engine.core.types import float0, is_complex, is_inexact, real_dtype
 from stretto._engine.core.typing import ArrayLike, Tree
 
@@ -48,3 +49,6 @@ def as_wide(x: ArrayLike) -> np.ndarray:
     """The elements in 64 bits for each real part."""
     host = np.asarray(x)
     return host.astype(np.complex128 if is_complex(host.dtype) else np.float64)
+
+
+exports(__name__)

@@ -14,6 +14,7 @@ import numpy as np
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.core.config import config, enable_x64
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.lazy import exports
 from stretto._engine.core.types import is_inexact, kind_of
 from stretto._engine.core.typing import DTypeLike
 from stretto.laws.comparing import FULLY, as_wide, tolerance_of
@@ -124,3 +125,6 @@ def _alike(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def _same(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Whether they are equal, with the sign of zeros, or both NaN."""
     return (np.isnan(x) & np.isnan(y)) | ((x == y) & (np.signbit(x) == np.signbit(y)))
+
+
+exports(__name__)

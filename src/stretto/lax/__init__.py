@@ -1,10 +1,10 @@
 """``stretto.lax``: the operations under their StableHLO and ``jax.lax`` names, and control flow."""
 
-# ruff: noqa: F403 (each file's __all__ says what it gives)
+from typing import TYPE_CHECKING
 
-from stretto._engine.core.lazy import imports_on_demand
+from stretto._engine.core.lazy import exports
 
-with imports_on_demand(__name__):
+if TYPE_CHECKING:
     from stretto._engine.api.loops import scan as scan
     from stretto._engine.higher_order.associative_scan import associative_scan as associative_scan
     from stretto._engine.higher_order.cond import cond as cond, switch as switch
@@ -17,11 +17,8 @@ with imports_on_demand(__name__):
     from stretto._engine.higher_order.stop_gradient import stop_gradient as stop_gradient
     from stretto._engine.higher_order.while_loop import while_loop as while_loop
     from stretto._engine.higher_order.window import reduce_window as reduce_window
-    from stretto._engine.ops.arithmetic import (
-        add as add,
-        sign as sign,
-        square as square,
-    )
+    from stretto._engine.higher_order.linear_call import linear_call as linear_call
+    from stretto._engine.ops.arithmetic import add as add, sign as sign, square as square
     from stretto._engine.ops.identities import optimization_barrier as optimization_barrier
     from stretto._engine.ops.bitcast import bitcast_convert_type as bitcast_convert_type
     from stretto._engine.ops.bits import (
@@ -68,11 +65,7 @@ with imports_on_demand(__name__):
         ne as ne,
         select as select,
     )
-    from stretto._engine.ops.complex_parts import (
-        conj as conj,
-        imag as imag,
-        real as real,
-    )
+    from stretto._engine.ops.complex_parts import conj as conj, imag as imag, real as real
     from stretto._engine.ops.contract import dot_general as dot_general
     from stretto._engine.ops.convert import convert_element_type as convert_element_type
     from stretto._engine.ops.convolution.general import conv_general_dilated as conv_general_dilated
@@ -120,6 +113,12 @@ with imports_on_demand(__name__):
     )
     from stretto._engine.ops.iota import broadcasted_iota as broadcasted_iota, iota as iota
     from stretto._engine.ops.joining import concatenate as concatenate
+    from stretto._engine.ops.index.segments import (
+        segment_max as segment_max,
+        segment_min as segment_min,
+        segment_prod as segment_prod,
+        segment_sum as segment_sum,
+    )
     from stretto._engine.ops.layout import (
         expand_dims as expand_dims,
         reshape as reshape,
@@ -195,44 +194,9 @@ with imports_on_demand(__name__):
     from stretto._engine.ops.special.incomplete_beta import betainc as betainc
     from stretto._engine.ops.trigonometric import cosh as cosh, sinh as sinh
     from stretto.lax import linalg as linalg
-    from stretto.lax.aliases import (
-        abs as abs,
-        complex as complex,
-        div as div,
-        map as map,
-        max as max,
-        min as min,
-        neg as neg,
-        pow as pow,
-        rem as rem,
-        sort as sort,
-        sub as sub,
-    )
-    from stretto.lax.arrays import (
-        broadcast as broadcast,
-        broadcast_like as broadcast_like,
-        broadcast_shapes as broadcast_shapes,
-        broadcast_to_rank as broadcast_to_rank,
-        collapse as collapse,
-        index_in_dim as index_in_dim,
-        index_take as index_take,
-        select_n as select_n,
-        sort_key_val as sort_key_val,
-        stack as stack,
-        tile as tile,
-        unstack as unstack,
-    )
-    from stretto.lax.convolutions import (
-        ConvGeneralDilatedDimensionNumbers as ConvGeneralDilatedDimensionNumbers,
-        conv_general_dilated_local as conv_general_dilated_local,
-        conv_general_dilated_patches as conv_general_dilated_patches,
-        conv_general_permutations as conv_general_permutations,
-        conv_general_shape_tuple as conv_general_shape_tuple,
-        conv_shape_tuple as conv_shape_tuple,
-        conv_transpose_shape_tuple as conv_transpose_shape_tuple,
-        padtype_to_pads as padtype_to_pads,
-        reduce_window_shape_tuple as reduce_window_shape_tuple,
-    )
+    from stretto.lax.aliases import *
+    from stretto.lax.arrays import *
+    from stretto.lax.convolutions import *
     from stretto.lax.creation import (
         dtype as dtype,
         empty as empty,
@@ -241,47 +205,105 @@ with imports_on_demand(__name__):
         shape_as_value as shape_as_value,
         stage as stage,
     )
-    from stretto.lax.elementary import (
-        RoundingMethod as RoundingMethod,
-        cbrt as cbrt,
-        cos as cos,
-        exp as exp,
-        exp2 as exp2,
-        expm1 as expm1,
-        log as log,
-        log1p as log1p,
-        logistic as logistic,
-        mul as mul,
-        round as round,
-        rsqrt as rsqrt,
-        sin as sin,
-        sqrt as sqrt,
-        tan as tan,
-        tanh as tanh,
-    )
-    from stretto.lax.platforms import (
-        after_all as after_all,
-        composite as composite,
-        create_token as create_token,
-        dce_sink as dce_sink,
-        pbroadcast as pbroadcast,
-        pcast as pcast,
-        platform_dependent as platform_dependent,
-        precv as precv,
-        psend as psend,
-        ragged_all_to_all as ragged_all_to_all,
-        rng_uniform as rng_uniform,
-    )
+    from stretto.lax.elementary import *
+    from stretto.lax.platforms import *
     from stretto.lax.primitives import *
-    from stretto.lax.products import (
-        DotDimensionNumbers as DotDimensionNumbers,
-        PrecisionLike as PrecisionLike,
-        RaggedDotDimensionNumbers as RaggedDotDimensionNumbers,
-        batch_matmul as batch_matmul,
-        dot as dot,
-        ragged_dot as ragged_dot,
-        ragged_dot_general as ragged_dot_general,
-        scaled_dot as scaled_dot,
-    )
-    from stretto.lax.scattering import scatter_apply as scatter_apply
-    from stretto.lax.selection import approx_max_k as approx_max_k, approx_min_k as approx_min_k
+    from stretto.lax.products import *
+    from stretto.lax.scattering import *
+    from stretto.lax.selection import *
+
+exports(
+    __name__,
+    """
+    stretto._engine.api.loops: scan
+    stretto._engine.higher_order.associative_scan: associative_scan
+    stretto._engine.higher_order.cond: cond switch
+    stretto._engine.higher_order.implicit: custom_linear_solve custom_root
+    stretto._engine.higher_order.loops: fori_loop
+    stretto._engine.higher_order.reduce: reduce
+    stretto._engine.higher_order.stop_gradient: stop_gradient
+    stretto._engine.higher_order.while_loop: while_loop
+    stretto._engine.higher_order.window: reduce_window
+    stretto._engine.higher_order.linear_call: linear_call
+    stretto._engine.ops.arithmetic: add sign square
+    stretto._engine.ops.identities: optimization_barrier
+    stretto._engine.ops.bitcast: bitcast_convert_type
+    stretto._engine.ops.bits: clz mulhi reduce_precision
+    stretto._engine.ops.bitwise: bitwise_and bitwise_not bitwise_or bitwise_xor population_count
+        shift_left shift_right_arithmetic shift_right_logical
+    stretto._engine.ops.broadcast: broadcast_in_dim reduce_sum
+    stretto._engine.ops.collective.functions: all_gather all_to_all axis_index axis_size ppermute
+        pshuffle psum_scatter pswapaxes
+    stretto._engine.ops.collective.reductions: pmax pmean pmin psum
+    stretto._engine.ops.comparison: eq ge gt le lt ne select
+    stretto._engine.ops.complex_parts: conj imag real
+    stretto._engine.ops.contract: dot_general
+    stretto._engine.ops.convert: convert_element_type
+    stretto._engine.ops.convolution.general: conv_general_dilated
+    stretto._engine.ops.convolution.geometry: ConvDimensionNumbers conv_dimension_numbers
+    stretto._engine.ops.convolution.kinds: conv conv_transpose conv_with_general_padding
+    stretto._engine.ops.extrema: clamp
+    stretto._engine.ops.fft: FftType fft
+    stretto._engine.ops.index.dynamic: dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim
+        dynamic_update_index_in_dim dynamic_update_slice dynamic_update_slice_in_dim
+    stretto._engine.ops.index.gather_scatter: gather scatter scatter_add scatter_max scatter_min
+        scatter_mul scatter_sub
+    stretto._engine.ops.index.geometry: GatherDimensionNumbers GatherScatterMode
+        ScatterDimensionNumbers
+    stretto._engine.ops.inverse_trigonometric: acos acosh asin asinh atan atan2 atanh
+    stretto._engine.ops.iota: broadcasted_iota iota
+    stretto._engine.ops.joining: concatenate
+    stretto._engine.ops.index.segments: segment_max segment_min segment_prod segment_sum
+    stretto._engine.ops.layout: expand_dims reshape squeeze transpose
+    stretto._engine.ops.powers: integer_pow reciprocal
+    stretto._engine.ops.precision: AccuracyMode DotAlgorithm DotAlgorithmPreset Precision Tolerance
+    stretto._engine.ops.random.rng_bit_generator: RandomAlgorithm rng_bit_generator
+    stretto._engine.ops.reducing.cumulative: cumlogsumexp cummax cummin cumprod cumsum
+    stretto._engine.ops.reducing.argminmax: argmax argmin
+    stretto._engine.ops.reducing.reduce: reduce_and reduce_max reduce_min reduce_or reduce_prod
+        reduce_xor
+    stretto._engine.ops.rounding: ceil floor is_finite nextafter
+    stretto._engine.ops.shape: pad rev slice slice_in_dim split
+    stretto._engine.ops.sharding_constraint: with_sharding_constraint
+    stretto._engine.ops.sort: argsort top_k
+    stretto._engine.ops.special.bessel: bessel_i0e bessel_i1e
+    stretto._engine.ops.special.error_functions: erf erf_inv erfc
+    stretto._engine.ops.special.gamma: digamma lgamma polygamma zeta
+    stretto._engine.ops.special.incomplete: igamma igamma_grad_a igammac random_gamma_grad
+    stretto._engine.ops.special.incomplete_beta: betainc
+    stretto._engine.ops.trigonometric: cosh sinh
+    .: linalg
+    .aliases: abs complex div map max min neg pow rem sort sub
+    .arrays: broadcast broadcast_like broadcast_shapes broadcast_to_rank collapse index_in_dim
+        index_take select_n sort_key_val stack tile unstack
+    .convolutions: ConvGeneralDilatedDimensionNumbers conv_general_dilated_local
+        conv_general_dilated_patches conv_general_permutations conv_general_shape_tuple
+        conv_shape_tuple conv_transpose_shape_tuple padtype_to_pads reduce_window_shape_tuple
+    .creation: dtype empty full full_like shape_as_value stage
+    .elementary: RoundingMethod cbrt cos exp exp2 expm1 log log1p logistic mul round rsqrt sin sqrt
+        tan tanh
+    .platforms: after_all composite create_token dce_sink pbroadcast pcast platform_dependent precv
+        psend ragged_all_to_all rng_uniform
+    .primitives: abs_p acos_p acosh_p add_p all_gather_p all_to_all_p and_p argmax_p argmin_p asin_p
+        asinh_p atan_p atan2_p atanh_p axis_index_p bessel_i0e_p bessel_i1e_p bitcast_convert_type_p
+        broadcast_in_dim_p cbrt_p ceil_p clamp_p clz_p complex_p concatenate_p cond_p conj_p
+        conv_general_dilated_p convert_element_type_p cos_p cosh_p cumlogsumexp_p cummax_p cummin_p
+        cumprod_p cumsum_p digamma_p div_p dot_general_p dynamic_slice_p dynamic_update_slice_p eq_p
+        erf_p erf_inv_p erfc_p exp_p exp2_p expm1_p fft_p floor_p gather_p ge_p gt_p igamma_p
+        igamma_grad_a_p igammac_p imag_p integer_pow_p iota_p is_finite_p le_p lgamma_p
+        linear_solve_p log_p log1p_p logistic_p lt_p max_p min_p mul_p mulhi_p ne_p neg_p
+        nextafter_p not_p optimization_barrier_p or_p pad_p polygamma_p population_count_p pow_p
+        ppermute_p psum_p real_p reduce_p reduce_and_p reduce_max_p reduce_min_p reduce_or_p
+        reduce_precision_p reduce_prod_p reduce_sum_p reduce_window_p reduce_window_max_p
+        reduce_window_min_p reduce_window_sum_p reduce_xor_p regularized_incomplete_beta_p rem_p
+        reshape_p rev_p rng_bit_generator_p round_p rsqrt_p scan_p scatter_p scatter_add_p
+        scatter_max_p scatter_min_p scatter_mul_p scatter_sub_p select_and_gather_add_p
+        select_and_scatter_add_p shift_left_p shift_right_arithmetic_p shift_right_logical_p sign_p
+        sin_p sinh_p slice_p sort_p sqrt_p square_p stop_gradient_p sub_p tan_p tanh_p top_k_p
+        transpose_p while_p xor_p zeta_p
+    .products: DotDimensionNumbers PrecisionLike RaggedDotDimensionNumbers batch_matmul dot
+        ragged_dot ragged_dot_general scaled_dot
+    .scattering: scatter_apply
+    .selection: approx_max_k approx_min_k
+    """,
+)

@@ -4,7 +4,7 @@ Each works on the matrices in the last two axes, by LAPACK; ``stretto.linalg`` h
 SciPy's functions, written with these.
 """
 
-from stretto._engine.core.guarded import guard_module
+from stretto._engine.core.lazy import exports
 from stretto._engine.ops.linalg.cholesky import cholesky, cholesky_update
 from stretto._engine.ops.linalg.eig import EigImplementation, eig
 from stretto._engine.ops.linalg.eigh import EighImplementation, eigh
@@ -41,4 +41,4 @@ __all__ = [
     "tridiagonal_solve",
 ]
 
-guard_module(__name__)
+exports(__name__)

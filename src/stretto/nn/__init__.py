@@ -4,10 +4,12 @@ Read ``module`` first, then ``containers`` and ``state``. The functions are some
 which has them all; under ``as_jax``, ``jax.nn`` has those of JAX's meaning.
 """
 
-from stretto._engine.core.lazy import imports_on_demand
+from typing import TYPE_CHECKING
+
+from stretto._engine.core.lazy import exports
 from stretto.nn.module import Module as Module, Parameter as Parameter
 
-with imports_on_demand(__name__):
+if TYPE_CHECKING:
     from stretto.nn import functional as functional, init as init
     from stretto.nn.activations import (
         CELU as CELU,
@@ -184,3 +186,41 @@ with imports_on_demand(__name__):
         TransformerEncoderLayer as TransformerEncoderLayer,
     )
     from stretto.random.streams import keys as keys
+    from stretto.nn import showing
+
+exports(
+    __name__,
+    """
+    .: functional init
+    .activations: CELU ELU GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh LeakyReLU LogSigmoid
+        LogSoftmax Mish PReLU RReLU ReLU ReLU6 SELU SiLU Sigmoid Softmax Softmax2d Softmin Softplus
+        Softshrink Softsign Tanh Tanhshrink Threshold
+    .attention: MultiheadAttention
+    .containers: ModuleDict ModuleList ParameterDict ParameterList Sequential
+    .convolution: Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d
+    .dropout: AlphaDropout Dropout Dropout1d Dropout2d Dropout3d FeatureAlphaDropout
+    .embedding: Embedding EmbeddingBag
+    .functional.activations: celu elu gelu glu leaky_relu log_softmax logsumexp mish one_hot relu
+        relu6 selu sigmoid silu softmax softplus softsign tanh
+    .linear: Bilinear Identity Linear
+    .losses: BCELoss BCEWithLogitsLoss CTCLoss CosineEmbeddingLoss CosineSimilarity CrossEntropyLoss
+        GaussianNLLLoss HingeEmbeddingLoss HuberLoss KLDivLoss L1Loss MSELoss MarginRankingLoss
+        MultiLabelMarginLoss MultiLabelSoftMarginLoss MultiMarginLoss NLLLoss PairwiseDistance
+        PoissonNLLLoss SmoothL1Loss SoftMarginLoss TripletMarginLoss
+    .module: stateful_call
+    .normalization: BatchNorm1d BatchNorm2d BatchNorm3d GroupNorm InstanceNorm1d InstanceNorm2d
+        InstanceNorm3d LayerNorm LocalResponseNorm RMSNorm
+    .padding: CircularPad1d CircularPad2d CircularPad3d ConstantPad1d ConstantPad2d ConstantPad3d
+        ReflectionPad1d ReflectionPad2d ReflectionPad3d ReplicationPad1d ReplicationPad2d
+        ReplicationPad3d ZeroPad1d ZeroPad2d ZeroPad3d
+    .pooling: AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d
+        AdaptiveMaxPool2d AdaptiveMaxPool3d AvgPool1d AvgPool2d AvgPool3d LPPool1d LPPool2d LPPool3d
+        MaxPool1d MaxPool2d MaxPool3d
+    .recurrent: GRU GRUCell LSTM LSTMCell RNN RNNCell
+    .reshaping: ChannelShuffle Flatten Fold PixelShuffle PixelUnshuffle Unflatten Unfold Upsample
+        UpsamplingBilinear2d UpsamplingNearest2d
+    .transformer: Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder
+        TransformerEncoderLayer
+    stretto.random.streams: keys
+    """,
+)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stretto import random
 from stretto._engine.core.descriptions import described
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.lazy import LazyModule, no_attribute
+from stretto._engine.core.lazy import exports
 from stretto._engine.core.types import scalar_dtype
 from stretto._engine.core.typing import Array, DTypeLike, Key
 from stretto._engine.ops.comparison import full, full_like, lt, where
@@ -29,12 +29,6 @@ from stretto.random import distributions
 from stretto.random.arguments import rounded, wide
 from stretto.random.keys import split
 from stretto.random.streams import next_key
-
-if TYPE_CHECKING:  # loaded when an orthogonal matrix, or a number between bounds, is first drawn
-    from stretto.random import matrices, truncated
-else:
-    matrices = LazyModule("stretto.random.matrices")
-    truncated = LazyModule("stretto.random.truncated")
 
 __all__ = [
     "calculate_gain",
@@ -214,7 +208,7 @@ def trunc_normal(
     """
     low, high = (a - mean) / std, (b - mean) / std
     target = _float(dtype)
-    draw = truncated.truncated_normal(_key(key, "trunc_normal"), low, high, shape, wide(target))
+    draw = random.truncated_normal(_key(key, "trunc_normal"), low, high, shape, wide(target))
     # Rounding may exceed the limits, which belong to the interval.
     least, most = np.asarray(a).astype(target), np.asarray(b).astype(target)
     x = rounded(draw * std + mean, target)
@@ -363,7 +357,7 @@ def orthogonal(
     fans_of(shape, "orthogonal")
     target = _dtype(dtype)
     rows, columns = shape[0], math.prod(shape[1:])
-    draw = matrices.orthogonal(_key(key, "orthogonal"), rows, (), widened(target), columns)
+    draw = random.orthogonal(_key(key, "orthogonal"), rows, (), widened(target), columns)
     return convert(reshape(draw * gain, tuple(shape)), target)
 
 
@@ -513,8 +507,7 @@ def dirac(shape: Sequence[int], groups: int = 1, dtype: DTypeLike | None = None)
     return as_value(out.astype(_dtype(dtype)))
 
 
-if not TYPE_CHECKING:
-    __getattr__ = no_attribute(__name__)
+exports(__name__)
 
 
 def __dir__() -> list[str]:

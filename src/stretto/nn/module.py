@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
+from stretto import nn
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import bounded
 from stretto._engine.core.interpreter import Value, as_value
-from stretto._engine.core.lazy import LazyModule, shown
+from stretto._engine.core.lazy import shown
 from stretto._engine.core.migration import (
     MODULES,
     SPELLINGS,
@@ -36,10 +37,6 @@ if TYPE_CHECKING:
     _Marked = Array  # an attribute to which a parameter is assigned holds the array
 else:
     _Marked = object
-if TYPE_CHECKING:
-    from stretto.nn import showing
-else:
-    showing = LazyModule("stretto.nn.showing")
 
 
 class Parameter(_Marked):
@@ -517,7 +514,7 @@ class Module(ModuleTree):
         return type(self).__name__
 
     def __str__(self) -> str:
-        return showing.text_of(self)
+        return nn.showing.text_of(self)
 
     def __copy__(self: _M) -> _M:
         return clone(self, {}, deep=False)

@@ -8,9 +8,9 @@ programs need are loaded at once, the others when one of their functions is firs
 Array(5., dtype=float32)
 """
 
-# ruff: noqa: F401, F403 (each file's __all__ says what it gives)
+from typing import TYPE_CHECKING
 
-from stretto._engine.core.lazy import imports_on_demand
+from stretto._engine.core.lazy import exports
 from stretto._engine.xla.array import Array as Array
 from stretto.numpy import dtypes as _dtypes
 from stretto.numpy.arithmetic import *
@@ -48,7 +48,7 @@ from stretto.numpy.unique import *
 bool = _dtypes.bool_
 ndarray = Array
 
-with imports_on_demand(__name__):
+if TYPE_CHECKING:
     from stretto.numpy import fft as fft, linalg as linalg
     from stretto.numpy.applying import (
         apply_along_axis as apply_along_axis,
@@ -75,7 +75,7 @@ with imports_on_demand(__name__):
         trapezoid as trapezoid,
         unwrap as unwrap,
     )
-    from stretto.numpy.divisors import gcd as gcd, lcm as lcm
+    from stretto.numpy.divisors import *
     from stretto.numpy.einsums import einsum as einsum, einsum_path as einsum_path
     from stretto.numpy.equality import (
         allclose as allclose,
@@ -103,15 +103,7 @@ with imports_on_demand(__name__):
         zeros as zeros,
         zeros_like as zeros_like,
     )
-    from stretto.numpy.floats import (
-        frexp as frexp,
-        ldexp as ldexp,
-        modf as modf,
-        nextafter as nextafter,
-        packbits as packbits,
-        spacing as spacing,
-        unpackbits as unpackbits,
-    )
+    from stretto.numpy.floats import *
     from stretto.numpy.grids import (
         c_ as c_,
         fromfunction as fromfunction,
@@ -249,3 +241,44 @@ with imports_on_demand(__name__):
         nansum as nansum,
         nanvar as nanvar,
     )
+    from stretto.numpy import normalized
+
+exports(
+    __name__,
+    """
+    .: fft linalg
+    .applying: apply_along_axis apply_over_axes piecewise
+    .limits: e euler_gamma finfo iinfo inf nan newaxis pi
+    .convolutions: convolve correlate
+    .counting: bincount digitize
+    .covariance: corrcoef cov
+    .differences: diff ediff1d gradient trapezoid unwrap
+    .divisors: gcd lcm
+    .einsums: einsum einsum_path
+    .equality: allclose array_equal array_equiv
+    .files: ArrayFile frombuffer fromfile fromiter fromstring load save savez savez_compressed
+    .filled: empty empty_like full full_like ones ones_like zeros zeros_like
+    .floats: frexp ldexp modf nextafter packbits spacing unpackbits
+    .grids: c_ fromfunction index_exp mgrid ogrid r_ s_
+    .histograms: histogram histogram2d histogram_bin_edges histogramdd
+    .inserting: delete insert
+    .interchange: from_dlpack
+    .interpolation: interp
+    .joining: append block column_stack concat concatenate dstack hstack row_stack stack vstack
+    .matrices: diag diagflat eye identity tri tril triu
+    .padding: pad
+    .places: diag_indices diag_indices_from ix_ mask_indices ravel_multi_index tril_indices
+        tril_indices_from triu_indices triu_indices_from unravel_index
+    .polynomials: poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots vander
+    .printing: array_repr array_str get_printoptions printoptions set_printoptions
+    .products: cross dot inner kron matmul matvec outer tensordot vdot vecdot vecmat
+    .putting: fill_diagonal place put put_along_axis putmask
+    .quantiles: median nanmedian nanpercentile nanquantile percentile quantile
+    .sets: intersect1d isin setdiff1d setxor1d union1d
+    .splitting: array_split dsplit hsplit split unstack vsplit
+    .vectorizing: frompyfunc vectorize
+    .windows: bartlett blackman hamming hanning i0 kaiser
+    .without_nan: nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd
+        nansum nanvar
+    """,
+)

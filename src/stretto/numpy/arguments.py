@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from stretto._engine import api
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Tracer, as_value
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import inexact_dtype, is_inexact, kind_of, promote, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.sharding import laid_out
-
-if TYPE_CHECKING:  # loaded when somebody asks where arrays are to be
-    from stretto._engine.api.sharding import placement
-else:
-    placement = LazyModule("stretto._engine.api.sharding.placement")
 
 
 def integer_or_traced(x: ArrayLike, caller: str, argument: str) -> int | Array:
@@ -38,7 +33,7 @@ def put_result(x: Array, device: object, out_sharding: object, caller: str) -> A
     Raises ``TypeError`` or ``ValueError`` for what is no such place, or if both are given.
     """
     if out_sharding is None:
-        return placement.put_on(x, device, caller)
+        return api.sharding.placement.put_on(x, device, caller)
     if device is not None:
         raise ValueError(
             f"{caller}: device and out_sharding both say where the result is to be: give one of "

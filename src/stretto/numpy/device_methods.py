@@ -6,8 +6,8 @@ import importlib
 import operator
 from typing import TYPE_CHECKING
 
+from stretto._engine import api, core, xla
 from stretto._engine.core.interpreter import Tracer
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.xla.array import SHARDED, Array
 from stretto._engine.xla.device import default_device
 from stretto.numpy.inspection import VERSIONS
@@ -15,16 +15,9 @@ from stretto.numpy.inspection import VERSIONS
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from stretto._engine.api.sharding import placement
-    from stretto._engine.core import shardings
     from stretto._engine.core.shardings import Sharding
-    from stretto._engine.xla import sharded
     from stretto._engine.xla.device import Device
     from stretto._engine.xla.sharded import Shard
-else:  # loaded when somebody asks where arrays are
-    placement = LazyModule("stretto._engine.api.sharding.placement")
-    sharded = LazyModule("stretto._engine.xla.sharded")
-    shardings = LazyModule("stretto._engine.core.shardings")
 
 
 def sharding(self: Array) -> Sharding | None:
@@ -39,9 +32,9 @@ def sharding(self: Array) -> Sharding | None:
     if isinstance(self, Tracer):
         return None
     return (
-        sharded.sharding_of(self)
+        xla.sharded.sharding_of(self)
         if self.__class__ in SHARDED
-        else shardings.SingleDeviceSharding(default_device())
+        else core.shardings.SingleDeviceSharding(default_device())
     )
 
 
@@ -56,7 +49,7 @@ def device(self: Array) -> Device | Sharding:
     """
     if self.__class__ not in SHARDED:
         return default_device()
-    where = sharded.sharding_of(self)
+    where = xla.sharded.sharding_of(self)
     return where.device_list[0] if where.num_devices == 1 else where
 
 
@@ -69,7 +62,7 @@ def is_fully_addressable(self: Array) -> bool:
     Returns:
         A Python boolean.
     """
-    return self.__class__ not in SHARDED or sharded.sharding_of(self).is_fully_addressable
+    return self.__class__ not in SHARDED or xla.sharded.sharding_of(self).is_fully_addressable
 
 
 def is_fully_replicated(self: Array) -> bool:
@@ -81,7 +74,7 @@ def is_fully_replicated(self: Array) -> bool:
     Returns:
         A Python boolean.
     """
-    return self.__class__ not in SHARDED or sharded.sharding_of(self).is_fully_replicated
+    return self.__class__ not in SHARDED or xla.sharded.sharding_of(self).is_fully_replicated
 
 
 def committed(self: Array) -> bool:
@@ -106,8 +99,8 @@ def addressable_shards(self: Array) -> list[Shard]:
         A list of shards: ``device``, ``index``, ``replica_id`` and ``data``.
     """
     if self.__class__ in SHARDED:
-        return sharded.shards_of(self)
-    return [sharded.Shard(default_device(), tuple([slice(0, n) for n in self.shape]), 0, self)]
+        return xla.sharded.shards_of(self)
+    return [xla.sharded.Shard(default_device(), tuple([slice(0, n) for n in self.shape]), 0, self)]
 
 
 def devices(self: Array) -> set[Device]:
@@ -125,7 +118,11 @@ def devices(self: Array) -> set[Device]:
     >>> snp.ones(2).devices()
     {CpuDevice(id=0)}
     """
-    return sharded.sharding_of(self).device_set if self.__class__ in SHARDED else {default_device()}
+    return (
+        xla.sharded.sharding_of(self).device_set
+        if self.__class__ in SHARDED
+        else {default_device()}
+    )
 
 
 def addressable_data(self: Array, index: int = 0) -> Array:
@@ -203,4 +200,4 @@ def to_device(
     """
     if stream is not None:
         raise ValueError(f"to_device: stream must be None; got {stream!r}")
-    return placement.device_put(self, device)
+    return api.sharding.placement.device_put(self, device)

@@ -17,14 +17,13 @@ import numpy as np
 
 from stretto._engine.core.lazy import LazyModule
 
-if TYPE_CHECKING:  # loaded with the first archive
-    import zipfile
-    import zlib
+if TYPE_CHECKING:
     from typing import IO
 
     from numpy.lib.npyio import NpzFile
-else:
-    zipfile, zlib = LazyModule("zipfile"), LazyModule("zlib")
+
+zipfile = LazyModule("zipfile")
+zlib = LazyModule("zlib")
 
 _MAGIC = b"\x93NUMPY"
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stretto._engine.core.guarded import guard_module
+from stretto._engine.core.lazy import exports
 from stretto._engine.core.typing import ArrayLike, ShardingLike
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.index.geometry import reading_mode
@@ -284,4 +284,4 @@ class IndexUpdate:
         return update("set", x, index, new, **options)
 
 
-guard_module(__name__)
+exports(__name__)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any, Literal, overload
 
 import ml_dtypes
 import numpy as np
 
+from stretto._engine import higher_order
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.sizes import exceeds
 from stretto._engine.core.types import is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike, Axes
@@ -38,15 +38,10 @@ from stretto.numpy.logic import mask_of_where
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.reductions import sum as sum_
 
-if TYPE_CHECKING:  # loaded when something is normalized
-    from stretto._engine.higher_order import stop_gradient
-else:
-    stop_gradient = LazyModule("stretto._engine.higher_order.stop_gradient")
-
 
 def _greatest(x: Array, axes: tuple[int, ...], where: Array | None = None) -> Array:
     """The greatest element over the axes, kept, as a constant."""
-    x = stop_gradient.StopGradient()(real(x) if is_complex(x.dtype) else x)
+    x = higher_order.stop_gradient.StopGradient()(real(x) if is_complex(x.dtype) else x)
     lowest = None if where is None and exceeds(x.size, 0) else -math.inf
     return max_(x, axes, None, True, lowest, where)
 

@@ -16,8 +16,8 @@ import math
 from collections.abc import Callable
 from typing import TypeAlias
 
+import stretto.numpy as snp
 from stretto._engine.core.interpreter import Form, form_of, state
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.recorder import element_of
 from stretto._engine.core.types import kind_of
@@ -29,8 +29,6 @@ from stretto._engine.ops.exponential import expm1, log1p, logistic
 from stretto._engine.ops.layout import Reshape, reshape
 from stretto._engine.ops.reducing.reduce import reduce_max
 from stretto._engine.ops.trigonometric import sech_squared
-
-_normalized = LazyModule("stretto.numpy.normalized")
 
 _Answer: TypeAlias = "Array | Form | None"
 
@@ -55,7 +53,7 @@ def _later(name: str) -> Callable[..., Array]:
     """The function of ``normalized``, which is not loaded before it is needed."""
 
     def function(*of: Array) -> Array:
-        return getattr(_normalized, name)(*of)
+        return getattr(snp.normalized, name)(*of)
 
     return function
 

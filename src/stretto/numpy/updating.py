@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
+from stretto._engine import higher_order
 from stretto._engine.core.boundary import reraise_foreign
 from stretto._engine.core.errors import BooleanIndexError
 from stretto._engine.core.integers import shown
 from stretto._engine.core.interpreter import Value, as_value, state
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import inexact_dtype, is_complex, kind_of
 from stretto._engine.core.typing import ArrayLike, ShardingLike
@@ -50,11 +50,8 @@ from stretto.numpy.indices import (
     stack,
 )
 
-if TYPE_CHECKING:  # loaded when an index first names an element more than once
+if TYPE_CHECKING:
     from stretto._engine.core.array_updates import Index as IndexLike
-    from stretto._engine.higher_order import while_loop
-else:
-    while_loop = LazyModule("stretto._engine.higher_order.while_loop")
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {
     "set": lambda _, y: y,
@@ -268,7 +265,7 @@ def apply_again(
         return count + 1, choose(gt(times, count), _cast("x.at[...].apply", func(y), x), y)
 
     first = _cast("x.at[...].apply", once, x)
-    return while_loop.while_loop(
+    return higher_order.while_loop.while_loop(
         lambda state: reduce_or(gt(times, state[0])), step, (as_value(1), first)
     )[1]
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Never
 
 import numpy as np
 
+from stretto._engine import core
 from stretto._engine.core.interpreter import Tracer, as_value
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import is_complex, kind_of, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.bitcast import bitcast_convert_type
@@ -22,13 +22,9 @@ from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.shape import rev, slice_in_dim
 from stretto.numpy.dtypes import as_dtype
 
-if TYPE_CHECKING:  # few programs write raw arrays
+if TYPE_CHECKING:
     import os
     from typing import BinaryIO, Never
-
-    from stretto._engine.core import files
-else:
-    files = LazyModule("stretto._engine.core.files")
 
 _BYTE = np.dtype(np.uint8)
 _BOOL = np.dtype(bool)
@@ -193,4 +189,4 @@ def tofile(
     if hasattr(fid, "write"):
         host.tofile(fid, sep, format)
     else:
-        files.write_whole(fid, lambda file: host.tofile(file, sep, format), "tofile")
+        core.files.write_whole(fid, lambda file: host.tofile(file, sep, format), "tofile")

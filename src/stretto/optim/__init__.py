@@ -20,11 +20,11 @@ with hyperparameters of its own. Read ``base`` first, then ``leaves``, ``moments
 True
 """
 
-# ruff: noqa: F403 (each file's __all__ says what it gives)
+from typing import TYPE_CHECKING
 
-from stretto._engine.core.lazy import imports_on_demand
+from stretto._engine.core.lazy import exports
 
-with imports_on_demand(__name__):
+if TYPE_CHECKING:
     from stretto.optim.accumulation import *
     from stretto.optim.adams import *
     from stretto.optim.base import *
@@ -45,3 +45,37 @@ with imports_on_demand(__name__):
     from stretto.optim.scaling import *
     from stretto.optim.schedules import *
     from stretto.optim.updating import *
+
+exports(
+    __name__,
+    """
+    .accumulation: MultiSteps MultiStepsState skip_not_finite
+    .adams: adabelief adam adamax adamaxw adamw amsgrad nadam nadamw radam yogi
+    .base: EmptyState GradientTransformation GradientTransformationExtraArgs Mask MaskedNode
+        ScalarOrSchedule Schedule identity set_to_zero stateless with_extra_args_support
+    .clipping: adaptive_grad_clip clip clip_by_block_rms clip_by_global_norm
+    .combining: PartitionState chain multi_transform named_chain
+    .cycles: cosine_onecycle_schedule linear_onecycle_schedule piecewise_interpolate_schedule
+        sgdr_schedule
+    .factored: FactoredState scale_by_factored_rms
+    .finite: ApplyIfFiniteState apply_if_finite
+    .hyperparameters: InjectStatefulHyperparamsState ScheduleState inject_hyperparams
+    .leaves: safe_increment
+    .masking: MaskedState masked
+    .members: per_member
+    .moments: ScaleByAdamState ScaleByAmsgradState ScaleByBeliefState scale_by_adam scale_by_adamax
+        scale_by_amsgrad scale_by_belief scale_by_radam scale_by_yogi
+    .momentum: EmaState ScaleByLionState TraceState ema scale_by_lion trace
+    .norms: global_norm scale_by_param_block_rms scale_by_trust_ratio
+    .optimizers: adadelta adafactor adagrad lamb lars lion noisy_sgd rmsprop sgd
+    .rms: ScaleByAdaDeltaState ScaleByRStdDevState ScaleByRStdDevWithCountState ScaleByRmsState
+        ScaleByRmsWithCountState ScaleByRssState scale_by_adadelta scale_by_rms scale_by_rss
+        scale_by_stddev
+    .scaling: AddNoiseState ScaleByScheduleState WeightDecaySchedule add_decayed_weights add_noise
+        scale scale_by_learning_rate scale_by_schedule
+    .schedules: constant_schedule cosine_decay_schedule exponential_decay join_schedules
+        linear_schedule piecewise_constant_schedule polynomial_schedule warmup_constant_schedule
+        warmup_cosine_decay_schedule warmup_exponential_decay_schedule
+    .updating: apply_updates incremental_update periodic_update
+    """,
+)

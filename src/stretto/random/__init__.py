@@ -12,7 +12,9 @@ Read ``keys`` (and beneath it ``implementations`` and ``key_arrays``), ``distrib
 (2, 3)
 """
 
-from stretto._engine.core.lazy import imports_on_demand
+from typing import TYPE_CHECKING
+
+from stretto._engine.core.lazy import exports
 from stretto.random import key_arrays as _key_arrays
 from stretto.random.keys import (
     PRNGKey as PRNGKey,
@@ -30,52 +32,26 @@ from stretto.random.streams import keys as keys, manual_seed as manual_seed, nex
 
 PRNGKeyArray = _key_arrays.KeyArray
 
-with imports_on_demand(__name__):
-    from stretto.random.counts import (
-        binomial as binomial,
-        geometric as geometric,
-        multinomial as multinomial,
-        poisson as poisson,
-    )
-    from stretto.random.discrete import (
-        bernoulli as bernoulli,
-        categorical as categorical,
-        choice as choice,
-        permutation as permutation,
-        rademacher as rademacher,
-        randint as randint,
-    )
-    from stretto.random.distributions import (
-        cauchy as cauchy,
-        exponential as exponential,
-        gumbel as gumbel,
-        laplace as laplace,
-        logistic as logistic,
-        maxwell as maxwell,
-        normal as normal,
-        uniform as uniform,
-    )
-    from stretto.random.gammas import gamma as gamma, loggamma as loggamma
-    from stretto.random.made_of_gammas import (
-        ball as ball,
-        beta as beta,
-        chisquare as chisquare,
-        dirichlet as dirichlet,
-        f as f,
-        generalized_normal as generalized_normal,
-        t as t,
-    )
-    from stretto.random.matrices import (
-        multivariate_normal as multivariate_normal,
-        orthogonal as orthogonal,
-    )
-    from stretto.random.parametric import (
-        double_sided_maxwell as double_sided_maxwell,
-        lognormal as lognormal,
-        pareto as pareto,
-        rayleigh as rayleigh,
-        triangular as triangular,
-        wald as wald,
-        weibull_min as weibull_min,
-    )
-    from stretto.random.truncated import truncated_normal as truncated_normal
+if TYPE_CHECKING:
+    from stretto.random.counts import *
+    from stretto.random.discrete import *
+    from stretto.random.distributions import *
+    from stretto.random.gammas import *
+    from stretto.random.made_of_gammas import *
+    from stretto.random.matrices import *
+    from stretto.random.parametric import *
+    from stretto.random.truncated import *
+
+exports(
+    __name__,
+    """
+    .counts: binomial geometric multinomial poisson
+    .discrete: bernoulli categorical choice permutation rademacher randint
+    .distributions: cauchy exponential gumbel laplace logistic maxwell normal uniform
+    .gammas: gamma loggamma
+    .made_of_gammas: ball beta chisquare dirichlet f generalized_normal t
+    .matrices: multivariate_normal orthogonal
+    .parametric: double_sided_maxwell lognormal pareto rayleigh triangular wald weibull_min
+    .truncated: truncated_normal
+    """,
+)

@@ -7,9 +7,11 @@ Each module is imported when it is first used.
 Array([4., 0.], dtype=float32)
 """
 
-from stretto._engine.core.lazy import imports_on_demand
+from typing import TYPE_CHECKING
 
-with imports_on_demand(__name__):
+from stretto._engine.core.lazy import exports
+
+if TYPE_CHECKING:
     from stretto.scipy import (
         cluster as cluster,
         fft as fft,
@@ -24,3 +26,10 @@ with imports_on_demand(__name__):
         special as special,
         stats as stats,
     )
+
+exports(
+    __name__,
+    """
+    .: cluster fft integrate interpolate linalg ndimage optimize signal sparse spatial special stats
+    """,
+)

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stretto._engine.core.guarded import guard_module
 from stretto._engine.core.integers import entries_of, integer
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.lazy import exports
 from stretto._engine.core.types import is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike, Axes, ShapeLike
 from stretto._engine.ops.broadcast import of_rank
@@ -311,4 +311,4 @@ def idctn(
     return _transform("idctn", x, type, _sizes(s), axes, norm, True)
 
 
-guard_module(__name__)
+exports(__name__)

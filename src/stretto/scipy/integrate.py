@@ -3,9 +3,9 @@
 NumPy's function, also under SciPy's name.
 """
 
-from stretto._engine.core.guarded import guard_module
+from stretto._engine.core.lazy import exports
 from stretto.numpy import trapezoid
 
 __all__ = ["trapezoid"]
 
-guard_module(__name__)
+exports(__name__)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
-from stretto._engine.core.guarded import guard_module
 from stretto._engine.core.interpreter import Tracer, as_value
+from stretto._engine.core.lazy import exports
 from stretto._engine.core.types import inexact_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.convert import convert
@@ -150,4 +150,4 @@ def _check_method(method: str) -> str:
     return method
 
 
-guard_module(__name__)
+exports(__name__)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
-from stretto._engine.core.guarded import guard_module
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.lazy import exports
 from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import absolute, sign
@@ -137,4 +137,4 @@ def _read(x: Array, indices: Sequence[Array], mode: str, value: Array) -> Array:
     return snp.where(inside, out, value)
 
 
-guard_module(__name__)
+exports(__name__)

@@ -7,7 +7,7 @@ True
 
 # ruff: noqa: F403 (stretto.special lists what it exports)
 
-from stretto._engine.core.guarded import guard_module as _guard_module
+from stretto._engine.core.lazy import exports
 from stretto.special import *
 
-_guard_module(__name__)
+exports(__name__)

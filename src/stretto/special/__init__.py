@@ -9,9 +9,7 @@ whatever the dtype, so that float32 results are rounded once.
 Array([0.5  , 0.975], dtype=float32)
 """
 
-# ruff: noqa: F403 (each file's __all__ lists what it exports)
-
-from stretto._engine.core.guarded import guard_module as _guard_module
+from stretto._engine.core.lazy import exports
 from stretto.special.bessel import *
 from stretto.special.betas import *
 from stretto.special.entropies import *
@@ -24,4 +22,4 @@ from stretto.special.integrals import *
 from stretto.special.owens import *
 from stretto.special.sums import *
 
-_guard_module(__name__)
+exports(__name__)

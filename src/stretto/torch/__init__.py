@@ -23,9 +23,11 @@ PyTorch is imported by these two, by ``hosting``, and by what is in ``export``, 
 ``python_state`` (except ``containers``) and ``gradients``; nothing else needs it.
 """
 
-from stretto._engine.core.lazy import imports_on_demand
+from typing import TYPE_CHECKING
 
-with imports_on_demand(__name__):
+from stretto._engine.core.lazy import exports
+
+if TYPE_CHECKING:
     from stretto.torch.hosted.exporting import to_torch as to_torch
     from stretto.torch.importing import from_torch as from_torch
     from stretto.torch.module import ImportedModule as ImportedModule, Part as Part
@@ -34,3 +36,16 @@ with imports_on_demand(__name__):
         from_state_dict as from_state_dict,
         to_state_dict as to_state_dict,
     )
+    from stretto.torch import crossing
+
+exports(
+    __name__,
+    """
+    .hosted.exporting: to_torch
+    .importing: from_torch
+    .module: ImportedModule Part
+    .saving: load save
+    .weights: from_state_dict to_state_dict
+    """,
+    extra="torch",
+)

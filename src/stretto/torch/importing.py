@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from stretto._engine.core.lazy import LazyModule
+import stretto.torch
 from stretto._engine.core.typing import Tree
+from stretto.torch import export
 from stretto.torch.module import Held, ImportedModule, assembled
 from stretto.torch.programs.buffers import guarded
 from stretto.torch.programs.program import Program
 from stretto.torch.programs.signature import WAYS, with_written
 from stretto.torch.weights import identity, is_torch, warn_of_64_bits, warn_of_64_bits_inside
-
-if TYPE_CHECKING:  # these import PyTorch
-    from stretto.torch import crossing
-    from stretto.torch.export import capture, example_arguments, likeness
-else:
-    capture = LazyModule("stretto.torch.export.capture", extra="torch")
-    crossing = LazyModule("stretto.torch.crossing", extra="torch")
-    example_arguments = LazyModule("stretto.torch.export.example_arguments", extra="torch")
-    likeness = LazyModule("stretto.torch.export.likeness", extra="torch")
 
 
 def from_torch(
@@ -128,10 +120,10 @@ def imported(
                 f"{caller}: expected a torch.nn.Module, got a {type(module).__name__}{which}"
                 f"{_instead(module)}"
             )
-    modules = [example_arguments.unwrapped(module) for module in modules]
+    modules = [export.example_arguments.unwrapped(module) for module in modules]
     for module in modules:
         if is_torch(module, "nn.Module"):
-            example_arguments.check_module(caller, module)
+            export.example_arguments.check_module(caller, module)
     several = type(example_args) in (tuple, list)  # a named tuple is one argument
     args = tuple(example_args) if several else (example_args,)
     kwargs = dict(example_kwargs or {})
@@ -144,12 +136,12 @@ def imported(
         key = like, _values(module, buffers.get(like, ()))
         if key not in programs:
             if is_torch(module, "export.ExportedProgram"):
-                found = [capture.read(module)]
+                found = [export.capture.read(module)]
             else:
-                example_arguments.check_example(caller, module, args, kwargs)
-                own_args, own_kwargs = example_arguments.apart(module, args, kwargs)
+                export.example_arguments.check_example(caller, module, args, kwargs)
+                own_args, own_kwargs = export.example_arguments.apart(module, args, kwargs)
                 found = [
-                    capture.capture(
+                    export.capture.capture(
                         module,
                         own_args,
                         own_kwargs,
@@ -170,7 +162,7 @@ def imported(
     return made
 
 
-def _program_of(found: capture.Captured, writes: str, what: str) -> Program:
+def _program_of(found: export.capture.Captured, writes: str, what: str) -> Program:
     """The program that was captured, with a function for each of its operations."""
     graph, signature = with_written(found.graph, found.signature, writes, what)
     program = Program(graph, signature, found.constants)
@@ -187,7 +179,7 @@ def _likenesses(modules: Sequence[Any]) -> list[Any]:
     """
     if len(modules) == 1:
         return [None]
-    alike = likeness.Likeness()
+    alike = export.likeness.Likeness()
     return [alike.of(x) if is_torch(x, "nn.Module") else object() for x in modules]
 
 
@@ -196,7 +188,9 @@ def _values(module: Any, names: Sequence[str]) -> tuple[bytes, ...]:
     if not names:
         return ()
     held = {**dict(module.named_parameters()), **dict(module.named_buffers())}
-    return tuple([crossing.to_numpy(held[name], "from_torch").tobytes() for name in names])
+    return tuple(
+        [stretto.torch.crossing.to_numpy(held[name], "from_torch").tobytes() for name in names]
+    )
 
 
 def _modes(
@@ -241,7 +235,7 @@ def _module_of(
             ties.append((name, first))
         else:
             role = "parameter" if tensor.requires_grad else "buffer"
-            arrays[name] = Held(role, crossing.to_numpy(tensor, caller))
+            arrays[name] = Held(role, stretto.torch.crossing.to_numpy(tensor, caller))
     seen = {}
     for name, tensor in module.named_buffers(remove_duplicate=False):
         if name in used or name in saved:
@@ -249,7 +243,9 @@ def _module_of(
             if first != name:
                 ties.append((name, first))
             else:
-                array = crossing.to_numpy(crossing.dense(tensor), caller)
+                array = stretto.torch.crossing.to_numpy(
+                    stretto.torch.crossing.dense(tensor), caller
+                )
                 arrays[name] = Held("buffer", array, name in saved)
     whose = f"{caller}: {kind}"
     if not warn_of_64_bits(whose, [held.array for held in arrays.values()]):

@@ -13,15 +13,15 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+import stretto.torch
 from stretto import files
 from stretto._engine.core.config import config
 from stretto._engine.core.files import checked_path
 from stretto._engine.core.interpreter import Value, as_value
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto.torch.programs.graph import Graph
@@ -73,12 +73,6 @@ def _with_memory(named: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
     return ((name, x) for name, x in named if hasattr(x, "untyped_storage") and x.numel())
 
 
-if TYPE_CHECKING:  # it imports PyTorch
-    from stretto.torch import crossing
-else:
-    crossing = LazyModule("stretto.torch.crossing", extra="torch")
-
-
 def from_state_dict(source: Mapping[str, Any] | str | os.PathLike[str]) -> dict[str, Array]:
     """Read the weights of a PyTorch module, for ``load_state_dict`` of a module here.
 
@@ -115,7 +109,7 @@ def from_state_dict(source: Mapping[str, Any] | str | os.PathLike[str]) -> dict[
     else:
         path = checked_path(source, caller)
         is_ours = path.endswith(".safetensors")
-        found = files.load(path) if is_ours else crossing.read(path, caller)
+        found = files.load(path) if is_ours else stretto.torch.crossing.read(path, caller)
         caller = f"{caller}: {path}"
     if not isinstance(found, Mapping):
         raise TypeError(
@@ -130,7 +124,7 @@ def _held(caller: str, name: object, value: Any) -> Any:
     """An entry as an array, ours or NumPy's."""
     if isinstance(name, str):
         if is_torch(value, "Tensor"):
-            return crossing.to_numpy(value, f"{caller}: {name}")
+            return stretto.torch.crossing.to_numpy(value, f"{caller}: {name}")
         if isinstance(value, Value):
             return value
         if isinstance(value, (np.ndarray, np.generic, bool, int, float, complex)):
@@ -169,7 +163,7 @@ def to_state_dict(arrays: Mapping[str, ArrayLike]) -> dict[str, Any]:
     for name, x in arrays.items():
         if id(x) not in made:
             array = x if isinstance(x, np.ndarray) else np.asarray(as_value(x, caller, str(name)))
-            made[id(x)] = x, crossing.to_torch(array, f"{caller}: {name}")
+            made[id(x)] = x, stretto.torch.crossing.to_torch(array, f"{caller}: {name}")
     return {name: made[id(x)][1] for name, x in arrays.items()}
 
 

@@ -2,15 +2,25 @@
 
 The structure functions come from ``core.tree``; here is what computes. ``reducing`` leaves to one
 value · ``members``: a list of trees, and one stacked tree · ``sums`` with weights, in one pass ·
-``arithmetic``: trees as vectors.
+``arithmetic``: trees as vectors · ``functions`` that are
+trees.
 
 To type checkers the result of a function of trees is of its argument's type: the structure is the
 same, though leaves that were numbers, or NumPy's arrays, have become ``Array``.
 """
 
-from stretto._engine.core.lazy import imports_on_demand
+from typing import TYPE_CHECKING
 
-with imports_on_demand(__name__):
+from stretto._engine.core.lazy import exports
+
+if TYPE_CHECKING:
+    from stretto._engine.core.keys import (
+        DictKey as DictKey,
+        FlattenedIndexKey as FlattenedIndexKey,
+        GetAttrKey as GetAttrKey,
+        SequenceKey as SequenceKey,
+        keystr as keystr,
+    )
     from stretto._engine.core.tree import (
         flatten as flatten,
         flatten_with_path as flatten_with_path,
@@ -19,29 +29,40 @@ with imports_on_demand(__name__):
         register_dataclass as register_dataclass,
         register_pytree_node as register_pytree_node,
         register_pytree_node_class as register_pytree_node_class,
+        register_pytree_with_keys as register_pytree_with_keys,
+        register_pytree_with_keys_class as register_pytree_with_keys_class,
+        register_static as register_static,
         structure as structure,
         unflatten as unflatten,
     )
-    from stretto.tree.arithmetic import cast as cast, dot as dot, norm as norm, slerp as slerp
+    from stretto.tree.arithmetic import *
+    from stretto.tree.functions import Partial as Partial, Unravel as Unravel, ravel as ravel
     from stretto.tree.members import (
         concat as concat,
         stack as stack,
         take as take,
         unstack as unstack,
     )
-    from stretto.tree.reducing import (
-        all as all,
-        broadcast as broadcast,
-        leaves_with_path as leaves_with_path,
-        map_with_path as map_with_path,
-        reduce as reduce,
-        reduce_associative as reduce_associative,
-        static as static,
-        transpose as transpose,
-    )
+    from stretto.tree.reducing import *
     from stretto.tree.sums import (
         axpy as axpy,
         lerp as lerp,
         mean as mean,
         weighted_sum as weighted_sum,
     )
+
+exports(
+    __name__,
+    """
+    stretto._engine.core.keys: DictKey FlattenedIndexKey GetAttrKey SequenceKey keystr
+    stretto._engine.core.tree: flatten flatten_with_path leaves map register_dataclass
+        register_pytree_node register_pytree_node_class register_pytree_with_keys
+        register_pytree_with_keys_class register_static structure unflatten
+    .arithmetic: cast dot norm slerp
+    .functions: Partial Unravel ravel
+    .members: concat stack take unstack
+    .reducing: all broadcast leaves_with_path map_with_path reduce reduce_associative static
+        transpose
+    .sums: axpy lerp mean weighted_sum
+    """,
+)

@@ -42,7 +42,7 @@ MOVES = {
     "stack": lambda y: snp.stack([y, 2 * y]),
     "complex": lambda y: snp.real(snp.conj(y + 1j)),
     "imaginary": lambda y: snp.imag(y * 1j),
-    "name": lambda y: st.ad_checkpoint.checkpoint_name(y, "y"),
+    "name": lambda y: st.checkpoint_name(y, "y"),
     "barrier": lambda y: st.lax.optimization_barrier((1.0, y))[1],
     "maximum": lambda y: snp.maximum(y, -10.0),
     "minimum": lambda y: snp.minimum(10.0, y),

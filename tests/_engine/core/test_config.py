@@ -178,11 +178,11 @@ def test_what_runs_after_its_call_is_no_function_to_decorate():
 
 def test_short_forms_of_settings():
     forms = {
-        st.default_matmul_precision("high"): ("default_matmul_precision", "high"),
-        st.default_prng_impl("rbg"): ("default_prng_impl", "rbg"),
-        st.log_compiles(): ("log_compiles", True),
-        st.numpy_dtype_promotion("strict"): ("numpy_dtype_promotion", "strict"),
-        st.threefry_partitionable(): ("threefry_partitionable", True),
+        st.config(default_matmul_precision="high"): ("default_matmul_precision", "high"),
+        st.config(default_prng_impl="rbg"): ("default_prng_impl", "rbg"),
+        st.config(log_compiles=True): ("log_compiles", True),
+        st.config(numpy_dtype_promotion="strict"): ("numpy_dtype_promotion", "strict"),
+        st.config(threefry_partitionable=True): ("threefry_partitionable", True),
     }
     for block, (name, value) in forms.items():
         before = getattr(config, name)
@@ -192,7 +192,11 @@ def test_short_forms_of_settings():
 
 
 def test_log_compiles_is_a_block(caplog):
-    with st.log_compiles(), config(interpret_small=False), caplog.at_level(logging.WARNING):
+    with (
+        st.config(log_compiles=True),
+        config(interpret_small=False),
+        caplog.at_level(logging.WARNING),
+    ):
         st.jit(lambda x: x * 7)(1.0)
     assert caplog.records and caplog.records[0].name == "stretto"
 
@@ -208,15 +212,15 @@ def test_update_sets_everywhere():
 def test_the_precision_of_products_is_a_setting():
     rest = settings.key
     for value in ("default", "high", "highest", "bfloat16", "tensorfloat32", "float32"):
-        with st.default_matmul_precision(value):
+        with st.config(default_matmul_precision=value):
             assert config.default_matmul_precision == value
             assert settings.key is not rest
-            with st.default_matmul_precision(None):
+            with st.config(default_matmul_precision=None):
                 assert settings.key is rest
     with pytest.raises(
         ConfigError, match="default_matmul_precision must be one of None, 'default', 'high'"
     ):
-        st.default_matmul_precision("exact")
+        st.config(default_matmul_precision="exact")
 
 
 def test_enable_x64_takes_its_value():

@@ -3,7 +3,6 @@
 import builtins
 import importlib
 import sys
-import threading
 import types
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,16 +10,16 @@ from pathlib import Path
 import pytest
 
 import stretto.nn.init
-from stretto._engine.core.lazy import LazyMethod, LazyModule, imports_on_demand, no_attribute, shown
+from stretto._engine.core.lazy import LazyMethod, LazyModule, exports, shown
 
 INIT = """
-from stretto._engine.core.lazy import imports_on_demand
+from stretto._engine.core.lazy import exports
 from os.path import join as join
 
-with imports_on_demand(__name__, absent={"cube sphere": "it is flat"}):
-    from shapes import squares as squares
-    from shapes.circles import circle as circle, ring as ring
-    from shapes.colours import *
+exports(
+    __name__,
+    '.: squares .circles: circle ring shapes.colours: red',
+)
 """
 
 
@@ -78,7 +77,7 @@ def test_all_has_what_is_imported(package):
     assert (taken["ring"], taken["red"]) == ("o", "red")
 
 
-def test_a_star_is_asked_last(package):
+def test_a_name_loads_its_own_module_alone(package):
     assert package.ring == "o"
     assert "shapes.colours" not in sys.modules
     assert package.red == "red"
@@ -86,36 +85,40 @@ def test_a_star_is_asked_last(package):
         package.blue  # noqa: B018
 
 
+def test_private_modules_are_loaded_when_asked_for_and_not_shown(package):
+    assert "shapes.colours" not in sys.modules
+    assert package.colours.blue == "blue"
+    assert "colours" not in dir(package) and "colours" not in package.__all__
+    with pytest.raises(AttributeError, match="no attribute '_colours'"):
+        package._colours  # noqa: B018
+
+
+def test_an_error_inside_a_module_is_not_hidden(package):
+    (Path(package.__path__[0]) / "needy.py").write_text("import absent_package\n")
+    with pytest.raises(ModuleNotFoundError, match="No module named 'absent_package'"):
+        package.needy  # noqa: B018
+
+
 def test_what_is_loaded_already_stays():
-    namespace = {"__name__": "made", "path": "loaded", "imports_on_demand": imports_on_demand}
     sys.modules["made"] = module = types.ModuleType("made")
-    vars(module).update(namespace)
+    module.path = "loaded"
     try:
-        exec(
-            "with imports_on_demand(__name__):\n    from os import path as path, sep as sep",
-            vars(module),
-        )
+        exports("made", "os: path sep")
     finally:
         del sys.modules["made"]
     assert (module.path, module.sep, module.__all__) == ("loaded", "/", ["path", "sep"])
 
 
-def test_other_modules_import_as_ever_meanwhile(package):
-    ordinary = builtins.__import__
-    results = []
-
-    def elsewhere():
-        from shapes.circles import ring  # noqa: PLC0415
-
-        results.append(ring)
-
-    with imports_on_demand("shapes"):
-        thread = threading.Thread(target=elsewhere)
-        thread.start()
-        thread.join()
-        elsewhere()
-    assert results == ["o", "o"]
-    assert builtins.__import__ is ordinary
+def test_a_module_shows_what_its_all_says():
+    sys.modules["made"] = module = types.ModuleType("made")
+    module.__all__, module.here, module.helper = ["here"], 1, 2
+    try:
+        exports("made")
+    finally:
+        del sys.modules["made"]
+    assert dir(module) == ["here"] and module.helper == 2
+    with pytest.raises(AttributeError, match="module 'made' has no attribute 'there'"):
+        module.there  # noqa: B018
 
 
 def test_packages_that_are_loaded_at_once_do_not_disturb_each_other(tmp_path, monkeypatch):
@@ -133,13 +136,6 @@ def test_packages_that_are_loaded_at_once_do_not_disturb_each_other(tmp_path, mo
     finally:
         for name in [name for name in sys.modules if name.startswith("alike")]:
             del sys.modules[name]
-    assert builtins.__import__ is ordinary
-
-
-def test_a_failing_block_puts_the_import_back(package):
-    ordinary = builtins.__import__
-    with pytest.raises(AssertionError, match="from module import name"):
-        exec("with imports_on_demand('shapes'):\n    import os", vars(package))
     assert builtins.__import__ is ordinary
 
 
@@ -162,24 +158,11 @@ def test_a_method_becomes_the_function(package):
     assert Drawing.ring is Drawing.circle is vars(Drawing)["circle"] is package.circle
 
 
-def test_names_that_are_not_there_say_why(package):
-    assert package.squares.side == 2 and "cube" not in dir(package)
-    for name in ("cube", "sphere"):
-        with pytest.raises(
-            AttributeError, match=f"module 'shapes' has no attribute '{name}': it is flat"
-        ):
-            getattr(package, name)
-    with pytest.raises(AttributeError, match=r"no attribute 'cone'$"):
-        package.cone  # noqa: B018
-
-
 def test_a_plain_module_says_what_to_write():
     with pytest.raises(AttributeError, match=r"'ones_': use `model\.weight = nn\.init\.ones\("):
         stretto.nn.init.ones_  # noqa: B018
     with pytest.raises(AttributeError, match=r"'stretto\.nn\.init' has no attribute 'twos'$"):
         stretto.nn.init.twos  # noqa: B018
-    with pytest.raises(AttributeError, match=r"module 'builtins' has no attribute 'cat'$"):
-        no_attribute("builtins")("cat")
 
 
 def test_a_class_is_shown_by_a_card_of_another_module(package):
@@ -204,10 +187,20 @@ def test_a_class_is_shown_by_a_card_of_another_module(package):
 
 
 def test_a_missing_package_names_the_extra(tmp_path, monkeypatch):
-    (tmp_path / "needy.py").write_text("import absent_package\nx = 1\n")
+    for name, extra in (("needy", "absent_package"), ("needier", "another")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(
+            "from stretto._engine.core.lazy import exports\n"
+            f"exports(__name__, '.inside: x', extra={extra!r})\n"
+        )
+        (tmp_path / name / "inside.py").write_text("import absent_package\nx = 1\n")
     monkeypatch.syspath_prepend(tmp_path)
     words = r"this needs the package absent_package: pip install 'stretto\[absent_package\]'"
-    with pytest.raises(ModuleNotFoundError, match=words):
-        LazyModule("needy", extra="absent_package").x  # noqa: B018
-    with pytest.raises(ModuleNotFoundError, match="No module named 'absent_package'"):
-        LazyModule("needy", extra="another").x  # noqa: B018
+    try:
+        for attribute in ("x", "inside"):
+            with pytest.raises(ModuleNotFoundError, match=words):
+                getattr(importlib.import_module("needy"), attribute)
+            with pytest.raises(ModuleNotFoundError, match="No module named 'absent_package'"):
+                getattr(importlib.import_module("needier"), attribute)
+    finally:
+        del sys.modules["needy"], sys.modules["needier"]

@@ -17,7 +17,9 @@ from stretto._engine.core.migration import (
     KEYWORDS,
     MODULES,
     OPTIMIZERS,
+    ROOT,
 )
+from stretto.compat.jax import finder, presented
 
 X = np.array([[0.1, 0.7, 0.4], [0.9, 0.2, 0.6], [0.3, 0.8, 0.5]], np.float32)
 ARGUMENTS = {
@@ -209,11 +211,24 @@ def test_arrays(name):
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_packages(name):
     for package in (st, snp, nn, st.random, st.func, optim, nn.init):
-        if name not in dir(package):
+        if name not in {*dir(package), *vars(package)}:
             with pytest.raises(AttributeError, match=f"has no attribute '{name}': ") as error:
                 getattr(package, name)
             assert FUNCTIONS[name] in str(error.value)
     assert replaced(FUNCTIONS[name], name) is not None
+
+
+@pytest.mark.parametrize("name", ROOT)
+def test_names_of_jax_that_stand_elsewhere(name):
+    assert name not in dir(st)
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}': ") as error:
+        getattr(st, name)
+    assert ROOT[name] in str(error.value)
+    code, *under_jax = re.findall(r"`([^`]+)`", ROOT[name])
+    assert eval(code.partition("(")[0], namespace()) is not None
+    for path in [code.removeprefix("jax.") for code in under_jax if code.startswith("jax.")]:
+        home, _, last = path.rpartition(".")
+        assert finder._home(path) or hasattr(finder._home(home) if home else presented, last)
 
 
 def test_names_of_other_packages():

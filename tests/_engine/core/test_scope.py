@@ -7,7 +7,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.core.scope import joined, scope
+from stretto._engine.core.scope import joined, named_call, scope
 
 X = snp.array([1.0, 2.0])
 
@@ -52,9 +52,9 @@ def test_named_call():
     def dense(x):
         return snp.tanh(x)
 
-    assert names(st.named_call(dense), X) == {"dense/tanh"}
-    assert names(st.named_call(dense, name="first"), X) == {"first/tanh"}
-    assert st.named_call(dense).__name__ == "dense"
+    assert names(named_call(dense), X) == {"dense/tanh"}
+    assert names(named_call(dense, name="first"), X) == {"first/tanh"}
+    assert named_call(dense).__name__ == "dense"
 
 
 def test_functions_that_are_called():
@@ -168,4 +168,4 @@ def test_what_is_no_name():
     with pytest.raises(TypeError, match="named_scope: name must be a string, got int"):
         st.named_scope(3)
     with pytest.raises(TypeError, match="named_scope: name must be a string, got int"):
-        st.named_call(layer, name=3)
+        named_call(layer, name=3)

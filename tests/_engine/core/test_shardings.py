@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 import stretto as st
-from stretto import NamedSharding, P
-from stretto.sharding import Mesh, SingleDeviceSharding
+from stretto import P
+from stretto.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from tests._engine.core.test_mesh import places
 
 CPU = st.devices()[0]

@@ -108,7 +108,7 @@ def test_options_donation_and_effects_are_compiled():
     seen = []
     h = st.jit(lambda x: st.debug.callback(seen.append, x) or x + 1)
     h(snp.ones(2))
-    st.effects_barrier()
+    st.debug.effects_barrier()
     assert not entry_of(h).is_interpreted and len(seen) == 1
 
 

@@ -7,8 +7,8 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.types import float0
 from stretto._engine.higher_order.custom_vjp import CustomVjp, CustomVjpForward
-from stretto.custom_derivatives import SymbolicZero
 from stretto.laws import c64, f32, f64, law
+from stretto.typing import SymbolicZero
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=3), RNG.normal(size=3)

@@ -7,7 +7,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.program import Program
-from stretto._engine.higher_order.custom_vmap import CustomVmap
+from stretto._engine.higher_order.custom_vmap import CustomVmap, sequential_vmap
 from stretto.laws import f32, f64, i32, law
 
 RNG = np.random.default_rng(3)
@@ -46,12 +46,12 @@ def _(axis_size, in_batched, x):
     return 100 * snp.sin(x), in_batched[0]
 
 
-@st.sequential_vmap
+@sequential_vmap
 def looped(a, x):
     return a @ snp.sin(x), snp.sum(x)
 
 
-@st.sequential_vmap
+@sequential_vmap
 def counted(n, x):
     return {"n": n + 1, "x": x * x}
 
@@ -293,7 +293,7 @@ def test_mistakes_in_calls():
     with pytest.raises(TypeError, match="custom_vmap: expected a function, got int"):
         st.custom_vmap(3)
     with pytest.raises(TypeError, match="sequential_vmap: expected a function, got int"):
-        st.sequential_vmap(3)
+        sequential_vmap(3)
     assert f.def_vmap(rule := lambda *_: None) is rule
 
 

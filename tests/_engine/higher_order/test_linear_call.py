@@ -6,8 +6,8 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.higher_order.linear_call import LinearCall, with_transpose
-from stretto.custom_derivatives import linear_call
 from stretto.laws import c64, f32, f64, law
+from stretto.lax import linear_call
 
 
 def divide(x, by):

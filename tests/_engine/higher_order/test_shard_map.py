@@ -188,7 +188,7 @@ def test_some_axes_alone():
         out_specs=P("x"),
         axis_names={"x"},
     )
-    a = st.device_put(np.abs(B), st.NamedSharding(mesh, P("x", "y")))
+    a = st.device_put(np.abs(B), st.sharding.NamedSharding(mesh, P("x", "y")))
     np.testing.assert_allclose(st.jit(f)(a), np.abs(B) / np.abs(B).sum(), rtol=1e-5)
 
 

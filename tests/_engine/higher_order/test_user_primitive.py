@@ -12,9 +12,9 @@ from stretto import lax
 from stretto._engine.core.errors import EscapedTracerError, MissingRuleError
 from stretto._engine.core.program import check
 from stretto._engine.higher_order.user_primitive import UserPrimitive
-from stretto.custom_derivatives import SymbolicZero
 from stretto.errors import TracedValueError
 from stretto.laws import f32, f64, i32, law
+from stretto.typing import SymbolicZero
 
 
 @st.primitive
@@ -56,7 +56,7 @@ def _(primals, tangents):
 
 @turned.def_transpose
 def _(ct, a, x):
-    if isinstance(x, st.custom_derivatives.Linear):
+    if isinstance(x, st.typing.Linear):
         return None, a["matrix"].T @ ct["out"] + ct["sum"]
     return {"matrix": ct["out"][:, None] * x}, None
 
@@ -172,7 +172,7 @@ def test_effects_of_the_implementation_are_kept():
         return x
 
     st.jit(f)(3.0)
-    st.effects_barrier()
+    st.debug.effects_barrier()
     assert seen == [3.0]
     noted.def_infer(lambda x: x)
     with pytest.raises(TypeError, match="calls Python for an effect, and has a rule by def_infer"):

@@ -5,9 +5,9 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto import NamedSharding, P, lax
+from stretto import P, lax
 from stretto._engine.lowering.collectives import Collectives, Meshes, rule_by_batch
-from stretto.sharding import Mesh
+from stretto.sharding import Mesh, NamedSharding
 from tests._engine.core.test_mesh import places
 
 

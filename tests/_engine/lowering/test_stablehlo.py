@@ -249,7 +249,7 @@ def test_a_large_constant_beside_donated_arguments_and_callbacks():
         return x + constant(LARGE)[: x.size]
 
     np.testing.assert_array_equal(st.jit(f)(np.ones(3, "f4")), [1, 2, 3])
-    st.effects_barrier()
+    st.debug.effects_barrier()
     assert len(seen) == 1
     donated = st.jit(g, donate_argnums=0)
     for _ in range(2):

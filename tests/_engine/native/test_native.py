@@ -53,7 +53,7 @@ HIDDEN = "import sys; sys.modules['stretto._engine.native._native'] = None; impo
 
 
 def test_a_package_without_it_says_so_once():
-    done = run("-c", HIDDEN + "stretto.print_environment_info()", STRETTO_NATIVE="1")
+    done = run("-c", HIDDEN + "stretto.debug.print_environment_info()", STRETTO_NATIVE="1")
     assert done.returncode == 0
     assert done.stderr.count("RuntimeWarning: the extension in C of stretto is not used") == 1
     assert "--no-cache-dir" in done.stderr
@@ -61,7 +61,7 @@ def test_a_package_without_it_says_so_once():
 
 
 def test_where_it_is_turned_off_nothing_warns():
-    done = run("-c", HIDDEN + "stretto.print_environment_info()", STRETTO_NATIVE="0")
+    done = run("-c", HIDDEN + "stretto.debug.print_environment_info()", STRETTO_NATIVE="0")
     assert (done.returncode, done.stderr) == (0, "")
     assert ", without its extension in C: STRETTO_NATIVE=0 turns it off\n" in done.stdout
 

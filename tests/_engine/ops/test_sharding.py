@@ -5,8 +5,9 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto import NamedSharding, P
+from stretto import P
 from stretto._engine.ops.sharding import laid_out
+from stretto.sharding import NamedSharding
 
 MESH = st.make_mesh((1,), ("x",))
 
@@ -15,7 +16,7 @@ def test_results_lie_where_they_are_asked_to():
     x = snp.arange(3)
     assert laid_out(x, None, "f") is x
     assert laid_out(x, NamedSharding(MESH, P("x")), "f").sharding.spec == P("x")
-    with st.set_mesh(MESH):
+    with st.sharding.set_mesh(MESH):
         out = st.jit(lambda x: laid_out(x * 2, P("x"), "f"))(x)
     assert out.sharding.mesh == MESH and out.tolist() == [0, 2, 4]
 

@@ -10,7 +10,7 @@ from stretto._engine.ops.sharding_constraint import ShardingConstraint, with_sha
 from stretto.laws import b1, bf16, c64, f32, f64, i32, law
 
 MESH = st.make_mesh((1,), ("x",))
-split = lambda x: with_sharding_constraint(x, st.NamedSharding(MESH, P("x")))
+split = lambda x: with_sharding_constraint(x, st.sharding.NamedSharding(MESH, P("x")))
 
 LAWS = [
     law(ShardingConstraint, lambda x: snp.sin(split(x * x)), f32(3)),
@@ -39,15 +39,18 @@ def test_what_is_no_sharding_is_refused():
         with_sharding_constraint({"a": "text"}, None)
     with pytest.raises(ValueError, match=r"no mesh is in use"):
         with_sharding_constraint(np.ones(2), P("x"))
-    with st.set_mesh(MESH), pytest.raises(ValueError, match=r"names the axis 'y'.* has 'x'"):
+    with (
+        st.sharding.set_mesh(MESH),
+        pytest.raises(ValueError, match=r"names the axis 'y'.* has 'x'"),
+    ):
         with_sharding_constraint(np.ones(2), P("y"))
     with pytest.raises(ValueError, match=r"has 1 axes, shape .* entries for 2"):
-        with_sharding_constraint(np.ones(2), st.NamedSharding(MESH, P("x", None)))
+        with_sharding_constraint(np.ones(2), st.sharding.NamedSharding(MESH, P("x", None)))
 
 
 def test_rules():
     def constrained(x):
-        return with_sharding_constraint(x, st.NamedSharding(MESH, P("x")))
+        return with_sharding_constraint(x, st.sharding.NamedSharding(MESH, P("x")))
 
     x = snp.arange(3.0)
     for f in (lambda x: (constrained(x) ** 2).sum(), st.jit(lambda x: (constrained(x) ** 2).sum())):
@@ -60,6 +63,6 @@ def test_rules():
 
 
 def test_a_mesh_without_axes_says_nothing():
-    anywhere = st.NamedSharding(st.sharding.Mesh(np.array(st.devices()[0]), ()), st.P())
+    anywhere = st.sharding.NamedSharding(st.sharding.Mesh(np.array(st.devices()[0]), ()), st.P())
     x = snp.ones(2)
     assert st.lax.with_sharding_constraint(x, anywhere) is x

@@ -226,10 +226,10 @@ def test_top_k_where_rows_are_split_needs_no_collective(dtype):
     x = np.random.default_rng(0).integers(-3, 4, (16, 9)).astype(dtype)
     if x.dtype.kind == "f":
         x[::2, :4] = np.nan, -np.inf, 0.0, -0.0
-    split = stretto.device_put(x, stretto.NamedSharding(mesh(x=8), stretto.P("x")))
+    split = stretto.device_put(x, stretto.sharding.NamedSharding(mesh(x=8), stretto.P("x")))
     f = jit(lambda x: top_k(x, 5))
     assert not re.search(r"all-gather|all-to-all|all-reduce", f.lower(split).compile().as_text())
     for out, whole in zip(f(split), f(x), strict=True):
         np.testing.assert_array_equal(out, whole)
-    across = stretto.device_put(x, stretto.NamedSharding(mesh(x=8), stretto.P("x"))).T
+    across = stretto.device_put(x, stretto.sharding.NamedSharding(mesh(x=8), stretto.P("x"))).T
     np.testing.assert_array_equal(f(across)[1], f(x.T)[1])

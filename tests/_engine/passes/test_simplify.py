@@ -191,7 +191,7 @@ def test_what_is_seen_is_seen_as_often():
     assert seen_in(simplify(program)) == seen_in(program)
     assert len(seen_in(program)) == 6
     st.jit(f)(X)
-    st.effects_barrier()
+    st.debug.effects_barrier()
     assert len(seen) == 4
 
 

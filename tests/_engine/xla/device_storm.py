@@ -21,7 +21,8 @@ WORK = """
 import sys
 import numpy as np
 import stretto as st, stretto.numpy as snp
-from stretto import NamedSharding, P
+from stretto import P
+from stretto.sharding import NamedSharding
 steps, placements, seed = map(int, sys.argv[1:])
 mesh = st.make_mesh((8,), ("data",))
 rng = np.random.default_rng(seed)

@@ -320,17 +320,17 @@ def test_the_barrier_waits_for_other_threads():
     def slow(x):
         begun.set()
         threading.Event().wait(0.1)
-        st.effects_barrier()  # does not wait for itself
+        st.debug.effects_barrier()  # does not wait for itself
         done.append(1)
 
     f = st.jit(lambda x: st.io_callback(slow, None, x))
     thread = threading.Thread(target=f, args=(X,))
     thread.start()
     assert begun.wait(10)
-    st.effects_barrier()
+    st.debug.effects_barrier()
     assert done == [1]
     thread.join()
-    st.effects_barrier()
+    st.debug.effects_barrier()
 
 
 def test_programs_that_call_nothing_have_the_client_of_the_process():

@@ -3,9 +3,10 @@
 import pytest
 
 import stretto as st
-from stretto import NamedSharding, P
+from stretto import P
 from stretto._engine.xla import clients, pjrt
 from stretto._engine.xla.clients import ALONE, Job, check_version, enter, job_of_now
+from stretto.sharding import NamedSharding
 from tests.children import in_a_child
 
 
@@ -65,16 +66,23 @@ def test_the_devices_of_a_job(job):
     assert [device.id for device in st.devices()] == [0, 1, 2, 3]
     assert [device.process_index for device in st.devices()] == [0, 0, 1, 1]
     assert [device.is_local for device in st.devices()] == [False, False, True, True]
-    assert st.local_devices() == st.devices()[2:] and st.local_devices(0) == st.devices()[:2]
-    assert (st.process_index(), st.process_count(), st.process_indices()) == (1, 2, [0, 1])
-    assert (st.device_count(), st.local_device_count()) == (4, 2)
+    assert (
+        st.distributed.local_devices() == st.devices()[2:]
+        and st.distributed.local_devices(0) == st.devices()[:2]
+    )
+    assert (
+        st.distributed.process_index(),
+        st.distributed.process_count(),
+        st.distributed.process_indices(),
+    ) == (1, 2, [0, 1])
+    assert (len(st.devices()), st.distributed.local_device_count()) == (4, 2)
     x = st.numpy.ones(2)
-    assert x.device == st.local_devices()[0] and str(x.device) == "cpu:2"
+    assert x.device == st.distributed.local_devices()[0] and str(x.device) == "cpu:2"
     assert x.addressable_shards[0].device.id == 2
     assert st.device_put(x, "cpu:2") is st.device_put(x, "cpu") is x
     assert st.numpy.zeros(2, device="cpu:2").device == x.device
     with pytest.raises(ValueError, match="process_index must be one of"):
-        st.local_devices(2)
+        st.distributed.local_devices(2)
 
 
 def test_what_belongs_to_another_time():
@@ -101,7 +109,7 @@ def test_devices_of_others(job):
     for mesh in (st.make_mesh((2,), ("x",)), st.make_mesh((1,), ("x",))):
         with pytest.raises(ValueError, match="all 2 processes, or those of this one, process 1"):
             st.device_put(st.numpy.ones(2), NamedSharding(mesh, P("x")))
-    local = st.make_mesh((1,), ("x",), devices=st.local_devices()[:1])
+    local = st.make_mesh((1,), ("x",), devices=st.distributed.local_devices()[:1])
     x = st.device_put(st.numpy.ones(2), NamedSharding(local, P("x")))
     assert (x + 1).tolist() == [2, 2] and x.is_fully_addressable
     assert (x + 1).addressable_shards[0].device.id == 2

@@ -15,7 +15,7 @@ from stretto._engine.xla import environment
 
 def found():
     """The lines by name; those of a list are joined."""
-    text = st.print_environment_info(return_string=True)
+    text = st.debug.print_environment_info(return_string=True)
     assert isinstance(text, str)
     return {name: re.sub(r"\n +", " ", said) for name, said in re.findall(LINE, text)}
 
@@ -53,9 +53,9 @@ def test_settings_and_variables(monkeypatch):
 
 
 def test_it_is_printed(capsys):
-    assert st.print_environment_info() is None
+    assert st.debug.print_environment_info() is None
     out = capsys.readouterr().out
-    assert out == f"{st.print_environment_info(return_string=True)}\n"
+    assert out == f"{st.debug.print_environment_info(return_string=True)}\n"
 
 
 @pytest.mark.parametrize(
@@ -72,6 +72,7 @@ def test_a_jaxlib_that_is_none(monkeypatch, version, words):
 
 
 def test_no_runtime_is_started():
-    code = "import stretto, sys; stretto.print_environment_info(); print('jaxlib' in sys.modules)"
+    code = "import sys; from stretto import debug; debug.print_environment_info()"
+    code += "; print('jaxlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.endswith("\nFalse\n")

@@ -73,7 +73,7 @@ NUMPY_ALONE = {
     "reading a result": lambda: np.asarray(ready()),
     "waiting for one that is there": lambda: float(st.block_until_ready(ready())[1]),
     "waiting for several": lambda: len(st.block_until_ready([ready(), ready()])),
-    "effects_barrier": st.effects_barrier,
+    "effects_barrier": st.debug.effects_barrier,
 }
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto import NamedSharding, P, lax
+from stretto import P, lax
 from stretto._engine.xla.instructions import (
     fields,
     instructions_of,
@@ -17,6 +17,7 @@ from stretto._engine.xla.instructions import (
     transfers_of,
 )
 from stretto._engine.xla.options import field
+from stretto.sharding import NamedSharding
 from tests.meshes import mesh
 
 

@@ -8,9 +8,10 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto import NamedSharding, P, lax
+from stretto import P, lax
 from stretto._engine.lowering.text import Text
 from stretto._engine.xla import disk, partitions, pjrt, store
+from stretto.sharding import NamedSharding
 
 pytestmark = pytest.mark.devices
 

@@ -135,7 +135,7 @@ st.config.interpret_small = False
 import numpy as np
 import stretto.numpy as snp
 
-half = st.NamedSharding(st.make_mesh((2,), ("d",)), st.P("d"))
+half = st.sharding.NamedSharding(st.make_mesh((2,), ("d",)), st.P("d"))
 for name in NAMES:
     for put in (lambda x: x, lambda x: st.device_put(x, half)):
         make = lambda: st.jit(lambda x: x.T)(put(snp.ones((2, 4), name)))

@@ -56,7 +56,7 @@ def test_large_arrays_on_devices_are_not_put_together():
     host = np.arange(800 * 640, dtype=np.float32).reshape(800, 640)
     mesh = st.make_mesh((2, 4), ("x", "y"))
     for spec in (st.P("x", "y"), st.P("y"), st.P()):
-        x = st.device_put(host, st.NamedSharding(mesh, spec))
+        x = st.device_put(host, st.sharding.NamedSharding(mesh, spec))
         assert repr(x) == repr(snp.array(host)) and x._host is None
 
 
@@ -140,7 +140,7 @@ def test_a_broadcast_takes_no_memory():
 def test_parts_on_devices(spec):
     mesh = st.make_mesh((2, 4), ("x", "y"))
     host = np.arange(800 * 640, dtype=np.float32).reshape(800, 640)
-    x = st.device_put(host, st.NamedSharding(mesh, st.P(*spec)))
+    x = st.device_put(host, st.sharding.NamedSharding(mesh, st.P(*spec)))
     sample = sample_of(x)
     assert x._host is None, "it was put together"
     np.testing.assert_array_equal(sample.values, sample_of(snp.array(host)).values)

@@ -22,8 +22,8 @@ from tests.processes import read, started, together, wait_for
 
 LOSING = """
 st.distributed.initialize(heartbeat_timeout=HEARTBEAT)
-here = st.process_index()
-mesh = st.make_mesh((st.device_count(),), ("d",))
+here = st.distributed.process_index()
+mesh = st.make_mesh((len(st.devices()),), ("d",))
 mean = st.jit(
     st.shard_map(lambda x: lax.pmean(x, "d"), mesh=mesh, in_specs=P("d"), out_specs=P("d"))
 )
@@ -45,7 +45,8 @@ print("seconds:", time.monotonic() - since)
 
 # What is in this process alone goes on: compiled, split over its devices, or not.
 assert st.jit(lambda a: a @ a)(snp.ones((200, 200)))[0, 0] == 200
-own = st.make_mesh((st.local_device_count(),), ("l",), devices=st.local_devices())
+here = st.distributed.local_devices()
+own = st.make_mesh((len(here),), ("l",), devices=here)
 total = st.shard_map(lambda a: lax.psum(a, "l"), mesh=own, in_specs=P("l"), out_specs=P())
 assert total(np.arange(4.0)).sum() == 6
 try:
@@ -58,11 +59,12 @@ KILL, STOP = "os.kill(os.getpid(), signal.SIGKILL)", "os.kill(os.getpid(), signa
 
 REFORMING = """
 st.distributed.shutdown()
-assert not st.distributed.is_initialized() and st.process_count() == 1
+assert not st.distributed.is_initialized() and st.distributed.process_count() == 1
 assert len(st.devices()) == 2 and all(device.is_local for device in st.devices())
 assert st.jit(lambda a: a @ a)(snp.ones((100, 100)))[0, 0] == 100
 st.distributed.initialize(os.environ["STRETTO_COORDINATOR"], 2, here - 1)
-assert (st.process_index(), st.process_count(), st.device_count()) == (here - 1, 2, 4)
+assert (st.distributed.process_index(), st.distributed.process_count()) == (here - 1, 2)
+assert len(st.devices()) == 4
 try:
     mean(x)
 except RuntimeError as error:
@@ -71,7 +73,7 @@ mesh = st.make_mesh((4,), ("d",))
 y = st.device_put(np.arange(4.0), NamedSharding(mesh, P("d")))
 assert st.jit(lambda y: (y * 2).sum())(y) == 12
 assert (y + 1).addressable_shards[0].data.tolist() == [1 + 2 * (here - 1)]
-assert st.multihost.process_allgather(np.int32(here)).tolist() == [1, 2]
+assert st.distributed.process_allgather(np.int32(here)).tolist() == [1, 2]
 print("re-formed")
 """
 
@@ -114,9 +116,9 @@ def test_a_slow_one_is_waited_for():
     """It gives signs of life, however long its step takes."""
     script = """
     st.distributed.initialize(heartbeat_timeout=0.6)
-    if st.process_index():
+    if st.distributed.process_index():
         time.sleep(2.5)
-    print(st.multihost.process_allgather(np.int32(st.process_index())))
+    print(st.distributed.process_allgather(np.int32(st.distributed.process_index())))
     """
     assert together(script) == ["[0 1]\n"] * 2
 
@@ -127,9 +129,9 @@ def test_ten_thousand_messages_of_strangers_do_not_keep_a_job_from_its_end(tmp_p
     while os.environ["STRETTO_PROCESS_ID"] == "1" and not os.path.exists(os.environ["GO"]):
         time.sleep(0.01)
     st.distributed.initialize(initialization_timeout=60)
-    print(st.multihost.process_allgather(np.int32(st.process_index())))
+    print(st.distributed.process_allgather(np.int32(st.distributed.process_index())))
     time.sleep(0.5)
-    print(st.multihost.process_allgather(np.int32(st.process_index() + 2)))
+    print(st.distributed.process_allgather(np.int32(st.distributed.process_index() + 2)))
     """
     go = tmp_path / "go"
     port = free_port()
@@ -206,7 +208,7 @@ def test_another_address_to_listen_at():
     here = int(os.environ["STRETTO_PROCESS_ID"])
     bound = os.environ["BOUND"] if here == 0 else None
     st.distributed.initialize(coordinator_bind_address=bound)
-    print(st.multihost.process_allgather(np.int32(here)))
+    print(st.distributed.process_allgather(np.int32(here)))
     """
     where = {"STRETTO_COORDINATOR": f"127.0.0.1:{port}", "BOUND": f"0.0.0.0:{port}"}
     secret = {"STRETTO_JOB_SECRET": "0123456789abcdef"}
@@ -291,11 +293,11 @@ def test_a_fork_takes_no_part():
     warnings.simplefilter("ignore")  # of threads, from Python 3.12 on
     pid = os.fork()
     if not pid:
-        assert st.process_count() == 1 and not st.distributed.is_initialized()
+        assert st.distributed.process_count() == 1 and not st.distributed.is_initialized()
         assert snp.ones(2).sum() == 2
         raise SystemExit(7)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
-    print(st.multihost.process_allgather(np.int32(st.process_index())))
+    print(st.distributed.process_allgather(np.int32(st.distributed.process_index())))
     """
     assert together(script) == ["[0 1]\n"] * 2
 

@@ -8,8 +8,9 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto import NamedSharding, P
+from stretto import P
 from stretto._engine.xla import sharded
+from stretto.sharding import NamedSharding
 
 pytestmark = pytest.mark.devices
 
@@ -156,7 +157,7 @@ def test_random_wrong_placements_are_errors():
 
 def test_live_arrays_and_waiting():
     x = st.device_put(A, over(P("x")))
-    assert any(y is x for y in st.live_arrays())
+    assert any(y is x for y in st.debug.live_arrays())
     assert st.block_until_ready([x + 1])[0].is_ready() and x.block_until_ready() is x
     np.testing.assert_array_equal(st.device_get({"x": x})["x"], A)
 

@@ -83,7 +83,7 @@ def test_arrays_on_devices():
     mesh = st.make_mesh((8,), ("x",))
     host = np.arange(6400.0, dtype=np.float32).reshape(80, 80)
     for spec in (st.P("x"), st.P(), st.P(None, "x")):
-        x = st.device_put(host, st.NamedSharding(mesh, spec))
+        x = st.device_put(host, st.sharding.NamedSharding(mesh, spec))
         html = page_of(x)
         assert "NamedSharding" in html and "<img" in html and x._host is None
     x.delete()

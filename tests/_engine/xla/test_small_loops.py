@@ -126,7 +126,7 @@ def test_the_profile_has_their_lines():
         x = loop(lambda x: snp.sin(x) * 0.9 + (x - x.mean()), 1000)(x)
         return x[::-1] + 1
 
-    report = st.profile(f, snp.ones(500))
+    report = st.profiler.profile(f, snp.ones(500))
     slowest = report.lines[0]
     assert slowest.line.endswith(f"test_small_loops.py:{loop.__code__.co_firstlineno + 1}")
     assert slowest.kernels == 1

@@ -67,7 +67,7 @@ def test_places_of_one_device():
     for place in (device, st.device_put(1.0, device).sharding):
         held = lambda x, place=place: calls.with_sharding_constraint(x, place) + 1
         assert held(snp.ones(2)).tolist() == st.jit(held)(snp.ones(2)).tolist() == [2, 2]
-    split = st.NamedSharding(st.make_mesh((1,), ("data",)), st.P("data"))
+    split = st.sharding.NamedSharding(st.make_mesh((1,), ("data",)), st.P("data"))
     assert calls.with_sharding_constraint(snp.ones(2), split).tolist() == [1, 1]
 
 

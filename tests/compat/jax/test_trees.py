@@ -60,7 +60,7 @@ def test_static_data_that_cannot_be_hashed_or_compared():
         def __eq__(self, other):
             raise ValueError("which elements?")
 
-    st.tree_util.register_pytree_node(
+    st.tree.register_pytree_node(
         Static, lambda s: ((s.x,), s.how), lambda how, children: Static(*children, how)
     )
     for how in ([1], Array([1]), Array([1]), [1], {"a": [2]}):
@@ -80,9 +80,9 @@ def test_keys_of_nodes_are_their_own():
         def __init__(self, key, x):
             self.key, self.x = key, x
 
-    st.tree_util.register_pytree_with_keys(
+    st.tree.register_pytree_with_keys(
         Box,
-        lambda b: (((st.tree_util.GetAttrKey(b.key), b.x),), None),
+        lambda b: (((st.tree.GetAttrKey(b.key), b.x),), None),
         lambda _, children: Box("made", *children),
     )
     pairs, definition = trees.flatten_with_path({"k": Box("x", [1, Box("y", 2)])})
@@ -133,8 +133,8 @@ def test_classes_registered_before_and_after_are_nodes():
         def __init__(self, x, y):
             self.x, self.y = x, y
 
-    st.tree_util.register_pytree_node(Pair, lambda p: ((p.x, p.y), "p"), lambda _, xs: Pair(*xs))
-    assert trees.leaves([Pair(1, 2), st.tree_util.Partial(max, 3)]) == [1, 2, 3]
+    st.tree.register_pytree_node(Pair, lambda p: ((p.x, p.y), "p"), lambda _, xs: Pair(*xs))
+    assert trees.leaves([Pair(1, 2), st.tree.Partial(max, 3)]) == [1, 2, 3]
     assert trees.structure(Pair(1, 2)).node_data() == (Pair, "p")
 
 

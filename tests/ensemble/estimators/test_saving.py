@@ -72,7 +72,7 @@ def test_other_files_are_refused(tmp_path):
     EnsembleClassifier(2, **SMALL).fit(X, Y > 0).save(path)
     with pytest.raises(ValueError, match="it has an EnsembleClassifier; load it with"):
         EnsembleRegressor.load(path)
-    record = json.loads(st.load_header(path).metadata["stretto.estimator"])
+    record = json.loads(st.files.load_header(path).metadata["stretto.estimator"])
     arrays = st.load(path)
     for change in (
         {"version": 9},

@@ -194,7 +194,7 @@ class Gathers:
 
 def with_others(monkeypatch, *others):
     gathers = Gathers(*others)
-    monkeypatch.setattr(module, "multihost", gathers)
+    monkeypatch.setattr(module, "distributed", gathers)
     return gathers
 
 
@@ -246,7 +246,7 @@ import os
 from stretto import optim
 from stretto.ensemble import CSVLogger
 st.distributed.initialize()
-process = st.process_index()
+process = st.distributed.process_index()
 
 def fit(callbacks):
     ensemble = st.Ensemble(lambda p, x: p["w"] * x, [{"w": np.float32(i)} for i in range(4)])

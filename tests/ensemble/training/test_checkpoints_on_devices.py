@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 import stretto as st
-from stretto import NamedSharding, P
+from stretto import P
 from stretto.ensemble import Checkpoints
 from stretto.ensemble.training import checkpoints
 from stretto.files import writing
 from stretto.files.parts import data_name
 from stretto.files.together import Group, write_together
+from stretto.sharding import NamedSharding
 from tests.ensemble.training.test_checkpoints import ensemble, fit, same_bits
 
 pytestmark = pytest.mark.devices
@@ -46,7 +47,7 @@ def split(state, count):
 
 def configuration(directory):
     store = Checkpoints(directory)
-    metadata = st.load_header(store.path(store.steps()[-1])).metadata
+    metadata = st.files.load_header(store.path(store.steps()[-1])).metadata
     return json.loads(metadata["stretto.fit"])["configuration"]
 
 

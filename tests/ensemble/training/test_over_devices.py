@@ -232,7 +232,7 @@ def test_a_second_training_goes_on_where_the_ensemble_is():
     assert state.layout.over == members._layout.over
     for x in st.tree.leaves(members):
         assert x.sharding.is_equivalent_to(
-            st.NamedSharding(mesh(**MEMBERS), st.P("members")), x.ndim
+            st.sharding.NamedSharding(mesh(**MEMBERS), st.P("members")), x.ndim
         )
     again = fitted(members)
     assert np.isfinite(again.history["loss"]).all()

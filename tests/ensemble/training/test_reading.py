@@ -53,8 +53,8 @@ try:
     trained(mesh, st.ensemble.Checkpoints(directory, every_seconds=1.0))
 except ValueError as error:
     refused = str(error)
-alone = f"{directory}-{st.process_index()}"
-if st.process_index():
+alone = f"{directory}-{st.distributed.process_index()}"
+if st.distributed.process_index():
     trained(None, st.ensemble.Checkpoints(alone, every_steps=3), steps=3)
 try:
     trained(mesh, st.ensemble.Checkpoints(alone, every_steps=3))
@@ -90,5 +90,5 @@ def test_two_processes_train_as_one(tmp_path):
 @pytest.mark.devices
 def test_arrays_over_devices():
     mesh = st.make_mesh((8,), ("x",))
-    x = st.device_put(np.arange(8), st.NamedSharding(mesh, st.P("x")))
+    x = st.device_put(np.arange(8), st.sharding.NamedSharding(mesh, st.P("x")))
     assert read(x).tolist() == [*range(8)]

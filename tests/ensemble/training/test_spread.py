@@ -55,7 +55,9 @@ def test_parts_of_all_devices_are_the_whole(shape):
     np.testing.assert_array_equal(again, whole)
     np.testing.assert_array_equal(parts, whole)
     if whole.size:
-        assert parts.sharding.is_equivalent_to(st.NamedSharding(over.mesh, spec), len(shape))
+        assert parts.sharding.is_equivalent_to(
+            st.sharding.NamedSharding(over.mesh, spec), len(shape)
+        )
 
 
 @pytest.mark.devices

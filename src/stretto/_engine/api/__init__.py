@@ -2,3 +2,12 @@
 
 Read ``arguments`` (trees to flat values), then ``jit``, ``autodiff``, ``vectorize`` and ``graph``.
 """
+
+from typing import TYPE_CHECKING
+
+from stretto._engine.core.lazy import exports
+
+if TYPE_CHECKING:  # loaded when first used
+    from stretto._engine.api import sharding, varying_sizes
+
+exports(__name__)

@@ -223,7 +223,7 @@ def make_graph(
 
     The program is shown as it was recorded, including work that no result needs.
     ``simplified=True`` shows what is left of it before it is compiled: without dead work, and with
-    equal work and work on constants done once. Also called ``make_jaxpr``.
+    equal work and work on constants done once.
 
     Args:
         fun: a function of trees of arrays.
@@ -277,9 +277,6 @@ def make_graph(
     return graph
 
 
-make_jaxpr = make_graph
-
-
 def shapes_of(program: Program, structure: Any) -> Any:
     """Return the types of the results, as a tree."""
     return tree.unflatten(
@@ -324,7 +321,7 @@ def typeof(x: ArrayLike) -> ArrayType:
         TypeError: ``x`` is not an array or a number.
 
     >>> import stretto as st, stretto.numpy as snp
-    >>> st.typeof(snp.ones((2, 3)))
+    >>> typeof(snp.ones((2, 3)))
     float32[2,3]
     """
     return as_value(x, "typeof").type

@@ -7,18 +7,13 @@ different lengths.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from stretto._engine.api import varying_sizes
 from stretto._engine.api.varying_sizes.lengths import holds_ragged
 from stretto._engine.core.boundary import boundary
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.higher_order import loops
 from stretto._engine.higher_order import scan as loop
-
-if TYPE_CHECKING:  # loaded when there are ragged arrays
-    from stretto._engine.api.varying_sizes import over_ragged
-else:
-    over_ragged = LazyModule("stretto._engine.api.varying_sizes.over_ragged")
 
 C = TypeVar("C")
 R = TypeVar("R")
@@ -64,7 +59,7 @@ def scan(
     """
     with boundary:
         if holds_ragged(xs):
-            return over_ragged.scan_ragged(f, init, xs, length, reverse, unroll)
+            return varying_sizes.over_ragged.scan_ragged(f, init, xs, length, reverse, unroll)
         return loop.scan(f, init, xs, length, reverse, unroll)
 
 
@@ -105,5 +100,5 @@ def map_(
     """
     with boundary:
         if holds_ragged(xs):
-            return over_ragged.map_ragged(f, xs, batch_size, in_axes, out_axes)
+            return varying_sizes.over_ragged.map_ragged(f, xs, batch_size, in_axes, out_axes)
         return loops.map_(f, xs, batch_size=batch_size, in_axes=in_axes, out_axes=out_axes)

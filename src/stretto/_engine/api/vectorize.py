@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from stretto._engine.api import varying_sizes
 from stretto._engine.api.argument_leaves import (
     LeafNames,
     Nothing,
@@ -29,17 +30,11 @@ from stretto._engine.core import tree
 from stretto._engine.core.boundary import bounded
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Value, is_array_like
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import is_float0
 from stretto._engine.higher_order.chunks import in_axis, inner_axes, out_axis, positive
 from stretto._engine.higher_order.refs import Parts, Ref, lent
 from stretto._engine.passes.formulations.mapped import map_members
-
-if TYPE_CHECKING:  # loaded when there are ragged arrays
-    from stretto._engine.api.varying_sizes import over_ragged
-else:
-    over_ragged = LazyModule("stretto._engine.api.varying_sizes.over_ragged")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -132,7 +127,9 @@ def vmap(
                 raise NotImplementedError(
                     "vmap: over ragged arrays there are neither chunk_size nor axis_name"
                 )
-            return over_ragged.vmap_ragged(of_one, name, in_axes, out_axes, args, kwargs)
+            return varying_sizes.over_ragged.vmap_ragged(
+                of_one, name, in_axes, out_axes, args, kwargs
+            )
         leaves, structure = tree.flatten((args, kwargs))
         refs: dict[int, Ref] = {}
         if not all([isinstance(x, Value) or _is_array_alone(x) for x in leaves]):

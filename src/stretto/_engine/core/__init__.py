@@ -5,4 +5,13 @@ operation is), ``interpreter`` (who decides what an operation does), then ``reco
 function becomes a program).
 """
 
-from stretto._engine.core import trees_at_exit  # noqa: F401 (before optree is imported)
+from stretto._engine.core import trees_at_exit
+
+from typing import TYPE_CHECKING
+
+from stretto._engine.core.lazy import exports
+
+if TYPE_CHECKING:  # loaded when first used
+    from stretto._engine.core import files, migration, shardings, showing, tree
+
+exports(__name__)

@@ -17,13 +17,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from stretto._engine import core
 from stretto._engine.core import guarded
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import SizeError
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.position import PACKAGE
-
-migration = LazyModule("stretto._engine.core.migration")  # for errors alone
 
 _NOTE = (
     "(The frames inside stretto are left out of this traceback; "
@@ -67,7 +65,7 @@ def hide_frames(error: BaseException) -> None:
     ``TypeError`` is explained to users of PyTorch.
     """
     if isinstance(error, TypeError):
-        migration.explain_call(error)
+        core.migration.explain_call(error)
     if _trim_all(error) and _NOTE not in getattr(error, "__notes__", ()):
         error.add_note(_NOTE)
 

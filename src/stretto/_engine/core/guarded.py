@@ -87,11 +87,6 @@ def guard(value: Any) -> Any:
     return value
 
 
-def guard_module(name: str) -> None:
-    """``guard`` the module of this name, at its end, where users may import it by itself."""
-    guard(sys.modules[name])
-
-
 _members: dict[type, int] = {}
 """How many members the classes had that were looked through."""
 

@@ -133,7 +133,10 @@ SETTINGS: dict[str, Setting] = {
         1 << 30, (), False, "the bytes that compiled programs may take on disk, all together"
     ),
     "mesh": Setting(
-        None, Mesh, True, "the mesh that a PartitionSpec alone is over, as stretto.set_mesh sets it"
+        None,
+        Mesh,
+        True,
+        "the mesh that a PartitionSpec alone is over; stretto.sharding.set_mesh sets it",
     ),
     "debug_nans": Setting(
         False, _BOOL, True, "an operation that makes NaN raises, with its place and operands"

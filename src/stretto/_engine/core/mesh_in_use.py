@@ -48,7 +48,7 @@ class set_mesh:  # in lower case, as a function is: it is called for what it doe
         ConfigError: it is not a mesh.
 
     >>> import stretto as st, stretto.numpy as snp
-    >>> with st.set_mesh(st.make_mesh((1,), ("data",))):
+    >>> with st.sharding.set_mesh(st.make_mesh((1,), ("data",))):
     ...     st.device_put(snp.ones(2), st.P("data")).sharding.spec
     PartitionSpec('data')
     """

@@ -11,7 +11,6 @@ from __future__ import annotations
 import importlib
 import inspect
 import linecache
-import os
 import re
 import sys
 import traceback
@@ -361,6 +360,47 @@ FUNCTIONS = _by_name(
 )
 """By the name that is looked for in any of the packages below."""
 
+_UNDER_JAX = "use `{0}`, or `jax.{1}` after `st.as_jax.install()`"
+
+ROOT = _by_name(
+    {
+        "make_jaxpr": _UNDER_JAX.format("st.make_graph", "make_jaxpr"),
+        "remat": _UNDER_JAX.format("st.checkpoint", "remat"),
+        "ad_checkpoint": _UNDER_JAX.format("st.checkpoint", "ad_checkpoint"),
+        "custom_batching": _UNDER_JAX.format("st.custom_vmap", "custom_batching"),
+        "sequential_vmap": _UNDER_JAX.format("st.custom_vmap", "custom_batching.sequential_vmap"),
+        "custom_derivatives": _UNDER_JAX.format("st.custom_vjp", "custom_derivatives"),
+        "custom_gradient": _UNDER_JAX.format("st.custom_vjp", "custom_gradient"),
+        "fwd_and_bwd": _UNDER_JAX.format("st.vjp", "fwd_and_bwd"),
+        "jacobian": _UNDER_JAX.format("st.jacrev", "jacobian"),
+        "tree_util": _UNDER_JAX.format("st.tree", "tree_util"),
+        "flatten_util": _UNDER_JAX.format("st.tree.ravel", "flatten_util"),
+        "stages": _UNDER_JAX.format("st.typing", "stages"),
+        "pmap smap": _UNDER_JAX.format("st.shard_map", "{name}"),
+        "named_call": _UNDER_JAX.format("st.named_scope", "named_call"),
+        "typeof": _UNDER_JAX.format("x.type", "typeof"),
+        "copy_to_host_async": _UNDER_JAX.format("x.copy_to_host_async()", "copy_to_host_async"),
+        "default_matmul_precision default_prng_impl log_compiles numpy_dtype_promotion "
+        "threefry_partitionable": "use `st.config({name}=value)`, in a with statement",
+        "profile": "st.profiler.profile",
+        "load_header": "st.files.load_header",
+        "float0": "st.dtypes.float0",
+        "Device Ref": "st.typing.{name}",
+        "ops": "st.lax.segment_sum",
+        "multihost": "st.distributed",
+        "local_devices local_device_count process_count process_index process_indices "
+        "process_allgather": "st.distributed.{name}",
+        "device_count": "len(st.devices())",
+        "default_backend": "st.devices()[0].platform",
+        "NamedSharding Mesh PartitionSpec set_mesh make_array_from_callback "
+        "make_array_from_process_local_data "
+        "make_array_from_single_device_arrays": "st.sharding.{name}",
+        "effects_barrier live_arrays print_environment_info "
+        "print_saved_residuals": "st.debug.{name}",
+    }
+)
+"""By the name that is looked for in ``stretto`` itself: JAX's, where a part of Stretto has it."""
+
 _PACKAGES = {
     "stretto.numpy": "snp",
     "stretto": "st",
@@ -417,22 +457,15 @@ def of_package(package: str, name: str) -> str | None:
     """
     if package not in _PACKAGES or name.startswith("_"):
         return None
+    if package == "stretto" and name in ROOT:
+        return ROOT[name]
     if name in FUNCTIONS:
         return FUNCTIONS[name]
-    if _is_part(package, name):
-        return None
     for other, short in _PACKAGES.items():
         module = importlib.import_module(other)
         if other != package and name in getattr(module, "__all__", vars(module)):
             return f"use `{short}.{name}`"
     return None
-
-
-def _is_part(package: str, name: str) -> bool:
-    """Whether it is a module of the package, which Python asks for before it imports one."""
-    folders = getattr(sys.modules[package], "__path__", ())
-    paths = [os.path.join(folder, name) for folder in folders]
-    return any([os.path.isdir(path) or os.path.isfile(f"{path}.py") for path in paths])
 
 
 def explain_call(error: TypeError, function: Callable[..., Any] | None = None) -> None:

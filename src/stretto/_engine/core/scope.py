@@ -101,7 +101,7 @@ def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R
     >>> import stretto as st, stretto.numpy as snp
     >>> def layer(x):
     ...     return snp.sin(x)
-    >>> "layer/sin" in st.jit(st.named_call(layer)).lower(1.0).as_text()
+    >>> "layer/sin" in st.jit(named_call(layer)).lower(1.0).as_text()
     True
     """
     within = named_scope(getattr(fun, "__name__", "function") if name is None else name)

@@ -225,7 +225,7 @@ class NamedSharding(Sharding):
 
     >>> import stretto as st
     >>> mesh = st.make_mesh((1,), ("data",))
-    >>> st.NamedSharding(mesh, st.P("data"))
+    >>> st.sharding.NamedSharding(mesh, st.P("data"))
     NamedSharding(Mesh('data': 1), PartitionSpec('data'))
     """
 

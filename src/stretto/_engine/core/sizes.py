@@ -12,16 +12,13 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from stretto._engine.core.errors import SizeError
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.position import PACKAGE
 
-if TYPE_CHECKING:  # it loads modules that few programs need
-    import fractions
-else:
-    fractions = LazyModule("fractions")
+fractions = LazyModule("fractions")
 
 
 class SizeVariable(NamedTuple):

@@ -4,3 +4,12 @@ Begin with ``interpreter``, which runs an operation outside of any transformatio
 which calls the extension in C does without it, ``binary`` and ``twins`` put NumPy in front of
 functions of operations, and ``interpreted`` is the way of small programs.
 """
+
+from typing import TYPE_CHECKING
+
+from stretto._engine.core.lazy import exports
+
+if TYPE_CHECKING:  # loaded when first used
+    from stretto._engine.eager import checked
+
+exports(__name__)

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 
+from stretto._engine import eager, xla
 from stretto._engine.core.config import config, settings
 from stretto._engine.core.effects import meshes
 from stretto._engine.core.error_state import ErrorState
 from stretto._engine.core.interpreter import Interpreter, Tracer, state
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.threads import holding
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.eager.table import eager_call, keep
@@ -24,13 +24,8 @@ from stretto._engine.native import native
 from stretto._engine.xla.array import SHARDED, Absent, Array
 from stretto._engine.xla.cache import run_primitive, run_program
 
-if TYPE_CHECKING:  # loaded when faults are looked for, and when arrays are put on devices
+if TYPE_CHECKING:
     from stretto._engine.core.shardings import Sharding
-    from stretto._engine.eager import checked
-    from stretto._engine.xla import sharded
-else:
-    checked = LazyModule("stretto._engine.eager.checked")
-    sharded = LazyModule("stretto._engine.xla.sharded")
 
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _MANY = 1 << 10
@@ -149,7 +144,7 @@ class OnDevice(Interpreter):
 
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
         """Put the arrays on the device, unless one has a place already, and run it there."""
-        run = checked.CHECKED if settings.key.debugged else EAGER
+        run = eager.checked.CHECKED if settings.key.debugged else EAGER
         if meshes(primitive.effects):
             return run.process(primitive, args)
         if all([a.__class__ is Array for a in args]):
@@ -159,7 +154,7 @@ class OnDevice(Interpreter):
 
     def put(self, x: Any) -> Any:
         """Put the array on the device, unless it was put anywhere; leave other values alone."""
-        return sharded.placed(x, self.sharding) if x.__class__ is Array else x
+        return xla.sharded.placed(x, self.sharding) if x.__class__ is Array else x
 
 
 def default_sharding() -> Sharding | None:

@@ -8,15 +8,15 @@ backward pass.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from stretto._engine import higher_order
 from stretto._engine.autodiff.vmap import vmap_flat, vmap_program
 from stretto._engine.core.config import settings
 from stretto._engine.core.effects import observable
 from stretto._engine.core.interpreter import Value, splat
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.program import Atom, Literal, Program
 from stretto._engine.core.recorder import Recorder, Traced, record, standing
 from stretto._engine.core.types import ArrayType
@@ -25,12 +25,6 @@ from stretto._engine.ops.comparison import full
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import move_to_front, reshape
 from stretto._engine.ops.shape import slice_in_dim
-
-if TYPE_CHECKING:  # loaded when examples are first taken in chunks
-    from stretto._engine.higher_order import checkpoint, scan
-else:
-    checkpoint = LazyModule("stretto._engine.higher_order.checkpoint")
-    scan = LazyModule("stretto._engine.higher_order.scan")
 
 
 class Examples(Recorder):
@@ -92,7 +86,7 @@ def map_chunks(
     example = record_example(fun, args, axes, names, name, chunk is None)
     program, xs, held = example.program, example.xs, example.held
     if chunk is None:
-        loop = scan.Scan(captured_first(program, len(xs)), size, len(held), 0)
+        loop = higher_order.scan.Scan(captured_first(program, len(xs)), size, len(held), 0)
         return example.results([(o, 0) for o in loop(*held, *xs)])
     return example.results(_in_chunks(program, size, chunk, xs, held, many))
 
@@ -174,7 +168,7 @@ def _in_chunks(
     def step(*values: Any) -> Any:
         # Outputs that depend on no example are carried, so that they are not stacked.
         held, _, here = split(values, len(held_types), len(still))
-        outs = checkpoint.Checkpoint(many, prevent_cse=False)(*here, *held)
+        outs = higher_order.checkpoint.Checkpoint(many, prevent_cse=False)(*here, *held)
         return [*_only(outs, varies, False), *_only(outs, varies, True)], None
 
     held_types = [x.type for x in held]
@@ -182,11 +176,11 @@ def _in_chunks(
     body = record(step, [*held_types, *still, *own_types], name=program.name)[0]
     starts = [full(t.shape, 0, t.dtype, t.weak_type) for t in still]
     whole = [reshape(slice_in_dim(x, 0, turns * chunk), (turns, chunk, *x.shape[1:])) for x in xs]
-    outs = scan.Scan(body, turns, len(held), len(still))(*held, *starts, *whole)
+    outs = higher_order.scan.Scan(body, turns, len(held), len(still))(*held, *starts, *whole)
     fixed = iter(outs[: len(still)])
     parts = [[reshape(o, (turns * chunk, *o.shape[2:]))] for o in outs[len(still) :]]
     if rest:
-        last = checkpoint.Checkpoint(of(program, rest, mapped, varies)[0])
+        last = higher_order.checkpoint.Checkpoint(of(program, rest, mapped, varies)[0])
         ends = last(*[slice_in_dim(x, turns * chunk, size) for x in xs], *held)
         for part, end in zip(parts, _only(ends, varies, True), strict=True):
             part.append(end)

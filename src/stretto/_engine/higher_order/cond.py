@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from stretto._engine import higher_order
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.autodiff.jvp import jvp_program
 from stretto._engine.autodiff.linearize import apply_linear, linearize_program
@@ -25,7 +26,6 @@ from stretto._engine.core.cells import collecting, giving, write_all
 from stretto._engine.core.config import config
 from stretto._engine.core.effects import NamedAxis
 from stretto._engine.core.interpreter import Linear, as_value
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.program import Atom, Equation, Program, Var, literal
 from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import restricted, used_inputs, with_inputs
@@ -41,11 +41,6 @@ from stretto._engine.ops.comparison import ne
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.extrema import clamp
 from stretto._engine.ops.layout import move_to_front, reshape
-
-if TYPE_CHECKING:  # loaded where disable_jit is set
-    from stretto._engine.higher_order import in_python
-else:
-    in_python = LazyModule("stretto._engine.higher_order.in_python")
 
 _INDEX = np.dtype(np.int32)
 
@@ -450,9 +445,9 @@ def switch(
         if not branches:
             raise ValueError("switch: needs at least one branch")
         operands = _operands("switch", operands, operand)
-        if config.disable_jit and (known := in_python.known(number)) is not None:
+        if config.disable_jit and (known := higher_order.in_python.known(number)) is not None:
             chosen = min(max(int(known), 0), len(branches) - 1)
-            return in_python.call("switch", branches[chosen], *operands)
+            return higher_order.in_python.call("switch", branches[chosen], *operands)
         functions = {f"branch {i}": branch for i, branch in enumerate(branches)}
         bounded = clamp(0, convert(number, _INDEX), len(branches) - 1)
         return _chosen("switch", bounded, functions, operands)
@@ -497,8 +492,10 @@ def cond(
         operands = _operands("cond", operands, operand)
         if len(operands) == 2 and not callable(true_fun) and callable(operands[1]):
             true_fun, false_fun, operands = _of_own(true_fun, false_fun, *operands)
-        if config.disable_jit and (known := in_python.known(condition)) is not None:
-            return in_python.call("cond", true_fun if bool(known) else false_fun, *operands)
+        if config.disable_jit and (known := higher_order.in_python.known(condition)) is not None:
+            return higher_order.in_python.call(
+                "cond", true_fun if bool(known) else false_fun, *operands
+            )
         branches = {"false_fun": false_fun, "true_fun": true_fun}
         index = convert(
             condition if kind_of(condition.dtype) == "bool" else ne(condition, 0), _INDEX

@@ -241,7 +241,7 @@ def sequential_vmap(f: Callable[P, R_co]) -> custom_vmap[P, R_co]:
         TypeError: ``f`` is not a function.
 
     >>> import stretto as st, stretto.numpy as snp
-    >>> square = st.sequential_vmap(lambda x: x * x)
+    >>> square = sequential_vmap(lambda x: x * x)
     >>> st.vmap(square)(snp.array([1.0, 2.0, 3.0]))
     Array([1., 4., 9.], dtype=float32)
     """

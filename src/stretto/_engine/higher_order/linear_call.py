@@ -194,7 +194,7 @@ def linear_call(
             floating nor complex.
 
     >>> import stretto as st
-    >>> from stretto.custom_derivatives import linear_call
+    >>> from stretto.lax import linear_call
     >>> divide = lambda x, by: linear_call(lambda r, x: x / r, lambda r, ct: ct / r, by, x)
     >>> float(st.grad(divide)(3.0, 4.0))
     0.25

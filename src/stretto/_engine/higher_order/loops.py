@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from stretto._engine import higher_order
 from stretto._engine.autodiff.vmap import to_axis
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import Tracer
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.sizes import greater, is_size
 from stretto._engine.core.types import kind_of
 from stretto._engine.core.typing import ArrayLike
@@ -23,11 +23,6 @@ from stretto._engine.higher_order.family import values_of
 from stretto._engine.higher_order.scan import loop_scan
 from stretto._engine.higher_order.while_loop import loop_while
 from stretto._engine.ops.elementwise import promote_values
-
-if TYPE_CHECKING:  # loaded where disable_jit is set
-    from stretto._engine.higher_order import in_python
-else:
-    in_python = LazyModule("stretto._engine.higher_order.in_python")
 
 C = TypeVar("C")
 R = TypeVar("R")
@@ -168,7 +163,7 @@ def map_(
         (size,) = sizes
         mapped_axes: Sequence[int | None]
         if config.disable_jit and batch_size is None and out_axes.__class__ is int and size:
-            outs = in_python.map_one_by_one("map", flat, size, values, axes)
+            outs = higher_order.in_python.map_one_by_one("map", flat, size, values, axes)
             mapped_axes = [0] * len(outs)
         else:
             outs, mapped_axes = map_chunks(flat, size, batch_size, values, axes, names)

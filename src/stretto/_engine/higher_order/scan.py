@@ -10,10 +10,11 @@ What the body computes from constants alone is moved in front of the loop (``hoi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
+from stretto._engine import higher_order
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.autodiff.jvp import jvp_program
 from stretto._engine.autodiff.linearize import apply_linear, linearize_program
@@ -32,7 +33,6 @@ from stretto._engine.core.config import config
 from stretto._engine.core.effects import observable
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Linear, constant
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.program import Atom, Equation, Literal, Program, Var
 from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import drop_dead, restricted, used_inputs, with_inputs
@@ -55,11 +55,6 @@ from stretto._engine.higher_order.while_loop import settle_carry, settle_types, 
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full, lt, select, zeros_like
 from stretto._engine.ops.layout import move_axis, move_to_front
-
-if TYPE_CHECKING:  # loaded where disable_jit is set
-    from stretto._engine.higher_order import in_python
-else:
-    in_python = LazyModule("stretto._engine.higher_order.in_python")
 
 C = TypeVar("C")
 Y = TypeVar("Y")
@@ -486,7 +481,7 @@ def loop_scan(
 
     step = _checked(f, structure, caller)
     if config.disable_jit and steps.__class__ is int and steps:
-        return in_python.run_scan(caller, step, init, xs, steps, reverse)
+        return higher_order.in_python.run_scan(caller, step, init, xs, steps, reverse)
 
     written: list[Any] = []
     trial = collecting(step, written)

@@ -13,10 +13,11 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
+from stretto._engine import higher_order
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.autodiff.jvp import jvp_program
 from stretto._engine.autodiff.linearize import apply_linear
@@ -26,7 +27,6 @@ from stretto._engine.core.boundary import boundary
 from stretto._engine.core.cells import collecting
 from stretto._engine.core.config import config
 from stretto._engine.core.effects import NamedAxis, observable
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.primitive import Refused
 from stretto._engine.core.program import Atom, Equation, Literal, Program, Var
 from stretto._engine.core.recorder import record
@@ -54,13 +54,6 @@ from stretto._engine.ops.convert import ConvertElementType, convert
 from stretto._engine.ops.index.dynamic import dynamic_index_in_dim, dynamic_update_index_in_dim
 from stretto._engine.ops.layout import move_to_front, reshape
 from stretto._engine.ops.reducing.reduce import reduce_or
-
-if TYPE_CHECKING:  # loaded where disable_jit is set, and later than this module, which it uses
-    from stretto._engine.higher_order import cond as branching
-    from stretto._engine.higher_order import in_python
-else:
-    branching = LazyModule("stretto._engine.higher_order.cond")
-    in_python = LazyModule("stretto._engine.higher_order.in_python")
 
 C = TypeVar("C")
 
@@ -286,7 +279,7 @@ class While(ControlFlow):
         stopped = Program(self.body.inputs, (), self.body.inputs[self.body_consts :])
 
         def step(running: Any, *args: Any) -> Any:
-            branches = branching.Cond((stopped, self.body), unnamed(size), mapped, False)
+            branches = higher_order.cond.Cond((stopped, self.body), unnamed(size), mapped, False)
             return branches(convert(running, np.dtype(np.int32)), *args), None
 
         return record(step, [running.type, *body.in_types], name=body.name)[0]
@@ -441,7 +434,7 @@ def loop_while(
 ) -> Any:
     """``while_loop`` on behalf of ``caller``; messages call the carry's leaves by ``names``."""
     if config.disable_jit:
-        last = in_python.run_while(caller, cond_fun, body_fun, init_val)
+        last = higher_order.in_python.run_while(caller, cond_fun, body_fun, init_val)
         if last is not None:
             return last[0]
     leaves, structure = tree.flatten(init_val)

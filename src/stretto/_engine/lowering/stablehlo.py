@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from stretto._engine import higher_order
 from stretto._engine.core.canonical import form, literal_key
 from stretto._engine.core.effects import ORDERED
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.position import Place, line_at, lines_of
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
@@ -20,11 +20,8 @@ from stretto._engine.core.scope import joined
 from stretto._engine.lowering.collectives import Collectives
 from stretto._engine.lowering.text import TOKEN, Operand, Text, escaped, identifier, tensor_type
 
-if TYPE_CHECKING:  # loaded when the first program is compiled
+if TYPE_CHECKING:
     from stretto._engine.core.shardings import Placement
-    from stretto._engine.higher_order import family
-else:
-    family = LazyModule("stretto._engine.higher_order.family")
 
 
 class _Operands(dict[Any, Operand]):
@@ -235,7 +232,7 @@ class Builder(Collectives):
             )
             declared = self._meshes.written()
         self._facts.name = identifier(program.name)
-        self._facts.may_take_long = family.may_take_long(program)
+        self._facts.may_take_long = higher_order.family.may_take_long(program)
         body = "\n".join([f"{head} {{", *declared, main, *self._bodies, "}\n"])
         return Text(
             body,

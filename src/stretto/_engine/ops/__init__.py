@@ -4,3 +4,12 @@ Read ``elementwise`` for the pattern, then ``broadcast``, where an operation mee
 Element-wise families lie here; ``linalg convolution index reducing special random collective`` are
 folders.
 """
+
+from typing import TYPE_CHECKING
+
+from stretto._engine.core.lazy import exports
+
+if TYPE_CHECKING:  # loaded when first used
+    from stretto._engine.ops import sharding_constraint, sort_lowering
+
+exports(__name__)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import ml_dtypes
 import numpy as np
 
+from stretto._engine import core
 from stretto._engine.core.boundary import reraise_foreign
 from stretto._engine.core.error_state import ErrorState
 from stretto._engine.core.interpreter import Linear, Value, as_value, constant, refuse_masked
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.narrowing import check_fits
 from stretto._engine.core.primitive import CARRIED, Primitive
 from stretto._engine.core.types import (
@@ -25,11 +25,6 @@ from stretto._engine.core.types import (
     kind_of,
 )
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
-
-if TYPE_CHECKING:  # loaded when the first function of narrow floats is called
-    from stretto._engine.core import tree
-else:
-    tree = LazyModule("stretto._engine.core.tree")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -242,7 +237,7 @@ def rounded_once(fun: F) -> F:
             )
         except (TypeError, ValueError):
             return fun(*args, **kwargs)
-        return tree.map(lambda x: _rounded(x, dtype), out)
+        return core.tree.map(lambda x: _rounded(x, dtype), out)
 
     return call  # type: ignore[return-value]
 

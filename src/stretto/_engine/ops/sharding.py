@@ -6,14 +6,9 @@ operation.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from stretto._engine.core.lazy import LazyModule
-
-if TYPE_CHECKING:  # loaded when a result is asked to lie somewhere
-    from stretto._engine.ops import sharding_constraint
-else:
-    sharding_constraint = LazyModule("stretto._engine.ops.sharding_constraint")
+from stretto._engine import ops
 
 
 def laid_out(result: Any, sharding: Any, caller: str, argument: str = "out_sharding") -> Any:
@@ -34,4 +29,4 @@ def laid_out(result: Any, sharding: Any, caller: str, argument: str = "out_shard
     """
     if sharding is None:
         return result
-    return sharding_constraint.constrained(result, sharding, caller, argument, "the result")
+    return ops.sharding_constraint.constrained(result, sharding, caller, argument, "the result")

@@ -79,7 +79,7 @@ def named_here(sharding: Any, caller: str, argument: str) -> Any:
         if mesh is None:
             raise ValueError(
                 f"{caller}: {argument} is {sharding}, and no mesh is in use: pass "
-                f"NamedSharding(mesh, {sharding}), or call it under stretto.set_mesh(mesh)"
+                f"NamedSharding(mesh, {sharding}), or call it under stretto.sharding.set_mesh(mesh)"
             )
         check_names(sharding, mesh, caller, argument)
         return NamedSharding(mesh, sharding)
@@ -130,7 +130,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         ValueError: an axis cannot be split so, or there is no mesh in use.
 
     >>> import stretto as st, stretto.numpy as snp
-    >>> split = st.NamedSharding(st.make_mesh((1,), ("data",)), st.P("data"))
+    >>> split = st.sharding.NamedSharding(st.make_mesh((1,), ("data",)), st.P("data"))
     >>> st.jit(lambda x: st.lax.with_sharding_constraint(x * 2, split))(snp.ones(2))
     Array([2., 2.], dtype=float32)
     """

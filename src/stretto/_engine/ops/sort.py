@@ -7,13 +7,13 @@ equal; complex numbers go by real part, then imaginary part.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from stretto._engine import ops
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.primitive import NOT_LINEAR, Primitive
 from stretto._engine.core.types import ArrayType, array_type, default_dtype, is_complex
 from stretto._engine.core.typing import Array, ArrayLike
@@ -26,11 +26,6 @@ from stretto._engine.ops.reducing.reduce import greatest_below, widened
 from stretto._engine.ops.shape import rev, slice_, slice_in_dim
 from stretto._engine.ops.sign_bits import has_negative_zero
 from stretto._engine.ops.thresholds import TOP_K
-
-if TYPE_CHECKING:  # loaded when something is sorted in a compiled program
-    from stretto._engine.ops import sort_lowering
-else:
-    sort_lowering = LazyModule("stretto._engine.ops.sort_lowering")
 
 _INT32 = np.dtype(np.int32)
 
@@ -78,10 +73,12 @@ class Sort(Primitive):
         if not operands[0].type.size:
             return list(operands)
 
-        by_value = sort_lowering.order_by_value
+        by_value = ops.sort_lowering.order_by_value
         if self.num_keys == 1 and (order := by_value(b, operands, self.dimension)):
             return [b.inline(lambda v, i: _along(v, i, self.dimension), x, order) for x in operands]
-        return sort_lowering.lower_sort(b, operands, self.dimension, self.num_keys, self.is_stable)
+        return ops.sort_lowering.lower_sort(
+            b, operands, self.dimension, self.num_keys, self.is_stable
+        )
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """The tangents in the order of the primals: an iota is sorted along, to gather by."""
@@ -229,7 +226,7 @@ class TopK(Primitive):
         if b.partitioned:
             order = b.inline(self._by_sorting, x)
         else:
-            key = sort_lowering.canonical_key(b, x)
+            key = ops.sort_lowering.canonical_key(b, x)
             outs = (array_type(values.shape, key.type.dtype), indices)
             _, order = b.emit_many("top_k", (key,), outs, f"k = {self.k} : i64", dialect="chlo")
         return [b.inline(lambda v, i: _along(v, i, v.ndim - 1), x, order), order]

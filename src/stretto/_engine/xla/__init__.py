@@ -3,3 +3,23 @@
 Read ``pjrt`` (jaxlib), ``array``, ``eager`` (what runs outside any trace), ``cache`` and ``disk``
 (compiled programs, kept), then ``callbacks``.
 """
+
+from typing import TYPE_CHECKING
+
+from stretto._engine.core.lazy import exports
+
+if TYPE_CHECKING:  # loaded when first used
+    from stretto._engine.xla import (
+        background,
+        disk,
+        ending,
+        kernels,
+        malloc,
+        partitions,
+        plugins,
+        printing,
+        sharded,
+        slow_compiles,
+    )
+
+exports(__name__)

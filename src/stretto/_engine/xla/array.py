@@ -13,19 +13,17 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from stretto._engine import xla
 from stretto._engine.core.errors import DonatedArrayError
 from stretto._engine.core.interpreter import Value
-from stretto._engine.core.lazy import LazyModule, shown
+from stretto._engine.core.lazy import shown
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.native import native
 from stretto._engine.xla import dlpack, pjrt
 
 if TYPE_CHECKING:
     from stretto._engine.core.position import Position
-    from stretto._engine.xla import printing
     from stretto._engine.xla.device import Device
-else:
-    printing = LazyModule("stretto._engine.xla.printing")
 
 
 class _Holder:
@@ -336,7 +334,7 @@ class Array(Holder, Value, metaclass=_StoodFor):
         raise TypeError("arrays are not hashable; a value that must be hashed has to be static")
 
     def __repr__(self) -> str:
-        return printing.gone(self) if self.is_deleted() else printing.brief_text(self)
+        return xla.printing.gone(self) if self.is_deleted() else xla.printing.brief_text(self)
 
     def __format__(self, spec: str) -> str:
         if not spec:

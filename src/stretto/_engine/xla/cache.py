@@ -12,10 +12,11 @@ import collections
 import functools
 import time
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from stretto._engine import xla
 from stretto._engine.core.config import config
 from stretto._engine.core.effects import meshes
 from stretto._engine.core.lazy import LazyModule
@@ -31,14 +32,7 @@ from stretto._engine.xla.callbacks import CallingExecutable
 from stretto._engine.xla.options import Options
 from stretto._engine.xla.pjrt import Executable, compile_text, quick
 
-if TYPE_CHECKING:  # loaded when the first program is compiled
-    import hashlib
-
-    from stretto._engine.xla import disk, sharded
-else:
-    hashlib = LazyModule("hashlib")
-    disk = LazyModule("stretto._engine.xla.disk")
-    sharded = LazyModule("stretto._engine.xla.sharded")
+hashlib = LazyModule("hashlib")
 
 
 E = TypeVar("E", bound=Executable)
@@ -158,7 +152,7 @@ def compiled_quickly(
         return compiled(text, out_types, options), False
     key = _key(text, options)
     if _by_text.get(key) is None:
-        entry = disk.entry_of(text, options)
+        entry = xla.disk.entry_of(text, options)
         loaded = entry and entry.load(out_types)
         if not loaded:
             executable = compile_text(text, out_types, tuple(sorted(both.items())))
@@ -204,7 +198,7 @@ def _compiled(text: Text, out_types: Sequence[ArrayType], options: Options) -> E
 
 def _load_or_compile(text: Text, out_types: Sequence[ArrayType], options: Options) -> Executable:
     """Return the executable from disk; if it is not there, it is compiled and kept there."""
-    entry = disk.entry_of(text, options)
+    entry = xla.disk.entry_of(text, options)
     result = entry and entry.load(out_types)
     if not result:
         result = compile_text(text, out_types, options)
@@ -216,7 +210,7 @@ def _load_or_compile(text: Text, out_types: Sequence[ArrayType], options: Option
 def run_program(program: Program, args: Sequence[Array]) -> list[Array]:
     """Compile a program, unless that was done before, and run it on arrays."""
     if any([a.__class__ in SHARDED for a in args]) or meshes(program.effects):
-        return sharded.run_placed(program, args)
+        return xla.sharded.run_placed(program, args)
     buffers = executable(program)([a.to_buffer() for a in args])
     return [Array(None, v.type, b) for v, b in zip(program.outputs, buffers, strict=True)]
 
@@ -256,4 +250,4 @@ def clear() -> None:
     _kept_operation.cache_clear()
     _by_text.clear()
     if SHARDED:
-        sharded.clear()
+        xla.sharded.clear()

@@ -15,12 +15,12 @@ import re
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
+from stretto._engine import xla
 from stretto._engine.core.interpreter import constant
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.threads import Turn, holding, in_child, once
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.lowering.text import TOKEN, HostCall, Text
@@ -30,11 +30,6 @@ from stretto._engine.xla.array import Array
 from stretto._engine.xla.clients import Runtime, runtime_of_calls
 from stretto._engine.xla.options import Options
 from stretto._engine.xla.pjrt import Executable
-
-if TYPE_CHECKING:  # loaded when something is compiled
-    from stretto._engine.xla import disk
-else:
-    disk = LazyModule("stretto._engine.xla.disk")
 
 T = TypeVar("T")
 
@@ -61,7 +56,7 @@ def effects_barrier() -> None:
     a callback it does not wait.
 
     >>> import stretto as st
-    >>> st.effects_barrier()
+    >>> st.debug.effects_barrier()
     """
     if not _thread.depth:
         for call in list(_running):
@@ -209,7 +204,7 @@ class CallingExecutable(Executable):
         functions = self._functions[depth] = Functions(self._calls, depth)
         callbacks = functions.listed()
         at = runtime_of_calls(depth)
-        entry = disk.entry_of(self.text, self._options, (), at)
+        entry = xla.disk.entry_of(self.text, self._options, (), at)
         found = entry and entry.found(callbacks)
         if found:
             self.from_disk = True

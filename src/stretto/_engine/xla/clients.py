@@ -16,13 +16,13 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from math import ceil
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
+from stretto._engine import xla
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import ForkedProcessError
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.machine import cores
 from stretto._engine.core.threads import in_child, lock
 from stretto._engine.lowering.text import Facts
@@ -34,12 +34,6 @@ from stretto._engine.xla.options import (
     options_for,
     with_extras,
 )
-
-if TYPE_CHECKING:  # loaded when there is a client, and when GPUs are asked for
-    from stretto._engine.xla import ending, plugins
-else:
-    ending = LazyModule("stretto._engine.xla.ending")
-    plugins = LazyModule("stretto._engine.xla.plugins")
 
 TESTED = ((0, 10, 2), (0, 13))
 """The first version of jaxlib that these calls were tested with, and the first that was not."""
@@ -269,15 +263,15 @@ class Accelerator(Runtime):
     def _connected(self, job: Job, coordination: Any, address: str) -> Any:
         """Start the client, which takes memory as it is needed."""
         self._registered: set[str] = set()
-        self.plugin = plugins.found()
+        self.plugin = xla.plugins.found()
         if self.plugin is None:
             raise RuntimeError(
                 f"there is no backend 'gpu': it needs an NVIDIA GPU with its driver, and XLA's "
                 f"plugin: pip install 'jax-cuda13-plugin[with-cuda]=={self.jaxlib}'"
             )
-        self._handle = plugins.load(self.plugin, self.xla_client)
+        self._handle = xla.plugins.load(self.plugin, self.xla_client)
         try:
-            return self.xla_client.make_c_api_client(plugins.NAME, {"preallocate": False}, None)
+            return self.xla_client.make_c_api_client(xla.plugins.NAME, {"preallocate": False}, None)
         except self.jax.JaxRuntimeError as error:
             raise RuntimeError(
                 f"there is no backend 'gpu': XLA's plugin {self.plugin.library} finds none: {error}"
@@ -301,13 +295,13 @@ class Accelerator(Runtime):
 
     def provide(self, facts: Facts) -> None:
         """Register what this program calls: cuSOLVER's functions, and that which calls Python."""
-        for begin in plugins.REGISTERED:
+        for begin in xla.plugins.REGISTERED:
             is_called = any([name.startswith(begin) for name in facts.targets])
             if is_called and begin not in self._registered:
                 with _lock:
                     if begin not in self._registered:
                         assert self.plugin is not None
-                        plugins.register(begin, self.plugin, self._handle)
+                        xla.plugins.register(begin, self.plugin, self._handle)
                         self._registered.add(begin)
 
     def device_of(self, device: Any) -> Any:
@@ -372,7 +366,7 @@ def _start(kind: type[R], *args: Any) -> R:
     try:
         _starting = True
         made = kind(*args)
-        ending.wait_at_end()
+        xla.ending.wait_at_end()
         return made
     finally:
         _starting = False

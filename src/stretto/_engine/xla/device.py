@@ -200,7 +200,7 @@ def local_devices(process_index: int | None = None, backend: str | None = None) 
         ValueError: there is no such process.
 
     >>> import stretto as st
-    >>> st.local_devices()
+    >>> st.distributed.local_devices()
     [CpuDevice(id=0)]
     """
     if process_index is not None and process_index not in process_indices(backend):
@@ -225,7 +225,7 @@ def device_count(backend: str | None = None) -> int:
         RuntimeError: there is no such platform.
 
     >>> import stretto as st
-    >>> st.device_count()
+    >>> len(st.devices())
     1
     """
     return len(devices(backend))
@@ -244,7 +244,7 @@ def local_device_count(backend: str | None = None) -> int:
         RuntimeError: there is no such platform.
 
     >>> import stretto as st
-    >>> st.local_device_count()
+    >>> st.distributed.local_device_count()
     1
     """
     return len(local_devices(backend=backend))
@@ -259,8 +259,7 @@ def default_backend() -> str:
     Raises:
         ValueError: the device is no longer there.
 
-    >>> import stretto as st
-    >>> st.default_backend()
+    >>> default_backend()
     'cpu'
     """
     name = config.default_device
@@ -280,7 +279,7 @@ def process_index(backend: str | None = None) -> int:
         RuntimeError: there is no such platform.
 
     >>> import stretto as st
-    >>> st.process_index()
+    >>> st.distributed.process_index()
     0
     """
     if backend is not None:
@@ -301,7 +300,7 @@ def process_count(backend: str | None = None) -> int:
         RuntimeError: there is no such platform.
 
     >>> import stretto as st
-    >>> st.process_count()
+    >>> st.distributed.process_count()
     1
     """
     return len(process_indices(backend))
@@ -320,7 +319,7 @@ def process_indices(backend: str | None = None) -> list[int]:
         RuntimeError: there is no such platform.
 
     >>> import stretto as st
-    >>> st.process_indices()
+    >>> st.distributed.process_indices()
     [0]
     """
     return sorted({device.process_index for device in devices(backend)})

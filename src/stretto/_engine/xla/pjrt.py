@@ -12,12 +12,12 @@ import importlib
 import re
 from collections.abc import Callable, Sequence
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
+from stretto._engine import xla
 from stretto._engine.core.errors import ConfigError
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import ArrayType
 from stretto._engine.lowering.text import Text
 from stretto._engine.xla.clients import (
@@ -38,11 +38,6 @@ from stretto._engine.xla.options import (
 )
 from stretto._engine.xla.patience import LongRun, elsewhere, end_threads, patient, unusual
 from stretto._engine.xla.room import LARGE, RunIfRoom, explained, needed
-
-if TYPE_CHECKING:  # loaded when the first program is compiled
-    from stretto._engine.xla import slow_compiles
-else:
-    slow_compiles = LazyModule("stretto._engine.xla.slow_compiles")
 
 T = TypeVar("T")
 
@@ -334,7 +329,7 @@ def _loaded(
         given = (
             (at.parse(text), targets, chosen, callbacks) if callbacks else (text, targets, chosen)
         )
-        return slow_compiles.timed(text.facts.name, lambda: at.client.compile_and_load(*given))
+        return xla.slow_compiles.timed(text.facts.name, lambda: at.client.compile_and_load(*given))
     except at.jax.JaxRuntimeError as error:
         problem = _PROBLEM.search(str(error)) if options else None
         if problem is None:

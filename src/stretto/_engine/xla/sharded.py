@@ -116,7 +116,7 @@ class Sharded(Array):
             raise RuntimeError(
                 f"this {self.type} is split over devices of several processes, {sharding}, and "
                 f"this process has only a part: read that, x.addressable_shards, or have all "
-                f"processes call multihost.process_allgather(x)"
+                f"processes call distributed.process_allgather(x)"
             )
         host = np.empty(shape, self.type.dtype)
         for part, index in zip(parts, sharding.indices(shape), strict=True):

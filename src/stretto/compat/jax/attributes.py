@@ -21,9 +21,9 @@ from stretto._engine.xla.array import Array
 from stretto.compat.jax import tracing
 from stretto.compat.jax.avals import ShapedArray, get_aval
 from stretto.compat.jax.keys import take
-from stretto.custom_derivatives import SymbolicZero
 from stretto.numpy.dtypes import ScalarType
 from stretto.random.key_arrays import KeyArray
+from stretto.typing import SymbolicZero
 
 __all__ = ["attach"]
 

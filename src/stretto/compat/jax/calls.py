@@ -10,7 +10,10 @@ import numpy as np
 
 import stretto
 from stretto._engine.api.graph import ShapeDtypeStruct
+from stretto._engine.api.sharding.pmap import pmap as pmap_over_devices
+from stretto._engine.core.scope import named_call as named
 from stretto._engine.core.shardings import SingleDeviceSharding
+from stretto._engine.xla import device as platforms
 from stretto._engine.xla.device import default_device
 from stretto._engine.xla.sharded import sharding_if_any
 from stretto.compat.jax import trees
@@ -60,7 +63,7 @@ def jit(
                 f"jax.jit: can't specify both a device and a backend, got device={device!r} and "
                 f"backend={backend!r}"
             )
-        if not isinstance(device, stretto.Device):
+        if not isinstance(device, platforms.Device):
             raise TypeError(f"jax.jit: device must be one of jax.devices(); got {device!r}")
         given = [
             name for name in ("in_shardings", "out_shardings") if options.get(name) is not None
@@ -75,10 +78,10 @@ def jit(
 
 
 def _check_backend(backend: str | None, caller: str) -> None:
-    if backend is not None and backend != stretto.default_backend():
+    if backend is not None and backend != platforms.default_backend():
         raise NotImplementedError(
             f"jax.{caller}: a function is compiled for where its arguments are, here "
-            f"{stretto.default_backend()!r}; got {backend!r}: use jax.device_put"
+            f"{platforms.default_backend()!r}; got {backend!r}: use jax.device_put"
         )
 
 
@@ -97,9 +100,9 @@ def _backends(fun: Callable[..., Any]) -> Callable[..., Any]:
 
 
 devices = _backends(stretto.devices)
-device_count = _backends(stretto.device_count)
-local_devices = _backends(stretto.local_devices)
-local_device_count = _backends(stretto.local_device_count)
+device_count = _backends(platforms.device_count)
+local_devices = _backends(platforms.local_devices)
+local_device_count = _backends(platforms.local_device_count)
 
 
 def pmap(
@@ -109,7 +112,7 @@ def pmap(
     backend: str | None = None,
     **options: Any,
 ) -> Any:
-    """``stretto.pmap`` with JAX's parameters; results on the default device alone are plain arrays.
+    """``pmap`` with JAX's parameters; results on the default device alone are plain arrays.
 
     JAX has one class of arrays, and clients compare classes.
     """
@@ -118,7 +121,7 @@ def pmap(
     options.pop("global_arg_shapes", None)
     if fun is None:
         return functools.partial(pmap, axis_name=axis_name, **options)
-    over_devices = stretto.pmap(fun, axis_name, **options)
+    over_devices = pmap_over_devices(fun, axis_name, **options)
 
     @functools.wraps(over_devices)  # which has also its ``lower``
     def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -154,10 +157,10 @@ remat = checkpoint
 
 
 def named_call(fun: Callable[..., Any] | None = None, *, name: str | None = None) -> Any:
-    """``stretto.named_call``, also as a decorator with a name."""
+    """``named_call``, also as a decorator with a name."""
     if fun is None:
         return functools.partial(named_call, name=name)
-    return stretto.named_call(fun, name=name)
+    return named(fun, name=name)
 
 
 def make_mesh(
@@ -171,7 +174,7 @@ def make_mesh(
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     """``stretto.lax.with_sharding_constraint``, for which one device is a place as well."""
-    if isinstance(shardings, (stretto.Device, SingleDeviceSharding)):
+    if isinstance(shardings, (platforms.Device, SingleDeviceSharding)):
         return stretto.device_put(x, shardings)
     return stretto.lax.with_sharding_constraint(x, shardings)
 

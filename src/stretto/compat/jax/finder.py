@@ -31,12 +31,9 @@ VERSION = "0.10.2"
 PRESENTED = "stretto.compat.jax.presented"
 SAME = frozenset(
     {
-        "ad_checkpoint",
-        "custom_batching",
         "distributed",
         "image",
         "numpy.fft",
-        "ops",
         "scipy",
     }
 )

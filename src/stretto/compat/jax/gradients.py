@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import stretto
+from stretto._engine.api.graph import typeof
 from stretto._engine.core.types import float0, is_inexact, kind_of
 from stretto.compat.jax import trees
 
@@ -21,7 +22,7 @@ _TOL = {2: 5e-2, 4: 2e-3, 8: 1e-5}
 
 
 def _random_like(x: Any, rng: np.random.RandomState) -> Any:
-    dtype = np.dtype(stretto.typeof(x).dtype)
+    dtype = np.dtype(typeof(x).dtype)
     if not is_inexact(dtype):
         return np.zeros(np.shape(x), float0)
     made = rng.standard_normal(np.shape(x))

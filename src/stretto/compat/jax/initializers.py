@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from stretto._engine.core.guarded import guard_module
+from stretto import random
 from stretto._engine.core.integers import entries_of, sizes_of
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.lazy import exports
 from stretto._engine.core.types import is_complex, kind_of, real_dtype, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, Shape, ShardingLike
 from stretto._engine.ops.broadcast import broadcast_to
@@ -33,11 +33,6 @@ from stretto.numpy.index_updates import At
 from stretto.random import distributions, matrices
 from stretto.random.arguments import rounded, wide
 from stretto.random.keys import split
-
-if TYPE_CHECKING:  # loaded when numbers between bounds are first drawn
-    from stretto.random import truncated
-else:
-    truncated = LazyModule("stretto.random.truncated")
 
 __all__ = [
     "Initializer",
@@ -195,7 +190,7 @@ def truncated_normal(
     """Draw numbers from the normal distribution cut off at two limits, times ``stddev``."""
 
     def draw(key: Key, shape: tuple[int, ...], dtype: np.dtype) -> Array:
-        return scaled(truncated.truncated_normal(key, lower, upper, shape, dtype), stddev)
+        return scaled(random.truncated_normal(key, lower, upper, shape, dtype), stddev)
 
     return initializer("truncated_normal", dtype, draw)
 
@@ -310,7 +305,7 @@ def _draw(key: Key, shape: tuple[int, ...], dtype: np.dtype, kind: str, variance
         return scaled(distributions.uniform(key, shape, dtype, -1), math.sqrt(3 * variance))
     if is_complex(dtype):
         return scaled(_complex_disk(key, shape, dtype, _cut_radius), spread / _COMPLEX_CUT)
-    return scaled(truncated.truncated_normal(key, -2, 2, shape, dtype), spread / _CUT)
+    return scaled(random.truncated_normal(key, -2, 2, shape, dtype), spread / _CUT)
 
 
 def variance_scaling(
@@ -420,4 +415,4 @@ def __dir__() -> list[str]:
     return __all__
 
 
-guard_module(__name__)
+exports(__name__)

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import stretto.numpy as snp
-from stretto._engine.core.guarded import guard_module
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.lazy import exports
 from stretto._engine.core.types import ArrayType
 from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike, Tree
 from stretto._engine.ops.broadcast import canonical_axes
@@ -434,4 +434,4 @@ def __dir__() -> list[str]:
     return __all__
 
 
-guard_module(__name__)
+exports(__name__)

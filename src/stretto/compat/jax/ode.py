@@ -22,7 +22,7 @@ from stretto._engine.core.types import float0
 from stretto.compat.jax import trees
 from stretto.compat.jax.presented.core import valid_jaxtype
 from stretto.compat.jax.types import Tracer
-from stretto.flatten_util import ravel_pytree
+from stretto.tree import ravel
 
 __all__ = ["odeint"]
 
@@ -100,13 +100,13 @@ def odeint(
         raise TypeError(f"odeint: t must be an array of floats; got one of {t.dtype}")
     if t.ndim != 1:
         raise TypeError(f"odeint: t must have one axis; got the shape {t.shape}")
-    flat, unravel = ravel_pytree(y0)
+    flat, unravel = ravel(y0)
     converted, captured = stretto.closure_convert(func, y0, t[0], *args)
     leaves, definition = trees.flatten((args, captured))
 
     def derivative(y: Any, time: Any, *leaves: Any) -> Any:
         given, consts = definition.unflatten(leaves)
-        return ravel_pytree(converted(unravel(y), time, *given, *consts))[0]
+        return ravel(converted(unravel(y), time, *given, *consts))[0]
 
     solved = _solved(derivative, float(rtol), float(atol), mxstep, hmax, flat, t, leaves)
     return stretto.vmap(unravel)(solved)

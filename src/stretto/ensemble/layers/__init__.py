@@ -6,9 +6,7 @@ a model that is there. What they give at the end has the members along axis 0, s
 ``stretto.ensemble`` applies.
 """
 
-# ruff: noqa: F403 (each file's __all__ says what it gives)
-
-from stretto._engine.core.guarded import guard_module as _guard_module
+from stretto._engine.core.lazy import exports
 from stretto.ensemble.layers.batch import *
 from stretto.ensemble.layers.converting import *
 from stretto.ensemble.layers.dropout import *
@@ -17,4 +15,4 @@ from stretto.ensemble.layers.masked import *
 from stretto.ensemble.layers.members import *
 from stretto.ensemble.layers.packed import *
 
-_guard_module(__name__)
+exports(__name__)

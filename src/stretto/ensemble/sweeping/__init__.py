@@ -8,3 +8,12 @@ from stretto.ensemble.sweeping.results import Sweep
 from stretto.ensemble.sweeping.sweep import sweep
 
 __all__ = ["Sweep", "sweep"]
+
+from typing import TYPE_CHECKING
+
+from stretto._engine.core.lazy import exports
+
+if TYPE_CHECKING:  # loaded when first used
+    from stretto.ensemble.sweeping import picture
+
+exports(__name__)

@@ -9,18 +9,14 @@ from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.typing import Tree
+from stretto.ensemble import sweeping
 from stretto.ensemble.ensemble import Ensemble
 from stretto.ensemble.groups import M_co
 from stretto.ensemble.training.fit import Fitted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from stretto.ensemble.sweeping import picture
-else:
-    picture = LazyModule("stretto.ensemble.sweeping.picture")
 
 __all__ = ["Sweep"]
 
@@ -175,7 +171,7 @@ class Sweep(Generic[M_co]):
         Raises:
             ImportError: matplotlib is not installed.
         """
-        return picture.drawn(self)
+        return sweeping.picture.drawn(self)
 
     def __repr__(self) -> str:
         row = self.table()[0]

@@ -9,20 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stretto import distributed
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import DonatedArrayError
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.spelling import meant
 from stretto._engine.core.typing import Tree
 from stretto._engine.xla.device import process_index
 from stretto.ensemble.training.state import TrainState
 
-if TYPE_CHECKING:  # multihost is loaded when several processes train together
-    from stretto import multihost
+if TYPE_CHECKING:
     from stretto.ensemble.ensemble import Ensemble
-else:
-    multihost = LazyModule("stretto.multihost")
 
 __all__ = ["Callback", "Calls", "Event", "copied"]
 
@@ -181,7 +178,7 @@ class Calls:
                 _call(callback, "on_start", event)
 
         if self._together:
-            self._any = bool(multihost.process_allgather(np.int32(self._any)).any())
+            self._any = bool(distributed.process_allgather(np.int32(self._any)).any())
         self._agreed(work)
 
     def entry(self, state: TrainState) -> None:
@@ -236,7 +233,7 @@ class Calls:
             work()
         except Exception as caught:  # the others would wait for this process
             error = caught
-        codes = multihost.process_allgather(np.int32(self.stopping if error is None else 2))
+        codes = distributed.process_allgather(np.int32(self.stopping if error is None else 2))
         if error is not None:
             raise error
         if codes.max() == 2:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
-from stretto._engine.core.lazy import LazyModule, shown
+import stretto.ensemble
+from stretto._engine.core.lazy import shown
 from stretto._engine.core.spelling import meant
 from stretto.ensemble.groups import M_co
 from stretto.ensemble.optional import axes_of, first_of
@@ -15,13 +16,10 @@ from stretto.ensemble.training.divergence import Divergence
 from stretto.ensemble.training.history import columns_of
 from stretto.ensemble.training.state import TrainState
 
-if TYPE_CHECKING:  # the ensemble is above, and trains by this
+if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from stretto.ensemble import plots
     from stretto.ensemble.ensemble import Ensemble
-else:
-    plots = LazyModule("stretto.ensemble.plots")
 
 __all__ = ["Fitted"]
 
@@ -116,7 +114,7 @@ class Fitted(Generic[M_co]):
         ax = axes_of(ax, "Fitted.plot")
         steps = self.history["step"]
         for kind, n in kinds.items():
-            plots.member_curves(steps, self.history[n], label=kind, ax=ax)
+            stretto.ensemble.plots.member_curves(steps, self.history[n], label=kind, ax=ax)
         # Where a member ended, at the last that is known of it, or else at the bottom.
         last = self.history[list(kinds.values())[-1]]
         ends = {"stopped": self.stopped, "diverged": {m: d.step for m, d in self.diverged.items()}}

@@ -4,28 +4,20 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 import stretto.numpy as snp
+from stretto._engine import api
 from stretto._engine.core import tree
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.mesh import PartitionSpec
 from stretto._engine.core.shardings import NamedSharding
 from stretto._engine.core.typing import Array, Tree
+from stretto._engine.ops import collective
 from stretto.ensemble.over_mesh import OverMesh
 from stretto.ensemble.training.spread import spec_of
 from stretto.ensemble.training.state import Pack, Rows, TrainState
-
-if TYPE_CHECKING:  # loaded when members are trained on several devices
-    from stretto._engine.api.sharding import placement, shard_map
-    from stretto._engine.ops.collective import functions, reductions
-else:
-    placement = LazyModule("stretto._engine.api.sharding.placement")
-    shard_map = LazyModule("stretto._engine.api.sharding.shard_map")
-    functions = LazyModule("stretto._engine.ops.collective.functions")
-    reductions = LazyModule("stretto._engine.ops.collective.reductions")
 
 __all__ = [
     "check_examples",
@@ -59,7 +51,7 @@ def _put_pack(over: OverMesh, pack: Pack) -> Pack:
     """The pack with its members on the devices, as many on each, and what they share on all."""
     named = functools.partial(NamedSharding, over.mesh)
     where = tree.map(named, _specs(over, pack), is_leaf=lambda x: isinstance(x, PartitionSpec))
-    return placement.device_put(pack, where)
+    return api.sharding.placement.device_put(pack, where)
 
 
 def put_state(state: TrainState[M]) -> TrainState[M]:
@@ -117,7 +109,7 @@ def on_each_device(
         *inputs: trees of arrays, each with how it is split.
     """
     packs = _specs(over, pack)
-    return shard_map.shard_map(
+    return api.sharding.shard_map.shard_map(
         step,
         mesh=over.mesh,
         in_specs=(packs, *[spec for _, spec in inputs]),
@@ -128,21 +120,23 @@ def on_each_device(
 
 def everywhere(over: OverMesh | None, x: Array) -> Array:
     """The sum over the members of all devices of a sum over those of each."""
-    return x if over is None or over.members is None else reductions.psum(x, over.members)
+    return (
+        x if over is None or over.members is None else collective.reductions.psum(x, over.members)
+    )
 
 
 def over_data(over: OverMesh | None, x: Tree) -> Tree:
     """The mean of each array over the parts of the batch."""
-    return x if over is None or over.data is None else reductions.pmean(x, over.data)
+    return x if over is None or over.data is None else collective.reductions.pmean(x, over.data)
 
 
 def of_all_parts(over: OverMesh | None, flags: Array) -> Array:
     """Which flags are true on every device that has a part of what they are about."""
     if over is None or over.split != "parameters":
         return flags
-    return reductions.psum(snp.logical_not(flags).astype(np.int32), over.data) == 0
+    return collective.reductions.psum(snp.logical_not(flags).astype(np.int32), over.data) == 0
 
 
 def part_of_data(over: OverMesh | None) -> Array | int:
     """Which part of the batch this is; 0 where there is one."""
-    return 0 if over is None or over.data_parts == 1 else functions.axis_index(over.data)
+    return 0 if over is None or over.data_parts == 1 else collective.functions.axis_index(over.data)

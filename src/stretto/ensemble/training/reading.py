@@ -6,14 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stretto._engine.core.lazy import LazyModule
+from stretto import distributed
 from stretto._engine.core.typing import ArrayLike
 
-if TYPE_CHECKING:  # loaded when several processes train together
-    from stretto import multihost
+if TYPE_CHECKING:
     from stretto._engine.core.mesh import Mesh
-else:
-    multihost = LazyModule("stretto.multihost")
 
 __all__ = ["read", "same_everywhere"]
 
@@ -26,14 +23,14 @@ def read(x: ArrayLike) -> np.ndarray:
     there: Any = x
     if getattr(there, "is_fully_addressable", True) or there.is_fully_replicated:
         return np.asarray(x)
-    return multihost.process_allgather(x)
+    return distributed.process_allgather(x)
 
 
 def same_everywhere(mesh: Mesh | None, number: int, what: str) -> None:
     """Raise ``ValueError`` unless all processes of a mesh have the same number."""
     if mesh is None or not mesh.is_multi_process:
         return
-    numbers = multihost.process_allgather(np.int32(number)).tolist()
+    numbers = distributed.process_allgather(np.int32(number)).tolist()
     if len(set(numbers)) > 1:
         raise ValueError(
             f"fit: the processes must go on from the same place, and {what} is {numbers} in them, "

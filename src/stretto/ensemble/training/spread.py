@@ -11,29 +11,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.api.graph import ShapeDtypeStruct, make_graph
 from stretto._engine.core import tree
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.mesh import PartitionSpec
 from stretto._engine.core.program import Atom, Program
 from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.higher_order.call import Call
+from stretto._engine.ops import collective
 from stretto._engine.ops.comparison import Select
 from stretto._engine.ops.convert import ConvertElementType
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim
 from stretto.ensemble.over_mesh import OverMesh
 from stretto.optim.base import GradientTransformationExtraArgs
-
-if TYPE_CHECKING:  # loaded when members are trained on several devices
-    from stretto._engine.ops.collective import functions
-else:
-    functions = LazyModule("stretto._engine.ops.collective.functions")
 
 __all__ = ["check_elementwise", "gathered", "part_of", "spec_of"]
 
@@ -77,7 +72,7 @@ def gathered(
     for dtype in sorted({parts[n].dtype for n in split}, key=str):
         names = [n for n in split if parts[n].dtype == dtype]
         flat = snp.concatenate([parts[n].reshape(-1) for n in names])
-        rows = functions.all_gather(flat, over.data)
+        rows = collective.functions.all_gather(flat, over.data)
         start = 0
         for n in names:
             shape = parts[n].shape

@@ -5,9 +5,11 @@ so what PyTorch would write in place is returned. Read ``checks``, ``convolution
 ``windows``, ``pooling``, ``normalization``.
 """
 
-from stretto._engine.core.lazy import imports_on_demand
+from typing import TYPE_CHECKING
 
-with imports_on_demand(__name__):
+from stretto._engine.core.lazy import exports
+
+if TYPE_CHECKING:
     from stretto.nn.functional.activations import (
         celu as celu,
         elu as elu,
@@ -144,3 +146,33 @@ with imports_on_demand(__name__):
         unfold as unfold,
     )
     from stretto.nn.functional.resizing import interpolate as interpolate, upsample as upsample
+
+exports(
+    __name__,
+    """
+    .activations: celu elu gelu glu gumbel_softmax hardshrink hardsigmoid hardswish hardtanh
+        leaky_relu log_softmax logsigmoid logsumexp mish one_hot prelu relu relu6 rrelu selu sigmoid
+        silu softmax softmin softplus softshrink softsign tanh tanhshrink threshold
+    .adaptive: adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
+        adaptive_max_pool2d adaptive_max_pool3d
+    .affine: bilinear embedding embedding_bag linear
+    .attention: multi_head_attention_forward scaled_dot_product_attention
+    .classification_losses: binary_cross_entropy binary_cross_entropy_with_logits cross_entropy
+        ctc_loss kl_div nll_loss
+    .convolution: conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
+    .dropouts: alpha_dropout dropout dropout1d dropout2d dropout3d feature_alpha_dropout
+    .margin_losses: cosine_embedding_loss cosine_similarity hinge_embedding_loss margin_ranking_loss
+        multi_margin_loss multilabel_margin_loss multilabel_soft_margin_loss pairwise_distance
+        soft_margin_loss triplet_margin_loss
+    .normalization: batch_norm batch_statistics group_norm instance_norm layer_norm
+        local_response_norm normalize rms_norm
+    .padding: pad
+    .pooling: avg_pool1d avg_pool2d avg_pool3d lp_pool1d lp_pool2d lp_pool3d max_pool1d max_pool2d
+        max_pool3d
+    .recurrence: gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell
+    .regression_losses: gaussian_nll_loss huber_loss l1_loss mse_loss poisson_nll_loss
+        smooth_l1_loss
+    .reshaping: channel_shuffle flatten fold pixel_shuffle pixel_unshuffle unflatten unfold
+    .resizing: interpolate upsample
+    """,
+)

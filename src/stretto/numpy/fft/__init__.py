@@ -8,11 +8,9 @@ Read ``applying``, then ``transforms``, ``real_transforms``, ``frequencies``. Th
 Array([10.+0.j, -2.+2.j, -2.+0.j], dtype=complex64)
 """
 
-# ruff: noqa: F403 (each file's __all__ says what it gives)
-
-from stretto._engine.core.guarded import guard_module as _guard_module
+from stretto._engine.core.lazy import exports
 from stretto.numpy.fft.frequencies import *
 from stretto.numpy.fft.real_transforms import *
 from stretto.numpy.fft.transforms import *
 
-_guard_module(__name__)
+exports(__name__)

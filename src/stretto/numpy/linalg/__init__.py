@@ -11,14 +11,12 @@ exceptions: ``LinAlgError`` is NumPy's, and never raised here. What NumPy lacks 
 Array([0.5 , 0.25], dtype=float32)
 """
 
-# ruff: noqa: F401, F403 (each file's __all__ says what it gives)
-
 from numpy.linalg import LinAlgError
 
-from stretto._engine.core.guarded import guard_module as _guard_module
+from stretto._engine.core.lazy import exports
 from stretto.numpy.linalg.factorizations import *
 from stretto.numpy.linalg.norms import *
 from stretto.numpy.linalg.matrix_products import *
 from stretto.numpy.linalg.systems import *
 
-_guard_module(__name__)
+exports(__name__)

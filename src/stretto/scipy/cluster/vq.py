@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import stretto.numpy as snp
-from stretto._engine.core.guarded import guard_module
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.lazy import exports
 from stretto._engine.core.types import inexact_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.bilinear import promote_dtypes
@@ -59,4 +59,4 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     return code, snp.where(apart, snp.sqrt(snp.where(apart, nearest, 1)), 0)
 
 
-guard_module(__name__)
+exports(__name__)

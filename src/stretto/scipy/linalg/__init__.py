@@ -12,9 +12,7 @@ Array([[1, 2, 3],
        [3, 2, 1]], dtype=int32)
 """
 
-# ruff: noqa: F403 (each file's __all__ lists what it exports)
-
-from stretto._engine.core.guarded import guard_module as _guard_module
+from stretto._engine.core.lazy import exports
 from stretto.scipy.linalg.eigenvalues import *
 from stretto.scipy.linalg.factorizations import *
 from stretto.scipy.linalg.functions import *
@@ -22,4 +20,4 @@ from stretto.scipy.linalg.matrices import *
 from stretto.scipy.linalg.named_matrices import *
 from stretto.scipy.linalg.systems import *
 
-_guard_module(__name__)
+exports(__name__)

@@ -3,9 +3,9 @@
 Read ``minimizing``, then ``descent``.
 """
 
-from stretto._engine.core.guarded import guard_module
+from stretto._engine.core.lazy import exports
 from stretto.scipy.optimize.minimizing import OptimizeResults, minimize
 
 __all__ = ["OptimizeResults", "minimize"]
 
-guard_module(__name__)
+exports(__name__)

@@ -7,10 +7,8 @@ Read ``convolutions``, then ``spectra``.
 Array([1., 3., 2.], dtype=float32)
 """
 
-# ruff: noqa: F403 (each file's __all__ lists what it exports)
-
-from stretto._engine.core.guarded import guard_module as _guard_module
+from stretto._engine.core.lazy import exports
 from stretto.scipy.signal.convolutions import *
 from stretto.scipy.signal.spectra import *
 
-_guard_module(__name__)
+exports(__name__)

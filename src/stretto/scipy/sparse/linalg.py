@@ -15,9 +15,9 @@ import numpy as np
 
 from stretto._engine.api.autodiff.linear_transpose import linear_transpose
 from stretto._engine.core import tree
-from stretto._engine.core.guarded import guard_module
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.lazy import exports
 from stretto._engine.core.types import as_dtype, inexact_dtype, is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.higher_order.implicit import custom_linear_solve
@@ -431,4 +431,4 @@ def gmres(
     return _solve("gmres", _by_gmres(restart), A, b, x0, tol, atol, maxiter, M, False)
 
 
-guard_module(__name__)
+exports(__name__)

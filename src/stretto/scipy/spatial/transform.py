@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import stretto.numpy as snp
 from stretto import random
-from stretto._engine.core.guarded import guard_module
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.lazy import exports
 from stretto._engine.core.tree import register_dataclass
 from stretto._engine.core.types import as_dtype, inexact_dtype, is_complex
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
@@ -420,4 +420,4 @@ class Slerp:
         )
 
 
-guard_module(__name__)
+exports(__name__)

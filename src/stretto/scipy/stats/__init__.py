@@ -9,9 +9,11 @@ A distribution is an object with methods, such as ``norm.logpdf(x, loc, scale)``
 Array(0.5, dtype=float32, weak_type=True)
 """
 
-from stretto._engine.core.lazy import imports_on_demand
+from typing import TYPE_CHECKING
 
-with imports_on_demand(__name__):
+from stretto._engine.core.lazy import exports
+
+if TYPE_CHECKING:
     from stretto.scipy.stats.circular import vonmises as vonmises, wrapcauchy as wrapcauchy
     from stretto.scipy.stats.continuous import (
         cauchy as cauchy,
@@ -49,3 +51,17 @@ with imports_on_demand(__name__):
         t as t,
     )
     from stretto.scipy.stats.ranks import mode as mode, rankdata as rankdata, sem as sem
+
+exports(
+    __name__,
+    """
+    .circular: vonmises wrapcauchy
+    .continuous: cauchy expon laplace logistic norm truncnorm uniform
+    .discrete: bernoulli betabinom binom geom nbinom poisson
+    .extremes: gumbel_l gumbel_r pareto
+    .kde: gaussian_kde
+    .multivariate: dirichlet multinomial multivariate_normal
+    .positive: beta chi2 gamma gennorm t
+    .ranks: mode rankdata sem
+    """,
+)

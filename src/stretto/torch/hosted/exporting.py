@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.core.functions import name_of
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.typing import Array, Tree
 from stretto.func.calls import functional_call
 from stretto.nn.module import Module
 from stretto.nn.updating import named_arrays
 from stretto.random.streams import next_key
+from stretto.torch import hosted
 from stretto.torch.hosted.halves import Call, Source
 from stretto.torch.module import Held, ImportedModule
 from stretto.torch.weights import is_torch
-
-if TYPE_CHECKING:  # this imports PyTorch
-    from stretto.torch.hosted import hosting
-else:
-    hosting = LazyModule("stretto.torch.hosted.hosting", extra="torch")
 
 
 def to_torch(function: Callable[..., Any]) -> Any:
@@ -62,16 +57,16 @@ def to_torch(function: Callable[..., Any]) -> Any:
             f"{type(function).__name__}, which is PyTorch's: st.from_torch brings it here"
         )
     if isinstance(function, _Members):
-        return hosting.HostedEnsemble(_of_ensemble(function))
+        return hosted.hosting.HostedEnsemble(_of_ensemble(function))
     if isinstance(function, Module):
-        return hosting.HostedModule(_of_module(function))
+        return hosted.hosting.HostedModule(_of_module(function))
     if isinstance(function, type) or not callable(function):
         raise TypeError(
             f"to_torch: expected a module, a function or an Ensemble from here, got a "
             f"{type(function).__name__}"
         )
     source = _Function(function)
-    return hosting.HostedModule(Hosting(source, {"": (source.name, True)}, {}, ()))
+    return hosted.hosting.HostedModule(Hosting(source, {"": (source.name, True)}, {}, ()))
 
 
 class Hosting(NamedTuple):

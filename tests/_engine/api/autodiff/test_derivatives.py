@@ -7,6 +7,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.api.autodiff.derivatives import fwd_and_bwd
 from stretto._engine.core.types import float0
 
 X = np.array([0.3, -0.7, 1.2], np.float32)
@@ -536,7 +537,7 @@ def test_both_ways(jitted):
         traces.append(1)
         return scale * snp.sin(x) @ w
 
-    forward, backward = st.fwd_and_bwd(f, argnums=(0, 1), jitted=jitted)
+    forward, backward = fwd_and_bwd(f, argnums=(0, 1), jitted=jitted)
     w = snp.array([[1.0, 2.0], [3.0, 4.0]])
     for x in (snp.ones(2), snp.zeros(2)):
         y, residuals = forward(x, w, scale=2.0)
@@ -548,13 +549,13 @@ def test_both_ways(jitted):
 
 
 def test_one_argument_and_aux():
-    forward, backward = st.fwd_and_bwd(lambda x, y: (x * y, {"x": x}), -1, has_aux=True)
+    forward, backward = fwd_and_bwd(lambda x, y: (x * y, {"x": x}), -1, has_aux=True)
     out, residuals, aux = forward(2.0, 3.0)
     assert (float(out), float(aux["x"]), float(backward(residuals, 1.0))) == (6.0, 2.0, 2.0)
 
 
 def test_mistakes():
     with pytest.raises(TypeError, match="fwd_and_bwd: expected a function, got int"):
-        st.fwd_and_bwd(3, 0)
+        fwd_and_bwd(3, 0)
     with pytest.raises(TypeError, match="fwd_and_bwd: argnums names argument 2"):
-        st.fwd_and_bwd(lambda x: x, 2)[0](1.0)
+        fwd_and_bwd(lambda x: x, 2)[0](1.0)

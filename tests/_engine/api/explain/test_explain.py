@@ -5,9 +5,10 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto import NamedSharding, P, lax, nn
+from stretto import P, lax, nn
 from stretto._engine.api.explain.explain import Collective, collective_lines
 from stretto._engine.core.interpreter import state
+from stretto.sharding import NamedSharding
 from tests.meshes import mesh
 
 X = snp.ones((64, 64))

@@ -21,7 +21,7 @@ FIRST = layer.__code__.co_firstlineno
 
 @pytest.fixture(scope="module")
 def report():
-    return st.profile(layer, snp.ones((N, N)), snp.ones((N, N)))
+    return st.profiler.profile(layer, snp.ones((N, N)), snp.ones((N, N)))
 
 
 def test_a_table_by_line(report):
@@ -53,13 +53,13 @@ def test_the_whole(report):
 def test_donated_arguments_are_kept():
     x = snp.ones(N)
     f = st.jit(lambda x: x + 1, donate_argnums=0)
-    assert st.profile(f, x).seconds > 0
+    assert st.profiler.profile(f, x).seconds > 0
     assert float(x[0]) == 1
 
 
 def test_mistakes():
     with pytest.raises(TypeError, match="profile: expected a function, got int"):
-        st.profile(3)
+        st.profiler.profile(3)
 
 
 def test_a_picture(report, tmp_path):

@@ -108,7 +108,7 @@ class Pair(NamedTuple):
     second: Any
 
 
-@st.tree_util.register_dataclass
+@st.tree.register_dataclass
 @dataclasses.dataclass
 class Scaled:
     value: Any
@@ -125,7 +125,7 @@ class Box:
 
     def flatten_with_keys(self):
         Box.with_keys += 1
-        return ((st.tree_util.GetAttrKey("value"), self.value),), self.label
+        return ((st.tree.GetAttrKey("value"), self.value),), self.label
 
     def flatten(self):
         Box.without += 1
@@ -136,7 +136,7 @@ class Box:
         return Box(*children, label)
 
 
-st.tree_util.register_pytree_with_keys(Box, Box.flatten_with_keys, Box.unflatten, Box.flatten)
+st.tree.register_pytree_with_keys(Box, Box.flatten_with_keys, Box.unflatten, Box.flatten)
 
 NODES = {
     "named tuple": Pair,
@@ -214,7 +214,7 @@ def test_errors_of_a_class_are_its_own():
                 raise LookupError("not today")
             return super().flatten()
 
-    st.tree_util.register_pytree_node(Refuses, Refuses.flatten, lambda label, c: Refuses(*c, label))
+    st.tree.register_pytree_node(Refuses, Refuses.flatten, lambda label, c: Refuses(*c, label))
     f = st.jit(lambda box: box.value + 1)
     for _ in range(3):
         np.testing.assert_array_equal(f(Refuses(snp.ones(2), "yes")), 2)
@@ -228,7 +228,7 @@ def test_a_class_that_changes_the_list_it_is_in():
             self.label.clear()
             return (self.value,), None
 
-    st.tree_util.register_pytree_node(Eats, Eats.flatten, lambda _, children: Eats(*children, []))
+    st.tree.register_pytree_node(Eats, Eats.flatten, lambda _, children: Eats(*children, []))
     f = st.jit(lambda xs: [x.value if isinstance(x, Eats) else x for x in xs])
     x = snp.ones(2)
     for _ in range(3):

@@ -25,7 +25,7 @@ def test_one_trace_serves_all_references_of_a_type():
 
 
 def test_arrays_and_references_of_one_type_are_told_apart():
-    f = st.jit(lambda x: isinstance(x, st.Ref))
+    f = st.jit(lambda x: isinstance(x, st.typing.Ref))
     assert bool(f(st.new_ref(1.0))) and not bool(f(snp.array(1.0)))
 
 

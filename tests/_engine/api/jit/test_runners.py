@@ -17,7 +17,7 @@ def runner_of(jitted):
 
 
 def on_mesh(x):
-    return st.device_put(x, st.NamedSharding(st.make_mesh((1,), ("data",)), st.P("data")))
+    return st.device_put(x, st.sharding.NamedSharding(st.make_mesh((1,), ("data",)), st.P("data")))
 
 
 @pytest.mark.parametrize(

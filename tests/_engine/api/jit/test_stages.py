@@ -5,6 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.api.graph import typeof
 from stretto._engine.core.program import check
 
 
@@ -231,7 +232,7 @@ def test_what_stages_tell_under_jaxs_names():
     assert traced.jaxpr is traced.program
     assert traced.out_avals["z"] is snp.ones(2).type
     for stage in (traced, lowered, compiled):
-        assert stage.in_avals == ((st.typeof(1.0),), {"y": snp.ones(2).type})
+        assert stage.in_avals == ((typeof(1.0),), {"y": snp.ones(2).type})
         assert stage.donate_argnums == (1,)
     assert compiled.call(1.0, y=snp.ones(2))["z"].tolist() == [2.0, 2.0]
     assert lowered.as_text("stablehlo") == lowered.as_text(dialect=None)
@@ -243,8 +244,8 @@ def test_what_stages_tell_under_jaxs_names():
 def test_classes_of_the_stages():
     jitted = st.jit(lambda x: x + 1)
     lowered = jitted.lower(1.0)
-    assert isinstance(jitted, st.stages.Wrapped)
-    assert isinstance(jitted.trace(1.0), st.stages.Traced)
-    assert isinstance(lowered, st.stages.Lowered)
-    assert isinstance(lowered.compile(), st.stages.Compiled)
-    assert isinstance(lowered.args_info[0][0], st.stages.ArgInfo)
+    assert isinstance(jitted, st.typing.Jitted)
+    assert isinstance(jitted.trace(1.0), st.typing.TracedCall)
+    assert isinstance(lowered, st.typing.Lowered)
+    assert isinstance(lowered.compile(), st.typing.Compiled)
+    assert isinstance(lowered.args_info[0][0], st.typing.ArgInfo)

@@ -5,8 +5,9 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto import NamedSharding, P
+from stretto import P
 from stretto._engine.api.sharding.arrays_from_parts import local_parts
+from stretto.sharding import NamedSharding
 
 pytestmark = pytest.mark.devices
 
@@ -27,7 +28,7 @@ def test_a_function_gives_each_part_once(spec):
         asked.append(tuple((axis.start, axis.stop) for axis in index))
         return A[index]
 
-    x = st.make_array_from_callback((8, 8), sharding, part)
+    x = st.sharding.make_array_from_callback((8, 8), sharding, part)
     assert x.sharding == sharding and x.dtype == np.float32
     np.testing.assert_array_equal(x, A)
     assert len(asked) == len(set(asked)) == len(set(sharding.tiling(2)[1]))
@@ -37,20 +38,20 @@ def test_a_function_gives_each_part_once(spec):
 
 def test_what_the_function_gives():
     sharding = over(P("x"))
-    scalars = st.make_array_from_callback((), over(P()), lambda index: 3)
+    scalars = st.sharding.make_array_from_callback((), over(P()), lambda index: 3)
     assert scalars.shape == () and int(scalars) == 3 and not scalars.weak_type
-    half = st.make_array_from_callback((8,), sharding, lambda i: snp.ones(4, "bfloat16"))
+    half = st.sharding.make_array_from_callback((8,), sharding, lambda i: snp.ones(4, "bfloat16"))
     assert half.dtype == snp.bfloat16 and half.shape == (8,)
-    with st.set_mesh(sharding.mesh):
-        x = st.make_array_from_callback((8,), P("x"), lambda i: np.ones(4))
+    with st.sharding.set_mesh(sharding.mesh):
+        x = st.sharding.make_array_from_callback((8,), P("x"), lambda i: np.ones(4))
     assert x.sharding == sharding
     lone = st.sharding.SingleDeviceSharding(st.devices()[0])
-    plain = st.make_array_from_callback((2,), lone, lambda i: np.ones(2))
+    plain = st.sharding.make_array_from_callback((2,), lone, lambda i: np.ones(2))
     assert type(plain) is st.Array and not plain.committed
 
     @st.jit
     def traced(x):
-        return x + st.make_array_from_callback((8, 8), sharding, lambda index: A[index])
+        return x + st.sharding.make_array_from_callback((8, 8), sharding, lambda index: A[index])
 
     np.testing.assert_array_equal(traced(snp.ones((8, 8))), A + 1)
 
@@ -82,7 +83,7 @@ def test_what_the_function_gives():
 def test_callbacks_are_checked(change, error, message):
     given = {"shape": (8, 8), "sharding": over(P("x")), "data_callback": lambda i: A[i]}
     with pytest.raises(error, match=rf"make_array_from_callback: .*{message}"):
-        st.make_array_from_callback(**{**given, **change})
+        st.sharding.make_array_from_callback(**{**given, **change})
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=str)
@@ -91,7 +92,7 @@ def test_arrays_on_devices_in_any_order(spec):
     where = sharding.devices_indices_map((8, 8))
     parts = [st.device_put(A[index], device) for device, index in where.items()]
     for arrays in (parts, parts[::-1], tuple(parts[3:] + parts[:3])):
-        x = st.make_array_from_single_device_arrays((8, 8), sharding, arrays)
+        x = st.sharding.make_array_from_single_device_arrays((8, 8), sharding, arrays)
         assert x.sharding == sharding
         np.testing.assert_array_equal(x, A)
 
@@ -100,11 +101,11 @@ def test_parts_of_an_array_make_it_again_and_outlive_it():
     sharding = over(P("x", "y"))
     x = st.device_put(A, sharding)
     parts = [shard.data for shard in x.addressable_shards]
-    again = st.make_array_from_single_device_arrays(x.shape, x.sharding, parts)
+    again = st.sharding.make_array_from_single_device_arrays(x.shape, x.sharding, parts)
     st.jit(lambda x: x * 2, donate_argnums=0)(again)
     assert again.is_deleted()
     np.testing.assert_array_equal(parts[5], A[sharding.indices((8, 8))[5]])
-    plain = st.make_array_from_single_device_arrays(
+    plain = st.sharding.make_array_from_single_device_arrays(
         (2,), st.sharding.SingleDeviceSharding(st.devices()[0]), [snp.ones(2)]
     )
     assert plain.tolist() == [1, 1] and not plain.committed
@@ -112,7 +113,7 @@ def test_parts_of_an_array_make_it_again_and_outlive_it():
 
 def test_arrays_on_devices_are_checked():
     sharding = over(P("x"), 2)
-    make = st.make_array_from_single_device_arrays
+    make = st.sharding.make_array_from_single_device_arrays
     one, two, three = (st.device_put(np.ones(2), d) for d in st.devices()[:3])
     who = "make_array_from_single_device_arrays: "
     cases = [
@@ -152,14 +153,14 @@ def test_arrays_on_devices_are_checked():
 @pytest.mark.parametrize("spec", SPECS, ids=str)
 def test_one_process_has_all_there_is(spec):
     for shape in (None, (8, 8), (8, None)):
-        x = st.make_array_from_process_local_data(over(spec), A, shape)
+        x = st.sharding.make_array_from_process_local_data(over(spec), A, shape)
         assert x.sharding == over(spec)
         np.testing.assert_array_equal(x, A)
 
 
 def of_two_processes(spec, *shape):
     """A sharding over devices of which the second half belongs to another process."""
-    devices = [st.Device("cpu", i, int(i > 3)) for i in range(8)]
+    devices = [st.typing.Device("cpu", i, int(i > 3)) for i in range(8)]
     mesh = st.sharding.Mesh(np.array(devices).reshape(shape), ("x", "y")[: len(shape)])
     return NamedSharding(mesh, spec)
 
@@ -185,7 +186,10 @@ def test_what_one_of_two_processes_has(spec, mesh, local, asked, shape, first, l
 
 
 def test_what_a_process_has_is_checked():
-    make, who = st.make_array_from_process_local_data, "make_array_from_process_local_data: "
+    make, who = (
+        st.sharding.make_array_from_process_local_data,
+        "make_array_from_process_local_data: ",
+    )
     cases = [
         (
             over(P("x")),
@@ -204,13 +208,13 @@ def test_what_a_process_has_is_checked():
     for sharding, data, shape, error, message in cases:
         with pytest.raises(error, match=who + ".*" + message):
             make(sharding, data, shape)
-    devices = [st.Device("cpu", i, int(i in (1, 2))) for i in range(4)]
+    devices = [st.typing.Device("cpu", i, int(i in (1, 2))) for i in range(4)]
     mesh = st.sharding.Mesh(np.array(devices).reshape(2, 2), ("x", "y"))
     with pytest.raises(ValueError, match=r"f: the parts of .* do not lie side by side"):
         local_parts(NamedSharding(mesh, P("x", "y")), (2, 2), (None, None), "f")
-    away = [st.Device("cpu", i, 1) for i in range(2)]
+    away = [st.typing.Device("cpu", i, 1) for i in range(2)]
     elsewhere = NamedSharding(st.sharding.Mesh(np.array(away), ("x",)), P("x"))
     with pytest.raises(ValueError, match=r"f: no device of .* belongs to this process"):
         local_parts(elsewhere, (2,), (None,), "f")
     with pytest.raises(ValueError, match=r"make_array_from_callback: no device .* dtype must be"):
-        st.make_array_from_callback((2,), elsewhere, lambda index: A)
+        st.sharding.make_array_from_callback((2,), elsewhere, lambda index: A)

@@ -7,7 +7,8 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto import NamedSharding, P
+from stretto import P
+from stretto.sharding import NamedSharding
 
 pytestmark = pytest.mark.devices
 
@@ -68,7 +69,7 @@ def test_tables(capsys, shape, spec, expected):
     assert capsys.readouterr().out == expected
     st.debug.visualize_array_sharding(st.device_put(np.ones(shape), over(spec)))
     assert capsys.readouterr().out == expected
-    with st.set_mesh(over(spec).mesh):
+    with st.sharding.set_mesh(over(spec).mesh):
         st.debug.visualize_sharding(shape, spec)
     assert capsys.readouterr().out == expected
 

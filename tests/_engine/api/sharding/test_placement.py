@@ -7,6 +7,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.api.sharding.placement import copy_to_host_async
 
 
 def test_device_put_makes_arrays_of_a_trees_leaves():
@@ -66,19 +67,19 @@ def test_device_get_gives_numpy_arrays():
 
 def test_copying_to_the_host_gives_the_tree_back():
     tree = {"x": st.jit(lambda x: x * 2)(snp.ones(3)), "n": 1}
-    assert st.copy_to_host_async(tree) is tree
+    assert copy_to_host_async(tree) is tree
 
 
 def test_live_arrays_are_those_that_something_holds():
     def alive(shape):
-        return [x for x in st.live_arrays() if x.shape == shape]
+        return [x for x in st.debug.live_arrays() if x.shape == shape]
 
     shape = (3, 1, 4, 1, 5)
     assert alive(shape) == []
     made = snp.ones(shape)
     ran = st.jit(lambda x: snp.sin(x) @ snp.swapaxes(x, -1, -2))(made)
     assert len(alive(shape)) == 1 and alive(shape)[0] is made
-    assert any(x is ran for x in st.live_arrays("cpu"))
+    assert any(x is ran for x in st.debug.live_arrays("cpu"))
     held = [made + 1, made.T.T]
     assert len(alive(shape)) == 3
     held.clear()
@@ -86,4 +87,4 @@ def test_live_arrays_are_those_that_something_holds():
     gc.collect()
     assert alive(shape) == []
     with pytest.raises(RuntimeError, match="there is no backend 'tpu'; there are 'cpu'"):
-        st.live_arrays("tpu")
+        st.debug.live_arrays("tpu")

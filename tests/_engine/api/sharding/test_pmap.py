@@ -6,13 +6,14 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax
+from stretto._engine.api.sharding.pmap import pmap
 
 A = np.arange(24.0, dtype=np.float32).reshape(8, 3)
 
 
 @pytest.mark.devices
 def test_examples():
-    f = st.pmap(lambda x, y: (x / lax.psum(x, "i"), y + lax.axis_index("i")), axis_name="i")
+    f = pmap(lambda x, y: (x / lax.psum(x, "i"), y + lax.axis_index("i")), axis_name="i")
     shares, places = f(A, np.zeros(8, np.int32))
     np.testing.assert_allclose(shares, A / A.sum(0), rtol=1e-6)
     np.testing.assert_array_equal(places, range(8))
@@ -26,16 +27,16 @@ def test_examples():
 
 @pytest.mark.devices
 def test_axes_and_static_arguments():
-    f = st.pmap(
+    f = pmap(
         lambda tree, n, w: tree["a"] * n + w,
         in_axes=({"a": 1}, None, None),
         out_axes=1,
         static_broadcasted_argnums=1,
     )
     np.testing.assert_array_equal(f({"a": A.T}, 2, 1.0), A.T * 2 + 1)
-    same = st.pmap(lambda x: lax.pmean(x, "i"), axis_name="i", out_axes=None)
+    same = pmap(lambda x: lax.pmean(x, "i"), axis_name="i", out_axes=None)
     np.testing.assert_allclose(same(A), A.mean(0), rtol=1e-6)
-    fewer = st.pmap(lambda x: x + 1, devices=st.devices()[2:5])
+    fewer = pmap(lambda x: x + 1, devices=st.devices()[2:5])
     assert fewer(A[:3]).devices() == set(st.devices()[2:5])
 
 
@@ -45,7 +46,7 @@ def test_training():
         value, slope = st.value_and_grad(lambda w: ((x @ w) ** 2).mean())(w)
         return w - 0.1 * lax.pmean(slope, "i"), lax.pmean(value, "i")
 
-    train = st.pmap(step, axis_name="i", donate_argnums=0)
+    train = pmap(step, axis_name="i", donate_argnums=0)
     x = np.random.default_rng(0).standard_normal((8, 5, 3)).astype(np.float32)
     w = st.device_put(np.ones((8, 3), np.float32), None)
     alone = snp.ones(3)
@@ -54,41 +55,41 @@ def test_training():
         alone = alone - 0.1 * st.grad(lambda w: ((x.reshape(40, 3) @ w) ** 2).mean())(alone)
     np.testing.assert_allclose(w, np.tile(alone, (8, 1)), rtol=1e-5)
     assert value.shape == (8,)
-    gradient = st.grad(lambda x: (st.pmap(lambda r: lax.psum(r, "i"), axis_name="i")(x) ** 2).sum())
+    gradient = st.grad(lambda x: (pmap(lambda r: lax.psum(r, "i"), axis_name="i")(x) ** 2).sum())
     np.testing.assert_allclose(gradient(snp.array(A)), np.tile(16 * A.sum(0), (8, 1)), rtol=1e-6)
 
 
 def test_refusals():
     with pytest.raises(ValueError, match=r"one number of examples; got args\[0\]: 2, args\[1\]: 3"):
-        st.pmap(lambda x, y: x)(snp.ones(2), snp.ones(3))
+        pmap(lambda x, y: x)(snp.ones(2), snp.ones(3))
     with pytest.raises(ValueError, match=r"args\[0\] has shape \(\), and no axis 0"):
-        st.pmap(lambda x: x)(1.0)
+        pmap(lambda x: x)(1.0)
     with pytest.raises(ValueError, match="none is mapped"):
-        st.pmap(lambda x: x, in_axes=None)(1.0)
+        pmap(lambda x: x, in_axes=None)(1.0)
     with pytest.raises(ValueError, match="needs 99 devices"):
-        st.pmap(lambda x: x)(snp.ones(99))
+        pmap(lambda x: x)(snp.ones(99))
 
 
 def test_arguments_by_name():
-    f = st.pmap(lambda n, x, y: n * x + y, static_broadcasted_argnums=0)
+    f = pmap(lambda n, x, y: n * x + y, static_broadcasted_argnums=0)
     assert f(2, A[:1], y=A[:1, 0]).tolist() == [[0, 2, 4]]
     assert f(2, x=A[:1], y=A[:1]).tolist() == [[0, 3, 6]]
 
 
 def test_references_are_refused():
     with pytest.raises(st.errors.RefError, match=r"pass their values, ref\[\.\.\.\]"):
-        st.pmap(lambda r: r[...])(st.new_ref(A[:1]))
+        pmap(lambda r: r[...])(st.new_ref(A[:1]))
 
 
 def test_results_that_are_numbers():
-    assert st.pmap(lambda x: (x, 3))(A[:1])[1].tolist() == [3]
-    assert st.eval_shape(st.pmap(lambda x: 3.0), A[:1]).shape == (1,)
+    assert pmap(lambda x: (x, 3))(A[:1])[1].tolist() == [3]
+    assert st.eval_shape(pmap(lambda x: 3.0), A[:1]).shape == (1,)
 
 
 def test_lower():
-    f = st.pmap(lambda x, y: x + 2 * y, static_broadcasted_argnums=1)
+    f = pmap(lambda x, y: x + 2 * y, static_broadcasted_argnums=1)
     lowered = f.lower(snp.ones((1, 3)), 4)
     assert "pmap_function" in lowered.as_text()
     assert lowered.compile()(snp.ones((1, 3))).tolist() == [[9, 9, 9]]
-    by_name = st.pmap(lambda x, y: x - y).lower(snp.ones(1), y=snp.ones(1)).compile()
+    by_name = pmap(lambda x, y: x - y).lower(snp.ones(1), y=snp.ones(1)).compile()
     assert by_name({"y": snp.ones(1)}, snp.ones(1)).tolist() == [0]

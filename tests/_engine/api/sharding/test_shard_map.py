@@ -6,6 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import P, lax
+from stretto._engine.api.sharding.shard_map import smap
 
 ONE = st.make_mesh((1,), ("x",))
 
@@ -23,7 +24,7 @@ def test_trees_and_decorators():
 
 def test_the_mesh_in_use():
     f = st.shard_map(lambda x: x + lax.axis_size("x"), in_specs=P("x"), out_specs=P("x"))
-    with st.set_mesh(ONE):
+    with st.sharding.set_mesh(ONE):
         np.testing.assert_array_equal(f(snp.zeros(2)), [1, 1])
         np.testing.assert_array_equal(st.jit(f)(snp.zeros(2)), [1, 1])
 
@@ -32,10 +33,8 @@ def test_the_mesh_in_use():
 def test_one_axis():
     mesh = st.make_mesh((4, 2), ("x", "y"))
     a = np.arange(32.0, dtype=np.float32).reshape(8, 4)
-    with st.set_mesh(mesh):
-        f = st.smap(lambda a, b: a * b.sum(), in_axes=(0, None), out_axes=0, axis_name="x")
+    with st.sharding.set_mesh(mesh):
+        f = smap(lambda a, b: a * b.sum(), in_axes=(0, None), out_axes=0, axis_name="x")
         np.testing.assert_allclose(f(a, a), a * a.sum())
-        g = st.smap(
-            lambda a: lax.all_gather(a, "x").sum(0), in_axes=1, out_axes=None, axis_name="x"
-        )
+        g = smap(lambda a: lax.all_gather(a, "x").sum(0), in_axes=1, out_axes=None, axis_name="x")
         np.testing.assert_allclose(g(a), a.sum(1, keepdims=True))

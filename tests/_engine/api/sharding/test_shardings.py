@@ -5,7 +5,8 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto import NamedSharding, P
+from stretto import P
+from stretto.sharding import NamedSharding
 
 pytestmark = pytest.mark.devices
 
@@ -33,7 +34,7 @@ def test_arguments_and_results(mesh):
 
 
 def test_one_for_all_and_the_mesh_in_use(mesh):
-    with st.set_mesh(mesh):
+    with st.sharding.set_mesh(mesh):
         f = st.jit(lambda a, b: (a + b, a.T), in_shardings=P("x"), out_shardings=(P("x"), None))
         total, turned = f(A, A)
     assert total.sharding == NamedSharding(mesh, P("x"))

@@ -69,7 +69,7 @@ def beam(w, x):
 
 def segments(w, x):
     ids = snp.arange(x.shape[0]) % 3
-    return snp.tanh(st.ops.segment_sum(x @ w, ids, 3)).sum(0)
+    return snp.tanh(st.lax.segment_sum(x @ w, ids, 3)).sum(0)
 
 
 def alignment(w, x):

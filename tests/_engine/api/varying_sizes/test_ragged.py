@@ -189,7 +189,7 @@ def test_saved_and_loaded(r, tmp_path):
     path = tmp_path / "r.safetensors"
     data = {"x": r, "more": [st.ragged([[1, 2], [3]]), (np.ones(2), 7)]}
     st.save(path, data)
-    assert set(st.load_header(path).arrays) == {
+    assert set(st.files.load_header(path).arrays) == {
         "x.values", "x.lengths", "more.0.values", "more.0.lengths", "more.1.0", "more.1.1"
     }  # fmt: skip
     for back in (st.load(path), st.load(path, data)):

@@ -103,7 +103,7 @@ PROGRAMS = {
     "set": (lambda x: (x.at[0].set(1), x.at[-1].add(2), x.at[:-1].multiply(x[1:])), ROWS),
     "set out of bounds": (lambda x: x.at[snp.array([-1, 40])].set(5), ROWS),
     "set part": (lambda x: (x.at[1:].set(0.5 * x[:-1]), x.at[:-1].add(x[1:])), ROWS),
-    "segments": (lambda x: st.ops.segment_sum(x, snp.arange(x.shape[0]) % 3, 3), ROWS),
+    "segments": (lambda x: st.lax.segment_sum(x, snp.arange(x.shape[0]) % 3, 3), ROWS),
     "count": (lambda x: snp.zeros(3).at[snp.arange(x.shape[0]) % 3].add(x[:, 0]), ROWS),
     "scan": (recurrent, ROWS),
     "scan backwards": (lambda x: lax.scan(lambda c, r: (c + r, c), x[0], x, reverse=True), ROWS),

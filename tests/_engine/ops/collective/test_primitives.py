@@ -9,6 +9,7 @@ from stretto import lax
 from stretto._engine.core.effects import NamedAxis
 from stretto._engine.core.program import check
 from stretto._engine.core.types import array_type
+from stretto._engine.higher_order.custom_vmap import sequential_vmap
 from stretto._engine.ops.collective.primitives import (
     AllGather,
     AllToAll,
@@ -175,7 +176,7 @@ def test_no_value_without_the_axis():
     def loop(x):
         return lax.psum(x, "i")
 
-    sequential = st.sequential_vmap(loop)
+    sequential = sequential_vmap(loop)
     with pytest.raises(st.errors.MissingRuleError, match=r"psum has no .* rule: it works across"):
         st.vmap(sequential, axis_name="i")(X)
 

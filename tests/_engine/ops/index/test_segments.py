@@ -14,30 +14,30 @@ X, IDS = np.arange(5, dtype=np.float32), np.array([0, 0, 2, -1, 7], np.int32)
 def test_values():
     def every(x, ids):
         return [
-            st.ops.segment_sum(x, ids, 3),
-            st.ops.segment_prod(x, ids, 3),
-            st.ops.segment_max(x, ids, 3),
-            st.ops.segment_min(x.astype(int), ids, num_segments=3),
-            st.ops.segment_sum(x, ids, 3, mode="clip"),
+            st.lax.segment_sum(x, ids, 3),
+            st.lax.segment_prod(x, ids, 3),
+            st.lax.segment_max(x, ids, 3),
+            st.lax.segment_min(x.astype(int), ids, num_segments=3),
+            st.lax.segment_sum(x, ids, 3, mode="clip"),
         ]
 
     want = [[1, 0, 2], [0, 1, 2], [1, -np.inf, 2], [0, 2**31 - 1, 2], [4, 0, 6]]
     for outs in (every(snp.array(X), snp.array(IDS)), st.jit(every)(X, IDS)):
         assert [out.tolist() for out in outs] == want
-    assert st.ops.segment_sum(snp.array(X), snp.array([0, 0, 2, 1, 1])).tolist() == [1, 7, 2]
-    rows = st.ops.segment_sum(snp.ones((2, 2, 3)), snp.array([[0, 1], [1, 1]]))
+    assert st.lax.segment_sum(snp.array(X), snp.array([0, 0, 2, 1, 1])).tolist() == [1, 7, 2]
+    rows = st.lax.segment_sum(snp.ones((2, 2, 3)), snp.array([[0, 1], [1, 1]]))
     assert rows.tolist() == [[1] * 3, [3] * 3]
-    assert st.ops.segment_max(snp.array([True, False]), snp.array([0, 1]), 3).tolist() == [
+    assert st.lax.segment_max(snp.array([True, False]), snp.array([0, 1]), 3).tolist() == [
         True,
         False,
         False,
     ]
-    assert st.ops.segment_sum(snp.zeros((0, 2)), snp.zeros(0, int)).shape == (0, 2)
+    assert st.lax.segment_sum(snp.zeros((0, 2)), snp.zeros(0, int)).shape == (0, 2)
 
 
 @pytest.mark.parametrize("name", ["segment_sum", "segment_prod", "segment_max"])
 def test_derivatives(name):
-    fun = lambda x, ids: getattr(st.ops, name)(x, ids, 3)
+    fun = lambda x, ids: getattr(st.lax, name)(x, ids, 3)
     laws.check(fun, [(f32(5, 2).within(0.5, 2), np.array([0, 2, 0, 5, 1], np.int32))])
 
 
@@ -52,46 +52,46 @@ BUCKETS = [
 @pytest.mark.parametrize(("name", "want", "dtype"), BUCKETS)
 def test_buckets_change_nothing_but_the_rounding(name, want, dtype):
     x = np.arange(7).astype(dtype)
-    of = st.jit(getattr(st.ops, name), static_argnames=("num_segments", "bucket_size"))
+    of = st.jit(getattr(st.lax, name), static_argnames=("num_segments", "bucket_size"))
     for ids in (np.array([0, 0, 2, -1, 7, 1, 1]), np.array([0, 0, 2, 255, 7, 1, 1], np.uint8)):
         for size in (1, 2, 3, 100):
             got = of(x, ids, num_segments=3, bucket_size=size)
             assert got.tolist() == want
             assert got.dtype == dtype
     far = np.array([0, 0, 2, 2**32 - 1, 7, 1, 1], np.uint32)
-    clipped = st.ops.segment_max(snp.arange(7), far, 3, bucket_size=2, mode="clip")
+    clipped = st.lax.segment_max(snp.arange(7), far, 3, bucket_size=2, mode="clip")
     assert clipped.tolist() == [1, 6, 4]
 
 
 def test_buckets_of_parts_with_axes():
     x, ids = snp.arange(12.0).reshape(2, 3, 2), snp.array([[0, 1, 1], [1, 0, 1]])
-    want = st.ops.segment_sum(x, ids)
-    assert st.ops.segment_sum(x, ids, bucket_size=2).tolist() == want.tolist()
-    assert st.ops.segment_max(x > 3, ids, bucket_size=4).tolist() == [[True] * 2] * 2
+    want = st.lax.segment_sum(x, ids)
+    assert st.lax.segment_sum(x, ids, bucket_size=2).tolist() == want.tolist()
+    assert st.lax.segment_max(x > 3, ids, bucket_size=4).tolist() == [[True] * 2] * 2
 
 
 def test_buckets_lose_fewer_digits():
     x = snp.full(30_000, 0.1)
     ids = snp.zeros(30_000, int)
-    plain, apart = (float(st.ops.segment_sum(x, ids, 1, bucket_size=b)[0]) for b in (None, 200))
+    plain, apart = (float(st.lax.segment_sum(x, ids, 1, bucket_size=b)[0]) for b in (None, 200))
     assert abs(apart - 3000) < 0.01 < abs(plain - 3000)
 
 
 def test_messages():
     x, ids = snp.array(X), snp.array(IDS)
     cases = [
-        (lambda: st.ops.segment_sum(x, x), TypeError, "segment_ids must be integers"),
-        (lambda: st.ops.segment_sum(x, ids[:2]), ValueError, "a segment for each part of data"),
-        (lambda: st.ops.segment_sum(x, ids, -1), ValueError, "num_segments must not be negative"),
+        (lambda: st.lax.segment_sum(x, x), TypeError, "segment_ids must be integers"),
+        (lambda: st.lax.segment_sum(x, ids[:2]), ValueError, "a segment for each part of data"),
+        (lambda: st.lax.segment_sum(x, ids, -1), ValueError, "num_segments must not be negative"),
         (
-            lambda: st.ops.segment_sum(x, ids, 3, bucket_size=0),
+            lambda: st.lax.segment_sum(x, ids, 3, bucket_size=0),
             ValueError,
             "must be positive, got 0",
         ),
-        (lambda: st.ops.segment_min(x, ids, out_sharding=3), TypeError, "out_sharding must be a"),
-        (lambda: st.ops.segment_sum(x > 1, ids), TypeError, "expected numbers, got bool"),
+        (lambda: st.lax.segment_min(x, ids, out_sharding=3), TypeError, "out_sharding must be a"),
+        (lambda: st.lax.segment_sum(x > 1, ids), TypeError, "expected numbers, got bool"),
         (
-            lambda: st.jit(st.ops.segment_sum)(x, ids),
+            lambda: st.jit(st.lax.segment_sum)(x, ids),
             st.errors.TracedValueError,
             "Give num_segments=",
         ),
@@ -104,8 +104,8 @@ def test_messages():
 def test_refusals_name_the_function():
     ids = np.array([0, 1])
     with pytest.raises(ValueError, match=r"^segment_sum: mode must be"):
-        st.ops.segment_sum(np.ones(2), ids, 2, mode="bad")
+        st.lax.segment_sum(np.ones(2), ids, 2, mode="bad")
     with pytest.raises(
         TypeError, match=r"^segment_max: expected real numbers or booleans, got comp"
     ):
-        st.ops.segment_max(np.ones(2, np.complex64), ids, 2)
+        st.lax.segment_max(np.ones(2, np.complex64), ids, 2)

@@ -196,7 +196,7 @@ def _of_matrices(**functions):
 def test_each_device_has_its_matrices_alone(f, spec):
     half = np.random.default_rng(0).normal(size=(8, 4, 5, 5))
     a = snp.array(half @ half.swapaxes(-1, -2) + 5 * np.eye(5), "float32")
-    x = st.device_put(a, st.NamedSharding(mesh(x=4, y=2), spec))
+    x = st.device_put(a, st.sharding.NamedSharding(mesh(x=4, y=2), spec))
     text = st.jit(f).lower(x).compile().as_text()
     assert not re.search("all-gather|all-to-all|collective-permute|all-reduce", text)
     for out, whole in zip(st.tree.leaves(st.jit(f)(x)), st.tree.leaves(st.jit(f)(a)), strict=True):
@@ -208,7 +208,7 @@ def test_matrices_that_are_split_themselves_are_brought_together():
     half = np.random.default_rng(0).normal(size=(8, 4, 4))
     a = snp.array(half @ half.swapaxes(-1, -2) + 5 * np.eye(4), "float32")
     for spec in (P(None, "x"), P("y", None, "x"), P(None, "y", "x")):
-        x = st.device_put(a, st.NamedSharding(mesh(x=4, y=2), spec))
+        x = st.device_put(a, st.sharding.NamedSharding(mesh(x=4, y=2), spec))
         chol = st.jit(snp.linalg.cholesky)
         np.testing.assert_array_equal(chol(x), chol(a))
 

@@ -101,7 +101,7 @@ def test_what_follows_a_written_out_convolution_stays_in_parts(between):
 
 
 def test_a_rule_for_vmap_is_what_runs():
-    @st.custom_batching.custom_vmap
+    @st.custom_vmap
     def function(x):
         return snp.maximum(x, 0)
 

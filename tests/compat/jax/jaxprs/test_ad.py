@@ -29,7 +29,7 @@ def test_zeros():
 
 def test_zeros_of_rules_of_functions():
     zero = ad.SymbolicZero(VECTOR)
-    assert zero == st.custom_derivatives.SymbolicZero((2,), np.dtype("float32"))
+    assert zero == st.typing.SymbolicZero((2,), np.dtype("float32"))
     assert isinstance(zero, ad.SymbolicZero) and not isinstance(3, ad.SymbolicZero)
 
 

@@ -49,7 +49,7 @@ def checkpoint(
 
     Values are the same. A reverse derivative needs values from the forward pass; those inside
     ``fun`` are computed again when they are needed, and their memory is free again afterwards: some
-    more work, much less memory. Also called ``remat``.
+    more work, much less memory.
 
     Args:
         fun: a function of trees of arrays; arrays that it captures are kept, too.
@@ -142,9 +142,6 @@ def checkpoint(
     return checkpointed
 
 
-remat = checkpoint
-
-
 def _hashable(value: Any) -> bool:
     try:
         hash(value)
@@ -179,7 +176,7 @@ def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) ->
     >>> import stretto as st, stretto.numpy as snp
     >>> def loss(x, w):
     ...     return snp.dot(snp.sin(x), w)
-    >>> st.ad_checkpoint.print_saved_residuals(loss, snp.ones(3), snp.ones(3))
+    >>> st.debug.print_saved_residuals(loss, snp.ones(3), snp.ones(3))
     float32[3] computed by cos at ... (loss) from the argument x
     float32[3] the argument w
     float32[3] computed by sin at ... (loss) from the argument x

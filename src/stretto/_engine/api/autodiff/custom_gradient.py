@@ -68,7 +68,7 @@ def custom_gradient(
         MissingRuleError: a forward derivative is taken.
 
     >>> import stretto as st, stretto.numpy as snp
-    >>> @st.custom_gradient
+    >>> @custom_gradient
     ... def log1pexp(x):
     ...     e = snp.exp(x)
     ...     return snp.log(1 + e), lambda ct: ct * (1 - 1 / (1 + e))

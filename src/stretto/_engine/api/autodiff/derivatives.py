@@ -389,7 +389,7 @@ def fwd_and_bwd(
         ValueError: in a call, ``argnums`` names an argument twice.
 
     >>> import stretto as st, stretto.numpy as snp
-    >>> forward, backward = st.fwd_and_bwd(lambda x, w: x @ w, argnums=1)
+    >>> forward, backward = fwd_and_bwd(lambda x, w: x @ w, argnums=1)
     >>> y, residuals = forward(snp.arange(2.0), snp.ones(2))
     >>> float(y), backward(residuals, 1.0)
     (1.0, Array([0., 1.], dtype=float32))

@@ -203,8 +203,6 @@ def jacrev(
 ) -> Callable[P, Any]:
     """Make a function that gives the Jacobian of ``fun``, backwards for all results at once.
 
-    Also called ``jacobian``.
-
     Args:
         fun: a function of trees of arrays that returns floating arrays.
         argnums: the position of the argument to differentiate by, or several.
@@ -231,9 +229,6 @@ def jacrev(
     Array([1., 1.], dtype=float32)
     """
     return _jacobian(fun, argnums, has_aux, holomorphic, allow_int, chunk_size, forward=False)
-
-
-jacobian = jacrev
 
 
 def hessian(

@@ -172,7 +172,7 @@ def profile(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Profile:
     >>> def layer(w, x):
     ...     y = x @ w
     ...     return snp.tanh(y).sum()
-    >>> print(st.profile(layer, snp.ones((256, 256)), snp.ones((64, 256))))
+    >>> print(st.profiler.profile(layer, snp.ones((256, 256)), snp.ones((64, 256))))
     layer: ... a call, ... of it in kernels; compiled in ..., traced in ..., lowered in ...
     ...
     memory: ... at most, ... of temporaries

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stretto._engine import xla
 from stretto._engine.api.jit.entry import Entry
 from stretto._engine.api.jit.runners import BufferRunner, PlacedRunner
 from stretto._engine.api.jit.stages import on_device
@@ -23,7 +24,6 @@ from stretto._engine.core import tree
 from stretto._engine.core.boundary import hide_frames
 from stretto._engine.core.config import settings
 from stretto._engine.core.interpreter import as_value, state
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.nodes import APART
 from stretto._engine.core.types import ArrayType, array_type, canonical_dtype
 from stretto._engine.eager.interpreter import EAGER
@@ -31,11 +31,6 @@ from stretto._engine.native import native
 from stretto._engine.xla import pjrt
 from stretto._engine.xla.array import SHARDED, Absent, Array
 from stretto._engine.xla.patience import unusual
-
-if TYPE_CHECKING:  # loaded when a program is run on several devices
-    from stretto._engine.xla import sharded
-else:
-    sharded = LazyModule("stretto._engine.xla.sharded")
 
 
 class _Record:
@@ -191,10 +186,10 @@ def record_of(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Re
         interpret, run, handlers = None, runner.executable.run, runner.executable.handlers
     elif isinstance(runner, PlacedRunner):
         leaves = tree.leaves((args, kwargs) if kwargs else args)
-        there = [sharded.sharding_if_any(x) for x in leaves]
+        there = [xla.sharded.sharding_if_any(x) for x in leaves]
         taken = there if entry.kept is None else [there[i] for i in entry.kept]
-        taken = [*taken, *map(sharded.sharding_if_any, entry.constants)]
-        interpret = sharded.runner(runner.executable, taken)
+        taken = [*taken, *map(xla.sharded.sharding_if_any, entry.constants)]
+        interpret = xla.sharded.runner(runner.executable, taken)
         alive += there
     return Record(
         interpret=interpret,

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, cast
 
+from stretto._engine import xla
 from stretto._engine.api.argument_leaves import LEAF
 from stretto._engine.api.jit.beforehand import beforehand, with_equal_ones_merged
 from stretto._engine.api.jit.runners import BufferRunner, DonatingRunner, PlacedRunner, Runner
@@ -24,7 +25,6 @@ from stretto._engine.core.config import config
 from stretto._engine.core.effects import meshes, observable
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.interpreter import Tracer
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.program import Atom, Program
 from stretto._engine.core.rewriting import live, used_inputs
@@ -39,15 +39,11 @@ from stretto._engine.xla.array import SHARDED, Array
 from stretto._engine.xla.options import Options
 from stretto._engine.xla.pjrt import Executable
 
-if TYPE_CHECKING:  # loaded when first used
+if TYPE_CHECKING:
     from stretto._engine.api.jit.ref_arguments import Uses
     from stretto._engine.core.shardings import Placement, Sharding
     from stretto._engine.eager.interpreter import OnDevice
-    from stretto._engine.xla import background, sharded
     from stretto._engine.xla.partitions import PlacedExecutable
-else:
-    background = LazyModule("stretto._engine.xla.background")
-    sharded = LazyModule("stretto._engine.xla.sharded")
 
 _LONG = 5_000
 """The characters of a text that takes long to compile: a tenth of a second or more."""
@@ -234,13 +230,13 @@ class Entry:
         """Return where it runs; a result with an argument's memory lies where that does."""
         ins = [self.ins[i] if self.ins else None for i in kept]
         names = [self.names[i] for i in kept]
-        ins += [sharded.sharding_if_any(c) for c in self.constants]
+        ins += [xla.sharded.sharding_if_any(c) for c in self.constants]
         names += ["a captured array"] * len(self.constants)
         outs = list(self.outs) or [None] * len(slim.outputs)
         for i, k in aliases.items():
             if outs[k] is None:
                 outs[k] = ins[i]
-        return sharded.placement_of(slim, ins, outs, names)
+        return xla.sharded.placement_of(slim, ins, outs, names)
 
     def compile(self, options: Options) -> Executable:
         """Compile the program with these options."""
@@ -251,7 +247,7 @@ class Entry:
         if self.placement is None:
             executable = cache.compiled(text, self.out_types, options)
         else:
-            executable = sharded.compiled(text, self.out_types, self.placement, options)
+            executable = xla.sharded.compiled(text, self.out_types, self.placement, options)
         self._log(executable, lower=lowered - start, compile=time.perf_counter() - lowered)
         return executable
 
@@ -313,7 +309,7 @@ class Entry:
         if quick:
             # What nobody can call any more, as after ``clear_caches``, is not worth optimizing.
             this = weakref.ref(self)
-            background.in_background(lambda: _optimize(this()))
+            xla.background.in_background(lambda: _optimize(this()))
         return executable
 
     def optimized(self) -> Executable:
@@ -342,7 +338,7 @@ class Entry:
         """Return the results of a call that comes before there is a runner."""
         if self.later:
             self.later = False
-            results = background.begun(self.program.name, self.prepare, arrays, self.out_types)
+            results = xla.background.begun(self.program.name, self.prepare, arrays, self.out_types)
             if results is not None:
                 return results
         return self.runner_of(self.prepare())(arrays)

@@ -6,17 +6,14 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
+from stretto._engine.api import varying_sizes
 from stretto._engine.api.jit.jitted import Jitted
 from stretto._engine.api.jit.signature import argument_set, no_overlap
 from stretto._engine.api.jit.stages import as_options
 from stretto._engine.api.sharding.shardings import Shardings
-from stretto._engine.core.lazy import LazyModule
 
-if TYPE_CHECKING:  # loaded when sizes vary
-    from stretto._engine.api.varying_sizes import dynamic_axes as by_bucket
+if TYPE_CHECKING:
     from stretto._engine.api.varying_sizes.buckets import Buckets
-else:
-    by_bucket = LazyModule("stretto._engine.api.varying_sizes.dynamic_axes")
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -148,6 +145,8 @@ def jit(
     if dynamic_axes is not None:
         if in_shardings is not None or out_shardings is not None:
             raise ValueError("jit: dynamic_axes do not go together with shardings")
-        how = (dynamic_axes, buckets or by_bucket.Buckets())
-        return by_bucket.JittedByBucket(fun, static, donated, keep_unused, inline, options, *how)
+        how = (dynamic_axes, buckets or varying_sizes.dynamic_axes.Buckets())
+        return varying_sizes.dynamic_axes.JittedByBucket(
+            fun, static, donated, keep_unused, inline, options, *how
+        )
     return Jitted(fun, static, donated, keep_unused, inline, options, shardings)

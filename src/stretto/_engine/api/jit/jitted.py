@@ -23,6 +23,7 @@ from typing import (
     overload,
 )
 
+from stretto._engine import eager
 from stretto._engine.api.argument_leaves import (
     LeafNames,
     as_values,
@@ -46,7 +47,7 @@ from stretto._engine.core.config import config, settings
 from stretto._engine.core.errors import RefError
 from stretto._engine.core.functions import likeness_of, name_of
 from stretto._engine.core.interpreter import Tracer, state
-from stretto._engine.core.lazy import LazyModule, shown
+from stretto._engine.core.lazy import shown
 from stretto._engine.core.recorder import record
 from stretto._engine.core.threads import Turn, in_child, once
 from stretto._engine.core.weak import WeakTable
@@ -57,11 +58,6 @@ from stretto._engine.xla import cache
 from stretto._engine.xla.array import SHARDED, Array
 from stretto._engine.xla.options import Options
 from stretto._engine.xla.patience import watch
-
-if TYPE_CHECKING:  # loaded when faults are looked for
-    from stretto._engine.eager import checked
-else:
-    checked = LazyModule("stretto._engine.eager.checked")
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -167,7 +163,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         if entry.uses is not None:
             return self._with_refs(entry, call)
         if call.signature.settings.debugged and state.interpreter is EAGER:
-            checked.follow(False)  # another thread has changed the setting of all
+            eager.checked.follow(False)  # another thread has changed the setting of all
         if call.traced or entry.has_tracers or state.interpreter is not EAGER:
             return self._within(entry, call.leaves, call.traced)
         if entry.decided:
@@ -270,7 +266,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         results = [result] if entry.single else tree.leaves(result)
         names = [f"the argument {n}" for n in entry.names]
         names += ["a captured array"] * len(entry.captured)
-        checked.check_results(entry.program, [*leaves, *entry.captured], names, results)
+        eager.checked.check_results(entry.program, [*leaves, *entry.captured], names, results)
         return result
 
     def _record(self, entry: Entry, call: Arguments) -> None:

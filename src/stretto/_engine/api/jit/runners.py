@@ -11,19 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from stretto._engine.core.lazy import LazyModule
+from stretto._engine import xla
 from stretto._engine.core.position import user_position
 from stretto._engine.core.types import ArrayType
 from stretto._engine.xla.array import SHARDED, Array, Donated
 from stretto._engine.xla.pjrt import Executable
 
-if TYPE_CHECKING:  # loaded when first used
+if TYPE_CHECKING:
     from stretto._engine.core.shardings import Placement
-    from stretto._engine.xla import background, sharded
     from stretto._engine.xla.partitions import PlacedExecutable
-else:
-    background = LazyModule("stretto._engine.xla.background")
-    sharded = LazyModule("stretto._engine.xla.sharded")
 
 
 class Runner(Protocol):
@@ -65,11 +61,11 @@ class PlacedRunner:
 
     def ready(self, arrays: Sequence[Array]) -> Sequence[Array]:
         """Return the arrays, put where the executable takes them."""
-        return sharded.all_placed(arrays, self.placement)
+        return xla.sharded.all_placed(arrays, self.placement)
 
     def results(self, buffers: Sequence[Any]) -> list[Array]:
         """Return arrays for the buffers that the executable gave."""
-        return sharded.results_of(self.executable, buffers)
+        return xla.sharded.results_of(self.executable, buffers)
 
 
 class DonatingRunner:
@@ -96,7 +92,7 @@ class DonatingRunner:
     def __call__(self, arrays: Sequence[Array], /) -> list[Array]:
         arrays = self._inner.ready(arrays)
         self._refuse_shared(arrays)
-        background.wait_for_all()  # those that have not run may read what is taken here
+        xla.background.wait_for_all()  # those that have not run may read what is taken here
         position = user_position()
         donated: list[tuple[Array, Any]] = []
         buffers = []

@@ -2,3 +2,12 @@
 
 Read ``placement`` and ``shardings``, then ``shard_map``.
 """
+
+from typing import TYPE_CHECKING
+
+from stretto._engine.core.lazy import exports
+
+if TYPE_CHECKING:  # loaded when first used
+    from stretto._engine.api.sharding import default_device, placement, shard_map
+
+exports(__name__)

@@ -8,13 +8,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from stretto._engine import xla
 from stretto._engine.api.sharding.shardings import fit
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.integers import integer, shown, sizes_of
 from stretto._engine.core.interpreter import Tracer, as_value, state
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.mesh import PartitionSpec
 from stretto._engine.core.shardings import Index, Sharding, SingleDeviceSharding
 from stretto._engine.core.threads import holding
@@ -24,11 +24,6 @@ from stretto._engine.eager.interpreter import EAGER
 from stretto._engine.ops.sharding_constraint import named_here
 from stretto._engine.xla.array import Array
 from stretto._engine.xla.device import default_device
-
-if TYPE_CHECKING:  # loaded when arrays are put on devices
-    from stretto._engine.xla import sharded
-else:
-    sharded = LazyModule("stretto._engine.xla.sharded")
 
 
 def make_array_from_callback(
@@ -62,9 +57,9 @@ def make_array_from_callback(
     As ``jax.make_array_from_callback``.
 
     >>> import numpy as np, stretto as st
-    >>> split = st.NamedSharding(st.make_mesh((1,), ("data",)), st.P("data"))
+    >>> split = st.sharding.NamedSharding(st.make_mesh((1,), ("data",)), st.P("data"))
     >>> rows = np.arange(6.0).reshape(3, 2)
-    >>> st.make_array_from_callback((3, 2), split, lambda index: rows[index]).sharding.spec
+    >>> st.sharding.make_array_from_callback((3, 2), split, lambda index: rows[index]).sharding.spec
     PartitionSpec('data')
     """
     caller = "make_array_from_callback"
@@ -119,8 +114,8 @@ def make_array_from_single_device_arrays(
     As ``jax.make_array_from_single_device_arrays``.
 
     >>> import stretto as st, stretto.numpy as snp
-    >>> split = st.NamedSharding(st.make_mesh((1,), ("data",)), st.P("data"))
-    >>> st.make_array_from_single_device_arrays((2,), split, [snp.ones(2)]).sharding.spec
+    >>> split = st.sharding.NamedSharding(st.make_mesh((1,), ("data",)), st.P("data"))
+    >>> st.sharding.make_array_from_single_device_arrays((2,), split, [snp.ones(2)]).sharding.spec
     PartitionSpec('data')
     """
     caller = "make_array_from_single_device_arrays"
@@ -139,7 +134,7 @@ def make_array_from_single_device_arrays(
             )
         by_device: dict[Any, int] = {}
         for i, x in enumerate(values):
-            there = sharded.sharding_of(x)
+            there = xla.sharded.sharding_of(x)
             device = there.device_list[0]
             if there.num_devices > 1 or device not in devices:
                 raise ValueError(
@@ -186,8 +181,8 @@ def make_array_from_process_local_data(
     As ``jax.make_array_from_process_local_data``.
 
     >>> import numpy as np, stretto as st
-    >>> split = st.NamedSharding(st.make_mesh((1,), ("data",)), st.P("data"))
-    >>> st.make_array_from_process_local_data(split, np.ones((4, 2))).shape
+    >>> split = st.sharding.NamedSharding(st.make_mesh((1,), ("data",)), st.P("data"))
+    >>> st.sharding.make_array_from_process_local_data(split, np.ones((4, 2))).shape
     (4, 2)
     """
     caller = "make_array_from_process_local_data"
@@ -228,13 +223,14 @@ def local_parts(
     if not mine:
         raise ValueError(
             f"{caller}: no device of {sharding} belongs to this process, which has no part: make "
-            f"the array of none, stretto.make_array_from_callback(shape, sharding, f, dtype)"
+            f"the array of none, stretto.sharding.make_array_from_callback(shape, sharding, f, "
+            f"dtype)"
         )
     rows = [sorted({number[axis] for number in mine}) for axis in range(ndim)]
     if len(set(mine)) != math.prod([len(row) for row in rows]):
         raise ValueError(
             f"{caller}: the parts of {sharding} on the devices of this process do not lie side by "
-            f"side; make the array of them one by one, stretto.make_array_from_callback"
+            f"side; make the array of them one by one, stretto.sharding.make_array_from_callback"
         )
     sizes, whole = [], []
     for axis, (size, size_asked) in enumerate(zip(local, asked, strict=True)):
@@ -355,7 +351,7 @@ def _together(
     type = array_type(shape, wanted)
     if isinstance(sharding, SingleDeviceSharding) and sharding.device_list == (default_device(),):
         return Array(parts[0].to_host().copy(), type)
-    return sharded.of_arrays(parts, type, sharding)
+    return xla.sharded.of_arrays(parts, type, sharding)
 
 
 def _shown(index: Index) -> str:

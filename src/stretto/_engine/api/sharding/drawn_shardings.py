@@ -50,7 +50,7 @@ def visualize_sharding(
     As ``jax.debug.visualize_sharding``, without ``rich``.
 
     >>> import stretto as st
-    >>> split = st.NamedSharding(st.make_mesh((1,), ("data",)), st.P("data"))
+    >>> split = st.sharding.NamedSharding(st.make_mesh((1,), ("data",)), st.P("data"))
     >>> st.debug.visualize_sharding((8, 2), split)
     ┌───────┐
     │ CPU 0 │

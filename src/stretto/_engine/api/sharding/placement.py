@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
+from stretto._engine import xla
 from stretto._engine.api.argument_leaves import as_values
 from stretto._engine.api.sharding.shardings import fit
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.interpreter import Tracer, Value, state
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.mesh import PartitionSpec
 from stretto._engine.core.shardings import (
     NamedSharding,
@@ -28,11 +28,6 @@ from stretto._engine.eager.interpreter import EAGER, at_home
 from stretto._engine.ops.sharding_constraint import ShardingConstraint, named_here
 from stretto._engine.xla.array import SHARDED, Array
 from stretto._engine.xla.device import as_device, default_device, devices
-
-if TYPE_CHECKING:  # loaded when arrays are put on devices
-    from stretto._engine.xla import sharded
-else:
-    sharded = LazyModule("stretto._engine.xla.sharded")
 
 T = TypeVar("T")
 
@@ -128,7 +123,7 @@ def _put(
             return x
         moved = Array(x.to_host(), x.type)
     else:
-        moved = sharded.placed(x, sharding)
+        moved = xla.sharded.placed(x, sharding)
     if donate and moved is not x:
         x.delete()
     return moved
@@ -164,7 +159,7 @@ def copy_to_host_async(x: T) -> T:
         ``x`` itself.
 
     >>> import stretto as st, stretto.numpy as snp
-    >>> st.copy_to_host_async([snp.ones(2)])
+    >>> copy_to_host_async([snp.ones(2)])
     [Array([1., 1.], dtype=float32)]
     """
     for leaf in tree.leaves(x):
@@ -190,7 +185,7 @@ def live_arrays(platform: str | None = None) -> list[Array]:
 
     >>> import stretto as st, stretto.numpy as snp
     >>> x = snp.ones(3)
-    >>> any(y is x for y in st.live_arrays())
+    >>> any(y is x for y in st.debug.live_arrays())
     True
     """
     devices(platform)

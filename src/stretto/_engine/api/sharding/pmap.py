@@ -61,7 +61,7 @@ def pmap(
     As ``jax.pmap``.
 
     >>> import stretto as st, stretto.numpy as snp
-    >>> st.pmap(lambda x: x / st.lax.psum(x, "i"), axis_name="i")(snp.ones((1, 2)))
+    >>> pmap(lambda x: x / st.lax.psum(x, "i"), axis_name="i")(snp.ones((1, 2)))
     Array([[1., 1.]], dtype=float32)
     """
     static = argument_set(fun, static_broadcasted_argnums, None, "static_broadcasted", "pmap")

@@ -86,7 +86,8 @@ def shard_map(
         over = config.mesh if mesh is None else mesh
         if over is None:
             raise ValueError(
-                "shard_map: mesh must be given, or one must be in use: stretto.set_mesh(mesh)"
+                "shard_map: mesh must be given, or one must be in use: "
+                "stretto.sharding.set_mesh(mesh)"
             )
         axes = _axes(over, axis_names, caller)
         leaves, structure = tree.flatten(args)
@@ -207,8 +208,8 @@ def smap(
     As ``jax.smap``.
 
     >>> import stretto as st, stretto.numpy as snp
-    >>> with st.set_mesh(st.make_mesh((1,), ("i",))):
-    ...     st.smap(lambda x: x + st.lax.axis_index("i"), out_axes=0, axis_name="i")(snp.ones(2))
+    >>> with st.sharding.set_mesh(st.make_mesh((1,), ("i",))):
+    ...     smap(lambda x: x + st.lax.axis_index("i"), out_axes=0, axis_name="i")(snp.ones(2))
     Array([1., 1.], dtype=float32)
     """
     if f is None:

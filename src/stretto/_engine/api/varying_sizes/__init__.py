@@ -3,3 +3,12 @@
 Read ``dynamic_axes`` with ``buckets``, then ``ragged`` with ``over_ragged``. The algebra of sizes,
 and programs of them, lie lower: ``higher_order/varying_sizes`` says where.
 """
+
+from typing import TYPE_CHECKING
+
+from stretto._engine.core.lazy import exports
+
+if TYPE_CHECKING:  # loaded when first used
+    from stretto._engine.api.varying_sizes import dynamic_axes, over_ragged, ragged
+
+exports(__name__)

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from stretto._engine.core.interpreter import Linear, as_value
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.primitive import NOT_LINEAR, Kernel, Primitive
 from stretto._engine.core.types import ArrayType, kind_of
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.ops import reducing
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.comparison import eq, full_like, ne, select, zeros_like
 from stretto._engine.ops.convert import convert
@@ -25,11 +25,6 @@ from stretto._engine.ops.extrema import maximum, minimum
 from stretto._engine.ops.layout import canonical_axis
 from stretto._engine.ops.reducing.recurrence import LinearRecurrence, shifted
 from stretto._engine.ops.reducing.reduce import greatest_below, least_above, widened
-
-if TYPE_CHECKING:  # only to lower a program
-    from stretto._engine.ops.reducing import running
-else:
-    running = LazyModule("stretto._engine.ops.reducing.running")
 
 
 class Cumulative(Primitive, abstract=True):
@@ -87,7 +82,9 @@ class Cumulative(Primitive, abstract=True):
         def combine(before: tuple[Any, ...], here: tuple[Any, ...]) -> tuple[Any]:
             return (self.combine(*before, *here),)
 
-        return running.running(combine, (self.identity(x.dtype),), (x,), self.axis, self.reverse)[0]
+        return reducing.running.running(
+            combine, (self.identity(x.dtype),), (x,), self.axis, self.reverse
+        )[0]
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         (axis,) = axes

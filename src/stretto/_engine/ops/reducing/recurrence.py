@@ -7,21 +7,16 @@ recurrences again. Source: Blelloch, Prefix Sums and Their Applications, 1990.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.types import ArrayType, array_type, kind_of
+from stretto._engine.ops import reducing
 from stretto._engine.ops.elementwise import INEXACT, align_mapped
 from stretto._engine.ops.reducing.reduce import widened
 from stretto._engine.ops.shape import pad
-
-if TYPE_CHECKING:  # only to lower a program
-    from stretto._engine.ops.reducing import running
-else:
-    running = LazyModule("stretto._engine.ops.reducing.running")
 
 
 def shifted(x: Any, axis: int, reverse: bool, first: Any) -> Any:
@@ -71,7 +66,7 @@ class LinearRecurrence(Primitive):
 
     def composed(self, a: Any, b: Any) -> Any:
         """Written with other operations: (a', b') after (a, b) is (a a', a' b + b')."""
-        return running.running(_after, (1, 0), (a, b), self.axis, self.reverse)[1]
+        return reducing.running.running(_after, (1, 0), (a, b), self.axis, self.reverse)[1]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """dy[i] = a[i] dy[i-1] + (da[i] y[i-1] + db[i])."""

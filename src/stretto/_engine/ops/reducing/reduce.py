@@ -6,17 +6,17 @@ The sum is in ``broadcast``, beside its transpose; the running forms are in ``cu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import ml_dtypes
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Kernel, Primitive
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType, kind_of
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.ops import reducing
 from stretto._engine.ops.broadcast import broadcast_in_dim, reduce_sum
 from stretto._engine.ops.comparison import eq, ne, select, zeros_like
 from stretto._engine.ops.convert import convert
@@ -29,11 +29,6 @@ from stretto._engine.ops.layout import (
     transpose,
 )
 from stretto._engine.ops.shape import pad, slice_in_dim
-
-if TYPE_CHECKING:  # products over any number of elements have a derivative of running ones
-    from stretto._engine.ops.reducing import cumulative
-else:
-    cumulative = LazyModule("stretto._engine.ops.reducing.cumulative")
 
 
 def greatest_below(dtype: np.dtype) -> Any:
@@ -189,8 +184,8 @@ class ReduceProd(Reduction):
 def _others(x: Any) -> Any:
     """For each element along the first axis the product of all others."""
     rest = [(0, 0, 0)] * (x.ndim - 1)
-    before = pad(cumulative.cumprod(x), 1, [(1, -1, 0), *rest])
-    return before * pad(cumulative.cumprod(x, reverse=True), 1, [(-1, 1, 0), *rest])
+    before = pad(reducing.cumulative.cumprod(x), 1, [(1, -1, 0), *rest])
+    return before * pad(reducing.cumulative.cumprod(x, reverse=True), 1, [(-1, 1, 0), *rest])
 
 
 def lines_first(x: Any, axes: tuple[int, ...]) -> Any:

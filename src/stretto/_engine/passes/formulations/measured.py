@@ -13,19 +13,17 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from stretto._engine import core
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.machine import cache_directory, processor
 from stretto._engine.core.program import Program
 
-if TYPE_CHECKING:  # few programs measure anything
-    import hashlib
-    import json
-    import pathlib
+if TYPE_CHECKING:
+    from pathlib import Path
 
-    from stretto._engine.core import files
-else:
-    files = LazyModule("stretto._engine.core.files")
-    hashlib, json, pathlib = map(LazyModule, ("hashlib", "json", "pathlib"))
+hashlib = LazyModule("hashlib")
+json = LazyModule("json")
+pathlib = LazyModule("pathlib")
 
 
 class Clock:
@@ -43,7 +41,7 @@ _LARGEST = 1 << 16
 _known: dict[str, str] = {}
 
 
-def directory() -> pathlib.Path | None:
+def directory() -> Path | None:
     """Return the folder where measurements are kept; ``None`` if nowhere."""
     base = cache_directory()
     return pathlib.Path(base) / "plans" if base else None
@@ -72,7 +70,7 @@ def _read(key: str) -> str | None:
         folder = directory()
         if folder is None:
             return None
-        content = files.read_small(str(folder / f"{key}.json"), _LARGEST)
+        content = core.files.read_small(str(folder / f"{key}.json"), _LARGEST)
         if content is None:
             return None
         measurement = json.loads(content)
@@ -90,6 +88,6 @@ def _write(key: str, plan: str, times: Mapping[str, float]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         content = json.dumps({"plan": plan, "seconds": dict(times)}).encode()
         path = folder / f"{key}.json"
-        files.write_whole(path, lambda file: file.write(content), "plan", durable=False)
+        core.files.write_whole(path, lambda file: file.write(content), "plan", durable=False)
     except OSError:
         pass

@@ -10,12 +10,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from stretto._engine import higher_order
 from stretto._engine.autodiff.evaluate import record_closed, standing_at
 from stretto._engine.core.cost import CPU, Machine
 from stretto._engine.core.interpreter import constant, state
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.program import Atom, Equation, Literal, Program
 from stretto._engine.core.rewriting import drop_dead
 from stretto._engine.core.types import ArrayType, bytes_of
@@ -27,11 +27,6 @@ from stretto._engine.passes.formulations.chunk_size import best_chunk, work_of
 from stretto._engine.passes.formulations.convolutions import MOST_WRITTEN, of_convolution
 from stretto._engine.passes.formulations.forms import Choice, Parts, Plan, Shared, Whole
 from stretto._engine.passes.formulations.products import of_product
-
-if TYPE_CHECKING:  # loaded when members first take turns
-    from stretto._engine.higher_order import scan
-else:
-    scan = LazyModule("stretto._engine.higher_order.scan")
 
 _MOST_EQUATIONS = 20_000
 """The most equations that written-out members may have together."""
@@ -220,7 +215,7 @@ def _in_chunks(
     moving = [v for v, m in zip(program.inputs, over, strict=True) if m]
     still = [v for v, m in zip(program.inputs, over, strict=True) if not m]
     body = Program([*still, *moving], program.equations, program.outputs, program.name)
-    loop = scan.Scan(body, size // count, len(still), 0)
+    loop = higher_order.scan.Scan(body, size // count, len(still), 0)
 
     def run(*xs: Any) -> Any:
         held = [x for x, m in zip(xs, over, strict=True) if not m]

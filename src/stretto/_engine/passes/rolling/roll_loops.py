@@ -9,18 +9,9 @@ same order. ``passes/prepare`` calls this.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.program import Program
 from stretto._engine.core.rewriting import changed_inside, remembered
-
-if TYPE_CHECKING:  # loaded when the first program is compiled
-    from stretto._engine.passes.rolling import profit, selection, stretches
-else:
-    profit = LazyModule("stretto._engine.passes.rolling.profit")
-    selection = LazyModule("stretto._engine.passes.rolling.selection")
-    stretches = LazyModule("stretto._engine.passes.rolling.stretches")
+from stretto._engine.passes import rolling
 
 
 def roll_loops(program: Program, always: bool = False) -> Program:
@@ -60,10 +51,12 @@ def roll_all_loops(program: Program) -> Program:
 def _rolled(program: Program, always: bool) -> Program:
     """Return the program with loops in place of its own equations."""
     equations = program.equations
-    tokens = stretches.tokens_of(equations, always)
+    tokens = rolling.stretches.tokens_of(equations, always)
     if tokens is None:
         return program
-    repeated = stretches.stretches(tokens)
-    if not (always and repeated) and not any([profit.may_pay(equations, s) for s in repeated]):
+    repeated = rolling.stretches.stretches(tokens)
+    if not (always and repeated) and not any(
+        [rolling.profit.may_pay(equations, s) for s in repeated]
+    ):
         return program
-    return selection.with_loops(program, repeated, tokens, always, roll_loops)
+    return rolling.selection.with_loops(program, repeated, tokens, always, roll_loops)

@@ -6,3 +6,12 @@ A jaxpr is a read-only view of a ``Program``, made when it is first asked for. R
 back; ``making`` and ``evaluating``; ``own``, operations of a library's with rules in ``ad``,
 ``batching`` and ``mlir``; ``partial``.
 """
+
+from typing import TYPE_CHECKING
+
+from stretto._engine.core.lazy import exports
+
+if TYPE_CHECKING:  # loaded when first used
+    from stretto.compat.jax.jaxprs import own
+
+exports(__name__)

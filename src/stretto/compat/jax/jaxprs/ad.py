@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from stretto import custom_derivatives
 from stretto._engine.autodiff.jvp import Dual
 from stretto._engine.core.errors import PerturbationError
 from stretto._engine.core.interpreter import Linear, Value
 from stretto._engine.core.types import float0
+from stretto._engine.higher_order import symbolic_zeros
+from stretto._engine.higher_order.symbolic_zeros import zero_from_primal
 from stretto._engine.ops.arithmetic import add
 from stretto._engine.ops.comparison import full
 from stretto.compat.jax.avals import ShapedArray, get_aval
 from stretto.compat.jax.jaxprs.primitive import Primitive
 from stretto.compat.jax.jaxprs.tables.named import primitive_of
-from stretto.custom_derivatives import zero_from_primal
-from stretto.tree_util import register_pytree_node
+from stretto.tree import register_pytree_node
 
 __all__ = [
     "CustomVJPException",
@@ -63,10 +63,10 @@ add_jaxvals_p = primitive_of("add_jaxvals")
 
 class _OfAval(type):
     def __call__(cls, aval: Any) -> Any:
-        return custom_derivatives.SymbolicZero(tuple(aval.shape), np.dtype(aval.dtype))
+        return symbolic_zeros.SymbolicZero(tuple(aval.shape), np.dtype(aval.dtype))
 
     def __instancecheck__(cls, x: object) -> bool:
-        return isinstance(x, custom_derivatives.SymbolicZero)
+        return isinstance(x, symbolic_zeros.SymbolicZero)
 
 
 class SymbolicZero(metaclass=_OfAval):
@@ -248,7 +248,7 @@ def rule_of(table: dict[Primitive, Any], p: Primitive, what: str, home: str) -> 
 
 def as_tangent(t: Any) -> Any:
     """A tangent or cotangent as rules get it."""
-    is_zero = isinstance(t, custom_derivatives.SymbolicZero)
+    is_zero = isinstance(t, symbolic_zeros.SymbolicZero)
     return Zero(ShapedArray(t.shape, t.dtype)) if is_zero else t
 
 

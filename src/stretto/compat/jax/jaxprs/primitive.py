@@ -7,19 +7,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from stretto._engine.core.interpreter import as_value, state
-from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.threads import holding
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.elementwise import Elementwise
+from stretto.compat.jax import jaxprs
 from stretto.compat.jax.avals import aval_of
 from stretto.compat.jax.jaxprs.keys import type_of_aval, unwrapped
 
 __all__ = ["CallPrimitive", "KnownPrimitive", "Primitive", "known", "named"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-_own = LazyModule("stretto.compat.jax.jaxprs.own")  # which has primitives as operations here
 
 
 class Primitive:
@@ -50,7 +48,7 @@ class Primitive:
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply it: one result, or a list of them if ``multiple_results``."""
-        outs = _own.apply(self, args, params)
+        outs = jaxprs.own.apply(self, args, params)
         return list(outs) if self.multiple_results else outs
 
     def bind_with_trace(self, trace: Any, args: Any, *more: Any) -> Any:

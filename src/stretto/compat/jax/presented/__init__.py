@@ -9,7 +9,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import stretto
-from stretto.compat.jax.avals import get_aval as typeof  # noqa: F401
+from stretto._engine.api.autodiff.custom_gradient import custom_gradient as custom_gradient
+from stretto._engine.api.autodiff.derivatives import fwd_and_bwd as fwd_and_bwd
+from stretto._engine.api.autodiff.jacobians import jacrev as jacobian
+from stretto._engine.api.sharding.placement import copy_to_host_async as copy_to_host_async
+from stretto._engine.api.sharding.shard_map import smap as smap
+from stretto._engine.xla.device import default_backend as default_backend
+from stretto.compat.jax.avals import get_aval as typeof
 from stretto.compat.jax.callbacks import pure_callback as pure_callback
 from stretto.compat.jax.calls import (
     checkpoint as checkpoint,
@@ -42,6 +48,24 @@ from stretto.compat.jax.reduced import (
 )
 from stretto.compat.jax.settings import block, config as config
 from stretto.compat.jax.types import Array as Array
+from stretto.debug import (
+    effects_barrier as effects_barrier,
+    live_arrays as live_arrays,
+    print_environment_info as print_environment_info,
+)
+from stretto.distributed import (
+    process_count as process_count,
+    process_index as process_index,
+    process_indices as process_indices,
+)
+from stretto.sharding import (
+    NamedSharding as NamedSharding,
+    make_array_from_callback as make_array_from_callback,
+    make_array_from_process_local_data as make_array_from_process_local_data,
+    make_array_from_single_device_arrays as make_array_from_single_device_arrays,
+    set_mesh as set_mesh,
+)
+from stretto.typing import Device as Device, Ref as Ref
 
 __all__: list[str]
 
@@ -71,15 +95,18 @@ transfer_guard_device_to_device = block("jax_transfer_guard_device_to_device")
 transfer_guard_device_to_host = block("jax_transfer_guard_device_to_host")
 transfer_guard_host_to_device = block("jax_transfer_guard_host_to_device")
 
-ArrayRef = stretto.Ref
 array_ref = new_ref
 
-host_count, host_id = stretto.process_count, stretto.process_index
+host_count, host_id = process_count, process_index
+ArrayRef = Ref
 
-NamedSharding = stretto.NamedSharding
 ShapeDtypeStruct = stretto.ShapeDtypeStruct
 
-_get, __dir__ = names_of("stretto")
+_get, _names = names_of("stretto")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_names()} - {"SimpleNamespace", "annotations", "block", "names_of"})
 
 
 def __getattr__(name: str) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stretto.compat.jax import trees
-from stretto.flatten_util import ravel_pytree as ravelled
+from stretto.tree import ravel as ravelled
 
 __all__ = ["ravel_pytree"]
 

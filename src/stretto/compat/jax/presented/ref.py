@@ -1,4 +1,4 @@
-"""``jax.ref``: mutable references, which are ``stretto.Ref``."""
+"""``jax.ref``: mutable references, which are ``stretto.typing.Ref``."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from stretto import Ref, freeze
+from stretto import freeze
 from stretto import new_ref as _new_ref
 from stretto.compat.jax.avals import AbstractRef
 from stretto.numpy import zeros
+from stretto.typing import Ref
 
 __all__ = [
     "AbstractRef",

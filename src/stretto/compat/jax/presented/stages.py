@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from stretto.compat.jax.naming import names_of
+from stretto._engine.api.jit.jitted import Jitted as Wrapped
+from stretto._engine.api.jit.stages import ArgInfo, Compiled, Lowered
+from stretto._engine.api.jit.stages import TracedCall as Traced
 
-__all__ = ["CompilerOptions"]
+__all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]
 
 CompilerOptions = Mapping[str, Any]
-
-__getattr__, __dir__ = names_of("stretto.stages")

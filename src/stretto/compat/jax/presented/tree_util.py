@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from stretto._engine.core.keys import (
     DictKey,
@@ -31,7 +31,7 @@ from stretto.compat.jax.trees import (
     registry,
     structure,
 )
-from stretto.tree_util import KeyEntry, KeyPath, Partial
+from stretto.tree import Partial
 
 __all__ = [
     "DictKey",
@@ -77,6 +77,9 @@ tree_leaves = leaves
 tree_map = map_
 tree_structure = structure
 _NOTHING = object()
+
+KeyEntry = TypeVar("KeyEntry")
+KeyPath = tuple[KeyEntry, ...]
 
 
 def __getattr__(name: str) -> Any:

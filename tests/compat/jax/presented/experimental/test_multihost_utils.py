@@ -12,7 +12,7 @@ def test_one_process():
     mesh = st.make_mesh((1,), ("d",))
     tree = {"a": np.arange(4.0, dtype="f"), "b": np.ones((2, 3), "f")}
     whole = multihost_utils.host_local_array_to_global_array(tree, mesh, st.P("d"))
-    assert whole["a"].sharding == st.NamedSharding(mesh, st.P("d"))
+    assert whole["a"].sharding == st.sharding.NamedSharding(mesh, st.P("d"))
     back = multihost_utils.global_array_to_host_local_array(
         whole, mesh, {"a": st.P("d"), "b": st.P()}
     )
@@ -25,7 +25,7 @@ def test_one_process():
 SCRIPT = """
 from stretto.compat.jax.presented.experimental import multihost_utils as m
 st.distributed.initialize()
-here = st.process_index()
+here = st.distributed.process_index()
 mesh = st.make_mesh((2, 2), ("p", "d"))
 own = np.arange(4.0).reshape(2, 2) + 10 * here
 whole = m.host_local_array_to_global_array(own, mesh, P("p", "d"))

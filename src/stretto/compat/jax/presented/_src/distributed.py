@@ -14,11 +14,11 @@ class _State:
 
     @property
     def process_id(self) -> int:
-        return stretto.process_index()
+        return stretto.distributed.process_index()
 
     @property
     def num_processes(self) -> int:
-        return stretto.process_count()
+        return stretto.distributed.process_count()
 
 
 global_state = _State()

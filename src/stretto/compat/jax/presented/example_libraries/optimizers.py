@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from stretto import numpy as snp
-from stretto import tree_util
 from stretto.compat.jax import trees
+from stretto.tree import register_pytree_node
 
 __all__ = [
     "Optimizer",
@@ -51,7 +51,7 @@ class OptimizerState:
         self.packed_state, self.tree_def, self.subtree_defs = packed_state, tree_def, subtree_defs
 
 
-tree_util.register_pytree_node(
+register_pytree_node(
     OptimizerState,
     lambda s: ((s.packed_state,), (s.tree_def, s.subtree_defs)),
     lambda static, children: OptimizerState(children[0], *static),

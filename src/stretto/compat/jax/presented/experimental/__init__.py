@@ -1,6 +1,6 @@
 """``jax.experimental``."""
 
-from stretto import Ref
+from stretto.typing import Ref
 from stretto.compat.jax.callbacks import io_callback
 from stretto.compat.jax.hijax import cur_qdd
 from stretto.compat.jax.presented import enable_x64

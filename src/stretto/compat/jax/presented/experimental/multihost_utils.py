@@ -9,7 +9,7 @@ import numpy as np
 import stretto
 from stretto.compat.jax import trees
 from stretto.compat.jax.refused import RefusedName
-from stretto.multihost import broadcast_one_to_all, process_allgather, sync_global_devices
+from stretto.distributed import broadcast_one_to_all, process_allgather, sync_global_devices
 
 __all__ = [
     "assert_equal",
@@ -34,7 +34,9 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
         AssertionError: they differ.
     """
     for every in trees.leaves(process_allgather(in_tree)):
-        if stretto.process_count() > 1 and not all([np.array_equal(every[0], x) for x in every]):
+        if stretto.distributed.process_count() > 1 and not all(
+            [np.array_equal(every[0], x) for x in every]
+        ):
             raise AssertionError(f"{fail_message} processes have {every.tolist()}".strip())
 
 
@@ -44,7 +46,7 @@ def _over(mesh: Any, pspecs: Any, tree: Any) -> list[Any]:
     parts = definition.flatten_up_to(tree)
     counts = [len(trees.leaves(part)) for part in parts]
     every = [spec for spec, count in zip(specs, counts, strict=True) for _ in range(count)]
-    return [stretto.NamedSharding(mesh, spec) for spec in every]
+    return [stretto.sharding.NamedSharding(mesh, spec) for spec in every]
 
 
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
@@ -57,7 +59,7 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs
     """
     flat, definition = trees.flatten(local_inputs)
     shardings = _over(global_mesh, pspecs, local_inputs)
-    made = stretto.make_array_from_process_local_data
+    made = stretto.sharding.make_array_from_process_local_data
     return definition.unflatten(
         [made(s, np.asarray(x)) for s, x in zip(shardings, flat, strict=True)]
     )

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from stretto import numpy as snp
-from stretto import tree_util
 from stretto.compat.jax.refused import RefusedName
+from stretto.tree import register_pytree_node
 
 __all__ = ["BCOO", "BCSR", "COO", "CSC", "CSR", "JAXSparse", "linalg", "sparsify"]
 
@@ -129,7 +129,7 @@ def _unflattened(shape: Any, children: Any) -> BCOO:
     return made
 
 
-tree_util.register_pytree_node(
+register_pytree_node(
     BCOO,
     lambda x: ((x.data, x.indices), x.shape),
     _unflattened,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from stretto import clear_caches, default_backend
+from stretto import clear_caches
+from stretto._engine.xla.device import default_backend
 from stretto.compat.jax.host_devices import Backend
 
 __all__ = ["backends", "clear_backends", "get_backend"]

@@ -1,11 +1,13 @@
-"""``stretto.flatten_util``: a tree of arrays as one line of numbers.
+"""Functions that are trees: ``Partial``, and the inverse of ``ravel``.
 
-For algorithms that work on vectors, such as line searches.
+``ravel`` makes one vector of a tree of arrays, for algorithms that work on vectors, such as line
+searches.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stretto._engine.core import tree
-from stretto._engine.core.guarded import guard_module
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import brief
 from stretto._engine.core.types import is_complex, promote
@@ -28,7 +29,7 @@ from stretto._engine.ops.shape import split
 if TYPE_CHECKING:
     from optree import PyTreeSpec
 
-__all__ = ["Unravel", "ravel_pytree"]
+__all__ = ["Partial", "Unravel", "ravel"]
 
 _FLOAT32 = np.dtype(np.float32)
 
@@ -78,7 +79,7 @@ def _to(x: Array, dtype: np.dtype) -> Array:
     return convert(real(x) if is_complex(x.dtype) and not is_complex(dtype) else x, dtype)
 
 
-def ravel_pytree(pytree: Tree) -> tuple[Array, Unravel]:
+def ravel(pytree: Tree) -> tuple[Array, Unravel]:
     """Put the elements of all leaves in one vector.
 
     Args:
@@ -89,21 +90,37 @@ def ravel_pytree(pytree: Tree) -> tuple[Array, Unravel]:
         their own dtypes.
 
     >>> import stretto.numpy as snp
-    >>> from stretto.flatten_util import ravel_pytree
-    >>> flat, unravel = ravel_pytree({"w": snp.ones((2, 2)), "b": snp.zeros(1)})
+    >>> from stretto.tree import ravel
+    >>> flat, unravel = ravel({"w": snp.ones((2, 2)), "b": snp.zeros(1)})
     >>> flat
     Array([0., 1., 1., 1., 1.], dtype=float32)
     >>> unravel(2 * flat)["b"].shape
     (1,)
     """
     leaves, structure = tree.flatten(pytree)
-    values = [as_value(leaf, "ravel_pytree", "a leaf") for leaf in leaves]
+    values = [as_value(leaf, "ravel", "a leaf") for leaf in leaves]
     if not values:
         return full((0,), 0, _FLOAT32), Unravel(structure, (), (), _FLOAT32)
-    dtype, _ = promote([(v.dtype, v.weak_type) for v in values], "ravel_pytree")
+    dtype, _ = promote([(v.dtype, v.weak_type) for v in values], "ravel")
     lines = [convert(reshape(v, (v.size,)), dtype) for v in values]
     shapes, dtypes = (tuple(v.shape for v in values), tuple(v.dtype for v in values))
     return concatenate(lines), Unravel(structure, shapes, dtypes, dtype)
 
 
-guard_module(__name__)
+class Partial(functools.partial):
+    """``functools.partial`` that is a tree of its arguments; the function is static.
+
+    It therefore passes through transformations, and ``jit`` compiles again for another function.
+
+    >>> import stretto as st
+    >>> double = st.tree.Partial(lambda x, y: x * y, 2.0)
+    >>> st.jit(lambda f, x: f(x))(double, 3.0)
+    Array(6., dtype=float32, weak_type=True)
+    """
+
+
+tree.register_pytree_node(
+    Partial,
+    lambda x: ((x.args, x.keywords), x.func),
+    lambda func, children: Partial(func, *children[0], **children[1]),
+)

@@ -5,34 +5,34 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto import multihost
+from stretto import distributed
 from tests.processes import together
 
 
 def test_alone():
     tree = {"a": np.arange(3.0, dtype="f"), "b": 2}
-    gathered = multihost.process_allgather(tree)
+    gathered = distributed.process_allgather(tree)
     assert gathered["a"].shape == (1, 3) and gathered["b"].tolist() == [2]
     assert type(gathered["a"]) is np.ndarray
-    assert multihost.process_allgather(tree["a"], tiled=True).tolist() == [0, 1, 2]
-    assert multihost.broadcast_one_to_all(tree)["a"].tolist() == [0, 1, 2]
-    assert multihost.broadcast_one_to_all(snp.ones(2), is_source=True).tolist() == [1, 1]
-    multihost.sync_global_devices("here")
+    assert distributed.process_allgather(tree["a"], tiled=True).tolist() == [0, 1, 2]
+    assert distributed.broadcast_one_to_all(tree)["a"].tolist() == [0, 1, 2]
+    assert distributed.broadcast_one_to_all(snp.ones(2), is_source=True).tolist() == [1, 1]
+    distributed.sync_global_devices("here")
 
 
 def test_what_is_refused():
     with pytest.raises(ValueError, match=r"tiled joins along the first axis; got int32\[\]"):
-        multihost.process_allgather(np.int32(1), tiled=True)
+        distributed.process_allgather(np.int32(1), tiled=True)
     with pytest.raises(ValueError, match="exactly one process must say is_source=True; none did"):
-        multihost.broadcast_one_to_all(1.0, is_source=False)
+        distributed.broadcast_one_to_all(1.0, is_source=False)
     with pytest.raises(TypeError, match="x must be an array or a number"):
-        multihost.process_allgather("text")
+        distributed.process_allgather("text")
 
 
 SCRIPT = """
 st.distributed.initialize()
-here = st.process_index()
-m = st.multihost
+here = st.distributed.process_index()
+m = st.distributed
 x = np.float32([-0.0, here, np.nan])
 
 gathered = m.process_allgather({"x": x, "flag": np.array(here == 1), "none": None})
@@ -81,12 +81,12 @@ def test_two_processes():
     assert others[:2] == [names, shapes] and others[3:] == [sources, split]
     assert others[2].partition(": ")[2] == calls.partition(": ")[2]
     assert names == (
-        "multihost.sync_global_devices: processes are not at the same point: "
-        "process 0: multihost.sync_global_devices of 'point 0'; "
-        "process 1: multihost.sync_global_devices of 'point 1'"
+        "distributed.sync_global_devices: processes are not at the same point: "
+        "process 0: distributed.sync_global_devices of 'point 0'; "
+        "process 1: distributed.sync_global_devices of 'point 1'"
     )
     assert "float32[1]" in shapes and "float32[2]" in shapes
-    assert "process 0: multihost.broadcast_one_to_all of" in calls
+    assert "process 0: distributed.broadcast_one_to_all of" in calls
     assert sources.endswith("exactly one process must say is_source=True; 0, 1 did")
     assert split.endswith("int32[8] is on devices of several processes")
-    assert st.process_count() == 1
+    assert st.distributed.process_count() == 1
