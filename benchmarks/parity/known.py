@@ -21,6 +21,8 @@ WITHOUT_CASE = {
     "Module": "the base class: every layer compares it",
     "gumbel_softmax": OWN_DRAWS,
     "batch_statistics": "PyTorch has none: what it writes into buffers; BatchNorm compares it",
+    "one_hot": "it has neither floats nor gradients: its test holds it to the definition",
+    "logsumexp": "PyTorch has it outside of nn.functional; the samples of operations compare it",
     "flatten": NOT_FUNCTIONAL.format("Flatten"),
     "unflatten": NOT_FUNCTIONAL.format("Unflatten"),
     **{name: NOT_FUNCTIONAL.format("RNN") for name in ("rnn_tanh", "rnn_relu")},
