@@ -18,16 +18,16 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import exports
 from stretto._engine.core.types import scalar_dtype
 from stretto._engine.core.typing import Array, DTypeLike, Key
-from stretto._engine.ops.comparison import full, full_like, lt, where
+from stretto._engine.ops import comparison, extrema
+from stretto._engine.ops.comparison import full, full_like, where
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.extrema import clamp
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.reduce import widened
 from stretto._engine.ops.sort import argsort
 from stretto.numpy.dtypes import as_dtype
 from stretto.random import distributions
 from stretto.random.arguments import rounded, wide
-from stretto.random.keys import split
+from stretto.random.keys import split as split_key
 from stretto.random.streams import next_key
 
 __all__ = [
@@ -212,7 +212,7 @@ def trunc_normal(
     # Rounding may exceed the limits, which belong to the interval.
     least, most = np.asarray(a).astype(target), np.asarray(b).astype(target)
     x = rounded(draw * std + mean, target)
-    return clamp(full_like(x, least), x, full_like(x, most))
+    return extrema.clamp(full_like(x, least), x, full_like(x, most))
 
 
 @_initial
@@ -388,11 +388,11 @@ def sparse(
     Array([3, 3, 3], dtype=int32)
     """
     _matrix("sparse", shape)
-    order_key, value_key = split(_key(key, "sparse"))
+    order_key, value_key = split_key(_key(key, "sparse"))
     zeros = math.ceil(sparsity * shape[0])
     order = argsort(distributions.uniform(order_key, shape), 0)
     draw = normal(value_key, shape, 0.0, std, dtype)
-    return where(lt(argsort(order, 0), zeros), full((), 0, draw.dtype), draw)
+    return where(comparison.lt(argsort(order, 0), zeros), full((), 0, draw.dtype), draw)
 
 
 # Without chance

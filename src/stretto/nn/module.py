@@ -19,8 +19,8 @@ from stretto._engine.core.boundary import bounded
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.lazy import shown
 from stretto._engine.core.migration import (
+    JAX_KEYWORDS,
     MODULES,
-    SPELLINGS,
     class_of,
     explain_call,
     is_pytorch,
@@ -150,7 +150,7 @@ class Module(ModuleTree):
             """Refuse PyTorch's argument ``device``, and JAX's spelling of others, in words."""
             if "device" in kwargs:
                 _refuse_device(cls)
-            if not SPELLINGS.keys().isdisjoint(kwargs):
+            if not JAX_KEYWORDS.keys().isdisjoint(kwargs):
                 _refuse_spelling(cls, kwargs)
             return super().__new__(cls)
 

@@ -428,13 +428,15 @@ KEYWORDS = {
 }
 """The parameter's name in NumPy's and JAX's spelling, by PyTorch's keyword."""
 
-SPELLINGS = {
-    **KEYWORDS,
+JAX_KEYWORDS = {
     **{theirs: keyword for keyword, theirs in KEYWORDS.items()},
     "epsilon": "eps",
     "x": "input",
 }
-"""The other spelling of a keyword: functions of ``nn.functional`` have PyTorch's."""
+"""The parameter's name in PyTorch's spelling, which ``nn`` has, by JAX's keyword."""
+
+SPELLINGS = {**KEYWORDS, **JAX_KEYWORDS}
+"""The other library's spelling of a keyword."""
 
 _ASIDE = {
     "vmap in_dims out_dims randomness": "; `st.func.vmap` has PyTorch's arguments",
