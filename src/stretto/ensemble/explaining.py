@@ -89,7 +89,7 @@ def explained(
         chunk_size,
         plan,
         # The ensemble keeps its weights, so nothing can be donated.
-        dataclasses.replace(explain.explained(jitted, tuple(args), {}), donations=()),
+        dataclasses.replace(explain.explain_jitted(jitted, tuple(args), {}), donations=()),
     )
 
 

@@ -9,13 +9,13 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.autodiff.masked import (
     Masked,
-    added,
-    apart,
+    add_masked,
     chosen,
     everywhere,
     is_same,
-    shared,
-    together,
+    put_together,
+    shared_conditions,
+    take_apart,
     under,
     with_conditions,
     with_zeros,
@@ -70,31 +70,31 @@ def test_many_conditions_are_joined():
 
 
 def test_uses_under_one_condition_are_under_it_together():
-    total = added(chosen(CT, MASK, True), chosen(CT, MASK, True))
+    total = add_masked(chosen(CT, MASK, True), chosen(CT, MASK, True))
     assert len(total.conditions) == 1
     np.testing.assert_array_equal(total.with_zeros(), [2, 0, 6])
 
 
 def test_opposite_choices_are_one_choice():
     finite = as_value(np.array([10.0, 20.0, np.inf], np.float32))
-    total = added(chosen(CT, MASK, True), chosen(finite, MASK, False))
+    total = add_masked(chosen(CT, MASK, True), chosen(finite, MASK, False))
     assert total.__class__ is not Masked
     np.testing.assert_array_equal(total, [1, 20, 3])
 
 
 def test_uses_under_several_conditions_count_where_any_does():
     finite = as_value(np.array([10.0, 20.0, 30.0], np.float32))
-    total = added(chosen(CT, MASK, True), chosen(finite, OTHER, True))
+    total = add_masked(chosen(CT, MASK, True), chosen(finite, OTHER, True))
     assert total.has_zeros
     np.testing.assert_array_equal(total.with_zeros(), [11, 20, 3])
     nowhere = as_value(np.array([False, False, True]))
-    some = added(chosen(CT, nowhere, True), chosen(finite, as_value(np.arange(3) == 0), True))
+    some = add_masked(chosen(CT, nowhere, True), chosen(finite, as_value(np.arange(3) == 0), True))
     (condition,) = some.conditions
     np.testing.assert_array_equal(condition.mask((3,)), [True, False, True])
 
 
 def test_one_that_counts_everywhere_makes_the_sum_count_everywhere():
-    total = added(chosen(CT, MASK, True), as_value(np.ones(3, np.float32)))
+    total = add_masked(chosen(CT, MASK, True), as_value(np.ones(3, np.float32)))
     assert total.__class__ is not Masked
     np.testing.assert_array_equal(total, [2, 1, 4])
 
@@ -207,10 +207,10 @@ SECOND = np.array([-1 / 16, 0, 0], np.float32)
 def test_cotangents_are_taken_apart_and_put_together():
     mask, other = as_value(PARTS_MASK), as_value(~PARTS_MASK)
     cts = [chosen(CT, mask, True), None, CT, chosen(chosen(CT, mask, True), other, False)]
-    parts = apart(cts)
+    parts = take_apart(cts)
     assert len(parts.values) == 3
     assert [a is b for a, b in zip(parts.arrays, (mask, other), strict=True)] == [True, True]
-    again = together(parts.form, parts.values, parts.arrays)
+    again = put_together(parts.form, parts.values, parts.arrays)
     np.testing.assert_array_equal(again[0].with_zeros(), [1, 0, 0])
     assert again[1] is CT
     np.testing.assert_array_equal(again[2].with_zeros(), [1, 0, 0])
@@ -219,10 +219,10 @@ def test_cotangents_are_taken_apart_and_put_together():
 def test_by_row_conditions_have_an_axis_less():
     rows, whole = as_value(np.array([[True, False], [False, True]])), as_value(np.array(False))
     ct = as_value(np.ones((2, 2), np.float32))
-    parts = apart([chosen(chosen(ct, rows, True), whole, False)], by_row=True)
+    parts = take_apart([chosen(chosen(ct, rows, True), whole, False)], by_row=True)
     assert parts.rows == [True, False]
     assert [t.shape for t in parts.types] == [(2,), ()]
-    (again,) = together(parts.form, [ct], parts.arrays, parts.rows)
+    (again,) = put_together(parts.form, [ct], parts.arrays, parts.rows)
     np.testing.assert_array_equal(again.with_zeros(), [[1, 0], [0, 1]])
 
 
@@ -240,9 +240,9 @@ def test_conditions_that_are_not_known_outside_are_applied():
 def test_conditions_on_everything_that_all_have():
     ok = as_value(np.array(True))
     first, second = chosen(CT, ok, True), chosen(chosen(CT, ok, True), as_value(PARTS_MASK), True)
-    assert len(shared([first, None, second])) == 1
-    assert shared([first, CT]) == ()
-    assert shared([None]) == ()
+    assert len(shared_conditions([first, None, second])) == 1
+    assert shared_conditions([first, CT]) == ()
+    assert shared_conditions([None]) == ()
     assert everywhere(first) is first
     np.testing.assert_array_equal(everywhere(second), [1, 0, 0])
 

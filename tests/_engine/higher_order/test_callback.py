@@ -17,7 +17,7 @@ from stretto._engine.higher_order.callback import (
     DebugCallback,
     IoCallback,
     PureCallback,
-    declared,
+    declared_types,
     separate,
 )
 from stretto.laws import c64, f32, f64, i32, law
@@ -471,16 +471,16 @@ def test_results_are_named_by_their_place(way):
 
 
 def test_declared_types():
-    types, structure = declared({"a": HOST_X, "b": None}, "who")
+    types, structure = declared_types({"a": HOST_X, "b": None}, "who")
     assert types == [array_type((), np.dtype("f"))]
     assert st.tree.unflatten(structure, [1]) == {"a": 1, "b": None}
     with pytest.raises(TypeError, match=r"who: result_shape_dtypes must be a tree .* got int for"):
-        declared((SCALAR, 3), "who")
+        declared_types((SCALAR, 3), "who")
     wide = st.ShapeDtypeStruct((), np.float64)
     with pytest.raises(ValueError, match=r"declares float64 for result.*declare float32, or run"):
-        declared(wide, "who")
+        declared_types(wide, "who")
     with st.enable_x64():
-        assert declared(wide, "who")[0][0].dtype == np.float64
+        assert declared_types(wide, "who")[0][0].dtype == np.float64
 
 
 def test_arrays_and_other_leaves_are_told_apart():

@@ -8,7 +8,7 @@ import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import check
-from stretto._engine.higher_order.narrowed import narrowed
+from stretto._engine.higher_order.narrowed import narrow_body
 
 N = 300
 X = np.random.default_rng(0).normal(size=N).astype(np.float32)
@@ -17,7 +17,7 @@ X = np.random.default_rng(0).normal(size=N).astype(np.float32)
 def both(f, *args):
     """The program of a function, and the narrowed one, which is checked."""
     program = st.make_graph(f)(*args)
-    new = narrowed(program)
+    new = narrow_body(program)
     check(new)
     assert new.in_types == program.in_types
     assert new.out_types == program.out_types

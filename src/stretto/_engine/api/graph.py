@@ -25,7 +25,7 @@ from stretto._engine.api.argument_leaves import (
 )
 from stretto._engine.api.jit.ref_arguments import kinds_of
 from stretto._engine.api.jit.signature import NO_ARGUMENTS, ArgumentSet, argument_set, rejoin
-from stretto._engine.api.varying_sizes.lengths import alike, unified
+from stretto._engine.api.varying_sizes.lengths import equal_lengths, share_lengths
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.cells import giving
@@ -37,7 +37,7 @@ from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import live
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType, array_type, canonical_dtype
-from stretto._engine.higher_order.refs import Parts, Ref, lent
+from stretto._engine.higher_order.refs import Parts, Ref, read_refs
 from stretto._engine.passes.simplify import simplify as _simplify
 
 if TYPE_CHECKING:
@@ -164,11 +164,11 @@ def record_call(
     leaves, structure = tree.flatten((positional, named))
     refs: dict[int, Ref] = {}
     if any([isinstance(x, Ref) for x in leaves]):
-        leaves, refs = lent(leaves, caller, lambda: leaf_names(fun, positional, named))
+        leaves, refs = read_refs(leaves, caller, lambda: leaf_names(fun, positional, named))
     fixed = {which: s.value for which, s in static}
     dynamic = [() if i in fixed else x for i, x in enumerate(args)]
     names = LeafNames(fun, dynamic, named)
-    pairs = alike(structure, leaves)
+    pairs = equal_lengths(structure, leaves)
 
     def call(*values: Any) -> Any:
         all_args, all_named = rejoin(fixed, *tree.unflatten(structure, values))
@@ -177,7 +177,7 @@ def record_call(
     writing = giving(Parts(call, dict(kinds_of(refs))), [])
 
     def flat(*values: Any) -> Any:
-        (result, given), written = writing(*unified(values, pairs))
+        (result, given), written = writing(*share_lengths(values, pairs))
         outs, out_structure = values_of_tree(result, caller, "the result")
         return [*outs, *given, *written], out_structure
 

@@ -33,7 +33,7 @@ from stretto._engine.core.interpreter import Value, is_array_like
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import is_float0
 from stretto._engine.higher_order.chunks import in_axis, inner_axes, out_axis, positive
-from stretto._engine.higher_order.refs import Parts, Ref, lent
+from stretto._engine.higher_order.refs import Parts, Ref, read_refs
 from stretto._engine.passes.formulations.mapped import map_members
 
 P = ParamSpec("P")
@@ -135,7 +135,7 @@ def vmap(
         if not all([isinstance(x, Value) or _is_array_alone(x) for x in leaves]):
             args, kwargs = tree.unflatten(structure, _hidden(leaves, in_axes, args))
             leaves, structure = tree.flatten((args, kwargs))
-            leaves, refs = lent(leaves, name, lambda: LeafNames(fun, args, kwargs))
+            leaves, refs = read_refs(leaves, name, lambda: LeafNames(fun, args, kwargs))
         paths = LeafNames(fun, args, kwargs)
         values = as_values(leaves, f"vmap of {name}", lambda: paths)
         axes = _for_leaves(in_axes, args, "in_axes", None if kwargs else len(values))

@@ -12,8 +12,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stretto._engine.autodiff.evaluate import evaluate, record_closed
-from stretto._engine.autodiff.masked import Masked, apart, together, with_conditions, with_zeros
-from stretto._engine.autodiff.masked_rules import pushed
+from stretto._engine.autodiff.masked import (
+    Masked,
+    put_together,
+    take_apart,
+    with_conditions,
+    with_zeros,
+)
+from stretto._engine.autodiff.masked_rules import push_forward
 from stretto._engine.core.config import settings
 from stretto._engine.core.errors import NonFiniteError
 from stretto._engine.core.interpreter import Form, Interpreter, Tracer, Value, state
@@ -195,7 +201,7 @@ class Differentiator(Interpreter):
             if masked and not (primitive.pushes_masked and self.rule == "jvp"):
                 tangents = [with_zeros(t) for t in tangents]
             return getattr(primitive, self.rule), tangents
-        rule = functools.partial(pushed, primitive)
+        rule = functools.partial(push_forward, primitive)
         if primitive.multiple:
             rule, tangents = primitive.jvp, [with_zeros(t) for t in tangents]
         if primitive.has_factors:
@@ -292,7 +298,7 @@ def _jvp_program(
         def fun(*values: Any) -> Any:
             primals, given = values[: len(own)], values[len(own) :]
             given, arrays = given[: len(extra)], given[len(extra) :]
-            nonzero = iter(together(form, given, arrays) if form else given)
+            nonzero = iter(put_together(form, given, arrays) if form else given)
             tangents = [next(nonzero) if a else None for a in active]
             outs, douts = _pushed(lambda *xs: evaluate(program, xs), primals, tangents)
             douts = instantiate(outs, [t if open else with_zeros(t) for t in douts], force)
@@ -319,7 +325,7 @@ def jvp_call(
     for one row, ``over`` says which primals have a first axis of rows, and ``run`` gets the same
     for its values.
     """
-    given = apart(tangents, over is not None)
+    given = take_apart(tangents, over is not None)
     active = tuple([t is not None for t in tangents])
     form = given.form if given.arrays else ()
     whole, mask, forms = _jvp_program(program, active, None, form, given.types, True)
@@ -333,7 +339,7 @@ def jvp_call(
     more = outs[end:]
     rows = rows and [*rows, *(True,) * len(more)]
     arrays = [*primals, *given.arrays, *more]
-    nonzero = iter(together(forms, outs[len(mask) : end], arrays, rows))
+    nonzero = iter(put_together(forms, outs[len(mask) : end], arrays, rows))
     return outs[: len(mask)], [next(nonzero) if m else None for m in mask]
 
 

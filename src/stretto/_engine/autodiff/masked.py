@@ -7,7 +7,7 @@ counts, through operations that treat each element alone, and they are applied w
 first mixed.
 
 At the ends of programs, where plain values go in and come out, arrays of conditions are operands
-of their own (``apart``), and what comes out is under those conditions whose arrays went in.
+of their own (``take_apart``), and what comes out is under those conditions whose arrays went in.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ class Known:
         return self.value
 
 
-def narrowed(condition: Condition, shape: tuple[int, ...]) -> Condition:
+def narrow_condition(condition: Condition, shape: tuple[int, ...]) -> Condition:
     """The same condition, for elements of this shape, without axes that it does not vary along.
 
     Those are axes of size 1, and those along which its array was repeated, if that can be told.
@@ -304,13 +304,13 @@ def under(value: Any, conditions: tuple[Condition, ...], has_zeros: bool) -> Mas
     return Masked(conditions, value.type, known, known if has_zeros else None)
 
 
-def added(x: Any, y: Any) -> Any:
+def add_masked(x: Any, y: Any) -> Any:
     """Return the sum of two cotangents of one variable, which counts where either does."""
     if x.__class__ is not Masked or y.__class__ is not Masked:
         return ADD(with_zeros(x), with_zeros(y))
     shared, own_x, own_y = _compared(x.conditions, y.conditions)
     if own_x and own_y:  # the same mask of rows may have been broadcast for one of them
-        narrow = [[narrowed(c, x.type.shape) for c in own] for own in (own_x, own_y)]
+        narrow = [[narrow_condition(c, x.type.shape) for c in own] for own in (own_x, own_y)]
         more, rest_x, rest_y = _compared(*narrow)
         if more:
             shared, own_x, own_y = (*shared, *more), rest_x, rest_y
@@ -386,7 +386,7 @@ class Apart(NamedTuple):
     def again(self, values: Sequence[Any], whole: Sequence[Any], own: Sequence[Any]) -> list[Any]:
         """Return the cotangents of one row, from its values and arrays."""
         parts = iter(whole), iter(own)
-        return together(self.form, values, [next(parts[row]) for row in self.rows])
+        return put_together(self.form, values, [next(parts[row]) for row in self.rows])
 
 
 def everywhere(ct: Any) -> Any:
@@ -395,7 +395,7 @@ def everywhere(ct: Any) -> Any:
     return ct if ct.__class__ is Masked and not any([c.dims for c in ct.conditions]) else value
 
 
-def apart(cts: Sequence[Any], by_row: bool = False) -> Apart:
+def take_apart(cts: Sequence[Any], by_row: bool = False) -> Apart:
     """The cotangents that are not ``None``, as plain values, whose form may be that of a row."""
     out = Apart([], [], (), [])
     form = []
@@ -421,7 +421,7 @@ def apart(cts: Sequence[Any], by_row: bool = False) -> Apart:
     return out._replace(form=tuple(form))
 
 
-def together(
+def put_together(
     form: Sequence[Any],
     values: Sequence[Any],
     arrays: Sequence[Any],
@@ -479,7 +479,7 @@ def with_conditions(
     return (ct.without(lost) if lost else ct.raw()), (False, conditions)
 
 
-def shared(cts: Sequence[Any]) -> tuple[Condition, ...]:
+def shared_conditions(cts: Sequence[Any]) -> tuple[Condition, ...]:
     """Return the conditions on all these cotangents that are the same for all elements.
 
     What is linear in the cotangents, whatever it is, is under them, too.

@@ -1,8 +1,8 @@
 """Rules by which operations pass masked cotangents, and tangents, on.
 
-``passed`` is for running backwards, ``pushed`` for going forward. What treats each element alone
-passes conditions on as they are; what moves elements moves conditions along; what mixes elements
-along some axes passes on those that do not vary along these.
+``pass_back`` is for running backwards, ``push_forward`` for going forward. What treats each element
+alone passes conditions on as they are; what moves elements moves conditions along; what mixes
+elements along some axes passes on those that do not vary along these.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from stretto._engine.autodiff.masked import (
     Known,
     Later,
     Masked,
-    added,
+    add_masked,
     both,
     chosen,
-    narrowed,
+    narrow_condition,
     under,
     with_zeros,
 )
@@ -31,7 +31,7 @@ from stretto._engine.ops.comparison import full
 from stretto._engine.ops.elementwise import Elementwise
 
 
-def passed(
+def pass_back(
     primitive: Primitive,
     run: Callable[[Any], Sequence[Any]],
     ct: Masked,
@@ -97,7 +97,7 @@ def _moved(
 
     def moved(condition: Condition) -> Condition | None:
         pads = primitive.rearranges and type.size != ct.type.size
-        same = along(condition) or (None if pads else along(narrowed(condition, shape)))
+        same = along(condition) or (None if pads else along(narrow_condition(condition, shape)))
         if same is not None or not primitive.rearranges:
             return same
         every = tuple(range(type.ndim))
@@ -139,7 +139,9 @@ class _Once:
         return Masked(conditions, type, lambda: self.part(k), later, depth)
 
 
-def pushed(primitive: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+def push_forward(
+    primitive: Any, primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[Any, Any]:
     """Output and tangent of an operation with one output, as its jvp rule, for masked tangents.
 
     The tangent of one that chooses is masked, too.
@@ -182,7 +184,7 @@ def _in_common(tangents: Sequence[Any]) -> tuple[tuple[Condition, ...], list[Any
 
 def _sum(x: Any, y: Any) -> Any:
     """Return the sum of two tangents of which either may be zero."""
-    return y if x is None else x if y is None else added(x, y)
+    return y if x is None else x if y is None else add_masked(x, y)
 
 
 def _by_element(primitive: Any, t: Masked) -> bool:

@@ -16,16 +16,16 @@ import numpy as np
 from stretto._engine.autodiff.evaluate import record_closed
 from stretto._engine.autodiff.masked import (
     Masked,
-    added,
-    apart,
+    add_masked,
     chosen,
-    shared,
-    together,
+    put_together,
+    shared_conditions,
+    take_apart,
     under,
     with_conditions,
     with_zeros,
 )
-from stretto._engine.autodiff.masked_rules import passed
+from stretto._engine.autodiff.masked_rules import pass_back
 from stretto._engine.core.config import settings
 from stretto._engine.core.errors import NonFiniteError
 from stretto._engine.core.interpreter import Linear, splat, state
@@ -131,19 +131,19 @@ def _transpose(
         ct = with_zeros(ct)
     if ct.__class__ is Masked and not primitive.hands_on:
         rule = functools.partial(_back, equation, args, here)
-        return passed(
+        return pass_back(
             primitive, rule, ct, args, primitive.keeps_zeros or _scales(equation, varying)
         )
     if not primitive.multiple:
         return _back(equation, args, here, ct)
     if primitive.keeps_zeros:  # the outputs are the operands, one by one
-        parts = apart(ct)
+        parts = take_apart(ct)
         values = iter(parts.values)
         back = _back(equation, args, here, [None if part is None else next(values) for part in ct])
-        again = iter(together(parts.form, [v for v in back if v is not None], parts.arrays))
+        again = iter(put_together(parts.form, [v for v in back if v is not None], parts.arrays))
         return [None if v is None else next(again) for v in back]
     takes = primitive.takes_masked
-    conditions = shared(ct)
+    conditions = shared_conditions(ct)
     back = _back(equation, args, here, ct if takes else [with_zeros(part) for part in ct])
     if not conditions:
         return back
@@ -200,7 +200,7 @@ def _accumulate(
     for atom, ct in zip(atoms, cts, strict=True):
         if ct is not None and atom in varying:
             sum_so_far = sums.get(atom)
-            sums[atom] = ct if sum_so_far is None else added(sum_so_far, ct)
+            sums[atom] = ct if sum_so_far is None else add_masked(sum_so_far, ct)
 
 
 def _known(
@@ -331,7 +331,7 @@ def masked_transpose(
             sizes = len(fixed), len(outs), len(onto_types)
             known, given, sums, arrays = _split(values, *sizes)
             form = masks.given or ((True, ()),) * len(outs)
-            nonzero, start = iter(together(form, given, arrays)), iter(sums)
+            nonzero, start = iter(put_together(form, given, arrays)), iter(sums)
             cts = [next(nonzero) if a else None for a in active]
             totals = [next(start) if m else None for m in added]
             back = masked_backward(program, linear, known, cts, masks.open, totals)
@@ -350,7 +350,7 @@ def masked_transpose(
     return program.cache[key]
 
 
-def opened(
+def open_cotangents(
     programs: Sequence[Program], linear: tuple[bool, ...], active: tuple[bool, ...], masks: Masks
 ) -> tuple[Masks, list[Any]]:
     """Return the cotangents that may be masked where one of several programs is run, and forms.
@@ -387,7 +387,7 @@ def transpose_call(
     """
     linear = tuple([a.__class__ is Linear for a in args])
     known = [a for a in args if a.__class__ is not Linear]
-    given = apart(cts, over is not None)
+    given = take_apart(cts, over is not None)
     asked = tuple([a.masked for a in args if a.__class__ is Linear])
     masks = Masks(given.form, given.types, asked, any(asked))
     if not given.arrays and not masks.more:
@@ -406,7 +406,7 @@ def transpose_call(
         outs = run(back, values, [*mine, *(True,) * len(moving), *given.rows])
     more = outs[len(moved) :]
     rows = rows and [*rows, *(True,) * len(more)]
-    found = iter(together(moved, outs[: len(moved)], [*known, *given.arrays, *more], rows))
+    found = iter(put_together(moved, outs[: len(moved)], [*known, *given.arrays, *more], rows))
     each = iter([next(found) if m else None for m in mask])
     return [next(each) if is_linear else None for is_linear in linear]
 

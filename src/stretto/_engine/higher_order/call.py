@@ -78,7 +78,7 @@ class Call(ControlFlow):
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """A call for the values and residuals, and a linear one for the tangents."""
-        return linearized(self.program, call, primals, tangents)
+        return linearize_call(self.program, call, primals, tangents)
 
     def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
         return transpose_call(self.program, cts, args, lambda back, values: self.of(back)(*values))
@@ -99,7 +99,7 @@ def call(program: Program, args: Sequence[Any]) -> tuple[Any, ...]:
     return Call(program)(*args)
 
 
-def linearized(
+def linearize_call(
     program: Program,
     run: Callable[[Program, Sequence[Any]], Sequence[Any]],
     primals: Sequence[Any],

@@ -207,7 +207,7 @@ def _of_arrays(
             f"{caller}: sharding must be None, since programs over several devices cannot call "
             f"Python; got {sharding}"
         )
-    types, structure = declared(result_shape_dtypes, caller)
+    types, structure = declared_types(result_shape_dtypes, caller)
     leaves, arguments_structure = tree.flatten(arguments)
     values = values_of(leaves, caller)
     host = Host(caller, callback, arguments_structure, {}, structure)
@@ -429,7 +429,7 @@ class Host:
         )
 
 
-def declared(result_shape_dtypes: Any, caller: str) -> tuple[list[ArrayType], Any]:
+def declared_types(result_shape_dtypes: Any, caller: str) -> tuple[list[ArrayType], Any]:
     """Return the types and the structure of a tree of things with shape and dtype.
 
     Raises ``TypeError`` for a leaf without them, ``ValueError`` for 64-bit types with

@@ -17,8 +17,8 @@ from stretto._engine import higher_order
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.autodiff.jvp import jvp_program
 from stretto._engine.autodiff.linearize import apply_linear, linearize_program
-from stretto._engine.autodiff.masked import apart, together, with_zeros
-from stretto._engine.autodiff.transpose import Masks, masked_transpose, opened, parts_read
+from stretto._engine.autodiff.masked import put_together, take_apart, with_zeros
+from stretto._engine.autodiff.transpose import Masks, masked_transpose, open_cotangents, parts_read
 from stretto._engine.autodiff.vmap import vmap_program
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
@@ -35,7 +35,7 @@ from stretto._engine.core.typing import ArrayLike
 from stretto._engine.higher_order.family import ControlFlow, cut, parting, record_tree, values_of
 from stretto._engine.higher_order.only_where import only_where
 from stretto._engine.higher_order.refs import Apart
-from stretto._engine.higher_order.route import run_mapped, selected
+from stretto._engine.higher_order.route import run_mapped, select_branches
 from stretto._engine.ops.broadcast import broadcast_to, reduce_sum
 from stretto._engine.ops.comparison import ne
 from stretto._engine.ops.convert import convert
@@ -74,7 +74,7 @@ class Cond(ControlFlow):
 
     def _run_mapped(self, index: Any, *args: Any) -> list[Any]:
         assert self.size is not None
-        way = run_mapped if self.routed else selected
+        way = run_mapped if self.routed else select_branches
         return way(self.branches, self.size, self.mapped, index, args)
 
     @property
@@ -166,10 +166,10 @@ class Cond(ControlFlow):
         linear = tuple(isinstance(a, Linear) for a in args)
         active = tuple(ct is not None for ct in cts)
         force = (True,) * sum(linear)
-        given = apart(cts, self.size is not None)
+        given = take_apart(cts, self.size is not None)
         asked = tuple([a.masked for a in args if isinstance(a, Linear)])
         masks = Masks(given.form, given.types, asked)
-        masks, forms = opened(self.branches, linear, active, masks)
+        masks, forms = open_cotangents(self.branches, linear, active, masks)
         totals = [a.so_far for a in args if isinstance(a, Linear)]
         onto = tuple([t is not None for t in totals])
         branches = [
@@ -182,7 +182,7 @@ class Cond(ControlFlow):
         fixed = [a for a in args if not isinstance(a, Linear)]
         outs = new(index, *fixed, *moving, *given.arrays)
         rows = None if self.size is None else [*known, *given.rows]
-        back = iter(together(forms, outs, [*fixed, *given.arrays], rows))
+        back = iter(put_together(forms, outs, [*fixed, *given.arrays], rows))
         out: list[Any] = [None]
         for is_linear, is_mapped in zip(linear, mapped, strict=True):
             ct = next(back) if is_linear else None
@@ -203,7 +203,7 @@ class Cond(ControlFlow):
             return self._vmap_again(size, index, rest, [a is not None for a in axes])
         if axes[0] is not None:
             if any(isinstance(effect, NamedAxis) for effect in self.effects):
-                outs: Any = selected(self.branches, size, tuple(over), index, rest, True)
+                outs: Any = select_branches(self.branches, size, tuple(over), index, rest, True)
             else:
                 outs = Cond(self.branches, unnamed(size), tuple(over))(index, *rest)
             return outs, (0,) * len(outs)
@@ -445,7 +445,10 @@ def switch(
         if not branches:
             raise ValueError("switch: needs at least one branch")
         operands = _operands("switch", operands, operand)
-        if config.disable_jit and (known := higher_order.in_python.known(number)) is not None:
+        if (
+            config.disable_jit
+            and (known := higher_order.in_python.concrete_array(number)) is not None
+        ):
             chosen = min(max(int(known), 0), len(branches) - 1)
             return higher_order.in_python.call("switch", branches[chosen], *operands)
         functions = {f"branch {i}": branch for i, branch in enumerate(branches)}
@@ -492,7 +495,10 @@ def cond(
         operands = _operands("cond", operands, operand)
         if len(operands) == 2 and not callable(true_fun) and callable(operands[1]):
             true_fun, false_fun, operands = _of_own(true_fun, false_fun, *operands)
-        if config.disable_jit and (known := higher_order.in_python.known(condition)) is not None:
+        if (
+            config.disable_jit
+            and (known := higher_order.in_python.concrete_array(condition)) is not None
+        ):
             return higher_order.in_python.call(
                 "cond", true_fun if bool(known) else false_fun, *operands
             )

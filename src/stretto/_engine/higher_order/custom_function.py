@@ -21,8 +21,8 @@ from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.types import ArrayType, is_inexact
 from stretto._engine.higher_order.family import ControlFlow
-from stretto._engine.higher_order.refs import passed
-from stretto._engine.higher_order.user_rule import described, fit
+from stretto._engine.higher_order.refs import hide_refs
+from stretto._engine.higher_order.user_rule import describe, fit
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -228,7 +228,7 @@ class Arguments:
     ) -> tuple[Arguments, list[Any]]:
         """Return the arguments, and their values."""
         arguments = cls(function, args)
-        moving = passed(tuple([args[i] for i in arguments._moving]))
+        moving = hide_refs(tuple([args[i] for i in arguments._moving]))
         leaves, arguments.structure = tree.flatten(moving)
         arguments.count = len(leaves)
         values = arguments._as_values(leaves)
@@ -266,7 +266,7 @@ class Arguments:
 
     def paths(self) -> list[str]:
         """Return what messages call each value."""
-        numbers = passed(tree.unflatten(self.structure, range(self.count)))
+        numbers = hide_refs(tree.unflatten(self.structure, range(self.count)))
         moving = [
             path
             for i, part in zip(self._moving, numbers, strict=True)
@@ -305,7 +305,7 @@ class Arguments:
         """
         names = [self.names[i] for i in self._moving]
         if not isinstance(result, (tuple, list)) or len(result) != len(names):
-            got = f"{len(result)}" if isinstance(result, (tuple, list)) else f"{described(result)}"
+            got = f"{len(result)}" if isinstance(result, (tuple, list)) else f"{describe(result)}"
             raise TypeError(
                 f"{caller} must return a tuple of {len(names)} cotangents, for "
                 f"{', '.join(names) or 'no argument'}; got {got}"
@@ -322,7 +322,7 @@ class Arguments:
                     f"{tree.difference(own, ct, name)}"
                 ) from None
             for entry, part in zip(entries, subtrees, strict=True):
-                leaves = tree.leaves(passed(part))
+                leaves = tree.leaves(hide_refs(part))
                 if entry is None:
                     out += [None] * len(leaves)
                     continue

@@ -26,7 +26,7 @@ from stretto._engine.higher_order.custom_function import (
 )
 from stretto._engine.higher_order.family import or_zeros
 from stretto._engine.higher_order.symbolic_zeros import SymbolicZero, given_or_zero
-from stretto._engine.higher_order.user_rule import fitted, user_rule
+from stretto._engine.higher_order.user_rule import fit_results, user_rule
 from stretto._engine.ops.layout import move_to_front
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -214,8 +214,8 @@ class custom_jvp(CustomFunction[P, R_co]):
                         f"{caller} must return a pair (output, tangent), got {result!r}"
                     )
                 types = program.out_types
-                out = fitted(result[0], structure, types, caller, "an output")
-                dout = fitted(result[1], structure, types, caller, "a tangent", tangent=True)
+                out = fit_results(result[0], structure, types, caller, "an output")
+                dout = fit_results(result[1], structure, types, caller, "a tangent", tangent=True)
                 return [present(o) for o in out], [present(t) for t in dout]
 
             return user_rule(caller, captured, primals[own:], call)

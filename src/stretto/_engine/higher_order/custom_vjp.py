@@ -36,7 +36,7 @@ from stretto._engine.higher_order.linear_call import (
     only_backwards,
 )
 from stretto._engine.higher_order.symbolic_zeros import CustomVJPPrimal, given_or_zero
-from stretto._engine.higher_order.user_rule import fitted, user_rule
+from stretto._engine.higher_order.user_rule import fit_results, user_rule
 from stretto._engine.ops.layout import move_to_front
 
 
@@ -277,7 +277,7 @@ class custom_vjp(CustomFunction[P, R_co]):
                     raise TypeError(
                         f"{caller} must return a pair (output, residuals), got {result!r}"
                     )
-                outs = fitted(result[0], structure, types, caller, "an output")
+                outs = fit_results(result[0], structure, types, caller, "an output")
                 kept, kept_structure = tree.flatten(result[1])
                 is_array = [isinstance(x, Value) for x in kept]
                 arrays = [present(x) for x in itertools.compress(kept, is_array)]

@@ -17,7 +17,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.program import Equation, Program, Var
 from stretto._engine.core.sizes import unnamed
 from stretto._engine.core.types import ArrayType
-from stretto._engine.higher_order.call import Call, linearized
+from stretto._engine.higher_order.call import Call, linearize_call
 from stretto._engine.higher_order.custom_function import (
     Arguments,
     CustomFunction,
@@ -27,7 +27,7 @@ from stretto._engine.higher_order.custom_function import (
 )
 from stretto._engine.higher_order.family import parting
 from stretto._engine.higher_order.loops import map_
-from stretto._engine.higher_order.user_rule import fitted, user_rule
+from stretto._engine.higher_order.user_rule import fit_results, user_rule
 from stretto._engine.ops.layout import move_to_front
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -62,7 +62,7 @@ class CustomVmap(WithRule):
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """Linearize the program: the rule gives no residuals, so from here on it has no effect."""
-        return linearized(self.program, evaluate, primals, tangents)
+        return linearize_call(self.program, evaluate, primals, tangents)
 
     def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
         return Call(self.program).transpose(cts, *args)
@@ -203,7 +203,7 @@ def mapped_result(
         )
     varies = _flags(result[1], structure, caller)
     whole = [t.with_shape((size, *t.shape)) if v else t for t, v in zip(types, varies, strict=True)]
-    return fitted(result[0], structure, whole, caller, "an output"), varies
+    return fit_results(result[0], structure, whole, caller, "an output"), varies
 
 
 def _flags(flags: Any, structure: Any, caller: str) -> list[bool]:

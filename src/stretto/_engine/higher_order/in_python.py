@@ -20,7 +20,7 @@ from stretto._engine.ops.layout import expand_dims, move_to_front, reshape
 from stretto._engine.ops.shape import slice_in_dim
 
 
-def known(x: Any) -> Any:
+def concrete_array(x: Any) -> Any:
     """Return the concrete array behind a value; None where there is none."""
     while isinstance(x, Tracer):
         x = x.concrete()
@@ -39,7 +39,7 @@ def run_while(
     structure = tree.structure(carry)
     carry = _with_values(caller, carry)
     while True:
-        goes_on = known(as_value(cond_fun(carry), caller, "the result of cond_fun"))
+        goes_on = concrete_array(as_value(cond_fun(carry), caller, "the result of cond_fun"))
         if goes_on is None:
             return None
         if not bool(goes_on):

@@ -46,7 +46,7 @@ from stretto._engine.ops.index.writes import (
 from stretto._engine.ops.shape import Slice
 
 
-def narrowed(body: Program) -> Program:
+def narrow_body(body: Program) -> Program:
     """Return the body, whose inputs and outputs stay, touching parts of arrays; the same values.
 
     >>> import stretto as st, stretto.numpy as snp

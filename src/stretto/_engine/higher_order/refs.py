@@ -467,7 +467,7 @@ def refs_among(
     return found
 
 
-def lent(
+def read_refs(
     leaves: Sequence[Any], name: str, names: Callable[[], Sequence[str]]
 ) -> tuple[list[Any], dict[int, Ref]]:
     """Return the leaves with values in place of references, and these by their places."""
@@ -513,7 +513,7 @@ class _Passed:
 tree.register_pytree_node(_Passed, lambda x: ((), x.ref), lambda ref, _: ref)
 
 
-def passed(args: Any) -> Any:
+def hide_refs(args: Any) -> Any:
     """The tree with references in it hidden: not leaves, but there again when it is unflattened."""
     if not any([isinstance(x, Ref) for x in tree.leaves(args)]):
         return args
@@ -585,7 +585,7 @@ def scan_over_refs(loop: Loop, caller: str, step: Callable[..., Any], xs: Any) -
     ``loop`` is a function of the step and of what it goes over.
     """
     leaves, structure = tree.flatten(xs)
-    values, refs = lent(leaves, caller, lambda: tree.paths(xs, "xs"))
+    values, refs = read_refs(leaves, caller, lambda: tree.paths(xs, "xs"))
     parts = Parts(
         lambda carry, *x: step(carry, tree.unflatten(structure, x)),
         {1 + i: ref.structure for i, ref in refs.items()},

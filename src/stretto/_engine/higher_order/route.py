@@ -44,7 +44,7 @@ def run_mapped(
 
     ``mapped`` says which of ``args`` have a leading axis of examples; all outputs have one.
     """
-    way = _routed if worth_routing(branches, size) else selected
+    way = _routed if worth_routing(branches, size) else select_branches
     return way(branches, size, tuple(mapped), index, args)
 
 
@@ -61,7 +61,7 @@ def worth_routing(branches: Sequence[Program], size: int) -> bool:
     return size * (sum(work) - (1 + 1 / _PARTS) * mean) > _WORTH
 
 
-def selected(
+def select_branches(
     branches: Sequence[Program],
     size: int,
     mapped: tuple[bool, ...],

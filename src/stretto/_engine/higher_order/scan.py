@@ -4,7 +4,7 @@ One primitive steps a body over the leading axis of its inputs, carrying a state
 reverse derivatives: the backward pass is the same kind of loop, run in reverse over the residuals
 that the forward pass kept.
 
-What the body computes from constants alone is moved in front of the loop (``hoisted``).
+What the body computes from constants alone is moved in front of the loop (``hoist_constants``).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.autodiff.jvp import jvp_program
 from stretto._engine.autodiff.linearize import apply_linear, linearize_program
 from stretto._engine.autodiff.masked import (
-    apart,
     everywhere,
-    together,
+    put_together,
+    take_apart,
     with_conditions,
 )
 from stretto._engine.autodiff.transpose import masked_backward, parts_read
@@ -48,7 +48,7 @@ from stretto._engine.higher_order.family import (
     split,
     values_of,
 )
-from stretto._engine.higher_order.narrowed import narrowed
+from stretto._engine.higher_order.narrowed import narrow_body
 from stretto._engine.higher_order.only_where import only_where
 from stretto._engine.higher_order.refs import holds_refs, scan_over_refs, scan_writing
 from stretto._engine.higher_order.while_loop import settle_carry, settle_types, with_out_types
@@ -259,7 +259,7 @@ class Scan(ControlFlow):
         parts = linearize_program(self.body, active, force)
         linear = parts.linear
         outs = len(parts.active_out)
-        first, primal = hoisted(parts.primal, self.consts, lambda _: True)
+        first, primal = hoist_constants(parts.primal, self.consts, lambda _: True)
         consts = evaluate(first, consts)
         residuals = primal.outputs[outs:]
         still_at: dict[Any, Any] = dict(zip(primal.inputs, consts, strict=False))
@@ -317,7 +317,7 @@ class Scan(ControlFlow):
 
         # A condition on stacks goes along with them; one on carries, if it is the same for all.
         first = [or_zeros(everywhere(ct), t) for ct, t in zip(ct_carry, carry_types, strict=True)]
-        given = apart([*first, *ct_ys], by_row=True)
+        given = take_apart([*first, *ct_ys], by_row=True)
         whole, stacks = given.apart()
         n, held = len(const_types) + self.carry, len(known_consts)
         masked = [False] * n + [a.masked for a in xs if isinstance(a, Linear)]
@@ -343,14 +343,14 @@ class Scan(ControlFlow):
         body, _, captured = record(step, own, name=f"transpose_{self.body.name}")
         body = captured_first(body, len(own))  # a user's rule may capture arrays from outside
         known_consts = [*captured, *known_consts, *whole]
-        body = narrowed(with_out_types(body, [*const_types, *carry_types], n))
+        body = narrow_body(with_out_types(body, [*const_types, *carry_types], n))
         new = self.over(body, len(known_consts), n, back=True)
         starts = [or_zeros(c.so_far, c.type) for c in consts if isinstance(c, Linear)]
         outs = new(*known_consts, *starts, *given.values, *known_xs, *stacks)
         sums, ct_in, ct_x = split(outs, len(const_types), self.carry)
         arrays = [*known_consts[len(captured) :], *known_xs, *stacks]
         rows = [False] * (held + len(whole)) + [True] * len([*known_xs, *stacks])
-        of_consts, of_xs = iter(sums), iter(together(forms, ct_x, arrays, rows))
+        of_consts, of_xs = iter(sums), iter(put_together(forms, ct_x, arrays, rows))
         return [
             *(next(of_consts) if is_l else None for is_l in lin_consts),
             *(ct if is_l else None for ct, is_l in zip(ct_in, lin_carry, strict=True)),
@@ -498,9 +498,9 @@ def loop_scan(
     turn = max(1, steps) if unroll is True else integer(unroll, caller, "unroll") or 1
     if turn < 1:
         raise ValueError(f"{caller}: unroll must not be negative, got {unroll}")
-    body = narrowed(captured_first(body, count + len(here)))
+    body = narrow_body(captured_first(body, count + len(here)))
     if steps:
-        first, body = hoisted(body, len(consts), no_larger)
+        first, body = hoist_constants(body, len(consts), no_larger)
         consts = evaluate(first, consts)
     loop = Scan(body, steps, len(consts), count, reverse, turn)
     outs = loop(*consts, *carry, *inputs)
@@ -531,7 +531,7 @@ def no_larger(equation: Equation) -> bool:
     return sum(v.type.size for v in equation.outputs) <= before
 
 
-def hoisted(
+def hoist_constants(
     body: Program, consts: int, wanted: Callable[[Equation], bool]
 ) -> tuple[Program, Program]:
     """Split the body into a program of its first ``consts`` inputs, the constants, and the rest.

@@ -25,12 +25,12 @@ from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.sizes import unnamed
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.higher_order.call import Call
-from stretto._engine.higher_order.callback import declared
+from stretto._engine.higher_order.callback import declared_types
 from stretto._engine.higher_order.custom_function import Arguments, CustomFunction, P, R_co
 from stretto._engine.higher_order.custom_vmap import mapped_result
 from stretto._engine.higher_order.family import ControlFlow, or_zeros
 from stretto._engine.higher_order.symbolic_zeros import given_or_zero
-from stretto._engine.higher_order.user_rule import fitted, user_rule
+from stretto._engine.higher_order.user_rule import fit_results, user_rule
 from stretto._engine.ops.layout import move_to_front
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -204,7 +204,7 @@ class UserPrimitive(ControlFlow):
         """Return what the implementation returns, checked to be what was inferred."""
         out = self.rules.fun(*self.arguments.every(values), **dict(self.options))
         caller = f"primitive: {self.name}"
-        return fitted(out, self.structure, self.results, caller, "what was inferred,")
+        return fit_results(out, self.structure, self.results, caller, "what was inferred,")
 
     def _trace(self) -> Program:
         """The program of the implementation, where the types of results were given by a rule."""
@@ -231,8 +231,8 @@ class UserPrimitive(ControlFlow):
         if not (isinstance(result, (tuple, list)) and len(result) == 2):
             raise TypeError(f"{caller} must return a pair (output, tangent), got {result!r}")
         like = self.structure, self.results, caller
-        out = fitted(result[0], *like, "an output")
-        return out, fitted(result[1], *like, "a tangent", tangent=True)
+        out = fit_results(result[0], *like, "an output")
+        return out, fit_results(result[1], *like, "a tangent", tangent=True)
 
     def _transpose(self, cts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
         symbolic = self.rules.symbolic["transpose"]
@@ -436,7 +436,7 @@ class primitive(CustomFunction[P, R_co]):
         else:
             program, caller = None, f"primitive: the rule of {self.name} for types"
             out = infer(*arguments.trees(arguments.types), **options)
-            types, structure = declared(out, caller)
+            types, structure = declared_types(out, caller)
             weak = [getattr(leaf, "weak_type", False) for leaf in tree.leaves(out)]
             types = [array_type(t.shape, t.dtype, bool(w)) for t, w in zip(types, weak)]
         every = tuple(options.items())

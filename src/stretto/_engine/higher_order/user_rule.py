@@ -71,7 +71,7 @@ def user_rule(
         ) from error
 
 
-def fitted(
+def fit_results(
     x: Any,
     structure: Any,
     types: Sequence[ArrayType],
@@ -106,7 +106,7 @@ def fit(x: Any, type: ArrayType, caller: str, path: str, tangent: bool) -> Any:
                 return None
             raise TypeError(
                 f"{caller} of dtype float0 and shape {type.shape} for {type} at {path}, got "
-                f"{described(x)}"
+                f"{describe(x)}"
             )
     value = as_value(x, caller, path)
     if not fits(value, type):
@@ -126,6 +126,6 @@ def fits(value: Any, type: ArrayType) -> bool:
 _RANK = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3}
 
 
-def described(x: Any) -> str:
+def describe(x: Any) -> str:
     """Return a value as messages show it: by its type if it has one."""
     return repr(x.type) if hasattr(x, "type") else repr(x)

@@ -10,7 +10,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.api.jit.jit import jit
-from stretto._engine.api.varying_sizes.lengths import alike, unified
+from stretto._engine.api.varying_sizes.lengths import equal_lengths, share_lengths
 from stretto._engine.api.varying_sizes.ragged import is_ragged
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
@@ -122,12 +122,12 @@ class Evaluator:
     ) -> dict[str, Any]:
         arrays, axis = _part_of(pack, data, start, size)
         parts, structure = tree.flatten(arrays, lambda x: axis == 0 and is_ragged(x))
-        pairs = alike(structure, parts)
+        pairs = equal_lengths(structure, parts)
         group = dataclasses.replace(pack.group, structure=in_mode(pack.group, False))
         key = fold_in(fold_in(key, _STREAM), start)
 
         def of_one(own: Tree, number: Tree, extra: Tree, parts: list[Any]) -> dict[str, Any]:
-            batch = tree.unflatten(structure, unified(parts, pairs))
+            batch = tree.unflatten(structure, share_lengths(parts, pairs))
             by_name = {**own, **pack.shared, **pack.fixed}
             noise = fold_in(key, number)
             value, beside, _ = loss_of(self._loss, group, by_name, batch, extra, noise)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.api.graph import ShapeDtypeStruct
-from stretto._engine.api.varying_sizes.lengths import alike, unified
+from stretto._engine.api.varying_sizes.lengths import equal_lengths, share_lengths
 from stretto._engine.api.varying_sizes.ragged import Ragged, is_ragged
 from stretto._engine.core import tree
 from stretto._engine.core.typing import Tree
@@ -89,7 +89,7 @@ def _batch_of(plan: DataOrder, data: Tree) -> Tree:
     leaves, structure = tree.flatten(data)
     types = tree.map(one, data, is_leaf=is_ragged)
     return tree.unflatten(
-        tree.structure(types), unified(tree.leaves(types), alike(structure, leaves))
+        tree.structure(types), share_lengths(tree.leaves(types), equal_lengths(structure, leaves))
     )
 
 
@@ -163,7 +163,7 @@ def types_of(batch: Tree, each: int | None) -> Tree:
     front = () if each is None else (each,)
     leaves, structure = tree.flatten(batch)
     types = [ShapeDtypeStruct((*front, *x.shape), x.dtype) for x in leaves]
-    return tree.unflatten(structure, unified(types, alike(structure, leaves)))
+    return tree.unflatten(structure, share_lengths(types, equal_lengths(structure, leaves)))
 
 
 def _refuse_others_than_members(batch: Tree, members: int) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.api.autodiff.derivatives import value_and_grad
-from stretto._engine.api.varying_sizes.lengths import alike, unified
+from stretto._engine.api.varying_sizes.lengths import equal_lengths, share_lengths
 from stretto._engine.api.varying_sizes.ragged import Ragged, is_ragged
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core import tree
@@ -182,12 +182,12 @@ def _gradients(
     updated: set[str] = set()
     # A ragged array is mapped as such where each member gets one array of it; else it is a tree.
     arrays, structure = tree.flatten(batch, lambda x: each and is_ragged(x) and x.lengths.ndim == 1)
-    pairs = alike(structure, arrays)
+    pairs = equal_lengths(structure, arrays)
 
     def of_one(
         own: Tree, shared: Tree, kept: Tree, number: Array, extra: Tree, arrays: list[Array]
     ) -> tuple[Array, Tree]:
-        batch = tree.unflatten(structure, unified(arrays, pairs))
+        batch = tree.unflatten(structure, share_lengths(arrays, pairs))
         by_name = {**own, **shared, **kept, **pack.fixed}
         noise = noise_key(key, pack.step, number)
         if over is not None and over.data_parts > 1:

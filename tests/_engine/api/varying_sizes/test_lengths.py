@@ -5,7 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.api.varying_sizes.lengths import alike, same_lengths, unified
+from stretto._engine.api.varying_sizes.lengths import equal_lengths, same_lengths, share_lengths
 
 PARTS = [np.ones(2, np.float32), np.ones(3, np.float32) * 2]
 
@@ -76,9 +76,9 @@ def test_that_they_are_equal_can_be_said():
 def test_which_are_alike():
     x, y = pair()
     leaves, structure = st.tree.flatten((x, 1.0, [y, st.ragged(PARTS[:1])]))
-    assert alike(structure, leaves) == ((4, 1),)
-    assert unified(leaves, ((4, 1),))[4] is leaves[1]
-    assert unified(leaves, ()) is leaves
+    assert equal_lengths(structure, leaves) == ((4, 1),)
+    assert share_lengths(leaves, ((4, 1),))[4] is leaves[1]
+    assert share_lengths(leaves, ()) is leaves
     assert same_lengths(x.lengths, y.lengths) and not same_lengths(x.lengths, x.lengths[:1])
     assert not same_lengths(x.lengths, None)
 

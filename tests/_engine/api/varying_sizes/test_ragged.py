@@ -10,7 +10,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.api.varying_sizes.ragged import as_column, grouped
+from stretto._engine.api.varying_sizes.ragged import as_column, group_rows
 from tests.frames import Frame, Series, Unknown
 
 RNG = np.random.default_rng(0)
@@ -348,7 +348,7 @@ def test_what_has_elements_compiles_as_before():
 
 
 column = lambda x: as_column(x, "f", "x")
-groups = lambda table, by="id", columns="x": grouped(table, by, columns, "f")
+groups = lambda table, by="id", columns="x": group_rows(table, by, columns, "f")
 
 
 @pytest.mark.parametrize(

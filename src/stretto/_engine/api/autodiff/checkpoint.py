@@ -21,7 +21,7 @@ from stretto._engine.api.argument_leaves import (
 )
 from stretto._engine.api.autodiff.flat import Flat, is_active
 from stretto._engine.api.jit.signature import ArgumentSet, argument_set, others, rejoin
-from stretto._engine.api.varying_sizes.lengths import alike, unified
+from stretto._engine.api.varying_sizes.lengths import equal_lengths, share_lengths
 from stretto._engine.autodiff.linearize import linearize_flat
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
@@ -120,12 +120,12 @@ def checkpoint(
                 return apart.of(leaf_names(fun, moving, named))
 
             values = as_values(apart.leaves, f"checkpoint of {name}", names)
-            pairs = alike(structure, apart.together(values))
+            pairs = equal_lengths(structure, apart.together(values))
             written: list[Any] = []
             writing = giving(function, written)
 
             def flat(*leaves: Any) -> Any:
-                own = tree.unflatten(structure, unified(apart.together(leaves), pairs))
+                own = tree.unflatten(structure, share_lengths(apart.together(leaves), pairs))
                 all_args, all_named = rejoin(fixed, *own)
                 result, values = writing(*all_args, **all_named)
                 result = without_float0(result)

@@ -119,10 +119,12 @@ def explain(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Explanatio
             fun, args = fun.__func__, (fun.__self__, *args)
         if not callable(fun):
             raise TypeError(f"explain: expected a function, got {type(fun).__name__}")
-        return explained(fun if isinstance(fun, Jitted) else jit(fun), args, kwargs)
+        return explain_jitted(fun if isinstance(fun, Jitted) else jit(fun), args, kwargs)
 
 
-def explained(fun: Jitted[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanation:
+def explain_jitted(
+    fun: Jitted[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Explanation:
     """Return the report for a jitted function."""
     # Traced anew, since what derivatives keep is noted while tracing.
     residuals: list[Any] = []

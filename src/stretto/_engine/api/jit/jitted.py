@@ -39,7 +39,7 @@ from stretto._engine.api.jit.ref_arguments import RefRecorder, kinds_of
 from stretto._engine.api.jit.signature import ArgumentSet, Signature, rejoin
 from stretto._engine.api.jit.stages import Lowered, TracedCall, on_device
 from stretto._engine.api.sharding.shardings import FREE, Shardings, shardings_of
-from stretto._engine.api.varying_sizes.lengths import RAGGED, alike, unified
+from stretto._engine.api.varying_sizes.lengths import RAGGED, equal_lengths, share_lengths
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary, hide_frames
@@ -53,7 +53,7 @@ from stretto._engine.core.threads import Turn, in_child, once
 from stretto._engine.core.weak import WeakTable
 from stretto._engine.eager.interpreter import EAGER, OnDevice
 from stretto._engine.higher_order.call import Call
-from stretto._engine.higher_order.refs import Ref, at_once, lent
+from stretto._engine.higher_order.refs import Ref, at_once, read_refs
 from stretto._engine.xla import cache
 from stretto._engine.xla.array import SHARDED, Array
 from stretto._engine.xla.options import Options
@@ -189,7 +189,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
                 if holds_float0(leaves):
                     return self._flatten(*without_float0((args, kwargs)))
                 names = lambda: self._leaf_names(args, kwargs, static)
-                leaves, refs = lent(leaves, self._name, names)
+                leaves, refs = read_refs(leaves, self._name, names)
                 leaves = as_values([on_device(x) for x in leaves], self._name, names)
                 traced = any(isinstance(x, Tracer) for x in leaves)
                 shardings = shardings_of(leaves) if SHARDED else ()
@@ -197,7 +197,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         types = tuple([x.type for x in leaves])
         if self._shardings.ins is not None and not traced:
             shardings = self._asked(types, shardings, args, kwargs, static)
-        pairs = alike(structure, leaves) if RAGGED else ()
+        pairs = equal_lengths(structure, leaves) if RAGGED else ()
         kinds = kinds_of(refs) if refs else ()
         key = Signature(structure, types, static, settings.key, shardings, pairs, (), kinds)
         return Arguments(args, kwargs, leaves, refs, traced, key)
@@ -364,7 +364,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         values = key.static_values()
 
         def of_leaves(*leaves: Any) -> Any:
-            dynamic = tree.unflatten(key.structure, unified(leaves, key.alike))
+            dynamic = tree.unflatten(key.structure, share_lengths(leaves, key.alike))
             if self._plain and not named:
                 return self._fun(*dynamic)
             args, kwargs = rejoin(values, *dynamic)
@@ -441,7 +441,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
             there = shardings_of(leaves)
             if self._shardings.ins is not None:
                 there = self._asked(types, there, args, kwargs, static)
-            pairs = alike(structure, leaves)
+            pairs = equal_lengths(structure, leaves)
             key = Signature(structure, types, static, settings.key, there, pairs)
             entry = self._entries.get(key) or self._trace(key, args, kwargs)
             if entry.uses is not None:

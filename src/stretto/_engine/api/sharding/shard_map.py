@@ -11,7 +11,7 @@ from typing import Any
 
 from stretto._engine.api.argument_leaves import leaf_names, values_of_tree, wraps
 from stretto._engine.api.jit.ref_arguments import kinds_of
-from stretto._engine.api.varying_sizes.lengths import alike, refuse_split, unified
+from stretto._engine.api.varying_sizes.lengths import equal_lengths, refuse_split, share_lengths
 from stretto._engine.core import tree
 from stretto._engine.core.cells import write_all
 from stretto._engine.core.config import config, over_axis
@@ -20,7 +20,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.mesh import UNCONSTRAINED, Mesh, PartitionSpec
 from stretto._engine.core.recorder import record
 from stretto._engine.core.shardings import NamedSharding, as_spec, check_names, check_split
-from stretto._engine.higher_order.refs import Parts, lent
+from stretto._engine.higher_order.refs import Parts, read_refs
 from stretto._engine.higher_order.shard_map import ShardMap, explicit
 
 
@@ -92,7 +92,7 @@ def shard_map(
         axes = _axes(over, axis_names, caller)
         leaves, structure = tree.flatten(args)
         names = leaf_names(function, args)
-        leaves, refs = lent(leaves, caller, lambda: names)
+        leaves, refs = read_refs(leaves, caller, lambda: names)
         values = [as_value(x, caller, name) for x, name in zip(leaves, names, strict=True)]
         asked = tree.prefix_leaves(in_specs, args, caller, "in_specs")
         ins = [_spec(s, over, axes, caller, "in_specs") for s in asked]
@@ -103,7 +103,7 @@ def shard_map(
             check_split(sharding, value.shape, f"{caller}: {name}, {value.type},")
             parts.append(value.type.with_shape(sharding.shard_shape(value.shape)))
 
-        pairs = [(i, j) for i, j in alike(structure, values) if ins[i] == ins[j]]
+        pairs = [(i, j) for i, j in equal_lengths(structure, values) if ins[i] == ins[j]]
 
         mine = Parts(
             lambda *xs: function(*tree.unflatten(structure, xs)),
@@ -111,7 +111,7 @@ def shard_map(
         )
 
         def flat(*xs: Any) -> Any:
-            result, given = mine(*unified(xs, pairs))
+            result, given = mine(*share_lengths(xs, pairs))
             outs, out_structure = values_of_tree(result, caller, "the result")
             return [*outs, *given], out_structure
 

@@ -17,7 +17,7 @@ from stretto._engine.api.jit.entry import Entry
 from stretto._engine.api.jit.jitted import Jitted
 from stretto._engine.api.jit.signature import NO_ARGUMENTS, ArgumentSet, Signature
 from stretto._engine.api.varying_sizes.buckets import Buckets, dynamic_size
-from stretto._engine.api.varying_sizes.lengths import alike
+from stretto._engine.api.varying_sizes.lengths import equal_lengths
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core import tree
 from stretto._engine.core.bounded import room
@@ -138,7 +138,9 @@ class JittedByBucket(Jitted[P, R_co]):
                 leaves = as_values(leaves, self._name, names)
                 break
         types = tuple([x.type for x in leaves])
-        key = Signature(structure, types, static, settings.key, alike=alike(structure, leaves))
+        key = Signature(
+            structure, types, static, settings.key, alike=equal_lengths(structure, leaves)
+        )
         plan = self._plans.get(key)
         if plan is None:
             if any([x.type.varies for x in leaves]):

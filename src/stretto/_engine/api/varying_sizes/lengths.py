@@ -36,8 +36,8 @@ def same_lengths(one: Any, other: Any) -> bool:
     return known and np.array_equal(np.asarray(one), np.asarray(other))
 
 
-def alike(structure: Any, leaves: Sequence[Any]) -> tuple[tuple[int, int], ...]:
-    """Return pairs of places: of lengths, and of earlier ones that are equal."""
+def equal_lengths(structure: Any, leaves: Sequence[Any]) -> tuple[tuple[int, int], ...]:
+    """Return pairs of positions: of lengths, and of earlier ones that are equal."""
     if not RAGGED:
         return ()
     pairs: list[tuple[int, int]] = []
@@ -51,8 +51,8 @@ def alike(structure: Any, leaves: Sequence[Any]) -> tuple[tuple[int, int], ...]:
     return tuple(pairs)
 
 
-def unified(leaves: Sequence[Any], pairs: Sequence[tuple[int, int]]) -> Sequence[Any]:
-    """Return the leaves with one array in the place of equal lengths."""
+def share_lengths(leaves: Sequence[Any], pairs: Sequence[tuple[int, int]]) -> Sequence[Any]:
+    """Return the leaves with one array for equal lengths."""
     if not pairs:
         return leaves
     one = list(leaves)

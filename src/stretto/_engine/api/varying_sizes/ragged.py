@@ -507,7 +507,7 @@ class _Maker:
         >>> st.ragged.from_table(visits, by="who", columns=["age", "size"])
         Ragged(float32[2,*,2], lengths=[1, 2])
         """
-        rows, lengths, weak = grouped(table, by, columns, "ragged.from_table")
+        rows, lengths, weak = group_rows(table, by, columns, "ragged.from_table")
         return _joined([rows], lengths, weak)
 
 
@@ -611,7 +611,9 @@ def _is_missing(x: Any) -> bool:
         return True
 
 
-def grouped(table: Any, by: Any, columns: Any, caller: str) -> tuple[np.ndarray, np.ndarray, bool]:
+def group_rows(
+    table: Any, by: Any, columns: Any, caller: str
+) -> tuple[np.ndarray, np.ndarray, bool]:
     """Return the rows of a table, those of equal ids together, and how many each id has.
 
     Ids are sorted; rows of one id stay in their order. The third result is whether the dtype is
