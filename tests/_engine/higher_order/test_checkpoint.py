@@ -234,6 +234,12 @@ def test_the_compiler_leaves_it_apart(prevent_cse):
     assert ('inlineable = "false"' in st.jit(f).lower(x22).as_text()) is prevent_cse
 
 
+def test_the_compiler_leaves_one_without_settings_apart():
+    program = st.make_graph(chain)(x22, w22)
+    f = st.grad(lambda x: snp.sum(Checkpoint(program)(x, w22)[0]))
+    assert 'inlineable = "false"' in st.jit(f).lower(x22).as_text()
+
+
 def test_a_jitted_function_hides_nothing_from_a_policy():
     f = lambda x, w: inner(inner(x, w), w)
     forward, _ = parts_of(st.checkpoint(f, policy=P.dots_saveable), x22, w22)

@@ -9,6 +9,8 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import P, lax
 from stretto._engine.xla.instructions import (
+    Instruction,
+    _with_line,
     fields,
     instructions_of,
     numbers,
@@ -45,6 +47,17 @@ def test_lines_of_programs_on_several_devices():
     first = f.__code__.co_firstlineno
     (line,) = [(i.file, i.line - first) for i in every if i.opcode == "dot"]
     assert line == (__file__, 1)
+
+
+def test_a_line_is_that_of_what_reads_the_result_through_what_has_none():
+    def instruction(number, *operands, file="", line=0):
+        return Instruction(number, "", "", b"", operands, 0, True, file, line, False, "")
+
+    moved, converted, read = instruction(1), instruction(2, 1), instruction(3, 2, file="a", line=7)
+    readers = {1: [converted], 2: [converted, read]}
+    assert _with_line(moved, readers) is read
+    assert _with_line(moved, {1: [converted]}) is moved
+    assert _with_line(read, readers) is read
 
 
 # Collectives read from compiled programs, beside their text.
