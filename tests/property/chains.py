@@ -13,9 +13,9 @@ import numpy as np
 import stretto as st
 from stretto._engine.core.program import check as check_program
 from stretto._engine.core.types import is_inexact, kind_of
+from stretto._engine.eager import interpreted
 from stretto._engine.higher_order import route, scan, while_loop
 from stretto._engine.passes import prepare
-from stretto._engine.xla import interpreted
 from tests.property import (  # noqa: F401 (they fill the tables)
     control,
     customized,

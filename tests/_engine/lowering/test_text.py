@@ -12,7 +12,7 @@ from stretto import lax
 from stretto._engine.core.program import Program, literal
 from stretto._engine.core.types import array_type
 from stretto._engine.lowering.stablehlo import lower
-from stretto._engine.lowering.text import element_type, escaped, identifier, tensor_type
+from stretto._engine.lowering.text import element_type, escape, identifier, tensor_type
 from stretto._engine.xla.pjrt import compile_text, to_host
 
 FLOAT8 = [name for name in dir(ml_dtypes) if name.startswith("float8_")]
@@ -118,7 +118,7 @@ def test_names():
     assert identifier("<lambda> ü2") == "_lambda___2"
     assert identifier("2d") == "_2d"
     assert identifier("") == "_"
-    assert escaped('a "b"\\\n') == "a \\22b\\22\\5C\\0A"
+    assert escape('a "b"\\\n') == "a \\22b\\22\\5C\\0A"
 
 
 # What is noted about programs while they are written.

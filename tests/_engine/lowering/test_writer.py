@@ -200,11 +200,11 @@ def test_only_programs_of_scalars_have_a_place_in_a_kernel():
 
 def test_a_hidden_number_is_written_once_where_barriers_last():
     b = Writer()
-    two = b.hidden(2)
-    assert b.hides and two is b.hidden(2) is not b.hidden(3)
+    two = b.hide(2)
+    assert b.hides and two is b.hide(2) is not b.hide(3)
     (barrier, _) = [line for line in lines(b) if "optimization_barrier" in line]
     assert barrier.startswith(two.name.removesuffix("#0")) and "tensor<i32>" in barrier
-    assert b.region([SCALAR], lambda x: [b.hidden(2)]).count("optimization_barrier") == 1
+    assert b.region([SCALAR], lambda x: [b.hide(2)]).count("optimization_barrier") == 1
     assert "stablehlo.return %" in b.scalar_region([SCALAR], lambda x: [x] if not b.hides else [])
     for name, value in (("platform", "gpu"), ("partitioned", True)):
         other = type("Other", (Writer,), {name: value})()

@@ -112,7 +112,7 @@ def test_what_comes_from_disk_gives_the_same_bits(kept_in, compiled_anew, name, 
 
 
 def test_a_program_that_cannot_be_kept_is_logged(kept_in, caplog, monkeypatch):
-    monkeypatch.setattr(pjrt, "serialized", lambda executable: None)
+    monkeypatch.setattr(pjrt, "serialize", lambda executable: None)
     with st.config(log_compiles=True):
         st.jit(lambda x: x @ x * 5)(snp.ones((8, 8)))
     assert "not kept on disk" in caplog.text

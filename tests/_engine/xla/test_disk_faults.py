@@ -103,9 +103,9 @@ def test_what_the_runtime_cannot_give_as_bytes_is_not_kept(
         def serialize(self):
             return refused(self.loaded)
 
-    real = pjrt.serialized
+    real = pjrt.serialize
     monkeypatch.setattr(
-        pjrt, "serialized", lambda e: real(type("Program", (), {"loaded": Mute(e.loaded)}))
+        pjrt, "serialize", lambda e: real(type("Program", (), {"loaded": Mute(e.loaded)}))
     )
     result(), result()
     assert len(compiled_anew) == 2 and not os.path.exists(kept_in)

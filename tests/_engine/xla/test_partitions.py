@@ -51,13 +51,13 @@ def test_part_of_an_axis():
 def test_programs_on_devices_are_kept_on_disk(kept_in, again, monkeypatch):
     mesh = st.make_mesh((4, 2), ("x", "y"))
     anew = []
-    compiling = pjrt.loaded
+    compiling = pjrt.load
 
     def loaded(at, text, options, *args, **kwargs):
         anew.append(text)
         return compiling(at, text, options, *args, **kwargs)
 
-    monkeypatch.setattr(pjrt, "loaded", loaded)
+    monkeypatch.setattr(pjrt, "load", loaded)
 
     def run():
         x = st.device_put(

@@ -26,10 +26,10 @@ def install(site, *files):
 
 def test_the_newest_that_is_installed(site):
     install(site, "jax_plugins/xla_cuda12/xla_cuda_plugin.so")
-    assert plugins.found().routines == "jax_cuda12_plugin"
+    assert plugins.find().routines == "jax_cuda12_plugin"
     install(site, "jax_plugins/xla_cuda13/xla_cuda_plugin.so")
     install(site, "nvidia/cu13/nvvm/libdevice/libdevice.10.bc")
-    found = plugins.found()
+    found = plugins.find()
     assert found.library == str(site / "jax_plugins/xla_cuda13/xla_cuda_plugin.so")
     assert found.routines == "jax_cuda13_plugin"
     assert found.toolkit == str(site / "nvidia/cu13")
@@ -38,9 +38,9 @@ def test_the_newest_that_is_installed(site):
 def test_nothing_of_the_package_is_run(site):
     install(site, "jax_plugins/xla_cuda13/xla_cuda_plugin.so")
     (site / "jax_plugins/xla_cuda13/__init__.py").write_text("raise AssertionError")
-    assert plugins.found() is not None
+    assert plugins.find() is not None
     assert "jax_plugins.xla_cuda13" not in sys.modules
 
 
 def test_none():
-    assert plugins.found() is None
+    assert plugins.find() is None

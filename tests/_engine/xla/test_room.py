@@ -120,8 +120,8 @@ def test_errors_of_the_runtime_in_words():
     error = RuntimeError(
         "INTERNAL: Error dispatching: Out of memory allocating 460800000000 bytes."
     )
-    explained = room.explained(error)
+    explained = room.explanation_of(error)
     assert isinstance(explained, MemoryError)
     assert "it asked for 460,800,000,000 bytes (461 GB)" in str(explained)
     other = RuntimeError("INTERNAL: another")
-    assert room.explained(other) is other
+    assert room.explanation_of(other) is other

@@ -8,7 +8,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.xla import pjrt, slow_compiles
-from stretto._engine.xla.slow_compiles import timed
+from stretto._engine.xla.slow_compiles import watch
 
 
 class Clock:
@@ -60,7 +60,7 @@ def test_it_says_so_once_and_how_long_it_took(clock, said):
         clock.now += 60
         return "made"
 
-    assert timed("net", compile) == "made"
+    assert watch("net", compile) == "made"
     (first, during), (second, after) = said.texts
     assert first == second == "WARNING"
     assert during.startswith("compiling net, called at ") and "has taken 12 s so far" in during
@@ -73,7 +73,7 @@ def test_the_usual_ones_are_not_mentioned(clock, said):
         clock.now += 9.5
         return "made"
 
-    assert timed("net", compile) == "made"
+    assert watch("net", compile) == "made"
     clock.now += 100
     assert not said.come.wait(0.05) and not said.texts
 
@@ -84,7 +84,7 @@ def test_the_setting_says_after_how_many_seconds(clock, said):
         assert said.come.wait(60)
 
     with st.config(slow_compile_warning=2):
-        timed("net", late)
+        watch("net", late)
     assert len(said.texts) == 2 and "3 s" in said.texts[0][1]
     said.texts.clear()
     said.come.clear()
@@ -94,7 +94,7 @@ def test_the_setting_says_after_how_many_seconds(clock, said):
         assert not said.come.wait(0.05)
 
     with st.config(slow_compile_warning=0):
-        timed("net", never)
+        watch("net", never)
     assert not said.texts
     with pytest.raises(st.errors.ConfigError, match="slow_compile_warning must be an int"):
         st.config(slow_compile_warning=-1)
@@ -107,7 +107,7 @@ def test_what_fails_is_not_called_compiled(clock, said):
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        timed("net", compile)
+        watch("net", compile)
     assert len(said.texts) == 1 and not slow_compiles._at_work
 
 
@@ -119,7 +119,7 @@ def test_several_at_a_time_have_each_their_own(clock, said):
         while len([text for _, text in said.texts if "so far" in text]) < 2:
             threading.Event().wait(0.001)
 
-    threads = [threading.Thread(target=timed, args=(name, compile)) for name in "ab"]
+    threads = [threading.Thread(target=watch, args=(name, compile)) for name in "ab"]
     for thread in threads:
         thread.start()
     ready.wait(60)

@@ -15,7 +15,7 @@ import numpy as np
 from stretto._engine.core.mesh import UNCONSTRAINED, Mesh, axes_of
 from stretto._engine.core.shardings import NamedSharding, Placement, Sharding
 from stretto._engine.core.types import ArrayType, array_type
-from stretto._engine.lowering.text import Operand, escaped
+from stretto._engine.lowering.text import Operand, escape
 from stretto._engine.lowering.writer import Writer
 
 
@@ -39,7 +39,7 @@ class Collectives(Writer):
         """The platform of the devices that the text is for."""
         return "cpu" if self._placement is None else self._placement.devices[0].platform
 
-    def constrained(self, x: Operand, sharding: NamedSharding) -> Operand:
+    def constrain(self, x: Operand, sharding: NamedSharding) -> Operand:
         """Return the operand, which the compiler puts where the sharding says."""
         if not self.partitioned or self._meshes is None:
             return x
@@ -263,7 +263,7 @@ class Meshes:
 def _axes(mesh: Mesh) -> dict[object, str]:
     """Return the axes of a mesh as they are written: names that are no text get numbers."""
     return {
-        name: f'"{escaped(name) if isinstance(name, str) else f"axis_{k}"}"'
+        name: f'"{escape(name) if isinstance(name, str) else f"axis_{k}"}"'
         for k, name in enumerate(mesh.axis_names)
     }
 

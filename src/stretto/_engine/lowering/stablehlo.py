@@ -18,7 +18,7 @@ from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.scope import joined
 from stretto._engine.lowering.collectives import Collectives
-from stretto._engine.lowering.text import TOKEN, Operand, Text, escaped, identifier, tensor_type
+from stretto._engine.lowering.text import TOKEN, Operand, Text, escape, identifier, tensor_type
 
 if TYPE_CHECKING:
     from stretto._engine.core.shardings import Placement
@@ -218,9 +218,9 @@ class Builder(Collectives):
             if of_code not in lines:
                 lines[of_code] = lines_of(code)
             line = line_at(lines[of_code], offset)
-            lines_of_user.append(f'{alias} = loc("{escaped(code.co_filename)}":{line}:0)')
+            lines_of_user.append(f'{alias} = loc("{escape(code.co_filename)}":{line}:0)')
         names = [
-            f'{alias} = loc("{escaped(name)}"{place and f"({place})"})'
+            f'{alias} = loc("{escape(name)}"{place and f"({place})"})'
             for (name, place), alias in self._names.items()
         ]
         head = f"module @{identifier(program.name)}"

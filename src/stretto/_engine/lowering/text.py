@@ -137,7 +137,7 @@ def identifier(name: str) -> str:
     return plain if plain and not plain[0].isdigit() else f"_{plain}"
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """Escape control characters, quotes and backslashes, for the inside of an MLIR string."""
     return "".join(f"\\{ord(c):02X}" if c < " " or c in '"\\\x7f' else c for c in text)
 

@@ -366,7 +366,7 @@ class Writer:
         """
         return self.platform == "cpu" and not (self.partitioned or self._scalars or self._in_loop)
 
-    def hidden(self, number: int) -> Operand:
+    def hide(self, number: int) -> Operand:
         """This number, of which the compiler knows nothing but that it is an int32."""
         key = ("hidden", number)
         known = self._constants.get(key)

@@ -180,7 +180,7 @@ class Slice(Primitive):
             sizes = b.outs[0].shape
             whole = [m == n for m, n in zip(sizes, x.type.shape, strict=True)]
             places = [
-                b.scalar(0, _INT32) if w else b.hidden(start)
+                b.scalar(0, _INT32) if w else b.hide(start)
                 for w, start in zip(whole, self.starts, strict=True)
             ]
             attributes = f"slice_sizes = {b.ints(sizes)}"

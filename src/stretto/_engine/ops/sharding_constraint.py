@@ -49,7 +49,7 @@ class ShardingConstraint(Primitive):
         return x
 
     def lower(self, b: Any, x: Any) -> Any:
-        return b.constrained(x, self.sharding)
+        return b.constrain(x, self.sharding)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """Linear: the tangent lies where the value does."""

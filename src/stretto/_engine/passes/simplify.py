@@ -35,7 +35,7 @@ class Constants(dict[Atom, np.ndarray]):
         """The first variable for each value, by its type and bytes."""
 
 
-def folded(equation: Equation, known: Constants) -> Equation | Atom:
+def fold(equation: Equation, known: Constants) -> Equation | Atom:
     """Return an equation that holds the result, or an atom equal to it, if all operands are known.
 
     Otherwise the equation itself.
@@ -164,7 +164,7 @@ def _reduced(
         if not isinstance(simpler, tuple):
             return simpler
         equation = _with(equation, *simpler)
-    return folded(equation, constants)
+    return fold(equation, constants)
 
 
 def _either_way(atoms: Sequence[Atom]) -> bool:

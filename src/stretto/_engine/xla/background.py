@@ -130,7 +130,7 @@ def _again(error: BaseException, traceback: TracebackType | None) -> BaseExcepti
     return copied.with_traceback(traceback)
 
 
-def begun(
+def begin(
     name: str,
     compiled: Callable[[], Executable],
     arrays: Sequence[Array],

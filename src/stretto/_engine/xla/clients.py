@@ -30,8 +30,8 @@ from stretto._engine.xla.options import (
     EFFORTS,
     EXTRAS,
     Options,
-    given,
     options_for,
+    set_effort,
     with_extras,
 )
 
@@ -169,7 +169,7 @@ class Runtime:
         chosen = self.xla_client.CompileOptions()
         flags = dict(self.options_for(facts, options))
         for name in EFFORTS & flags.keys():
-            given(chosen.executable_build_options, name, flags.pop(name))
+            set_effort(chosen.executable_build_options, name, flags.pop(name))
         extras = {name: flags.pop(name) for name in EXTRAS & flags.keys()}
         chosen.env_option_overrides = list(flags.items())
         if devices:
@@ -263,7 +263,7 @@ class Accelerator(Runtime):
     def _connected(self, job: Job, coordination: Any, address: str) -> Any:
         """Start the client, which takes memory as it is needed."""
         self._registered: set[str] = set()
-        self.plugin = xla.plugins.found()
+        self.plugin = xla.plugins.find()
         if self.plugin is None:
             raise RuntimeError(
                 f"there is no backend 'gpu': it needs an NVIDIA GPU with its driver, and XLA's "

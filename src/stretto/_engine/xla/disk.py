@@ -87,12 +87,12 @@ class Entry(NamedTuple):
             return None
         compiled = content[_DIGEST:]
         about = self.text, self.options, self.devices, self.at
-        loaded = pjrt.deserialized(compiled, *about, callbacks)
+        loaded = pjrt.deserialize(compiled, *about, callbacks)
         return loaded and (loaded, content[:_DIGEST] == _digest(self.text))
 
     def keep(self, executable: Executable) -> None:
         """Keep the program, unless the runtime cannot serialize it, or there is no space."""
-        content = pjrt.serialized(executable)
+        content = pjrt.serialize(executable)
         if content is None:
             if config.log_compiles:
                 message = "a program is not kept on disk, since the runtime cannot serialize it"

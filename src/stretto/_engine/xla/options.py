@@ -160,7 +160,7 @@ def with_extras(chosen: Any, extras: dict[str, Any]) -> Any:
     return type(chosen).ParseFromString(chosen.SerializeAsString() + added)
 
 
-def given(build: Any, name: str, value: Any) -> None:
+def set_effort(build: Any, name: str, value: Any) -> None:
     """Give XLA one of ``EFFORTS``; raises ``ConfigError`` where it does not take name or value."""
     if not hasattr(build, name):
         known = ", ".join(sorted([n for n in EFFORTS if hasattr(build, n)]))

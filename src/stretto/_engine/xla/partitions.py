@@ -135,7 +135,7 @@ class PlacedExecutable(Executable):
             return super().as_text()
         at = runtime_of(self.placement.devices)
         devices = [at.device_of(device) for device in self.placement.devices]
-        again = pjrt.loaded(at, self.text, self._options, devices=devices)
+        again = pjrt.load(at, self.text, self._options, devices=devices)
         return Executable(again, (), self.text).as_text()
 
     def __call__(self, buffers: Sequence[Any]) -> list[Any]:
@@ -220,7 +220,7 @@ def compile_placed(
     devices = [at.device_of(device) for device in placement.devices]
     if text.calls:
         functions = Functions(text.calls, 1)
-        loaded = pjrt.loaded(at, text, options, functions.listed(), devices)
+        loaded = pjrt.load(at, text, options, functions.listed(), devices)
         return CallingPlaced(functions, loaded, out_types, placement, text, options)
     local = all([device.is_local for device in placement.devices])
     entry = disk.entry_of(text, options, devices, at) if local else None
@@ -230,7 +230,7 @@ def compile_placed(
         result = PlacedExecutable(loaded, out_types, placement, text, options, same_lines)
         result.from_disk = True
         return result
-    loaded = pjrt.loaded(at, text, options, devices=devices)
+    loaded = pjrt.load(at, text, options, devices=devices)
     result = PlacedExecutable(loaded, out_types, placement, text, options)
     if entry:
         entry.keep(result)

@@ -37,7 +37,7 @@ from stretto._engine.xla.options import (
     with_option,
 )
 from stretto._engine.xla.patience import LongRun, elsewhere, end_threads, patient, unusual
-from stretto._engine.xla.room import LARGE, RunIfRoom, explained, needed
+from stretto._engine.xla.room import LARGE, RunIfRoom, bytes_needed, explanation_of
 
 T = TypeVar("T")
 
@@ -156,7 +156,7 @@ def wait(buffer: Any) -> None:
     try:
         buffer.block_until_ready()
     except RuntimeError as error:
-        failure = explained(error)
+        failure = explanation_of(error)
     else:
         return
     raise failure  # outside the except clause, which would set its __context__
@@ -174,7 +174,7 @@ def wait_for_all(buffers: Sequence[Any]) -> None:
     try:
         runtime().jax.batched_block_until_ready([*buffers])
     except RuntimeError as error:
-        failure = explained(error)
+        failure = explanation_of(error)
     else:
         return
     raise failure
@@ -207,7 +207,7 @@ def runner(
     ``parts`` is how many devices share this machine's memory, each with a part of the program.
     """
     run = loaded.execute_sharded
-    if parts * needed(loaded) > LARGE:
+    if parts * bytes_needed(loaded) > LARGE:
         run = RunIfRoom(run, loaded, text.facts.name, parts)
     if out_types and text.facts.may_take_long:
         sizes = [type.size * type.dtype.itemsize for type in out_types]
@@ -283,10 +283,10 @@ def compile_text(
     Raises ``ConfigError`` for an option that XLA does not have, or a value that it does not take.
     """
     at = at or runtime()
-    return Executable(loaded(at, text, options, callbacks), out_types, text, at)
+    return Executable(load(at, text, options, callbacks), out_types, text, at)
 
 
-def loaded(
+def load(
     at: Runtime,
     text: Text,
     options: Options,
@@ -301,19 +301,19 @@ def loaded(
     knows the kinds found so far.
     """
     try:
-        result = _loaded(at, text, options, callbacks, devices)
+        result = _load(at, text, options, callbacks, devices)
     except at.jax.JaxRuntimeError as error:
         if not text.facts.has_loops or "Failed to materialize symbols" not in str(error):
             raise
         options = with_option(options, SMALL_LOOPS, 0)
-        result = _loaded(at, text, options, callbacks, devices)
+        result = _load(at, text, options, callbacks, devices)
     goes_to_library = text.facts.products or text.facts.has_reductions
     if goes_to_library and any([misreads(m.to_string()) for m in result.hlo_modules()]):
-        return _loaded(at, text, with_option(options, LIBRARY, ""), callbacks, devices)
+        return _load(at, text, with_option(options, LIBRARY, ""), callbacks, devices)
     return result
 
 
-def _loaded(
+def _load(
     at: Runtime,
     text: Text,
     options: Options,
@@ -329,7 +329,7 @@ def _loaded(
         given = (
             (at.parse(text), targets, chosen, callbacks) if callbacks else (text, targets, chosen)
         )
-        return xla.slow_compiles.timed(text.facts.name, lambda: at.client.compile_and_load(*given))
+        return xla.slow_compiles.watch(text.facts.name, lambda: at.client.compile_and_load(*given))
     except at.jax.JaxRuntimeError as error:
         problem = _PROBLEM.search(str(error)) if options else None
         if problem is None:
@@ -362,7 +362,7 @@ def conditions(
     return f"{at.conditions()}\n".encode() + chosen.SerializeAsString()
 
 
-def serialized(executable: Executable) -> bytes | None:
+def serialize(executable: Executable) -> bytes | None:
     """Return a compiled program as bytes; ``None`` if the runtime cannot serialize it."""
     try:
         return executable.loaded.serialize()
@@ -370,7 +370,7 @@ def serialized(executable: Executable) -> bytes | None:
         return None
 
 
-def deserialized(
+def deserialize(
     content: bytes,
     text: Text,
     options: Options,
@@ -378,7 +378,7 @@ def deserialized(
     at: Runtime | None = None,
     callbacks: Sequence[Callable[..., Any]] = (),
 ) -> Any | None:
-    """Return the loaded program for ``serialized`` bytes; ``None`` if the runtime refuses them.
+    """Load the program of the bytes of ``serialize``; ``None`` if the runtime refuses them.
 
     It calls ``callbacks`` by number.
 

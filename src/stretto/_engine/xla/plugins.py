@@ -57,7 +57,7 @@ def _folders(package: str) -> list[str]:
     return list(spec.submodule_search_locations or ()) if spec else []
 
 
-def found() -> Plugin | None:
+def find() -> Plugin | None:
     """Return the plugin for the newest version of CUDA among those that are installed."""
     for version in _VERSIONS:
         for folder in _folders("jax_plugins"):

@@ -62,7 +62,7 @@ def brief_text(x: Array) -> str:
 def _corners(x: Array) -> np.ndarray:
     """Three elements at both ends of each axis, and one between: what NumPy prints of it."""
     indices = [np.r_[0:3, n // 2, n - 3 : n] if n > 7 else np.arange(n) for n in x.type.shape]
-    found = taken(x, indices)
+    found = elements_at(x, indices)
     return x.to_host() if found is None else found[0]
 
 
@@ -103,14 +103,14 @@ class Sample(NamedTuple):
 
 def sample_of(x: Array) -> Sample | None:
     """Return a sample of an array that was not donated; None where it would have to be fetched."""
-    found = taken(x, _indices(x.type.shape))
+    found = elements_at(x, _indices(x.type.shape))
     if found is None:
         return None
     values, known = found
     return Sample(_as_float(values), known, values.size == x.type.size and bool(known.all()))
 
 
-def taken(x: Array, indices: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray] | None:
+def elements_at(x: Array, indices: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray] | None:
     """Return the elements at these indices along each axis, and which of them are in this process.
 
     None where too much would have to be fetched from another device.

@@ -26,7 +26,7 @@ _WAYS = (
 _FAILED = re.compile(r"Out of memory allocating (\d+) bytes")
 
 
-def needed(loaded: Any) -> int:
+def bytes_needed(loaded: Any) -> int:
     """Return the bytes that a compiled program takes while it runs, beside its arguments."""
     try:
         sizes = loaded.get_compiled_memory_stats()
@@ -124,7 +124,7 @@ class RunIfRoom:
 
     def __call__(self, buffers: Sequence[Any]) -> Any:
         """Run it; raises ``MemoryError`` if there is no room."""
-        need = self._parts * needed(self._loaded)
+        need = self._parts * bytes_needed(self._loaded)
         most = total()
         if most is not None and need > most:
             self._refuse(need, f"there are {_shown(most)} in all")
@@ -138,7 +138,7 @@ class RunIfRoom:
         try:
             return self._execute(buffers)
         except RuntimeError as error:
-            failure = explained(error)
+            failure = explanation_of(error)
         raise failure
 
     def _refuse(self, need: int, there: str) -> NoReturn:
@@ -163,7 +163,7 @@ def _wait_for_the_others(client: Any) -> None:
             # One of its own is raised where it is read.
 
 
-def explained(error: RuntimeError) -> Exception:
+def explanation_of(error: RuntimeError) -> Exception:
     """Return the error to raise for one of XLA's, a ``MemoryError`` if it had no memory."""
     found = _FAILED.search(str(error))
     if not found:

@@ -58,7 +58,7 @@ class _Watch:
     running = False
 
 
-def timed(name: str, compile: Callable[[], R]) -> R:
+def watch(name: str, compile: Callable[[], R]) -> R:
     """Return ``compile()``, a program of this name; log how long it takes if that is long."""
     limit = config.slow_compile_warning
     if not limit:

@@ -5,7 +5,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.passes.prepare import prepare
-from stretto._engine.passes.rolling.profit import LOOP, OPERATION, compiling, count, may_pay
+from stretto._engine.passes.rolling.profit import LOOP, OPERATION, compile_time, count, may_pay
 from stretto._engine.passes.rolling.stretches import Stretch
 from tests._engine.passes.rolling.test_roll_loops import (
     array,
@@ -131,10 +131,10 @@ def test_a_loop_has_fewer_kernels_and_takes_no_more_memory(f):
 
 def test_what_compiling_takes():
     program = straight(lambda x: snp.tanh(x) * snp.sum(x) + snp.sort(x) + x[1], array(4))
-    times = {e.primitive.name: compiling(e.primitive, False) for e in program.equations}
+    times = {e.primitive.name: compile_time(e.primitive, False) for e in program.equations}
     assert times["mul"] < times["tanh"] < times["sort"] < times["reduce_sum"]
     (cut,) = [e.primitive for e in program.equations if e.primitive.name == "slice"]
-    assert compiling(cut, False) < compiling(cut, True)
+    assert compile_time(cut, False) < compile_time(cut, True)
     copy = list(program.equations)
     assert may_pay(copy * 20, Stretch(0, len(copy), 20 * len(copy)))
     assert not may_pay(copy * 2, Stretch(0, len(copy), 2 * len(copy)))
@@ -160,9 +160,9 @@ def test_programs_within_are_counted():
 def test_what_holds_programs_costs_as_its_programs_do_wherever_it_stands():
     (loop,) = [e.primitive for e in looped(5).equations if e.primitive.holds_programs]
     inner = sum(map(count, loop.programs()))
-    assert compiling(loop, False) == compiling(loop, True) == 2 * OPERATION * inner
+    assert compile_time(loop, False) == compile_time(loop, True) == 2 * OPERATION * inner
     (longer,) = [e.primitive for e in looped(500).equations if e.primitive.holds_programs]
-    assert compiling(longer, False) == compiling(loop, False)
+    assert compile_time(longer, False) == compile_time(loop, False)
 
 
 @pytest.mark.parametrize("start", [0, 7])

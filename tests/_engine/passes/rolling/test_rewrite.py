@@ -8,7 +8,7 @@ from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import check
 from stretto._engine.passes.rolling.liveness import exchange
 from stretto._engine.passes.rolling.operands import loop_in
-from stretto._engine.passes.rolling.rewrite import written
+from stretto._engine.passes.rolling.rewrite import write_loops
 from tests._engine.passes.rolling.test_operands import places
 from tests._engine.passes.rolling.test_roll_loops import array, gradient, rolled, straight
 
@@ -18,7 +18,7 @@ def rewritten(program, *stretches, inner=lambda body: body):
     homes = places(program)
     loops = [loop_in(program.equations, *s, homes) for s in stretches]
     assert None not in loops
-    after = written(program, loops, exchange(program, loops, homes), inner)
+    after = write_loops(program, loops, exchange(program, loops, homes), inner)
     check(after)
     assert after.inputs == program.inputs and after.outputs == program.outputs
     return after

@@ -338,7 +338,7 @@ class Entry:
         """Return the results of a call that comes before there is a runner."""
         if self.later:
             self.later = False
-            results = xla.background.begun(self.program.name, self.prepare, arrays, self.out_types)
+            results = xla.background.begin(self.program.name, self.prepare, arrays, self.out_types)
             if results is not None:
                 return results
         return self.runner_of(self.prepare())(arrays)

@@ -35,7 +35,7 @@ from stretto._engine.higher_order.family import ControlFlow, cut
 from stretto._engine.passes.formulations.chunk_size import CHOICES, chunk_within, operations
 from stretto._engine.passes.formulations.forms import Plan
 from stretto._engine.passes.formulations.measured import fastest, fingerprint
-from stretto._engine.passes.formulations.members import Decision, planned
+from stretto._engine.passes.formulations.members import Decision, plan_members
 from stretto._engine.passes.prepare import finish_planned
 
 _WORTH = 1 << 14
@@ -69,7 +69,7 @@ class Mapped(ControlFlow):
         key = ("planned", self.size, self.over, self.form, settings.key)
         if key not in self.member.cache:
             plan = self._measured() if self.form is Plan.MEASURE else self.form
-            self.member.cache[key] = planned(self.member, self.size, self.over, plan)
+            self.member.cache[key] = plan_members(self.member, self.size, self.over, plan)
         return self.member.cache[key]
 
     def _measured(self) -> Plan:
@@ -78,7 +78,7 @@ class Mapped(ControlFlow):
         if self.size * len(self.member.equations) <= _MOST_TRIED:
             plans.append(Plan.WRITTEN_OUT)
         candidates = {
-            plan.value: lambda plan=plan: planned(self.member, self.size, self.over, plan)[0]
+            plan.value: lambda plan=plan: plan_members(self.member, self.size, self.over, plan)[0]
             for plan in plans
         }
         best = fastest(fingerprint(self.member, f"{self.size} {self.over}"), candidates)

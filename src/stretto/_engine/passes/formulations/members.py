@@ -164,7 +164,7 @@ def _seen_through(
     return Equation(operation, inputs, equation.outputs, equation.position)
 
 
-def planned(
+def plan_members(
     program: Program, size: int, over: Sequence[bool], plan: Plan, machine: Machine = CPU
 ) -> tuple[Program, list[Decision]]:
     """Return the program for all members, with these along axis 0 of mapped inputs and all outputs.
@@ -185,7 +185,7 @@ def planned(
         if count < size:
             body, decisions = program, []
             if count > 1:
-                body, decisions = planned(program, count, over, Plan.AT_ONCE, machine)
+                body, decisions = plan_members(program, count, over, Plan.AT_ONCE, machine)
             return _in_chunks(body, size, count, over, types), [
                 _chunk_decision(program, size, count, times),
                 *decisions,

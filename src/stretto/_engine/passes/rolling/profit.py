@@ -78,7 +78,9 @@ def gain(loop: Loop, use: Use) -> float:
         for s in loop.steps
     ]
     apart = not _fused(loop)  # if all is fused, no copy has a kernel of its own
-    each = sum(compiling(s.primitive, m and apart) for s, m in zip(loop.steps, moving, strict=True))
+    each = sum(
+        compile_time(s.primitive, m and apart) for s, m in zip(loop.steps, moving, strict=True)
+    )
     written = copies_per_iteration(loop) + loop.copies % copies_per_iteration(loop)
     stacked = [g for g in _given(loop) if g not in use.links]
     arrays = len(stacked) * loop.copies + sum(map(len, use.outs.values()))
@@ -181,7 +183,7 @@ _COPY = {
 }
 
 
-def compiling(primitive: Any, moving: bool) -> float:
+def compile_time(primitive: Any, moving: bool) -> float:
     """Return the time to compile one copy; ``moving`` says that each copy has another index."""
     if primitive.holds_programs:
         return 2 * OPERATION * sum(map(count, primitive.programs()))
@@ -194,7 +196,7 @@ def may_pay(equations: Sequence[Equation], stretch: Stretch) -> bool:
     """Say whether the repeated equations may take longer to compile than a loop."""
     start, period, length = stretch
     copy = equations[start : start + period]
-    each = sum([compiling(e.primitive, has_index(e.primitive)) for e in copy])
+    each = sum([compile_time(e.primitive, has_index(e.primitive)) for e in copy])
     return (length // period - 1) * each > LOOP
 
 

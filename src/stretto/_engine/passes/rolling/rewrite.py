@@ -38,7 +38,7 @@ from stretto._engine.passes.rolling.profit import copies_per_iteration
 _INDEX = array_type((), np.dtype(np.int32))
 
 
-def written(
+def write_loops(
     program: Program,
     loops: Sequence[Loop],
     exchanged: Exchange,

@@ -15,7 +15,7 @@ from stretto._engine.core.program import Equation, Program
 from stretto._engine.passes.rolling.liveness import Exchange, exchange
 from stretto._engine.passes.rolling.operands import Homes, Loop, loop_in, wired
 from stretto._engine.passes.rolling.profit import gain, runs_as_fast
-from stretto._engine.passes.rolling.rewrite import written
+from stretto._engine.passes.rolling.rewrite import write_loops
 from stretto._engine.passes.rolling.stretches import LEAST_COPIES, Stretch
 
 _MOST_TRIED = 4
@@ -57,7 +57,7 @@ def with_loops(
         exchanged = exchange(program, loops, homes)
         worse = [] if always else _worse(loops, exchanged, homes)
         if not worse:
-            return written(program, loops, exchanged, lambda body: inner(body, always))
+            return write_loops(program, loops, exchanged, lambda body: inner(body, always))
         refused.update([(loop.start, loop.period) for loop in worse])
 
 
