@@ -6,6 +6,7 @@ Each is the function of the same name, with the array first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,6 +47,8 @@ from stretto.numpy.index_updates import At
 from stretto.numpy.indexing import getitem, setitem
 
 if TYPE_CHECKING:
+    from stretto._engine.core import array_updates
+    from stretto._engine.core.array_updates import Index
     from stretto._engine.xla.device import Device
     from stretto.lax.products import PrecisionLike
 
@@ -82,43 +85,6 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
     "abs": arithmetic.absolute,
     "invert": bits.bitwise_not,
 }
-_METHODS: tuple[Callable[..., Any], ...] = (
-    reductions.all,
-    reductions.any,
-    extrema.argmax,
-    extrema.argmin,
-    partitioning.argpartition,
-    sorting.argsort,
-    views.byteswap,
-    choosing.choose,
-    clipping.clip,
-    complex_parts.conj,
-    copy,
-    cumulative.cumprod,
-    cumulative.cumsum,
-    manipulation.diagonal,
-    extrema.max,
-    statistics.mean,
-    extrema.min,
-    searching.nonzero,
-    reductions.prod,
-    extrema.ptp,
-    manipulation.ravel,
-    taking.repeat,
-    rounding.round,
-    searching.searchsorted,
-    sorting.sort,
-    manipulation.squeeze,
-    statistics.std,
-    reductions.sum,
-    axis_order.swapaxes,
-    taking.take,
-    views.tobytes,
-    views.tofile,
-    manipulation.trace,
-    statistics.var,
-    views.view,
-)
 
 
 def _takes(other: object) -> bool:
@@ -373,34 +339,197 @@ def _compress(
     return choosing.compress(condition, self, axis, out, size=size, fill_value=fill_value)
 
 
-_PROPERTIES: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "T": (axis_order.transpose, "The axes reversed."),
-    "mT": (axis_order.matrix_transpose, "The last two axes exchanged."),
-    "real": (complex_parts.real, "The real part of each element."),
-    "imag": (complex_parts.imag, "The imaginary part of each element."),
-    "device": (device_methods.device, "The device that it is on; its sharding if several."),
-    "flat": (manipulation.ravel, "All elements along one axis, to iterate over or index."),
-    "addressable_shards": (
-        device_methods.addressable_shards,
-        "The parts on devices of this process.",
-    ),
-    "is_fully_addressable": (
-        device_methods.is_fully_addressable,
-        "Whether no part is in another process.",
-    ),
-    "is_fully_replicated": (
-        device_methods.is_fully_replicated,
-        "Whether each of its devices has all elements.",
-    ),
-    "committed": (device_methods.committed, "Whether it was put on its devices."),
-    "sharding": (device_methods.sharding, "Where it is; None for a traced value."),
-    "at": (At, "``x.at[index].set(y)`` and its like: a changed copy."),
-    "itemsize": (lambda self: self.type.dtype.itemsize, "The bytes of one element."),
-    "nbytes": (
-        lambda self: self.type.size * self.type.dtype.itemsize,
-        "The bytes of all elements.",
-    ),
+_GETTERS: dict[str, Callable[[Any], Any]] = {
+    "T": axis_order.transpose,
+    "mT": axis_order.matrix_transpose,
+    "real": complex_parts.real,
+    "imag": complex_parts.imag,
+    "device": device_methods.device,
+    "flat": manipulation.ravel,
+    "addressable_shards": device_methods.addressable_shards,
+    "is_fully_addressable": device_methods.is_fully_addressable,
+    "is_fully_replicated": device_methods.is_fully_replicated,
+    "committed": device_methods.committed,
+    "sharding": device_methods.sharding,
+    "at": At,
+    "itemsize": lambda self: self.type.dtype.itemsize,
+    "nbytes": lambda self: self.type.size * self.type.dtype.itemsize,
 }
+"""The functions behind the properties, which are called without one more in front."""
+
+
+class ArrayMethods:
+    """The operators, methods and properties of arrays: each the function of its name.
+
+    ``attach`` gives them to the class of values; for type checkers it is its base class.
+    """
+
+    __array_namespace__ = device_methods.namespace
+    __round__ = _round
+    addressable_data = device_methods.addressable_data
+    all = reductions.all
+    any = reductions.any
+    argmax = extrema.argmax
+    argmin = extrema.argmin
+    argpartition = partitioning.argpartition
+    argsort = sorting.argsort
+    astype = _astype
+    byteswap = views.byteswap
+    choose = choosing.choose
+    clip = clipping.clip
+    compress = _compress
+    conj = complex_parts.conj
+    conjugate = complex_parts.conj
+    copy = copy
+    copy_to_host_async = device_methods.copy_to_host_async
+    cumprod = cumulative.cumprod
+    cumsum = cumulative.cumsum
+    devices = device_methods.devices
+    diagonal = manipulation.diagonal
+    dot = _dot
+    flatten = _flatten
+    max = extrema.max
+    mean = statistics.mean
+    min = extrema.min
+    nonzero = searching.nonzero
+    prod = reductions.prod
+    ptp = extrema.ptp
+    ravel = manipulation.ravel
+    repeat = taking.repeat
+    reshape = _reshape
+    round = rounding.round
+    searchsorted = searching.searchsorted
+    sort = sorting.sort
+    squeeze = manipulation.squeeze
+    std = statistics.std
+    sum = reductions.sum
+    swapaxes = axis_order.swapaxes
+    take = taking.take
+    to_device = device_methods.to_device
+    tobytes = views.tobytes
+    tofile = views.tofile
+    trace = manipulation.trace
+    transpose = _transpose
+    var = statistics.var
+    view = views.view
+
+    @property
+    def T(self) -> Array:
+        """The axes reversed."""
+        ...
+
+    @property
+    def mT(self) -> Array:
+        """The last two axes exchanged."""
+        ...
+
+    @property
+    def real(self) -> Array:
+        """The real part of each element."""
+        ...
+
+    @property
+    def imag(self) -> Array:
+        """The imaginary part of each element."""
+        ...
+
+    @property
+    def flat(self) -> Array:
+        """All elements along one axis, to iterate over or index."""
+        ...
+
+    @property
+    def at(self) -> array_updates.At:
+        """``x.at[index].set(y)`` and its like: a copy changed at an index."""
+        ...
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of one element."""
+        ...
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements."""
+        ...
+
+    @property
+    def device(self) -> Any:  # noqa: ANN401 (what arrays of one device narrow)
+        """The device that the array is on; its sharding where there are several."""
+        ...
+
+    @property
+    def sharding(self) -> Any:  # noqa: ANN401 (None for traced values)
+        """Where the array is, a ``Sharding``; None for a traced value."""
+        ...
+
+    @property
+    def addressable_shards(self) -> list[Any]:
+        """The parts on devices of this process."""
+        ...
+
+    @property
+    def committed(self) -> bool:
+        """Whether the array was put on its devices; what is computed from it stays there."""
+        ...
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether no part is with another process."""
+        ...
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether each of its devices has all elements."""
+        ...
+
+    if TYPE_CHECKING:  # made from the tables of operators above
+
+        def __neg__(self) -> Array: ...
+        def __pos__(self) -> Array: ...
+        def __abs__(self) -> Array: ...
+        def __invert__(self) -> Array: ...
+        def __add__(self, other: ArrayLike) -> Array: ...
+        def __radd__(self, other: ArrayLike) -> Array: ...
+        def __sub__(self, other: ArrayLike) -> Array: ...
+        def __rsub__(self, other: ArrayLike) -> Array: ...
+        def __mul__(self, other: ArrayLike) -> Array: ...
+        def __rmul__(self, other: ArrayLike) -> Array: ...
+        def __truediv__(self, other: ArrayLike) -> Array: ...
+        def __rtruediv__(self, other: ArrayLike) -> Array: ...
+        def __floordiv__(self, other: ArrayLike) -> Array: ...
+        def __rfloordiv__(self, other: ArrayLike) -> Array: ...
+        def __mod__(self, other: ArrayLike) -> Array: ...
+        def __rmod__(self, other: ArrayLike) -> Array: ...
+        def __divmod__(self, other: ArrayLike) -> tuple[Array, Array]: ...
+        def __rdivmod__(self, other: ArrayLike) -> tuple[Array, Array]: ...
+        def __pow__(self, other: ArrayLike) -> Array: ...
+        def __rpow__(self, other: ArrayLike) -> Array: ...
+        def __matmul__(self, other: ArrayLike) -> Array: ...
+        def __rmatmul__(self, other: ArrayLike) -> Array: ...
+        def __and__(self, other: ArrayLike) -> Array: ...
+        def __rand__(self, other: ArrayLike) -> Array: ...
+        def __or__(self, other: ArrayLike) -> Array: ...
+        def __ror__(self, other: ArrayLike) -> Array: ...
+        def __xor__(self, other: ArrayLike) -> Array: ...
+        def __rxor__(self, other: ArrayLike) -> Array: ...
+        def __lshift__(self, other: ArrayLike) -> Array: ...
+        def __rlshift__(self, other: ArrayLike) -> Array: ...
+        def __rshift__(self, other: ArrayLike) -> Array: ...
+        def __rrshift__(self, other: ArrayLike) -> Array: ...
+        def __lt__(self, other: ArrayLike) -> Array: ...
+        def __le__(self, other: ArrayLike) -> Array: ...
+        def __gt__(self, other: ArrayLike) -> Array: ...
+        def __ge__(self, other: ArrayLike) -> Array: ...
+        def __eq__(self, other: ArrayLike) -> Array: ...  # type: ignore[override]
+
+        def __ne__(self, other: ArrayLike) -> Array: ...  # type: ignore[override]
+
+        def __hash__(self) -> int: ...
+        def __len__(self) -> int: ...
+        def __iter__(self) -> Iterator[Array]: ...
+        def __contains__(self, element: ArrayLike) -> bool: ...
+        def __getitem__(self, index: Index) -> Array: ...
 
 
 def attach(cls: type) -> None:
@@ -421,28 +550,16 @@ def attach(cls: type) -> None:
             setattr(Array, f"__r{name}__", eager_call(getattr(cls, f"__r{name}__"), operator, True))
     for name, one in _UNARY.items():
         give(f"__{name}__", one)
-    for method in _METHODS:
-        give(method.__name__, method)
-    for name, (getter, doc) in _PROPERTIES.items():
-        give(name, property(getter, doc=doc))
+    for name, member in vars(ArrayMethods).items():
+        if isinstance(member, property):
+            give(name, property(_GETTERS[name], doc=member.__doc__))
+        elif isinstance(member, FunctionType):
+            give(name, member)
     refuse_changes(cls)
-    give("addressable_data", device_methods.addressable_data)
-    give("astype", _astype)
-    give("compress", _compress)
-    give("dot", _dot)
-    give("conjugate", complex_parts.conj)
-    give("copy_to_host_async", device_methods.copy_to_host_async)
-    give("devices", device_methods.devices)
-    give("reshape", _reshape)
-    give("transpose", _transpose)
-    give("flatten", _flatten)
-    give("__round__", _round)
     give("__getitem__", getitem)
     give("__setitem__", setitem)
     give("__iter__", _iterate)
     give("__contains__", _contains)
-    give("__array_namespace__", device_methods.namespace)
-    give("to_device", device_methods.to_device)
     give("__array_priority__", 1000)  # NumPy's operators give way
     if "__len__" not in cls.__dict__:
         give("__len__", _length)

@@ -24,8 +24,8 @@ from stretto._engine.core.program import repeated
 from stretto._engine.core.types import ArrayType, array_type, canonical_dtype, kind_of, scalar_dtype
 
 if TYPE_CHECKING:
-    from stretto._engine.core.array_methods import ArrayMethods
     from stretto._engine.core.primitive import Primitive
+    from stretto.numpy.methods import ArrayMethods
 else:
     ArrayMethods = object
 

@@ -380,7 +380,7 @@ class Array(Holder, Value, metaclass=_StoodFor):
     def __dlpack_device__(self) -> tuple[int, int]:
         return dlpack.CPU_PAIR
 
-    if TYPE_CHECKING:  # attached in wiring, with the rest of ``core/array_methods``
+    if TYPE_CHECKING:  # attached in wiring, with the rest of ``numpy/methods``
 
         @property
         def device(self) -> Device: ...
