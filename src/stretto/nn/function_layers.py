@@ -137,7 +137,7 @@ def applies(function: Callable[..., Any], note: str = "") -> Callable[[_C], _C]:
         cls.function = staticmethod(function)
         if "settings" not in vars(cls):
             cls.settings = tuple(name for name in _parameters(cls) if name != "inplace")
-        cls.__doc__ = _Words(function, note)  # type: ignore[assignment]
+        cls.__doc__ = _Docstring(function, note)  # type: ignore[assignment]
         return cls
 
     return decorate
@@ -148,18 +148,18 @@ def _parameters(cls: type[Module]) -> list[str]:
     return [*code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]]
 
 
-class _Words:
+class _Docstring:
     """The docstring of a layer, made when it is read."""
 
     def __init__(self, function: Callable[..., Any], note: str) -> None:
         self.function, self.note, self.text = function, note, ""
 
     def __get__(self, layer: object, cls: type[Module]) -> str:
-        self.text = self.text or _words(self.function, cls, self.note)
+        self.text = self.text or _docstring(self.function, cls, self.note)
         return self.text
 
 
-def _words(function: Callable[..., Any], cls: type[Module], note: str) -> str:
+def _docstring(function: Callable[..., Any], cls: type[Module], note: str) -> str:
     """Return the layer's docstring: the function's, of the constructor's parameters alone."""
     if not function.__doc__:  # python -OO
         return ""
@@ -186,14 +186,14 @@ def _words(function: Callable[..., Any], cls: type[Module], note: str) -> str:
         parts.append(textwrap.fill(f"A call takes {'; '.join(inputs)}.", 96))
     for heading, entries in (("Args", arguments), ("Raises", raised)):
         if entries:
-            lines = [_hanging(f"{name}: {text}") for name, text in entries]
+            lines = [_hang(f"{name}: {text}") for name, text in entries]
             parts.append("\n".join([f"{heading}:", *lines]))
     parts.append(f"As PyTorch's ``nn.{cls.__name__}``; see ``functional.{function.__name__}``.")
     parts.append(_example(doc, function.__name__, cls))
     return "\n\n".join(parts) + "\n"
 
 
-def _hanging(entry: str) -> str:
+def _hang(entry: str) -> str:
     return textwrap.fill(entry, 96, initial_indent=" " * 4, subsequent_indent=" " * 8)
 
 
@@ -211,14 +211,14 @@ def _example(doc: str, name: str, cls: type[Module]) -> str:
     lines = example.replace(
         "from stretto.nn import functional as F", "from stretto import nn"
     ).splitlines()
-    changed = _Layered(name, cls)
+    changed = _CallToLayer(name, cls)
     for i, line in enumerate(lines):
         if line.startswith(">>> ") and f".{name}(" in line:
             lines[i] = ">>> " + ast.unparse(changed.visit(ast.parse(line[4:]))).replace("'", '"')
     return "\n".join(lines)
 
 
-class _Layered(ast.NodeTransformer):
+class _CallToLayer(ast.NodeTransformer):
     """Replace ``st.nn.functional.f(x, setting)`` by ``st.nn.Layer(setting)(x)``."""
 
     def __init__(self, name: str, cls: type[Module]) -> None:

@@ -338,7 +338,7 @@ class _Tracking(Module):
         return f"{self.num_features}, {settings}"
 
 
-def _unbiased(variance: Array, count: int) -> Array:
+def _unbias(variance: Array, count: int) -> Array:
     # One value is refused, but of a count that varies it is not known: its variance, 0, stays.
     return variance * (count / greater(count - 1, 1))
 
@@ -371,13 +371,13 @@ class _BatchNorm(_Tracking):
             RuntimeError: the update of the running statistics would be lost.
             ValueError: the input does not fit, or has only one value per channel in train mode.
         """
-        x = self._checked(input)
+        x = self._check(input)
         mean, variance = self.running_mean, self.running_var
         if self.training or mean is None:
             mean, variance = self._statistics(x)
         return functions.batch_norm(x, mean, variance, self.weight, self.bias, eps=self.eps)
 
-    def _checked(self, input: ArrayLike) -> Array:
+    def _check(self, input: ArrayLike) -> Array:
         return check_signal(self, input, self._axes, self.num_features, batch=True)
 
     def _statistics(self, x: Array) -> tuple[Array, Array]:
@@ -391,7 +391,7 @@ class _BatchNorm(_Tracking):
                 batches = self.num_batches_tracked + 1
                 share = 1 / batches if self.momentum is None else self.momentum
                 self.update_buffer("num_batches_tracked", batches)
-                self._track(mean, _unbiased(variance, count), share)
+                self._track(mean, _unbias(variance, count), share)
         return mean, variance
 
 
@@ -421,7 +421,7 @@ class BatchNorm1d(_BatchNorm):
 
     _axes = 1
 
-    def _checked(self, input: ArrayLike) -> Array:
+    def _check(self, input: ArrayLike) -> Array:
         x = as_value(input, "BatchNorm1d", "input")
         if x.ndim not in (2, 3) or x.shape[1] != self.num_features:
             channels = f"{self.num_features} channels"
@@ -509,7 +509,7 @@ class _InstanceNorm(_Tracking):
         mean, variance = functions.batch_statistics(together)
         mean, variance = (
             reduce_sum(reshape(v, (examples, channels)), (0,)) / examples
-            for v in (mean, _unbiased(variance, math.prod(spatial)))
+            for v in (mean, _unbias(variance, math.prod(spatial)))
         )
         self._track(mean, variance, 0.0 if self.momentum is None else self.momentum)
 

@@ -22,7 +22,7 @@ _INPUTS = {
 }
 
 
-def _described(cls: type[_Pad]) -> str:
+def _docstring(cls: type[_Pad]) -> str:
     """Return the docstring of a layer of this number of axes."""
     n, constant = cls._axes, issubclass(cls, _ConstantPad)
     first, _, more = cls._words.partition("\n\n")
@@ -61,7 +61,7 @@ class _Pad(Module):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "_axes" in vars(cls):
-            cls.__doc__ = _described(cls)
+            cls.__doc__ = _docstring(cls)
 
     def __init__(self, padding: int | Sequence[int]) -> None:
         super().__init__()

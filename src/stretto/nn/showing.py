@@ -71,7 +71,7 @@ def _lines(module: Module, depth: int, merged: bool) -> list[str]:
         return [f"{name}(... {', '.join([*amounts(module), '...'])})"]
     parts = [(key, _inside(child, depth - 1, merged)) for key, child in children]
     lines = [f"{name}(", *([f"  {line}" for line in extra.split("\n")] if extra else [])]
-    for key, (first, *rest) in _merged(parts) if merged else parts:
+    for key, (first, *rest) in _merge_neighbors(parts) if merged else parts:
         lines.append(f"  ({key}): {first}")
         lines += [f"  {line}" for line in rest]
     return [*lines, ")"]
@@ -84,7 +84,7 @@ def _inside(module: Module, depth: int, merged: bool) -> list[str]:
     return repr(module).split("\n")
 
 
-def _merged(parts: list[tuple[str, list[str]]]) -> Iterator[tuple[str, list[str]]]:
+def _merge_neighbors(parts: list[tuple[str, list[str]]]) -> Iterator[tuple[str, list[str]]]:
     """Return numbered neighbours of equal text as one: ``(0-11): 12 × Block(``."""
     start = 0
     while start < len(parts):

@@ -8,7 +8,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto.compat.jax import initializers
-from stretto.compat.jax.initializers import dtype_or, initializer, scaled
+from stretto.compat.jax.initializers import dtype_or, initializer, multiply
 
 KEY = st.random.PRNGKey(0)
 
@@ -21,7 +21,7 @@ def test_dtypes():
 
 
 def test_scaled_keeps_the_dtype():
-    assert scaled(snp.ones(2, snp.bfloat16), np.float32(3)).dtype == snp.bfloat16
+    assert multiply(snp.ones(2, snp.bfloat16), np.float32(3)).dtype == snp.bfloat16
 
 
 DRAWS = {

@@ -8,7 +8,13 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto.nn.functional import checks
-from stretto.nn.functional.checks import as_float, batched, numbers, per_axis, unbatched
+from stretto.nn.functional.checks import (
+    add_batch_axis,
+    as_float,
+    drop_batch_axis,
+    numbers,
+    per_axis,
+)
 
 
 def test_numbers():
@@ -24,13 +30,13 @@ def test_numbers():
 
 def test_batches():
     x = snp.ones((3, 5))
-    one, single = batched(x, 1, "f")
+    one, single = add_batch_axis(x, 1, "f")
     assert one.shape == (1, 3, 5) and single
-    assert unbatched(one, single).shape == (3, 5)
-    many, single = batched(one, 1, "f")
-    assert many is one and not single and unbatched(many, single) is one
+    assert drop_batch_axis(one, single).shape == (3, 5)
+    many, single = add_batch_axis(one, 1, "f")
+    assert many is one and not single and drop_batch_axis(many, single) is one
     with pytest.raises(ValueError, match=r"f: input must have 3 axes .* or 2 .* got float32\[5\]"):
-        batched(x[0], 1, "f")
+        add_batch_axis(x[0], 1, "f")
 
 
 def test_floats():
@@ -40,10 +46,12 @@ def test_floats():
 
 def test_reductions():
     loss = snp.array([1.0, 3.0])
-    assert checks.reduced(loss, "none", "f") is loss
-    assert checks.reduced(loss, "mean", "f") == 2 and checks.reduced(loss, "sum", "f") == 4
+    assert checks.reduce_losses(loss, "none", "f") is loss
+    assert (
+        checks.reduce_losses(loss, "mean", "f") == 2 and checks.reduce_losses(loss, "sum", "f") == 4
+    )
     with pytest.raises(ValueError, match="f: reduction must be 'none', 'mean' or 'sum', got None"):
-        checks.reduced(loss, None, "f")
+        checks.reduce_losses(loss, None, "f")
 
 
 def test_probability():

@@ -111,7 +111,7 @@ def initializer(
     return init
 
 
-def scaled(x: Array, factor: float | Array) -> Array:
+def multiply(x: Array, factor: float | Array) -> Array:
     """Return the product, in the dtype of ``x``."""
     return x * convert(as_value(factor), x.dtype)
 
@@ -170,7 +170,7 @@ def uniform(scale: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """Draw numbers equally likely in [0, ``scale``)."""
 
     def draw(key: Key, shape: tuple[int, ...], dtype: np.dtype) -> Array:
-        return scaled(distributions.uniform(key, shape, dtype), scale)
+        return multiply(distributions.uniform(key, shape, dtype), scale)
 
     return initializer("uniform", dtype, draw)
 
@@ -179,7 +179,7 @@ def normal(stddev: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """Draw numbers from the normal distribution."""
 
     def draw(key: Key, shape: tuple[int, ...], dtype: np.dtype) -> Array:
-        return scaled(distributions.normal(key, shape, dtype), stddev)
+        return multiply(distributions.normal(key, shape, dtype), stddev)
 
     return initializer("normal", dtype, draw)
 
@@ -190,7 +190,7 @@ def truncated_normal(
     """Draw numbers from the normal distribution cut off at two limits, times ``stddev``."""
 
     def draw(key: Key, shape: tuple[int, ...], dtype: np.dtype) -> Array:
-        return scaled(random.truncated_normal(key, lower, upper, shape, dtype), stddev)
+        return multiply(random.truncated_normal(key, lower, upper, shape, dtype), stddev)
 
     return initializer("truncated_normal", dtype, draw)
 
@@ -216,7 +216,7 @@ def orthogonal(
         columns = shape[axis]
         others = shape[:axis] + shape[axis + 1 :]
         q = matrices.orthogonal(key, math.prod(others), (), dtype, columns)
-        return scaled(move_axis(reshape(q, (*others, columns)), len(others), axis), scale)
+        return multiply(move_axis(reshape(q, (*others, columns)), len(others), axis), scale)
 
     return initializer("orthogonal", dtype, draw)
 
@@ -297,15 +297,15 @@ def _draw(key: Key, shape: tuple[int, ...], dtype: np.dtype, kind: str, variance
     """Draw numbers of this distribution, with mean 0 and this variance."""
     spread = math.sqrt(variance)
     if kind == "normal":
-        return scaled(distributions.normal(key, shape, dtype), spread)
+        return multiply(distributions.normal(key, shape, dtype), spread)
     if kind == "uniform":
         if is_complex(dtype):
             # in the disk of radius 1 the variance is 1 / 2
-            return scaled(_complex_disk(key, shape, dtype, sqrt), spread * math.sqrt(2))
-        return scaled(distributions.uniform(key, shape, dtype, -1), math.sqrt(3 * variance))
+            return multiply(_complex_disk(key, shape, dtype, sqrt), spread * math.sqrt(2))
+        return multiply(distributions.uniform(key, shape, dtype, -1), math.sqrt(3 * variance))
     if is_complex(dtype):
-        return scaled(_complex_disk(key, shape, dtype, _cut_radius), spread / _COMPLEX_CUT)
-    return scaled(random.truncated_normal(key, -2, 2, shape, dtype), spread / _CUT)
+        return multiply(_complex_disk(key, shape, dtype, _cut_radius), spread / _COMPLEX_CUT)
+    return multiply(random.truncated_normal(key, -2, 2, shape, dtype), spread / _CUT)
 
 
 def variance_scaling(
@@ -368,7 +368,7 @@ def variance_scaling(
     return initializer("variance_scaling", dtype, draw)
 
 
-def _named(
+def _make_named(
     name: str, scale: float, mode: str, distribution: str, doc: str, source: str
 ) -> Callable[..., Initializer]:
     def make(
@@ -389,20 +389,22 @@ _GLOROT = "Glorot and Bengio, 2010."
 _HE = "He et al., 2015."
 _LECUN = "LeCun et al., 1998."
 _BOTH = "2 / (inputs + outputs)."
-glorot_uniform = _named(
+glorot_uniform = _make_named(
     "glorot_uniform", 1, "fan_avg", "uniform", f"uniform numbers of variance {_BOTH}", _GLOROT
 )
-glorot_normal = _named(
+glorot_normal = _make_named(
     "glorot_normal", 1, "fan_avg", "truncated_normal", f"{_CUT_OFF} {_BOTH}", _GLOROT
 )
-he_uniform = _named(
+he_uniform = _make_named(
     "he_uniform", 2, "fan_in", "uniform", "uniform numbers of variance 2 / inputs.", _HE
 )
-he_normal = _named("he_normal", 2, "fan_in", "truncated_normal", f"{_CUT_OFF} 2 / inputs.", _HE)
-lecun_uniform = _named(
+he_normal = _make_named(
+    "he_normal", 2, "fan_in", "truncated_normal", f"{_CUT_OFF} 2 / inputs.", _HE
+)
+lecun_uniform = _make_named(
     "lecun_uniform", 1, "fan_in", "uniform", "uniform numbers of variance 1 / inputs.", _LECUN
 )
-lecun_normal = _named(
+lecun_normal = _make_named(
     "lecun_normal", 1, "fan_in", "truncated_normal", f"{_CUT_OFF} 1 / inputs.", _LECUN
 )
 xavier_uniform = glorot_uniform

@@ -306,7 +306,7 @@ def _check(q: ArrayType, k: ArrayType, v: ArrayType) -> None:
         )
 
 
-def _allowed(
+def _mask_of(
     shape: tuple[int, int],
     mask: Array | None,
     is_causal: bool,
@@ -405,7 +405,7 @@ def dot_product_attention(
     q = q * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
     shape = (q.shape[-2], k.shape[-2])
     lengths = (query_seq_lengths, key_value_seq_lengths)
-    allowed = _allowed(shape, shown, is_causal, lengths, local_window_size)
+    allowed = _mask_of(shape, shown, is_causal, lengths, local_window_size)
     if bias is not None:
         bias = as_float(bias, _CALLER, "bias")
         allowed = bias if allowed is None else snp.where(allowed, bias, -math.inf)

@@ -37,7 +37,7 @@ from stretto.ensemble.training.reading import same_everywhere
 from stretto.ensemble.training.state import TrainState
 from stretto.ensemble.training.stopping import EarlyStopping
 from stretto.ensemble.training.trainer import Trainer
-from stretto.nn.functional.checks import watching
+from stretto.nn.functional.checks import watch_classes
 
 if TYPE_CHECKING:  # it is above, and trains by this
     from stretto.ensemble.ensemble import Ensemble
@@ -214,7 +214,7 @@ def fit(
     part = validation_batch_size or _USUAL_PART
     state = trainer.start(_in_train_mode(ensemble), key)
     examples = [types_of(first, p.group.size if each else None) for p in state.packs]
-    with watching() as watched:
+    with watch_classes() as watched:
         sums = [trainer.no_sums(p, x, each) for p, x in zip(state.packs, examples, strict=True)]
     state = state.replace(sums=tuple(sums))
     if on_divergence != "ignore" and not together:

@@ -25,7 +25,7 @@ from stretto.ensemble.training.losses import loss_of
 from stretto.ensemble.training.reading import read
 from stretto.ensemble.training.state import Pack, TrainState
 from stretto.ensemble.training.step import batch_at
-from stretto.nn.functional.checks import Classes, watching
+from stretto.nn.functional.checks import Classes, watch_classes
 
 __all__ = ["Looks"]
 
@@ -77,7 +77,7 @@ class Looks:
 
         def look(first: Tree, arrays: Tree, starts: Tree, key: Key) -> Tree:
             def of_part(carry: Tree, start: Tree) -> tuple[Tree, Tree]:
-                with watching() as watched:
+                with watch_classes() as watched:
                     self._loss_of(first, there.batch(arrays, start), key)
                 known[:] = watched.classes
                 return carry, [_wrong(found) for found in watched.classes]

@@ -53,13 +53,13 @@ _elementwise = described(
 # Rectifiers
 
 
-def _rectified(x: np.ndarray) -> np.ndarray:
+def _rectify(x: np.ndarray) -> np.ndarray:
     """Return ``relu`` in NumPy, whose ``maximum`` may leave -0."""
     out = np.asarray(np.maximum(x, 0))
     return np.add(out, 0, out=out)
 
 
-@eager(_rectified, FLOAT)
+@eager(_rectify, FLOAT)
 def _relu(x: ArrayLike) -> Array:
     """Take ``max(x, 0)``, of one argument, as ``eager`` is fastest with."""
     value = as_value(x, "relu", "input")

@@ -25,7 +25,7 @@ from stretto._engine.ops.reducing.reduce import ReduceMax, widened
 from stretto._engine.ops.reducing.window import ReduceWindowMax
 from stretto._engine.ops.reducing.window_geometry import PLAIN, AxisWindow
 from stretto._engine.ops.shape import slice_in_dim
-from stretto.nn.functional.checks import as_float, batched, unbatched
+from stretto.nn.functional.checks import add_batch_axis, as_float, drop_batch_axis
 from stretto.nn.functional.windows import Table, elements_of, greatest_and_indices
 from stretto.numpy.taking import take
 
@@ -62,7 +62,7 @@ def _adaptive_avg_pool(
     n: int, input: ArrayLike, output_size: int | Sequence[int | None] | None
 ) -> Array:
     caller = f"adaptive_avg_pool{n}d"
-    x, single = batched(input, n, caller)
+    x, single = add_batch_axis(input, n, caller)
     x = as_float(x, caller)
     sizes = _sizes(caller, x, output_size)
     out = convert(x, widened(x.dtype))
@@ -78,7 +78,7 @@ def _adaptive_avg_pool(
     out = reshape(out, (*x.shape[:2], *[size for tile in tiles for size in tile]))
     count = int(np.prod([k for _, k in tiles]))
     out = reduce_sum(out, tuple(range(3, out.ndim, 2))) / count
-    return unbatched(convert(out, x.dtype), single)
+    return drop_batch_axis(convert(out, x.dtype), single)
 
 
 def _shares(x: Array, axis: int, m: int, reduce: Callable[[Array], Array]) -> Array:
@@ -113,7 +113,7 @@ def _adaptive_max_pool(
     n: int, input: ArrayLike, output_size: int | Sequence[int | None] | None, return_indices: bool
 ) -> Tree:
     caller = f"adaptive_max_pool{n}d"
-    x, single = batched(input, n, caller)
+    x, single = add_batch_axis(input, n, caller)
     sizes = _sizes(caller, x, output_size)
     if not return_indices:
         for axis, m in enumerate(sizes, 2):
@@ -122,11 +122,11 @@ def _adaptive_max_pool(
     pairs = [*zip(x.shape[2:], sizes, strict=True)]
     if not return_indices and all(n % m == 0 for n, m in pairs):
         windows = [AxisWindow(n // m, n // m) for n, m in pairs]
-        return unbatched(ReduceWindowMax((PLAIN, PLAIN, *windows))(x), single)
+        return drop_batch_axis(ReduceWindowMax((PLAIN, PLAIN, *windows))(x), single)
     values, indices = greatest_and_indices(x, [_table(n, m) for n, m in pairs])
     if not return_indices:
-        return unbatched(values, single)
-    return unbatched(values, single), unbatched(indices, single)
+        return drop_batch_axis(values, single)
+    return drop_batch_axis(values, single), drop_batch_axis(indices, single)
 
 
 def adaptive_avg_pool1d(input: ArrayLike, output_size: int | Sequence[int | None] | None) -> Array:

@@ -212,7 +212,7 @@ def _slices(x: ArrayLike, sizes: tuple[int, ...], axis: int) -> list[Array]:
     return [slice_in_dim(x, end - n, end, axis=axis) for end, n in zip(ends, sizes, strict=True)]
 
 
-def _projected(
+def _project_together(
     query: Array,
     key: Array,
     value: Array,
@@ -248,7 +248,7 @@ def _mask_of_heads(
     return value
 
 
-def _combined(masks: list[Array], extra: int) -> Array | None:
+def _join_masks(masks: list[Array], extra: int) -> Array | None:
     """Join masks: True for keys to attend to, or floats to add; ``extra`` more keys are allowed."""
     if not masks:
         return None
@@ -471,15 +471,15 @@ def project_and_attend(
         raise ValueError(f"{caller}: embed_dim {e} is not a multiple of num_heads {heads}")
     separate: Any = (q_proj_weight, k_proj_weight, v_proj_weight)
     features: Any = tuple(w.shape[-1] for w in separate) if use_separate_proj_weight else (e, e, e)
-    batched, axis = query.ndim == 3, 1 if batch_first and query.ndim == 3 else 0
+    add_batch_axis, axis = query.ndim == 3, 1 if batch_first and query.ndim == 3 else 0
     _check_heads(caller, query, key, value, features, axis)
     if use_separate_proj_weight:
         biases = [None] * 3 if in_proj_bias is None else _slices(in_proj_bias, (e, e, e), 0)
         q, k, v = map(linear, (query, key, value), separate, biases)
     else:
         packed: Any = in_proj_weight
-        q, k, v = _projected(query, key, value, packed, in_proj_bias, same)
-    if not batched:
+        q, k, v = _project_together(query, key, value, packed, in_proj_bias, same)
+    if not add_batch_axis:
         axis, batch_first = 1, True
         q, k, v = (reshape(x, (1, *x.shape)) for x in (q, k, v))
     batch, queries, keys = q.shape[1 - axis], q.shape[axis], k.shape[axis]
@@ -493,7 +493,7 @@ def project_and_attend(
     elif is_causal:
         masks.append(snp.logical_not(causal(queries, keys)))
     if key_padding_mask is not None:
-        shape = (batch, keys) if batched else (keys,)
+        shape = (batch, keys) if add_batch_axis else (keys,)
         mask = _mask_of_heads(caller, "key_padding_mask", key_padding_mask, (shape,))
         masks.append(reshape(mask, (batch, 1, 1, keys)))
 
@@ -505,12 +505,12 @@ def project_and_attend(
         k, v = concatenate([k, zeros], axis), concatenate([v, zeros], axis)
     q, k, v = (_heads(x, heads, batch_first) for x in (q * math.sqrt(heads / e), k, v))
     out, weights, total = attend(
-        caller, q, k, v, _combined(masks, k.shape[-2] - keys), p, dropout_key
+        caller, q, k, v, _join_masks(masks, k.shape[-2] - keys), p, dropout_key
     )
     # (N, heads, L, E / heads) back to the order of the query
     out = transpose(out, (0, 2, 1, 3) if batch_first else (2, 0, 1, 3))
     out = linear(reshape(out, (*out.shape[:2], e)), out_proj_weight, out_proj_bias)
-    if not batched:
+    if not add_batch_axis:
         out = reshape(out, out.shape[1:])
     if not need_weights:
         return out, None
@@ -518,4 +518,4 @@ def project_and_attend(
     if average_attn_weights:
         weights = snp.mean(weights, 1)
     weights = convert(weights, out.dtype)
-    return out, (weights if batched else weights[0])
+    return out, (weights if add_batch_axis else weights[0])

@@ -67,7 +67,7 @@ def per_axis(value: object, n: int, caller: str, name: str, least: int = 1) -> t
     return values
 
 
-def batched(x: ArrayLike, n: int, caller: str) -> tuple[Array, bool]:
+def add_batch_axis(x: ArrayLike, n: int, caller: str) -> tuple[Array, bool]:
     """Return ``x`` as (batch, channels, and ``n`` spatial axes), and whether it had no batch.
 
     Raises ``ValueError`` for another rank.
@@ -84,8 +84,8 @@ def batched(x: ArrayLike, n: int, caller: str) -> tuple[Array, bool]:
     )
 
 
-def unbatched(x: Array, single: bool) -> Array:
-    """Return ``x`` without the batch axis that ``batched`` added."""
+def drop_batch_axis(x: Array, single: bool) -> Array:
+    """Return ``x`` without the batch axis that ``add_batch_axis`` added."""
     return reshape(x, x.shape[1:]) if single else x
 
 
@@ -143,7 +143,7 @@ class Classes(NamedTuple):
     ignore_index: int
 
 
-class Watched:
+class ClassWatch:
     """Hold what losses were given within a block."""
 
     def __init__(self, interpreter: object) -> None:
@@ -154,17 +154,17 @@ class Watched:
 
 
 class _Watch(threading.local):
-    watched: Watched | None = None
+    watched: ClassWatch | None = None
 
 
 _watch = _Watch()
 
 
 @contextmanager
-def watching() -> Iterator[Watched]:
+def watch_classes() -> Iterator[ClassWatch]:
     """Collect the targets that losses take as classes, while they are traced inside the block."""
     outer = _watch.watched
-    _watch.watched = watched = Watched(state.interpreter)
+    _watch.watched = watched = ClassWatch(state.interpreter)
     try:
         yield watched
     finally:
@@ -210,7 +210,7 @@ def key_or_next(key: Key | None, caller: str) -> Key:
     return next_key(caller) if key is None else key
 
 
-def reduced(loss: Array, reduction: str, caller: str) -> Array:
+def reduce_losses(loss: Array, reduction: str, caller: str) -> Array:
     """Return the losses themselves (``"none"``), their ``"mean"`` or their ``"sum"``.
 
     Raises ``ValueError`` for an unknown reduction, ``TypeError`` for complex losses.

@@ -41,7 +41,7 @@ from stretto.nn.functional.checks import (
     classes_of,
     loss,
     pair,
-    reduced,
+    reduce_losses,
 )
 from stretto.numpy.normalized import log_softmax, softplus
 
@@ -67,7 +67,7 @@ def _weights(caller: str, x: Array, weight: ArrayLike | None, axis: int) -> Arra
 
 
 @partial(custom_jvp, nondiff_argnums=(2,))
-def _picked(x: Array, t: Array, axis: int) -> Array:
+def _pick(x: Array, t: Array, axis: int) -> Array:
     """Return the element of ``x`` at each class; any for a class out of range."""
     if not x.shape[axis]:
         return snp.zeros(t.shape, x.dtype)
@@ -75,14 +75,14 @@ def _picked(x: Array, t: Array, axis: int) -> Array:
     return squeeze(take_along_axis(x, at, axis, mode="clip", wrap_negative=False), axis)
 
 
-@_picked.defjvp
-def _picked_jvp(
+@_pick.defjvp
+def _pick_jvp(
     axis: int, primals: tuple[Array, Array], tangents: tuple[Array, Array]
 ) -> tuple[Array, Array]:
     """Return the element of ``dx``, as a sum over the classes, whose transpose is no scatter."""
     x, t = primals
     here = snp.equal(expand_dims(t, axis), broadcasted_iota(t.dtype, x.shape, axis))
-    return _picked(x, t, axis), snp.sum(snp.where(here, tangents[0], 0.0), axis)
+    return _pick(x, t, axis), snp.sum(snp.where(here, tangents[0], 0.0), axis)
 
 
 @custom_jvp
@@ -152,7 +152,7 @@ def _index_loss(
     if weights is not None and count:
         of_target = snp.take(weights, t, mode="clip")
     if smoothing is None:
-        loss = -_picked(x, t, axis) * of_target
+        loss = -_pick(x, t, axis) * of_target
     elif not is_size(count) and count <= _FEW and not _smooths(smoothing):
         loss = _behind(x, t, counted, axis) * of_target
     else:
@@ -161,7 +161,7 @@ def _index_loss(
         shifted = x - top
         total = snp.sum(_exponentials(shifted, expand_dims(counted, axis)), axis)
         log_total = snp.log(snp.where(counted, total, 1.0))
-        loss = (log_total - (_picked(x, t, axis) - squeeze(top, axis))) * of_target
+        loss = (log_total - (_pick(x, t, axis) - squeeze(top, axis))) * of_target
         if _smooths(smoothing):
             # (1 - s) of the target's, and s of the mean over classes
             if weights is None:
@@ -171,7 +171,7 @@ def _index_loss(
             loss = (1 - smoothing) * loss - smoothing / count * every
     loss = snp.where(counted, snp.where(inside, loss, np.nan), 0.0)
     if reduction != "mean":
-        return reduced(loss, reduction, caller)
+        return reduce_losses(loss, reduction, caller)
     if weights is None:
         divisor = convert(snp.sum(counted), loss.dtype)
     else:
@@ -272,7 +272,7 @@ def cross_entropy(
         t = t * (1 - label_smoothing) + label_smoothing / x.shape[axis]
     weight = _weights(caller, x, weight, axis)
     loss = -snp.sum(logs * t if weight is None else logs * t * weight, axis)
-    return reduced(loss, reduction, caller)
+    return reduce_losses(loss, reduction, caller)
 
 
 # Two classes
@@ -281,20 +281,20 @@ _LEAST_LOG = -100.0
 _LEAST_VARIANCE = 1e-12
 
 
-def _limited_log(x: Array) -> Array:
+def _limit_log(x: Array) -> Array:
     return snp.maximum(snp.log(x), _LEAST_LOG)
 
 
 @custom_jvp
 def _binary(x: Array, t: Array) -> Array:
     """Return ``-(t log x + (1 - t) log(1 - x))``, each logarithm at least -100, as in PyTorch."""
-    return -(t * _limited_log(x) + (1 - t) * snp.maximum(snp.log1p(-x), _LEAST_LOG))
+    return -(t * _limit_log(x) + (1 - t) * snp.maximum(snp.log1p(-x), _LEAST_LOG))
 
 
 # d/dx = (x - t) / (x (1 - x)), finite at both ends.
 _binary.defjvps(
     lambda dx, out, x, t: dx * ((x - t) / snp.maximum(x * (1 - x), _LEAST_VARIANCE)),
-    lambda dt, out, x, t: dt * (snp.maximum(snp.log1p(-x), _LEAST_LOG) - _limited_log(x)),
+    lambda dt, out, x, t: dt * (snp.maximum(snp.log1p(-x), _LEAST_LOG) - _limit_log(x)),
 )
 
 
@@ -334,7 +334,7 @@ def binary_cross_entropy(
     loss = _binary(x, t)
     if weight is not None:
         loss = loss * of_rank(as_float(weight, caller, "weight"), loss.ndim)
-    return reduced(loss, reduction, caller)
+    return reduce_losses(loss, reduction, caller)
 
 
 @loss
@@ -380,7 +380,7 @@ def binary_cross_entropy_with_logits(
     loss = ahead + (1 - t + of_one) * snp.log1p(snp.exp(snp.where(positive, -x, x)))
     if weight is not None:
         loss = loss * of_rank(as_float(weight, caller, "weight"), loss.ndim)
-    return reduced(loss, reduction, caller)
+    return reduce_losses(loss, reduction, caller)
 
 
 @loss
@@ -419,7 +419,7 @@ def kl_div(
         none = snp.equal(t, 0)
         loss = snp.where(none, 0.0, t * snp.log(snp.where(none, 1.0, t))) - t * x
     if reduction != "batchmean":
-        return reduced(loss, reduction, caller)
+        return reduce_losses(loss, reduction, caller)
     if not loss.ndim:
         raise ValueError(f"{caller}: reduction 'batchmean' needs a batch axis, got {x.type}")
     return snp.sum(loss) / loss.shape[0]
@@ -521,8 +521,8 @@ def ctc_loss(
     x, t = as_float(log_probs, _CALLER, "log_probs"), as_value(targets, _CALLER, "targets")
     if x.ndim not in (2, 3):
         raise ValueError(f"{_CALLER}: expected log_probs (time, batch, classes), got {x.type}")
-    batched = x.ndim == 3
-    if not batched:
+    add_batch_axis = x.ndim == 3
+    if not add_batch_axis:
         x, t = snp.expand_dims(x, 1), snp.expand_dims(t, 0)
         input_lengths = snp.reshape(snp.asarray(input_lengths), (1,))
         target_lengths = snp.reshape(snp.asarray(target_lengths), (1,))
@@ -562,4 +562,6 @@ def ctc_loss(
         loss = snp.where(snp.isinf(loss), 0.0, loss)
     if reduction == "mean":
         loss = loss / convert(snp.maximum(of_target, 1), loss.dtype)
-    return reduced(loss if batched or reduction != "none" else loss[0], reduction, _CALLER)
+    return reduce_losses(
+        loss if add_batch_axis or reduction != "none" else loss[0], reduction, _CALLER
+    )

@@ -15,7 +15,7 @@ from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.convolution.general import conv_general_dilated
 from stretto._engine.ops.layout import reshape, transpose
 from stretto._engine.ops.shape import rev
-from stretto.nn.functional.checks import batched, per_axis, unbatched
+from stretto.nn.functional.checks import add_batch_axis, drop_batch_axis, per_axis
 
 
 def _kernel(caller: str, weight: ArrayLike, n: int, axes: str) -> Array:
@@ -51,7 +51,7 @@ def _convolve(
     groups: int,
 ) -> Array:
     caller = f"conv{n}d"
-    x, single = batched(input, n, caller)
+    x, single = add_batch_axis(input, n, caller)
     kernel = _kernel(caller, weight, n, "output channels, input channels of a group")
     groups = _groups(caller, groups)
     strides = per_axis(stride, n, caller, "stride")
@@ -77,7 +77,7 @@ def _convolve(
     out = conv_general_dilated(
         x, kernel, strides, pairs, None, dilations, feature_group_count=groups
     )
-    return unbatched(_plus_bias(caller, out, bias, outputs), single)
+    return drop_batch_axis(_plus_bias(caller, out, bias, outputs), single)
 
 
 def _padding(
@@ -215,7 +215,7 @@ def conv3d(
     return _convolve(3, input, weight, bias, stride, padding, dilation, groups)
 
 
-def _transposed(
+def _transpose(
     n: int,
     input: ArrayLike,
     weight: ArrayLike,
@@ -227,7 +227,7 @@ def _transposed(
     dilation: int | Sequence[int],
 ) -> Array:
     caller = f"conv_transpose{n}d"
-    x, single = batched(input, n, caller)
+    x, single = add_batch_axis(input, n, caller)
     filters = _kernel(caller, weight, n, "input channels, output channels of a group")
     groups = _groups(caller, groups)
     strides = per_axis(stride, n, caller, "stride")
@@ -264,7 +264,7 @@ def _transposed(
     out = conv_general_dilated(
         x, kernel, (1,) * n, pairs, strides, dilations, feature_group_count=groups
     )
-    return unbatched(_plus_bias(caller, out, bias, groups * outputs), single)
+    return drop_batch_axis(_plus_bias(caller, out, bias, groups * outputs), single)
 
 
 def conv_transpose1d(
@@ -303,7 +303,7 @@ def conv_transpose1d(
     >>> F.conv_transpose1d(snp.array([[1.0, 2.0]]), snp.array([[[1.0, 10.0]]]), stride=2)
     Array([[ 1., 10.,  2., 20.]], dtype=float32)
     """
-    return _transposed(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return _transpose(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 def conv_transpose2d(
@@ -342,7 +342,7 @@ def conv_transpose2d(
     >>> F.conv_transpose2d(images, kernel, stride=2, padding=1, output_padding=1).shape
     (2, 3, 8, 8)
     """
-    return _transposed(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return _transpose(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 def conv_transpose3d(
@@ -380,4 +380,4 @@ def conv_transpose3d(
     >>> F.conv_transpose3d(snp.ones((1, 2, 2, 2, 2)), snp.ones((2, 1, 2, 2, 2)), stride=2).shape
     (1, 1, 4, 4, 4)
     """
-    return _transposed(3, input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return _transpose(3, input, weight, bias, stride, padding, output_padding, groups, dilation)

@@ -35,7 +35,7 @@ _drop = described(
 _SELU_FLOOR = -1.0507009873554804934193349852946 * 1.6732632423543772848170429916717
 
 
-def _kept(key: Key, p: float, shape: tuple[int, ...]) -> Array:
+def _draw_mask(key: Key, p: float, shape: tuple[int, ...]) -> Array:
     """Return truth values that are False with probability ``p``, to 2**-32."""
     bits = random.bits(key, shape, np.uint32)
     return ge(bits, full_like(bits, min(round(p * 2**32), 2**32 - 1)))
@@ -72,7 +72,7 @@ def _dropout(
         return x
     if p == 1:
         return zeros_like(x)
-    keep = _kept(key_or_next(key, caller), p, shape)
+    keep = _draw_mask(key_or_next(key, caller), p, shape)
     return _apply(x, p, broadcast_in_dim(keep, x.shape, tuple(range(len(shape)))))
 
 
@@ -188,7 +188,7 @@ def _alpha(
         return zeros_like(x)
     shape = x.shape[:2] if channels else x.shape
     keep = broadcast_in_dim(
-        _kept(key_or_next(key, caller), p, shape), x.shape, tuple(range(len(shape)))
+        _draw_mask(key_or_next(key, caller), p, shape), x.shape, tuple(range(len(shape)))
     )
     # With mean 0 and variance 1 again: a (x or floor) + b, a² (1 - p) (1 + p floor²) = 1.
     a = 1 / math.sqrt((1 - p) * (1 + p * _SELU_FLOOR**2))

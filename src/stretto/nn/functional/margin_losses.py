@@ -23,7 +23,7 @@ from stretto.nn.functional.checks import (
     loss,
     pair,
     positive_part,
-    reduced,
+    reduce_losses,
 )
 from stretto.numpy.linalg.norms import vector_norm
 from stretto.numpy.normalized import softplus
@@ -154,7 +154,7 @@ def cosine_embedding_loss(
     cos = snp.sum(x * y, -1) / snp.sqrt(squares[0] * squares[1])
     together = snp.where(snp.equal(t, 1), 1 - cos, 0.0)
     apart = snp.where(snp.equal(t, -1), positive_part(cos - margin), 0.0)
-    return reduced(together + apart, reduction, caller)
+    return reduce_losses(together + apart, reduction, caller)
 
 
 @loss
@@ -202,7 +202,7 @@ def triplet_margin_loss(
     near, far = _distance(caller, x, y, p, eps), _distance(caller, x, z, p, eps)
     if swap:
         far = snp.minimum(far, _distance(caller, y, z, p, eps))
-    return reduced(positive_part(near - far + margin), reduction, caller)
+    return reduce_losses(positive_part(near - far + margin), reduction, caller)
 
 
 @loss
@@ -231,7 +231,7 @@ def hinge_embedding_loss(
     # Another target counts as both. A choice, not a sum, so that one array is added up.
     apart = positive_part(margin - x)
     loss = snp.where(snp.equal(t, 1), x, snp.where(snp.equal(t, -1), apart, apart + x))
-    return reduced(loss, reduction, "hinge_embedding_loss")
+    return reduce_losses(loss, reduction, "hinge_embedding_loss")
 
 
 @loss
@@ -265,7 +265,7 @@ def margin_ranking_loss(
     caller = "margin_ranking_loss"
     x, y = as_float(input1, caller, "input1"), as_float(input2, caller, "input2")
     t = as_float(target, caller, "target")
-    return reduced(positive_part(margin - t * (x - y)), reduction, caller)
+    return reduce_losses(positive_part(margin - t * (x - y)), reduction, caller)
 
 
 @loss
@@ -288,7 +288,7 @@ def soft_margin_loss(input: ArrayLike, target: ArrayLike, *, reduction: str = "m
     Array([  0.693, 100.   ], dtype=float32)
     """
     x, t = pair("soft_margin_loss", input, target)
-    return reduced(softplus(-t * x), reduction, "soft_margin_loss")
+    return reduce_losses(softplus(-t * x), reduction, "soft_margin_loss")
 
 
 def _rows(caller: str, input: ArrayLike) -> Array:
@@ -354,7 +354,7 @@ def multi_margin_loss(
                 f"got {weight.type}"
             )
         loss = loss * snp.sum(snp.where(here, weight, 0.0), axis)
-    return reduced(loss, reduction, caller)
+    return reduce_losses(loss, reduction, caller)
 
 
 @loss
@@ -396,7 +396,9 @@ def multilabel_margin_loss(
     over = relu(1 - own + snp.expand_dims(x, -2))
     others = snp.logical_not(snp.any(named, -2, keepdims=True))
     counted = snp.logical_and(snp.expand_dims(listed, -1), others)
-    return reduced(snp.sum(snp.where(counted, over, 0.0), (-2, -1)) / count, reduction, caller)
+    return reduce_losses(
+        snp.sum(snp.where(counted, over, 0.0), (-2, -1)) / count, reduction, caller
+    )
 
 
 @loss
@@ -426,4 +428,4 @@ def multilabel_soft_margin_loss(
     loss = t * softplus(-x) + (1 - t) * softplus(x)
     if weight is not None:
         loss = loss * of_rank(as_float(weight, caller, "weight"), loss.ndim)
-    return reduced(snp.mean(loss, -1), reduction, caller)
+    return reduce_losses(snp.mean(loss, -1), reduction, caller)

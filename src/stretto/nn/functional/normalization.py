@@ -40,7 +40,7 @@ def _moments(x: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
     return centered, _mean(centered * centered, axes)
 
 
-def _laid_along(
+def _lay_along(
     caller: str, name: str, param: ArrayLike | None, shape: tuple[int, ...], x: Array, axis: int
 ) -> Array | None:
     """Lay the argument, of ``shape``, along the axes of ``x`` from ``axis`` on; None stays None."""
@@ -55,7 +55,7 @@ def _laid_along(
     return of_rank(reshape(value, (*shape, *after)), x.ndim)
 
 
-def _scaled(x: Array, factor: Array | None, bias: Array | None, dtype: DType) -> Array:
+def _scale_and_shift(x: Array, factor: Array | None, bias: Array | None, dtype: DType) -> Array:
     """Return ``x * factor + bias``, in the dtype of the input."""
     x = x if factor is None else x * factor
     return convert(x if bias is None else x + bias, dtype)
@@ -64,7 +64,7 @@ def _scaled(x: Array, factor: Array | None, bias: Array | None, dtype: DType) ->
 # Over batches and instances
 
 
-def _channelled(caller: str, input: ArrayLike) -> Array:
+def _check_channels(caller: str, input: ArrayLike) -> Array:
     x = as_float(input, caller)
     if x.ndim < 2:
         raise ValueError(f"{caller}: input must be (batch, channels, ...), got {x.type}")
@@ -99,7 +99,7 @@ def batch_statistics(input: ArrayLike) -> tuple[Array, Array]:
     >>> F.batch_statistics(snp.array([[1.0, 5.0], [3.0, 5.0]]))
     (Array([2., 5.], dtype=float32), Array([1., 0.], dtype=float32))
     """
-    x = _channelled("batch_statistics", input)
+    x = _check_channels("batch_statistics", input)
     axes = (0, *range(2, x.ndim))
     wide = convert(x, widened(x.dtype))
     mean = mean_about_first(wide, axes)
@@ -151,7 +151,7 @@ def batch_norm(
     Array([[0., 5.],
            [1., 5.]], dtype=float32)
     """
-    x = _channelled("batch_norm", input)
+    x = _check_channels("batch_norm", input)
     axes = (0, *range(2, x.ndim)) if training else None
     running = _given_statistics("batch_norm", running_mean, running_var, axes, "training=True")
     return _by_channels("batch_norm", x, axes, running, weight, bias, eps)
@@ -181,7 +181,7 @@ def _by_channels(
 ) -> Array:
     """Normalize each channel by its statistics over the axes, or by the running without axes."""
     laid: Any = (
-        _laid_along(caller, name, value, (x.shape[1],), x, 1)
+        _lay_along(caller, name, value, (x.shape[1],), x, 1)
         for name, value in (
             ("weight", weight),
             ("bias", bias),
@@ -197,7 +197,9 @@ def _by_channels(
         _counted(caller, x, axes)
         centered, variance = _moments(wide, axes)
     root = rsqrt(variance + eps)
-    return _scaled(centered * (root if factor is None else root * factor), None, shift, x.dtype)
+    return _scale_and_shift(
+        centered * (root if factor is None else root * factor), None, shift, x.dtype
+    )
 
 
 @explains_keywords
@@ -238,7 +240,7 @@ def instance_norm(
     <BLANKLINE>
            [[-1.,  1.]]], dtype=float32)
     """
-    x = _channelled("instance_norm", input)
+    x = _check_channels("instance_norm", input)
     axes = tuple(range(2, x.ndim)) if use_input_stats else None
     way = "use_input_stats=True"
     running = _given_statistics("instance_norm", running_mean, running_var, axes, way)
@@ -295,11 +297,11 @@ def layer_norm(
     x = as_float(input, caller)
     shape, axes = _last_axes(caller, x, normalized_shape)
     factor, shift = (
-        _laid_along(caller, name, value, shape, x, axes[0])
+        _lay_along(caller, name, value, shape, x, axes[0])
         for name, value in (("weight", weight), ("bias", bias))
     )
     centered, variance = _moments(convert(x, widened(x.dtype)), axes)
-    return _scaled(centered * rsqrt(variance + eps), factor, shift, x.dtype)
+    return _scale_and_shift(centered * rsqrt(variance + eps), factor, shift, x.dtype)
 
 
 @explains_keywords
@@ -336,11 +338,11 @@ def rms_norm(
     caller = "rms_norm"
     x = as_float(input, caller)
     shape, axes = _last_axes(caller, x, normalized_shape)
-    factor = _laid_along(caller, "weight", weight, shape, x, axes[0])
+    factor = _lay_along(caller, "weight", weight, shape, x, axes[0])
     wide = convert(x, widened(x.dtype))
     if eps is None:
         eps = float(finfo(wide.dtype).eps)
-    return _scaled(wide * rsqrt(_mean(wide * wide, axes) + eps), factor, None, x.dtype)
+    return _scale_and_shift(wide * rsqrt(_mean(wide * wide, axes) + eps), factor, None, x.dtype)
 
 
 @explains_keywords
@@ -374,7 +376,7 @@ def group_norm(
     Array([[-1.,  1., -1.,  1.]], dtype=float32)
     """
     caller = "group_norm"
-    x = _channelled(caller, input)
+    x = _check_channels(caller, input)
     (groups,) = per_axis(num_groups, 1, caller, "num_groups")
     batch, channels, *spatial = x.shape
     if channels % groups:
@@ -383,7 +385,7 @@ def group_norm(
             f"{x.type}"
         )
     factor, shift = (
-        _laid_along(caller, name, value, (channels,), x, 1)
+        _lay_along(caller, name, value, (channels,), x, 1)
         for name, value in (("weight", weight), ("bias", bias))
     )
     spread = (groups, channels // groups)
@@ -395,7 +397,7 @@ def group_norm(
     centered, variance = _moments(grouped, tuple(range(2, grouped.ndim)))
     root = rsqrt(variance + eps)
     out = centered * (root if factor is None else root * factor)
-    return reshape(_scaled(out, None, shift, x.dtype), x.shape)
+    return reshape(_scale_and_shift(out, None, shift, x.dtype), x.shape)
 
 
 # Over neighbouring channels, and of vectors

@@ -88,27 +88,27 @@ def _beyond(x: Array, axis: int, low: int, high: int, mode: str) -> Array:
         )
     low, high = max(low, 0), max(high, 0)
     if low or high:
-        x = _extended(x, axis, low, high, mode)
+        x = _extend(x, axis, low, high, mode)
     return slice_in_dim(x, crop[0], x.shape[axis] - crop[1], 1, axis)
 
 
-def _extended(x: Array, axis: int, low: int, high: int, mode: str) -> Array:
+def _extend(x: Array, axis: int, low: int, high: int, mode: str) -> Array:
     n = x.shape[axis]
 
     def extend(x: Array) -> Array:
         parts = [x]
         if low:
             before = {"reflect": 1, "circular": n - low}.get(mode, 0)
-            parts.insert(0, _copied(x, axis, before, low, mode))
+            parts.insert(0, _copy(x, axis, before, low, mode))
         if high:
             after = {"reflect": n - 1 - high, "circular": 0}.get(mode, n - 1)
-            parts.append(_copied(x, axis, after, high, mode))
+            parts.append(_copy(x, axis, after, high, mode))
         return concatenate(parts, axis)
 
-    return with_transpose(extend, lambda ct: _folded(ct, axis, low, high, mode), x)
+    return with_transpose(extend, lambda ct: _fold_back(ct, axis, low, high, mode), x)
 
 
-def _copied(x: Array, axis: int, start: int, count: int, mode: str) -> Array:
+def _copy(x: Array, axis: int, start: int, count: int, mode: str) -> Array:
     if mode == "replicate":
         shape = tuple(count if d == axis else size for d, size in enumerate(x.shape))
         return broadcast_to(slice_in_dim(x, start, start + 1, 1, axis), shape)
@@ -116,7 +116,7 @@ def _copied(x: Array, axis: int, start: int, count: int, mode: str) -> Array:
     return rev(part, (axis,)) if mode == "reflect" else part
 
 
-def _folded(ct: Array, axis: int, low: int, high: int, mode: str) -> Array:
+def _fold_back(ct: Array, axis: int, low: int, high: int, mode: str) -> Array:
     """Return the transpose: each element's own cotangent, and those of its copies.
 
     One concatenation, of the stretches in which the same copies are added: sums of padded arrays

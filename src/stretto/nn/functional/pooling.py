@@ -23,7 +23,7 @@ from stretto._engine.ops.powers import power
 from stretto._engine.ops.reducing.reduce import widened
 from stretto._engine.ops.reducing.window import ReduceWindowMax, ReduceWindowSum
 from stretto._engine.ops.reducing.window_geometry import PLAIN, AxisWindow
-from stretto.nn.functional.checks import as_float, batched, per_axis, unbatched
+from stretto.nn.functional.checks import add_batch_axis, as_float, drop_batch_axis, per_axis
 from stretto.nn.functional.windows import greatest_and_indices, table_of, window_of
 
 _pool = described(
@@ -92,13 +92,13 @@ def _max_pool(
     return_indices: bool,
 ) -> Tree:
     caller = f"max_pool{n}d"
-    x, single = batched(input, n, caller)
+    x, single = add_batch_axis(input, n, caller)
     windows = _windows(caller, x, kernel_size, stride, padding, dilation, ceil_mode)
     if not return_indices:
-        return unbatched(ReduceWindowMax((PLAIN, PLAIN, *windows))(x), single)
+        return drop_batch_axis(ReduceWindowMax((PLAIN, PLAIN, *windows))(x), single)
     tables = [table_of(size, w) for size, w in zip(x.shape[2:], windows, strict=True)]
     values, indices = greatest_and_indices(x, tables)
-    return unbatched(values, single), unbatched(indices, single)
+    return drop_batch_axis(values, single), drop_batch_axis(indices, single)
 
 
 @_pool
@@ -223,7 +223,7 @@ def _avg_pool(
     kind: str = "avg",
 ) -> Array:
     caller = f"{kind}_pool{n}d"
-    x, single = batched(input, n, caller)
+    x, single = add_batch_axis(input, n, caller)
     x = as_float(x, caller)
     windows = _windows(caller, x, kernel_size, stride, padding, 1, ceil_mode)
     if divisor_override == 0:
@@ -233,7 +233,7 @@ def _avg_pool(
         divisor = of_rank(_divisor(windows, x.shape[2:], count_include_pad), x.ndim)
     total = ReduceWindowSum((PLAIN, PLAIN, *windows))(convert(x, widened(x.dtype)))
     total = total / convert(as_value(divisor), total.dtype)
-    return unbatched(convert(total, x.dtype), single)
+    return drop_batch_axis(convert(total, x.dtype), single)
 
 
 @_pool

@@ -124,7 +124,7 @@ LSTM = Kind("lstm", 4, _lstm_step, 2)
 GRU = Kind("gru", 3, _gru_step)
 
 
-def _prepared(kind: Kind, x: Array, weights: Weights) -> tuple[Array, Array | None]:
+def _multiply_inputs(kind: Kind, x: Array, weights: Weights) -> tuple[Array, Array | None]:
     """Return the input's product with the biases, but one for the loop to add, and that bias."""
     bias, late = weights.input_bias, weights.state_bias
     if late is not None and kind is not GRU:
@@ -144,7 +144,7 @@ def _run(
 
     Steps that are not ``valid``, booleans (L, N), leave the state as it is.
     """
-    products, bias = _prepared(kind, x, weights)
+    products, bias = _multiply_inputs(kind, x, weights)
     weight = snp.swapaxes(weights.of_state, 0, 1)
     projection = None
     if weights.projection is not None:
@@ -187,7 +187,7 @@ def _check_weights(
             )
 
 
-def _grouped(
+def _group_weights(
     caller: str, params: Sequence[ArrayLike], has_biases: bool, runs: int, projects: bool
 ) -> list[Weights]:
     """Return the flat list of weights, grouped by layer and direction."""
@@ -257,7 +257,7 @@ def network(
         order = "(batch, length, features)" if batch_first else "(length, batch, features)"
         raise ValueError(f"{caller}: expected input {order} or (length, features), got {x.type}")
     p = probability(p, caller, "dropout") if train and num_layers > 1 else 0.0
-    layers = _grouped(caller, params, has_biases, num_layers * directions, kind is LSTM)
+    layers = _group_weights(caller, params, has_biases, num_layers * directions, kind is LSTM)
     batch_first = batch_first and x.ndim == 3
     if batch_first:
         x = snp.swapaxes(x, 0, 1)
@@ -309,7 +309,7 @@ def cell(
     _check_weights(caller, kind.gates, x, hidden, hidden, weights)
     dtype = snp.result_type(x, weights.of_state)
     state = tuple(_states(caller, hx, x.shape[:-1], (hidden,) * kind.states, dtype))
-    products, bias = _prepared(kind, x, weights)
+    products, bias = _multiply_inputs(kind, x, weights)
     return kind.step(products, state, snp.swapaxes(weights.of_state, 0, 1), bias, None)
 
 

@@ -21,20 +21,20 @@ from stretto.nn.functional.checks import (
     explains_keywords,
     loss,
     pair,
-    reduced,
+    reduce_losses,
     same_shape,
 )
 
 
-def _weighted(loss: Array, weight: ArrayLike | None, reduction: str, caller: str) -> Array:
+def _reduce_weighted(loss: Array, weight: ArrayLike | None, reduction: str, caller: str) -> Array:
     """Return the reduction of weighted losses; their mean is over the sum of the weights."""
     if weight is None:
-        return reduced(loss, reduction, caller)
+        return reduce_losses(loss, reduction, caller)
     weights = as_float(weight, caller, "weight")
     same_shape(caller, input=loss, weight=weights)
     if reduction == "mean":
         return snp.sum(loss * weights) / snp.sum(weights)
-    return reduced(loss * weights, reduction, caller)
+    return reduce_losses(loss * weights, reduction, caller)
 
 
 @loss
@@ -60,7 +60,7 @@ def mse_loss(
     Array(5., dtype=float32)
     """
     x, y = pair("mse_loss", input, target)
-    return _weighted(snp.square(x - y), weight, reduction, "mse_loss")
+    return _reduce_weighted(snp.square(x - y), weight, reduction, "mse_loss")
 
 
 @loss
@@ -85,7 +85,7 @@ def l1_loss(
     Array([1., 3.], dtype=float32)
     """
     x, y = pair("l1_loss", input, target)
-    return _weighted(snp.abs(x - y), weight, reduction, "l1_loss")
+    return _reduce_weighted(snp.abs(x - y), weight, reduction, "l1_loss")
 
 
 @loss
@@ -120,7 +120,7 @@ def smooth_l1_loss(
     d = snp.abs(x - y)
     if beta:
         d = snp.where(snp.less(d, beta), snp.square(x - y) * (0.5 / beta), d - 0.5 * beta)
-    return reduced(d, reduction, caller)
+    return reduce_losses(d, reduction, caller)
 
 
 @loss
@@ -164,7 +164,7 @@ def huber_loss(
         weight = as_float(weight, "huber_loss", "weight")
         same_shape("huber_loss", input=x, weight=weight)
         loss = loss * weight
-    return reduced(loss, reduction, "huber_loss")
+    return reduce_losses(loss, reduction, "huber_loss")
 
 
 @custom_jvp
@@ -228,7 +228,7 @@ def gaussian_nll_loss(
     loss = 0.5 * (snp.log(v) + snp.square(x - y) / v)
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)
-    return reduced(loss, reduction, caller)
+    return reduce_losses(loss, reduction, caller)
 
 
 @loss
@@ -271,4 +271,4 @@ def poisson_nll_loss(
         safe = snp.where(large, t, 1.0)
         stirling = safe * snp.log(safe) - safe + 0.5 * snp.log(2 * math.pi * safe)
         loss = loss + snp.where(large, stirling, 0.0)
-    return reduced(loss, reduction, caller)
+    return reduce_losses(loss, reduction, caller)

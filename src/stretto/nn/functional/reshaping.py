@@ -15,7 +15,12 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis, expand_dims, reshape, transpose
 from stretto._engine.ops.shape import pad, slice_in_dim
-from stretto.nn.functional.checks import batched, explains_keywords, per_axis, unbatched
+from stretto.nn.functional.checks import (
+    add_batch_axis,
+    drop_batch_axis,
+    explains_keywords,
+    per_axis,
+)
 
 
 def flatten(input: ArrayLike, start_dim: int = 0, end_dim: int = -1) -> Array:
@@ -244,7 +249,7 @@ def unfold(
            [3., 4., 6., 7.],
            [4., 5., 7., 8.]], dtype=float32)
     """
-    x, single = batched(input, 2, "unfold")
+    x, single = add_batch_axis(input, 2, "unfold")
     settings = _settings("unfold", x.shape[2:], kernel_size, dilation, padding, stride)
     sizes, dilations, paddings, strides, counts = settings
     x = pad(x, 0, [(0, 0, 0), (0, 0, 0), *[(p, p, 0) for p in paddings]])
@@ -255,7 +260,7 @@ def unfold(
         parts = [slice_in_dim(x, i * d, i * d + reach, s, 2 + 2 * axis) for i in range(k)]
         x = concatenate([expand_dims(part, (2 + axis,)) for part in parts], 2 + axis)
     out = reshape(x, (batch, channels * math.prod(sizes), math.prod(counts)))
-    return unbatched(out, single)
+    return drop_batch_axis(out, single)
 
 
 def fold(
@@ -293,7 +298,7 @@ def fold(
              [1., 2., 1.]]]], dtype=float32)
     """
     caller = "fold"
-    x, single = batched(input, 1, caller)
+    x, single = add_batch_axis(input, 1, caller)
     space = per_axis(output_size, 2, caller, "output_size")
     sizes, *_, counts = _settings(caller, space, kernel_size, dilation, padding, stride)
     elements, windows = math.prod(sizes), math.prod(counts)
@@ -308,4 +313,4 @@ def fold(
         lambda images: unfold(images, kernel_size, dilation, padding, stride), images
     )
     (out,) = back(x)
-    return unbatched(out, single)
+    return drop_batch_axis(out, single)

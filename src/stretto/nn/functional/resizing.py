@@ -92,7 +92,7 @@ def interpolate(
     >>> F.interpolate(x, size=4, mode="linear")
     Array([[[1. , 1.5, 2.5, 3. ]]], dtype=float32)
     """
-    return _resized(
+    return _resize(
         "interpolate",
         input,
         size,
@@ -104,7 +104,7 @@ def interpolate(
     )
 
 
-def _resized(
+def _resize(
     caller: str,
     input: ArrayLike,
     size: int | Sequence[int] | None,
@@ -143,13 +143,13 @@ def _resized(
     for axis, (m, scale) in enumerate(zip(sizes, scales, strict=True), 2):
         n = x.shape[axis]
         if antialias:
-            matrix = _smoothed(n, m, _scale(n, m, scale, bool(align_corners)), *_FILTERS[mode])
-            out = _weighed(out, axis, matrix)
+            matrix = _filter_matrix(n, m, _scale(n, m, scale, bool(align_corners)), *_FILTERS[mode])
+            out = _apply_matrix(out, axis, matrix)
             continue
         # Where sizes are equal the linear modes copy, as PyTorch does, whatever the scale.
         if n != m or (mode == "bicubic" and scale is not None):
             matrix = weights(n, _positions(n, m, scale, bool(align_corners)), bool(align_corners))
-            out = _weighed(out, axis, matrix)
+            out = _apply_matrix(out, axis, matrix)
     return convert(out, x.dtype)
 
 
@@ -183,7 +183,7 @@ def upsample(
     >>> F.upsample(snp.ones((1, 2, 4, 4)), scale_factor=2).shape
     (1, 2, 8, 8)
     """
-    return _resized("upsample", input, size, scale_factor, mode, align_corners, None)
+    return _resize("upsample", input, size, scale_factor, mode, align_corners, None)
 
 
 def _sizes(
@@ -271,7 +271,7 @@ _FILTERS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], float]] = {
 """The weights by distance of the modes that can smooth, and how far they reach."""
 
 
-def _smoothed(
+def _filter_matrix(
     n: int, m: int, ratio: float, weights: Callable[[np.ndarray], np.ndarray], reach: float
 ) -> np.ndarray:
     """Return rows that weigh inputs by a filter as wide as one of the outputs."""
@@ -285,7 +285,7 @@ def _smoothed(
     return out / out.sum(1, keepdims=True)
 
 
-def _weighed(x: Array, axis: int, matrix: np.ndarray) -> Array:
+def _apply_matrix(x: Array, axis: int, matrix: np.ndarray) -> Array:
     """Return the product with a matrix, most elements of which are 0."""
     taps, back = _taps(matrix), _taps(matrix.T)
     m, n = matrix.shape
