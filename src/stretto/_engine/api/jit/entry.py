@@ -119,9 +119,9 @@ class Entry:
 
     def text(self) -> Text:
         """Return the StableHLO of what is used; written once."""
-        return self._text or in_turn(self._turn, self._written)
+        return self._text or in_turn(self._turn, self._write_text)
 
-    def _written(self) -> Text:
+    def _write_text(self) -> Text:
         if self._text is None:
             self._text = self._lower()
         return self._text
@@ -172,14 +172,14 @@ class Entry:
 
     def slim(self) -> Program:
         """Return the program without what no result needs, including unused inputs."""
-        return self._slim or in_turn(self._turn, self._slimmed_once)
+        return self._slim or in_turn(self._turn, self._make_slim)
 
-    def _slimmed_once(self) -> Program:
+    def _make_slim(self) -> Program:
         if self._slim is None:
-            self._slim = self._slimmed()
+            self._slim = self._new_slim()
         return self._slim
 
-    def _slimmed(self) -> Program:
+    def _new_slim(self) -> Program:
         program, constants = self.program, self.captured
         if config.simplify and not self.has_tracers:
             program = with_equal_ones_merged(live(program), constants)
@@ -211,7 +211,7 @@ class Entry:
                 if self.outs[out] is None or self.outs[out] == self.ins[kept[k]]
             }
         self.taken = frozenset(aliases)
-        self.placement = self._placed(slim, kept, aliases) if on_devices else None
+        self.placement = self._placement_of(slim, kept, aliases) if on_devices else None
         text = lower(for_platform(slim, self.placement), aliases, self.placement)
         idle = [k for k in donated if k not in aliases and inputs[k].type.size]
         if idle:
@@ -224,7 +224,7 @@ class Entry:
             )
         return text
 
-    def _placed(
+    def _placement_of(
         self, slim: Program, kept: Sequence[int], aliases: dict[int, int]
     ) -> Placement | None:
         """Return where it runs; a result with an argument's memory lies where that does."""
@@ -266,9 +266,9 @@ class Entry:
 
     def prepare(self) -> Executable:
         """Compile once, in whichever thread comes first."""
-        return self.executable or in_turn(self._turn, self._compiled)
+        return self.executable or in_turn(self._turn, self._compile_once)
 
-    def _compiled(self) -> Executable:
+    def _compile_once(self) -> Executable:
         if self.executable is not None:
             return self.executable
         return self._compile_quickly() if config.tiers else self._run_by(self.compile(self.options))
@@ -315,10 +315,10 @@ class Entry:
     def optimized(self) -> Executable:
         """Return the optimized executable; wait if the background is at work on that."""
         if self.quick or self.executable is None:
-            return in_turn(self._turn, self._optimized)
+            return in_turn(self._turn, self._optimize_once)
         return self.executable
 
-    def _optimized(self) -> Executable:
+    def _optimize_once(self) -> Executable:
         if self.executable is not None and not self.quick:
             return self.executable
         executable = self._run_by(self.compile(self.options))

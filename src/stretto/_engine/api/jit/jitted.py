@@ -147,12 +147,12 @@ class Jitted(Dispatcher, Generic[P, R_co]):
     def _general(self, args: Any, kwargs: Any) -> Any:
         """Take the general path of a call, for whatever ``dispatch`` has no record of."""
         try:
-            return self._called(args, kwargs)
+            return self._call(args, kwargs)
         except Exception as error:
             hide_frames(error)
             raise
 
-    def _called(self, args: Any, kwargs: Any) -> Any:
+    def _call(self, args: Any, kwargs: Any) -> Any:
         """Call with any arguments, under any interpreter."""
         if config.disable_jit:
             return self._fun(*args, **kwargs)
@@ -196,13 +196,13 @@ class Jitted(Dispatcher, Generic[P, R_co]):
                 break
         types = tuple([x.type for x in leaves])
         if self._shardings.ins is not None and not traced:
-            shardings = self._asked(types, shardings, args, kwargs, static)
+            shardings = self._asked_shardings(types, shardings, args, kwargs, static)
         pairs = equal_lengths(structure, leaves) if RAGGED else ()
         kinds = kinds_of(refs) if refs else ()
         key = Signature(structure, types, static, settings.key, shardings, pairs, (), kinds)
         return Arguments(args, kwargs, leaves, refs, traced, key)
 
-    def _asked(self, types: Any, there: Any, args: Any, kwargs: Any, static: Any) -> Any:
+    def _asked_shardings(self, types: Any, there: Any, args: Any, kwargs: Any, static: Any) -> Any:
         """Return the shardings that ``in_shardings`` asks for, of the leaves of the arguments."""
         fixed = dict(static)
         positional = [a for i, a in enumerate(args) if i not in fixed]
@@ -215,11 +215,11 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         here = state.interpreter
         if not traced and here.__class__ is OnDevice:
             result = entry.run_on(here, leaves)
-            return self._checked(entry, leaves, result) if settings.key.debugged else result
+            return self._check_result(entry, leaves, result) if settings.key.debugged else result
         if not (traced or entry.has_tracers) and here.at_rest:
             self._decide(entry)
             result = entry.run(leaves)
-            return self._checked(entry, leaves, result) if settings.key.debugged else result
+            return self._check_result(entry, leaves, result) if settings.key.debugged else result
         if self._options:
             raise ValueError(
                 f"{self._name} has compiler_options, and was called inside another transformation: "
@@ -261,7 +261,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
         self._decide(entry)
         return uses.write(entry.run(leaves), refs)
 
-    def _checked(self, entry: Entry, leaves: Any, result: Any) -> Any:
+    def _check_result(self, entry: Entry, leaves: Any, result: Any) -> Any:
         """Return the result, unless it has NaN or infinity that the settings do not allow."""
         results = [result] if entry.single else tree.leaves(result)
         names = [f"the argument {n}" for n in entry.names]
@@ -318,11 +318,11 @@ class Jitted(Dispatcher, Generic[P, R_co]):
             self._entries,
             self._tracing,
             key,
-            lambda: self._traced(key, args, kwargs),
+            lambda: self._new_entry(key, args, kwargs),
             lambda entry: not entry.has_tracers,
         )
 
-    def _traced(self, key: Signature, args: Any, kwargs: Any) -> Entry:
+    def _new_entry(self, key: Signature, args: Any, kwargs: Any) -> Entry:
         """Trace the function for arguments of this signature."""
         names = self._names_later(key, len(args), bool(kwargs))
         if not self._entries:
@@ -440,7 +440,7 @@ class Jitted(Dispatcher, Generic[P, R_co]):
             structure = tree.structure(args) if self._plain and not kwargs else in_tree
             there = shardings_of(leaves)
             if self._shardings.ins is not None:
-                there = self._asked(types, there, args, kwargs, static)
+                there = self._asked_shardings(types, there, args, kwargs, static)
             pairs = equal_lengths(structure, leaves)
             key = Signature(structure, types, static, settings.key, there, pairs)
             entry = self._entries.get(key) or self._trace(key, args, kwargs)

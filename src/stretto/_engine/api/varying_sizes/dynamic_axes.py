@@ -123,7 +123,7 @@ class JittedByBucket(Jitted[P, R_co]):
         self._guards: dict[Signature, list[tuple[Guard, ...]]] = {}
         self._recorded = 0
 
-    def _called(self, args: Any, kwargs: Any) -> Any:
+    def _call(self, args: Any, kwargs: Any) -> Any:
         """Call with any arguments, under any interpreter."""
         if config.disable_jit:
             return self._fun(*args, **kwargs)
@@ -145,7 +145,7 @@ class JittedByBucket(Jitted[P, R_co]):
         if plan is None:
             if any([x.type.varies for x in leaves]):
                 return self._fun(*args, **kwargs)  # inside another one, whose sizes vary already
-            plan = self._planned(key, args, kwargs)
+            plan = self._new_plan(key, args, kwargs)
             if not plan.entry.has_tracers:
                 room(self._plans)[key] = plan
         entry = plan.entry
@@ -169,7 +169,7 @@ class JittedByBucket(Jitted[P, R_co]):
             if self._recorded < _RECORDS and self._file(record, args, kwargs, key.settings):
                 self._recorded += 1
 
-    def _planned(self, key: Signature, args: Any, kwargs: Any) -> _Plan:
+    def _new_plan(self, key: Signature, args: Any, kwargs: Any) -> _Plan:
         """Return what is done for arguments of this signature."""
         fixed = dict(key.static)
         positional = tuple([a for i, a in enumerate(args) if i not in fixed])
@@ -179,9 +179,9 @@ class JittedByBucket(Jitted[P, R_co]):
         types, sizes = _sized_types(key.types, axes, self._name, names)
         entry, guards = self._traced_for(key._replace(types=types), sizes, args, kwargs)
         donated = self._donated_positions(axes, len(sizes), args, kwargs, fixed)
-        bucketed = self._bucketed(entry, types, sizes, guards, donated)
+        bucketed = self._program_for_bucket(entry, types, sizes, guards, donated)
         have = [*key.types, *[c.type for c in entry.captured]]
-        known = [_known(type, sizes) for type in entry.program.out_types]
+        known = [_known_type(type, sizes) for type in entry.program.out_types]
         return _Plan(
             entry,
             bucketed,
@@ -191,7 +191,7 @@ class JittedByBucket(Jitted[P, R_co]):
             [],
         )
 
-    def _bucketed(
+    def _program_for_bucket(
         self,
         entry: Entry,
         types: Sequence[ArrayType],
@@ -250,7 +250,7 @@ class JittedByBucket(Jitted[P, R_co]):
             if all([guard.of(sizes) for guard in guards]):
                 return self._entries[key._replace(guards=guards)], guards
         with varying_sizes(), known_sizes([sizes]) as found:
-            entry = self._traced(key, args, kwargs)
+            entry = self._new_entry(key, args, kwargs)
         if entry.uses is not None:
             raise RefError(
                 f"{self._name}: with dynamic_axes it cannot use references from outside: pass "
@@ -358,7 +358,7 @@ def _sized_types(
     return tuple(made), sizes
 
 
-def _known(type: ArrayType, sizes: Mapping[SizeVariable, int]) -> ArrayType:
+def _known_type(type: ArrayType, sizes: Mapping[SizeVariable, int]) -> ArrayType:
     """Return the type with its true sizes."""
     shape = [n.known(sizes) if isinstance(n, Size) else n for n in type.shape]
     return type.with_shape(tuple(shape))
