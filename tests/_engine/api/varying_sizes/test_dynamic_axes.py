@@ -317,8 +317,8 @@ def test_calls_are_remembered_by_their_sizes():
 
     g = st.jit(f, dynamic_axes=({"x": {0: "n"}}, {0: "m"}))
     general = []
-    called = g._called
-    g._called = lambda args, kwargs: (general.append(1), called(args, kwargs))[1]
+    called = g._call
+    g._call = lambda args, kwargs: (general.append(1), called(args, kwargs))[1]
     for _ in range(5):
         for n, m in ((3, 2), (5, 4), (3, 4)):
             args = {"x": snp.arange(float(n))}, snp.ones(m)
