@@ -1,4 +1,4 @@
-"""What kind of number each element is: missing, finite, real, signed, near another."""
+"""Tell kinds of numbers apart: missing, finite, real, signed, near another."""
 
 from __future__ import annotations
 

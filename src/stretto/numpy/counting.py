@@ -1,4 +1,4 @@
-"""How often integers occur, and the bins that numbers are in."""
+"""Count integers, and find the bins that numbers are in."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _as_many_as_needed(x: Array, weights: Array | None, minlength: int) -> Array
 
 
 def add_up(shape: tuple[int, ...], at: Array, weights: Array | None) -> Array:
-    """How often each flat index occurs, or the sum of its weights; greater indices are dropped."""
+    """Count each flat index, or sum its weights; greater indices are dropped."""
     if weights is None:
         counts = At(full((math.prod(shape),), 0, default_dtype("int")))[at].add(1, mode="drop")
     else:

@@ -235,7 +235,7 @@ def _make(x: Tree, dtype: DTypeLike | None, caller: str) -> Array:
 
 
 def listed(x: ArrayLike | Sequence[Any], caller: str, argument: str) -> Array:
-    """As ``as_value``, for functions that also take nested lists, as NumPy's and JAX's do."""
+    """Do as ``as_value``, for functions that also take nested lists, as NumPy's and JAX's do."""
     if isinstance(x, (list, tuple)):
         return _from_sequence(x, None, caller)
     return as_value(x, caller, argument)
@@ -299,7 +299,7 @@ def _from_sequence(x: Tree, wanted: np.dtype | None, caller: str) -> Array:
 
 
 def _is_sequence(cls: type) -> bool:
-    """Whether its instances are sequences, such as ranges, that NumPy reads as it reads lists."""
+    """Say whether its instances are sequences, such as ranges, that NumPy reads like lists."""
     if issubclass(cls, (Value, np.ndarray, np.generic, str, bytes, Mapping)):
         return False
     own = ("__array__", "__dlpack__", *ARRAY_METHODS)

@@ -272,7 +272,7 @@ def plain_dtype(dtype: DTypeLike) -> np.dtype:
 
 
 def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:
-    """Whether a dtype is another, or of an abstract kind.
+    """Say whether a dtype is another, or of an abstract kind.
 
     Args:
         arg1: a dtype, or an abstract kind.
@@ -327,7 +327,7 @@ _KINDS = {
 
 
 def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
-    """Whether a dtype is of a kind, or of one of several.
+    """Say whether a dtype is of a kind, or of one of several.
 
     Args:
         dtype: the dtype.
@@ -442,7 +442,7 @@ def common_type(*arrays: ArrayLike | DTypeLike) -> DType:
 
 
 def can_cast(from_: ArrayLike | DTypeLike, to: DTypeLike, casting: str = "safe") -> bool:
-    """Whether a dtype converts to another under a casting rule.
+    """Say whether a dtype converts to another under a casting rule.
 
     Args:
         from_: a dtype, or an array or a number of it.

@@ -238,7 +238,7 @@ def _product(first: _Operand, second: _Operand, order: Labels | None) -> _Operan
 
 
 def _path(notation: Notation, optimize: OptimizeLike) -> _Path:
-    """Which operands each step takes; its result goes to the end of the list."""
+    """Say which operands each step takes; its result goes to the end of the list."""
     count = len(notation.inputs)
     if isinstance(optimize, (list, tuple)) and not _is_limited(optimize):
         return _checked_path(optimize, count)
@@ -253,7 +253,7 @@ def _path(notation: Notation, optimize: OptimizeLike) -> _Path:
 
 
 def _is_limited(optimize: Sequence[Any]) -> bool:
-    """Whether this is a strategy with the greatest size of an intermediate result, as in NumPy."""
+    """Say whether it is a strategy with the greatest size of an intermediate, as in NumPy."""
     return (
         len(optimize) == 2
         and isinstance(optimize[0], str)

@@ -1,4 +1,4 @@
-"""Whether whole arrays are equal, exactly or nearly."""
+"""Compare whole arrays, exactly or nearly."""
 
 from __future__ import annotations
 

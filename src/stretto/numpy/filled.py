@@ -205,7 +205,7 @@ def _beside(
     device: Device | ShardingLike | str | None,
     out_sharding: object,
 ) -> Device | ShardingLike | str | None:
-    """Where an array like ``a`` is to be: where that is, unless something else was asked for."""
+    """Say where an array like ``a`` is to be: beside it, unless something else is asked for."""
     if not SHARDED or device is not None or out_sharding is not None:
         return device
     array = as_value(a, "full_like") if gives_array(a) else a

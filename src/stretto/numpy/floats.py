@@ -37,7 +37,7 @@ _INT32, _UINT8 = np.dtype(np.int32), np.dtype(np.uint8)
 
 
 def _floats(caller: str, x: ArrayLike, argument: str = "x") -> Array:
-    """As a real float, integers in the default one."""
+    """Return the value as a real float, integers in the default one."""
     value: Any = as_inexact(x, caller, argument)
     if is_complex(value.dtype):
         raise TypeError(f"{caller}: expected real numbers, got {value.type}")
@@ -45,7 +45,7 @@ def _floats(caller: str, x: ArrayLike, argument: str = "x") -> Array:
 
 
 def _wide(x: Array) -> Array:
-    """In float32 at least, which holds every narrower number exactly."""
+    """Convert to float32 at least, which holds every narrower number exactly."""
     return convert(x, np.dtype(np.float32)) if x.dtype.itemsize < 4 else x
 
 

@@ -1,4 +1,4 @@
-"""What NumPy's arrays, and PyTorch's, have and ours lack, since these never change.
+"""Refuse in words what NumPy's and PyTorch's arrays have and ours lack, which never change.
 
 Each error says what to use instead; for PyTorch's names, ``migration`` in the engine's core has the
 words.
@@ -81,7 +81,7 @@ def _delete_item(self: Array, index: Index) -> NoReturn:
 
 
 def _dir(self: object) -> list[str]:
-    """What arrays have, and not what they only answer in words."""
+    """Return what arrays have, and not what they only answer in words."""
     return sorted({*object.__dir__(self)} - ARRAYS.keys() - _MEMORY.keys())
 
 

@@ -166,7 +166,7 @@ def _nothing_to_read(x: Array, index: IndexLike) -> IndexError:
 
 
 def _view(host: np.ndarray, index: Tree) -> np.ndarray | None:
-    """What NumPy gives for an index in bounds; ``None`` where more work is needed."""
+    """Return what NumPy gives for an index in bounds; ``None`` where more work is needed."""
     whole = index.to_host() if index.__class__ is Array else index
     if whole.__class__ is np.ndarray and whole.dtype.char == "?" and whole.shape == host.shape:
         return host.reshape(-1).take(np.flatnonzero(whole))  # five times as fast as the mask itself
@@ -217,7 +217,7 @@ def _apply(steps: Sequence[Primitive], x: Array) -> Array:
 
 
 def _steps(parsed: Index) -> tuple[Primitive, ...]:
-    """How to read the static part: a slice, perhaps reversed, reshaped to the result.
+    """Say how to read the static part: a slice, perhaps reversed, reshaped to the result.
 
     Where there are arrays of integers, the shape is that of what they index.
     """

@@ -1,4 +1,4 @@
-"""What an index ``x[...]`` means: one entry for each axis, and the axes of the result.
+"""Parse an index ``x[...]``: one entry for each axis, and the axes of the result.
 
 NumPy's rules: integers take one place, slices a range, arrays of integers many places at once,
 boolean arrays the places where they hold; ``None`` is a new axis and ``...`` the axes not named.
@@ -117,11 +117,11 @@ class Index(NamedTuple):
 
     @property
     def concrete(self) -> bool:
-        """Whether every place is known."""
+        """Say whether every place is known."""
         return not any(isinstance(e.at, Value) for e in self.arrays)
 
     def layout(self) -> list[Span | NewAxis | int]:
-        """What each axis of the result is: a slice, a new axis, or the n-th axis of ``batch``."""
+        """List the axes of the result: a slice, a new axis, or the n-th axis of ``batch``."""
         batch = list(range(len(self.batch)))
         out: list[Span | NewAxis | int] = []
         if self.front:
@@ -147,11 +147,11 @@ class Index(NamedTuple):
         return tuple(self.size_of(axis) for axis in self.layout())
 
     def outside(self) -> bool:
-        """Whether a place that is known is out of bounds."""
+        """Say whether a place that is known is out of bounds."""
         return any(_outside(e.at, self.shape[e.axis]).any() for e in self._known())
 
     def undecided(self) -> bool:
-        """Whether the size of an axis leaves open if a known place is in bounds."""
+        """Say whether the size of an axis leaves open if a known place is in bounds."""
         places = [(e.at, self.shape[e.axis]) for e in self._known()]
         return any([is_size(n) and not _inside(at, n) for at, n in places])
 
@@ -210,7 +210,7 @@ class Index(NamedTuple):
 
 
 def _inside(at: int | np.ndarray | Size, n: int | Size) -> bool:
-    """Whether places are known to be in bounds by the bounds of a size."""
+    """Say whether places are known to be in bounds by the bounds of a size."""
     if isinstance(at, Size):
         return exceeds(at, -1) and exceeds(n - at, 0)
     places = np.asarray(at)

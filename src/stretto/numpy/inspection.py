@@ -1,4 +1,4 @@
-"""What a program can ask this namespace, by the array API standard.
+"""Answer what a program can ask this namespace, by the array API standard.
 
 Source: the Python array API standard, 2024.12, "Inspection" and "Versioning".
 """

@@ -18,7 +18,7 @@ _BOOL = np.dtype(bool)
 
 
 def truth(x: ArrayLike, caller: str, argument: str = "x") -> Array:
-    """Whether each element is not zero."""
+    """Say whether each element is not zero."""
     return convert(as_value(x, caller, argument), _BOOL)
 
 

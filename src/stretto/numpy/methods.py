@@ -88,7 +88,7 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
 
 
 def _takes(other: object) -> bool:
-    """Whether an operator accepts this operand, or a list, which the function refuses in words."""
+    """Say whether an operator accepts this operand, or a list, which the function refuses."""
     return (
         other.__class__ in _AT_ONCE
         or isinstance(other, _NUMBERS)
@@ -460,7 +460,7 @@ class ArrayMethods:
 
     @property
     def sharding(self) -> Any:  # noqa: ANN401 (None for traced values)
-        """Where the array is, a ``Sharding``; None for a traced value."""
+        """Say where the array is, a ``Sharding``; None for a traced value."""
         ...
 
     @property
@@ -470,17 +470,17 @@ class ArrayMethods:
 
     @property
     def committed(self) -> bool:
-        """Whether the array was put on its devices; what is computed from it stays there."""
+        """Say whether the array was put on its devices; what is computed from it stays there."""
         ...
 
     @property
     def is_fully_addressable(self) -> bool:
-        """Whether no part is with another process."""
+        """Say whether no part is with another process."""
         ...
 
     @property
     def is_fully_replicated(self) -> bool:
-        """Whether each of its devices has all elements."""
+        """Say whether each of its devices has all elements."""
         ...
 
     if TYPE_CHECKING:  # made from the tables of operators above

@@ -113,7 +113,7 @@ def _matmul_stacks(a: ArrayLike, b: ArrayLike) -> Array:
 
 
 def _any_stack(a: ArrayLike, b: ArrayLike) -> bool:
-    """Whether both are concrete arrays, and one has more than two axes."""
+    """Say whether both are concrete arrays, and one has more than two axes."""
     x: Any = a
     y: Any = b
     return x.__class__ is y.__class__ is Array and (x.type.ndim > 2 or y.type.ndim > 2)

@@ -183,7 +183,7 @@ def quantile_of(
 def _of_host(
     lines: np.ndarray, *, q: np.ndarray | Array, method: str, skip: bool, wide: np.dtype
 ) -> np.ndarray | None:
-    """What NumPy gives, with only the requested elements partitioned into place."""
+    """Return what NumPy gives, with only the requested elements partitioned into place."""
     floats = lines.dtype.kind == "f"
     skip = skip and floats
     if isinstance(q, Value) or (skip and lines.size != lines.shape[-1]):

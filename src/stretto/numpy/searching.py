@@ -190,7 +190,7 @@ def _places_in(x: Array, wanted: Array, *, side: str, method: str) -> Array:
     n, shape = x.size, wanted.shape
 
     def beyond(element: Array, wanted: Array) -> Array:
-        """Whether the place is after this element of ``a``."""
+        """Say whether the place is after this element of ``a``."""
         return _before(element, wanted) if side == "left" else ~_before(wanted, element)
 
     if method == "compare_all":
@@ -206,7 +206,7 @@ def _places_in(x: Array, wanted: Array, *, side: str, method: str) -> Array:
 
 
 def _before(x: Array, y: Array) -> Array:
-    """Whether ``x`` comes before ``y``, NaN after all numbers."""
+    """Say whether ``x`` comes before ``y``, NaN after all numbers."""
     earlier: Any = less(x, y)
     if not is_inexact(x.dtype):
         return earlier

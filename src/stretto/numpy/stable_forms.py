@@ -1,4 +1,4 @@
-"""What formulas written by hand are computed as, where another way keeps the digits they lose.
+"""Compute formulas written by hand in another way, where that keeps the digits they lose.
 
 ``log(1 - sigmoid(x))`` is infinite where ``sigmoid(x)`` rounds to 1, and its slope infinity times
 zero. While operations are traced or differentiated, a result may remember what formula it is the

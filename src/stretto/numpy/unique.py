@@ -46,7 +46,7 @@ _BOOL = np.dtype(bool)
 
 
 class UniqueAllResult(NamedTuple):
-    """What ``unique_all`` returns.
+    """Hold what ``unique_all`` returns.
 
     Fields: ``values``, ``indices`` of first occurrences, ``inverse_indices`` and ``counts``.
     """
@@ -58,7 +58,7 @@ class UniqueAllResult(NamedTuple):
 
 
 class UniqueCountsResult(NamedTuple):
-    """What ``unique_counts`` returns.
+    """Hold what ``unique_counts`` returns.
 
     Fields: ``values`` and ``counts``.
     """
@@ -68,7 +68,7 @@ class UniqueCountsResult(NamedTuple):
 
 
 class UniqueInverseResult(NamedTuple):
-    """What ``unique_inverse`` returns.
+    """Hold what ``unique_inverse`` returns.
 
     Fields: ``values`` and ``inverse_indices``.
     """
@@ -214,7 +214,7 @@ def _values(x: Array, axis: int | None, outs: Sequence[Any]) -> Array:
 
 
 def starts_of_runs(line: Array, equal_nan: bool) -> Array:
-    """Where a part along the first axis differs from the one before it; the first one does."""
+    """Say where a part along the first axis differs from the one before it; the first one does."""
     left, right = slice_in_dim(line, 0, -1), slice_in_dim(line, 1, None)
     differs = ne(left, right)
     if equal_nan and is_inexact(line.dtype):

@@ -271,7 +271,7 @@ def apply_again(
 
 
 def names_once(x: Array, index: IndexLike, *, wrap_negative_indices: bool = True) -> bool:
-    """Whether the index is known to name no element more than once."""
+    """Say whether the index is known to name no element more than once."""
     parsed = parse(index, x.type, wrap_negative_indices)
     return parsed.distinct or math.prod(parsed.batch) <= 1 or _each_once(parsed)
 
@@ -280,12 +280,12 @@ def names_once(x: Array, index: IndexLike, *, wrap_negative_indices: bool = True
 
 
 def _seen_distinct(parsed: Index) -> bool:
-    """Whether concrete index arrays of a traced update name each place once."""
+    """Say whether concrete index arrays of a traced update name each place once."""
     return state.interpreter is not EAGER and _each_once(parsed)
 
 
 def _each_once(parsed: Index) -> bool:
-    """Whether the places of index arrays are known and all different."""
+    """Say whether the places of index arrays are known and all different."""
     arrays = parsed.arrays
     if not parsed.concrete:
         return False
@@ -315,7 +315,7 @@ def _write_view(kind: str, x: Array, index: IndexLike, values: ArrayLike) -> Arr
 
 
 def _takes(x: Array, values: ArrayLike) -> bool:
-    """Whether the values are of the array's dtype, or a number that takes it."""
+    """Say whether the values are of the array's dtype, or a number that takes it."""
     new: Any = values
     if new.__class__ is Array:
         return new.type.dtype is x.type.dtype
@@ -372,7 +372,7 @@ _HOST = {
 
 
 class Places(NamedTuple):
-    """Where values of shape ``sizes`` go, once reversed along ``flipped``, as one scatter."""
+    """Say where values of shape ``sizes`` go, once reversed along ``flipped``, as one scatter."""
 
     numbers: ScatterDimensionNumbers
     indices: Any

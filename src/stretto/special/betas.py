@@ -57,7 +57,7 @@ def _log_beta_positive(a: Number, b: Number) -> Number:
 
 
 def _ordered(a: Number, b: Number) -> tuple[Number, Number, Number]:
-    """Whether both are positive; the smaller and the larger, or 1 where they are not."""
+    """Say whether both are positive; the smaller and the larger, or 1 where they are not."""
     positive = (a > 0.0) & (b > 0.0)
     a, b = where(positive, a, 1.0), where(positive, b, 1.0)
     return positive, where(a < b, a, b), where(a < b, b, a)
@@ -68,7 +68,7 @@ def _is_pole(a: Number) -> Number:
 
 
 def _turned_from_poles(a: Number, b: Number) -> tuple[Number, Number, Number]:
-    """Where the function is infinite, and the arguments that give its value elsewhere.
+    """Say where the function is infinite, and the arguments that give its value elsewhere.
 
     At a pole a, where b is whole and at most -a, it is finite: up to sign, B(1 - a - b, b).
     """

@@ -43,7 +43,7 @@ def _real(caller: str, *arguments: ArrayLike) -> list[Array]:
 
 
 def _is_zero_product(x: Array, y: Array) -> Array:
-    """Whether x is zero and y is not NaN."""
+    """Say whether x is zero and y is not NaN."""
     return bitwise_and(eq(x, zeros_like(x)), eq(y, y))
 
 
@@ -60,7 +60,7 @@ def _ratio(x: Array, y: Array) -> Array:
 
 
 def _both_positive(p: Array, q: Array) -> tuple[Array, Array, Array]:
-    """Whether both are positive; then both, replaced by 1 where they are not."""
+    """Say whether both are positive; then both, replaced by 1 where they are not."""
     positive = bitwise_and(gt(p, zeros_like(p)), gt(q, zeros_like(q)))
     return positive, select(positive, p, full_like(p, 1)), select(positive, q, full_like(q, 1))
 

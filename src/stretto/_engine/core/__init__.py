@@ -1,4 +1,4 @@
-"""What every other layer is built on: types, programs, primitives, and the one current interpreter.
+"""Hold what every other layer is built on: types, programs, primitives, the current interpreter.
 
 Read ``types`` (shapes and dtypes), ``program`` (what tracing gives), ``primitive`` (what an
 operation is), ``interpreter`` (who decides what an operation does), then ``recorder`` (how a Python

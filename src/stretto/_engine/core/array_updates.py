@@ -1,4 +1,4 @@
-"""What arrays are indexed by, and ``x.at[index]``, for type checkers and editors.
+"""Types of indices and of ``x.at[index]``, for type checkers and editors.
 
 The functions are in ``numpy/indexing.py``; nothing imports this module at run time.
 """

@@ -99,7 +99,7 @@ guarded.leaving.append(_trim_quietly)
 
 
 def _is_internal(error: BaseException) -> bool:
-    """Whether an error has been in no frame of the user's."""
+    """Say whether an error has been in no frame of the user's."""
     entry = error.__traceback__
     within = True  # whoever handled it is of this package
     while entry is not None:
@@ -111,7 +111,7 @@ def _is_internal(error: BaseException) -> bool:
 
 
 def _is_hidden(frame: FrameType, within: bool) -> bool:
-    """Whether a frame is left out: this package's, and those of libraries that it has called."""
+    """Say whether a frame is left out: this package's, and those of libraries it has called."""
     name = frame.f_code.co_filename
     if name.startswith(PACKAGE):
         return True

@@ -15,7 +15,7 @@ from stretto._engine.core.weak import WeakTable
 
 
 class Form:
-    """What a program does; equal programs have the same object."""
+    """Hold what a program does; equal programs have the same object."""
 
     __slots__ = ("__weakref__",)
 
@@ -32,7 +32,7 @@ def form(program: Program) -> Form:
 
 
 def literal_key(literal: Literal) -> tuple[Any, ...]:
-    """What equal literals have in common: the type, and an element of the same bits."""
+    """Return what equal literals have in common: the type, and an element of the same bits."""
     type, value = literal.type, literal.value
     # Zeros of both signs compare equal, and NaN is unequal to itself: there the bits decide. They
     # are not used throughout because taking them is some ten times slower.
@@ -42,7 +42,7 @@ def literal_key(literal: Literal) -> tuple[Any, ...]:
 
 
 def operation_key(primitive: Any) -> Any:
-    """What operations that compile to the same have in common.
+    """Return what operations that compile to the same have in common.
 
     It is the primitive itself; for one that holds programs, its class and parameters, with forms
     in place of the programs. Users' own derivative rules do not count.

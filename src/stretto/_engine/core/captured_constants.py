@@ -38,7 +38,7 @@ class _Own:
         self._made[id(value)] = value
 
     def made(self, value: Any) -> bool:
-        """Whether this array was made here."""
+        """Say whether this array was made here."""
         return id(value) in self._made
 
 

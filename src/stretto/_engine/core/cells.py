@@ -33,7 +33,7 @@ class Cell:
 
     @property
     def lasts(self) -> bool:
-        """Whether it was made outside of all transformations."""
+        """Say whether it was made outside of all transformations."""
         return self._home is None
 
     def read(self) -> Any:
@@ -89,7 +89,7 @@ class Cell:
 
 
 class Borrowed:
-    """What one body that is being recorded sees of cells from outside."""
+    """Hold what one body that is being recorded sees of cells from outside."""
 
     __slots__ = ("bound", "kept", "may_write", "recorder", "values", "written")
 
@@ -216,7 +216,7 @@ def carrying(fun: Callable[..., Any], cells: Sequence[Any]) -> Callable[..., Any
 
 
 def values_of_cells(cells: Sequence[Cell]) -> tuple[Any, ...]:
-    """What they hold now."""
+    """Return what they hold now."""
     return tuple([cell.read() for cell in cells])
 
 

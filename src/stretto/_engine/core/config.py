@@ -50,7 +50,7 @@ def _key_of(values: Mapping[str, Any], axes: Mapping[Any, int] | None = None) ->
 
 
 class _Thread(threading.local):
-    """What ``with config(...)`` has set in this thread.
+    """Hold what ``with config(...)`` has set in this thread.
 
     ``axes`` are the sizes of the named axes that are being mapped over. ``key`` stands for these
     and all settings that change what a trace yields: part of every cache key. ``ranks`` is
@@ -268,7 +268,7 @@ _Here: TypeAlias = tuple[Mapping[str, Any], Mapping[Any, int], "_Key | None", _K
 
 
 def _here() -> _Here:
-    """What this thread has set: its own values, axes and key; and the key of all threads."""
+    """Return what this thread has set: its own values, axes and key; and the key of all threads."""
     return settings.values, settings.axes, settings.__dict__.get("key"), _Thread.key
 
 

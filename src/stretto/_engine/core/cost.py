@@ -1,4 +1,4 @@
-"""What work costs on a machine: the constants behind the planner's choices.
+"""Costs of work on a machine: the constants behind the planner's choices.
 
 Times are in microseconds. The figures are for one core with 512-bit vectors, taken from
 measurements of XLA's CPU backend (``benchmarks/README.md`` says how). The choices depend only on
@@ -13,7 +13,7 @@ from stretto._engine.core.machine import cores
 
 
 class Machine(NamedTuple):
-    """How fast a machine does each kind of work."""
+    """Say how fast a machine does each kind of work."""
 
     products: float
     """Multiply-adds in a microsecond, at best."""

@@ -50,10 +50,10 @@ def meshes(effects: Iterable[Any]) -> list[Any]:
 
 
 def observable(effects: Iterable[Any]) -> bool:
-    """Whether any of the effects would be missed if the operation were dropped."""
+    """Say whether any of the effects would be missed if the operation were dropped."""
     return any(isinstance(e, Effect) for e in effects)
 
 
 def names_axis(effects: Iterable[Any], name: Any) -> bool:
-    """Whether any of the effects works across the axis of this name."""
+    """Say whether any of the effects works across the axis of this name."""
     return any(type(e) is NamedAxis and e.name == name for e in effects)

@@ -44,7 +44,7 @@ _Run: Any = _Quiet if native is None else native.Quiet
 
 
 class ErrorState(threading.local):
-    """How NumPy treats floating-point errors; takes the options of ``np.errstate``.
+    """Say how NumPy treats floating-point errors; takes the options of ``np.errstate``.
 
     ``run(f, *args, **options)`` calls a function in this state, in any thread, also nested.
 

@@ -22,7 +22,7 @@ _OF = re.compile(r"jvp\(([\w, ]+)\)")
 
 
 def wrong(array: np.ndarray, type: ArrayType, nans: bool, infs: bool) -> np.ndarray | None:
-    """Which elements are what is looked for; None where none is."""
+    """Say which elements are what is looked for; None where none is."""
     if type.kind not in _INEXACT or not array.size or not (nans or infs):
         return None
     if nans and infs:
@@ -34,7 +34,7 @@ def wrong(array: np.ndarray, type: ArrayType, nans: bool, infs: bool) -> np.ndar
 
 @dataclasses.dataclass(frozen=True)
 class Operand:
-    """What an operation was applied to: a type, and the range of the elements."""
+    """Hold what an operation was applied to: a type, and the range of the elements."""
 
     type: str
     least: float | None
@@ -153,12 +153,12 @@ class Fault:
 
 
 def first_of(marks: np.ndarray) -> tuple[int, ...]:
-    """Where the first marked element is."""
+    """Say where the first marked element is."""
     return tuple([int(i) for i in np.unravel_index(int(np.argmax(marks)), marks.shape)])
 
 
 def _kind(values: np.ndarray) -> str:
-    """What these elements are."""
+    """Return what these elements are."""
     return "NaN" if bool(np.isnan(values).any()) else "infinity"
 
 

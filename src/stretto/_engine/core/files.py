@@ -110,7 +110,7 @@ class _Refused(Exception):
 
 
 def _place(text: str, caller: str) -> tuple[str, int | None]:
-    """Where the path leads to, and the permissions of the file there, ``None`` if there is none."""
+    """Return where the path leads, and the permissions of the file there, if there is one."""
     try:
         status = os.stat(text)
     except FileNotFoundError:
@@ -194,7 +194,7 @@ def _lock(file: BinaryIO) -> None:
 
 
 def _is_at(file: Any, path: str) -> bool:
-    """Whether the name is still this file's."""
+    """Say whether the name is still this file's."""
     try:
         return os.path.samestat(os.lstat(path), os.fstat(file.fileno()))
     except FileNotFoundError:

@@ -34,7 +34,7 @@ def signature_of(fun: Callable[..., Any]) -> inspect.Signature | None:
 
 
 def likeness_of(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """What has the signature of a function without keeping it alive; other callables themselves."""
+    """Return a likeness with a function's signature that does not keep it alive."""
     if fun.__class__ is not FunctionType:
         return fun
     cells = tuple([CellType() for _ in fun.__code__.co_freevars])

@@ -30,7 +30,7 @@ def shown(n: Any) -> str:
 
 
 def _description(x: Any) -> str:
-    """What was given where an integer is expected, and how to make it one."""
+    """Return what was given where an integer is expected, and how to make it one."""
     if hasattr(x, "type") and hasattr(x, "shape"):
         return f"an array of type {x.type}"
     if hasattr(x, "shape") and hasattr(x, "dtype"):
@@ -63,7 +63,7 @@ def integer(x: Any, caller: str, argument: str, least: int | None = None) -> int
 
 
 def count(x: Any, caller: str, argument: str, least: int) -> int:
-    """As ``integer``, but refuses booleans: for arguments where ``True`` would be a mistake.
+    """Do as ``integer``, but refuse booleans: for arguments where ``True`` would be a mistake.
 
     Raises ``TypeError`` and ``ValueError`` as ``integer`` does.
     """
@@ -77,7 +77,7 @@ def _refuse_boolean(x: Any, caller: str, argument: str) -> None:
 
 
 def axis_of(x: Any, caller: str, argument: str = "axis") -> int:
-    """As ``integer``, but refuses booleans: one here is ``keepdims`` in the wrong place."""
+    """Do as ``integer``, but refuse booleans: one here is ``keepdims`` in the wrong place."""
     if x.__class__ is int:
         return x
     _refuse_boolean(x, caller, argument)
@@ -93,7 +93,7 @@ def entries_of(values: Any) -> tuple[Any, ...] | list[Any]:
 
 
 def _is_sequence(values: Any) -> bool:
-    """Whether it has a length and entries by number, as a library's class for shapes does."""
+    """Say whether it has a length and entries by number, as a library's class for shapes does."""
     by_number = hasattr(type(values), "__len__") and hasattr(type(values), "__getitem__")
     return by_number and not isinstance(values, (str, bytes, Mapping))
 

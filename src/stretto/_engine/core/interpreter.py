@@ -31,7 +31,7 @@ else:
 
 
 class Value(ArrayMethods):
-    """What operations take and give: an ``Array``, or a tracer that stands for one.
+    """A value that operations take and give: an ``Array``, or a tracer that stands for one.
 
     Operators and methods are attached where the package is wired together.
     """
@@ -62,7 +62,7 @@ class Value(ArrayMethods):
 
     @property
     def weak_type(self) -> bool:
-        """Whether the dtype is that of a Python scalar, and gives way in promotion."""
+        """Say whether the dtype is that of a Python scalar, and gives way in promotion."""
         return self.type.weak_type
 
     if TYPE_CHECKING:  # methods of arrays or of tracers only; ``__class__`` tells which it is
@@ -101,7 +101,7 @@ class Interpreter:
         self._began = name or getattr(fun, "__name__", "a function"), place()
 
     def began(self) -> str:
-        """Which function is transformed, and where the user asked for it, as part of a message."""
+        """Say which function is transformed, and where the user asked for it, for a message."""
         name, user_place = getattr(self, "_began", ("", None))
         return f", while {name} was transformed for {Position(*user_place)}" if user_place else ""
 
@@ -128,7 +128,7 @@ state = _State()
 
 
 def form_of(value: Any) -> Form | None:
-    """What formula a value is known to be that of."""
+    """Return what formula a value is known to be that of."""
     return value._form if isinstance(value, Tracer) else None
 
 
@@ -138,7 +138,7 @@ def install_eager(interpreter: Interpreter) -> None:
 
 
 class Form:
-    """What formula a value is known to be that of: its kind, and the values in it.
+    """Hold what formula a value is known to be that of: its kind, and the values in it.
 
     Rules of primitives make and read these (``Primitive.formed``).
     """
@@ -161,7 +161,7 @@ class Tracer(Value):
     position: Position | None
 
     def origin(self) -> str:
-        """Where the value comes from, in words for messages."""
+        """Say where the value comes from, in words for messages."""
         return f"made at {self.position}" if self.position else "traced"
 
     def concrete(self) -> Any:
@@ -363,7 +363,7 @@ def as_value(x: Any, caller: str = "this function", argument: str = "x") -> Any:
 
 
 def is_array_like(x: Any) -> bool:
-    """Whether ``as_value`` may take it: an array, a number, or what makes an array of itself."""
+    """Say whether ``as_value`` may take it: an array, a number, or what makes itself an array."""
     if isinstance(x, (Value, np.ndarray, np.generic, *_SCALARS)):
         return True
     is_class = isinstance(x, type)  # whose attributes are those of its instances
@@ -371,7 +371,7 @@ def is_array_like(x: Any) -> bool:
 
 
 def gives_array(x: Any) -> bool:
-    """Whether it has a method that gives an array or a traced value for it."""
+    """Say whether it has a method that gives an array or a traced value for it."""
     return any([hasattr(x, name) for name in ARRAY_METHODS])
 
 

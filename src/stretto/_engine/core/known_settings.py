@@ -1,4 +1,4 @@
-"""Which settings there are: their defaults, the values that each takes, and what they mean."""
+"""Settings: their defaults, the values that each takes, and what they mean."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def cache_directory() -> str | None:
 
 
 def cores() -> int:
-    """How many processors this process may use."""
+    """Say how many processors this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)  # not on every system
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 

@@ -31,7 +31,7 @@ UNCONSTRAINED: Final = _Unconstrained()
 
 
 class PartitionSpec:
-    """How the axes of an array are split over the axes of a mesh.
+    """Say how the axes of an array are split over the axes of a mesh.
 
     It has an entry for each axis of the array: the name of the axis of the mesh that it is split
     over, a tuple of names, outermost first, or None for an axis that is not split. Axes of the
@@ -229,12 +229,12 @@ class Mesh:
 
     @property
     def empty(self) -> bool:
-        """Whether it has no device: never."""
+        """Say whether it has no device: never."""
         return False
 
     @property
     def is_multi_process(self) -> bool:
-        """Whether its devices belong to more than one process."""
+        """Say whether its devices belong to more than one process."""
         return len({device.process_index for device in self.devices.flat}) > 1
 
     def size_of(self, names: Sequence[Any]) -> int:
@@ -272,7 +272,7 @@ class Mesh:
 
 
 def _identity(device: Any) -> Any:
-    """What tells devices apart; raises for what is no device."""
+    """Return what tells devices apart; raises for what is no device."""
     try:
         return device.platform, device.id
     except AttributeError:

@@ -37,7 +37,7 @@ def _bounds(dtype: np.dtype) -> tuple[int, int]:
 
 
 def fits(x: Any, dtype: np.dtype) -> bool:
-    """Whether NumPy's integers are all in the range of an integer dtype."""
+    """Say whether NumPy's integers are all in the range of an integer dtype."""
     least, greatest = _bounds(dtype)
     if not x.ndim:
         return least <= x.item() <= greatest

@@ -1,4 +1,4 @@
-"""Which classes are nodes of trees: registering them with optree."""
+"""Register classes as nodes of trees, with optree."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ C = TypeVar("C", bound=type)
 
 
 class Node(NamedTuple):
-    """How a class is a node."""
+    """Say how a class is a node."""
 
     cls: type
     to_children: Callable[[Any], Any]

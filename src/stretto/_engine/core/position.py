@@ -1,4 +1,4 @@
-"""Where in the user's own code an operation was called: cheap to note, resolved when read.
+"""Positions in the user's own code where operations were called: noted cheaply, resolved when read.
 
 A position is a code object and an instruction offset, with the named scope around it; the line
 number is worked out only when somebody asks for it. The recorder notes one for each equation, and
@@ -58,12 +58,12 @@ def lines_of(code: CodeType) -> list[int]:
 
 
 def line_at(lines: list[int], offset: int) -> int:
-    """Which of these lines the instruction at this offset is on."""
+    """Say which of these lines the instruction at this offset is on."""
     return lines[min(offset // 2, len(lines) - 1)]
 
 
 def _is_ours(name: str) -> bool:
-    """Whether a source file of this name counts as this package's own; remembered."""
+    """Say whether a source file of this name counts as this package's own; remembered."""
     # Code generated at run time, as by dataclasses, has a name such as <string>.
     ours = name.startswith((PACKAGE, "<frozen", "<string>")) or name.endswith("functools.py")
     (_OURS if ours else _THEIRS).add(name)
@@ -77,7 +77,7 @@ def user_position() -> Position | None:
 
 
 def place() -> Place | None:
-    """As ``user_position``, as a plain tuple."""
+    """Do as ``user_position``, with a plain tuple."""
     # The three innermost frames are this package's: this one, its caller, and the caller of that.
     frame: FrameType | None = sys._getframe(3)
     while frame is not None:

@@ -31,7 +31,7 @@ PRIMITIVES: list[type[Primitive]] = []
 
 
 class Kernel(enum.Enum):
-    """What a compiler makes of one application of an operation."""
+    """A kind of code that a compiler makes of one application of an operation."""
 
     VIEW = enum.auto()
     """No kernel: whatever reads the result reads the operand in another order."""
@@ -142,7 +142,7 @@ def _finish(cls: Any) -> None:
 
 
 def _has_parameters(cls: type) -> bool:
-    """Whether the class itself adds parameters to those that it inherits."""
+    """Say whether the class itself adds parameters to those that it inherits."""
     return any(["ClassVar" not in str(t) for t in inspect.get_annotations(cls).values()])
 
 
@@ -313,7 +313,7 @@ class Primitive(metaclass=_Interned):
         return state.interpreter.process(self, args)
 
     def __instancecheck__(self, other: object) -> bool:
-        """Whether ``other`` is this instance, so that ``isinstance`` takes classes or instances."""
+        """Say whether ``other`` is this instance: so ``isinstance`` takes classes and instances."""
         return other is self
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -337,7 +337,7 @@ class Primitive(metaclass=_Interned):
         raise NotImplementedError
 
     def by_rows(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> bool:
-        """Whether each row of the outputs is made of the same rows of operands, and of no others.
+        """Say whether each row of the outputs is made of the same rows of operands alone.
 
         Asked where the outputs and some operands have a first axis of one size that varies, along
         which the rows lie; the other operands have no rows. By default it is not known.
@@ -345,7 +345,7 @@ class Primitive(metaclass=_Interned):
         return False
 
     def sums_rows(self, types: Sequence[ArrayType]) -> bool:
-        """Whether the output is the sum of what each row of the operands gives; see ``by_rows``."""
+        """Say whether the output is the sum of what each row gives; see ``by_rows``."""
         return False
 
     def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
@@ -366,11 +366,11 @@ class Primitive(metaclass=_Interned):
 
     @property
     def effects(self) -> frozenset[Any]:
-        """What it does besides computing outputs; see ``core/effects``."""
+        """Return what it does besides computing outputs; see ``core/effects``."""
         return _NO_EFFECTS
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """Whether eager evaluation on the CPU should run a compiled program, not ``reference``.
+        """Say whether eager evaluation on the CPU should run a compiled program, not ``reference``.
 
         This depends on types alone; see ``ops/thresholds``.
         """

@@ -83,7 +83,7 @@ class Equation:
 
     @property
     def position(self) -> Position | None:
-        """Where it was called, with names."""
+        """Say where it was called, with names."""
         return None if self.place is None else Position(*self.place)
 
 

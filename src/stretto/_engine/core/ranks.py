@@ -1,4 +1,4 @@
-"""Whether arrays of different ranks may broadcast: ``config.numpy_rank_promotion``.
+"""Say whether arrays of different ranks may broadcast: ``config.numpy_rank_promotion``.
 
 The functions of ``ops/broadcast`` check their arguments here. Fast paths that skip the check are
 taken only where ``differ`` says that there is nothing to report.
@@ -13,7 +13,7 @@ from stretto._engine.core.position import user_stack_level
 
 
 def differ(*shapes: tuple[int, ...]) -> bool:
-    """Whether shapes other than those of rank 0 differ in rank, and the setting objects to it."""
+    """Say whether shapes, but for rank 0, differ in rank, and the setting objects to it."""
     return settings.ranks != "allow" and len({len(shape) for shape in shapes if shape}) > 1
 
 

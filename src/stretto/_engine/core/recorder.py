@@ -36,7 +36,7 @@ class Traced(Tracer):
 
     @property
     def position(self) -> Any:  # type: ignore[override]
-        """Where the equation that made it was called."""
+        """Say where the equation that made it was called."""
         return self.interpreter.position_of(self.atom)
 
     def origin(self) -> str:
@@ -174,14 +174,14 @@ class Recorder(Interpreter):
         return makers.get(atom)
 
     def position_of(self, atom: Atom) -> Any:
-        """Where the equation that assigns this atom was called; None for inputs."""
+        """Say where the equation that assigns this atom was called; None for inputs."""
         for equation in self.equations:
             if atom in equation.outputs:
                 return equation.position
         return None
 
     def origin(self, atom: Atom) -> str:
-        """What the atom is, in words: a named argument, or an operation computed from some."""
+        """Describe the atom: a named argument, or an operation computed from some."""
         if atom in self.inputs:
             return self._input_name(atom)
         makers = {v: e for e in self.equations for v in e.outputs}

@@ -51,7 +51,7 @@ def with_equations(program: Program, equations: Sequence[Equation]) -> Program:
 
 
 def holds_programs(program: Program) -> bool:
-    """Whether any of its operations holds a program; looked up once."""
+    """Say whether any of its operations holds a program; looked up once."""
     found = program.cache.get("holds")
     if found is None:
         found = any([e.primitive.holds_programs for e in program.equations])
@@ -146,7 +146,7 @@ def with_inputs(program: Program, kept: Sequence[bool]) -> Program:
 
 
 def used_inputs(program: Program) -> tuple[bool, ...]:
-    """Which inputs an equation or an output reads."""
+    """Say which inputs an equation or an output reads."""
     used = program.cache.get("used")
     if used is None:
         needed = {a for e in program.equations for a in e.inputs}
@@ -156,7 +156,7 @@ def used_inputs(program: Program) -> tuple[bool, ...]:
 
 
 def depending(program: Program, inputs: Sequence[bool]) -> list[bool]:
-    """Which outputs depend on any of these inputs."""
+    """Say which outputs depend on any of these inputs."""
     varying: set[Any] = {v for v, m in zip(program.inputs, inputs, strict=True) if m}
     for equation in program.equations:
         if not varying.isdisjoint(equation.inputs):

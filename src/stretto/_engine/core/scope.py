@@ -26,7 +26,7 @@ scope = _Scope()
 
 
 class _Scopes:
-    """What is known about the scopes of all threads."""
+    """Hold what is known about the scopes of all threads."""
 
     __slots__ = ("entered",)
 

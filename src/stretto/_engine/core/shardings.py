@@ -21,7 +21,7 @@ Index: TypeAlias = tuple[slice, ...]
 
 
 class Sharding(abc.ABC):
-    """Which part of an array is on which device: the base class of all shardings.
+    """Say which part of an array is on which device: the base class of all shardings.
 
     >>> import stretto.numpy as snp
     >>> from stretto.sharding import Sharding
@@ -56,7 +56,7 @@ class Sharding(abc.ABC):
     @property
     @abc.abstractmethod
     def is_fully_replicated(self) -> bool:
-        """Whether every device has the whole array."""
+        """Say whether every device has the whole array."""
 
     @property
     def device_set(self) -> set[Any]:
@@ -65,17 +65,17 @@ class Sharding(abc.ABC):
 
     @property
     def num_devices(self) -> int:
-        """How many devices there are."""
+        """Say how many devices there are."""
         return len(self.device_list)
 
     @property
     def addressable_devices(self) -> set[Any]:
-        """Those of the devices that belong to this process."""
+        """Return the devices that belong to this process."""
         return {device for device in self.device_list if device.is_local}
 
     @property
     def is_fully_addressable(self) -> bool:
-        """Whether all of the devices belong to this process."""
+        """Say whether all of the devices belong to this process."""
         return all([device.is_local for device in self.device_list])
 
     def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Any, Index]:
@@ -185,7 +185,7 @@ class SingleDeviceSharding(Sharding):
 
     @property
     def is_fully_replicated(self) -> bool:
-        """Whether every device has the whole array: yes."""
+        """Say whether every device has the whole array: yes."""
         return True
 
     def tiling(self, ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -248,7 +248,7 @@ class NamedSharding(Sharding):
 
     @property
     def is_fully_replicated(self) -> bool:
-        """Whether every device has the whole array."""
+        """Say whether every device has the whole array."""
         return self.mesh.size_of(self.spec.names) == 1
 
     def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
@@ -328,7 +328,7 @@ def _indices(sharding: Sharding, shape: tuple[int, ...]) -> tuple[Index, ...]:
 
 
 def can_split(sharding: NamedSharding, shape: tuple[int, ...]) -> bool:
-    """Whether an array of this shape can be split so; ``check_split`` says why not."""
+    """Say whether an array of this shape can be split so; ``check_split`` says why not."""
     return _can_split(sharding.mesh, sharding.spec, shape)
 
 
@@ -397,7 +397,7 @@ def check_names(spec: PartitionSpec, mesh: Mesh, caller: str, argument: str) -> 
 
 
 class Placement(NamedTuple):
-    """Where the inputs and outputs of a program are, and the devices that it runs on.
+    """Say where the inputs and outputs of a program are, and the devices that it runs on.
 
     All shardings are on these devices, in this order. ``None`` for an output leaves its sharding to
     the compiler. ``mesh`` is one that the shardings are over, if any is over a mesh.

@@ -24,7 +24,7 @@ def meant(name: str, known: Iterable[str]) -> str | None:
 
 
 def _abbreviates(short: str, name: str) -> bool:
-    """Whether both begin with one letter, and the short one's letters occur in the name in order.
+    """Say whether both begin alike, and the short one's letters occur in the name in order.
 
     As ``lr`` does in ``learning_rate``.
     """

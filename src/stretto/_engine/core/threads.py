@@ -60,7 +60,7 @@ class Latch:
         """A lock of each wait that goes on, or that was interrupted, taken until this opens."""
 
     def is_open(self) -> bool:
-        """Whether it has been opened."""
+        """Say whether it has been opened."""
         return self._is_open
 
     def open(self) -> None:
@@ -151,7 +151,7 @@ class Turn:
 
 
 class _Process:
-    """How many forks lie between the first process and this one."""
+    """Say how many forks lie between the first process and this one."""
 
     forks = 0
 
@@ -188,7 +188,7 @@ def in_turn(turn: Turn, do: Callable[[], T]) -> T:
 
 
 def _leads_to(turn: Turn, thread: int) -> bool:
-    """Whether this thread has the turn, or whoever has it waits, perhaps through others, for it."""
+    """Say whether this thread has the turn, or who has it waits for it, perhaps through others."""
     seen: set[int] = set()
     while turn.lock.locked() and turn.holder not in seen:
         if turn.holder == thread:
@@ -202,7 +202,7 @@ def _leads_to(turn: Turn, thread: int) -> bool:
 
 
 class Table(Protocol[K_contra, T]):
-    """Where things are kept by key: a dictionary, or what has these two methods of one."""
+    """Say where things are kept by key: a dictionary, or what has these two methods of one."""
 
     def get(self, key: K_contra, /) -> T | None: ...
 

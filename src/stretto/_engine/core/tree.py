@@ -184,7 +184,7 @@ def paths(tree: Any, root: str = "") -> list[str]:
 
 
 def paths_of(spec: optree.PyTreeSpec, root: str = "") -> list[str]:
-    """As ``paths``, for the structure of a tree.
+    """List paths as ``paths`` does, for the structure of a tree.
 
     No tree is built for it: the class of a node may refuse leaves that are no arrays.
     """
@@ -232,7 +232,7 @@ def flatten_with_path(
 
 
 def _answers_by_path(tree: Any, is_leaf: Callable[[Any, Any], Any]) -> list[bool]:
-    """What ``is_leaf`` says about each node, in the order in which flattening visits them."""
+    """Return what ``is_leaf`` says about each node, in the order of flattening."""
     answers: list[bool] = []
 
     def walk(node: Any, path: tuple[Any, ...]) -> None:

@@ -62,17 +62,17 @@ def kind_of(dtype: np.dtype) -> str:
 
 
 def is_float0(x: Any) -> bool:
-    """Whether this is the tangent of an integer or a boolean."""
+    """Say whether this is the tangent of an integer or a boolean."""
     return getattr(x, "dtype", None) == float0
 
 
 def is_inexact(dtype: np.dtype) -> bool:
-    """Whether the dtype is floating or complex: what derivatives are taken of."""
+    """Say whether the dtype is floating or complex: what derivatives are taken of."""
     return _KINDS.get(dtype) in ("float", "complex")
 
 
 def is_complex(dtype: np.dtype) -> bool:
-    """Whether the dtype is complex."""
+    """Say whether the dtype is complex."""
     return dtype.kind == "c"
 
 
@@ -347,7 +347,7 @@ def _promote(
 
 
 def has_rows(type: ArrayType) -> bool:
-    """Whether the size of the first axis varies."""
+    """Say whether the size of the first axis varies."""
     return type.shape[:1] != () and type.shape[0].__class__ is Size
 
 

@@ -150,7 +150,7 @@ class Bucket:
     # Padding
 
     def inside(self, shape: Sequence[Dimension], axes: Sequence[int] | None = None) -> Any:
-        """Which elements of a carrier are not padding along these axes, by default along all.
+        """Say which elements of a carrier are not padding along these axes, by default along all.
 
         None if all of them are.
         """
@@ -248,7 +248,7 @@ class Bucket:
     def spread(
         self, x: Any, value: Any, config: Sequence[Sequence[Any]], shape: Sequence[Dimension]
     ) -> Any:
-        """As ``Pad`` with this ``config``, whose sizes may vary, to carry an array of this shape.
+        """Pad with this ``config``, whose sizes may vary, to carry an array of this shape.
 
         The value is in the place of padding already.
         """
@@ -294,7 +294,7 @@ class Bucket:
     # Programs
 
     def run(self, program: Program, args: Sequence[Any]) -> list[Any]:
-        """What a program gives, with carriers for its arguments and results."""
+        """Return what a program gives, with carriers for its arguments and results."""
         raise NotImplementedError
 
     def closed(self, program: Program) -> tuple[Program, list[Any]]:

@@ -40,7 +40,7 @@ def _is(x: Any, number: float) -> Any:
 
 
 def is_infinite(x: Any) -> Any:
-    """Whether each real number is infinite."""
+    """Say whether each real number is infinite."""
     return _is(x, math.inf) | _is(x, -math.inf)
 
 
@@ -59,13 +59,13 @@ def _like_zero(x: Any, zero: Any) -> Any:
 
 
 def tanh_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
-    """Of the hyperbolic tangent: real or imaginary where its argument is, and real at infinity."""
+    """Make the hyperbolic tangent real or imaginary where its argument is, and real at infinity."""
     v = select(_is(b, 0) | (is_infinite(a) & is_finite(b)), _zero_like(b), v)
     return select(_is(a, 0), a, u), select(_is(b, 0), b, v)
 
 
 def tan_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
-    """Of the tangent: as the hyperbolic tangent, with the parts exchanged."""
+    """Treat the tangent as the hyperbolic tangent, with the parts exchanged."""
     v, u = tanh_edges(b, a, v, u)
     return u, v
 
@@ -85,22 +85,22 @@ def _exponential(a: Any, b: Any, u: Any, v: Any, least: float) -> tuple[Any, Any
 
 
 def exp_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
-    """Of the exponential."""
+    """Correct the exponential."""
     return _exponential(a, b, u, v, 0.0)
 
 
 def expm1_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
-    """Of the exponential minus 1."""
+    """Correct the exponential minus 1."""
     return _exponential(a, b, u, v, -1.0)
 
 
 def log_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
-    """Of logarithms: the modulus is infinite where one part is, whatever the other."""
+    """Make the modulus of logarithms infinite where one part is, whatever the other."""
     return select(is_infinite(a) | is_infinite(b), full_like(u, math.inf), u), v
 
 
 def sqrt_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
-    """Of the square root: infinite where one part is."""
+    """Make the square root infinite where one part is."""
     high, undefined = full_like(u, math.inf), _is_nan(b)
     v = select(_is(b, 0), _like_zero(v, b), v)
     v = select(undefined & _is(a, -math.inf), high, v)
@@ -110,39 +110,39 @@ def sqrt_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
 
 
 def asinh_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
-    """Of the inverse hyperbolic sine: real where ``b`` is zero, imaginary between its branches."""
+    """Make the inverse hyperbolic sine real where ``b`` is zero, imaginary between its branches."""
     u = select(_is(a, 0), select(_within_one(b), a, _like_zero(u, a)), u)
     return u, select(_is(b, 0), b, v)
 
 
 def asin_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
-    """Of the inverse sine: as the inverse hyperbolic sine, with the parts exchanged."""
+    """Treat the inverse sine as the inverse hyperbolic sine, with the parts exchanged."""
     v, u = asinh_edges(b, a, v, u)
     return u, v
 
 
 def acos_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
-    """Of the inverse cosine, a right angle minus the inverse sine."""
+    """Take the inverse cosine as a right angle minus the inverse sine."""
     u = select(_is(a, 0), full_like(u, math.pi / 2), u)
     return u, select(_is(b, 0), select(_within_one(a), -b, -_like_zero(v, b)), v)
 
 
 def acosh_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
-    """Of the inverse hyperbolic cosine: the angle has the sign of ``b``, also of zero."""
+    """Give the angle of the inverse hyperbolic cosine the sign of ``b``, also of zero."""
     below = _is(b, 0) & lt(full_like(b, 1) / b, zeros_like(b))
     v = select(below, -select(lt(v, zeros_like(v)), -v, v), v)
     return u, select(_is(a, 0) & _is_nan(b), full_like(v, math.pi / 2), v)
 
 
 def atanh_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
-    """Of the inverse hyperbolic tangent: imaginary where its argument is, NaN where that is."""
+    """Make the inverse hyperbolic tangent imaginary where its argument is, NaN where that is."""
     v = select(_is(b, 0), select(_within_one(a), b, _like_zero(v, b)), v)
     undefined = _is_nan(b) | (_is_nan(a) & is_finite(b))
     return select(_is(a, 0), a, u), select(undefined, full_like(v, math.nan), v)
 
 
 def atan_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
-    """Of the inverse tangent: as the inverse hyperbolic tangent, with the parts exchanged."""
+    """Treat the inverse tangent as the inverse hyperbolic tangent, with the parts exchanged."""
     v, u = atanh_edges(b, a, v, u)
     return u, v
 

@@ -224,7 +224,7 @@ def _transposed(
 
 
 def _worth_converting(work: float, x: Any, y: Any) -> bool:
-    """Whether there are enough products to repay converting both operands."""
+    """Say whether there are enough products to repay converting both operands."""
     return work >= max(1 << 15, 4 * (x.size + y.size))
 
 
@@ -354,7 +354,7 @@ def contracted(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """What ``dot_general`` gives for two values of one dtype; errors name the caller."""
+    """Return what ``dot_general`` gives for two values of one dtype; errors name the caller."""
     summed, shared = (
         (canonical_axes(axes_x, left.ndim, caller), canonical_axes(axes_y, right.ndim, caller))
         for axes_x, axes_y in _axis_pairs(dimension_numbers, caller)

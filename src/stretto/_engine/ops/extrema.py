@@ -52,7 +52,7 @@ class Choice(Elementwise, abstract=True):
         return out, total
 
     def widely(self, *operands: np.ndarray) -> np.ndarray:
-        """In float32, from which the upper halves are taken without loss."""
+        """Compute in float32, from which the upper halves are taken without loss."""
         return upper_halves(super().widely(*operands), operands[0].dtype)
 
 
@@ -115,14 +115,14 @@ class Min(Choice):
 
 
 def _may_be_zeros(x: np.ndarray, y: np.ndarray) -> bool:
-    """Whether both may hold zeros; where one repeats an element, that element is checked."""
+    """Say whether both may hold zeros; where one repeats an element, that element is checked."""
     if kind_of(x.dtype) != "float" or not x.size or not y.size:
         return False
     return not any(v[(0,) * v.ndim] != 0 for v in (x, y) if not any(v.strides))
 
 
 def _share(x: Any, y: Any) -> Any:
-    """What an argument that is not beaten has of the derivative: all, or half at ties."""
+    """Return what an argument that is not beaten has of the derivative: all, or half at ties."""
     return SELECT(EQ(x, y), full_like(x, 0.5), full_like(x, 1))
 
 
@@ -224,7 +224,7 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
 
 
 def complex_greater(x: Any, y: Any) -> Any:
-    """Whether ``x`` is the greater."""
+    """Say whether ``x`` is the greater."""
     a, b = real(x), real(y)
     return gt(a, b) | (eq(a, b) & gt(imag(x), imag(y)))
 

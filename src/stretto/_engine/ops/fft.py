@@ -153,7 +153,7 @@ class Fft(Primitive):
         return (self(ct),)
 
     def _weights(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-        """How many of all frequencies each of those kept along the last axis stands for."""
+        """Say how many of all frequencies each of those kept along the last axis stands for."""
         n = self.lengths[-1]
         frequency = np.arange(n // 2 + 1)
         weights = np.where(2 * frequency % n == 0, 1, 2).astype(dtype)

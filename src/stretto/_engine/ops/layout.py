@@ -85,7 +85,7 @@ def _in_common(one: Sequence[Any], other: Sequence[Any]) -> int:
 
 
 def in_order(one: Sequence[Any], other: Sequence[Any]) -> bool:
-    """Whether arrays of these shapes have their elements in one order, whatever is past the ends.
+    """Say whether arrays of these shapes order elements alike, whatever is past the ends.
 
     The axes are put into groups with products that are equal. A size that varies may be the first
     of its group.

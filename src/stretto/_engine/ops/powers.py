@@ -138,7 +138,7 @@ class IntegerPow(Elementwise):
         return _by_squaring(x, self.exponent, np.multiply, invert)
 
     def _rounds_several_times(self, dtype: np.dtype) -> bool:
-        """Whether the steps would round, and overflow, in a narrow dtype."""
+        """Say whether the steps would round, and overflow, in a narrow dtype."""
         narrow = dtype.itemsize < 4 and kind_of(dtype) == "float"
         return narrow and self.exponent not in (-1, 1, 2)
 

@@ -1,4 +1,4 @@
-"""How precisely products and functions are to be computed: the names that ask for it.
+"""Name how precisely products and functions are to be computed.
 
 On a CPU every precision gives what the highest gives; the names are for devices that trade digits
 for speed, and for code that is written for both.
@@ -51,7 +51,7 @@ class Precision(enum.Enum):
 
 
 class DotAlgorithm(NamedTuple):
-    """How ``dot_general`` may compute: the types of factors and sum, and how many of them.
+    """Say how ``dot_general`` may compute: the types of factors and sum, and how many of them.
 
     Args:
         lhs_precision_type: the dtype that the elements of the first operand are rounded to.

@@ -64,7 +64,7 @@ class RoundAway(Nearest):
 
 
 class IsFinite(Elementwise):
-    """Whether neither infinite nor NaN."""
+    """Say whether an element is neither infinite nor NaN."""
 
     accepts = FLOAT
     op = "is_finite"

@@ -60,7 +60,7 @@ def _ends(lengths: Any) -> Any:
 
 
 def for_each_row(x: Any, examples: Any) -> Any:
-    """What an array has for each example, for each row."""
+    """Return what an array has for each example, for each row."""
     return rows_at(x, examples)
 
 

@@ -33,7 +33,7 @@ def _dilated(n: int, interior: int) -> int:
 
 
 def _ends_inside(limit: int, n: int, stride: int) -> bool:
-    """Whether a slice ends inside; if its size varies, its bound may be behind its last step."""
+    """Say whether a slice ends inside; if its size varies, the bound may be past its last step."""
     return limit - (stride - 1) <= n if is_size(limit) else limit <= n
 
 
@@ -97,7 +97,7 @@ class Pad(Primitive):
         return self(*primals), self(*map(or_zeros, tangents, primals))
 
     def padding(self, shape: Sequence[int]) -> Any:
-        """Where an output holds the padding value: a mask, for an operand of this shape."""
+        """Say where an output holds the padding value: a mask, for an operand of this shape."""
         boolean = np.dtype(bool)
         return self(full(tuple(shape), False, boolean), full((), True, boolean))
 
@@ -211,7 +211,7 @@ class Slice(Primitive):
         return Slice(starts, limits, strides)(args[0]), axis
 
     def padded(self, at: Any, x: Any) -> Any:
-        """From starts that may vary; limits that vary are where the result's padding begins."""
+        """Start where starts that may vary say; limits that vary are where padding begins."""
         (out,) = at.outs
         for axis, step in enumerate(self.strides):
             if is_size(step):

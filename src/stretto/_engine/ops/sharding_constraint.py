@@ -1,4 +1,4 @@
-"""Where arrays lie on a mesh of devices, as a program says it.
+"""Say in a program where arrays lie on a mesh of devices.
 
 A constraint is an operation that computes nothing: the compiler puts its result where the sharding
 says.

@@ -1,4 +1,4 @@
-"""What the bits of NumPy's floats tell: zeros of either sign, signs, and upper halves of float32.
+"""Read from the bits of NumPy's floats zeros of either sign, signs, and upper halves of float32.
 
 NumPy treats the two zeros as equal, and XLA does not; and reading bits is often faster than
 comparing floats.
@@ -17,12 +17,12 @@ _find_least: Any = np.minimum.reduce
 
 
 def has_negative_zero(x: np.ndarray) -> bool:
-    """Whether an element may be -0, whose bits are those of the least integer."""
+    """Say whether an element may be -0, whose bits are those of the least integer."""
     return _least_bits(x, _SIGNED) in (None, -1 << 8 * x.dtype.itemsize - 1)
 
 
 def has_zero(x: np.ndarray) -> bool:
-    """Whether an element may be +0, whose bits are all 0."""
+    """Say whether an element may be +0, whose bits are all 0."""
     return _least_bits(x, _UNSIGNED) in (None, 0)
 
 

@@ -1,4 +1,4 @@
-"""How ``sort`` is lowered: comparators, and integer keys that need only ``<``.
+"""Lower ``sort`` by comparators, and by integer keys that need only ``<``.
 
 XLA sorts one operand of integers by ``<`` several times faster than anything by another comparator.
 So floats sort as the integers that their bits are, and a short key that carries other operands
@@ -49,7 +49,7 @@ def _less(b: Any) -> Callable[..., Any]:
 
 
 def _before(b: Any, num_keys: int, xs: Sequence[Any], ys: Sequence[Any]) -> Any:
-    """Whether the keys of one place come before those of another: x < y, or x = y and so on."""
+    """Say whether the keys of one place come before those of another: x < y, or x = y and so on."""
     parts = []
     for x, y in zip(xs[:num_keys], ys[:num_keys], strict=True):
         if is_complex(x.type.dtype):

@@ -187,7 +187,7 @@ def where(condition: Number, x: Any, y: Any) -> Number:
 
 
 def is_nan(x: Number) -> Number:
-    """Whether it is NaN."""
+    """Say whether it is NaN."""
     return x != x  # noqa: PLR0124 (the definition)
 
 

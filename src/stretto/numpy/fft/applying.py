@@ -1,4 +1,4 @@
-"""What all transforms share: sizes and axes as in NumPy, norms, and any number of axes."""
+"""Hold what all transforms share: sizes and axes as in NumPy, norms, and any number of axes."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def line_search(
 
 
 def _inside(a: _End, b: _End) -> Array:
-    """Where the cubic through two ends has its minimum, not too near either; else the middle."""
+    """Find the minimum of the cubic through two ends, not too near either; else the middle."""
     width = b.length - a.length
     wide = snp.where(width == 0, 1, width)
     d = a.slope + b.slope - 3 * (b.value - a.value) / wide
@@ -139,7 +139,7 @@ def _inside(a: _End, b: _End) -> Array:
 
 
 class Estimate(NamedTuple):
-    """How a method estimates the inverse Hessian H.
+    """Say how a method estimates the inverse Hessian H.
 
     ``start(x)`` stands for the identity, ``product(h, g)`` is H g, and ``updated(h, s, y, b)`` is
     the estimate after a step ``s`` along which the gradient changed by ``y``, with ``b`` = H⁻¹ s.
@@ -151,7 +151,7 @@ class Estimate(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """When a search ends, and how many values a line search may compute."""
+    """Say when a search ends, and how many values a line search may compute."""
 
     steps: ArrayLike
     gtol: ArrayLike
@@ -162,7 +162,7 @@ class Stop(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where the search stands."""
+    """Say where the search stands."""
 
     x: Array
     value: Array
@@ -251,7 +251,7 @@ def descend(fun: Callable[[Array], ArrayLike], x: Array, method: Estimate, stop:
 
 
 def curvature(s: Array, y: Array) -> tuple[Array, Array, Array]:
-    """Whether y^T s is far enough above zero to be used; y^T s and y^T s / y^T y, or else 1."""
+    """Say whether y^T s is far enough above zero to be used; y^T s and y^T s / y^T y, or else 1."""
     c, square = snp.dot(y, s), snp.dot(y, y)
     is_curved = (c > float(snp.finfo(s.dtype).eps) * square) & snp.isfinite(square)
     return (

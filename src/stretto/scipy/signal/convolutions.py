@@ -43,7 +43,7 @@ def _pair(caller: str, in1: ArrayLike, in2: ArrayLike) -> tuple[Array, Array]:
 def _part(
     caller: str, mode: str, n: Sequence[int], m: Sequence[int]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Where the part of the full convolution begins along each axis, and its sizes."""
+    """Say where the part of the full convolution begins along each axis, and its sizes."""
     if mode == "full":
         return (0,) * len(n), tuple([a + b - 1 for a, b in zip(n, m, strict=True)])
     if mode == "same":
@@ -68,7 +68,7 @@ _FOURIER_COST = 8
 
 
 def _is_fourier_faster(n: Sequence[int], m: Sequence[int]) -> bool:
-    """Whether three transforms of the full size should cost less than all products."""
+    """Say whether three transforms of the full size should cost less than all products."""
     full = [a + b - 1 for a, b in zip(n, m, strict=True)]
     size = math.prod(full)
     return math.prod(n) * math.prod(m) > _FOURIER_COST * 3 * size * math.log2(size + 1) + 1e5

@@ -92,7 +92,7 @@ def rate_of(caller: str, fs: ArrayLike) -> ArrayLike:
 
 
 def overlap_of(caller: str, noverlap: int | None, nperseg: int) -> int:
-    """How many points neighbours share, by default half; raises unless it is less than all."""
+    """Say how many points neighbours share, by default half; raises unless it is less than all."""
     overlap = nperseg // 2 if noverlap is None else integer(noverlap, caller, "noverlap")
     if not 0 <= overlap < nperseg:
         raise ValueError(f"{caller}: noverlap must be from 0 to nperseg - 1, got {noverlap}")
@@ -219,7 +219,7 @@ Trend: TypeAlias = str | bool | Callable[[Array], Array] | None
 
 
 class _Settings(NamedTuple):
-    """How a signal is cut, weighted and transformed."""
+    """Say how a signal is cut, weighted and transformed."""
 
     caller: str
     window: Array
@@ -245,7 +245,7 @@ class _Settings(NamedTuple):
         return move_axis(transform(weighted, self.nfft), x.ndim, x.ndim - 1)
 
     def frequencies(self, fs: ArrayLike) -> Array:
-        """In the unit of ``fs``."""
+        """Return frequencies in the unit of ``fs``."""
         rate: Any = fs
         dtype = real_dtype(self.window.dtype)
         return (snp.fft.rfftfreq if self.onesided else snp.fft.fftfreq)(

@@ -202,7 +202,7 @@ def _product(caller: str, argument: str, matrix: Matrix) -> Product:
 
 
 def _elements(caller: str, A: Matrix) -> list[Array]:
-    """What the matrix adds to the dtype: itself, or an element of an object's ``dtype``, if any."""
+    """Return what the matrix adds to the dtype: itself, or an element of its ``dtype``, if any."""
     if isinstance(A, (Value, np.ndarray)):
         return [as_value(A, caller, "A")]
     dtype = None if callable(A) else getattr(A, "dtype", None)

@@ -337,7 +337,7 @@ class Rotation:
 
     @property
     def single(self) -> bool:
-        """Whether it is one rotation, and not an array of them."""
+        """Say whether it is one rotation, and not an array of them."""
         return self.quat.ndim == 1
 
     def __mul__(self, other: Rotation) -> Rotation:

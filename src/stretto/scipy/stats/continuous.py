@@ -55,11 +55,11 @@ class Norm(Invertible):
         return ndtri(q)
 
     def sf_formula(self, y: Array) -> Array:
-        """That of -y, by symmetry."""
+        """Take it at -y, by symmetry."""
         return ndtr(-y)
 
     def logsf_formula(self, y: Array) -> Array:
-        """That of -y, by symmetry."""
+        """Take it at -y, by symmetry."""
         return log_ndtr(-y)
 
     def isf_formula(self, q: Array) -> Array:
@@ -125,7 +125,7 @@ class Expon(Invertible):
     """
 
     def support(self) -> tuple[ArrayLike, ArrayLike]:
-        """From 0."""
+        """Start at 0."""
         return 0, math.inf
 
     def logpdf_formula(self, y: Array) -> Array:
@@ -274,7 +274,7 @@ class Uniform(Invertible):
     """
 
     def support(self) -> tuple[ArrayLike, ArrayLike]:
-        """From 0 to 1."""
+        """Span 0 to 1."""
         return 0, 1
 
     def logpdf_formula(self, y: Array) -> Array:
@@ -316,7 +316,7 @@ class TruncNorm(Continuous):
         return a < b
 
     def support(self, a: Array, b: Array) -> tuple[ArrayLike, ArrayLike]:
-        """From a to b."""
+        """Span a to b."""
         return a, b
 
     def inner(self, a: Array, b: Array) -> Array:

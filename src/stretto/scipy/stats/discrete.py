@@ -59,7 +59,7 @@ class Binom(Discrete):
         return (n >= 0) & (n == floor(n)) & (p >= 0) & (p <= 1)
 
     def support(self, n: Array, p: Array) -> tuple[ArrayLike, ArrayLike]:
-        """From 0 to n."""
+        """Span 0 to n."""
         return 0, n
 
     def logpmf_formula(self, k: Array, n: Array, p: Array) -> Array:
@@ -151,7 +151,7 @@ class BetaBinom(Discrete):
         return (n >= 0) & (n == floor(n)) & (a > 0) & (b > 0)
 
     def support(self, n: Array, a: Array, b: Array) -> tuple[ArrayLike, ArrayLike]:
-        """From 0 to n."""
+        """Span 0 to n."""
         return 0, n
 
     def logpmf_formula(self, k: Array, n: Array, a: Array, b: Array) -> Array:
@@ -190,7 +190,7 @@ class Geom(Discrete):
         return (p > 0) & (p <= 1)
 
     def support(self, p: Array) -> tuple[ArrayLike, ArrayLike]:
-        """From 1."""
+        """Start at 1."""
         return 1, math.inf
 
     def inner(self, p: Array) -> float:
@@ -238,7 +238,7 @@ class NBinom(Discrete):
         return (n > 0) & (p > 0) & (p <= 1)
 
     def support(self, n: Array, p: Array) -> tuple[ArrayLike, ArrayLike]:
-        """From 0."""
+        """Start at 0."""
         return 0, math.inf
 
     def logpmf_formula(self, k: Array, n: Array, p: Array) -> Array:
@@ -284,7 +284,7 @@ class Poisson(Discrete):
         return mu >= 0
 
     def support(self, mu: Array) -> tuple[ArrayLike, ArrayLike]:
-        """From 0."""
+        """Start at 0."""
         return 0, math.inf
 
     def logpmf_formula(self, k: Array, mu: Array) -> Array:

@@ -1,4 +1,4 @@
-"""What the distributions share: arguments, location and scale, and the edges of the support.
+"""Hold what distributions share: arguments, location and scale, and the edges of the support.
 
 A distribution gives formulas for its standard form; the public methods here add what holds for all
 of them: arguments of one dtype that broadcast, ``y = (x - loc) / scale``, -inf or 0 outside the
@@ -49,7 +49,7 @@ class Distribution:
         return f"<distribution {self.name}: {', '.join(self.methods)}>"
 
     def allowed(self, *shapes: Array) -> Array | bool:
-        """Where the parameters are allowed."""
+        """Say where the parameters are allowed."""
         return True
 
     def support(self, *shapes: Array) -> tuple[ArrayLike, ArrayLike]:
@@ -113,7 +113,7 @@ class Density(Distribution):
         return (scale > 0) & self.allowed(*shapes) & ~isnan(y)
 
     def _inside(self, y: Array, shapes: Sequence[Array]) -> tuple[Array, Array]:
-        """Where y is in the support, and y with the others replaced by an inner value."""
+        """Say where y is in the support, and y with the others replaced by an inner value."""
         low, high = self.support(*shapes)
         inside = (y >= low) & (y <= high) & isfinite(y)
         return inside, where(inside, y, self.inner(*shapes))

@@ -39,7 +39,7 @@ class Pareto(Invertible):
         return b > 0
 
     def support(self, b: Array) -> tuple[ArrayLike, ArrayLike]:
-        """From 1."""
+        """Start at 1."""
         return 1, math.inf
 
     def inner(self, b: Array) -> float:
@@ -141,7 +141,7 @@ class Gumbel_L(Invertible):
     _mirror: ClassVar[Gumbel_R] = Gumbel_R()
 
     def logpdf_formula(self, y: Array) -> Array:
-        """That of -y."""
+        """Take it at -y."""
         return self._mirror.logpdf_formula(-y)
 
     def cdf_formula(self, y: Array) -> Array:

@@ -41,7 +41,7 @@ class Gamma(Continuous):
         return a > 0
 
     def support(self, a: Array) -> tuple[ArrayLike, ArrayLike]:
-        """From 0."""
+        """Start at 0."""
         return 0, math.inf
 
     def inner(self, a: Array) -> float:
@@ -86,7 +86,7 @@ class Chi2(Continuous):
         return df > 0
 
     def support(self, df: Array) -> tuple[ArrayLike, ArrayLike]:
-        """From 0."""
+        """Start at 0."""
         return 0, math.inf
 
     def inner(self, df: Array) -> float:
@@ -94,15 +94,15 @@ class Chi2(Continuous):
         return 1.0
 
     def logpdf_formula(self, y: Array, df: Array) -> Array:
-        """That of gamma at y/2, minus log 2."""
+        """Take that of gamma at y/2, minus log 2."""
         return gamma.logpdf_formula(y / 2, df / 2) - math.log(2)
 
     def cdf_formula(self, y: Array, df: Array) -> Array:
-        """That of gamma at y/2."""
+        """Take that of gamma at y/2."""
         return gammainc(df / 2, y / 2)
 
     def sf_formula(self, y: Array, df: Array) -> Array:
-        """That of gamma at y/2."""
+        """Take that of gamma at y/2."""
         return gammaincc(df / 2, y / 2)
 
 
@@ -132,7 +132,7 @@ class Beta(Continuous):
         return (a > 0) & (b > 0)
 
     def support(self, a: Array, b: Array) -> tuple[ArrayLike, ArrayLike]:
-        """From 0 to 1."""
+        """Span 0 to 1."""
         return 0, 1
 
     def inner(self, a: Array, b: Array) -> float:
@@ -148,7 +148,7 @@ class Beta(Continuous):
         return betainc(a, b, y)
 
     def sf_formula(self, y: Array, a: Array, b: Array) -> Array:
-        """That of 1 - y with a and b exchanged."""
+        """Take it at 1 - y with a and b exchanged."""
         return betainc(b, a, 1 - y)
 
 

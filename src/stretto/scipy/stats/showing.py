@@ -1,4 +1,4 @@
-"""What is shown of a distribution: its parameters, its methods, and the curve of its density."""
+"""Show a distribution: its parameters, its methods, and the curve of its density."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How objects are shown in notebooks, terminals and messages: read ``card`` first.
+"""Show objects in notebooks, terminals and messages: read ``cards`` first.
 
 Loaded when something is first shown. ``words`` has sizes and short texts; ``html`` and ``terminal``
 write cards, ``pictures`` draws values, ``programs`` and ``trees`` make the cards of programs and of

@@ -76,7 +76,7 @@ Line: TypeAlias = tuple[tuple[str, str], ...]
 
 @dataclasses.dataclass(frozen=True)
 class Card:
-    """What is shown of an object. All texts are plain: whoever writes them escapes them."""
+    """Hold what is shown of an object. All texts are plain: whoever writes them escapes them."""
 
     title: str
     facts: tuple[str, ...] = ()
@@ -112,12 +112,12 @@ def pruned(card: Card, most: int, rest: str = "") -> Card:
 
 
 def _depth(card: Card) -> int:
-    """How many cards are one inside the other."""
+    """Say how many cards are one inside the other."""
     return 1 + max([_depth(x) for x in card.body if isinstance(x, Card)], default=0)
 
 
 def _lines(card: Card, depth: int) -> int:
-    """How many lines it has, down to this depth."""
+    """Say how many lines it has, down to this depth."""
     if not depth:
         return 1
     return 1 + sum([_lines(x, depth - 1) if isinstance(x, Card) else 1 for x in card.body])
@@ -193,7 +193,7 @@ def short(x: Any) -> str:
 
 
 def amount(x: Any) -> str:
-    """How much is in a tree: ``3 arrays, 1,200 numbers, 4.8 kB``."""
+    """Say how much is in a tree: ``3 arrays, 1,200 numbers, 4.8 kB``."""
     arrays = [leaf for leaf in tree.leaves(x) if isinstance(leaf, _ARRAYS)]
     count = counted(len(arrays), "array")
     if not arrays:

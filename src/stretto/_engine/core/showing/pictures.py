@@ -46,7 +46,7 @@ def curve(values: np.ndarray) -> str:
 
 
 def bars(values: np.ndarray, count: int = 40) -> str:
-    """How often values are in each of some ranges of equal width, least to greatest."""
+    """Say how often values are in each of some ranges of equal width, least to greatest."""
     heights = _counts(values, count)
     if not len(heights):
         return ""
@@ -72,7 +72,7 @@ def sketch(values: np.ndarray, count: int = 24) -> str:
 
 
 def _counts(values: np.ndarray, count: int) -> np.ndarray:
-    """How many finite values are in each range; none if there is no such value."""
+    """Say how many finite values are in each range; none if there is no such value."""
     values = values[np.isfinite(values)].ravel()
     if not len(values):
         return values
@@ -82,7 +82,7 @@ def _counts(values: np.ndarray, count: int) -> np.ndarray:
 
 
 def _within(values: np.ndarray, low: float, high: float) -> np.ndarray:
-    """Where each value is between the two, from 0 to 1; in the middle where they are equal."""
+    """Say where each value is between the two, from 0 to 1; in the middle where they are equal."""
     # Halved first, as the difference of two large numbers may be infinite.
     span = high / 2 - low / 2
     with np.errstate(invalid="ignore", over="ignore"):

@@ -16,7 +16,7 @@ _STYLES = {"op": "cyan", "quiet": "dim", "": ""}
 
 
 def renderable_of(card: Card) -> Any:
-    """What rich prints for the card: a tree, or a line where there is nothing below it."""
+    """Return what rich prints for the card: a tree, or a line where there is nothing below it."""
     return _tree(pruned(card, MOST_LINES - 1))
 
 

@@ -221,7 +221,7 @@ def _exchanged(
     axis_index_groups: Any,
     tiled: bool,
 ) -> Any:
-    """What ``all_to_all`` gives; errors name the caller, and its argument for the split axis."""
+    """Return what ``all_to_all`` gives; errors name the caller and its argument."""
     split_axis, concat_axis = places
     axes = Axes(axis_name, caller)
     groups = groups_of(axes, axis_index_groups, equal=True)

@@ -83,7 +83,7 @@ class Groups(NamedTuple):
 
     @property
     def equal(self) -> bool:
-        """Whether all groups have one size."""
+        """Say whether all groups have one size."""
         return len(set(self.sizes)) <= 1
 
     @property

@@ -372,7 +372,7 @@ class PSame(Collective):
         return x
 
     def across(self, x: Any, axis: int | None) -> tuple[Any, int | None]:
-        """That of the first."""
+        """Take the derivative of the first."""
         if axis is None:
             return x, None
         first = slice_in_dim(move_to_front(x, axis), 0, 1)

@@ -45,7 +45,7 @@ _MOST_TERMS = 64
 
 
 def suits_elements(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> bool:
-    """Whether products of the elements are faster than products of windows."""
+    """Say whether products of the elements are faster than products of windows."""
     dims = op.dims
     if op.feature_groups * op.batch_groups > 1 or lhs.kind not in ("float", "complex"):
         return False
@@ -92,7 +92,7 @@ _MOST_SLICES = 64
 
 
 def suits_planes(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> bool:
-    """Whether it is over volumes, without groups, with few copies of planes, and not of lines."""
+    """Say whether it is over volumes, without groups, with few copies of planes, none of lines."""
     if lhs.ndim != 5 or op.feature_groups * op.batch_groups > 1:
         return False
     taps, *window = [rhs.shape[a] for a in op.dims.rhs_spec[2:]]
@@ -146,7 +146,7 @@ def as_planes(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
 
 
 def suits_pointwise(op: Any, lhs: ArrayType, rhs: ArrayType) -> bool:
-    """Whether there are groups of features, before the positions, and a window has one element."""
+    """Say whether features in groups lie before positions, and a window has one element."""
     features, *spatial = op.dims.lhs_spec[1:]
     window = [rhs.shape[a] for a in op.dims.rhs_spec[2:]]
     return (
@@ -188,7 +188,7 @@ def of_pointwise(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
 
 
 def suits_scattered(op: Any, lhs: ArrayType, rhs: ArrayType) -> bool:
-    """Whether each output is made of at most one of the image's elements."""
+    """Say whether each output is made of at most one of the image's elements."""
     if op.feature_groups * op.batch_groups > 1 or lhs.kind not in ("float", "complex"):
         return False
     window = [rhs.shape[a] for a in op.dims.rhs_spec[2:]]

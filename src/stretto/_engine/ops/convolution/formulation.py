@@ -1,4 +1,4 @@
-"""Which form a convolution is lowered in, by its geometry, and why.
+"""Choose the form that a convolution is lowered in, by its geometry, and say why.
 
 ``op`` is a ``ConvGeneralDilated``, whose lowering writes what is chosen here; reports and the
 planner ask the same function. Decision 37 has the measurements.

@@ -546,7 +546,7 @@ def convolved(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """What ``conv_general_dilated`` gives; errors name the caller."""
+    """Return what ``conv_general_dilated`` gives; errors name the caller."""
     left, right = promote_dtypes(caller, lhs, rhs)
     dims = dimension_numbers_of(caller, left.shape, right.shape, dimension_numbers)
     n = left.ndim - 2

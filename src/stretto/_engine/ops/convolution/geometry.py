@@ -1,4 +1,4 @@
-"""Where a convolution's windows lie: named axes, padding by name, sizes."""
+"""Geometry of a convolution's windows: named axes, padding by name, sizes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Pairs: TypeAlias = tuple[tuple[int, int], ...]
 
 
 class ConvDimensionNumbers(NamedTuple):
-    """Which axis of each array is which.
+    """Say which axis of each array is which.
 
     ``lhs_spec`` and ``out_spec`` give the axes of batch, features and the spatial ones;
     ``rhs_spec`` those of output features, input features and the spatial ones.
@@ -76,7 +76,7 @@ def conv_dimension_numbers(
 def dimension_numbers_of(
     caller: str, lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
 ) -> ConvDimensionNumbers:
-    """What ``conv_dimension_numbers`` gives; errors name the caller."""
+    """Return what ``conv_dimension_numbers`` gives; errors name the caller."""
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return dimension_numbers
     lhs_shape, rhs_shape = (

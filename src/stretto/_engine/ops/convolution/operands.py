@@ -35,7 +35,7 @@ def merge(x: Any, source: int, target: int) -> Any:
 
 
 def merge_inside(x: Any, source: int, target: int, groups: int) -> Any:
-    """As ``merge``, but within each of the ``groups`` that the target axis is made of."""
+    """Do as ``merge``, but within each of the ``groups`` that the target axis is made of."""
     if groups == 1:
         return merge(x, source, target)
     x = split_axis(move_axis(x, source, 0), target + 1, groups)

@@ -52,7 +52,7 @@ _FEWEST_IN_GROUPS = 3
 
 
 def suits(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> bool:
-    """Whether there is one position, or groups of which products are faster than other forms."""
+    """Say whether there is one position, or groups for which products are fastest."""
     dims = op.dims
     groups = op.feature_groups * op.batch_groups
     positions = _few_positions(op, lhs, rhs, out)
@@ -61,7 +61,7 @@ def suits(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> bool:
 
 
 def suits_together(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> bool:
-    """Whether, without groups, one product for all positions is faster than XLA's convolution.
+    """Say whether, without groups, one product for all positions is faster than XLA's convolution.
 
     In a gradient by the kernel the features that are summed are the examples. XLA's matrix products
     have few terms side by side where these are few, and give the gradient with its axes in another
@@ -83,7 +83,7 @@ def suits_together(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> b
 
 
 def _few_positions(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> int:
-    """How many positions there are, if they are few and the windows larger; else 0."""
+    """Say how many positions there are, if they are few and the windows larger; else 0."""
     if lhs.kind not in ("float", "complex"):
         return 0
     positions = math.prod([out.shape[a] for a in op.dims.out_spec[2:]])
@@ -100,7 +100,7 @@ def as_products(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
 
 
 def _suits_summed(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> bool:
-    """Whether adding up a small product for each example is faster than to turn the images."""
+    """Say whether adding up a small product for each example is faster than to turn the images."""
     examples = rhs.shape[op.dims.rhs_spec[1]]
     return (
         op.dims.lhs_spec == op.dims.rhs_spec
@@ -157,7 +157,7 @@ def _together(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
 
 
 def _joined(op: Any, lhs: Any, rhs: ArrayType, counts: list[int], last: bool) -> Any:
-    """What all positions take of the image, joined along one axis after the other.
+    """Return what all positions take of the image, joined along one axis after the other.
 
     The axes are those of the batch, then of positions, then what is summed; if the batch is
     ``last`` in the image, what is summed, then positions, then the batch.
@@ -179,7 +179,7 @@ def _joined(op: Any, lhs: Any, rhs: ArrayType, counts: list[int], last: bool) ->
 
 
 def _windows(op: Any, lhs: Any, rhs: ArrayType, out: ArrayType) -> Iterator[Any]:
-    """What each position takes of the image."""
+    """Return what each position takes of the image."""
     image = spread(op, lhs)
     sizes = [rhs.shape[a] for a in op.dims.rhs_spec[2:]]
     for position in itertools.product(*[range(out.shape[a]) for a in op.dims.out_spec[2:]]):

@@ -42,7 +42,7 @@ _MANY_TERMS = 16
 
 
 def suits(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> bool:
-    """Whether the sum has so few terms that it is faster than other forms."""
+    """Say whether the sum has so few terms that it is faster than other forms."""
     if op.feature_groups > 1:
         inputs, *window = [rhs.shape[a] for a in op.dims.rhs_spec[1:]]
         return inputs <= _MOST_PAIRS and inputs * math.prod(window) <= _MOST_TERMS

@@ -152,19 +152,19 @@ def by_column(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
 
 
 def _outputs_last(op: Any) -> bool:
-    """Whether the kernel's output features come after its input features."""
+    """Say whether the kernel's output features come after its input features."""
     return op.dims.rhs_spec[0] > op.dims.rhs_spec[1]
 
 
 def _apart(op: Any, window: list[int]) -> bool:
-    """Whether no two windows share an element."""
+    """Say whether no two windows share an element."""
     return all(
         dilated(k, d) <= s for k, d, s in zip(window, op.rhs_dilation, op.strides, strict=True)
     ) and all(k == 1 or d == 1 for k, d in zip(window, op.rhs_dilation, strict=True))
 
 
 def _kernel_larger(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> bool:
-    """Whether the kernel is larger than the image, or than what its windows take.
+    """Say whether the kernel is larger than the image, or than what its windows take.
 
     The latter counts for kernels with output features first, which XLA's convolution turns round.
     """

@@ -202,7 +202,7 @@ class DynamicUpdateSlice(Primitive):
         return scatter(x, vectors, update, numbers, mode="clip", unique_indices=True), 0
 
     def padded(self, at: Any, x: Any, update: Any, *starts: Any) -> Any:
-        """As the slice; padding of the update is what is there."""
+        """Write as the slice; padding of the update is what is there."""
         type, part = at.types[:2]
         moved = _moved(at, starts, type.shape, part.shape)
         own = [d for d, n in enumerate(part.shape) if is_size(n) and n != type.shape[d]]

@@ -99,7 +99,7 @@ def gathered(
     mode: str | GatherScatterMode | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """What ``gather`` gives; errors name the caller."""
+    """Return what ``gather`` gives; errors name the caller."""
     x = as_value(operand, caller, "operand")
     starts = as_value(start_indices, caller, "start_indices")
     check_numbers(caller, dimension_numbers, GatherDimensionNumbers)
@@ -121,7 +121,7 @@ def scattered(
     numbers: ScatterDimensionNumbers,
     **options: Any,
 ) -> Any:
-    """What ``scatter`` and its relatives give; errors name the caller."""
+    """Return what ``scatter`` and its relatives give; errors name the caller."""
     check_numbers(caller, numbers, ScatterDimensionNumbers)
     operand = as_value(operand, caller, "operand")
     indices = as_value(indices, caller, "scatter_indices")

@@ -15,7 +15,7 @@ from stretto._engine.core.types import ArrayType, kind_of
 
 
 class GatherScatterMode(enum.Enum):
-    """What becomes of windows out of bounds; each mode can be named in lower case too.
+    """Say what becomes of windows out of bounds; each mode can be named in lower case too.
 
     ``FILL_OR_DROP`` reads the fill value, and writes nothing; ``ONE_HOT`` does the same, and asks
     devices other than CPUs to read by a matrix product.
@@ -64,7 +64,7 @@ def check_numbers(caller: str, numbers: Any, family: type) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class GatherDimensionNumbers:
-    """Which axes of operand, indices and output a gather relates.
+    """Say which axes of operand, indices and output a gather relates.
 
     Args:
         offset_dims: the output's axes that run over a window, in increasing order.
@@ -113,7 +113,7 @@ class GatherDimensionNumbers:
 
 @dataclasses.dataclass(frozen=True)
 class ScatterDimensionNumbers:
-    """Which axes of operand, indices and updates a scatter relates.
+    """Say which axes of operand, indices and updates a scatter relates.
 
     The counterpart of ``GatherDimensionNumbers``, field by field, with the updates in the place of
     a gather's output.
@@ -214,7 +214,7 @@ def _require(holds: bool, caller: str, what: str) -> None:
 
 
 def _fits(size: Any, m: Any) -> bool:
-    """Whether a window fits an axis; of one element it does where the axis has any."""
+    """Say whether a window fits an axis; of one element it does where the axis has any."""
     if is_size(m) and size.__class__ is int and size == 1:
         return exceeds(m, 0) or m.bounds()[1] > 0
     return 0 <= size <= m

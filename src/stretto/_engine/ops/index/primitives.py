@@ -276,7 +276,7 @@ class ScatterFamily(Primitive, abstract=True):
         return b.emit(self.op, old, new, out=old.type)
 
     def distinct(self, indices: Any) -> bool:
-        """Whether it is known that no element is updated twice."""
+        """Say whether it is known that no element is updated twice."""
         stepped = self.dimension_numbers.scatter_indices_batching_dims
         sizes = [n for d, n in enumerate(indices.shape[:-1]) if d not in stepped]
         return at_most(math.prod(sizes)) <= 1 or (self.unique_indices and self.mode != "clip")
@@ -317,7 +317,7 @@ class ScatterFamily(Primitive, abstract=True):
         return scatter_(x, indices, updates), 0
 
     def padded(self, at: Any, x: Any, indices: Any, updates: Any) -> Any:
-        """What is past the true size is out of bounds; updates that are padding are dropped."""
+        """Count what is past the true size as out of bounds; drop updates that are padding."""
         numbers = self.dimension_numbers
         type, places, changes = at.types
         moved = numbers.scatter_dims_to_operand_dims
@@ -416,7 +416,7 @@ def _last_starts(
 
 
 def _whole(op: ScatterFamily, type: ArrayType, sizes: Sequence[Any], axis: int) -> bool:
-    """Whether windows are as large as the operand along this axis of the updates."""
+    """Say whether windows are as large as the operand along this axis of the updates."""
     numbers = op.dimension_numbers
     left_out = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
     own = [d for d in range(type.ndim) if d not in left_out]
@@ -465,6 +465,6 @@ class ScatterSub(ScatterAdd):
     op = "subtract"
 
     def transpose(self, ct: Any, x: Any, indices: Any, updates: Any) -> tuple[Any, None, Any]:
-        """As for addition, with the sign of the updates reversed."""
+        """Do as for addition, with the sign of the updates reversed."""
         ct_x, _, ct_updates = super().transpose(ct, x, indices, updates)
         return ct_x, None, None if ct_updates is None else negative(ct_updates)

@@ -24,7 +24,7 @@ _UFUNCS = {
 
 
 class Located(NamedTuple):
-    """Where the windows lie.
+    """Say where the windows lie.
 
     ``indexed`` axes of the operand are reached by the integer arrays ``at``, which broadcast to
     the batch axes followed by the axes of partial windows; the ``full`` axes are taken whole.

@@ -46,17 +46,17 @@ _PART = 4
 
 
 def large(array: ArrayType) -> bool:
-    """Whether it matters if an array is copied in each step of a loop: from 1 KiB on."""
+    """Say whether it matters if an array is copied in each step of a loop: from 1 KiB on."""
     return not array.varies and bytes_of(array) >= _BYTES
 
 
 def small_part(part: ArrayType, array: ArrayType) -> bool:
-    """Whether the array is large, and a part of it a quarter or less."""
+    """Say whether the array is large, and a part of it a quarter or less."""
     return large(array) and not part.varies and part.size * _PART <= array.size
 
 
 def is_write(primitive: Any, array: ArrayType) -> bool:
-    """Whether a primitive changes a part of such an array, and could change nothing.
+    """Say whether a primitive changes a part of such an array, and could change nothing.
 
     A product with 1 changes complex infinities.
     """
@@ -65,7 +65,7 @@ def is_write(primitive: Any, array: ArrayType) -> bool:
 
 
 def update_of(write: Any) -> int:
-    """Which operand of a write has the new values; the others say where they go."""
+    """Say which operand of a write has the new values; the others say where they go."""
     return 1 if isinstance(write, DynamicUpdateSlice) else 2
 
 
@@ -85,7 +85,7 @@ def changes_nothing(write: Any, x: Any, *operands: Any) -> Any:
 
 
 def sees_behind(read: Any, write: Any, types: Sequence[ArrayType], place: np.dtype) -> bool:
-    """Whether ``seen_behind`` knows what a read finds behind a write.
+    """Say whether ``seen_behind`` knows what a read finds behind a write.
 
     ``types`` are those of the write's operands, ``place`` the dtype of the read's places. Windows
     must be alike, and equal or disjoint.
@@ -115,7 +115,7 @@ def sees_behind(read: Any, write: Any, types: Sequence[ArrayType], place: np.dty
 
 
 def _apart(numbers: Any, indices: ArrayType) -> list[int]:
-    """How many windows there are along the axes of the indices that go in step with no other."""
+    """Count the windows along the axes of the indices that go in step with no other."""
     batched = numbers.start_indices_batching_dims
     return [n for d, n in enumerate(indices.shape[:-1]) if d not in batched]
 

@@ -35,7 +35,7 @@ from stretto._engine.ops.reducing.argminmax import argmax
 
 
 class EigImplementation(enum.Enum):
-    """Which library finds eigenvalues: here, only LAPACK.
+    """Say which library finds eigenvalues: here, only LAPACK.
 
     >>> import stretto as st
     >>> st.lax.linalg.EigImplementation("lapack").name
@@ -113,7 +113,7 @@ class Eig(MatrixOperation):
 
 
 def _change(v: Any, w: Any, p: Any) -> Any:
-    """How vectors change: v f p with f[i,j] = 1 / (w[j] - w[i]), plus multiples of themselves.
+    """Change vectors by v f p with f[i,j] = 1 / (w[j] - w[i]), plus multiples of themselves.
 
     The multiples keep each vector's norm, and its element of greatest magnitude real.
     """

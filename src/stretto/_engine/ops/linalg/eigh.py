@@ -37,7 +37,7 @@ from stretto._engine.ops.shape import slice_in_dim
 
 
 class EighImplementation(enum.Enum):
-    """Which algorithm finds eigenvalues: here, only LAPACK's, ``QR``.
+    """Say which algorithm finds eigenvalues: here, only LAPACK's, ``QR``.
 
     >>> import stretto as st
     >>> st.lax.linalg.EighImplementation("qr").name

@@ -1,4 +1,4 @@
-"""What the factorizations of matrices share: types, failure as NaN, and calls of LAPACK.
+"""Hold what factorizations of matrices share: types, failure as NaN, and calls of LAPACK.
 
 Programs call the LAPACK that SciPy brings, as the reference rules do. Where LAPACK reports failure
 for a matrix, both give NaN for that matrix alone.
@@ -79,7 +79,7 @@ def subset_of(caller: str, subset: tuple[int, int], size: int) -> tuple[int, int
 
 
 def dependent_columns(r: Any, size: int) -> Any:
-    """Whether each column of square triangles ``r`` depends on those before it.
+    """Say whether each column of square triangles ``r`` depends on those before it.
 
     The diagonal of such a column is 0 up to rounding: for matrices of ``size`` rows or columns, at
     most ``10 size eps`` times the largest element of the column, as in ``pinv``. Rules that divide

@@ -27,7 +27,7 @@ from stretto._engine.ops.shape import Pad, Slice, pad, slice_in_dim
 
 
 class Decomposition:
-    """What a matrix was factored into, and how its factors and what is made of them change.
+    """Hold what a matrix was factored into, and how its factors and what is made of them change.
 
     Args:
         values: eigenvalues or singular values, ``[..., k]``.
@@ -41,7 +41,7 @@ class Decomposition:
 
     @property
     def count(self) -> int:
-        """How many values there are."""
+        """Say how many values there are."""
         return self.values.shape[-1]
 
     def dvalues(self) -> Any:
@@ -66,7 +66,7 @@ def _at(vector: Any, axis: int) -> Any:
 
 
 class Made:
-    """How a value was made of the vectors and values of a decomposition."""
+    """Say how a value was made of the vectors and values of a decomposition."""
 
     source: Decomposition
     described = "a function of eigenvalues or singular values"
@@ -128,7 +128,7 @@ class Along(Made):
 
     @property
     def kind(self) -> tuple[Any, ...]:
-        """What two must share to be combined element by element."""
+        """Return what two must share to be combined element by element."""
         return (id(self.source), self.axis, self.start, self.stop, self.value.shape)
 
     def mapped(self, primitive: Any, axis: int, repeated: frozenset[int]) -> Along:
@@ -223,7 +223,7 @@ class Columns(Made):
         return Transpose((*range(last - 1), last, last - 1))(x) if self.rows else x
 
     def tangent(self) -> Any:
-        """That of the vectors, scaled, and that of the scale."""
+        """Return the tangent of the vectors, scaled, and that of the scale."""
         source = self.source
         last = source.batch + 1
         moved = self.vectors(source.dvectors(self.side, self.start, self.stop))
@@ -252,11 +252,11 @@ class Diagonal(Made):
 
     @property
     def whole(self) -> bool:
-        """Whether it is a matrix already."""
+        """Say whether it is a matrix already."""
         return len(self.steps) == 2
 
     def tangent(self) -> Any:
-        """That of the function, put there."""
+        """Return the tangent of the function, put there."""
         dx = self.along.tangent()
         for step in self.steps if dx is not None else ():
             dx = step(dx)

@@ -80,7 +80,7 @@ class Lu(MatrixOperation):
         return [both, b.emit("subtract", pivots_from_one, b.splat(1, pivots), out=pivots)]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """From p da = dl u + l du, with l and u made square by parts of the identity."""
+        """Solve p da = dl u + l du, with l and u made square by parts of the identity."""
         # m = l^-1 p da = s u + du, with s = l^-1 dl strictly lower: that of m u^-1. A column whose
         # pivot is 0, up to rounding, counts as 0 in s.
         both, pivots = self(*primals)
@@ -321,7 +321,7 @@ def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
 
 
 def solve_factored(both: Any, order: Any, b: Any, form: str = "N") -> Any:
-    """As ``LuSolve``, from the factors and permutation of ``a``, written with other operations."""
+    """Solve as ``LuSolve``, from the factors and permutation of ``a``, with other operations."""
     first, second = _STEPS[form]
     if form == "N":
         b = rows(b, order)

@@ -50,12 +50,12 @@ def _near(k: Any, shape: tuple[int, ...]) -> Any:
 
 
 def below(shape: tuple[int, ...], k: Any) -> Any:
-    """Whether each element of a matrix lies on or below the diagonal ``k`` above the main one."""
+    """Say which elements of a matrix lie on or below the diagonal ``k`` above the main one."""
     return ge(*_places(shape, k))
 
 
 def on_diagonal(shape: tuple[int, ...], k: Any = 0) -> Any:
-    """Whether each element of a matrix lies on the diagonal ``k`` above the main one."""
+    """Say whether each element of a matrix lies on the diagonal ``k`` above the main one."""
     return eq(*_places(shape, k))
 
 

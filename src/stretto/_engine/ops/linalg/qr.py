@@ -70,7 +70,7 @@ class Geqrf(MatrixOperation):
 
 
 class Geqp3(MatrixOperation):
-    """As ``Geqrf``, then the order of columns, chosen so that ``r``'s diagonal falls."""
+    """Factor as ``Geqrf``, and give the order of columns, chosen so that ``r``'s diagonal falls."""
 
     multiple = True
     with_zeros = True
@@ -227,7 +227,7 @@ class PivotedQr(MatrixOperation):
         return [*_factors(both, taus, self.full), order]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """That of ``Qr`` with columns in this order, which stays as it is."""
+        """Differentiate ``Qr`` with columns in this order, which stays as it is."""
         q, r, order = self(*primals)
         place = expand_dims(order, order.ndim - 1)
         dx = take_along_axis(
@@ -237,7 +237,7 @@ class PivotedQr(MatrixOperation):
 
 
 def _host_factors(both: np.ndarray, taus: np.ndarray, full: bool) -> tuple[np.ndarray, np.ndarray]:
-    """As ``_factors``, for NumPy arrays."""
+    """Do as ``_factors``, for NumPy arrays."""
     *_, m, n = both.shape
     k = m if full else min(m, n)
     start = np.zeros((*both.shape[:-1], k), both.dtype)

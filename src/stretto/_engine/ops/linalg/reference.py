@@ -109,7 +109,7 @@ def householder_product(x: np.ndarray, taus: np.ndarray) -> np.ndarray:
 
 
 def geqp3(x: np.ndarray) -> tuple[np.ndarray, ...]:
-    """As ``geqrf``, with columns in a chosen order, which comes last."""
+    """Factor as ``geqrf``, with columns in a chosen order, which comes last."""
     function = _routine("geqp3", x.dtype)
     m, n = shape = x.shape[-2:]
     outs = [(shape, x.dtype), ((min(m, n),), x.dtype), ((n,), np.int32)]

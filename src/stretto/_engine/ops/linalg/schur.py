@@ -99,7 +99,7 @@ class TriangularSylvester(MatrixOperation):
         return b.while_loop(unfinished, step, start)[1]
 
     def _unknown(self, j: Any, shape: tuple[int, ...]) -> Any:
-        """Which rows of column ``j`` are to be found."""
+        """Say which rows of column ``j`` are to be found."""
         row = broadcasted_iota(_INT32, shape, len(shape) - 2)
         if self.part == "all":
             return ge(row, zeros_like(row))

@@ -42,7 +42,7 @@ from stretto._engine.ops.shape import slice_in_dim
 
 
 class SvdAlgorithm(enum.Enum):
-    """Which algorithm finds singular values.
+    """Say which algorithm finds singular values.
 
     ``QR`` is LAPACK's ``gesvd``; ``DEFAULT`` and ``DIVIDE_AND_CONQUER`` are its ``gesdd``, which is
     faster. There are no others here.
@@ -119,7 +119,7 @@ class Svd(MatrixOperation):
         return [b.inline(adjoint, vh), s, b.inline(adjoint, u)] if m < n else [u, s, vh]
 
     def padded(self, at: Any, x: Any) -> Any:
-        """Where rows or columns vary, that of the triangle of a QR factorization, which are few."""
+        """Decompose the triangle of a QR factorization, if rows or columns vary, which are few."""
         # Of x = q r with zeros below x, q has zeros there. So it has for vectors of values that
         # are zero, whose place below is open otherwise.
         (type,), op = at.types, at.static(self)
@@ -218,7 +218,7 @@ class SingularPairs(Decomposition):
         return expand_dims(inverse, s.ndim - 1)
 
     def _leaving(self, side: str) -> Any:
-        """What of ``dx v``, or of ``dx^H u``, is outside of the space of the vectors ``side``."""
+        """Return what of ``dx v``, or ``dx^H u``, lies outside of the space of ``side``."""
         if side == "u":
             return self.moved - matmul(self.u, self.p)
         return matmul(adjoint(self.dx), self.u) - matmul(self.v, adjoint(self.p))
@@ -231,7 +231,7 @@ class SingularPairs(Decomposition):
     # u^H d(u h u^H) u = q / (s_i + s_j) (p s + s p^H).
 
     def recombined(self, left: str, right: str, h: Any, slope: Any) -> Any:
-        """In the space of the vectors by quotients, and outside of it by ``h / s``."""
+        """Differentiate in the vectors' space by quotients, and outside of it by ``h / s``."""
         if (left, right) == ("v", "u"):
             return adjoint(self.recombined("u", "v", h, slope))
         s, p, ph = self.values, self.p, adjoint(self.p)
@@ -266,7 +266,7 @@ class SingularPairs(Decomposition):
 
 
 def _zeros(s: Any, size: int) -> Any:
-    """Which singular values are zero up to rounding: at most ``size eps`` times the first."""
+    """Say which singular values are zero up to rounding: at most ``size eps`` times the first."""
     least = slice_in_dim(s, 0, 1, 1, s.ndim - 1) * (size * float(ml_dtypes.finfo(s.dtype).eps))
     return le(s, broadcast_to(least, s.shape))
 

@@ -121,7 +121,7 @@ class TriangularSolve(MatrixOperation):
 
 
 def as_columns(solve: Callable[[Any], Any], b: Any) -> tuple[Any, int]:
-    """What ``solve`` gives for the matrices ``[size, n, k]`` of ``b`` side by side; the axis."""
+    """Return what ``solve`` gives for matrices ``[size, n, k]`` of ``b`` side by side; the axis."""
     size, n, k = b.shape
     wide = reshape(transpose(b, (1, 0, 2)), (n, size * k))
     return reshape(solve(wide), (n, size, k)), 1

@@ -112,7 +112,7 @@ class TridiagonalSolve(MatrixOperation):
 
 
 def _neighbors(x: Any, offset: int) -> Any:
-    """In each row the row ``offset`` below it, zero beyond the ends."""
+    """Return in each row the row ``offset`` below it, zero beyond the ends."""
     if not offset:
         return x
     axis, n = x.ndim - 2, x.shape[-2]

@@ -65,7 +65,7 @@ class Threefry2x32(Primitive):
         return out0.reshape(c0.shape), out1.reshape(c0.shape)
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """From where NumPy takes longer than compiling."""
+        """Compile from where NumPy takes longer than compiling."""
         return types[0].size >= 1 << 22
 
     def lower(self, b: Any, k0: Any, k1: Any, c0: Any, c1: Any) -> list[Any]:
@@ -131,7 +131,7 @@ def _cipher(
 
 
 def _cipher_one(k0: int, k1: int, x0: int, x1: int) -> tuple[int, int]:
-    """As ``_cipher``, of one pair of Python integers."""
+    """Do as ``_cipher``, with one pair of Python integers."""
     keys = (k0, k1, k0 ^ k1 ^ _PARITY)
     x0, x1 = x0 + k0 & _WORD, x1 + k1 & _WORD
     for group in range(5):
@@ -174,7 +174,7 @@ def _unpacked(packed: Any) -> list[Any]:
 
 @functools.lru_cache(256)
 def _program(primitive: Primitive, types: tuple[ArrayType, ...]) -> Program:
-    """What a primitive is written out as, without the positions of its first caller.
+    """Return what a primitive is written out as, without the positions of its first caller.
 
     It is called, and the compiler must leave it a call: fused with what reads the bits, the rounds
     would be computed once for each reader, and take many times as long to compile.
@@ -251,7 +251,7 @@ class RandomBits(Primitive):
         return bits.reshape((*batch, *self.shape))
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """From where NumPy takes longer than compiling."""
+        """Compile from where NumPy takes longer than compiling."""
         return types[0].size * self.count >= 1 << 24
 
     def lower(self, b: Any, key: Any) -> Any:

@@ -68,7 +68,7 @@ def _philox(counter: Sequence[Any], key: Any) -> list[Any]:
 
 
 def _philox_of_arrays(counter: Sequence[np.ndarray], key: np.ndarray) -> Sequence[np.ndarray]:
-    """As ``_philox``; a few in Python's integers, which take a tenth of the time."""
+    """Do as ``_philox``; a few in Python's integers, which take a tenth of the time."""
     shape = counter[0].shape
     if math.prod(shape) > _FEW:
         return _philox(counter, key)
@@ -159,7 +159,7 @@ class RngBitGenerator(Primitive):
         return [x | (y << 32) for x, y in zip(words[::2], words[1::2], strict=True)]
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """From where NumPy takes longer than compiling."""
+        """Compile from where NumPy takes longer than compiling."""
         return types[0].size * math.prod(self.counters) >= 1 << 22
 
     def lower(self, b: Any, state: Any) -> Any:

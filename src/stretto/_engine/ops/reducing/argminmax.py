@@ -1,4 +1,4 @@
-"""Where along an axis the greatest element is, and the least."""
+"""Find where along an axis the greatest element is, and the least."""
 
 from __future__ import annotations
 
@@ -78,13 +78,13 @@ class Place(Primitive, abstract=True):
 
 
 class Argmax(Place):
-    """Where the greatest is."""
+    """The index of the greatest element."""
 
     chooser = ReduceMax
 
 
 class Argmin(Place):
-    """Where the least is."""
+    """The index of the least element."""
 
     chooser = ReduceMin
 

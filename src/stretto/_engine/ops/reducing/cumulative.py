@@ -43,12 +43,12 @@ class Cumulative(Primitive, abstract=True):
 
     @staticmethod
     def identity(dtype: np.dtype) -> Any:
-        """What combines with any element to that element."""
+        """Return what combines with any element to that element."""
         raise NotImplementedError
 
     @staticmethod
     def combine(before: Any, here: Any, /) -> Any:
-        """Of what was combined so far, and what follows."""
+        """Combine what was combined so far, and what follows."""
         raise NotImplementedError
 
     def infer(self, x: ArrayType) -> ArrayType:

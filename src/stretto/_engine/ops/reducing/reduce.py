@@ -82,7 +82,7 @@ class Reduction(Primitive, abstract=True):
 
     @staticmethod
     def identity(dtype: np.dtype) -> Any:
-        """What combines with any element to that element."""
+        """Return what combines with any element to that element."""
         raise NotImplementedError
 
     def infer(self, x: ArrayType) -> ArrayType:

@@ -1,4 +1,4 @@
-"""Where windows lie along an axis; the windows of a NumPy array; how they are reduced by XLA."""
+"""Lay windows along an axis, view those of a NumPy array, and have XLA reduce them."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class AxisWindow(NamedTuple):
 
     @property
     def tiles(self) -> bool:
-        """Whether each window begins where the one before ends, so that each element is in one."""
+        """Say whether windows begin where the ones before end, so that each element is in one."""
         return self.size == self.stride and self.base_dilation == self.dilation == 1
 
     def padded(self, n: int) -> int:
-        """How many elements there are after padding ``n``."""
+        """Say how many elements there are after padding ``n``."""
         return self.low + dilated(n, self.base_dilation) + self.high
 
     def count(self, n: int) -> int:

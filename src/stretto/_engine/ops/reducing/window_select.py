@@ -1,4 +1,4 @@
-"""Where in each window the greatest or least element is; values read and added there.
+"""Find the greatest or least element in each window; read and add values there.
 
 What the derivatives of ``window``'s greatest and least are made of. Each works along one axis.
 Short windows are lowered as selections among the slices that hold their first elements, their
@@ -103,7 +103,7 @@ class WindowPlace(AxisSelection):
         return array_type(self.windows_over(x), _INDEX)
 
     def identity(self, dtype: np.dtype) -> Any:
-        """What is never chosen where there is another element."""
+        """Return what is never chosen where there is another element."""
         return (greatest_below if self.greatest else least_above)(dtype)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
@@ -119,7 +119,7 @@ class WindowPlace(AxisSelection):
         return b.inline(self.composed, x) if self.window.size <= _SHORT else self._long(b, x)
 
     def better(self, x: Any, y: Any) -> Any:
-        """Whether ``x`` goes before ``y`` whatever their places are."""
+        """Say whether ``x`` goes before ``y`` whatever their places are."""
         beyond = gt(x, y) if self.greatest else lt(x, y)
         return beyond | (ne(x, x) & eq(y, y))
 
@@ -157,7 +157,7 @@ class WindowPlace(AxisSelection):
         return b.inline(self._place_of, at)
 
     def _place_of(self, index: Any) -> Any:
-        """From the index i of window o's element: its place (i b + low - o s) / d."""
+        """Turn the index i of window o's element into its place (i b + low - o s) / d."""
         w = self.window
         i = convert(index, _INDEX)
         start = broadcasted_iota(_INDEX, i.shape, self.axis) * w.stride - w.low

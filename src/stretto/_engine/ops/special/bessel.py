@@ -217,7 +217,7 @@ class BesselI0(Written):
 
     @staticmethod
     def formula(x: Number) -> Number:
-        """From the scaled one; e^(x/2) twice, as e^x overflows before I_0(x)."""
+        """Scale back by e^(x/2) twice, as e^x overflows before I_0(x)."""
         half = exp(0.5 * absolute(x))
         return where(absolute(x) < math.inf, half * _i0e_formula(x) * half, absolute(x))
 
@@ -234,7 +234,7 @@ class BesselI1(Written):
 
     @staticmethod
     def formula(x: Number) -> Number:
-        """From the scaled one."""
+        """Scale the scaled one back."""
         half = exp(0.5 * absolute(x))
         return where(absolute(x) < math.inf, half * _i1e_formula(x) * half, x)
 
@@ -253,7 +253,7 @@ def _i0_less_ratio(x: Any, i1: Any) -> Any:
 
 
 def _ratio_near_zero(x: Any) -> tuple[Any, Any]:
-    """Whether |x| < 1; I_1(x) / x there, by its series, which has all derivatives at zero."""
+    """Say whether |x| < 1; I_1(x) / x there, by its series, which has all derivatives at zero."""
     # sum of (x^2 / 4)^k / (2 k! (k + 1)!), DLMF 10.25.2
     near = lt(absolute_of(x), full_like(x, 1))
     inside = select(near, x, zeros_like(x))

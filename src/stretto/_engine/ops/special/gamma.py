@@ -358,7 +358,7 @@ class ZetaSlope(Written):
         return where(inside, out, math.nan)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """In s the next one; in q, ∂ζ(s, q)/∂q = -s ζ(s + 1, q) differentiated n times in s."""
+        """Take the next one in s; in q, ∂ζ(s, q)/∂q = -s ζ(s + 1, q), n times in s."""
         (s, q), (ds, dq), n = primals, tangents, self.order
         parts = [] if ds is None else [ds * ZetaSlope(n + 1)(s, q)]
         if dq is not None:

@@ -65,12 +65,12 @@ class IgammaGradA(Written):
 
     @staticmethod
     def formula(a: Number, x: Number) -> Number:
-        """As ``random_gamma_grad``, times the density."""
+        """Return ``random_gamma_grad``, times the density."""
         return -random_gamma_grad_formula(a, x)[1]
 
 
 class RandomGammaGrad(Written):
-    """How a gamma variate moves with its parameter, at a constant distribution function."""
+    """Say how a gamma variate moves with its parameter, at a constant distribution function."""
 
     partials = (
         refused_partial("random_gamma_grad has no derivative in a: it is not implemented"),

@@ -88,7 +88,7 @@ def _fraction(
 def _parts(
     a: Number, b: Number, x: Number, da: float, db: float
 ) -> tuple[Number, Number, Number, Number, Number]:
-    """Whether inside; whether mirrored; density; fraction and its derivative along (da, db)."""
+    """Say whether inside; whether mirrored; density; fraction and its derivative along (da, db)."""
     inside = (a > 0.0) & (b > 0.0) & (x > 0.0) & (x < 1.0) & (a + b < math.inf)
     a, b, x = where(inside, a, 1.0), where(inside, b, 1.0), where(inside, x, 0.5)
     y = 1.0 - x

@@ -149,13 +149,13 @@ def _density(a: Number, x: Number) -> Number:
 
 
 def _inside(a: Number, x: Number) -> tuple[Number, Number, Number]:
-    """Whether a and x are positive and finite; and both, where they are not, as 1."""
+    """Say whether a and x are positive and finite; and both, where they are not, as 1."""
     inside = (a > 0.0) & (x > 0.0) & (a < math.inf) & (x < math.inf)
     return inside, where(inside, a, 1.0), where(inside, x, 1.0)
 
 
 def _transition(a: Number, x: Number) -> tuple[Number, Number, Number, Number]:
-    """Whether Temme's expansion is used; λ - 1, η and a to expand with."""
+    """Say whether Temme's expansion is used; λ - 1, η and a to expand with."""
     serves = (a >= _LARGE) & (absolute(x - a) <= _TRANSITION * a)
     a = where(serves, a, _LARGE)
     mu = where(serves, (x - a) / a, 0.0)
