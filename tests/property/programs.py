@@ -18,6 +18,8 @@ import numpy as np
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax
+from stretto._engine.api.autodiff.custom_gradient import custom_gradient
+from stretto._engine.higher_order.custom_vmap import sequential_vmap
 
 
 FLOAT, COMPLEX, INT = np.float64, np.complex128, np.int64
