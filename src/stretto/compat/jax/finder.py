@@ -1,8 +1,9 @@
 """The finder of ``jax`` and its submodules, and what ``import`` then gives.
 
 A module ``jax.a.b`` is a view: its names are looked up, when first asked for, in its home. That is
-the file ``presented/a/b.py`` where JAX's names mean something of their own, and otherwise the
-module ``stretto.a.b``, for those in ``SAME``.
+the row ``a.b`` of ``table`` where JAX's names are those of other modules, the file
+``presented/a/b.py`` where they mean something of their own, and otherwise the module
+``stretto.a.b``, for those in ``SAME``.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any
 from stretto._engine.core.interpreter import ARRAY_METHODS
 from stretto.compat.jax.refused import MODULES as REFUSED
 from stretto.compat.jax.refused import RefusedName
+from stretto.compat.jax.table import ROWS, module_of
 
 __all__ = ["VERSION", "Presented", "install"]
 
@@ -84,10 +86,12 @@ def _presented(path: str) -> str | None:
 def _home(path: str) -> Any:
     """What the names of ``jax.<path>`` are looked up in; None where there is no such module."""
     name = _presented(path)
-    if name is None and path.startswith("_src."):
+    if name is None and path not in ROWS and path.startswith("_src."):
         path = path.removeprefix("_src.")
         path = PUBLIC.get(path, path)
         name = _presented(path)
+    if path in ROWS:
+        return module_of(path)
     if name is not None:
         return importlib.import_module(name)
     if path in REFUSED:
@@ -113,7 +117,8 @@ class Presented(ModuleType):
         path = f"{self.__name__}.{name}".partition(".")[2]
         public = path.removeprefix("_src.")
         moved = path != public and public in PUBLIC
-        if _presented(path) or _presented(public) or public in SAME or moved:
+        here = [_presented(p) or p in ROWS for p in (path, public)]
+        if any(here) or public in SAME or moved:
             return importlib.import_module(f"jax.{path}")
         try:
             value = getattr(self.__home__, name)

@@ -1,5 +1,0 @@
-"""``jax.experimental.checkify``."""
-
-from stretto.compat.jax.naming import names_of
-
-__getattr__, __dir__ = names_of("stretto.compat.jax.checks")

@@ -1,5 +1,0 @@
-"""``jax.experimental.jet``."""
-
-from stretto import jet
-
-__all__ = ["jet"]

@@ -1,5 +1,0 @@
-"""``jax.experimental.ode``."""
-
-from stretto.compat.jax.ode import odeint
-
-__all__ = ["odeint"]
