@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.torch.programs.graph import Node
+from stretto.torch.programs.torch_graph import Node
 
 __all__ = ["of_any_phase", "of_gradients", "of_results", "weights"]
 

@@ -13,7 +13,7 @@ from benchmarks.torch_samples.calls import Call
 from benchmarks.torch_samples.comparing import difference, is_as_exact
 from benchmarks.torch_samples.essence import of_gradients, of_results
 from benchmarks.torch_samples.exceptions import GRADIENTS, NAN, VALUES, Known
-from stretto.torch.table import randomness
+from stretto.torch.table import aten_randomness
 
 __all__ = ["Tallies", "Tally", "is_arbitrary"]
 
@@ -25,7 +25,7 @@ _KEPT, _MOST_ELEMENTS, _MOST_NODES = 2, 300, 8
 
 def is_arbitrary(op: str) -> bool:
     """Whether an operation draws random numbers, or gives any, so that only types are compared."""
-    return op in randomness.TABLE or op.startswith(_EMPTY)
+    return op in aten_randomness.TABLE or op.startswith(_EMPTY)
 
 
 @dataclasses.dataclass

@@ -5,7 +5,7 @@ import pytest
 from sklearn import metrics
 
 import stretto as st
-from stretto.ensemble import confusion
+from stretto.ensemble import scores
 
 MEMBERS, EXAMPLES, CLASSES = 3, 60, 5
 RNG = np.random.default_rng(0)
@@ -23,18 +23,18 @@ def predicted(p):
 
 PAIRS = {
     "matrix": (
-        confusion.confusion_matrix,
+        scores.confusion_matrix,
         lambda p, y: metrics.confusion_matrix(y, predicted(p), labels=range(CLASSES)),
     ),
     "f1": (
-        lambda p, y: confusion.f1(p, y, average=None),
+        lambda p, y: scores.f1(p, y, average=None),
         lambda p, y: metrics.f1_score(
             y, predicted(p), average=None, labels=range(CLASSES), zero_division=0
         ),
     ),
     **{
         average: (
-            lambda p, y, average=average: confusion.f1(p, y, average=average),
+            lambda p, y, average=average: scores.f1(p, y, average=average),
             lambda p, y, average=average: metrics.f1_score(y, predicted(p), average=average),
         )
         for average in AVERAGES
@@ -58,29 +58,29 @@ def test_balanced_accuracy():
     # scikit-learn warns where a class is predicted and never the label.
     probs = np.where(np.arange(CLASSES) == CLASSES - 1, 0, PROBS)
     expected = [metrics.balanced_accuracy_score(LABELS, predicted(p)) for p in probs]
-    for score in (confusion.balanced_accuracy, st.jit(confusion.balanced_accuracy)):
+    for score in (scores.balanced_accuracy, st.jit(scores.balanced_accuracy)):
         np.testing.assert_allclose(score(probs, LABELS), expected, rtol=1e-6)
 
 
 def test_balanced_accuracy_leaves_out_classes_without_examples():
     probs, labels = np.eye(3, dtype=np.float32), np.array([0, 1, 1])
-    np.testing.assert_allclose(confusion.balanced_accuracy(probs, labels), 0.75)
+    np.testing.assert_allclose(scores.balanced_accuracy(probs, labels), 0.75)
 
 
 def test_nan():
     probs = PROBS.copy()
     probs[1, 7] = np.nan
-    assert np.asarray(confusion.confusion_matrix(probs, LABELS)).sum((-2, -1)).tolist() == [
+    assert np.asarray(scores.confusion_matrix(probs, LABELS)).sum((-2, -1)).tolist() == [
         EXAMPLES,
         EXAMPLES - 1,
         EXAMPLES,
     ]
-    for score in (confusion.f1, confusion.balanced_accuracy):
+    for score in (scores.f1, scores.balanced_accuracy):
         missing = np.isnan(np.asarray(score(probs, LABELS)))
         assert missing.tolist() == [False, True, False]
-    assert np.isnan(np.asarray(confusion.f1(probs, LABELS, None))[1]).all()
+    assert np.isnan(np.asarray(scores.f1(probs, LABELS, None))[1]).all()
 
 
 def test_an_unknown_average():
     with pytest.raises(ValueError, match="average must be 'macro', 'micro', 'weighted' or None"):
-        confusion.f1(PROBS, LABELS, "binary")
+        scores.f1(PROBS, LABELS, "binary")

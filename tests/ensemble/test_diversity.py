@@ -5,7 +5,7 @@ import pytest
 from sklearn import metrics
 
 import stretto as st
-from stretto.ensemble import diversity
+from stretto.ensemble import uncertainty
 
 MEMBERS, EXAMPLES, CLASSES = 4, 50, 3
 RNG = np.random.default_rng(0)
@@ -26,12 +26,12 @@ def plain_q(a, b):
 
 PAIRS = {
     "disagreement": (
-        diversity.pairwise_disagreement,
+        uncertainty.pairwise_disagreement,
         pairwise(lambda a, b: np.mean(a != b), VOTES),
     ),
-    "kappa": (diversity.cohen_kappa, pairwise(metrics.cohen_kappa_score, VOTES)),
+    "kappa": (uncertainty.cohen_kappa, pairwise(metrics.cohen_kappa_score, VOTES)),
     "q": (
-        lambda p: diversity.q_statistic(p, LABELS),
+        lambda p: uncertainty.q_statistic(p, LABELS),
         pairwise(plain_q, (VOTES == LABELS).astype(int)),
     ),
 }
@@ -51,8 +51,8 @@ def test_the_definition_eagerly_jitted_and_with_more_axes(name):
 
 def test_what_is_undefined_is_nan():
     always_first = np.tile(np.float32([1, 0]), (2, 5, 1))
-    assert np.isnan(np.asarray(diversity.cohen_kappa(always_first))).all()
-    assert np.isnan(np.asarray(diversity.q_statistic(always_first, np.zeros(5, np.int32)))).all()
+    assert np.isnan(np.asarray(uncertainty.cohen_kappa(always_first))).all()
+    assert np.isnan(np.asarray(uncertainty.q_statistic(always_first, np.zeros(5, np.int32)))).all()
 
 
 def test_nan_stays_nan():
@@ -65,6 +65,6 @@ def test_nan_stays_nan():
 
 def test_misuse():
     with pytest.raises(ValueError, match=r"predictions of shape \(members, ..., examples, classes"):
-        diversity.cohen_kappa(PREDICTIONS[0])
+        uncertainty.cohen_kappa(PREDICTIONS[0])
     with pytest.raises(ValueError, match=r"q_statistic: expected predictions of shape"):
-        diversity.q_statistic(PREDICTIONS, LABELS[:3])
+        uncertainty.q_statistic(PREDICTIONS, LABELS[:3])

@@ -1,4 +1,4 @@
-"""Opened files; see ``test_reading`` for damaged ones, and ``test_together`` for several."""
+"""Opened files; see ``test_load_files`` for damaged ones, and ``test_many_writers`` for several."""
 
 import os
 
@@ -7,13 +7,11 @@ import pytest
 
 import stretto as st
 from stretto.files import opening
-from stretto.files.checksums import CHECKSUM, checksum
-from stretto.files.grids import Grid, Part
-from stretto.files.headers import header
+from stretto.files.file_headers import CHECKSUM, checksum, header
+from stretto.files.file_parts import INDEX, Grid, Index, Part, data_name, folder_of, index_text
 from stretto.files.names import Damaged
 from stretto.files.opening import File, bytes_at, check, contents_of, open_file
-from stretto.files.parts import INDEX, Index, data_name, folder_of, index_text
-from stretto.files.writing import write
+from stretto.files.save_files import write
 
 W = np.arange(12, dtype=np.float32).reshape(3, 4)
 

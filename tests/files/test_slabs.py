@@ -10,7 +10,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import P
 from stretto.files import slabs
-from stretto.files.elements import stored
+from stretto.files.file_elements import stored
 from stretto.files.slabs import pieces_of
 from stretto.sharding import NamedSharding
 

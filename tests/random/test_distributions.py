@@ -1,16 +1,23 @@
-"""Continuous distributions: JAX's numbers, moments, derivatives, refusals."""
+"""Continuous distributions: JAX's numbers, moments, derivatives, refusals.
+
+Which draws are compiled as a whole: many, at rest; and with the same numbers.
+"""
 
 import ml_dtypes
 import numpy as np
 import pytest
 from scipy import stats
 
+import stretto as st
+import stretto.numpy as snp
 from stretto import random as R
 from stretto._engine.api.autodiff.derivatives import grad
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.core.config import config
 from stretto._engine.ops.broadcast import reduce_sum
 from stretto.compat.jax.draws import with_jax_draws
+from stretto.random import distributions
+from stretto.random.distributions import when_large
 from tests.random.seeds import jaxs_key
 
 
@@ -225,3 +232,33 @@ def test_large_draws_at_rest_are_the_compiled_ones():
         np.testing.assert_array_equal(large, jit(lambda k, draw=draw: draw(k, shape))(key))
         with config(disable_jit=True):
             np.testing.assert_allclose(large, draw(key, shape), rtol=1e-5, atol=1e-6)
+
+
+def test_many_at_rest_are_compiled(monkeypatch):
+    monkeypatch.setattr(distributions, "_LARGE", 10)
+    traced = []
+
+    def draw(x, n):
+        traced.append(n)
+        return x * n
+
+    chosen = when_large(draw, (1,))
+    x = snp.arange(4.0)
+    np.testing.assert_array_equal(chosen(9, x, 3), 3 * np.arange(4))
+    np.testing.assert_array_equal(chosen(9, x, 3), 3 * np.arange(4))
+    assert len(traced) == 2  # called each time
+    for _ in range(3):
+        np.testing.assert_array_equal(chosen(10, x, 3), 3 * np.arange(4))
+    assert len(traced) == 3  # traced once
+    chosen(10, x, 4)
+    assert len(traced) == 4  # a static argument
+    np.testing.assert_array_equal(st.vmap(lambda x: chosen(10, x, 3))(x), 3 * np.arange(4))
+    names = [e.primitive.name for e in st.make_graph(lambda x: chosen(10, x, 3))(x).equations]
+    assert names == ["mul"]  # no call inside a transformation
+
+
+def test_small_and_large_draws_have_the_same_numbers(monkeypatch):
+    key = st.random.key(0)
+    small = st.random.gamma(key, 2.0, (50,))
+    monkeypatch.setattr(distributions, "_LARGE", 1)
+    np.testing.assert_allclose(st.random.gamma(key, 2.0, (50,)), small, rtol=1e-6)

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 import stretto as st
-from stretto.torch.programs.graph import Graph
-from stretto.torch.programs.run import run
+from stretto.torch.programs.run_graph import run
+from stretto.torch.programs.torch_graph import Graph
 
 SAMPLES = Path(__file__).parent / "samples.json"
 

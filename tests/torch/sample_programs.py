@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from stretto.torch.module import Held, assembled
-from stretto.torch.programs.graph import Graph, Input, Node, Output, Ref, TensorType
-from stretto.torch.programs.program import Program
+from stretto.torch.imported_module import Held, assembled
 from stretto.torch.programs.signature import Argument, Signature
 from stretto.torch.programs.structure import LEAF, Structure
+from stretto.torch.programs.torch_graph import Graph, Input, Node, Output, Ref, TensorType
+from stretto.torch.programs.torch_program import Program
 
 OUT = TensorType("float32", ("s0", 2))
 

@@ -1,10 +1,9 @@
 """Ensembles of models: one object, what its predictions say together, and what they are worth.
 
-``ensemble`` holds and runs members. ``combination`` of predictions and ``selection`` of members and
-weights; ``uncertainty`` and ``diversity`` of members; ``scores``, ``confusion``,
-``calibration_error``, ``regression`` and ``detection``: what predictions are worth;
-``calibration``, ``binning`` and ``conformal``: how to make their probabilities true, and
-``intervals`` what is predicted of numbers. ``plots`` draws members, reliability and uncertainty.
+``ensemble`` holds and runs members. ``combination`` of predictions, ``member_selection`` of members
+and weights; ``uncertainty`` of members; ``scores``, ``calibration_error``, ``regression`` and
+``detection``: what predictions are worth; ``calibration`` and ``binning`` make their probabilities
+true, and ``conformal`` sets and intervals. ``plots`` draws members, reliability and uncertainty.
 ``estimators`` are scikit-learn's; ``sweeping`` tries many configurations.
 """
 
@@ -21,20 +20,17 @@ if TYPE_CHECKING:
     from stretto.ensemble.calibration_error import *
     from stretto.ensemble.combination import *
     from stretto.ensemble.conformal import *
-    from stretto.ensemble.confusion import *
+    from stretto.ensemble.scores import *
     from stretto.ensemble.detection import *
-    from stretto.ensemble.diversity import *
+    from stretto.ensemble.uncertainty import *
     from stretto.ensemble.ensemble import *
     from stretto.ensemble.estimators.classifier import *
     from stretto.ensemble.estimators.regressor import *
-    from stretto.ensemble.intervals import *
     from stretto.ensemble.merging import *
-    from stretto.ensemble.paths import *
-    from stretto.ensemble.regression import *
-    from stretto.ensemble.scores import *
-    from stretto.ensemble.selection import *
-    from stretto.ensemble.snapshots import *
     from stretto.ensemble.soups import *
+    from stretto.ensemble.regression import *
+    from stretto.ensemble.member_selection import *
+    from stretto.ensemble.snapshots import *
     from stretto.ensemble.swag import *
     from stretto.ensemble.sweeping import *
     from stretto.ensemble.training import (
@@ -57,8 +53,8 @@ if TYPE_CHECKING:
         Trainer as Trainer,
         divergences as divergences,
     )
-    from stretto.ensemble.uncertainty import *
-    from stretto.ensemble import explaining, files
+    from stretto.ensemble import explaining
+    from stretto.ensemble import ensemble_files
 
 exports(
     __name__,
@@ -72,29 +68,26 @@ exports(
         reliability
     .combination: geometric_mean log_mean logit_mean majority_vote maximum mean median
         product_of_experts trimmed_mean vote_shares weighted_mean
-    .conformal: ConformalSets fit_conformal
-    .confusion: balanced_accuracy confusion_matrix f1
+    .conformal: ConformalSets fit_conformal ConformalIntervals VarianceScaling
+        fit_conformal_intervals fit_variance_scaling
     .detection: aupr auroc fpr_at_tpr ood_aupr ood_auroc ood_fpr
-    .diversity: cohen_kappa pairwise_disagreement q_statistic
     .ensemble: Ensemble
     .estimators.classifier: EnsembleClassifier
     .estimators.regressor: EnsembleRegressor
-    .intervals: ConformalIntervals VarianceScaling fit_conformal_intervals fit_variance_scaling
+    .member_selection: Selection greedy_selection stacking_weights
     .merging: add_task_vectors dare diagonal_fisher fisher_average task_vector ties
-    .paths: Barrier barrier
     .regression: crps_ensemble crps_gaussian gaussian_nll interval_coverage mae pit_ensemble
         pit_gaussian r2 rmse
-    .scores: accuracy brier nll nll_from_logits top_k_accuracy
-    .selection: Selection greedy_selection stacking_weights
+    .scores: balanced_accuracy confusion_matrix f1 accuracy brier nll nll_from_logits top_k_accuracy
     .snapshots: SnapshotState Snapshots
-    .soups: Soup greedy_soup uniform_soup
+    .soups: Barrier barrier Soup greedy_soup uniform_soup
     .swag: SWAG SWAGState
     .sweeping: Sweep sweep
     .training: Callback Checkpoints ConsoleLogger CSVLogger DataOrder Divergence DivergenceError
         DivergenceWarning EarlyStopping Evaluator Event Fitted Logger TensorBoardLogger
         TrackingLogger TrainState Trainer divergences
-    .uncertainty: TotalVariance confidence disagreement energy_score expected_entropy margin
-        mutual_information pairwise_js pairwise_kl predictive_entropy total_variance variance
-        variation_ratio
+    .uncertainty: cohen_kappa pairwise_disagreement q_statistic TotalVariance confidence
+        disagreement energy_score expected_entropy margin mutual_information pairwise_js pairwise_kl
+        predictive_entropy total_variance variance variation_ratio
     """,
 )

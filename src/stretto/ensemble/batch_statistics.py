@@ -16,7 +16,7 @@ from stretto.nn.module import Module, stateful_call
 from stretto.nn.normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from stretto.random.keys import fold_in, split
 from stretto.random.streams import keys, refusing
-from stretto.torch.module import ImportedModule
+from stretto.torch.imported_module import ImportedModule
 from stretto.torch.programs.buffers import with_plain_means
 
 __all__ = ["update_batch_norm"]

@@ -19,9 +19,15 @@ from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.tree import register_dataclass
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
-from stretto.ensemble.arguments import at_least_float32, check_binning, concrete, labeled
 from stretto.ensemble.calibration_error import Binning
-from stretto.ensemble.probabilities import one_hot_like, to_sum_one
+from stretto.ensemble.score_arguments import (
+    at_least_float32,
+    check_binning,
+    concrete,
+    labeled,
+    one_hot_like,
+    to_sum_one,
+)
 from stretto.nn.functional.activations import indicator
 
 __all__ = ["HistogramBinning", "Isotonic", "fit_histogram_binning", "fit_isotonic"]

@@ -15,8 +15,7 @@ import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
-from stretto.ensemble.arguments import check_binning, labeled
-from stretto.ensemble.probabilities import correct, one_hot_like
+from stretto.ensemble.score_arguments import check_binning, correct, labeled, one_hot_like
 from stretto.ensemble.scores import brier
 from stretto.nn.functional.activations import indicator
 

@@ -3,7 +3,7 @@
 Axis 0 of every argument is that of members; all others remain. What takes ``predictions`` works
 alike for probabilities, logits and numbers; what takes ``probs`` or ``logits`` means just these,
 over the last axis. Results are float32, or float64 where the predictions are, and are
-differentiable unless they are votes. Read ``selection`` for weights that are fitted,
+differentiable unless they are votes. Read ``member_selection`` for weights that are fitted,
 ``uncertainty`` for what a combination hides.
 """
 
@@ -17,8 +17,14 @@ import numpy as np
 import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto.ensemble.arguments import at_least_float32, averaged, concrete, of_members
-from stretto.ensemble.probabilities import clamped, to_sum_one
+from stretto.ensemble.score_arguments import (
+    at_least_float32,
+    averaged,
+    clamped,
+    concrete,
+    of_members,
+    to_sum_one,
+)
 from stretto.nn.functional.activations import indicator
 from stretto.numpy.normalized import log_softmax, softmax
 

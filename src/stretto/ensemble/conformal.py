@@ -1,8 +1,14 @@
-"""Conformal prediction: sets of classes that hold the label with a probability asked for.
+"""Predict sets of classes, and intervals of numbers, that hold with a probability asked for.
 
 As in ``calibration``, ``fit_conformal(probs, labels)``, on held-out examples, gives a tree that,
 called with probabilities, gives sets. The guarantee needs nothing of the model: only that held-out
 and new examples are exchangeable.
+
+Intervals of predicted numbers: conformal ones, and variances made true.
+
+As in ``calibration``, ``fit_…``, on held-out examples, gives a calibrator. Predictions and targets
+have one shape, (examples, ...); what follows the examples, such as several outputs, is calibrated
+apart. For classes, read ``conformal``.
 """
 
 from __future__ import annotations
@@ -16,10 +22,23 @@ import numpy as np
 import stretto.numpy as snp
 from stretto._engine.core.tree import register_dataclass
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto.ensemble.arguments import at_least, at_least_float32, labeled
-from stretto.ensemble.probabilities import one_hot_like
+from stretto.ensemble.score_arguments import (
+    at_least,
+    at_least_float32,
+    concrete,
+    labeled,
+    one_hot_like,
+    with_targets,
+)
 
-__all__ = ["ConformalSets", "fit_conformal"]
+__all__ = [
+    "ConformalIntervals",
+    "ConformalSets",
+    "VarianceScaling",
+    "fit_conformal",
+    "fit_conformal_intervals",
+    "fit_variance_scaling",
+]
 
 
 @register_dataclass
@@ -95,3 +114,127 @@ def _scores(p: Array, method: str) -> Array:
     falling = snp.argsort(-p, axis=-1)
     sums = snp.cumsum(snp.take_along_axis(p, falling, axis=-1), axis=-1)
     return snp.take_along_axis(sums, snp.argsort(falling, axis=-1), axis=-1)
+
+
+@register_dataclass
+@dataclass(frozen=True)
+class ConformalIntervals:
+    """Predictions give or take so many deviations as held-out errors ask for.
+
+    >>> intervals = ConformalIntervals(snp.array([0.5, 1.0, 2.0]))
+    >>> lower, upper = intervals(snp.array([10.0]), snp.array([1.0]), coverage=0.75)
+    >>> lower.tolist(), upper.tolist()
+    ([8.0], [12.0])
+    """
+
+    scores: Array
+    """(examples, ...): |y − μ| / σ of held-out examples, ascending along axis 0."""
+
+    def __call__(
+        self, means: ArrayLike, deviations: ArrayLike, coverage: float = 0.9
+    ) -> tuple[Array, Array]:
+        """The lower and upper ends, of the shape of means: (examples, ...)."""
+        if not 0 < coverage < 1:
+            raise ValueError(f"ConformalIntervals: coverage must be in (0, 1), got {coverage}")
+        m = at_least_float32(means, "ConformalIntervals", "means")
+        d = at_least_float32(deviations, "ConformalIntervals", "deviations")
+        n = self.scores.shape[0]
+        rank = math.ceil((n + 1) * coverage * (1 - 1e-12))  # 0.9 × 10 is 9, whatever its rounding
+        width = d * self.scores[rank - 1] if rank <= n else snp.full_like(m, np.inf)
+        return m - width, m + width
+
+
+def fit_conformal_intervals(
+    means: ArrayLike, deviations: ArrayLike, targets: ArrayLike
+) -> ConformalIntervals:
+    """Fit intervals that hold the target with the probability asked for, or more.
+
+    Split conformal prediction with normalized residuals (Lei et al., "Distribution-free predictive
+    inference for regression", 2018, section 5.2): of n held-out scores |y − μ| / σ the
+    ⌈(n + 1) coverage⌉-th least is how many deviations an interval reaches to each side. It is
+    infinite where n is too small for the coverage. This needs nothing of the model: only that
+    held-out and new examples are exchangeable. Where deviations follow the noise, intervals do.
+
+    Args:
+        means: (examples, ...), of examples that the model was not trained on.
+        deviations: of the same shape, positive; ones for intervals of equal width.
+        targets: (examples, ...).
+
+    Returns:
+        ``ConformalIntervals``, to be called with means, deviations and a coverage.
+
+    Raises:
+        ValueError: shapes do not match, there are no examples, or a deviation that is not traced is
+            not positive.
+
+    >>> held_out = snp.array([1.0, 2.0, 3.0, 4.0])
+    >>> intervals = fit_conformal_intervals(snp.zeros(4), snp.ones(4), held_out)
+    >>> lower, upper = intervals(snp.array([10.0]), snp.array([2.0]), coverage=0.6)
+    >>> lower.tolist(), upper.tolist()  # the third of four scores is 3
+    ([4.0], [16.0])
+    """
+    m, d, t = _predicted("fit_conformal_intervals", means, deviations, targets, "deviations")
+    return ConformalIntervals(snp.sort(snp.abs(t - m) / d, axis=0))
+
+
+@register_dataclass
+@dataclass(frozen=True)
+class VarianceScaling:
+    """Variances multiplied by a factor.
+
+    >>> VarianceScaling(snp.array(2.0))(snp.array([1.0, 3.0])).tolist()
+    [2.0, 6.0]
+    """
+
+    factor: Array
+    """(...): one for each of the axes after the examples."""
+
+    def __call__(self, variances: ArrayLike) -> Array:
+        """Calibrated variances (examples, ...), of the same shape."""
+        return at_least_float32(variances, "VarianceScaling", "variances") * self.factor
+
+
+def fit_variance_scaling(
+    means: ArrayLike, variances: ArrayLike, targets: ArrayLike
+) -> VarianceScaling:
+    """Fit the factor of the variances with the least Gaussian NLL.
+
+    It is the mean of (y − μ)² / σ² (Laves et al., "Well-calibrated regression uncertainty in
+    medical imaging with deep learning", 2020, eq. 8).
+
+    Args:
+        means: (examples, ...), of examples that the model was not trained on.
+        variances: of the same shape, positive.
+        targets: (examples, ...).
+
+    Returns:
+        ``VarianceScaling``, to be called with variances.
+
+    Raises:
+        ValueError: shapes do not match, there are no examples, or a variance that is not traced is
+            not positive.
+
+    >>> scaling = fit_variance_scaling(snp.zeros(2), snp.ones(2), snp.array([1.0, 3.0]))
+    >>> scaling(snp.array([2.0])).tolist()
+    [10.0]
+    """
+    m, v, t = _predicted("fit_variance_scaling", means, variances, targets, "variances")
+    return VarianceScaling(snp.mean(snp.square(t - m) / v, axis=0))
+
+
+def _predicted(
+    caller: str, means: ArrayLike, spread: ArrayLike, targets: ArrayLike, argument: str
+) -> tuple[Array, Array, Array]:
+    """Means, deviations or variances, and targets, all of the shape of the targets."""
+    m, t, _ = with_targets(caller, means, targets, "means")
+    s, _, _ = with_targets(caller, spread, targets, argument)
+    for name, x in (("means", m), (argument, s)):
+        if x.shape != t.shape:
+            raise ValueError(
+                f"{caller}: expected {name} of the shape of targets, {t.shape}, got {x.shape}"
+            )
+    at_least(1, t.shape[0], caller, "example")
+    values = concrete(s)
+    if values is not None and (values <= 0).any():
+        raise ValueError(f"{caller}: {argument} must be positive, got {values.min()}")
+    return m, s, t

@@ -19,10 +19,10 @@ from stretto._engine.core.lazy import LazyMethod, shown
 from stretto._engine.core.migration import ENSEMBLES
 from stretto._engine.core.typing import Array, Key, Tree
 from stretto._engine.higher_order.chunks import positive
+from stretto.ensemble.ensemble_layout import Layout
 from stretto.ensemble.grouping import groups_of, in_mode, joined
 from stretto.ensemble.groups import M_co, Member, call_module, reshaped
-from stretto.ensemble.layout import Layout
-from stretto.ensemble.running import over_members, together
+from stretto.ensemble.run_members import over_members, together
 from stretto.ensemble.sequence import MemberSequence
 from stretto.ensemble.tied import Ties, retied, ties_of, untied
 from stretto.nn.module import Module
@@ -52,7 +52,7 @@ ModuleT = TypeVar("ModuleT", bound=Module)
 R = TypeVar("R")
 
 
-@shown("stretto.ensemble.showing", "card_of", "text_of")
+@shown("stretto.ensemble.ensemble_cards", "card_of", "text_of")
 class Ensemble(MemberSequence[M_co]):
     """Members run, trained and measured as one program.
 
@@ -483,7 +483,7 @@ class Ensemble(MemberSequence[M_co]):
             OSError: as for ``stretto.save``.
         """
         self._refuse_other_rows()
-        stretto.ensemble.files.write(path, self._layout, self._arrays, metadata)
+        stretto.ensemble.ensemble_files.write(path, self._layout, self._arrays, metadata)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], like: Ensemble[N]) -> Ensemble[N]:
@@ -513,6 +513,6 @@ class Ensemble(MemberSequence[M_co]):
                 f"Ensemble.load: like must be an Ensemble, with one member of each architecture or "
                 f"more; got {type(like).__name__}"
             )
-        layout, arrays = stretto.ensemble.files.read(path, like._layout, like._arrays)
+        layout, arrays = stretto.ensemble.ensemble_files.read(path, like._layout, like._arrays)
         loaded: Any = cls._of(layout, arrays)
         return loaded

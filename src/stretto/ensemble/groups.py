@@ -45,7 +45,7 @@ def call_module(module: Callable[..., Any], *args: Any, **kwargs: Any) -> Tree:
     return module(*args, **kwargs)
 
 
-@shown("stretto.ensemble.showing", "card_of_member", "member_text")
+@shown("stretto.ensemble.ensemble_cards", "card_of_member", "member_text")
 class Member:
     """One member of an ensemble of functions: its parameters, and a call of the function on them.
 

@@ -19,7 +19,7 @@ from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
 from stretto._engine.ops.convert import convert
 from stretto.ensemble.averaging import begun
-from stretto.random.discrete import bernoulli
+from stretto.random.discrete_draws import bernoulli
 from stretto.random.keys import split
 from stretto.tree.members import Alike, of_members
 from stretto.tree.sums import of_column

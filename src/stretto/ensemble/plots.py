@@ -13,9 +13,9 @@ import numpy as np
 import stretto.numpy as snp
 from stretto._engine.core.lazy import exports
 from stretto._engine.core.typing import ArrayLike
-from stretto.ensemble.arguments import of_members
 from stretto.ensemble.calibration_error import Binning, ece, reliability
 from stretto.ensemble.optional import axes_of
+from stretto.ensemble.score_arguments import of_members
 from stretto.ensemble.uncertainty import total_variance
 
 if TYPE_CHECKING:

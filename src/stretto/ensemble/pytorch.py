@@ -7,8 +7,8 @@ from typing import Any
 
 from stretto._engine.core.typing import Tree
 from stretto.ensemble.ensemble import Ensemble
+from stretto.torch.imported_module import ImportedModule
 from stretto.torch.importing import imported
-from stretto.torch.module import ImportedModule
 
 __all__ = ["from_torch"]
 

@@ -16,7 +16,7 @@ import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.powers import root_of_squares
-from stretto.ensemble.arguments import concrete, of_members, with_targets
+from stretto.ensemble.score_arguments import concrete, of_members, with_targets
 
 __all__ = [
     "crps_ensemble",

@@ -15,6 +15,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Tracer, Value
 from stretto._engine.core.typing import Array, Tree
+from stretto.ensemble.ensemble_layout import Layout
 from stretto.ensemble.grouping import groups_of, joined, refuse_others_than_modules
 from stretto.ensemble.groups import (
     Group,
@@ -25,7 +26,6 @@ from stretto.ensemble.groups import (
     refuse_other_rows,
     taken,
 )
-from stretto.ensemble.layout import Layout
 from stretto.numpy.taking import take
 
 __all__ = ["MemberSequence"]

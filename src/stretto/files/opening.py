@@ -17,11 +17,20 @@ import safetensors
 
 from stretto._engine.core.files import checked_path, opened
 from stretto._engine.core.shardings import Index as Box
-from stretto.files.checksums import CHECKSUM, block_checksums, checksum
-from stretto.files.elements import Type, item_size, true_type
-from stretto.files.grids import BLOCK, Grid, Part, aligned, box_of
+from stretto.files.file_elements import Type, item_size, true_type
+from stretto.files.file_headers import CHECKSUM, block_checksums, checksum
+from stretto.files.file_parts import (
+    BLOCK,
+    INDEX,
+    Grid,
+    Index,
+    Part,
+    aligned,
+    box_of,
+    folder_of,
+    parse_index,
+)
 from stretto.files.names import DESCRIPTION, Damaged, parse, refuse_twice
-from stretto.files.parts import INDEX, Index, folder_of, parse_index
 
 __all__ = ["Contents", "Entry", "File", "Replaced", "bytes_at", "check", "contents_of", "open_file"]
 

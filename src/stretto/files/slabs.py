@@ -1,7 +1,7 @@
 """Arrays that are split over devices, on their way to a file: some rows at a time, or by part.
 
-Nothing here puts a whole array together. Read ``elements``, which says in which form elements are
-stored, next.
+Nothing here puts a whole array together. Read ``file_elements``, which says in which form elements
+are stored, next.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from stretto._engine.ops.reducing.reduce import widened
 from stretto._engine.ops.sort import argsort
 from stretto.numpy.dtypes import as_dtype
 from stretto.random import distributions
-from stretto.random.arguments import rounded, wide
+from stretto.random.draw_arguments import rounded, wide
 from stretto.random.keys import split as split_key
 from stretto.random.streams import next_key
 

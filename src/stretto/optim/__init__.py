@@ -3,7 +3,8 @@
 An optimizer has ``init(params)``, which makes its state, and ``update(grads, state, params)``,
 which gives the updates and the new state; ``apply_updates`` adds them. Names, arguments, defaults
 and values are those of optax. ``per_member`` transforms each member of a stacked ensemble alone,
-with hyperparameters of its own. Read ``base`` first, then ``leaves``, ``moments`` and ``members``.
+with hyperparameters of its own. Read ``base`` first, then ``leaves``, ``moments`` and
+``member_optimizers``.
 
 >>> import stretto as st, stretto.numpy as snp
 >>> params = {"w": snp.array([1.0, -2.0])}
@@ -28,54 +29,45 @@ if TYPE_CHECKING:
     from stretto.optim.accumulation import *
     from stretto.optim.adams import *
     from stretto.optim.base import *
-    from stretto.optim.clipping import *
+    from stretto.optim.update_norms import *
     from stretto.optim.combining import *
-    from stretto.optim.cycles import *
-    from stretto.optim.factored import *
-    from stretto.optim.finite import *
+    from stretto.optim.schedules import *
+    from stretto.optim.rms import *
     from stretto.optim.hyperparameters import *
     from stretto.optim.leaves import safe_increment as safe_increment
-    from stretto.optim.masking import *
-    from stretto.optim.members import *
+    from stretto.optim.member_optimizers import *
     from stretto.optim.moments import *
     from stretto.optim.momentum import *
-    from stretto.optim.norms import *
     from stretto.optim.optimizers import *
-    from stretto.optim.rms import *
     from stretto.optim.scaling import *
-    from stretto.optim.schedules import *
-    from stretto.optim.updating import *
+    from stretto.optim.parameter_updates import *
 
 exports(
     __name__,
     """
-    .accumulation: MultiSteps MultiStepsState skip_not_finite
+    .accumulation: MultiSteps MultiStepsState skip_not_finite ApplyIfFiniteState apply_if_finite
     .adams: adabelief adam adamax adamaxw adamw amsgrad nadam nadamw radam yogi
     .base: EmptyState GradientTransformation GradientTransformationExtraArgs Mask MaskedNode
         ScalarOrSchedule Schedule identity set_to_zero stateless with_extra_args_support
-    .clipping: adaptive_grad_clip clip clip_by_block_rms clip_by_global_norm
-    .combining: PartitionState chain multi_transform named_chain
-    .cycles: cosine_onecycle_schedule linear_onecycle_schedule piecewise_interpolate_schedule
-        sgdr_schedule
-    .factored: FactoredState scale_by_factored_rms
-    .finite: ApplyIfFiniteState apply_if_finite
+    .combining: PartitionState chain multi_transform named_chain MaskedState masked
     .hyperparameters: InjectStatefulHyperparamsState ScheduleState inject_hyperparams
     .leaves: safe_increment
-    .masking: MaskedState masked
-    .members: per_member
+    .member_optimizers: per_member
     .moments: ScaleByAdamState ScaleByAmsgradState ScaleByBeliefState scale_by_adam scale_by_adamax
         scale_by_amsgrad scale_by_belief scale_by_radam scale_by_yogi
     .momentum: EmaState ScaleByLionState TraceState ema scale_by_lion trace
-    .norms: global_norm scale_by_param_block_rms scale_by_trust_ratio
     .optimizers: adadelta adafactor adagrad lamb lars lion noisy_sgd rmsprop sgd
-    .rms: ScaleByAdaDeltaState ScaleByRStdDevState ScaleByRStdDevWithCountState ScaleByRmsState
-        ScaleByRmsWithCountState ScaleByRssState scale_by_adadelta scale_by_rms scale_by_rss
-        scale_by_stddev
+    .parameter_updates: apply_updates incremental_update periodic_update
+    .rms: FactoredState scale_by_factored_rms ScaleByAdaDeltaState ScaleByRStdDevState
+        ScaleByRStdDevWithCountState ScaleByRmsState ScaleByRmsWithCountState ScaleByRssState
+        scale_by_adadelta scale_by_rms scale_by_rss scale_by_stddev
     .scaling: AddNoiseState ScaleByScheduleState WeightDecaySchedule add_decayed_weights add_noise
         scale scale_by_learning_rate scale_by_schedule
-    .schedules: constant_schedule cosine_decay_schedule exponential_decay join_schedules
+    .schedules: cosine_onecycle_schedule linear_onecycle_schedule piecewise_interpolate_schedule
+        sgdr_schedule constant_schedule cosine_decay_schedule exponential_decay join_schedules
         linear_schedule piecewise_constant_schedule polynomial_schedule warmup_constant_schedule
         warmup_cosine_decay_schedule warmup_exponential_decay_schedule
-    .updating: apply_updates incremental_update periodic_update
+    .update_norms: adaptive_grad_clip clip clip_by_block_rms clip_by_global_norm global_norm
+        scale_by_param_block_rms scale_by_trust_ratio
     """,
 )

@@ -12,6 +12,7 @@ from stretto.optim.base import (
     Mask,
     Scalar,
     ScalarOrSchedule,
+    making,
     transformation,
 )
 from stretto.optim.combining import chain
@@ -23,7 +24,6 @@ from stretto.optim.moments import (
     scale_by_radam,
     scale_by_yogi,
 )
-from stretto.optim.naming import making
 from stretto.optim.scaling import add_decayed_weights, scale_by_learning_rate
 
 __all__ = [

@@ -4,6 +4,11 @@ A transformation turns gradients, called updates, into updates: ``init(params)``
 ``update(updates, state, params, **extra)`` gives the new updates and the new state. States are
 trees of arrays, of one structure and one set of types at all steps, so they pass through ``jit``,
 ``vmap`` and ``scan``. The buffers of modules are no parameters: no transformation sees them.
+
+Whose name errors carry: an optimizer's, in the transformations that it is made of.
+
+``adam`` makes its parts by ``making("adam", ...)``. Each part asks ``caller_of("scale_by_adam")``
+once, when it is made, for the name that it begins its messages with, then and in its updates.
 """
 
 from __future__ import annotations
@@ -11,6 +16,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
@@ -36,7 +42,9 @@ __all__ = [
     "MaskedNode",
     "ScalarOrSchedule",
     "Schedule",
+    "caller_of",
     "identity",
+    "making",
     "set_to_zero",
     "stateless",
     "with_extra_args_support",
@@ -307,3 +315,24 @@ def set_to_zero() -> GradientTransformationExtraArgs:
             lambda g: g if is_float0(g) else snp.zeros_like(g), updates
         )
     )
+
+
+class _Making(threading.local):
+    """What this thread is making parts for, or None."""
+
+    optimizer: str | None = None
+
+
+_now = _Making()
+
+
+def making(
+    optimizer: str, make: Callable[[], GradientTransformationExtraArgs]
+) -> GradientTransformationExtraArgs:
+    """What ``make`` gives, its parts named after the optimizer, or after the one that calls it."""
+    return holding(_now, "optimizer", _now.optimizer or optimizer, make)
+
+
+def caller_of(part: str) -> str:
+    """The name for a part's messages: that of the optimizer being made, or else its own."""
+    return _now.optimizer or part

@@ -14,7 +14,7 @@ import stretto.numpy as snp
 from stretto._engine.core.lazy import brief
 from stretto._engine.core.typing import Array, DTypeLike, Tree
 from stretto.numpy.arguments import weakly_inexact
-from stretto.optim.base import GradientTransformationExtraArgs, Scalar, transformation
+from stretto.optim.base import GradientTransformationExtraArgs, Scalar, caller_of, transformation
 from stretto.optim.leaves import (
     check,
     check_dtype,
@@ -27,7 +27,6 @@ from stretto.optim.leaves import (
     squared,
     unbias,
 )
-from stretto.optim.naming import caller_of
 
 __all__ = [
     "ScaleByAdamState",

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import stretto.numpy as snp
 from stretto._engine.core.lazy import brief
 from stretto._engine.core.typing import Array, DTypeLike, Tree
-from stretto.optim.base import GradientTransformationExtraArgs, Scalar, transformation
+from stretto.optim.base import GradientTransformationExtraArgs, Scalar, caller_of, transformation
 from stretto.optim.leaves import (
     check,
     check_dtype,
@@ -19,7 +19,6 @@ from stretto.optim.leaves import (
     safe_increment,
     unbias,
 )
-from stretto.optim.naming import caller_of
 
 __all__ = ["EmaState", "ScaleByLionState", "TraceState", "ema", "scale_by_lion", "trace"]
 

@@ -1,6 +1,6 @@
 """Optimizers: SGD, RMSProp and the sums of squares, Lion, layer-wise ones, Adafactor.
 
-Each is a ``chain`` of transformations, whose errors carry its name (``naming``); arguments that the
+Each is a ``chain`` of transformations, whose errors carry its name (``making``); arguments that the
 parts call otherwise are checked here. Adam's family is in ``adams``.
 """
 
@@ -16,23 +16,30 @@ from stretto.optim.base import (
     Scalar,
     ScalarOrSchedule,
     identity,
+    making,
     transformation,
 )
-from stretto.optim.clipping import clip_by_block_rms
-from stretto.optim.combining import chain
-from stretto.optim.factored import scale_by_factored_rms
+from stretto.optim.combining import chain, masked
 from stretto.optim.leaves import check, check_dtype
-from stretto.optim.masking import masked
 from stretto.optim.moments import scale_by_adam
 from stretto.optim.momentum import ema, scale_by_lion, trace
-from stretto.optim.naming import making
-from stretto.optim.norms import scale_by_param_block_rms, scale_by_trust_ratio
-from stretto.optim.rms import scale_by_adadelta, scale_by_rms, scale_by_rss, scale_by_stddev
+from stretto.optim.rms import (
+    scale_by_adadelta,
+    scale_by_factored_rms,
+    scale_by_rms,
+    scale_by_rss,
+    scale_by_stddev,
+)
 from stretto.optim.scaling import (
     add_decayed_weights,
     add_noise,
     scale,
     scale_by_learning_rate,
+)
+from stretto.optim.update_norms import (
+    clip_by_block_rms,
+    scale_by_param_block_rms,
+    scale_by_trust_ratio,
 )
 
 __all__ = [

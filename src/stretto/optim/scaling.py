@@ -16,10 +16,13 @@ from stretto.optim.base import (
     Scalar,
     ScalarOrSchedule,
     Schedule,
+    caller_of,
     identity,
+    making,
     stateless,
     transformation,
 )
+from stretto.optim.combining import masked
 from stretto.optim.leaves import (
     check,
     first_count,
@@ -27,8 +30,6 @@ from stretto.optim.leaves import (
     need_params,
     safe_increment,
 )
-from stretto.optim.masking import masked
-from stretto.optim.naming import caller_of, making
 from stretto.random import streams
 from stretto.random.distributions import normal
 from stretto.random.keys import PRNGKey, split

@@ -27,7 +27,8 @@ from stretto._engine.ops.reducing.reduce import reduce_or
 from stretto._engine.ops.rounding import ceil, floor
 from stretto._engine.ops.sharding import laid_out
 from stretto._engine.ops.special.gamma import lgamma
-from stretto.random.arguments import (
+from stretto.random.distributions import uniform, when_large
+from stretto.random.draw_arguments import (
     draw,
     float_dtype,
     in_range,
@@ -39,8 +40,6 @@ from stretto.random.arguments import (
     static_shape,
     wide,
 )
-from stretto.random.compiling import when_large
-from stretto.random.distributions import uniform
 from stretto.random.keys import checked, parts, split
 
 __all__ = ["binomial", "geometric", "multinomial", "poisson"]

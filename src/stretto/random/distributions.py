@@ -2,16 +2,21 @@
 
 Each is a function of uniform bits, by the formulas that JAX uses, so that the numbers are JAX's to
 rounding; but floats narrower than float32 are float32's, rounded.
+
+Large draws at rest are compiled as a whole; small ones run operation by operation.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 
+from stretto._engine.api.jit.jit import jit
+from stretto._engine.core.interpreter import state
 from stretto._engine.core.types import as_dtype, is_complex, real_dtype, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike, ShardingLike
 from stretto._engine.ops.arithmetic import absolute, add, divide, multiply, negative, sign, subtract
@@ -31,7 +36,7 @@ from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import laid_out
 from stretto._engine.ops.special.error_functions import erf_inv
 from stretto._engine.ops.trigonometric import tan
-from stretto.random.arguments import (
+from stretto.random.draw_arguments import (
     draw,
     float_dtype,
     parameter,
@@ -40,7 +45,6 @@ from stretto.random.arguments import (
     static_shape,
     wide,
 )
-from stretto.random.compiling import when_large
 from stretto.random.keys import checked, parts, random_bits
 
 __all__ = [
@@ -52,7 +56,25 @@ __all__ = [
     "maxwell",
     "normal",
     "uniform",
+    "when_large",
 ]
+
+_LARGE = 1 << 18
+"""From this many elements on, some ten draws repay the time to compile."""
+
+
+def when_large(fun: Callable[..., Array], static_argnums: tuple[int, ...]) -> Callable[..., Array]:
+    """``fun``, to be called with the number of elements before its arguments.
+
+    It is compiled for many elements, unless a transformation is at work, which decides for itself.
+    """
+    compiled = jit(fun, static_argnums=static_argnums)
+
+    def choose(size: int, *args: Any) -> Array:
+        at_rest = state.interpreter.at_rest
+        return (compiled if at_rest and size >= _LARGE else fun)(*args)
+
+    return choose
 
 
 STATIC = (int, float, np.integer, np.floating)
@@ -151,6 +173,7 @@ def between(unit: Array, minval: float, maxval: float) -> Array:
 
 
 def stretched(unit: Array, low: Array, high: Array) -> Array:
+    """Return numbers of [0, 1) as numbers of [low, high)."""
     return maximum(low, add(multiply(unit, subtract(high, low)), low))
 
 

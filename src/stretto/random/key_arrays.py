@@ -67,7 +67,7 @@ class KeyDtype:
         return KeyDtype, (self.implementation,)
 
 
-@shown("stretto.random.showing", "card_of", "text_of")
+@shown("stretto.random.key_cards", "card_of", "text_of")
 class KeyArray:
     """Keys of one implementation, in an array; immutable.
 

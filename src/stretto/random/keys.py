@@ -25,7 +25,7 @@ from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import laid_out
-from stretto.random.arguments import draw, static_shape
+from stretto.random.draw_arguments import draw, static_shape
 from stretto.random.implementations import IMPLEMENTATIONS, Implementation, implementation
 from stretto.random.key_arrays import KeyArray, KeyDtype
 

@@ -12,7 +12,9 @@ from stretto._engine.ops.layout import expand_dims
 from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.reducing.reduce import reduce_max
 from stretto._engine.ops.sharding import laid_out
-from stretto.random.arguments import (
+from stretto.random.discrete_draws import rademacher
+from stretto.random.distributions import exponential, normal
+from stretto.random.draw_arguments import (
     draw,
     float_dtype,
     in_range,
@@ -23,9 +25,7 @@ from stretto.random.arguments import (
     static_shape,
     wide,
 )
-from stretto.random.discrete import rademacher
-from stretto.random.distributions import exponential, normal
-from stretto.random.gammas import gamma, loggamma
+from stretto.random.gamma_draws import gamma, loggamma
 from stretto.random.keys import checked, parts
 
 __all__ = [

@@ -16,7 +16,9 @@ from stretto._engine.ops.exponential import exp, log
 from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.sharding import laid_out
-from stretto.random.arguments import (
+from stretto.random.discrete_draws import rademacher
+from stretto.random.distributions import exponential, maxwell, normal, uniform
+from stretto.random.draw_arguments import (
     draw,
     drawing_as_jax,
     float_dtype,
@@ -27,8 +29,6 @@ from stretto.random.arguments import (
     static_shape,
     wide,
 )
-from stretto.random.discrete import rademacher
-from stretto.random.distributions import exponential, maxwell, normal, uniform
 from stretto.random.keys import checked, parts
 
 __all__ = [

@@ -21,7 +21,7 @@ from stretto._engine.core.recorder import Recorder
 from stretto._engine.core.threads import holding, lock
 from stretto._engine.core.typing import ArrayLike, Key
 from stretto._engine.higher_order.chunks import Examples
-from stretto.random.arguments import draw
+from stretto.random.draw_arguments import draw
 from stretto.random.keys import PRNGKey, checked, fold_in
 
 __all__ = ["keys", "manual_seed", "next_key", "refusal", "refusing"]

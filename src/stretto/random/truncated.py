@@ -17,7 +17,8 @@ from stretto._engine.ops.rounding import nextafter
 from stretto._engine.ops.sharding import laid_out
 from stretto._engine.ops.special.error_functions import erf, erf_inv
 from stretto._engine.ops.written import Number, Written, exp, log, log1p, sqrt
-from stretto.random.arguments import (
+from stretto.random.distributions import STATIC, adjacent, stretched, uniform_float
+from stretto.random.draw_arguments import (
     draw,
     drawing_as_jax,
     float_dtype,
@@ -27,7 +28,6 @@ from stretto.random.arguments import (
     spread,
     wide,
 )
-from stretto.random.distributions import STATIC, adjacent, stretched, uniform_float
 from stretto.random.keys import checked
 from stretto.special.errors import erfcx, erfcx_formula
 

@@ -9,10 +9,10 @@ from typing import Any
 import stretto.torch
 from stretto._engine.core.typing import Tree
 from stretto.torch import export
-from stretto.torch.module import Held, ImportedModule, assembled
+from stretto.torch.imported_module import Held, ImportedModule, assembled
 from stretto.torch.programs.buffers import guarded
-from stretto.torch.programs.program import Program
 from stretto.torch.programs.signature import WAYS, with_written
+from stretto.torch.programs.torch_program import Program
 from stretto.torch.weights import identity, is_torch, warn_of_64_bits, warn_of_64_bits_inside
 
 

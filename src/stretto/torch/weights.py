@@ -24,7 +24,7 @@ from stretto._engine.core.files import checked_path
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto.torch.programs.graph import Graph
+from stretto.torch.programs.torch_graph import Graph
 
 
 def identity(tensor: Any) -> tuple[Any, ...]:

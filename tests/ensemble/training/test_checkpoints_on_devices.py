@@ -12,9 +12,9 @@ import stretto as st
 from stretto import P
 from stretto.ensemble import Checkpoints
 from stretto.ensemble.training import checkpoints
-from stretto.files import writing
-from stretto.files.parts import data_name
-from stretto.files.together import Group, write_together
+from stretto.files import save_files
+from stretto.files.file_parts import data_name
+from stretto.files.many_writers import Group, write_together
 from stretto.sharding import NamedSharding
 from tests.ensemble.training.test_checkpoints import ensemble, fit, same_bits
 
@@ -92,7 +92,7 @@ def by_threads(count):
         def process(index):
             group = Group(index, count, lambda name: barrier.wait(), lambda d: d.id * count // 8)
             try:
-                write_together(str(path), *writing._parts(root, metadata), group)
+                write_together(str(path), *save_files._parts(root, metadata), group)
             except Exception as error:
                 raised.append(error)
 

@@ -5,7 +5,7 @@ import numpy as np
 import stretto as st
 from stretto import optim
 from stretto.ensemble import Trainer
-from stretto.ensemble.training.configuration import configuration_of
+from stretto.ensemble.training.checkpoints import configuration_of
 from stretto.ensemble.training.planning import planned, types_of
 
 X = np.linspace(-1, 1, 10, dtype=np.float32)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stretto.ensemble.training.history import columns_of, with_entry
+from stretto.ensemble.training.fitted import columns_of, with_entry
 
 
 def test_entries():

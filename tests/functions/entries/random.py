@@ -8,7 +8,7 @@ from tests.functions.table import call, entry, given, key, typed_key, without_en
 VALUES = "no NumPy function draws these numbers: their values are in tests/random"
 IMPLICIT = (
     "the derivative is that of the quantile, which no draw at one key follows: "
-    "tests/random/test_gammas.py"
+    "tests/random/test_gamma_draws.py"
 )
 LOOP = "a loop that compiles for seconds"
 COMPOSED = "made of loggamma, whose loop takes seconds to compile and is compiled there"

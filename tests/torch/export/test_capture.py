@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402 (only where PyTorch is)
 
 from stretto.torch.export.capture import capture, read  # noqa: E402
-from stretto.torch.programs.graph import TensorType  # noqa: E402
+from stretto.torch.programs.torch_graph import TensorType  # noqa: E402
 
 
 class Nested(nn.Module):

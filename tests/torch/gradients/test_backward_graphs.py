@@ -8,7 +8,7 @@ import stretto as st
 
 torch = pytest.importorskip("torch")
 from stretto.torch.export.capture import capture  # noqa: E402 (only where PyTorch is)
-from stretto.torch.programs.graph import Graph, Ref, Subgraph  # noqa: E402
+from stretto.torch.programs.torch_graph import Graph, Ref, Subgraph  # noqa: E402
 from tests.torch.slopes import X, check, with_forward  # noqa: E402 (only where PyTorch is)
 
 

@@ -1,7 +1,7 @@
 """Masks that are computed alike give one size."""
 
-from stretto.torch.programs.graph import Graph, Input, Node, Output, Ref, TensorType
 from stretto.torch.programs.mask_sizes import mask_of, open_sizes, with_masks_shared
+from stretto.torch.programs.torch_graph import Graph, Input, Node, Output, Ref, TensorType
 
 VECTOR, MASK = TensorType("float32", ("s0",)), TensorType("bool", ("s0",))
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import stretto as st
-from stretto.torch.programs.graph import Input, TensorType
 from stretto.torch.programs.signature import Argument, Signature
-from stretto.torch.programs.sizes import Condition
 from stretto.torch.programs.structure import LEAF, Structure
+from stretto.torch.programs.symbolic_sizes import Condition
+from stretto.torch.programs.torch_graph import Input, TensorType
 
 PAIR = Structure("tuple", children=(LEAF, LEAF))
 SIGNATURE = Signature(

@@ -7,12 +7,12 @@ import pytest
 
 import stretto as st
 from stretto.ensemble import update_batch_norm
-from stretto.torch.module import Held, assembled
+from stretto.torch.imported_module import Held, assembled
 from stretto.torch.programs.buffers import with_plain_means
-from stretto.torch.programs.graph import Graph, Input, Node, Output, Ref, TensorType
-from stretto.torch.programs.program import Program
 from stretto.torch.programs.signature import Argument, Signature
 from stretto.torch.programs.structure import LEAF
+from stretto.torch.programs.torch_graph import Graph, Input, Node, Output, Ref, TensorType
+from stretto.torch.programs.torch_program import Program
 
 FEATURES, COUNT = TensorType("float32", (2,)), TensorType("int64", ())
 RESULT = TensorType("float32", (None, 2))

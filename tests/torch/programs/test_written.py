@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from stretto.torch.programs.graph import Graph, Input, Node, Output, Ref, TensorType
-from stretto.torch.programs.program import Program
 from stretto.torch.programs.signature import Argument, Signature, with_written
 from stretto.torch.programs.structure import LEAF, Structure
+from stretto.torch.programs.torch_graph import Graph, Input, Node, Output, Ref, TensorType
+from stretto.torch.programs.torch_program import Program
 
 VECTOR = TensorType("float32", ("s0",))
 X, C, D = np.float32([1, 2]), np.float32([3, 4]), np.float32([5, 6])

@@ -5,7 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.torch.table.subgraphs import TABLE
+from stretto.torch.table.aten_subgraphs import TABLE
 
 MASK = np.array([[True, False, True], [False, False, True]])
 X = snp.arange(6.0).reshape(2, 3)

@@ -4,7 +4,7 @@ import numpy as np
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.torch.table.subgraphs import TABLE
+from stretto.torch.table.aten_subgraphs import TABLE
 
 X, Y = snp.array([0.1, 0.2, 0.3]), snp.array([1.0, 2.0, 3.0])
 

@@ -19,7 +19,7 @@ from types import FunctionType
 from typing import Any
 
 from stretto.compat.jax.naming import names_of
-from stretto.random.arguments import draws_as_jax
+from stretto.random.draw_arguments import draws_as_jax
 
 __all__ = ["with_jax_draws", "drawing_names_of"]
 

@@ -1,9 +1,9 @@
 """Ensembles of networks for tables, as estimators of scikit-learn.
 
 ``classifier`` and ``regressor`` are what users meet · ``estimator``: what they have in common ·
-``bases``: scikit-learn's classes, or stand-ins where it is not installed · ``examples``: the rows
-of a table, weighted and standardized · ``networks``: the members, and their losses · ``saving``:
-files.
+``bases``: scikit-learn's classes, or stand-ins where it is not installed · ``table_members``: the
+rows of a table, weighted and standardized, and the members with their losses ·
+``estimator_files``.
 """
 
 from stretto.ensemble.estimators.classifier import EnsembleClassifier

@@ -12,10 +12,10 @@ from scipy import special
 from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.typing import ArrayLike, Tree
 from stretto.ensemble.calibration import fit_temperature
-from stretto.ensemble.estimators import networks
+from stretto.ensemble.estimators import table_members
 from stretto.ensemble.estimators.bases import ClassifierMixin, multiclass, utils, validation
 from stretto.ensemble.estimators.estimator import EnsembleEstimator
-from stretto.ensemble.estimators.examples import merged
+from stretto.ensemble.estimators.table_members import merged
 
 __all__ = ["EnsembleClassifier"]
 
@@ -76,7 +76,7 @@ class EnsembleClassifier(ClassifierMixin, EnsembleEstimator):
     _kept: ClassVar[tuple[str, ...]] = (*EnsembleEstimator._kept, "temperature_")
 
     def _loss(self) -> Callable[..., Any]:
-        return networks.cross_entropy
+        return table_members.cross_entropy
 
     def _outputs(self) -> int:
         return len(self.classes_)

@@ -1,6 +1,6 @@
 """``EnsembleEstimator``: what the classifier and the regressor have in common.
 
-A table becomes ``examples``, members are made and trained as one program, and run on whatever is to
+A table becomes examples, members are made and trained as one program, and run on whatever is to
 be predicted.
 """
 
@@ -21,17 +21,17 @@ from stretto._engine.core.config import config
 from stretto._engine.core.spelling import meant
 from stretto._engine.core.typing import ArrayLike, Key, Tree
 from stretto.ensemble.ensemble import Ensemble
-from stretto.ensemble.estimators import saving
+from stretto.ensemble.estimators import estimator_files
 from stretto.ensemble.estimators.bases import BaseEstimator, validation
-from stretto.ensemble.estimators.examples import (
+from stretto.ensemble.estimators.table_members import (
     Examples,
     Scale,
     counted,
     halves,
     merged,
+    perceptron,
     scale_of,
 )
-from stretto.ensemble.estimators.networks import perceptron
 from stretto.ensemble.training.stopping import EarlyStopping
 from stretto.ensemble.training.trainer import Trainer
 from stretto.nn.module import Module
@@ -317,7 +317,7 @@ class EnsembleEstimator(BaseEstimator):
         Functions given as ``model`` or ``optimizer`` are not saved, nor the optimizer's state.
         """
         validation.check_is_fitted(self, "ensemble_")
-        saving.write(self, path)
+        estimator_files.write(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], **params: Any) -> Self:
@@ -334,7 +334,7 @@ class EnsembleEstimator(BaseEstimator):
         Raises:
             ValueError: the file is damaged, of another estimator, or lacks a parameter.
         """
-        return saving.read(cls, path, params)
+        return estimator_files.read(cls, path, params)
 
 
 def _filled(x: np.ndarray, size: int) -> np.ndarray:

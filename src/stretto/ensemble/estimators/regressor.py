@@ -12,15 +12,15 @@ from scipy import special
 import stretto.numpy as snp
 from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.typing import ArrayLike, Key, Tree
-from stretto.ensemble.estimators import networks
-from stretto.ensemble.estimators.bases import RegressorMixin, utils, validation
-from stretto.ensemble.estimators.estimator import EnsembleEstimator
-from stretto.ensemble.estimators.examples import Examples, Scale, merged, scale_of
-from stretto.ensemble.intervals import (
+from stretto.ensemble.conformal import (
     ConformalIntervals,
     fit_conformal_intervals,
     fit_variance_scaling,
 )
+from stretto.ensemble.estimators import table_members
+from stretto.ensemble.estimators.bases import RegressorMixin, utils, validation
+from stretto.ensemble.estimators.estimator import EnsembleEstimator
+from stretto.ensemble.estimators.table_members import Examples, Scale, merged, scale_of
 from stretto.nn.module import Module
 
 __all__ = ["EnsembleRegressor"]
@@ -157,7 +157,7 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
             )
 
     def _loss(self) -> Callable[..., Any]:
-        return networks.gaussian if self.loss == "gaussian_nll" else networks.squares
+        return table_members.gaussian if self.loss == "gaussian_nll" else table_members.squares
 
     def _outputs(self) -> int:
         return len(self.y_scale_.mean) * (2 if self.loss == "gaussian_nll" else 1)
@@ -241,7 +241,7 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
         if self.loss == "squared_error":
             return raw, np.broadcast_to(self.noise_, raw.shape)
         means, numbers = np.split(raw, 2, axis=-1)
-        return means, np.logaddexp(0, numbers) + networks.LEAST_VARIANCE
+        return means, np.logaddexp(0, numbers) + table_members.LEAST_VARIANCE
 
     def _mixture(self, X: Tree) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance of the mixture, (rows, targets), of standardized targets."""

@@ -1,7 +1,7 @@
 """Many configurations of hyperparameters and architectures, trained as one ensemble.
 
-``space``: which configurations, and who takes each of their values · ``halving`` drops those that
-are behind · ``sweep`` trains them · ``results``: the table, and what was best · ``picture``.
+``sweep``: which configurations, who takes each of their values, and their training · ``halving``
+drops those that are behind · ``results``: the table, and what was best · ``picture``.
 """
 
 from stretto.ensemble.sweeping.results import Sweep

@@ -14,10 +14,9 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.core.typing import ArrayLike
-from stretto.ensemble.training.callbacks import Callback, Event
-from stretto.ensemble.training.reading import read
-from stretto.ensemble.training.state import TrainState
+from stretto.ensemble.training.fit_callbacks import Callback, Event
 from stretto.ensemble.training.stopping import EarlyStopping
+from stretto.ensemble.training.train_state import TrainState, read
 
 __all__ = ["Clock", "Halving", "cuts_of"]
 

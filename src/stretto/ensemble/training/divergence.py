@@ -10,8 +10,7 @@ import numpy as np
 
 from stretto._engine.core.errors import NonFiniteError, StrettoError
 from stretto._engine.core.position import user_stack_level
-from stretto.ensemble.training.reading import read
-from stretto.ensemble.training.state import Pack, TrainState
+from stretto.ensemble.training.train_state import Pack, TrainState, read
 
 __all__ = [
     "Divergence",

@@ -18,25 +18,23 @@ from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.typing import Key, Tree
 from stretto._engine.xla.device import process_index
 from stretto.ensemble.over_mesh import OverMesh
-from stretto.ensemble.training.arguments import answering, refuse_others_than_mappings
-from stretto.ensemble.training.callbacks import Callback, Calls, Event, copied
-from stretto.ensemble.training.checkpoints import Checkpoints
-from stretto.ensemble.training.configuration import configuration_of
+from stretto.ensemble.training.checkpoints import Checkpoints, configuration_of
 from stretto.ensemble.training.divergence import divergences
 from stretto.ensemble.training.evaluation import Evaluator
-from stretto.ensemble.training.examples import Own, examples_of, own_examples_of
+from stretto.ensemble.training.fit_arguments import answering, refuse_others_than_mappings
+from stretto.ensemble.training.fit_callbacks import Callback, Calls, Event, copied
 from stretto.ensemble.training.fitted import Fitted
 from stretto.ensemble.training.looking import Looks
 from stretto.ensemble.training.loop import Loop
-from stretto.ensemble.training.losses import modes_of, trains
+from stretto.ensemble.training.member_loss import modes_of, trains
 from stretto.ensemble.training.order import DataOrder
 from stretto.ensemble.training.over_devices import put_state
 from stretto.ensemble.training.planning import planned, types_of
 from stretto.ensemble.training.progress import Reporter
-from stretto.ensemble.training.reading import same_everywhere
-from stretto.ensemble.training.state import TrainState
 from stretto.ensemble.training.stopping import EarlyStopping
+from stretto.ensemble.training.train_state import TrainState, same_everywhere
 from stretto.ensemble.training.trainer import Trainer
+from stretto.ensemble.training.training_data import Own, examples_of, own_examples_of
 from stretto.nn.functional.checks import watch_classes
 
 if TYPE_CHECKING:  # it is above, and trains by this

@@ -13,8 +13,8 @@ import numpy as np
 
 from stretto._engine.core.files import checked_path, write_whole
 from stretto.ensemble.optional import first_of
-from stretto.ensemble.training.callbacks import Callback, Event
-from stretto.ensemble.training.history import columns_of
+from stretto.ensemble.training.fit_callbacks import Callback, Event
+from stretto.ensemble.training.fitted import columns_of
 from stretto.ensemble.training.progress import entry_text
 
 __all__ = ["CSVLogger", "ConsoleLogger", "Logger", "TensorBoardLogger", "TrackingLogger"]

@@ -20,11 +20,10 @@ from stretto._engine.core.config import config
 from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Array, Key, Tree
 from stretto._engine.higher_order.scan import scan
-from stretto.ensemble.training.examples import Own
-from stretto.ensemble.training.losses import loss_of
-from stretto.ensemble.training.reading import read
-from stretto.ensemble.training.state import Pack, TrainState
+from stretto.ensemble.training.member_loss import loss_of
 from stretto.ensemble.training.step import batch_at
+from stretto.ensemble.training.train_state import Pack, TrainState, read
+from stretto.ensemble.training.training_data import Own
 from stretto.nn.functional.checks import Classes, watch_classes
 
 __all__ = ["Looks"]

@@ -2,13 +2,21 @@
 
 When each of them happens depends on the number of steps and on arrays of the state, not on a
 clock, so that a run that was killed and resumed gives the same, bit for bit.
+
+Steps that Ctrl-C does not cut in two.
+
+A step takes the arrays of the state, and gives others. An interrupt between the two would leave
+neither, and lose all that was trained.
 """
 
 from __future__ import annotations
 
 import functools
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -17,22 +25,46 @@ import stretto.numpy as snp
 from stretto._engine.core import tree
 from stretto._engine.core.mesh import PartitionSpec
 from stretto._engine.core.typing import Array, Tree
-from stretto.ensemble.training.callbacks import Calls
 from stretto.ensemble.training.checkpoints import Checkpoints
 from stretto.ensemble.training.divergence import Divergence, report_new
 from stretto.ensemble.training.evaluation import Evaluator
-from stretto.ensemble.training.examples import Own, batches_of, with_rectangles
-from stretto.ensemble.training.history import with_entry
+from stretto.ensemble.training.fit_callbacks import Calls
+from stretto.ensemble.training.fitted import with_entry
 from stretto.ensemble.training.order import DataOrder
 from stretto.ensemble.training.over_devices import put_state, with_company
 from stretto.ensemble.training.progress import Reporter, means
-from stretto.ensemble.training.reading import read
-from stretto.ensemble.training.state import Pack, TrainState, divided
 from stretto.ensemble.training.stopping import EarlyStopping
+from stretto.ensemble.training.train_state import Pack, TrainState, divided, read
 from stretto.ensemble.training.trainer import Trainer
-from stretto.ensemble.training.whole import whole
+from stretto.ensemble.training.training_data import Own, batches_of, with_rectangles
 
-__all__ = ["Loop"]
+__all__ = ["Loop", "whole"]
+
+
+def whole(work: Callable[[], Any]) -> None:
+    """Do the work to its end, and handle Ctrl-C only then; a second Ctrl-C is handled at once.
+
+    This holds in the main thread, where Python handles signals; others are not interrupted.
+    """
+    handler: Any = signal.getsignal(signal.SIGINT)
+    if not callable(handler) or threading.current_thread() is not threading.main_thread():
+        work()
+        return
+    interrupts: list[tuple[int, FrameType | None]] = []
+
+    def later(number: int, frame: FrameType | None) -> None:
+        if interrupts:
+            handler(number, frame)
+        interrupts.append((number, frame))
+
+    try:
+        signal.signal(signal.SIGINT, later)
+        work()
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if interrupts:
+        handler(*interrupts[0])
+
 
 _SECONDS = 0.5  # between looks for members that diverged
 

@@ -21,7 +21,7 @@ from stretto._engine.core.config import config
 from stretto._engine.core.integers import count
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike, Key
-from stretto.random.discrete import permutation, randint
+from stretto.random.discrete_draws import permutation, randint
 from stretto.random.keys import fold_in
 
 __all__ = ["ORDERS", "DataOrder"]

@@ -17,7 +17,7 @@ from stretto._engine.core.typing import Array, Tree
 from stretto._engine.ops import collective
 from stretto.ensemble.over_mesh import OverMesh
 from stretto.ensemble.training.spread import spec_of
-from stretto.ensemble.training.state import Pack, Rows, TrainState
+from stretto.ensemble.training.train_state import Pack, Rows, TrainState
 
 __all__ = [
     "check_examples",

@@ -15,7 +15,9 @@ from stretto._engine.api.varying_sizes.ragged import Ragged, is_ragged
 from stretto._engine.core import tree
 from stretto._engine.core.typing import Tree
 from stretto.ensemble.over_mesh import OverMesh
-from stretto.ensemble.training.examples import (
+from stretto.ensemble.training.order import ORDERS, DataOrder
+from stretto.ensemble.training.over_devices import check_examples
+from stretto.ensemble.training.training_data import (
     batches_of,
     examples_of,
     is_examples,
@@ -24,8 +26,6 @@ from stretto.ensemble.training.examples import (
     refuse_table,
     with_rectangles,
 )
-from stretto.ensemble.training.order import ORDERS, DataOrder
-from stretto.ensemble.training.over_devices import check_examples
 
 __all__ = ["planned", "types_of"]
 

@@ -26,8 +26,7 @@ from stretto._engine.core.types import kind_of
 from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
 from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim
 from stretto.ensemble.over_mesh import OverMesh
-from stretto.ensemble.training.examples import rows_of
-from stretto.ensemble.training.losses import loss_of
+from stretto.ensemble.training.member_loss import loss_of
 from stretto.ensemble.training.over_devices import (
     everywhere,
     of_all_parts,
@@ -35,8 +34,9 @@ from stretto.ensemble.training.over_devices import (
     part_of_data,
 )
 from stretto.ensemble.training.spread import gathered, part_of
-from stretto.ensemble.training.state import Pack
-from stretto.optim.updating import apply_updates
+from stretto.ensemble.training.train_state import Pack
+from stretto.ensemble.training.training_data import rows_of
+from stretto.optim.parameter_updates import apply_updates
 from stretto.random.keys import fold_in
 
 __all__ = ["Rules", "advanced", "batch_at", "noise_key", "settings_of"]

@@ -14,7 +14,7 @@ from stretto._engine.core.config import config
 from stretto._engine.core.integers import count
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.convert import convert
-from stretto.ensemble.training.state import Best, Pack, TrainState
+from stretto.ensemble.training.train_state import Best, Pack, TrainState
 
 __all__ = ["EarlyStopping"]
 

@@ -27,10 +27,8 @@ from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
 from stretto._engine.ops.convert import convert
 from stretto.ensemble.groups import Group
 from stretto.ensemble.over_mesh import OverMesh
-from stretto.ensemble.training.by_member import in_places, is_row, of_each
 from stretto.ensemble.training.divergence import naming_member
-from stretto.ensemble.training.examples import with_rectangles
-from stretto.ensemble.training.losses import COUNT, modes_of
+from stretto.ensemble.training.member_loss import COUNT, modes_of
 from stretto.ensemble.training.over_devices import (
     check_examples,
     on_each_device,
@@ -38,14 +36,23 @@ from stretto.ensemble.training.over_devices import (
     put_state,
 )
 from stretto.ensemble.training.spread import check_elementwise
-from stretto.ensemble.training.state import Best, Pack, Rows, TrainState
 from stretto.ensemble.training.step import Rules, advanced, batch_at, settings_of
+from stretto.ensemble.training.train_state import (
+    Best,
+    Pack,
+    Rows,
+    TrainState,
+    in_places,
+    is_row,
+    of_each,
+)
+from stretto.ensemble.training.training_data import with_rectangles
 from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
     as_transformation,
 )
-from stretto.optim.members import per_member as of_members
+from stretto.optim.member_optimizers import per_member as of_members
 from stretto.random.keys import PRNGKey, checked
 from stretto.random.streams import next_key
 

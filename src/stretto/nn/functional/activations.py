@@ -36,7 +36,7 @@ from stretto.nn.functional.checks import as_float, check_known, explains_keyword
 from stretto.numpy import normalized
 from stretto.numpy.creation import listed
 from stretto.numpy.dtypes import as_dtype
-from stretto.random.arguments import wide
+from stretto.random.draw_arguments import wide
 
 _elementwise = described(
     {

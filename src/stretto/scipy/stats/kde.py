@@ -21,7 +21,7 @@ from stretto.numpy.linalg.factorizations import cholesky
 from stretto.numpy.linalg.systems import inv
 from stretto.numpy.manipulation import atleast_1d, atleast_2d
 from stretto.numpy.reductions import sum as sum_
-from stretto.random.discrete import choice
+from stretto.random.discrete_draws import choice
 from stretto.random.distributions import normal
 from stretto.random.keys import split
 from stretto.special import logsumexp, ndtr

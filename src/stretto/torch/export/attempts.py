@@ -24,7 +24,7 @@ from torch.export import Dim, ExportedProgram  # pyright: ignore[reportMissingIm
 
 from stretto.torch.export.constraints import Unchecked, asking_for_ones, conditions_of, relaxed
 from stretto.torch.export.failure_reasons import is_ours
-from stretto.torch.trace.recurrent import not_unrolled
+from stretto.torch.trace.recurrent_layers import not_unrolled
 
 _LOCK = threading.Lock()
 _blocks: list[object] = []

@@ -46,7 +46,12 @@ from stretto.torch.programs.buffers import (
     with_slopes_of_tables,
     without_idle_writes,
 )
-from stretto.torch.programs.graph import (
+from stretto.torch.programs.graph_parts import with_parts
+from stretto.torch.programs.mask_sizes import with_known_counts, with_selections
+from stretto.torch.programs.signature import Argument, Signature
+from stretto.torch.programs.structure import children_of, structure_of
+from stretto.torch.programs.symbolic_sizes import Condition
+from stretto.torch.programs.torch_graph import (
     DType,
     Graph,
     Input,
@@ -56,16 +61,11 @@ from stretto.torch.programs.graph import (
     Subgraph,
     TensorType,
 )
-from stretto.torch.programs.mask_sizes import with_known_counts, with_selections
-from stretto.torch.programs.parts import with_parts
-from stretto.torch.programs.program import differs_for_one
-from stretto.torch.programs.signature import Argument, Signature
-from stretto.torch.programs.sizes import Condition
-from stretto.torch.programs.structure import children_of, structure_of
+from stretto.torch.programs.torch_program import differs_for_one
 from stretto.torch.python_state.between_calls import in_mode, watched
 from stretto.torch.python_state.captured_tensors import check_constants, exchanged
 from stretto.torch.trace.fixed_numbers import numbers_fixed
-from stretto.torch.trace.recurrent import not_unrolled
+from stretto.torch.trace.recurrent_layers import not_unrolled
 from stretto.torch.trace.sparse_tensors import all_dense, held_densely
 from stretto.torch.trace.substitutes import counting, exportable, traceable, unchecked
 

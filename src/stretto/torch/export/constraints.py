@@ -20,7 +20,7 @@ from torch.fx.experimental import _config  # pyright: ignore[reportMissingImport
 from torch.utils._sympy.numbers import int_oo  # pyright: ignore[reportMissingImports]
 from torch.utils._sympy.printers import PythonPrinter  # pyright: ignore[reportMissingImports]
 
-from stretto.torch.programs.sizes import Condition, names, value_of
+from stretto.torch.programs.symbolic_sizes import Condition, names, value_of
 from stretto.torch.source_lines import PYTORCH, written
 
 _CHOOSING = {
@@ -117,7 +117,7 @@ def recall_checks(exported: ExportedProgram) -> None:
 
 
 def text_of(expression: Any) -> str | None:
-    """An expression of sizes as text, if it is arithmetic that ``sizes`` reads."""
+    """An expression of sizes as text, if it is arithmetic that ``symbolic_sizes`` reads."""
     try:
         text = PythonPrinter().doprint(expression)
         names(text)

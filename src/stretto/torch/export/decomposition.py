@@ -1,7 +1,4 @@
-"""The exported program in operations that are in the table, and what of it is needed.
-
-Like ``capture``, which calls it, this imports PyTorch.
-"""
+"""The exported program in operations that are in the table, and what of it is needed."""
 
 from __future__ import annotations
 

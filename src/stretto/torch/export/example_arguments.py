@@ -1,8 +1,7 @@
 """Is it a module that PyTorch can export, and does it take the example? Asked before an export.
 
 An export follows types alone. It takes indices that are out of range and integers where floats are
-wanted, and of what is no plain module it says little that helps. Like ``capture`` this imports
-PyTorch.
+wanted, and of what is no plain module it says little that helps.
 """
 
 from __future__ import annotations

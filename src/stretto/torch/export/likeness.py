@@ -2,7 +2,7 @@
 
 Exporting takes seconds, and what is exported depends on all that a module holds: its classes, its
 settings, its hooks, tensors that are neither parameters nor buffers. A ``Likeness`` writes all of
-that down, with the weights by name. Like ``capture`` this imports PyTorch.
+that down, with the weights by name.
 """
 
 from __future__ import annotations

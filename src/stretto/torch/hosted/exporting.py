@@ -15,7 +15,7 @@ from stretto.nn.updating import named_arrays
 from stretto.random.streams import next_key
 from stretto.torch import hosted
 from stretto.torch.hosted.halves import Call, Source
-from stretto.torch.module import Held, ImportedModule
+from stretto.torch.imported_module import Held, ImportedModule
 from stretto.torch.weights import is_torch
 
 

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.torch.programs.graph import Graph, Node, Ref
-from stretto.torch.programs.program import Program
+from stretto.torch.programs.torch_graph import Graph, Node, Ref
+from stretto.torch.programs.torch_program import Program
 
 _GUARD = "stretto.as_imported.default"
 

@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from stretto.torch.programs.buffers import with_totals
-from stretto.torch.programs.graph import (
+from stretto.torch.programs.symbolic_sizes import value_of
+from stretto.torch.programs.torch_graph import (
     Graph,
     Input,
     Node,
@@ -31,13 +32,18 @@ from stretto.torch.programs.graph import (
     refs,
     replaced,
 )
-from stretto.torch.programs.sizes import value_of
-from stretto.torch.table import arithmetic, indexing, products, reductions, shapes
+from stretto.torch.table import (
+    aten_arithmetic,
+    aten_indexing,
+    aten_products,
+    aten_reductions,
+    aten_shapes,
+)
 
 SELECTS = {"aten.index.Tensor", "aten.masked_select.default", "aten.nonzero.default"}
 """The operations whose results are as large as a mask says."""
 
-_TABLES = (arithmetic, indexing, products, reductions, shapes)
+_TABLES = (aten_arithmetic, aten_indexing, aten_products, aten_reductions, aten_shapes)
 _PURE = {"operator.getitem"}.union(*[table.TABLE for table in _TABLES])
 """Operations that draw no random numbers: equal arguments give equal results."""
 

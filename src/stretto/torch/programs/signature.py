@@ -24,10 +24,10 @@ from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.types import kind_of
 from stretto._engine.ops.convert import convert
-from stretto.torch.programs.graph import Graph, Input, Output, Ref
-from stretto.torch.programs.run import dtype_of
-from stretto.torch.programs.sizes import Condition, bind, names, value_of
+from stretto.torch.programs.run_graph import dtype_of
 from stretto.torch.programs.structure import Structure
+from stretto.torch.programs.symbolic_sizes import Condition, bind, names, value_of
+from stretto.torch.programs.torch_graph import Graph, Input, Output, Ref
 
 _RANKS = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3}
 """Kinds of dtypes, each of which holds the values of those before."""

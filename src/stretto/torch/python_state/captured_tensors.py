@@ -4,7 +4,7 @@ While a module is traced its parameters and buffers are stand-ins, in its attrib
 closure or a default of an argument still has the tensors themselves, which would become constants:
 trained no more, and one for all members of an ensemble. Here each is exchanged for the stand-in
 when it is used, or for the same part of that, and what requires gradients and is no parameter is
-refused. Like ``capture`` this imports PyTorch.
+refused.
 """
 
 from __future__ import annotations

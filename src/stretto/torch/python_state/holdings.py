@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
-from stretto.torch.python_state.containers import Absent, content_of, refill
+from stretto.torch.python_state.user_containers import Absent, content_of, refill
 
 PLAIN = (int, float, complex, str, bytes, bool, type(None), torch.dtype, torch.device)
 """Classes of what never changes, and is compared by its value."""

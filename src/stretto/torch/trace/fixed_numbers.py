@@ -3,7 +3,7 @@
 ``int(self.heads)`` or ``self.lengths.max().item()`` is the same in each call, unless the buffer
 changes. While a module is traced, what it computes from such tensors alone is computed beside the
 trace, and where it asks for a number it gets that one. What was asked for is remembered: a program
-holds for these values of the buffers. This module imports PyTorch.
+holds for these values of the buffers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 
 from stretto.torch.crossing import to_numpy
 from stretto.torch.programs.buffers import with_guards
-from stretto.torch.programs.graph import Graph
+from stretto.torch.programs.torch_graph import Graph
 from stretto.torch.python_state.holdings import is_real
 
 _MOST = 1 << 14

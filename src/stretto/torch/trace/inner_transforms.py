@@ -2,7 +2,7 @@
 
 PyTorch traces neither ``torch.autograd.grad`` nor ``torch.func``. Here each computes what it is of
 with ordinary tensors, one example for ``vmap``, and leaves an operation that names results and what
-these were computed from; ``parts`` makes a subgraph of what lies between. This module imports
+these were computed from; ``graph_parts`` makes a subgraph of what lies between. This module imports
 PyTorch.
 """
 

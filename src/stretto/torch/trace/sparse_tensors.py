@@ -2,7 +2,7 @@
 
 PyTorch traces next to nothing of what it computes with sparse tensors. Their products, sums and
 elements are those of dense ones, so these stand in for them: those that a module holds, and those
-that it makes. What asks for the places of their elements is refused. This module imports PyTorch.
+that it makes. What asks for the places of their elements is refused.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from torch.overrides import TorchFunctionMode  # pyright: ignore[reportMissingIm
 from stretto.torch.gradients.derivative_marks import Unfit
 from stretto.torch.programs.buffers import COUNTED
 from stretto.torch.source_lines import current_line
-from stretto.torch.trace import inner_transforms, recurrent
+from stretto.torch.trace import inner_transforms, recurrent_layers
 from stretto.torch.trace import sparse_tensors as sparse
 from stretto.torch.trace.sparse_tensors import Densely, check_layout
 from stretto.torch.trace.stand_ins import OPS, of_values
@@ -186,7 +186,7 @@ _LENGTH = len
 def exportable(densely: bool = False) -> Iterator[None]:
     """Trace modules with distributions that check no values, and with the substitutes.
 
-    ``densely`` says that dense tensors stand in for sparse ones, of which code may ask.
+    ``sparse_tensors`` says that dense tensors stand in for sparse ones, of which code may ask.
     Gradients are on while it lasts, as they are when a module is called without more ado.
     """
     originals = [(place, name, getattr(place, name)) for place, name, _ in _PATCHES]
@@ -197,7 +197,7 @@ def exportable(densely: bool = False) -> Iterator[None]:
         with (
             torch.enable_grad(),
             unchecked(),
-            recurrent.packing(),
+            recurrent_layers.packing(),
             traceable(),
             _Substitutes(densely),
             _lengths(),
@@ -386,7 +386,7 @@ def _unmoved(own: torch.nn.Module, fn: Callable[..., Any], recurse: bool = True)
 _SUBSTITUTES: dict[Any, Callable[..., Any]] = {
     **inner_transforms.CALLED,
     **sparse.CALLED,
-    **recurrent.CALLED,
+    **recurrent_layers.CALLED,
     **CALLED,
     torch.binomial: _binomial,
     torch.cdist: _cdist,
@@ -396,7 +396,7 @@ _SUBSTITUTES: dict[Any, Callable[..., Any]] = {
 }
 _PATCHES: list[tuple[Any, str, Callable[..., Any]]] = [
     *inner_transforms.PATCHED,
-    *recurrent.PATCHED,
+    *recurrent_layers.PATCHED,
     *PATCHED,
     (torch.nn.Module, "_apply", _unmoved),
     (Dirichlet, "rsample", _dirichlet),

@@ -1,0 +1,295 @@
+"""Callbacks of ``fit``: called at its start, after each entry of the history, and at its end."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stretto import distributed
+from stretto._engine.api.jit.jit import jit
+from stretto._engine.core.config import config
+from stretto._engine.core.errors import DonatedArrayError
+from stretto._engine.core.spelling import meant
+from stretto._engine.core.typing import Tree
+from stretto._engine.xla.device import process_index
+from stretto.ensemble.training.train_state import TrainState
+
+if TYPE_CHECKING:
+    from stretto.ensemble.ensemble import Ensemble
+
+__all__ = ["Callback", "Calls", "Event", "copied"]
+
+_METHODS = ("on_start", "on_entry", "on_end")
+_ELSEWHERE = {
+    "on_train_begin": "on_start",
+    "on_train_start": "on_start",
+    "on_fit_start": "on_start",
+    "on_epoch_end": "on_entry",
+    "on_train_epoch_end": "on_entry",
+    "on_validation_end": "on_entry",
+    "on_validation_epoch_end": "on_entry",
+    "on_train_end": "on_end",
+    "on_fit_end": "on_end",
+    "on_exception": "on_end",
+}
+"""Methods of callbacks in Keras, Lightning and skorch, and ours."""
+
+
+class Event:
+    """How far a training is, for a callback.
+
+    All of it may be kept, but for an ``ensemble`` that was not asked for in the callback. Nothing
+    that is done with it changes the training, but ``stop``.
+    """
+
+    step: int
+    """The number of steps done."""
+    epoch: int
+    """The number of epochs done."""
+    error: BaseException | None
+    """At the end: what ended the training, if that was an error, or Ctrl-C."""
+    is_first_process: bool
+    """Whether this is to be logged: false for all but the first of processes that train together,
+    in each of which callbacks are called."""
+
+    def __init__(
+        self,
+        state: TrainState,
+        stop: Callable[[], None],
+        together: bool = False,
+        ensemble: Ensemble | None = None,
+        error: BaseException | None = None,
+    ) -> None:
+        self.step, self.epoch, self.error = state.step, state.epoch, error
+        self.is_first_process = not together or process_index() == 0
+        self._state, self._stop, self._ensemble = state, stop, ensemble
+
+    @functools.cached_property
+    def history(self) -> Mapping[str, np.ndarray]:
+        """All entries until now, as in ``Fitted.history``."""
+        return {n: _fixed(x) for n, x in self._state.history.items()}
+
+    @functools.cached_property
+    def entry(self) -> Mapping[str, np.ndarray]:
+        """The last entry, by name: losses and metrics, (members,). Empty where there is none."""
+        names = [n for n in self._state.history if n not in ("step", "epoch")]
+        return {n: _fixed(self._state.history[n][-1]) for n in names}
+
+    @property
+    def ensemble(self) -> Ensemble:
+        """The ensemble as it stands: a copy, made when it is first asked for.
+
+        At the end, the ensemble itself. Where several processes train together, all have to ask.
+
+        Raises:
+            RuntimeError: it is first asked for when the callback has returned.
+        """
+        if self._ensemble is None:
+            made = self._state.ensemble
+            try:
+                made._arrays = copied(made._arrays)
+            except DonatedArrayError:
+                raise RuntimeError(
+                    "fit: the ensemble of an event must be asked for while the callback runs; the "
+                    "training has gone on since"
+                ) from None
+            self._ensemble = made
+        return self._ensemble
+
+    def stop(self) -> None:
+        """Ask for the training to end here.
+
+        All callbacks are still called for this entry, and a checkpoint is written. A training that
+        is resumed from it goes on.
+        """
+        self._stop()
+
+
+class Callback:
+    """What ``fit`` calls: a class to derive from, each of whose methods does nothing.
+
+    Deriving from it is not needed: any object with some of these methods will do, and a function is
+    called as ``on_entry``.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> class Until(st.ensemble.Callback):
+    ...     def __init__(self, loss):
+    ...         self.loss = loss
+    ...
+    ...     def on_entry(self, event):
+    ...         if event.entry["loss"].max() < self.loss:
+    ...             event.stop()
+    >>> ensemble = st.Ensemble(lambda p, x: p["w"] * x, [{"w": 0.0}, {"w": 4.0}])
+    >>> loss = lambda member, x: ((member(x) - x) ** 2).mean()
+    >>> fitted = ensemble.fit(
+    ...     loss, snp.ones(8), st.optim.sgd(0.4), epochs=50, callbacks=[Until(0.1)]
+    ... )
+    >>> fitted.history["epoch"].tolist()
+    [1, 2, 3]
+    """
+
+    def on_start(self, event: Event) -> None:
+        """Do what there is to do before the first step, or the first after a resumption.
+
+        Args:
+            event: how far the training is: the step and the history of the checkpoint, if it was
+                resumed.
+        """
+
+    def on_entry(self, event: Event) -> None:
+        """Do what there is to do after an entry of the history.
+
+        Args:
+            event: with the ``entry``.
+        """
+
+    def on_end(self, event: Event) -> None:
+        """Do what there is to do at the end, also where an error ends the training.
+
+        Args:
+            event: with the ``error``, and the ensemble that ``fit`` leaves.
+        """
+
+
+class Calls:
+    """The callbacks of a training.
+
+    Where several processes train together, they agree after each entry on whether to stop, and all
+    fail where a callback of one does.
+    """
+
+    def __init__(self, callbacks: Sequence[Any] | None, together: bool) -> None:
+        self._callbacks = _checked(callbacks)
+        self._together, self._any, self._started = together, bool(self._callbacks), 0
+        self.stopping = False
+        """Whether a callback asked for the end."""
+
+    def start(self, state: TrainState) -> None:
+        """Before the first step."""
+
+        def work() -> None:
+            event = self._event(state)
+            for callback in self._callbacks:
+                self._started += 1
+                _call(callback, "on_start", event)
+
+        if self._together:
+            self._any = bool(distributed.process_allgather(np.int32(self._any)).any())
+        self._agreed(work)
+
+    def entry(self, state: TrainState) -> None:
+        """After an entry of the history."""
+
+        def work() -> None:
+            event = self._event(state)
+            for callback in self._callbacks:
+                _call(callback, "on_entry", event)
+
+        self._agreed(work)
+
+    @contextmanager
+    def ending(self, ensemble: Ensemble, reached: Callable[[], TrainState]) -> Iterator[None]:
+        """What is done inside ends a training; those that were started are told, come what may."""
+        try:
+            yield
+        except BaseException as error:
+            self._end(0, ensemble, reached, error)
+            raise
+        self._end(0, ensemble, reached, None)
+
+    def _end(
+        self,
+        first: int,
+        ensemble: Ensemble,
+        reached: Callable[[], TrainState],
+        error: BaseException | None,
+    ) -> None:
+        if first == self._started:
+            return
+        try:
+            event = Event(reached(), lambda: None, self._together, ensemble, error)
+            _call(self._callbacks[first], "on_end", event)
+        finally:
+            self._end(first + 1, ensemble, reached, error)
+
+    def _event(self, state: TrainState) -> Event:
+        return Event(state, self._stop, self._together)
+
+    def _stop(self) -> None:
+        self.stopping = True
+
+    def _agreed(self, work: Callable[[], None]) -> None:
+        if not self._any:
+            return
+        if not self._together:
+            work()
+            return
+        error = None
+        try:
+            work()
+        except Exception as caught:  # the others would wait for this process
+            error = caught
+        codes = distributed.process_allgather(np.int32(self.stopping if error is None else 2))
+        if error is not None:
+            raise error
+        if codes.max() == 2:
+            raise RuntimeError(f"fit: a callback of process {codes.argmax()} raised an error")
+        self.stopping = bool(codes.max())
+
+
+def _checked(callbacks: Sequence[Any] | None) -> list[Any]:
+    if callbacks is None:
+        return []
+    if not isinstance(callbacks, (list, tuple)):
+        raise TypeError(
+            f"fit: callbacks must be a list, such as callbacks=[f]; got {type(callbacks).__name__}"
+        )
+    for x in callbacks:
+        name = x.__name__ if isinstance(x, type) else type(x).__name__
+        if isinstance(x, type):
+            raise TypeError(f"fit: callbacks has the class {name}; make one of it: {name}(...)")
+        for method in dir(x):
+            if method.startswith("on_") and method not in _METHODS:
+                ours = _ELSEWHERE.get(method) or meant(method, _METHODS)
+                raise TypeError(
+                    f"fit: the callback {name} has a method {method!r}, which would not be called"
+                    f"{f' (did you mean {ours!r}?)' if ours else ''}; there are "
+                    f"{', '.join(_METHODS)}"
+                )
+        if not callable(x) and not any([hasattr(x, m) for m in _METHODS]):
+            raise TypeError(
+                f"fit: a callback is a function of an event, or an object with some of the methods "
+                f"{', '.join(_METHODS)}; got {name}"
+            )
+    return list(callbacks)
+
+
+def _call(callback: Any, method: str, event: Event) -> None:  # noqa: ANN401
+    """Call the method, if there is one; a function is called for each entry."""
+    function = getattr(callback, method, None)
+    if function is None and method == "on_entry" and callable(callback):
+        if any([hasattr(callback, m) for m in _METHODS]):
+            return
+        function = callback
+    if function is not None:
+        function(event)
+
+
+def _fixed(x: np.ndarray) -> np.ndarray:
+    """A copy that cannot be changed."""
+    x = np.array(x)
+    x.flags.writeable = False
+    return x
+
+
+_COPY = jit(lambda arrays: arrays)
+
+
+def copied(arrays: Tree) -> Tree:
+    """The same values in arrays of their own, since the state's may be donated later."""
+    with config(recompilation_warning=0):  # one program for each ensemble is meant
+        return _COPY(arrays)

@@ -1,0 +1,315 @@
+"""``TrainState``: all that training has reached, as one tree of arrays.
+
+The members of an architecture that are trained together are a *pack*. Members that have stopped
+leave it for another, which is not run.
+
+What each member has of its own, in arguments and in results.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic
+
+import numpy as np
+
+import stretto.numpy as snp
+from stretto import distributed
+from stretto._engine.core import tree
+from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.lazy import brief, shown
+from stretto._engine.core.typing import Array, ArrayLike, Tree
+from stretto.ensemble.groups import Group, M_co
+
+if TYPE_CHECKING:
+    from stretto._engine.core.mesh import Mesh
+    from stretto.ensemble.ensemble import Ensemble
+
+
+__all__ = [
+    "Best",
+    "Pack",
+    "Rows",
+    "TrainState",
+    "divided",
+    "in_places",
+    "is_row",
+    "of_each",
+    "read",
+    "same_everywhere",
+    "united",
+]
+
+
+def read(x: ArrayLike) -> np.ndarray:
+    """The array, put together from the processes that have parts of it.
+
+    All of these have to call it, in the same order.
+    """
+    there: Any = x
+    if getattr(there, "is_fully_addressable", True) or there.is_fully_replicated:
+        return np.asarray(x)
+    return distributed.process_allgather(x)
+
+
+def same_everywhere(mesh: Mesh | None, number: int, what: str) -> None:
+    """Raise ``ValueError`` unless all processes of a mesh have the same number."""
+    if mesh is None or not mesh.is_multi_process:
+        return
+    numbers = distributed.process_allgather(np.int32(number)).tolist()
+    if len(set(numbers)) > 1:
+        raise ValueError(
+            f"fit: the processes must go on from the same place, and {what} is {numbers} in them, "
+            f"in order: see that all of them can read the same files, and that these are whole"
+        )
+
+
+_STATIC = {"static": True}
+
+
+@brief
+@tree.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Best:
+    """What early stopping knows of each member."""
+
+    score: Any
+    """The best so far; infinite before the first."""
+    waited: Any
+    """How many evaluations ago that was: int32."""
+    own: dict[str, Any]
+    """The arrays of that time, by name: what was trained, and buffers."""
+
+
+@brief
+@tree.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """What each member of a pack has of its own: all arrays have the members along axis 0."""
+
+    number: Any
+    """Its place in the ensemble: int32."""
+    own: dict[str, Any]
+    """The arrays that are trained, by dotted name."""
+    kept: dict[str, Any]
+    """Those that are not: buffers, and what is frozen."""
+    optimizer: Any
+    """The state of its optimizer, which means nothing once it has stopped; ``None`` where it trains
+    nothing of its own."""
+    extra: dict[str, Any]
+    """Its own arguments of the loss."""
+    active: Any
+    """Whether it trains on: bool."""
+    failed: Any
+    """The number of steps it had done when it diverged, or -1: int32."""
+    fault: Any
+    """Which part did: a place among those trained, or their number for the loss: int32."""
+    stopped: Any
+    """The number of steps after which it was stopped, or -1: int32."""
+    best: Best | None
+    """``None`` without early stopping."""
+
+
+@brief
+@tree.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Pack:
+    """Members of one architecture that are trained together."""
+
+    group: Group = dataclasses.field(metadata=_STATIC)
+    """The architecture; its places are those of the members of this pack."""
+    rows: Rows
+    shared: dict[str, Any]
+    """The arrays that all share and that are trained, by name."""
+    fixed: dict[str, Any]
+    """Those that all share and that stay as they are."""
+    shared_optimizer: Any
+    step: Any
+    """The number of steps done: int32."""
+
+    @property
+    def trained(self) -> list[str]:
+        """The names of what is trained, in the order of the architecture."""
+        return [n for n, t in zip(self.group.names, self.group.trained, strict=True) if t]
+
+    def arrays(self, own: Mapping[str, Any] | None = None) -> list[Any]:
+        """All arrays in the order of the architecture; others of ``own`` in place of the last."""
+        by_name = {**self.rows.own, **self.rows.kept, **self.shared, **self.fixed, **(own or {})}
+        return [by_name[n] for n in self.group.names]
+
+    def replace(self, **fields: Any) -> Pack:
+        """A pack with other fields; those of ``rows`` by their own names."""
+        inside = {n: x for n, x in fields.items() if n in _ROW_FIELDS}
+        outside = {n: x for n, x in fields.items() if n not in _ROW_FIELDS}
+        rows = dataclasses.replace(outside.pop("rows", self.rows), **inside)
+        return dataclasses.replace(self, rows=rows, **outside)
+
+
+_ROW_FIELDS = {f.name for f in dataclasses.fields(Rows)}
+
+
+@shown("stretto.ensemble.training.training_cards", "card_of_state", "state_text")
+@tree.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class TrainState(Generic[M_co]):
+    """All that training has reached: a tree, which can be saved and resumed from.
+
+    ``state.ensemble`` is the ensemble as it stands, ``state.best`` that of each member's best
+    evaluation.
+    """
+
+    packs: tuple[Pack, ...]
+    """One for each architecture: the members that are run."""
+    finished: tuple[tuple[Pack, ...], ...]
+    """For each architecture those that no longer run, without what all share."""
+    key: Any
+    """The key that the order of the data, and what layers draw, come from."""
+    step: int = 0
+    """The number of steps done."""
+    epoch: int = 0
+    """The number of epochs done."""
+    first: int = 0
+    """The number of steps that were done when this epoch began."""
+    sums: tuple[Any, ...] = ()
+    """For each architecture the sums of its losses since the last entry of the history."""
+    going: tuple[bool, ...] = ()
+    """For each architecture whether a member trained on at the last entry of the history."""
+    history: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """``step`` and ``epoch`` (entries), and all else by name: (entries, members)."""
+    ensemble_class: Any = dataclasses.field(default=None, metadata=_STATIC)
+    """The class of the ensemble."""
+    layout: Any = dataclasses.field(default=None, metadata=_STATIC)
+    """All of the ensemble but its arrays."""
+
+    def replace(self, **fields: Any) -> TrainState[M_co]:
+        """Return a state with other values of some fields.
+
+        Args:
+            **fields: by name.
+
+        Returns:
+            The new state.
+        """
+        return dataclasses.replace(self, **fields)
+
+    @property
+    def size(self) -> int:
+        """The number of members."""
+        return sum(p.group.size for p in self.all_packs())
+
+    @property
+    def ensemble(self) -> Ensemble[M_co]:
+        """The ensemble as it stands."""
+        return self._made([w.arrays() for w in self._whole()])
+
+    @property
+    def best(self) -> Ensemble[M_co]:
+        """The ensemble with each member as it was at its best evaluation.
+
+        As it stands, without early stopping.
+        """
+        return self._made([w.arrays(w.rows.best and w.rows.best.own) for w in self._whole()])
+
+    def _made(self, arrays: list[Any]) -> Tree:
+        return self.ensemble_class._of(self.layout, arrays)
+
+    def _whole(self) -> list[Pack]:
+        """For each architecture, one pack of all its members in their order."""
+        return [united((p, *f)) for p, f in zip(self.packs, self.finished, strict=True)]
+
+    def all_packs(self) -> Iterable[Pack]:
+        """Go through the packs that run, then those that no longer do.
+
+        Returns:
+            The packs.
+        """
+        yield from self.packs
+        for packs in self.finished:
+            yield from packs
+
+    def each(self, name: str) -> np.ndarray:
+        """Return a field of ``Rows``, such as ``"active"``, for all members in their order.
+
+        Args:
+            name: the field.
+
+        Returns:
+            (members,).
+        """
+        result: Any = None
+        for pack in self.all_packs():
+            values = read(getattr(pack.rows, name))
+            if result is None:
+                result = np.zeros(self.size, values.dtype)
+            result[list(pack.group.places)] = values
+        return result
+
+
+def _with_places(group: Group, places: Iterable[int]) -> Group:
+    """The architecture, of members at other places."""
+    return dataclasses.replace(group, places=tuple(places))
+
+
+def divided(pack: Pack, running: Sequence[bool]) -> tuple[Pack, Pack]:
+    """The members of a pack that still run, and the others, without what the pack has once."""
+    parts = []
+    for runs in (True, False):
+        rows = np.flatnonzero(np.asarray(running) == runs).astype(np.int32)
+        group = _with_places(pack.group, [pack.group.places[r] for r in rows])
+        own = tree.map(lambda x, rows=rows: snp.take(x, rows, 0), pack.rows)
+        parts.append(dataclasses.replace(pack, group=group, rows=own))
+    active, stopped = parts
+    return active, stopped.replace(shared={}, fixed={}, shared_optimizer=None, step=None)
+
+
+def united(packs: Sequence[Pack]) -> Pack:
+    """All members of packs of one architecture in their order; what they share is the first's."""
+    first = packs[0]
+    if len(packs) == 1:
+        return first
+    places = np.concatenate([p.group.places for p in packs])
+    order = np.argsort(places)
+    rows = tree.map(
+        lambda *xs: snp.take(snp.concatenate(xs, 0), order.astype(np.int32), 0),
+        *[p.rows for p in packs],
+    )
+    return first.replace(group=_with_places(first.group, places[order].tolist()), rows=rows)
+
+
+def is_row(x: object) -> bool:
+    """Whether a hyperparameter has an entry for each member."""
+    return isinstance(x, (list, tuple)) or (isinstance(x, (Value, np.ndarray)) and bool(x.ndim))
+
+
+def of_each(
+    arguments: Mapping[str, Any], size: int, argument: str, every: bool = False
+) -> dict[str, Array]:
+    """Those of the arguments that have an entry for each member, as arrays."""
+    columns = {}
+    for name, x in arguments.items():
+        if not (every or is_row(x)):
+            continue
+        value = as_value(np.asarray(x) if isinstance(x, (list, tuple)) else x, "fit", name)
+        if not value.ndim or value.shape[0] != size:
+            raise ValueError(
+                f"fit: {argument}[{name!r}] must have an entry for each of {size} members along "
+                f"axis 0, got {value.type}"
+            )
+        columns[name] = value
+    return columns
+
+
+def in_places(
+    packs: Sequence[Pack], results: Sequence[Mapping[str, Array]], size: int
+) -> dict[str, Array]:
+    """What each pack gives for its members, as one array by name in the order of all members."""
+    if len(packs) == 1 and packs[0].group.size == size:
+        return dict(results[0])
+    out: dict[str, Any] = {}
+    for pack, values in zip(packs, results, strict=True):
+        for name, x in values.items():
+            here = out.get(name, np.full(size, np.nan, np.float32))
+            here[list(pack.group.places)] = read(x)
+            out[name] = here
+    return {name: snp.asarray(x) for name, x in out.items()}

@@ -1,0 +1,383 @@
+"""``load`` and ``load_header``: trees of arrays from safetensors files, and what is in a file.
+
+Arrays are read into memory of their own, aligned as compiled programs want it
+(docs/decisions/0019-safetensors.md); of one that is to be on devices, what each of these needs.
+
+Arrays from files on the devices that they are asked to be on: each gets what it needs.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
+
+import numpy as np
+
+from stretto._engine import xla
+from stretto._engine.api import varying_sizes
+from stretto._engine.api.graph import ShapeDtypeStruct
+from stretto._engine.api.sharding.shardings import fit
+from stretto._engine.api.varying_sizes.lengths import holds_ragged
+from stretto._engine.core import tree
+from stretto._engine.core.files import checked_path
+from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.mesh import PartitionSpec
+from stretto._engine.core.position import user_stack_level
+from stretto._engine.core.shardings import Sharding, SingleDeviceSharding
+from stretto._engine.core.types import ArrayType, array_type, canonical_dtype, kind_of
+from stretto._engine.core.typing import Tree
+from stretto._engine.ops.sharding_constraint import named_here
+from stretto._engine.xla.array import Array
+from stretto._engine.xla.device import Device, as_device
+from stretto.files.file_elements import Type, fits_number, is_number, kind_of_leaf, restored
+from stretto.files.names import Damaged, leaf_names, rebuild
+from stretto.files.opening import Contents, Entry, File, Replaced, check, contents_of, open_file
+
+__all__ = [
+    "Header",
+    "Places",
+    "load",
+    "load_checked",
+    "load_header",
+    "of_like",
+    "places_of",
+    "put",
+    "read_leaf",
+]
+
+Places: TypeAlias = dict[str, Sharding]
+"""Where arrays are asked to be, by name."""
+
+
+def places_of(
+    asked: Tree, root: Tree, names: Sequence[str], entries: Mapping[str, Entry], caller: str
+) -> Places:
+    """Where ``load`` is asked to put the arrays of these names, which are the leaves of a tree.
+
+    Raises ``TypeError`` for what is not a place, ``ValueError`` for a device that is not there, an
+    array that cannot be split so, or what is not a prefix of the tree.
+    """
+    if asked is None:
+        return {}
+    if callable(asked) and not isinstance(asked, (Sharding, Device)):
+        each = [asked(name, ShapeDtypeStruct(*_typed(entries[name].type))) for name in names]
+    else:
+        each = tree.prefix_leaves(asked, root, caller, "sharding")
+    places = {}
+    for name, where in zip(names, each, strict=True):
+        if where is None:
+            continue
+        if isinstance(where, (Sharding, PartitionSpec)):
+            sharding = named_here(where, caller, "sharding")
+        elif isinstance(where, (Device, str)):
+            sharding = SingleDeviceSharding(as_device(where, caller, "sharding"))
+        else:
+            raise TypeError(
+                f"{caller}: sharding must be a sharding, such as NamedSharding(mesh, P('data')), a "
+                f"device, a tree of these, or a function of name and type; for {name} it is "
+                f"{where!r}"
+            )
+        if not is_number(entries[name].kind):
+            type = entries[name].type
+            fit(sharding, _array_type(type, None, name), f"{caller}: {name}, {type},")
+            places[name] = sharding
+    return places
+
+
+def of_like(leaves: Sequence[Any], names: Sequence[str]) -> Places:
+    """Where the leaves of a tree are, those that were put anywhere."""
+    there = [getattr(leaf, "_sharding", None) for leaf in leaves]
+    return {name: s for name, s in zip(names, there, strict=True) if s is not None}
+
+
+def read_leaf(
+    file: File, name: str, entry: Entry, kind: str | None, place: Sharding | None, lost: list[str]
+) -> Tree:
+    """The leaf of this kind, where it is asked to be; raises as ``restored`` does."""
+    if place is None or is_number(kind):
+        return restored(file.read(name, entry), entry.type, kind, name, lost)
+    weak = "weak" if kind == "weak" else None
+    if _is_usual(place):
+        return restored(file.read(name, entry), entry.type, weak, name, lost)
+    shape = entry.type.shape
+    tail = tuple([slice(0, n) for n in entry.grid.shape[len(shape) :]])  # parts of an element
+    type = _array_type(entry.type, weak, name)
+    seen: dict[Any, np.ndarray] = {}
+    parts = []
+    for device, index in zip(place.device_list, place.indices(shape), strict=True):
+        if device.is_local:
+            key = tuple([(s.start, s.stop) for s in index])
+            if key not in seen:
+                raw = file.read(name, entry, (*index, *tail))
+                part = Type(place.shard_shape(shape), entry.type.dtype)
+                made = restored(raw, part, weak, name, lost)
+                seen[key] = as_value(made, "load", name).to_host()
+            parts.append(seen[key])
+    return xla.sharded.of_parts(type, xla.partitions.put(parts, type, place), place)
+
+
+def put(x: Array, place: Sharding) -> Array:
+    """An array that is here, where it is asked to be."""
+    return x if _is_usual(place) else xla.sharded.placed(x, place)
+
+
+def _is_usual(place: Sharding) -> bool:
+    """Whether it is where arrays are that were not put anywhere."""
+    return place == SingleDeviceSharding(as_device(None, "load"))
+
+
+def _typed(type: Type) -> tuple[tuple[int, ...], np.dtype]:
+    return type.shape, canonical_dtype(type.dtype)
+
+
+def _array_type(type: Type, kind: str | None, name: str) -> ArrayType:
+    try:
+        np.broadcast_to(np.empty(()), type.shape)
+    except ValueError as error:
+        raise Damaged(f"{name} is {type}, which no array can be: {error}") from None
+    return array_type(*_typed(type), kind == "weak")
+
+
+T = TypeVar("T")
+
+
+class Header(NamedTuple):
+    """What a file holds, without the elements."""
+
+    arrays: dict[str, ShapeDtypeStruct]
+    """Shape and dtype of each array, by name."""
+    metadata: dict[str, str]
+    """The text that ``save`` was given, by name."""
+
+
+@overload
+def load(path: str | os.PathLike[str], like: None = None, *, sharding: Tree = None) -> Tree: ...
+@overload
+def load(path: str | os.PathLike[str], like: T, *, sharding: Tree = None) -> T: ...
+def load(path: str | os.PathLike[str], like: Tree = None, *, sharding: Tree = None) -> Tree:
+    """Read the tree that ``save`` wrote to a file; or arrays by name, from a file by others.
+
+    Without ``like``, dictionaries, lists, tuples, ``None`` and ragged arrays come back as they
+    were; a named tuple, a dataclass, a module or another object as a dictionary of what is in it by
+    dotted name. A leaf comes back as what it was, or is in ``like``: an ``Array``, NumPy's, a
+    Python number. Arrays of 64 bits become those of 32 while ``enable_x64`` is off, with a warning
+    where floats lose digits. Loading runs no code from the file.
+
+    Arrays come back whole, however they were split when they were saved. With ``sharding`` they
+    come back on devices, on as many as there are now, and of each array this process reads what its
+    own devices need.
+
+    Args:
+        path: the file.
+        like: a tree of any kind, whose structure comes back; its arrays (or ``ShapeDtypeStruct``)
+            say which shapes and dtypes are expected, and where they are to be unless ``sharding``
+            says it; their values are not used.
+        sharding: where arrays are to be: a sharding, a ``PartitionSpec`` over the mesh in use, a
+            ``Device`` or its name; a tree of these that is a prefix of the one that comes back; or
+            a function of an array's name in the file and its ``ShapeDtypeStruct``. None for nowhere
+            in particular. NumPy's arrays become ``Array``; Python numbers stay what they are.
+
+    Returns:
+        A tree of arrays.
+
+    Raises:
+        TypeError: a leaf of ``like`` has a type that a file cannot hold, or ``sharding`` is not a
+            place.
+        ValueError: the file is damaged or not a safetensors file, or does not match ``like``: then
+            all names that are missing or unexpected, and all types that differ, are listed; or an
+            array cannot be split as ``sharding`` says.
+        OverflowError: integers of 64 bits do not fit into 32.
+        FileNotFoundError: there is no such file.
+        OSError: it is a folder, a device, a FIFO or a socket.
+
+    >>> import os, tempfile, stretto as st, stretto.numpy as snp
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
+    >>> st.save(path, {"w": snp.ones(2), "b": snp.float32(0.5)})
+    >>> st.load(path, like={"w": snp.zeros(2), "b": snp.zeros(())})
+    {'w': Array([1., 1.], dtype=float32), 'b': Array(0.5, dtype=float32)}
+
+    >>> mesh = st.make_mesh((1,), ("data",))
+    >>> split = st.sharding.NamedSharding(mesh, st.P("data"))
+    >>> st.load(path, sharding=lambda name, x: split if x.shape else None)["w"].sharding
+    NamedSharding(Mesh('data': 1), PartitionSpec('data'))
+    """
+    return _load(path, None if like is None else lambda header: like, sharding, checked=False)
+
+
+def load_checked(path: str | os.PathLike[str], like: Callable[[Header], Any]) -> Tree:
+    """As ``load``, of a file that was written with a checksum; ``like`` is given its header.
+
+    Raises ``Damaged`` before anything else where the checksum is not there, or is another.
+    """
+    return _load(path, like, None, checked=True)
+
+
+def _load(
+    path: str | os.PathLike[str],
+    like: Callable[[Header], Any] | None,
+    sharding: Tree,
+    *,
+    checked: bool,
+) -> Tree:
+    caller = f"load: {checked_path(path, 'load')}"
+    lost: list[str] = []
+    while True:
+        try:
+            with open_file(path, "load") as file:
+                if checked:
+                    check(file)
+                contents = contents_of(file)
+                if like is None:
+                    made = _as_described(file, contents, sharding, caller, lost)
+                else:
+                    asked = like(_header(contents))
+                    made = _as_like(file, contents, asked, sharding, caller, lost)
+            made = _remade(made, caller)
+        except Replaced:
+            continue
+        except Damaged as error:
+            raise type(error)(f"{caller}: {error}") from None
+        except OverflowError as error:
+            raise OverflowError(f"{caller}: {error}") from None
+        break
+    if lost:
+        warnings.warn(
+            f"{caller}: loses digits of {', '.join(dict.fromkeys(lost))}, of 64 bits in the file: "
+            f"64-bit types are off; set stretto.config.enable_x64 = True, or use "
+            f"`with stretto.enable_x64():`",
+            stacklevel=user_stack_level(),
+        )
+    return made
+
+
+def _remade(made: Tree, caller: str) -> Tree:
+    """The tree, whose ragged arrays have the room that the lengths in the file need."""
+    if not holds_ragged(made):
+        return made
+    try:
+        each = lambda x: varying_sizes.ragged.as_read(x) if varying_sizes.ragged.is_ragged(x) else x
+        return tree.map(each, made, is_leaf=varying_sizes.ragged.is_ragged)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{caller}: {error}") from None
+
+
+def load_header(path: str | os.PathLike[str]) -> Header:
+    """Read the names, shapes and dtypes of the arrays in a safetensors file, and its metadata.
+
+    The elements are not read.
+
+    Args:
+        path: the file.
+
+    Returns:
+        A ``Header``.
+
+    Raises:
+        TypeError: ``path`` is not a path of text.
+        ValueError: the file is damaged or not a safetensors file.
+        FileNotFoundError: there is no such file.
+        OSError: it is a folder, a device, a FIFO or a socket.
+
+    >>> import os, tempfile, stretto as st, stretto.numpy as snp
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
+    >>> st.save(path, {"w": snp.ones((3, 2))}, {"epoch": "7"})
+    >>> header = st.files.load_header(path)
+    >>> header.arrays, header.metadata["epoch"]
+    ({'w': ShapeDtypeStruct(shape=(3, 2), dtype=float32)}, '7')
+    """
+    try:
+        with open_file(path, "load_header") as file:
+            return _header(contents_of(file, data=False))
+    except Damaged as error:
+        raise Damaged(f"load_header: {os.fspath(path)}: {error}") from None
+
+
+def _header(contents: Contents) -> Header:
+    entries = sorted(contents.entries.items())
+    arrays = {name: ShapeDtypeStruct(*entry.type) for name, entry in entries}
+    return Header(arrays, contents.metadata)
+
+
+# The leaves
+
+
+def _as_described(
+    file: File, contents: Contents, sharding: Tree, caller: str, lost: list[str]
+) -> Tree:
+    entries = contents.entries
+    names = {name: name for name in (entries if contents.described else sorted(entries))}
+    root = rebuild(contents.node, names) if contents.described else names
+    places = places_of(sharding, root, tree.leaves(root), entries, caller)
+    leaves = {n: read_leaf(file, n, e, e.kind, places.get(n), lost) for n, e in entries.items()}
+    return rebuild(contents.node, leaves) if contents.described else {n: leaves[n] for n in names}
+
+
+def _as_like(
+    file: File, contents: Contents, like: Tree, sharding: Tree, caller: str, lost: list[str]
+) -> Tree:
+    flat, structure = tree.flatten(like)
+    names, entries = leaf_names(like, caller), contents.entries
+    wanted = {name: _wanted(leaf, name, caller) for name, leaf in zip(names, flat, strict=True)}
+    missing = [name for name in names if name not in entries]
+    unexpected = sorted(name for name in entries if name not in wanted)
+    problems = [f"missing: {', '.join(missing)}"] if missing else []
+    if unexpected:
+        problems.append(f"unexpected: {', '.join(unexpected)}")
+    for name, (kind, type) in wanted.items():
+        if name in entries and (expected := _misfit(kind, type, entries[name])):
+            problems.append(f"{name}: expected {expected}, got {entries[name].type}")
+    if problems:
+        raise ValueError("\n  ".join([f"{caller} does not match `like`:", *problems]))
+    places = of_like(flat, names) | places_of(sharding, like, names, entries, caller)
+    leaves = {}
+    for name, entry in entries.items():  # in the file's order
+        leaves[name] = _leaf(file, name, entry, *wanted[name], places, lost)
+    return tree.unflatten(structure, [leaves[name] for name in names])
+
+
+def _wanted(leaf: Tree, name: str, caller: str) -> tuple[str | None, Type]:
+    """The kind and type of a leaf of ``like``."""
+    if isinstance(leaf, ShapeDtypeStruct):
+        return None, Type(leaf.shape, leaf.dtype)
+    try:
+        kind = kind_of_leaf(leaf)
+    except TypeError as error:
+        raise TypeError(
+            f"{caller}: `like` has at {name} {error}, which a file cannot hold"
+        ) from None
+    if not isinstance(leaf, (Value, np.ndarray, np.generic)):
+        leaf = as_value(leaf, caller, name)
+    return kind, Type(leaf.shape, leaf.dtype)
+
+
+def _misfit(kind: str | None, type: Type, entry: Entry) -> str:
+    """What was expected, in words, if it was something else; else nothing."""
+    if is_number(kind):
+        return "" if fits_number(entry.type, kind) else f"a Python {kind}"
+    if is_number(entry.kind) and fits_number(entry.type, kind_of(type.dtype)):
+        return "" if not type.shape else str(type)
+    same = np.dtype if kind == "numpy" else canonical_dtype
+    fits = entry.type.shape == type.shape and same(entry.type.dtype) == same(type.dtype)
+    return "" if fits else str(type)
+
+
+def _leaf(
+    file: File,
+    name: str,
+    entry: Entry,
+    kind: str | None,
+    type: Type,
+    places: Places,
+    lost: list[str],
+) -> Tree:
+    """The array of this name as a leaf of the kind and type that ``like`` has there."""
+    place = places.get(name)
+    if not is_number(kind):
+        if is_number(entry.kind):
+            made = read_leaf(file, name, entry, kind, None, lost).astype(type.dtype)
+            return made if place is None else put(made, place)
+        if kind != "numpy":
+            kind = "weak" if entry.kind == "weak" else None
+    return read_leaf(file, name, entry, kind, place, lost)

@@ -1,0 +1,455 @@
+"""Draws of integers, truth values, categories and orders.
+
+By the methods that JAX uses, so that the numbers are JAX's.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import Tracer, as_value
+from stretto._engine.core.sizes import is_size
+from stretto._engine.core.types import as_dtype, default_dtype, inexact_dtype, kind_of, scalar_dtype
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike, ShardingLike
+from stretto._engine.ops.arithmetic import add, multiply, subtract
+from stretto._engine.ops.bitwise import bitwise_and
+from stretto._engine.ops.broadcast import broadcast_to
+from stretto._engine.ops.comparison import full, full_like, gt, le, lt, select, zeros_like
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.exponential import log
+from stretto._engine.ops.extrema import clamp
+from stretto._engine.ops.index.gather_scatter import gather
+from stretto._engine.ops.index.geometry import GatherDimensionNumbers
+from stretto._engine.ops.iota import iota
+from stretto._engine.ops.layout import canonical_axis, move_axis, reshape, transpose
+from stretto._engine.ops.random.bits import wide_remainder
+from stretto._engine.ops.reducing.argminmax import argmax
+from stretto._engine.ops.reducing.cumulative import cummax, cumsum
+from stretto._engine.ops.shape import slice_in_dim
+from stretto._engine.ops.sharding import laid_out
+from stretto._engine.ops.sort import sort_operands, top_k
+from stretto.random.distributions import gumbel, uniform
+from stretto.random.draw_arguments import draw, in_range, integer_dtype, spread, static_shape, wide
+from stretto.random.keys import checked, parts, random_bits
+
+__all__ = [
+    "bernoulli",
+    "categorical",
+    "choice",
+    "permutation",
+    "rademacher",
+    "randint",
+]
+
+
+_SORTS = 3
+"""As many as 2**32 elements need."""
+
+
+@draw
+def bernoulli(
+    key: Key,
+    p: ArrayLike = 0.5,
+    shape: ShapeLike | None = None,
+    mode: str = "low",
+    *,
+    out_sharding: ShardingLike | None = None,
+) -> Array:
+    """Draw truth values that hold with probability ``p``.
+
+    Args:
+        p: the probability.
+        shape: of the result; by default that of ``p``.
+        mode: ``"high"`` draws twice the bits, for a very small ``p``; ``"low"`` is the default.
+
+    Returns:
+        Booleans of this shape.
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``p`` is not real.
+        ValueError: a size is negative, ``mode`` is neither, or ``p`` does not broadcast to
+            ``shape``; or the result cannot be split as ``out_sharding`` says.
+
+    >>> from stretto import random
+    >>> random.bernoulli(random.PRNGKey(0), 1.0, (3,))
+    Array([ True,  True,  True], dtype=bool)
+    """
+    if out_sharding is not None:
+        return laid_out(bernoulli(key, p, shape, mode), out_sharding, "random.bernoulli")
+    if mode not in ("low", "high"):
+        raise ValueError(f"random.bernoulli: mode must be 'low' or 'high', got {mode!r}")
+    in_range(p, "bernoulli", "p", 1)
+    chance = as_value(p, "random.bernoulli", "p")
+    chance = convert(chance, wide(inexact_dtype(chance.dtype)))
+    if kind_of(chance.dtype) != "float":
+        raise TypeError(f"random.bernoulli: p must be real, got {chance.type}")
+    sizes = chance.shape if shape is None else static_shape(shape, "bernoulli")
+    key = checked(key, "bernoulli")
+    chance = spread(chance, sizes, "bernoulli", "p")
+    if mode == "low":
+        return lt(uniform(key, sizes, chance.dtype), chance)
+    both = uniform(key, (2, *sizes), chance.dtype)
+    first, second = (reshape(slice_in_dim(both, i, i + 1), sizes) for i in range(2))
+    fine = multiply(second, full_like(second, 2.0 ** -np.finfo(chance.dtype).nmant))
+    return lt(fine, subtract(chance, first))
+
+
+@draw
+def rademacher(
+    key: Key,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike | None = None,
+) -> Array:
+    """Draw -1 or 1, equally likely.
+
+    Args:
+        dtype: of the result; the default integer by default.
+
+    Raises:
+        TypeError: ``key`` is not one key.
+        ValueError: a size is negative; or the result cannot be split as ``out_sharding`` says.
+
+    >>> from stretto import random
+    >>> bool((abs(random.rademacher(random.key(0), (9,))) == 1).all())
+    True
+    """
+    if out_sharding is not None:
+        return laid_out(rademacher(key, shape, dtype), out_sharding, "random.rademacher")
+    target = default_dtype("int") if dtype is None else as_dtype(dtype)
+    heads = bernoulli(checked(key, "rademacher"), 0.5, static_shape(shape, "rademacher"))
+    # In unsigned types and booleans -1 is what it converts to.
+    tails = convert(full((), -1, np.dtype(np.int32)), target)
+    return select(heads, full_like(heads, 1, target), broadcast_to(tails, heads.shape))
+
+
+@draw
+def randint(
+    key: Key,
+    shape: ShapeLike,
+    minval: ArrayLike,
+    maxval: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: ShardingLike | None = None,
+) -> Array:
+    """Draw integers in ``[minval, maxval)``, equally likely but for a bias below 2**-bits.
+
+    The bounds are clipped to the range of ``dtype``; where ``maxval`` is not above ``minval``, the
+    numbers are ``minval``.
+
+    Args:
+        minval: integers, the least numbers; broadcast to ``shape``.
+        maxval: integers, one more than the greatest; broadcast to ``shape``.
+        dtype: of integers of 8 to 64 bits; the default integer by default.
+
+    Raises:
+        TypeError: ``key`` is not one key, or a bound or ``dtype`` is not of integers.
+        ValueError: a size is negative, or a bound does not broadcast to ``shape``; or the result
+            cannot be split as ``out_sharding`` says.
+
+    >>> from stretto import random
+    >>> x = random.randint(random.PRNGKey(0), (100,), 0, 10)
+    >>> int(x.min()), int(x.max())
+    (0, 9)
+    """
+    if out_sharding is not None:
+        return laid_out(randint(key, shape, minval, maxval, dtype), out_sharding, "random.randint")
+    target = integer_dtype(dtype, "randint")
+    sizes = static_shape(shape, "randint")
+    # Narrow integers are drawn as int32, against bias.
+    drawn = target if target.itemsize >= 4 else np.dtype(np.int32)
+    low, _ = _bound(minval, drawn, target, 0, "minval")
+    high, beyond = _bound(maxval, drawn, target, 1, "maxval")
+    low, high = spread(low, sizes, "randint", "minval"), spread(high, sizes, "randint", "maxval")
+    width = 8 * drawn.itemsize
+    upper, lower = (random_bits(k, width, sizes, "randint") for k in parts(key, 2, "randint"))
+    # The wide remainder takes a span of 0 as 2**width.
+    span = convert(subtract(high, low), np.dtype(f"u{drawn.itemsize}"))
+    one = full_like(span, 1)
+    span = select(le(high, low), one, span)
+    if beyond is not None:
+        span = select(bitwise_and(broadcast_to(beyond, sizes), gt(high, low)), add(span, one), span)
+    return convert(add(low, convert(wide_remainder(upper, lower, span), drawn)), target)
+
+
+def _bound(
+    x: ArrayLike, drawn: np.dtype, target: np.dtype, room: int, name: str
+) -> tuple[Array, Array | None]:
+    """A bound, clipped to the range of ``target`` and ``room`` above it, in the dtype drawn.
+
+    Second, whether it was above what that dtype holds; ``None`` where it surely was not.
+    """
+    info, held = np.iinfo(target), np.iinfo(drawn)
+    least, most = int(info.min), min(int(info.max) + room, int(held.max))
+    if isinstance(x, (int, np.integer)) and not isinstance(x, (bool, np.bool_)):
+        number = min(max(int(x), least), most)
+        beyond = full((), True, np.dtype(bool)) if int(x) > held.max else None
+        return full((), number, drawn), beyond
+    value = as_value(x, "random.randint", name)
+    if kind_of(value.dtype) not in ("int", "uint"):
+        value = convert(value, scalar_dtype(int))
+    own = np.iinfo(value.dtype)
+    beyond = gt(value, full_like(value, int(held.max))) if int(own.max) > held.max else None
+    low = full_like(value, max(least, int(own.min)))
+    high = full_like(value, min(most, int(own.max)))
+    return convert(clamp(low, value, high), drawn), beyond
+
+
+@draw
+def categorical(
+    key: Key,
+    logits: ArrayLike,
+    axis: int = -1,
+    shape: ShapeLike | None = None,
+    replace: bool = True,
+    mode: str | None = None,
+    *,
+    out_sharding: ShardingLike | None = None,
+) -> Array:
+    """Draw indices along an axis, each with probability proportional to ``exp(logits)``.
+
+    Args:
+        logits: logarithms of weights.
+        axis: that of the categories.
+        shape: of the result; by default that of ``logits`` without ``axis``, in which it must end.
+        replace: whether one category may be drawn several times; otherwise the indices along the
+            leading axes of ``shape`` are all different.
+        mode: as for ``gumbel``.
+
+    Returns:
+        Integers of this shape.
+
+    Raises:
+        TypeError: ``key`` is not one key.
+        ValueError: ``shape`` does not end as it must, or there are fewer categories than draws
+            without replacement; or the result cannot be split as ``out_sharding`` says.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto import random
+    >>> random.categorical(random.PRNGKey(0), snp.array([0.0, 20.0]))
+    Array(1, dtype=int32)
+    """
+    caller = "categorical"
+    if out_sharding is not None:
+        result = categorical(key, logits, axis, shape, replace, mode)
+        return laid_out(result, out_sharding, f"random.{caller}")
+    key, values = checked(key, caller), as_value(logits, f"random.{caller}", "logits")
+    values = convert(values, wide(inexact_dtype(values.dtype)))
+    place = canonical_axis(axis, values.ndim, f"random.{caller}")
+    batch = (*values.shape[:place], *values.shape[place + 1 :])
+    sizes = batch if shape is None else static_shape(shape, caller)
+    first = len(sizes) - len(batch)
+    if first < 0 or any(n not in (1, m) for n, m in zip(batch, sizes[first:], strict=True)):
+        raise ValueError(
+            f"random.{caller}: shape {sizes} must end in what logits {values.type} without axis "
+            f"{axis} broadcast to"
+        )
+    prefix = sizes[:first]
+    if replace:
+        full_shape = list(sizes)
+        full_shape.insert(first + place, values.shape[place])
+        noise = gumbel(key, tuple(full_shape), values.dtype, mode)
+        scores = add(noise, spread(values, tuple(full_shape), caller, "logits"))
+        return argmax(scores, first + place, default_dtype("int"))
+    count, n = math.prod(prefix), values.shape[place]
+    if count > n:
+        raise ValueError(
+            f"random.{caller}: {count} draws without replacement from {n} categories are too many"
+        )
+    if sizes[first:] != batch:
+        raise ValueError(f"random.{caller}: without replacement shape {sizes} must end in {batch}")
+    scores = add(values, gumbel(key, values.shape, values.dtype, mode))
+    _, order = top_k(move_axis(scores, place, values.ndim - 1), count)
+    order = transpose(order, (order.ndim - 1, *range(order.ndim - 1)))
+    return reshape(order, sizes)
+
+
+def _static_length(x: ArrayLike, caller: str, name: str) -> int:
+    return integer(x, f"random.{caller}", name, 0)
+
+
+@draw
+def permutation(
+    key: Key,
+    x: ArrayLike,
+    axis: int = 0,
+    independent: bool = False,
+    *,
+    out_sharding: ShardingLike | None = None,
+) -> Array:
+    """Put the parts of an array along an axis in random order.
+
+    Args:
+        x: an array; or an integer, for ``range(x)``.
+        axis: that of the parts.
+        independent: whether each line along the axis gets an order of its own.
+
+    Returns:
+        An array of the shape and dtype of ``x``.
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``x`` is a number that is not an integer.
+        ValueError: ``axis`` is out of bounds; or the result cannot be split as ``out_sharding``
+            says.
+
+    >>> from stretto import random
+    >>> random.permutation(random.PRNGKey(0), 5).sum()
+    Array(10, dtype=int32)
+    """
+    if out_sharding is not None:
+        return laid_out(permutation(key, x, axis, independent), out_sharding, "random.permutation")
+    key, values = checked(key, "permutation"), as_value(x, "random.permutation")
+    if not values.ndim:
+        if kind_of(values.dtype) not in ("int", "uint"):
+            raise TypeError(
+                f"random.permutation: x must be an integer or have an axis, got {values.type}"
+            )
+        return _shuffle(key, iota(default_dtype("int"), _static_length(x, "permutation", "x")), 0)
+    place = canonical_axis(axis, values.ndim, "random.permutation")
+    if independent or values.ndim == 1:
+        return _shuffle(key, values, place)
+    order = _shuffle(key, iota(default_dtype("int"), values.shape[place]), 0)
+    return _take(values, order, place)
+
+
+def _shuffle(key: Key, x: Array, axis: int) -> Array:
+    """Sort by random words, often enough that equal words hardly matter."""
+    size: Any = x.size
+    varies = is_size(size)
+    greatest = size.bounds()[1] if varies else size
+    for sorts in range(_SORTS):
+        enough = int(0xFFFFFFFF ** (sorts / 3))  # elements that so many sorts are enough for
+        if greatest <= enough:
+            break
+        key, subkey = parts(key, 2)
+        words = random_bits(subkey, 32, x.shape, "permutation")
+        _, after = sort_operands((words, x), axis)
+        more = (
+            gt(as_value(size), full((), enough, np.dtype(np.int32))) if varies and sorts else None
+        )
+        x = after if more is None else select(broadcast_to(more, x.shape), after, x)
+    return x
+
+
+def _take(x: Array, indices: Array, axis: int) -> Array:
+    """The parts of ``x`` at a line of indices along ``axis``."""
+    others = tuple(d for d in range(x.ndim) if d != axis)
+    sizes = tuple(1 if d == axis else n for d, n in enumerate(x.shape))
+    numbers = GatherDimensionNumbers(others, (axis,), (axis,))
+    return gather(x, reshape(indices, (indices.size, 1)), numbers, sizes)
+
+
+def choice(
+    key: Key,
+    a: ArrayLike,
+    shape: ShapeLike = (),
+    replace: bool = True,
+    p: ArrayLike | None = None,
+    axis: int = 0,
+    mode: str | None = None,
+) -> Array:
+    """Choose parts of an array at random.
+
+    Args:
+        key: a key, typed or raw.
+        a: an array; or an integer, for ``range(a)``.
+        shape: how many to choose: what ``axis`` is replaced with.
+        replace: whether a part may be chosen several times.
+        p: (n,), the probability of each part; equal by default.
+        axis: that of the parts.
+        mode: as for ``gumbel``.
+
+    Returns:
+        The parts, in the dtype of ``a``.
+
+    Raises:
+        TypeError: ``key`` is not one key.
+        ValueError: more parts than there are, or than have a probability above 0, were asked for
+            without replacement; there are none; or ``p`` is of another shape.
+
+    >>> from stretto import random
+    >>> random.choice(random.PRNGKey(0), 5, (3,)).shape
+    (3,)
+    """
+    caller = "random.choice"
+    key, sizes = checked(key, "choice"), static_shape(shape, "choice")
+    values = as_value(a, caller, "a")
+    whole = not values.ndim
+    place = 0 if whole else canonical_axis(axis, values.ndim, caller)
+    n = _static_length(a, "choice", "a") if whole else values.shape[place]
+    draws = math.prod(sizes)
+    if not draws:
+        return full((*values.shape[:place], *sizes, *values.shape[place + 1 :]), 0, values.dtype)
+    if n <= 0:
+        raise ValueError(f"{caller}: a has no parts to choose from")
+    if not replace and draws > n:
+        raise ValueError(f"{caller}: {draws} draws without replacement from {n} parts are too many")
+    if p is None and not replace:
+        shuffled = permutation(key, n if whole else values, place)
+        out = slice_in_dim(shuffled, 0, draws, axis=place)
+    else:
+        order = reshape(
+            randint(key, sizes, 0, n) if p is None else _weighted(key, n, sizes, replace, p, mode),
+            (draws,),
+        )
+        out = order if whole else _take(values, order, place)
+    if whole:
+        return reshape(out, sizes)
+    return reshape(out, (*values.shape[:place], *sizes, *values.shape[place + 1 :]))
+
+
+def _weighted(
+    key: Key, n: int, shape: tuple[int, ...], replace: bool, p: ArrayLike, mode: str | None
+) -> Array:
+    in_range(p, "choice", "p", whole=True)
+    chances = as_value(p, "random.choice", "p")
+    chances = convert(chances, wide(inexact_dtype(chances.dtype)))
+    if chances.shape != (n,):
+        raise ValueError(
+            f"random.choice: p must have shape {(n,)}, one number for each part; got {chances.type}"
+        )
+    if not replace:  # the greatest of log p + Gumbel noise
+        _enough(chances, math.prod(shape))
+        scores = add(gumbel(key, (n,), chances.dtype, mode), log(chances))
+        return convert(top_k(scores, math.prod(shape))[1], default_dtype("int"))
+    # Sums in any order round, so a part of no chance may exceed the one before it. It never is the
+    # first that is not below a number, if it has the greatest sum of those before it that have one.
+    likely = gt(chances, zeros_like(chances))
+    sums = cummax(select(likely, cumsum(chances), full_like(chances, -np.inf)))
+    total = spread(slice_in_dim(sums, n - 1, n), (math.prod(shape),), "choice", "p")
+    u = uniform(key, shape, chances.dtype)
+    u = reshape(subtract(full_like(u, 1), u), (math.prod(shape),))
+    return _first_not_below(sums, multiply(total, u))
+
+
+def _enough(chances: Array, draws: int) -> None:
+    """Raise ``ValueError`` where parts of no chance would have to be chosen, if that is known."""
+    if isinstance(chances, Tracer):
+        return
+    likely = int(np.count_nonzero(np.asarray(chances)))
+    if likely < draws:
+        raise ValueError(
+            f"random.choice: {draws} draws without replacement from {likely} parts whose "
+            f"probability p is not 0 are too many"
+        )
+
+
+def _first_not_below(line: Array, values: Array) -> Array:
+    """For each value how many elements of a rising line are below it, by halving."""
+    index = default_dtype("int")
+    (n,) = line.shape
+    below = full(values.shape, 0, index)
+    bits = 31 if is_size(n) else n.bit_length()
+    for step in (1 << k for k in reversed(range(bits))):
+        # Below are at least `below`; are they at least `below + step`?
+        further = add(below, full_like(below, step))
+        last = subtract(clamp(0, further, n), full_like(below, 1))
+        fits = bitwise_and(le(further, full_like(below, n)), lt(_take(line, last, 0), values))
+        below = select(fits, further, below)
+    return below

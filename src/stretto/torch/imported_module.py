@@ -1,0 +1,270 @@
+"""``ImportedModule``: a PyTorch module here, a tree of its arrays under PyTorch's names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple, Self
+
+from stretto._engine.core.typing import Array, ArrayLike, Tree
+from stretto.nn import updating
+from stretto.nn.module import Module, Parameter
+from stretto.torch.programs.torch_program import Program
+
+
+class Held(NamedTuple):
+    """An array of an imported module.
+
+    Args:
+        role: ``"parameter"`` or ``"buffer"``.
+        array: the array.
+        persistent: whether ``state_dict`` has it.
+    """
+
+    role: str
+    array: Any
+    persistent: bool = True
+
+
+class Part(Module):
+    """A module inside an imported one: it holds arrays, and its work is part of the whole's.
+
+    Args:
+        kind: the name of its class in PyTorch.
+
+    >>> import stretto as st
+    >>> st.torch.Part("Linear")
+    Linear()
+    """
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+        self.modes: tuple[bool, bool] | None = None
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "training" and self.__dict__.get("modes"):
+            value = self.__dict__["modes"][bool(value)]
+        super().__setattr__(name, value)
+
+    def train(self, mode: bool = True) -> Self:
+        """Put this module, and all inside it, in train mode, as they were imported.
+
+        Args:
+            mode: False for evaluation mode.
+
+        Returns:
+            This module.
+
+        Raises:
+            RuntimeError: it is a part that was imported in the other mode.
+        """
+        super().train(mode)
+        if self.training != mode:
+            raise RuntimeError(_other_mode(f"this {self.kind}", self.training))
+        return self
+
+    def forward(self, *args: Any, **kwargs: Any) -> Tree:
+        """Refuse: the program is that of the whole module.
+
+        Args:
+            *args: whatever it is called with.
+            **kwargs: the same, by name.
+
+        Raises:
+            NotImplementedError: always.
+        """
+        raise NotImplementedError(
+            f"this {self.kind} is a part of an imported PyTorch module, whose program is one: call "
+            f"the whole, or import the part by itself with stretto.from_torch"
+        )
+
+    def _get_name(self) -> str:
+        return self.kind
+
+    def _renew(self, name: str, value: Array) -> None:
+        """Give a buffer its next value, or a parameter that PyTorch writes to in its forward."""
+        if self._roles[name] == "buffer":
+            self.update_buffer(name, value)
+        else:
+            updating.check(self, name)
+            self.__dict__[name] = value
+
+
+class ImportedModule(Part):
+    """A module that ``from_torch`` made of PyTorch's.
+
+    Its parts, parameters and buffers have the names that they have in PyTorch, and it is called as
+    there. What is not trained there, ``requires_grad=False``, is a buffer here. Weights that are
+    tied are one array, under the first of their names; ``state_dict`` has all.
+
+    Args:
+        kind: the name of its class in PyTorch.
+        evaluation: its program in evaluation mode; None if it was imported in train mode alone.
+        training: its program in train mode, likewise.
+        ties: the second names of tied arrays, each with the first.
+
+    >>> import stretto as st
+    >>> st.torch.ImportedModule("Net", None, None)
+    Net()
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        evaluation: Program | None,
+        training: Program | None,
+        ties: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        super().__init__(kind)
+        self.evaluation_program = evaluation
+        self.training_program = training
+        self.ties = ties
+        self.training = evaluation is None
+
+    def forward(self, *args: Any, **kwargs: Any) -> Tree:
+        """Compute what the PyTorch module computes.
+
+        Random numbers, such as those of dropout in train mode, come from the ambient stream: call
+        it inside ``with nn.keys(key):``. Buffers are updated as by any module.
+
+        Args:
+            *args: what the PyTorch module takes.
+            **kwargs: the same, by name.
+
+        Returns:
+            What the PyTorch module gives, in the same tuples, lists and dictionaries; an object of
+            a class of its own becomes a named tuple with the same fields.
+
+        Raises:
+            RuntimeError: it was not imported in this mode, or a part of it was not, or an update of
+                a buffer would be lost.
+            TypeError: the arguments are not those that it was imported with.
+            ValueError: they have other shapes, where these are part of the program.
+        """
+        program = self._program()
+        places = updating.named_arrays(self)
+        places |= {name: places[first] for name, first in self.ties}
+        results, updates = program(self.kind, lambda name: places[name][2], args, kwargs)
+        for name, value in updates.items():
+            module, attribute, _ = places[name]
+            module._renew(attribute, value)
+        return results
+
+    def is_setting(self, place: int | str) -> bool:
+        """Say whether numbers in an argument are part of the program, and not inputs of it.
+
+        Args:
+            place: the argument's position in a call, or its name.
+
+        Returns:
+            Whether they are, as flags and factors are; an ensemble does not trace them.
+        """
+        return self._program().signature.is_setting(place)
+
+    def _program(self) -> Program:
+        """The program of the mode it is in."""
+        program = self.training_program if self.training else self.evaluation_program
+        if program is None:
+            mode, way = (
+                ("train", "train=True") if self.training else ("evaluation", "its module itself")
+            )
+            raise RuntimeError(
+                f"{self.kind} was not imported in {mode} mode: give from_torch {way}, or call "
+                f".{'eval' if self.training else 'train'}() for the mode that it has"
+            )
+        for path, part in self.named_modules():
+            modes = part.modes if isinstance(part, Part) else None
+            if part.training != (modes[self.training] if modes else self.training):
+                raise RuntimeError(_other_mode(f"{self.kind}.{path}", not part.training))
+        return program
+
+    def state_dict(self, prefix: str = "") -> dict[str, Array]:
+        """Collect parameters and persistent buffers by their names in PyTorch.
+
+        Args:
+            prefix: what names begin with.
+
+        Returns:
+            The arrays by name; one that is tied is under all its names.
+        """
+        lead = f"{prefix}." if prefix else ""
+        found = super().state_dict(prefix)
+        return found | {lead + name: found[lead + first] for name, first in self.ties}
+
+    def load_state_dict(
+        self, state_dict: Mapping[str, ArrayLike], strict: bool = True
+    ) -> updating.LoadedKeys:
+        """Assign arrays by their names in PyTorch: all of them, or none.
+
+        Args:
+            state_dict: arrays by dotted name.
+            strict: whether the names must be the same; second names of tied arrays may be missing.
+
+        Returns:
+            The names ``(missing_keys, unexpected_keys)``.
+
+        Raises:
+            TypeError: ``state_dict`` is not a dictionary.
+            ValueError: shapes differ, or names do while ``strict``.
+        """
+        known = dict(self.ties)
+        if isinstance(state_dict, Mapping):
+            state_dict = {k: v for k, v in state_dict.items() if k not in known}
+        return super().load_state_dict(state_dict, strict)
+
+
+def _other_mode(what: str, training: bool) -> str:
+    was, other = ("train", "eval") if training else ("evaluation", "train")
+    return (
+        f"{what} was imported in {was} mode, and is part of a program that is one: call .{other}() "
+        f"of that part in PyTorch, and import the whole anew"
+    )
+
+
+def held_by(part: Part, path: str = "") -> Iterator[tuple[str, Held]]:
+    """The arrays of a module and all inside it, by dotted name, in the order of attributes."""
+    lead = f"{path}." if path else ""
+    for name, role in part._roles.items():
+        value = part.__dict__[name]
+        if role == "module":
+            yield from held_by(value, lead + name)
+        elif role != "static":
+            yield lead + name, Held(role, value, name not in part._unsaved)
+
+
+def assembled(
+    kind: str,
+    evaluation: Program | None,
+    training: Program | None,
+    ties: tuple[tuple[str, str], ...],
+    arrays: Mapping[str, Held],
+    kinds: Mapping[str, str],
+    modes: Mapping[str, tuple[bool, bool]] = MappingProxyType({}),
+) -> ImportedModule:
+    """The module with these arrays, by dotted name.
+
+    ``kinds`` are the classes of its parts, and ``modes`` whether they are in train mode where that
+    is not always the mode of the whole, while that is in evaluation and in train mode.
+    """
+    whole = ImportedModule(kind, evaluation, training, ties)
+    for name, held in arrays.items():
+        *path, attribute = name.split(".")
+        holder = _part(whole, path, kinds)
+        if held.role == "parameter":
+            holder.register_parameter(attribute, Parameter(held.array))
+        else:
+            holder.register_buffer(attribute, held.array, held.persistent)
+    for name, both in modes.items():
+        _part(whole, name.split("."), kinds).modes = both
+    return whole.train(evaluation is None)
+
+
+def _part(whole: Part, path: Sequence[str], kinds: Mapping[str, str]) -> Part:
+    """The part at this path, made if it is not there."""
+    holder = whole
+    for k, name in enumerate(path):
+        if name not in holder._roles:
+            holder.register_module(name, Part(kinds.get(".".join(path[: k + 1]), "Module")))
+        holder = holder.__dict__[name]
+    return holder

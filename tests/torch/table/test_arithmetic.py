@@ -1,8 +1,0 @@
-"""Arithmetic, comparison, bits and the functions of calculus give what PyTorch gives."""
-
-from stretto.torch.table import arithmetic
-from tests.torch.recorded import check_calls
-
-
-def test_recorded_calls():
-    check_calls(arithmetic, least=121)

@@ -1,8 +1,0 @@
-"""Normalization, pooling, resizing, recurrent networks gives what PyTorch gives."""
-
-from stretto.torch.table import layers
-from tests.torch.recorded import check_calls
-
-
-def test_recorded_calls():
-    check_calls(layers, least=12)

@@ -1,8 +1,0 @@
-"""Sums and other reductions, running ones, sorting gives what PyTorch gives."""
-
-from stretto.torch.table import reductions
-from tests.torch.recorded import check_calls
-
-
-def test_recorded_calls():
-    check_calls(reductions, least=35)
