@@ -39,7 +39,6 @@ __all__ = [
     "fit_platt",
     "fit_temperature",
     "fit_vector_scaling",
-    "minimize",
 ]
 
 _NEWTON_STEPS, _HALVINGS, _INNER = 100, 30, 50

@@ -24,7 +24,6 @@ from stretto.nn.module import Module
 if TYPE_CHECKING:  # it names this module
     from stretto.ensemble.ensemble import Ensemble
 
-__all__ = ["card_of", "card_of_member", "kind_of", "member_text", "text_of"]
 
 _MOST = 30
 """The most architectures that are printed."""

@@ -19,8 +19,6 @@ from stretto.ensemble.groups import Group, changed
 from stretto.files.load_files import load, load_header
 from stretto.files.save_files import save
 
-__all__ = ["read", "write"]
-
 _ENTRY = "stretto.ensemble"
 _VERSION = 1
 

@@ -13,8 +13,6 @@ from stretto.ensemble.groups import Group
 from stretto.ensemble.over_mesh import OverMesh
 from stretto.ensemble.run_members import Runner
 
-__all__ = ["Layout"]
-
 
 class Layout:
     """The groups of an ensemble, and how they are run; compared by value."""

@@ -23,8 +23,6 @@ from stretto._engine.passes.formulations.chunk_size import peak_bytes
 from stretto._engine.passes.formulations.mapped import Mapped
 from stretto._engine.passes.formulations.members import Decision
 
-__all__ = ["Explanation", "explained"]
-
 _ROUNDS = 5
 
 

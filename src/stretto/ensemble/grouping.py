@@ -25,8 +25,6 @@ from stretto.nn.module import Module
 from stretto.numpy.taking import take
 from stretto.tree.members import is_ensemble
 
-__all__ = ["groups_of", "in_mode", "joined", "merged", "refuse_others_than_modules"]
-
 Choice: TypeAlias = str | Iterable[str] | Callable[[str], bool] | None
 """Which parts of members: patterns of dotted names, or a function of a name."""
 

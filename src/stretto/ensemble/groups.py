@@ -27,18 +27,6 @@ else:
     M_co = TypeVar("M_co", covariant=True)
 """What a member is: its module, or ``Member``. ``Ensemble`` alone has members of any type."""
 
-__all__ = [
-    "Group",
-    "M_co",
-    "Member",
-    "call_module",
-    "changed",
-    "moved",
-    "refuse_other_rows",
-    "reshaped",
-    "taken",
-]
-
 
 def call_module(module: Callable[..., Any], *args: Any, **kwargs: Any) -> Tree:
     """What an ensemble of modules does with a member."""

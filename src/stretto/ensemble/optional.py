@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["axes_of", "first_of"]
-
 
 def first_of(modules: tuple[str, ...], caller: str, install: str) -> ModuleType:
     """The first of these modules that is installed.

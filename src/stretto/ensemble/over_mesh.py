@@ -23,7 +23,6 @@ from stretto.ensemble.groups import Group
 if TYPE_CHECKING:
     from stretto.ensemble.sequence import MemberSequence
 
-__all__ = ["OverMesh", "mapped", "over_mesh", "shard"]
 
 S = TypeVar("S", bound="MemberSequence")
 

@@ -10,8 +10,6 @@ from stretto.ensemble.ensemble import Ensemble
 from stretto.torch.imported_module import ImportedModule
 from stretto.torch.importing import imported
 
-__all__ = ["from_torch"]
-
 
 def from_torch(
     modules: Iterable[Any],

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from stretto._engine.api.jit.jitted import Jitted
 
-__all__ = ["Runner", "over_members", "together"]
 
 _NO_KEY = (
     "the ensemble is in train mode, and was called without a key: put it in evaluation mode with "

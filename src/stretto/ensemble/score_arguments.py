@@ -14,23 +14,6 @@ from stretto._engine.core.weak import WeakTable
 from stretto._engine.ops.broadcast import of_rank
 from stretto.nn.functional.activations import indicator
 
-__all__ = [
-    "are_members",
-    "at_least",
-    "at_least_float32",
-    "averaged",
-    "check_binning",
-    "clamped",
-    "concrete",
-    "correct",
-    "is_table",
-    "labeled",
-    "of_members",
-    "one_hot_like",
-    "to_sum_one",
-    "with_targets",
-]
-
 _averages: WeakTable[Value] = WeakTable()
 """Arrays that are combined of members', by identity."""
 

@@ -28,8 +28,6 @@ from stretto.ensemble.groups import (
 )
 from stretto.numpy.taking import take
 
-__all__ = ["MemberSequence"]
-
 
 class MemberSequence(Generic[M_co]):
     """The members of an ensemble as a sequence; the base class of ``Ensemble``.

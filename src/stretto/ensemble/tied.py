@@ -11,8 +11,6 @@ from typing import TypeAlias
 from stretto._engine.core.typing import Tree
 from stretto.nn.module import Module
 
-__all__ = ["Ties", "retied", "ties_of", "untied"]
-
 Ties: TypeAlias = tuple[tuple[str, str], ...]
 """The dotted name of each second place, and that of the first, in the order of a walk."""
 

@@ -28,19 +28,6 @@ from stretto._engine.xla.array import SHARDED
 from stretto.files.names import Damaged
 from stretto.files.slabs import Slabs
 
-__all__ = [
-    "Stored",
-    "Type",
-    "code_of",
-    "fits_number",
-    "is_number",
-    "kind_of_leaf",
-    "item_size",
-    "restored",
-    "stored",
-    "true_type",
-]
-
 _NUMBERS = {"bool": bool, "int": int, "float": float, "complex": complex}
 _WIDE = {"int": "int64", "uint": "uint64", "float": "float64", "complex": "complex128"}
 

@@ -19,8 +19,6 @@ from stretto.files.file_elements import code_of
 from stretto.files.file_parts import BLOCK
 from stretto.files.slabs import Elements
 
-__all__ = ["CHECKSUM", "block_checksums", "checksum", "header", "in_order"]
-
 hashlib = LazyModule("hashlib")
 json = LazyModule("json")
 

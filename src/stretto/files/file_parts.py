@@ -27,24 +27,6 @@ from stretto._engine.core.files import remove_abandoned
 from stretto._engine.core.lazy import LazyModule
 from stretto.files.names import Damaged
 
-__all__ = [
-    "ANNOUNCED",
-    "BLOCK",
-    "Grid",
-    "INDEX",
-    "Index",
-    "Part",
-    "aligned",
-    "box_of",
-    "data_name",
-    "discard",
-    "folder_of",
-    "index_text",
-    "parse_index",
-    "remove",
-    "remove_parts",
-]
-
 BLOCK = 1 << 20
 """Bytes that have a checksum of their own, of a part that has any."""
 

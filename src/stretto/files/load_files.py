@@ -35,18 +35,6 @@ from stretto.files.file_elements import Type, fits_number, is_number, kind_of_le
 from stretto.files.names import Damaged, leaf_names, rebuild
 from stretto.files.opening import Contents, Entry, File, Replaced, check, contents_of, open_file
 
-__all__ = [
-    "Header",
-    "Places",
-    "load",
-    "load_checked",
-    "load_header",
-    "of_like",
-    "places_of",
-    "put",
-    "read_leaf",
-]
-
 Places: TypeAlias = dict[str, Sharding]
 """Where arrays are asked to be, by name."""
 

@@ -40,7 +40,6 @@ from stretto.files.slabs import Elements, Slabs, pieces_of
 
 json = LazyModule("json")
 
-__all__ = ["Group", "all_processes", "write_together"]
 
 T = TypeVar("T")
 

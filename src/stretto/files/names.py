@@ -18,15 +18,6 @@ from stretto._engine.core.typing import Tree
 
 json = LazyModule("json")
 
-__all__ = [
-    "DESCRIPTION",
-    "Damaged",
-    "describe",
-    "leaf_names",
-    "parse",
-    "rebuild",
-    "refuse_twice",
-]
 
 DESCRIPTION = "stretto"
 """The entry of the metadata that holds the description."""

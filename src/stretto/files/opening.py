@@ -32,8 +32,6 @@ from stretto.files.file_parts import (
 )
 from stretto.files.names import DESCRIPTION, Damaged, parse, refuse_twice
 
-__all__ = ["Contents", "Entry", "File", "Replaced", "bytes_at", "check", "contents_of", "open_file"]
-
 _ZIP = b"PK\x03\x04"
 _PIECE = 1 << 24  # bytes of which a checksum is computed at once
 

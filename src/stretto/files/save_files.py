@@ -23,8 +23,6 @@ from stretto.files.file_parts import INDEX, folder_of, remove_parts
 from stretto.files.names import DESCRIPTION, describe, leaf_names
 from stretto.files.slabs import Slabs, pieces_of
 
-__all__ = ["save", "write", "write_alone"]
-
 
 def save(
     path: str | os.PathLike[str], tree: Tree, metadata: Mapping[str, str] | None = None

@@ -16,8 +16,6 @@ from stretto._engine import xla
 from stretto._engine.core.shardings import Index
 from stretto._engine.xla.device import Device
 
-__all__ = ["Elements", "Part", "Slabs", "owner", "pieces_of"]
-
 _PIECE = 1 << 24  # bytes that are put together at once, where a row has no more
 
 

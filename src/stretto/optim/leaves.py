@@ -31,24 +31,6 @@ from stretto._engine.ops.convert import convert
 from stretto.numpy.arguments import weakly_inexact
 from stretto.optim.base import Scalar
 
-__all__ = [
-    "all_finite",
-    "check",
-    "check_dtype",
-    "chosen",
-    "columns",
-    "filled",
-    "first_count",
-    "leafwise",
-    "log_decay",
-    "need_params",
-    "running_mean",
-    "safe_increment",
-    "squared",
-    "unbias",
-    "wide",
-]
-
 
 def columns(
     caller: str, trees: Mapping[str, Tree], *, shapes: bool = True

@@ -47,17 +47,7 @@ from stretto.random.draw_arguments import (
 )
 from stretto.random.keys import checked, parts, random_bits
 
-__all__ = [
-    "cauchy",
-    "exponential",
-    "gumbel",
-    "laplace",
-    "logistic",
-    "maxwell",
-    "normal",
-    "uniform",
-    "when_large",
-]
+__all__ = ["cauchy", "exponential", "gumbel", "laplace", "logistic", "maxwell", "normal", "uniform"]
 
 _LARGE = 1 << 18
 """From this many elements on, some ten draws repay the time to compile."""

@@ -24,20 +24,6 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.extrema import clamp
 
-__all__ = [
-    "drawing_as_jax",
-    "draws_as_jax",
-    "float_dtype",
-    "in_range",
-    "integer_dtype",
-    "parameter",
-    "rounded",
-    "shape_of",
-    "spread",
-    "static_shape",
-    "wide",
-]
-
 draw = described(
     {
         "key": "a key, typed or raw.",

@@ -26,8 +26,6 @@ from stretto._engine.ops.random.bits import RandomBits, threefry2x32
 from stretto._engine.ops.random.rng_bit_generator import RandomAlgorithm, RngBitGenerator
 from stretto._engine.ops.shape import slice_in_dim
 
-__all__ = ["IMPLEMENTATIONS", "Implementation", "implementation"]
-
 _PHILOX = RandomAlgorithm.RNG_PHILOX
 _UINT32 = np.dtype(np.uint32)
 _ROWS_PER_KEY = 10

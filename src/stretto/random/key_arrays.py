@@ -24,7 +24,6 @@ from stretto.random.implementations import Implementation
 if TYPE_CHECKING:
     from stretto._engine.core.array_updates import Index
 
-__all__ = ["KeyArray", "KeyDtype"]
 
 _UINT32 = np.dtype(np.uint32)
 

@@ -10,8 +10,6 @@ from stretto._engine.core.interpreter import Tracer, Value
 from stretto._engine.core.showing.cards import Card, counted, ends, line
 from stretto.random.key_arrays import KeyArray
 
-__all__ = ["card_of", "text_of"]
-
 _MOST = 20
 """The most keys whose words are printed, of those in an array."""
 

@@ -29,19 +29,6 @@ from stretto.random.draw_arguments import draw, static_shape
 from stretto.random.implementations import IMPLEMENTATIONS, Implementation, implementation
 from stretto.random.key_arrays import KeyArray, KeyDtype
 
-__all__ = [
-    "PRNGKey",
-    "bits",
-    "clone",
-    "fold_in",
-    "key",
-    "key_data",
-    "key_dtype",
-    "key_impl",
-    "split",
-    "wrap_key_data",
-]
-
 _UINT32 = np.dtype(np.uint32)
 _WORD = 0xFFFFFFFF
 

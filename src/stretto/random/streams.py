@@ -24,8 +24,6 @@ from stretto._engine.higher_order.chunks import Examples
 from stretto.random.draw_arguments import draw
 from stretto.random.keys import PRNGKey, checked, fold_in
 
-__all__ = ["keys", "manual_seed", "next_key", "refusal", "refusing"]
-
 
 class _Stream:
     """A key, the numbers of those drawn from it, and the interpreter that it was opened under.

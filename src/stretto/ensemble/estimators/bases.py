@@ -7,15 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "BaseEstimator",
-    "ClassifierMixin",
-    "RegressorMixin",
-    "multiclass",
-    "utils",
-    "validation",
-]
-
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 

@@ -36,8 +36,6 @@ from stretto.ensemble.training.stopping import EarlyStopping
 from stretto.ensemble.training.trainer import Trainer
 from stretto.nn.module import Module
 
-__all__ = ["EnsembleEstimator"]
-
 _PART = 256  # rows predicted at a time, always, so that a row's bits depend on nothing beside it
 _ORDERS = ("own", "bootstrap")
 _SMALL = (200, 10_000)

@@ -22,7 +22,6 @@ from stretto.files.save_files import save
 if TYPE_CHECKING:  # it is above, and saved by this
     from stretto.ensemble.estimators.estimator import EnsembleEstimator
 
-__all__ = ["read", "write"]
 
 EstimatorT = TypeVar("EstimatorT", bound="EnsembleEstimator")
 

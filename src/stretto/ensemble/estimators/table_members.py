@@ -20,20 +20,6 @@ from stretto._engine.core.spelling import meant
 from stretto._engine.core.typing import Array, Key, Tree
 from stretto.nn.module import Module
 
-__all__ = [
-    "Examples",
-    "LEAST_VARIANCE",
-    "Scale",
-    "counted",
-    "cross_entropy",
-    "gaussian",
-    "halves",
-    "merged",
-    "perceptron",
-    "scale_of",
-    "squares",
-]
-
 _SEED = 0x57E770  # of the numbers that rows are told apart by
 
 

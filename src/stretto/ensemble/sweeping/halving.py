@@ -18,8 +18,6 @@ from stretto.ensemble.training.fit_callbacks import Callback, Event
 from stretto.ensemble.training.stopping import EarlyStopping
 from stretto.ensemble.training.train_state import TrainState, read
 
-__all__ = ["Clock", "Halving", "cuts_of"]
-
 
 def cuts_of(count: int, epochs: int, factor: int, first: int) -> dict[int, int]:
     """After which epochs how many configurations go on: one in ``factor``, each time.

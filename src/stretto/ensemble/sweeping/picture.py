@@ -12,7 +12,6 @@ if TYPE_CHECKING:  # it is above, and drawn by this
 
     from stretto.ensemble.sweeping.results import Sweep
 
-__all__ = ["drawn"]
 
 _COLORS = {"finished": "#1f5f8b", "stopped": "#b0b8bf"}
 

@@ -18,8 +18,6 @@ from stretto.ensemble.training.fit import Fitted
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Sweep"]
-
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Sweep(Generic[M_co]):

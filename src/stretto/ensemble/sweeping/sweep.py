@@ -28,8 +28,6 @@ from stretto.optim.base import GradientTransformation
 from stretto.random.keys import checked, fold_in, key_data
 from stretto.random.streams import next_key
 
-__all__ = ["configurations", "sweep", "takers"]
-
 _OURS = ("configuration", "deviation", "epochs", "score", "status")
 """Columns of the table beside those of the space."""
 

@@ -39,8 +39,6 @@ from stretto.files.names import Damaged
 from stretto.files.save_files import write
 from stretto.random.keys import key_data
 
-__all__ = ["Checkpoints", "configuration_of"]
-
 _ADDRESS = re.compile("0x[0-9a-f]+")
 
 

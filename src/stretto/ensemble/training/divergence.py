@@ -12,15 +12,6 @@ from stretto._engine.core.errors import NonFiniteError, StrettoError
 from stretto._engine.core.position import user_stack_level
 from stretto.ensemble.training.train_state import Pack, TrainState, read
 
-__all__ = [
-    "Divergence",
-    "DivergenceError",
-    "DivergenceWarning",
-    "divergences",
-    "naming_member",
-    "report_new",
-]
-
 R = TypeVar("R")
 
 

@@ -23,8 +23,6 @@ from stretto.ensemble.training.train_state import Pack, TrainState, read
 from stretto.ensemble.training.training_data import Own, rows_of
 from stretto.random.keys import fold_in
 
-__all__ = ["Evaluator"]
-
 _STREAM = 4  # beside those of DataOrder and of the steps
 
 

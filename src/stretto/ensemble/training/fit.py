@@ -41,7 +41,6 @@ if TYPE_CHECKING:  # it is above, and trains by this
     from stretto.ensemble.ensemble import Ensemble
     from stretto.optim.base import GradientTransformation
 
-__all__ = ["fit"]
 
 M = TypeVar("M")
 

@@ -17,8 +17,6 @@ from stretto.ensemble.score_arguments import is_table
 from stretto.ensemble.training.training_data import is_examples
 from stretto.optim.base import GradientTransformation
 
-__all__ = ["answering", "refuse_others_than_mappings"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 _ORDER = "ensemble.fit(loss, (x, y), optim.adam(1e-3), epochs=10)"

@@ -21,7 +21,6 @@ from stretto.ensemble.training.train_state import TrainState
 if TYPE_CHECKING:
     from stretto.ensemble.ensemble import Ensemble
 
-__all__ = ["Callback", "Calls", "Event", "copied"]
 
 _METHODS = ("on_start", "on_entry", "on_end")
 _ELSEWHERE = {

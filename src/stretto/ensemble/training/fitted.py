@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from stretto.ensemble.ensemble import Ensemble
 
 
-__all__ = ["Fitted", "columns_of", "with_entry"]
-
-
 def with_entry(
     history: Mapping[str, Any], step: int, epoch: int, entry: Mapping[str, np.ndarray], size: int
 ) -> dict[str, np.ndarray]:

@@ -17,8 +17,6 @@ from stretto.ensemble.training.fit_callbacks import Callback, Event
 from stretto.ensemble.training.fitted import columns_of
 from stretto.ensemble.training.progress import entry_text
 
-__all__ = ["CSVLogger", "ConsoleLogger", "Logger", "TensorBoardLogger", "TrackingLogger"]
-
 
 class Logger(Callback):
     """A callback that writes entries; to derive from, with ``write``, and ``open`` and ``close``.

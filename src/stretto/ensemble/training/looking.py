@@ -26,8 +26,6 @@ from stretto.ensemble.training.train_state import Pack, TrainState, read
 from stretto.ensemble.training.training_data import Own
 from stretto.nn.functional.checks import Classes, watch_classes
 
-__all__ = ["Looks"]
-
 _BLOCK = 1 << 20  # elements that are added up at a time
 
 

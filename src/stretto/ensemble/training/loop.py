@@ -38,8 +38,6 @@ from stretto.ensemble.training.train_state import Pack, TrainState, divided, rea
 from stretto.ensemble.training.trainer import Trainer
 from stretto.ensemble.training.training_data import Own, batches_of, with_rectangles
 
-__all__ = ["Loop", "whole"]
-
 
 def whole(work: Callable[[], Any]) -> None:
     """Do the work to its end, and handle Ctrl-C only then; a second Ctrl-C is handled at once.

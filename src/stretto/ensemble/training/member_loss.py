@@ -16,17 +16,6 @@ from stretto.nn.module import Module
 from stretto.nn.updating import updates_of
 from stretto.random.streams import keys
 
-__all__ = [
-    "COUNT",
-    "arguments_of",
-    "in_mode",
-    "loss_of",
-    "modes_of",
-    "named_of",
-    "scalar",
-    "trains",
-]
-
 COUNT = "number of steps"
 """What sums of metrics call their number."""
 

@@ -24,8 +24,6 @@ from stretto._engine.core.typing import Array, ArrayLike, Key
 from stretto.random.discrete_draws import permutation, randint
 from stretto.random.keys import fold_in
 
-__all__ = ["ORDERS", "DataOrder"]
-
 ORDERS = ("own", "same", "bootstrap", "given")
 _INT32 = np.dtype(np.int32)
 

@@ -19,17 +19,6 @@ from stretto.ensemble.over_mesh import OverMesh
 from stretto.ensemble.training.spread import spec_of
 from stretto.ensemble.training.train_state import Pack, Rows, TrainState
 
-__all__ = [
-    "check_examples",
-    "everywhere",
-    "of_all_parts",
-    "on_each_device",
-    "over_data",
-    "part_of_data",
-    "put_state",
-    "with_company",
-]
-
 M = TypeVar("M")
 
 _SAME = PartitionSpec()

@@ -27,8 +27,6 @@ from stretto.ensemble.training.training_data import (
     with_rectangles,
 )
 
-__all__ = ["planned", "types_of"]
-
 _USUAL_BATCH = 32
 
 

@@ -32,8 +32,6 @@ from stretto.ensemble.training.checkpoints import Checkpoints
 from stretto.ensemble.training.member_loss import COUNT
 from stretto.ensemble.training.train_state import TrainState, read
 
-__all__ = ["NotebookBar", "Reporter", "described", "in_notebook"]
-
 _NOTEBOOK_SECONDS = 0.1  # between updates, each of which is a message to the browser
 
 

@@ -30,8 +30,6 @@ from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim
 from stretto.ensemble.over_mesh import OverMesh
 from stretto.optim.base import GradientTransformationExtraArgs
 
-__all__ = ["check_elementwise", "gathered", "part_of", "spec_of"]
-
 
 def _axis(shape: Sequence[int], parts: int) -> int | None:
     """The first axis after that of the members that can be split so; ``None`` if there is none."""

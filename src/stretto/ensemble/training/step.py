@@ -39,8 +39,6 @@ from stretto.ensemble.training.training_data import rows_of
 from stretto.optim.parameter_updates import apply_updates
 from stretto.random.keys import fold_in
 
-__all__ = ["Rules", "advanced", "batch_at", "noise_key", "settings_of"]
-
 _NOISE = 3  # the streams 0 to 2 of a key are those of DataOrder
 _INT32 = np.dtype(np.int32)
 

@@ -16,8 +16,6 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.convert import convert
 from stretto.ensemble.training.train_state import Best, Pack, TrainState
 
-__all__ = ["EarlyStopping"]
-
 
 @dataclasses.dataclass(frozen=True)
 class EarlyStopping:

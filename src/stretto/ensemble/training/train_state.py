@@ -27,21 +27,6 @@ if TYPE_CHECKING:
     from stretto.ensemble.ensemble import Ensemble
 
 
-__all__ = [
-    "Best",
-    "Pack",
-    "Rows",
-    "TrainState",
-    "divided",
-    "in_places",
-    "is_row",
-    "of_each",
-    "read",
-    "same_everywhere",
-    "united",
-]
-
-
 def read(x: ArrayLike) -> np.ndarray:
     """The array, put together from the processes that have parts of it.
 

@@ -59,7 +59,6 @@ from stretto.random.streams import next_key
 if TYPE_CHECKING:  # it is above, and trains by this
     from stretto.ensemble.ensemble import Ensemble
 
-__all__ = ["REACTIONS", "Trainer"]
 
 M = TypeVar("M")
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:  # they name this module
     from stretto.ensemble.training.fitted import Fitted
     from stretto.ensemble.training.train_state import TrainState
 
-__all__ = ["card_of_fitted", "card_of_state", "fitted_text", "state_text"]
 
 _MOST = 8
 """The most members, or kinds of measurement, that are named."""

@@ -18,19 +18,6 @@ from stretto._engine.ops.layout import reshape
 from stretto.ensemble.score_arguments import is_table
 from stretto.ensemble.training.train_state import read
 
-__all__ = [
-    "Own",
-    "batches_of",
-    "checksum",
-    "examples_of",
-    "is_examples",
-    "own_examples_of",
-    "refuse_list",
-    "refuse_table",
-    "rows_of",
-    "with_rectangles",
-]
-
 _INT32 = np.dtype(np.int32)
 
 
