@@ -9,7 +9,7 @@ those beside it, mirrors of the modules that use it, and the tests that use its 
 (``tests/changed.py``); tests that need several devices, in a process that has eight. A mutant is
 noticed where a test fails that passes without it, or does not end. Those that were not noticed are
 printed, with file and line: each is a test that is missing, or changes nothing that anyone could
-test, such as only the speed. The latter are listed by file and content in
+test, such as only the speed. The latter are listed by the content of the line in
 ``equivalent_mutants.toml``, each with a reason, and counted apart.
 """
 
@@ -372,14 +372,12 @@ def stages(sources: Sources, path: str) -> list[list[str]]:
     return [[mirror] if mirror else [], near[:FILES]]
 
 
-def equivalent(path: Path = EQUIVALENT) -> dict[tuple[str, str, str], str]:
-    """Return the reasons by file and by the line before and after, without spaces around it."""
+def equivalent(path: Path = EQUIVALENT) -> dict[tuple[str, str], str]:
+    """Return the reasons by the line before and after, without the spaces around it."""
     if not path.exists():
         return {}
     rows = tomllib.loads(path.read_text("utf-8")).get("mutant", [])
-    return {
-        (f"{ENGINE}/{row['file']}", row["before"], row["after"]): row["because"] for row in rows
-    }
+    return {(row["before"], row["after"]): row["because"] for row in rows}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -406,7 +404,7 @@ def main(arguments: list[str] | None = None) -> int:
         sources.used_by  # noqa: B018 (parsed once, before there are several threads)
 
         def run(mutant: Mutant) -> tuple[Mutant, str | None, bool]:
-            because = reasons.get((mutant.path, mutant.before.strip(), mutant.after.strip()))
+            because = reasons.get((mutant.before.strip(), mutant.after.strip()))
             if because:
                 return mutant, because, True
             copy = copies.get()
