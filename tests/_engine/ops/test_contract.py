@@ -328,3 +328,12 @@ def test_refuses_of_products():
         tensordot(x, x, 3)
     with pytest.raises(ValueError, match="two lists of axes"):
         tensordot(x, x, (0, 1, 0))
+    for one in ((1,), [1]):
+        with pytest.raises(ValueError, match=r"tensordot: axes must be a number or two lists"):
+            tensordot(x, x, one)
+
+
+def test_axes_of_tensordot_may_be_an_array():
+    x, y = np.ones((2, 3), np.float32), np.ones((3, 4), np.float32)
+    assert tensordot(x, y, np.array([[1], [0]])).shape == (2, 4)
+    assert tensordot(x, y, np.array(1)).shape == (2, 4)
