@@ -68,26 +68,26 @@ exports(
         reliability
     .combination: geometric_mean log_mean logit_mean majority_vote maximum mean median
         product_of_experts trimmed_mean vote_shares weighted_mean
-    .conformal: ConformalSets fit_conformal ConformalIntervals VarianceScaling
+    .conformal: ConformalIntervals ConformalSets VarianceScaling fit_conformal
         fit_conformal_intervals fit_variance_scaling
+    .scores: accuracy balanced_accuracy brier confusion_matrix f1 nll nll_from_logits top_k_accuracy
     .detection: aupr auroc fpr_at_tpr ood_aupr ood_auroc ood_fpr
+    .uncertainty: TotalVariance cohen_kappa confidence disagreement energy_score expected_entropy
+        margin mutual_information pairwise_disagreement pairwise_js pairwise_kl predictive_entropy
+        q_statistic total_variance variance variation_ratio
     .ensemble: Ensemble
     .estimators.classifier: EnsembleClassifier
     .estimators.regressor: EnsembleRegressor
-    .member_selection: Selection greedy_selection stacking_weights
     .merging: add_task_vectors dare diagonal_fisher fisher_average task_vector ties
+    .soups: Barrier Soup barrier greedy_soup uniform_soup
     .regression: crps_ensemble crps_gaussian gaussian_nll interval_coverage mae pit_ensemble
         pit_gaussian r2 rmse
-    .scores: balanced_accuracy confusion_matrix f1 accuracy brier nll nll_from_logits top_k_accuracy
+    .member_selection: Selection greedy_selection stacking_weights
     .snapshots: SnapshotState Snapshots
-    .soups: Barrier barrier Soup greedy_soup uniform_soup
     .swag: SWAG SWAGState
     .sweeping: Sweep sweep
     .training: Callback Checkpoints ConsoleLogger CSVLogger DataOrder Divergence DivergenceError
         DivergenceWarning EarlyStopping Evaluator Event Fitted Logger TensorBoardLogger
         TrackingLogger TrainState Trainer divergences
-    .uncertainty: cohen_kappa pairwise_disagreement q_statistic TotalVariance confidence
-        disagreement energy_score expected_entropy margin mutual_information pairwise_js pairwise_kl
-        predictive_entropy total_variance variance variation_ratio
     """,
 )

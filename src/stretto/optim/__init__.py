@@ -45,11 +45,20 @@ if TYPE_CHECKING:
 exports(
     __name__,
     """
-    .accumulation: MultiSteps MultiStepsState skip_not_finite ApplyIfFiniteState apply_if_finite
+    .accumulation: ApplyIfFiniteState MultiSteps MultiStepsState apply_if_finite skip_not_finite
     .adams: adabelief adam adamax adamaxw adamw amsgrad nadam nadamw radam yogi
     .base: EmptyState GradientTransformation GradientTransformationExtraArgs Mask MaskedNode
         ScalarOrSchedule Schedule identity set_to_zero stateless with_extra_args_support
-    .combining: PartitionState chain multi_transform named_chain MaskedState masked
+    .update_norms: adaptive_grad_clip clip clip_by_block_rms clip_by_global_norm global_norm
+        scale_by_param_block_rms scale_by_trust_ratio
+    .combining: MaskedState PartitionState chain masked multi_transform named_chain
+    .schedules: constant_schedule cosine_decay_schedule cosine_onecycle_schedule exponential_decay
+        join_schedules linear_onecycle_schedule linear_schedule piecewise_constant_schedule
+        piecewise_interpolate_schedule polynomial_schedule sgdr_schedule warmup_constant_schedule
+        warmup_cosine_decay_schedule warmup_exponential_decay_schedule
+    .rms: FactoredState ScaleByAdaDeltaState ScaleByRStdDevState ScaleByRStdDevWithCountState
+        ScaleByRmsState ScaleByRmsWithCountState ScaleByRssState scale_by_adadelta
+        scale_by_factored_rms scale_by_rms scale_by_rss scale_by_stddev
     .hyperparameters: InjectStatefulHyperparamsState ScheduleState inject_hyperparams
     .leaves: safe_increment
     .member_optimizers: per_member
@@ -57,17 +66,8 @@ exports(
         scale_by_amsgrad scale_by_belief scale_by_radam scale_by_yogi
     .momentum: EmaState ScaleByLionState TraceState ema scale_by_lion trace
     .optimizers: adadelta adafactor adagrad lamb lars lion noisy_sgd rmsprop sgd
-    .parameter_updates: apply_updates incremental_update periodic_update
-    .rms: FactoredState scale_by_factored_rms ScaleByAdaDeltaState ScaleByRStdDevState
-        ScaleByRStdDevWithCountState ScaleByRmsState ScaleByRmsWithCountState ScaleByRssState
-        scale_by_adadelta scale_by_rms scale_by_rss scale_by_stddev
     .scaling: AddNoiseState ScaleByScheduleState WeightDecaySchedule add_decayed_weights add_noise
         scale scale_by_learning_rate scale_by_schedule
-    .schedules: cosine_onecycle_schedule linear_onecycle_schedule piecewise_interpolate_schedule
-        sgdr_schedule constant_schedule cosine_decay_schedule exponential_decay join_schedules
-        linear_schedule piecewise_constant_schedule polynomial_schedule warmup_constant_schedule
-        warmup_cosine_decay_schedule warmup_exponential_decay_schedule
-    .update_norms: adaptive_grad_clip clip clip_by_block_rms clip_by_global_norm global_norm
-        scale_by_param_block_rms scale_by_trust_ratio
+    .parameter_updates: apply_updates incremental_update periodic_update
     """,
 )

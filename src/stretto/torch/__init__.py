@@ -43,8 +43,8 @@ exports(
     __name__,
     """
     .hosted.exporting: to_torch
-    .imported_module: ImportedModule Part
     .importing: from_torch
+    .imported_module: ImportedModule Part
     .module_files: load save
     .weights: from_state_dict to_state_dict
     """,
