@@ -89,8 +89,8 @@ def entries() -> Iterator[tuple[ModuleType, list[Entry]]]:
 
 def _rank(module: ModuleType) -> tuple[int, str]:
     """Where a name is shown: in users' namespaces rather than those with other libraries' names."""
-    later = ("stretto.typing",
-             "stretto.ops", "stretto.lax", "stretto.scipy", "stretto.laws")  # fmt: skip
+    later = ("stretto.typing", "stretto.linalg", "stretto.fft",
+             "stretto.lax", "stretto.scipy", "stretto.laws")  # fmt: skip
     return module.__name__.startswith(later), module.__name__
 
 

@@ -16,7 +16,6 @@ NAMESPACES = (
     "numpy",
     "numpy.fft",
     "numpy.linalg",
-    "ops",
     "random",
     "scipy.cluster.vq",
     "scipy.fft",

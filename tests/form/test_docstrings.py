@@ -276,7 +276,7 @@ def test_the_walk_comes_to_all_namespaces():
     names = dict(docstrings.public_names())
     assert {
         "stretto.jit",
-        "stretto.numpy.linalg.svd",
+        "stretto.linalg.svd",
         "stretto.scipy.stats.gaussian_kde",
         "stretto.nn.functional.prelu",
         "stretto.ensemble.layers.PackedLinear",

@@ -282,6 +282,7 @@ without_entry(
     "lax.switch",
     "lax.custom_linear_solve",
     "lax.custom_root",
+    "lax.linear_call",
     "lax.fori_loop",
     "lax.map",
     "lax.reduce",

@@ -42,4 +42,4 @@ for name, ufunc, empty, dtypes in (
     ("max", np.maximum, least, "f32 i32"),
     ("min", np.minimum, greatest, "f32 i32"),
 ):
-    entry(f"ops.segment_{name}", segmented(ufunc, empty), CALLS, dtypes)
+    entry(f"lax.segment_{name}", segmented(ufunc, empty), CALLS, dtypes)
