@@ -160,7 +160,7 @@ def toggles(m, x):
         (assigns_pair, r"self\.pair"),
         (writes, r"self\.mean"),
         (writes_number, r"self\.total"),
-        (counts_globally, r"the global .*test_state\.COUNT \(from 1 to 2\)"),
+        (counts_globally, r"the global .*test_between_calls\.COUNT \(from 1 to 2\)"),
         (counts_in_settings, r"the global .*test_state\.SETTINGS\.n \(from 1 to 2\)"),
         (counts_in_class, r"Base\.calls \(from 1 to 2\)"),
         (counts_in_array, r"self\.array"),

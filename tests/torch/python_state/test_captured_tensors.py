@@ -268,7 +268,7 @@ class Wider(Base):
         (Computed, r"self\.double_w requires gradients and is no parameter"),
         (Unregistered, r"self\.layers\[0\]\.weight requires .* nn\.ModuleList"),
         (OtherLeaf, r"self\.held\[0\] requires gradients"),
-        (OfAnother, r"the global .*test_held\.OTHER\.weight requires gradients"),
+        (OfAnother, r"the global .*test_captured_tensors\.OTHER\.weight requires gradients"),
         (Closes, r"extra, which Closes\.hold\.<lambda> closes over requires gradients"),
         (ComputedBuffer, r"the buffer wt was computed from what requires gradients"),
         (Wider, r"self\.flat shares memory with w, b"),
