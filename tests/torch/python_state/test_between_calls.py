@@ -161,7 +161,7 @@ def toggles(m, x):
         (writes, r"self\.mean"),
         (writes_number, r"self\.total"),
         (counts_globally, r"the global .*test_between_calls\.COUNT \(from 1 to 2\)"),
-        (counts_in_settings, r"the global .*test_state\.SETTINGS\.n \(from 1 to 2\)"),
+        (counts_in_settings, r"the global .*test_between_calls\.SETTINGS\.n \(from 1 to 2\)"),
         (counts_in_class, r"Base\.calls \(from 1 to 2\)"),
         (counts_in_array, r"self\.array"),
         (counts_in_default, r"seen, a default of .*|a default\[1\] of counts_in_default"),
