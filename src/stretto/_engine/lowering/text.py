@@ -6,6 +6,7 @@ Source: the StableHLO specification.
 from __future__ import annotations
 
 import functools
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -171,7 +172,7 @@ class Facts:
 
     name: str = "main"
     """The module's name."""
-    results: dict[ArrayType, int] = field(default_factory=dict)
+    results: defaultdict[ArrayType, int] = field(default_factory=lambda: defaultdict(int))
     """Counts the operations with one result that give each type."""
     products: list[Product] = field(default_factory=list)
     targets: set[str] = field(default_factory=set)

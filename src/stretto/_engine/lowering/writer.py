@@ -121,8 +121,7 @@ class Writer:
         if self._scalars:
             self._has_scalars_alone &= not type.shape
         else:
-            results = self._facts.results
-            results[type] = results.get(type, 0) + 1
+            self._facts.results[type] += 1
         attrs = f" {{{attributes}}}" if attributes else ""
         signature = function_type(tuple(types), type)
         self._lines.append(
