@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.core.interpreter import Value
 from stretto._engine.core.typing import ArrayLike, Key
 
 __all__ = ["Adam", "Layer", "Member", "Params", "new_member", "probabilities", "step"]
@@ -19,9 +18,9 @@ __all__ = ["Adam", "Layer", "Member", "Params", "new_member", "probabilities", "
 class Layer(NamedTuple):
     """A dense layer."""
 
-    weight: Value
+    weight: st.Array
     """(inputs, outputs)."""
-    bias: Value
+    bias: st.Array
     """(outputs,)."""
 
 
@@ -31,7 +30,7 @@ Params = tuple[Layer, ...]
 class Adam(NamedTuple):
     """The state of the optimizer (Kingma and Ba, 2015)."""
 
-    steps: Value
+    steps: st.Array
     """(), how many steps were taken."""
     mean: Params
     """The running mean of the gradients."""
@@ -60,7 +59,7 @@ def new_member(key: Key, sizes: Sequence[int]) -> Member:
     return Member(params, Adam(snp.zeros(()), zeros, zeros))
 
 
-def logits(params: Params, images: Value) -> Value:
+def logits(params: Params, images: st.Array) -> st.Array:
     """(batch, classes) of images (batch, pixels), uint8, which are scaled to [0, 1] here."""
     x = images.astype(snp.float32) / 255
     *hidden, last = params
@@ -69,12 +68,12 @@ def logits(params: Params, images: Value) -> Value:
     return x @ last.weight + last.bias
 
 
-def probabilities(params: Params, images: Value) -> Value:
+def probabilities(params: Params, images: st.Array) -> st.Array:
     """(batch, classes), summing to 1 over the classes."""
     return st.nn.softmax(logits(params, images), dim=-1)
 
 
-def loss(params: Params, images: Value, labels: Value) -> Value:
+def loss(params: Params, images: st.Array, labels: st.Array) -> st.Array:
     """The mean cross-entropy of a batch, in nats."""
     log_probs = st.nn.log_softmax(logits(params, images), dim=-1)
     chosen = st.nn.one_hot(labels, log_probs.shape[-1])
@@ -82,8 +81,8 @@ def loss(params: Params, images: Value, labels: Value) -> Value:
 
 
 def step(
-    member: Member, rate: Value, images: Value, labels: Value, rows: ArrayLike
-) -> tuple[Member, Value]:
+    member: Member, rate: st.Array, images: st.Array, labels: st.Array, rows: ArrayLike
+) -> tuple[Member, st.Array]:
     """One step of Adam on the examples in these rows of the data, and the loss before it.
 
     Args:

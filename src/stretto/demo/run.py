@@ -15,7 +15,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from stretto._engine.core.interpreter import Value
+import stretto as st
 from stretto.demo.data import CLASSES, Dataset, load
 from stretto.demo.picture import check_picture, draw
 from stretto.demo.scoring import compare, score_notes, score_table
@@ -99,7 +99,7 @@ def _train_with_progress(console: Console, data: Dataset, plan: Plan) -> Trained
     with progress:
         task = progress.add_task("", total=plan.steps, members=plan.members, loss="–")
 
-        def on_step(done: int, losses: Value) -> None:
+        def on_step(done: int, losses: st.Array) -> None:
             if done % _STEPS_BETWEEN_LOSSES == 0 or done == plan.steps:
                 progress.update(task, completed=done, loss=f"{float(losses.mean()):.3f}")
 

@@ -9,7 +9,6 @@ from rich.table import Table
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.core.interpreter import Value
 from stretto.demo.classifier import Member, Params, probabilities
 from stretto.demo.data import Dataset, Labeled
 from stretto.demo.training import predict
@@ -57,7 +56,7 @@ def soup(params: Params) -> Params:
     return st.tree.mean(st.unstack(params))
 
 
-def score(probs: Value | np.ndarray, labels: np.ndarray) -> Scores:
+def score(probs: st.Array | np.ndarray, labels: np.ndarray) -> Scores:
     """Accuracy, NLL in nats and ECE in 15 bins, of probabilities (..., examples, classes)."""
     return Scores(*(np.asarray(measure(probs, labels)) for measure in (accuracy, nll, ece)))
 

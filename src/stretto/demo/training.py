@@ -10,7 +10,6 @@ import numpy as np
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.core.interpreter import Value
 from stretto.demo.classifier import Member, new_member, probabilities, step
 from stretto.demo.data import CLASSES, Dataset
 from stretto.demo.errors import DemoError
@@ -50,13 +49,13 @@ class Trained(NamedTuple):
     """
 
     members: Member
-    rates: Value
+    rates: st.Array
     """(members,)."""
-    images: Value
+    images: st.Array
     """(examples, pixels), uint8."""
-    labels: Value
+    labels: st.Array
     """(examples,)."""
-    rows: Value
+    rows: st.Array
     """(members, batch): of each member's bootstrap, one batch."""
 
 
@@ -68,7 +67,7 @@ def learning_rates(plan: Plan) -> np.ndarray:
     return np.geomspace(low, high, plan.members).astype(np.float32)
 
 
-def train(data: Dataset, plan: Plan, on_step: Callable[[int, Value], None]) -> Trained:
+def train(data: Dataset, plan: Plan, on_step: Callable[[int, st.Array], None]) -> Trained:
     """Train all members from their own keys, each on its own bootstrap at its own rate.
 
     Args:
@@ -113,21 +112,21 @@ def predict(members: Member, images: np.ndarray) -> np.ndarray:
     return np.concatenate(parts, axis=1)
 
 
-def _shuffled(keys: Value, bootstraps: Value, epoch: int) -> Value:
+def _shuffled(keys: st.Array, bootstraps: st.Array, epoch: int) -> st.Array:
     """(members, draws): each bootstrap in an order drawn from its member's key and the epoch."""
     return st.vmap(lambda key, rows: st.random.permutation(st.random.fold_in(key, epoch), rows))(
         keys, bootstraps
     )
 
 
-def _batches(keys: Value, bootstraps: Value, epoch: int, batch: int) -> Iterator[np.ndarray]:
+def _batches(keys: st.Array, bootstraps: st.Array, epoch: int, batch: int) -> Iterator[np.ndarray]:
     """(members, batch) rows of the data, step by step through one epoch."""
     rows = np.asarray(_shuffled(keys, bootstraps, epoch))
     for i in range(rows.shape[1] // batch):
         yield rows[:, i * batch : (i + 1) * batch]
 
 
-def _check_losses(losses: Value, rates: Value, epoch: int) -> None:
+def _check_losses(losses: st.Array, rates: st.Array, epoch: int) -> None:
     """Name a member whose training went wrong."""
     for number, (value, rate) in enumerate(zip(np.asarray(losses), np.asarray(rates))):
         if not np.isfinite(value):

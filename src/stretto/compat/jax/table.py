@@ -120,6 +120,8 @@ tree
 
 def _rows() -> dict[str, dict[str, list[str]]]:
     rows: dict[str, dict[str, list[str]]] = {}
+    row: dict[str, list[str]] = {}
+    names: list[str] = []
     for line in _TABLE.split("\n"):
         if line and line[0] != " ":
             row = rows[line] = {}
