@@ -1,4 +1,4 @@
-"""Hold what every other layer is built on: types, programs, primitives, the current interpreter.
+"""Types, programs, primitives and the current interpreter, on which every other layer is built.
 
 Read ``types`` (shapes and dtypes), ``program`` (what tracing gives), ``primitive`` (what an
 operation is), ``interpreter`` (who decides what an operation does), then ``recorder`` (how a Python
