@@ -122,3 +122,15 @@ def test_what_is_raised_and_a_class():
             pass
 
     assert Layer.__doc__ == "Draw.\n\nArgs:\n    size: how many.\n    key: a key."
+
+
+def test_the_source_stays_last_and_further_arguments_stand_where_they_are_given():
+    @described({"key": "a key.", "*sizes": "how many.", "mode": "one of two."})
+    def f(key, *sizes, mode):
+        """Draw.
+
+        Source: a book.
+        """
+
+    args = "Args:\n    key: a key.\n    *sizes: how many.\n    mode: one of two."
+    assert f.__doc__ == f"Draw.\n\n{args}\n\nSource: a book."

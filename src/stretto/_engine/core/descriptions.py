@@ -16,7 +16,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 """A function, or a class whose docstring describes the parameters of its constructor."""
 
 _SECTION = re.compile(r"^(Args|Returns|Raises):\n((?: .*\n|\n(?= ))*)", re.MULTILINE)
-_AFTER = re.compile(r"\n\n(?=>>> |As PyTorch's )")
+_AFTER = re.compile(r"\n\n(?=>>> |As (?:NumPy|PyTorch)'s |Source: )")
 """Where the sections are, in a docstring that has none of its own."""
 _ENTRY = re.compile(r"^    (\*{0,2}\w+):", re.MULTILINE)
 
@@ -70,7 +70,10 @@ def _names(function: Callable[..., Any]) -> tuple[str, ...]:
     own = isinstance(function, type)
     called: Any = inspect.unwrap(function.__init__ if own else function)  # type: ignore[misc]
     code = called.__code__
-    return code.co_varnames[int(own) : code.co_argcount + code.co_kwonlyargcount]
+    names, count = code.co_varnames, code.co_argcount
+    named = count + code.co_kwonlyargcount
+    rest = (f"*{names[named]}",) if code.co_flags & inspect.CO_VARARGS else ()
+    return names[int(own) : count] + rest + names[count:named]
 
 
 def _completed(

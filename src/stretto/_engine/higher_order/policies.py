@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeAlias
 
+from stretto._engine.core.descriptions import described
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.contract import DotGeneral
@@ -22,13 +23,12 @@ from stretto._engine.ops.identities import Name
 
 Policy: TypeAlias = Callable[..., bool]
 
+_policy = described({"primitive": "the operation.", "*types": "the types of its operands."})
 
+
+@_policy
 def everything_saveable(primitive: Primitive, *types: ArrayType) -> bool:
     """Keep whatever derivatives need, as if there were no checkpoint.
-
-    Args:
-        primitive: the operation.
-        *types: the types of its operands.
 
     Returns:
         True.
@@ -41,12 +41,9 @@ def everything_saveable(primitive: Primitive, *types: ArrayType) -> bool:
     return True
 
 
+@_policy
 def nothing_saveable(primitive: Primitive, *types: ArrayType) -> bool:
     """Keep the arguments only; what a checkpoint without a policy does.
-
-    Args:
-        primitive: the operation.
-        *types: the types of its operands.
 
     Returns:
         False.
@@ -59,12 +56,9 @@ def nothing_saveable(primitive: Primitive, *types: ArrayType) -> bool:
     return False
 
 
+@_policy
 def dots_saveable(primitive: Primitive, *types: ArrayType) -> bool:
     """Keep the results of matrix products (``dot_general``) and of convolutions.
-
-    Args:
-        primitive: the operation.
-        *types: the types of its operands.
 
     Returns:
         Whether it is such a product or a convolution.
@@ -77,15 +71,12 @@ def dots_saveable(primitive: Primitive, *types: ArrayType) -> bool:
     return isinstance(primitive, (DotGeneral, ConvGeneralDilated))
 
 
+@_policy
 def dots_with_no_batch_dims_saveable(primitive: Primitive, *types: ArrayType) -> bool:
     """Keep the results of matrix products without batch axes, which both operands share.
 
     Products of weights and activations are such. Products of activations with each other, as for
     the scores of attention, have examples or heads as batch axes, and are often large.
-
-    Args:
-        primitive: the operation.
-        *types: the types of its operands.
 
     Returns:
         Whether it is such a product.

@@ -26,6 +26,8 @@ from stretto._engine.ops.elementwise import (
     NUMERIC,
     Elementwise,
     binary,
+    describe_binary,
+    describe_unary,
     unary,
 )
 from stretto._engine.ops.rounding import truncated
@@ -248,11 +250,9 @@ def _no_booleans(x: Any, caller: str) -> Any:
     return x
 
 
+@describe_unary
 def negative(x: ArrayLike) -> Array:
     """Negate each element.
-
-    Args:
-        x: an array, or a number.
 
     Returns:
         ``-x``, of the shape and dtype of ``x``.
@@ -269,18 +269,12 @@ def negative(x: ArrayLike) -> Array:
     return unary(NEG, _no_booleans(x, "negative"))
 
 
+@describe_binary
 def add(x: ArrayLike, y: ArrayLike) -> Array:
     """Add two arrays, element by element.
 
-    Args:
-        x: an array or a number.
-        y: another, promoted and broadcast with ``x``.
-
     Returns:
         The sums, of the promoted dtype.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast together.
 
     Source: StableHLO, ``add``.
 
@@ -291,18 +285,12 @@ def add(x: ArrayLike, y: ArrayLike) -> Array:
     return binary(ADD, x, y)
 
 
+@describe_binary
 def subtract(x: ArrayLike, y: ArrayLike) -> Array:
     """Subtract ``y`` from ``x``, element by element.
 
-    Args:
-        x: an array or a number.
-        y: another, promoted and broadcast with ``x``.
-
     Returns:
         The differences, of the promoted dtype.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast together.
 
     Source: StableHLO, ``subtract``.
 
@@ -325,20 +313,14 @@ def multiply(x: Any, y: Any) -> Any:
     return binary(MUL, x, y)
 
 
+@describe_binary
 def divide(x: ArrayLike, y: ArrayLike) -> Array:
     """Divide ``x`` by ``y``, element by element, in the operands' own dtype.
 
     ``snp.true_divide`` and the operator ``/`` give floats.
 
-    Args:
-        x: an array or a number.
-        y: another, promoted and broadcast with ``x``.
-
     Returns:
         The quotients, of the promoted dtype; of integers, truncated towards zero.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast together.
 
     Source: StableHLO, ``divide``.
 
@@ -349,18 +331,12 @@ def divide(x: ArrayLike, y: ArrayLike) -> Array:
     return binary(DIV, x, y)
 
 
+@describe_binary
 def remainder(x: ArrayLike, y: ArrayLike) -> Array:
     """Compute the remainder of ``x / y``, element by element.
 
-    Args:
-        x: an array or a number.
-        y: another, promoted and broadcast with ``x``.
-
     Returns:
         The remainders, with the sign of ``x``, of the promoted dtype.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast together.
 
     Source: StableHLO, ``remainder``; C, ``fmod``.
 
@@ -371,17 +347,12 @@ def remainder(x: ArrayLike, y: ArrayLike) -> Array:
     return binary(REM, x, y)
 
 
+@describe_unary
 def square(x: ArrayLike) -> Array:
     """Square each element.
 
-    Args:
-        x: an array, or a number.
-
     Returns:
         ``x * x``, of the shape and dtype of ``x``.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
 
     As NumPy's ``square``.
 
@@ -392,17 +363,12 @@ def square(x: ArrayLike) -> Array:
     return unary(SQUARE, x)
 
 
+@describe_unary
 def absolute(x: ArrayLike) -> Array:
     """Take the absolute value of each element; of complex numbers the modulus.
 
-    Args:
-        x: an array, or a number.
-
     Returns:
         ``|x|``, of the shape of ``x`` and its dtype; for complex numbers that of their parts.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
 
     As NumPy's ``absolute``. Source: StableHLO, ``abs``.
 
@@ -414,11 +380,9 @@ def absolute(x: ArrayLike) -> Array:
     return value if kind_of(value.dtype) in ("bool", "uint") else ABS(value)
 
 
+@describe_unary
 def sign(x: ArrayLike) -> Array:
     """Compute the sign of each element.
-
-    Args:
-        x: an array, or a number.
 
     Returns:
         -1, 0 or 1, or for complex numbers ``x / |x|``; NaN stays NaN. Of the shape and

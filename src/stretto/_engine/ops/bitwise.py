@@ -7,10 +7,18 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from stretto._engine.core.descriptions import described
 from stretto._engine.core.primitive import ZERO_DERIVATIVE
 from stretto._engine.core.types import array_type
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.elementwise import INTEGRAL, Elementwise, binary, unary
+from stretto._engine.ops.elementwise import (
+    INTEGRAL,
+    NOT_BROADCAST,
+    OPERANDS,
+    Elementwise,
+    binary,
+    unary,
+)
 
 
 class Bitwise(Elementwise, abstract=True):
@@ -130,20 +138,20 @@ AND, OR, XOR, NOT, SHIFT_LEFT = And(), Or(), Xor(), Not(), ShiftLeft()
 SHIFT_RIGHT_ARITHMETIC, SHIFT_RIGHT_LOGICAL = ShiftRightArithmetic(), ShiftRightLogical()
 POPULATION_COUNT = PopulationCount()
 
+_logic = described(
+    OPERANDS | {"x": "an array or a number, of integers or booleans."},
+    "The results, of the promoted dtype.",
+    f"TypeError: an argument is neither of integers nor boolean.\n    {NOT_BROADCAST}",
+)
+_shift = described(
+    {"x": "integers.", "y": "the numbers of bits, promoted and broadcast with ``x``."},
+    raises=f"TypeError: an argument is not of integers.\n    {NOT_BROADCAST}",
+)
 
+
+@_logic
 def bitwise_and(x: ArrayLike, y: ArrayLike) -> Array:
     """Compute ``x & y``: of the bits of integers, or of booleans.
-
-    Args:
-        x: an array or a number, of integers or booleans.
-        y: another, promoted and broadcast with ``x``.
-
-    Returns:
-        The results, of the promoted dtype.
-
-    Raises:
-        TypeError: an argument is neither of integers nor boolean.
-        ValueError: the shapes cannot be broadcast together.
 
     Source: StableHLO, ``and``.
 
@@ -154,19 +162,9 @@ def bitwise_and(x: ArrayLike, y: ArrayLike) -> Array:
     return binary(AND, x, y, "bitwise_and")
 
 
+@_logic
 def bitwise_or(x: ArrayLike, y: ArrayLike) -> Array:
     """Compute ``x | y``: of the bits of integers, or of booleans.
-
-    Args:
-        x: an array or a number, of integers or booleans.
-        y: another, promoted and broadcast with ``x``.
-
-    Returns:
-        The results, of the promoted dtype.
-
-    Raises:
-        TypeError: an argument is neither of integers nor boolean.
-        ValueError: the shapes cannot be broadcast together.
 
     Source: StableHLO, ``or``.
 
@@ -177,19 +175,9 @@ def bitwise_or(x: ArrayLike, y: ArrayLike) -> Array:
     return binary(OR, x, y, "bitwise_or")
 
 
+@_logic
 def bitwise_xor(x: ArrayLike, y: ArrayLike) -> Array:
     """Compute ``x ^ y``: of the bits of integers, or of booleans.
-
-    Args:
-        x: an array or a number, of integers or booleans.
-        y: another, promoted and broadcast with ``x``.
-
-    Returns:
-        The results, of the promoted dtype.
-
-    Raises:
-        TypeError: an argument is neither of integers nor boolean.
-        ValueError: the shapes cannot be broadcast together.
 
     Source: StableHLO, ``xor``.
 
@@ -221,19 +209,12 @@ def bitwise_not(x: ArrayLike) -> Array:
     return unary(NOT, x, "bitwise_not")
 
 
+@_shift
 def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
     """Move the bits of integers up: ``x << y``.
 
-    Args:
-        x: integers.
-        y: by how many places; both broadcast.
-
     Returns:
         An array of the promoted dtype and the shape that the two broadcast to.
-
-    Raises:
-        TypeError: an argument is not of integers.
-        ValueError: the shapes do not broadcast.
 
     As NumPy's ``left_shift``. Source: StableHLO, ``shift_left``.
 
@@ -244,19 +225,12 @@ def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
     return binary(SHIFT_LEFT, x, y)
 
 
+@_shift
 def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Array:
     """Shift the bits of ``x`` down by ``y``, filling with the sign.
 
-    Args:
-        x: integers.
-        y: the numbers of bits, promoted and broadcast with ``x``.
-
     Returns:
         The integers, of the promoted dtype; the sign alone for counts of the width or more.
-
-    Raises:
-        TypeError: an argument is not of integers.
-        ValueError: the shapes cannot be broadcast together.
 
     Source: StableHLO, ``shift_right_arithmetic``.
 
@@ -267,19 +241,12 @@ def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Array:
     return binary(SHIFT_RIGHT_ARITHMETIC, x, y)
 
 
+@_shift
 def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
     """Shift the bits of ``x`` down by ``y``, filling with zeros.
 
-    Args:
-        x: integers.
-        y: the numbers of bits, promoted and broadcast with ``x``.
-
     Returns:
         The integers, of the promoted dtype; 0 for counts of the width or more.
-
-    Raises:
-        TypeError: an argument is not of integers.
-        ValueError: the shapes cannot be broadcast together.
 
     Source: StableHLO, ``shift_right_logical``.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described
 from stretto._engine.core.interpreter import Linear, as_value, splat
 from stretto._engine.core.primitive import CARRIED, ZERO_DERIVATIVE, Primitive
 from stretto._engine.core.sizes import is_size
@@ -17,6 +18,8 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import (
     ALL,
     COMPARABLE,
+    NOT_BROADCAST,
+    OPERANDS,
     Elementwise,
     align_mapped,
     binary,
@@ -144,19 +147,12 @@ class Select(Primitive):
 
 EQ, NE, LT, LE, GT, GE, SELECT = Eq(), Ne(), Lt(), Le(), Gt(), Ge(), Select()
 
+_comparison = described(OPERANDS, "Booleans, of the broadcast shape.", NOT_BROADCAST)
 
+
+@_comparison
 def eq(x: ArrayLike, y: ArrayLike) -> Array:
     """Tell whether ``x == y``, element by element.
-
-    Args:
-        x: an array or a number.
-        y: another, promoted and broadcast with ``x``.
-
-    Returns:
-        Booleans, of the broadcast shape.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast together.
 
     Source: StableHLO, ``compare``.
 
@@ -167,18 +163,9 @@ def eq(x: ArrayLike, y: ArrayLike) -> Array:
     return binary(EQ, x, y)
 
 
+@_comparison
 def ne(x: ArrayLike, y: ArrayLike) -> Array:
     """Tell whether ``x != y``, element by element.
-
-    Args:
-        x: an array or a number.
-        y: another, promoted and broadcast with ``x``.
-
-    Returns:
-        Booleans, of the broadcast shape.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast together.
 
     Source: StableHLO, ``compare``.
 
@@ -189,18 +176,9 @@ def ne(x: ArrayLike, y: ArrayLike) -> Array:
     return binary(NE, x, y)
 
 
+@_comparison
 def lt(x: ArrayLike, y: ArrayLike) -> Array:
     """Tell whether ``x < y``, element by element.
-
-    Args:
-        x: an array or a number.
-        y: another, promoted and broadcast with ``x``.
-
-    Returns:
-        Booleans, of the broadcast shape.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast together.
 
     Source: StableHLO, ``compare``.
 
@@ -211,18 +189,9 @@ def lt(x: ArrayLike, y: ArrayLike) -> Array:
     return binary(LT, x, y)
 
 
+@_comparison
 def le(x: ArrayLike, y: ArrayLike) -> Array:
     """Tell whether ``x <= y``, element by element.
-
-    Args:
-        x: an array or a number.
-        y: another, promoted and broadcast with ``x``.
-
-    Returns:
-        Booleans, of the broadcast shape.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast together.
 
     Source: StableHLO, ``compare``.
 
@@ -233,18 +202,9 @@ def le(x: ArrayLike, y: ArrayLike) -> Array:
     return binary(LE, x, y)
 
 
+@_comparison
 def gt(x: ArrayLike, y: ArrayLike) -> Array:
     """Tell whether ``x > y``, element by element.
-
-    Args:
-        x: an array or a number.
-        y: another, promoted and broadcast with ``x``.
-
-    Returns:
-        Booleans, of the broadcast shape.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast together.
 
     Source: StableHLO, ``compare``.
 
@@ -255,18 +215,9 @@ def gt(x: ArrayLike, y: ArrayLike) -> Array:
     return binary(GT, x, y)
 
 
+@_comparison
 def ge(x: ArrayLike, y: ArrayLike) -> Array:
     """Tell whether ``x >= y``, element by element.
-
-    Args:
-        x: an array or a number.
-        y: another, promoted and broadcast with ``x``.
-
-    Returns:
-        Booleans, of the broadcast shape.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast together.
 
     Source: StableHLO, ``compare``.
 

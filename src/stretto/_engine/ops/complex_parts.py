@@ -13,7 +13,13 @@ from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.types import ArrayType, array_type, is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import zeros_like
-from stretto._engine.ops.elementwise import COMPLEX, FLOAT, Elementwise, binary
+from stretto._engine.ops.elementwise import (
+    COMPLEX,
+    FLOAT,
+    Elementwise,
+    binary,
+    describe_unary,
+)
 
 
 class Real(Elementwise):
@@ -167,17 +173,12 @@ def complex_(x: ArrayLike, y: ArrayLike) -> Array:
     return binary(COMPLEX_, x, y)
 
 
+@describe_unary
 def conj(x: ArrayLike) -> Array:
     """Take the complex conjugate of each element.
 
-    Args:
-        x: an array, or a number.
-
     Returns:
         The conjugates, of the shape and dtype of ``x``; real arrays as they are.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
 
     As NumPy's ``conj``.
 

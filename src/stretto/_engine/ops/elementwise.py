@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import ml_dtypes
 import numpy as np
 
+from stretto._engine.core.descriptions import described
 from stretto._engine.core.integers import shown
 from stretto._engine.core.interpreter import Tracer, Value, as_value, splat, state
 from stretto._engine.core.primitive import CARRIED, NOT_LINEAR, Primitive
@@ -41,6 +42,18 @@ INTEGRAL = frozenset({"int", "uint"})
 COMPARABLE = INTEGRAL | FLOAT
 NUMERIC = INTEGRAL | INEXACT
 ALL = NUMERIC | {"bool"}
+
+describe_unary = described(
+    {"x": "an array, or a number."},
+    "The values, of the shape of ``x``; integers become floats.",
+    "TypeError: ``x`` is not an array or a number.",
+)
+"""Complete the docstring of a function of one argument."""
+
+OPERANDS = {"x": "an array or a number.", "y": "another, promoted and broadcast with ``x``."}
+NOT_BROADCAST = "ValueError: the shapes cannot be broadcast together."
+describe_binary = described(OPERANDS, raises=NOT_BROADCAST)
+"""Complete the docstring of a function of two arguments."""
 
 _FLOAT32 = np.dtype(np.float32)
 

@@ -12,7 +12,14 @@ from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import complex_edges, thresholds
 from stretto._engine.ops.comparison import full_like
-from stretto._engine.ops.elementwise import FLOAT, INEXACT, Elementwise, in_float32, unary
+from stretto._engine.ops.elementwise import (
+    FLOAT,
+    INEXACT,
+    Elementwise,
+    describe_unary,
+    in_float32,
+    unary,
+)
 from stretto._engine.ops.trigonometric import tanh
 from stretto._engine.ops.written import Term, absolute
 from stretto._engine.ops.written import exp as exp_of
@@ -144,17 +151,12 @@ EXP, EXP2, EXPM1, LOG, LOG1P, LOGISTIC = Exp(), Exp2(), Expm1(), Log(), Log1p(),
 LOGISTIC_SLOPE = LogisticSlope()
 
 
+@describe_unary
 def exp(x: ArrayLike) -> Array:
     """Raise e to the power of each element.
 
-    Args:
-        x: an array, or a number.
-
     Returns:
         The powers, of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
 
     As NumPy's ``exp``. Source: StableHLO, ``exponential``.
 
@@ -165,17 +167,12 @@ def exp(x: ArrayLike) -> Array:
     return unary(EXP, x)
 
 
+@describe_unary
 def exp2(x: ArrayLike) -> Array:
     """Raise 2 to the power of each element.
 
-    Args:
-        x: an array, or a number.
-
     Returns:
         The powers, of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
 
     As NumPy's ``exp2``.
 
@@ -186,17 +183,9 @@ def exp2(x: ArrayLike) -> Array:
     return unary(EXP2, x)
 
 
+@describe_unary
 def expm1(x: ArrayLike) -> Array:
     """Compute ``exp(x) - 1`` of each element, accurately near zero.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        The values, of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
 
     As NumPy's ``expm1``. Source: StableHLO, ``exponential_minus_one``.
 
@@ -207,18 +196,13 @@ def expm1(x: ArrayLike) -> Array:
     return unary(EXPM1, x)
 
 
+@describe_unary
 def log(x: ArrayLike) -> Array:
     """Take the natural logarithm of each element.
-
-    Args:
-        x: an array, or a number.
 
     Returns:
         The logarithms, -inf at zero and NaN below it; of the shape of ``x``; integers become
         floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
 
     As NumPy's ``log``. Source: StableHLO, ``log``.
 
@@ -229,17 +213,12 @@ def log(x: ArrayLike) -> Array:
     return unary(LOG, x)
 
 
+@describe_unary
 def log1p(x: ArrayLike) -> Array:
     """Compute ``log(1 + x)`` of each element, accurately near zero.
 
-    Args:
-        x: an array, or a number.
-
     Returns:
         The logarithms, -inf at -1 and NaN below it; of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
 
     As NumPy's ``log1p``. Source: StableHLO, ``log_plus_one``.
 
@@ -250,14 +229,9 @@ def log1p(x: ArrayLike) -> Array:
     return unary(LOG1P, x)
 
 
+@describe_unary
 def logistic(x: ArrayLike) -> Array:
     """Compute ``1 / (1 + exp(-x))`` of each element.
-
-    Args:
-        x: an array or a number; integers count as floats.
-
-    Returns:
-        The values, of the shape of ``x``.
 
     Source: StableHLO, ``logistic``.
 

@@ -29,7 +29,12 @@ from stretto._engine.ops.comparison import (
     zeros_like,
 )
 from stretto._engine.ops.complex_parts import imag, real
-from stretto._engine.ops.elementwise import COMPARABLE, Elementwise, promote_values
+from stretto._engine.ops.elementwise import (
+    COMPARABLE,
+    Elementwise,
+    describe_binary,
+    promote_values,
+)
 from stretto._engine.ops.sign_bits import has_negative_zero, has_zero, upper_halves
 
 _WITH_INFINITY = {np.float16, np.float32, np.float64, ml_dtypes.bfloat16}
@@ -150,20 +155,14 @@ class Clamp(Choice):
 MAX, MIN, CLAMP = Max(), Min(), Clamp()
 
 
+@describe_binary
 def maximum(x: ArrayLike, y: ArrayLike) -> Array:
     """Choose the greater of ``x`` and ``y``, element by element.
 
     Complex numbers are ordered by real part, then imaginary part.
 
-    Args:
-        x: an array or a number.
-        y: another, promoted and broadcast with ``x``.
-
     Returns:
         The values, of the promoted dtype; NaN where either is.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast together.
 
     Source: StableHLO, ``maximum``.
 
@@ -175,20 +174,14 @@ def maximum(x: ArrayLike, y: ArrayLike) -> Array:
     return complex_extremum(value, other, True) if is_complex(value.dtype) else MAX(value, other)
 
 
+@describe_binary
 def minimum(x: ArrayLike, y: ArrayLike) -> Array:
     """Choose the lesser of ``x`` and ``y``, element by element.
 
     Complex numbers are ordered by real part, then imaginary part.
 
-    Args:
-        x: an array or a number.
-        y: another, promoted and broadcast with ``x``.
-
     Returns:
         The values, of the promoted dtype; NaN where either is.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast together.
 
     Source: StableHLO, ``minimum``.
 

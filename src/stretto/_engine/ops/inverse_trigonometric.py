@@ -22,7 +22,14 @@ from stretto._engine.ops.complex_edges import (
     atan_edges,
     atanh_edges,
 )
-from stretto._engine.ops.elementwise import FLOAT, INEXACT, Elementwise, binary, unary
+from stretto._engine.ops.elementwise import (
+    FLOAT,
+    INEXACT,
+    Elementwise,
+    binary,
+    describe_unary,
+    unary,
+)
 from stretto._engine.ops.powers import rsqrt
 from stretto._engine.ops.written import Term, absolute, horner, log1p, where
 
@@ -194,18 +201,13 @@ ASIN, ACOS, ATAN, ATAN2, ASINH, ACOSH = Asin(), Acos(), Atan(), Atan2(), Asinh()
 ATANH = Atanh()
 
 
+@describe_unary
 def asin(x: ArrayLike) -> Array:
     """Compute the inverse sine of each element.
-
-    Args:
-        x: an array, or a number.
 
     Returns:
         The angles in radians, from -pi/2 to pi/2; NaN outside [-1, 1]; of the shape of ``x``;
         integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
 
     As NumPy's ``arcsin``. Source: CHLO, ``asin``.
 
@@ -216,18 +218,13 @@ def asin(x: ArrayLike) -> Array:
     return unary(ASIN, x)
 
 
+@describe_unary
 def acos(x: ArrayLike) -> Array:
     """Compute the inverse cosine of each element.
-
-    Args:
-        x: an array, or a number.
 
     Returns:
         The angles in radians, from 0 to pi; NaN outside [-1, 1]; of the shape of ``x``; integers
         become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
 
     As NumPy's ``arccos``. Source: CHLO, ``acos``.
 
@@ -238,17 +235,12 @@ def acos(x: ArrayLike) -> Array:
     return unary(ACOS, x)
 
 
+@describe_unary
 def atan(x: ArrayLike) -> Array:
     """Compute the inverse tangent of each element.
 
-    Args:
-        x: an array, or a number.
-
     Returns:
         The angles in radians, from -pi/2 to pi/2; of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
 
     As NumPy's ``arctan``. Source: CHLO, ``atan``.
 
@@ -259,17 +251,9 @@ def atan(x: ArrayLike) -> Array:
     return unary(ATAN, x)
 
 
+@describe_unary
 def asinh(x: ArrayLike) -> Array:
     """Compute the inverse hyperbolic sine of each element.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        The values; of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
 
     As NumPy's ``arcsinh``. Source: CHLO, ``asinh``.
 
@@ -280,17 +264,12 @@ def asinh(x: ArrayLike) -> Array:
     return unary(ASINH, x)
 
 
+@describe_unary
 def acosh(x: ArrayLike) -> Array:
     """Compute the inverse hyperbolic cosine of each element.
 
-    Args:
-        x: an array, or a number.
-
     Returns:
         The values, NaN below 1; of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
 
     As NumPy's ``arccosh``. Source: CHLO, ``acosh``.
 
@@ -301,17 +280,12 @@ def acosh(x: ArrayLike) -> Array:
     return unary(ACOSH, x)
 
 
+@describe_unary
 def atanh(x: ArrayLike) -> Array:
     """Compute the inverse hyperbolic tangent of each element.
 
-    Args:
-        x: an array, or a number.
-
     Returns:
         The values, NaN outside [-1, 1]; of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
 
     As NumPy's ``arctanh``. Source: CHLO, ``atanh``.
 

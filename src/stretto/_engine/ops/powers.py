@@ -32,6 +32,7 @@ from stretto._engine.ops.elementwise import (
     NUMERIC,
     Elementwise,
     binary,
+    describe_unary,
     in_float32,
     unary,
     widened_to_float32,
@@ -264,17 +265,12 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
     return unary(IntegerPow(y), value)
 
 
+@describe_unary
 def reciprocal(x: ArrayLike) -> Array:
     """Take the reciprocal of each element.
 
-    Args:
-        x: an array, or a number.
-
     Returns:
         ``1 / x``, of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
 
     As NumPy's ``reciprocal``.
 
@@ -286,17 +282,12 @@ def reciprocal(x: ArrayLike) -> Array:
     return IntegerPow(-1)(convert(value, inexact_dtype(value.dtype), value.weak_type))
 
 
+@describe_unary
 def sqrt(x: ArrayLike) -> Array:
     """Take the square root of each element.
 
-    Args:
-        x: an array, or a number.
-
     Returns:
         The roots, NaN below zero; of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
 
     As NumPy's ``sqrt``. Source: StableHLO, ``sqrt``.
 
@@ -315,14 +306,9 @@ def root_of_squares(total: Any) -> Any:
     return select(is_zero, zeros_like(total), sqrt(select(is_zero, full_like(total, 1), total)))
 
 
+@describe_unary
 def rsqrt(x: ArrayLike) -> Array:
     """Compute ``1 / sqrt(x)`` of each element.
-
-    Args:
-        x: an array or a number; integers count as floats.
-
-    Returns:
-        The values, of the shape of ``x``.
 
     Source: StableHLO, ``rsqrt``.
 
@@ -333,11 +319,9 @@ def rsqrt(x: ArrayLike) -> Array:
     return unary(RSQRT, x)
 
 
+@describe_unary
 def cbrt(x: ArrayLike) -> Array:
     """Take the real cube root of each element.
-
-    Args:
-        x: an array, or a number.
 
     Returns:
         The roots, of the shape of ``x``; integers become floats.

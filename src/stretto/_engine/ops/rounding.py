@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import ZERO_DERIVATIVE
 from stretto._engine.core.types import ArrayType, array_type, is_complex, is_inexact
@@ -96,22 +97,21 @@ FLOOR, CEIL, ROUND, ROUND_AWAY = Floor(), Ceil(), Round(), RoundAway()
 IS_FINITE, NEXTAFTER = IsFinite(), Nextafter()
 
 
+_rounding = described(
+    {"x": "an array of real numbers; integers stay as they are."},
+    "An array of the dtype and shape of ``x``.",
+    "TypeError: ``x`` is complex.",
+)
+
+
 def _whole(primitive: Elementwise, x: Any) -> Any:
     x = as_value(x, primitive.name)
     return primitive(x) if is_inexact(x.dtype) else x
 
 
+@_rounding
 def floor(x: ArrayLike) -> Array:
     """Find the greatest whole number not above each element.
-
-    Args:
-        x: an array of real numbers; integers stay as they are.
-
-    Returns:
-        An array of the dtype and shape of ``x``.
-
-    Raises:
-        TypeError: ``x`` is complex.
 
     As NumPy's and the array API standard's ``floor``. Source: StableHLO, ``floor``.
 
@@ -122,17 +122,9 @@ def floor(x: ArrayLike) -> Array:
     return _whole(FLOOR, x)
 
 
+@_rounding
 def ceil(x: ArrayLike) -> Array:
     """Find the least whole number not below each element.
-
-    Args:
-        x: an array of real numbers; integers stay as they are.
-
-    Returns:
-        An array of the dtype and shape of ``x``.
-
-    Raises:
-        TypeError: ``x`` is complex.
 
     As NumPy's and the array API standard's ``ceil``. Source: StableHLO, ``ceil``.
 

@@ -22,7 +22,14 @@ from stretto._engine.ops.complex_edges import (
     tanh_reference,
 )
 from stretto._engine.ops.complex_parts import complex_, imag, real
-from stretto._engine.ops.elementwise import FLOAT, INEXACT, Elementwise, in_float32, unary
+from stretto._engine.ops.elementwise import (
+    FLOAT,
+    INEXACT,
+    Elementwise,
+    describe_unary,
+    in_float32,
+    unary,
+)
 from stretto._engine.ops.rounding import is_finite
 from stretto._engine.ops.written import Term, absolute, exp, expm1, where
 
@@ -221,17 +228,12 @@ def sech_squared(x: Any) -> Any:
     return unary(SECH_SQUARED, x)
 
 
+@describe_unary
 def sin(x: ArrayLike) -> Array:
     """Compute the sine of each element.
 
     Args:
         x: an array, or a number; in radians.
-
-    Returns:
-        The sines, of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
 
     As NumPy's ``sin``. Source: StableHLO, ``sine``.
 
@@ -242,17 +244,12 @@ def sin(x: ArrayLike) -> Array:
     return unary(SIN, x)
 
 
+@describe_unary
 def cos(x: ArrayLike) -> Array:
     """Compute the cosine of each element.
 
     Args:
         x: an array, or a number; in radians.
-
-    Returns:
-        The cosines, of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
 
     As NumPy's ``cos``. Source: StableHLO, ``cosine``.
 
@@ -263,17 +260,12 @@ def cos(x: ArrayLike) -> Array:
     return unary(COS, x)
 
 
+@describe_unary
 def tan(x: ArrayLike) -> Array:
     """Compute the tangent of each element.
 
     Args:
         x: an array, or a number; in radians.
-
-    Returns:
-        The tangents, of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
 
     As NumPy's ``tan``. Source: StableHLO, ``tan``.
 
@@ -284,17 +276,9 @@ def tan(x: ArrayLike) -> Array:
     return unary(TAN, x)
 
 
+@describe_unary
 def sinh(x: ArrayLike) -> Array:
     """Compute the hyperbolic sine of each element.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        The values; of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
 
     As NumPy's ``sinh``. Source: CHLO, ``sinh``.
 
@@ -305,17 +289,9 @@ def sinh(x: ArrayLike) -> Array:
     return unary(SINH, x)
 
 
+@describe_unary
 def cosh(x: ArrayLike) -> Array:
     """Compute the hyperbolic cosine of each element.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        The values; of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
 
     As NumPy's ``cosh``. Source: CHLO, ``cosh``.
 
@@ -326,17 +302,9 @@ def cosh(x: ArrayLike) -> Array:
     return unary(COSH, x)
 
 
+@describe_unary
 def tanh(x: ArrayLike) -> Array:
     """Compute the hyperbolic tangent of each element.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        The values; of the shape of ``x``; integers become floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
 
     As NumPy's ``tanh``. Source: StableHLO, ``tanh``.
 

@@ -20,17 +20,16 @@ from stretto._engine.ops.collective.primitives import (
     sources_of,
     take_rows,
 )
-from stretto._engine.ops.collective.reductions import leaf_value, sum_of
+from stretto._engine.ops.collective.reductions import leaf_value, over_examples, sum_of
 from stretto._engine.ops.elementwise import NUMERIC
 from stretto._engine.ops.layout import canonical_axis, move_axis, move_to_front, reshape
 
 
+@over_examples
 def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     """Send the leaves of a tree from examples of a mapped axis to others.
 
     Args:
-        x: a tree of arrays.
-        axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
         perm: pairs (source, destination) of indices.
 
     Returns:
@@ -72,12 +71,11 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     return tree.map(permuted, x)
 
 
+@over_examples
 def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
     """Permute the examples of a mapped axis.
 
     Args:
-        x: a tree of arrays.
-        axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
         perm: the index of the example whose values each one receives.
 
     Returns:
@@ -99,6 +97,7 @@ def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
     return ppermute(x, axis_name, [(source, i) for i, source in enumerate(sources)])
 
 
+@over_examples
 def all_gather(
     x: Any,
     axis_name: Any,
@@ -111,10 +110,6 @@ def all_gather(
     """Collect the leaves of all examples of a mapped axis.
 
     Args:
-        x: a tree of arrays.
-        axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
-        axis_index_groups: lists of indices along the axis, the groups to work within; by default
-            all are one group.
         axis: the place of the new axis.
         tiled: whether to join along the axis that is there, instead of a new one.
         to: ``"varying"`` or ``"reduced"``, which make no difference here; in JAX they choose the
@@ -173,6 +168,7 @@ def _split_rows(x: Any, axis: int, count: int, tiled: bool, caller: str, argumen
     return move_to_front(x, at)
 
 
+@over_examples
 def all_to_all(
     x: Any,
     axis_name: Any,
@@ -185,12 +181,8 @@ def all_to_all(
     """Deal out an axis of each example to the examples, and stack what each receives.
 
     Args:
-        x: a tree of arrays.
-        axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
         split_axis: the axis to deal out, of the size of the named one.
         concat_axis: the place of the new axis in the result.
-        axis_index_groups: lists of indices along the axis, the groups to work within; by default
-            all are one group.
         tiled: whether to cut the split axis into as many parts, and to join along ``concat_axis``.
 
     Returns:
@@ -242,15 +234,12 @@ def _exchanged(
     return tree.map(exchanged, x)
 
 
+@over_examples
 def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
     """Exchange the named axis with an axis of the arrays.
 
     Args:
-        x: a tree of arrays.
-        axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
         axis: the axis of the arrays, of the size of the named one.
-        axis_index_groups: lists of indices along the axis, the groups to work within; by default
-            all are one group.
 
     Returns:
         The tree with the axes exchanged.
@@ -268,6 +257,7 @@ def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = Non
     return _exchanged("pswapaxes", "axis", x, axis_name, (axis, axis), axis_index_groups, False)
 
 
+@over_examples
 def psum_scatter(
     x: Any,
     axis_name: Any,
@@ -279,11 +269,7 @@ def psum_scatter(
     """Sum over the examples of a mapped axis, and give each its own entry of the sum.
 
     Args:
-        x: a tree of arrays.
-        axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
         scatter_dimension: the axis that is dealt out, of the size of the named one.
-        axis_index_groups: lists of indices along the axis, the groups to work within; by default
-            all are one group.
         tiled: whether each example receives a part of that axis, instead of one entry without it.
 
     Returns:
@@ -318,11 +304,9 @@ def psum_scatter(
     return tree.map(scattered, x)
 
 
+@over_examples
 def axis_index(axis_name: Any) -> Array:
     """Return the index of the example along a mapped axis.
-
-    Args:
-        axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
 
     Returns:
         An int32; for a tuple of names, the index among all their examples.
@@ -337,11 +321,9 @@ def axis_index(axis_name: Any) -> Array:
     return Axes(axis_name, "axis_index").index()
 
 
+@over_examples
 def axis_size(axis_name: Any) -> int:
     """Return the size of a mapped axis.
-
-    Args:
-        axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
 
     Returns:
         A Python integer; for a tuple of names, the product.

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core import tree
+from stretto._engine.core.descriptions import described
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import kind_of
 from stretto._engine.ops.broadcast import reduce_sum
@@ -21,6 +22,19 @@ from stretto._engine.ops.collective.primitives import PSum
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import COMPARABLE, NUMERIC
 from stretto._engine.ops.reducing.reduce import greatest_below, least_above, reduce_max, reduce_min
+
+over_examples = described(
+    {
+        "x": "a tree of arrays.",
+        "axis_name": """the name of the axis of a ``vmap`` around the call, or a tuple of
+            names.""",
+        "axis_index_groups": """lists of indices along the axis, the groups to work within; by
+            default all are one group.""",
+    },
+    raises="""ValueError: an index is not in exactly one group.
+    UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.""",
+)
+"""Complete the docstring of a function that combines the examples of a named axis."""
 
 
 def leaf_value(x: Any, caller: str, kinds: frozenset[str] | None = None) -> Any:
@@ -54,22 +68,16 @@ def _total(x: Any, axes: Axes, groups: Groups | None) -> Any:
     return tree.map(summed, x)
 
 
+@over_examples
 def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """Sum each leaf over the examples of a mapped axis.
 
     Args:
         x: a tree of arrays; booleans count as int32.
-        axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
-        axis_index_groups: lists of indices along the axis, the groups to work within; by default
-            all are one group.
 
     Returns:
         The sums, the same for all examples of a group. A Python number is multiplied and stays one:
             ``psum(1, "i")`` is the size of the axis.
-
-    Raises:
-        ValueError: an index is not in exactly one group.
-        UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.vmap(lambda x: x / st.lax.psum(x, "i"), axis_name="i")(snp.array([1.0, 3.0]))
@@ -79,23 +87,14 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     return _total(x, axes, groups_of(axes, axis_index_groups))
 
 
+@over_examples
 def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """Average each leaf over the examples of a mapped axis.
 
     With it, batch normalization can be written for one example.
 
-    Args:
-        x: a tree of arrays.
-        axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
-        axis_index_groups: lists of indices along the axis, the groups to work within; by default
-            all are one group.
-
     Returns:
         The means, the same for all examples of a group.
-
-    Raises:
-        ValueError: an index is not in exactly one group.
-        UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> def normalized(x):
@@ -136,23 +135,14 @@ def _extreme(
     return tree.map(reduced, x)
 
 
+@over_examples
 def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """Take the greatest of each element over the examples of a mapped axis.
 
     The derivative is shared equally among examples that tie.
 
-    Args:
-        x: a tree of arrays.
-        axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
-        axis_index_groups: lists of indices along the axis, the groups to work within; by default
-            all are one group.
-
     Returns:
         The greatest values, the same for all examples of a group; NaN where any is.
-
-    Raises:
-        ValueError: an index is not in exactly one group.
-        UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.vmap(lambda x: st.lax.pmax(x, "i") - x, axis_name="i")(snp.array([1, 5, 2]))
@@ -161,23 +151,14 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     return _extreme("pmax", reduce_max, greatest_below, x, axis_name, axis_index_groups)
 
 
+@over_examples
 def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """Take the least of each element over the examples of a mapped axis.
 
     The derivative is shared equally among examples that tie.
 
-    Args:
-        x: a tree of arrays.
-        axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
-        axis_index_groups: lists of indices along the axis, the groups to work within; by default
-            all are one group.
-
     Returns:
         The least values, the same for all examples of a group; NaN where any is.
-
-    Raises:
-        ValueError: an index is not in exactly one group.
-        UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.vmap(lambda x: st.lax.pmin(x, "i"), axis_name="i", out_axes=None)(snp.array([3, 2]))

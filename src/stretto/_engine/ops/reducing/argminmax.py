@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
 from stretto._engine.core.types import ArrayType, array_type, is_inexact, kind_of
@@ -89,20 +90,23 @@ class Argmin(Place):
     chooser = ReduceMin
 
 
+_index = described(
+    {
+        "operand": "an array.",
+        "axis": "the axis to go along, negative from the end.",
+        "index_dtype": "the dtype of the indices; by default int32.",
+    },
+    raises="""TypeError: ``operand`` is complex, or ``index_dtype`` is not of integers.
+    ValueError: the axis is empty, or out of bounds.""",
+)
+
+
+@_index
 def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike = np.int32) -> Array:
     """Find the index of the greatest element along an axis.
 
-    Args:
-        operand: an array.
-        axis: the axis to go along, negative from the end.
-        index_dtype: the dtype of the indices; by default int32.
-
     Returns:
         The indices, without the axis: the first of equal elements; NaN counts as greatest.
-
-    Raises:
-        TypeError: ``operand`` is complex, or ``index_dtype`` is not of integers.
-        ValueError: the axis is empty, or out of bounds.
 
     >>> import stretto as st
     >>> st.lax.argmax(st.numpy.array([1.0, 5.0, 5.0]), 0)
@@ -111,20 +115,12 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike = np.int32) -> 
     return _place(Argmax, operand, axis, index_dtype, "argmax")
 
 
+@_index
 def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike = np.int32) -> Array:
     """Find the index of the least element along an axis.
 
-    Args:
-        operand: an array.
-        axis: the axis to go along, negative from the end.
-        index_dtype: the dtype of the indices; by default int32.
-
     Returns:
         The indices, without the axis: the first of equal elements; NaN counts as least.
-
-    Raises:
-        TypeError: ``operand`` is complex, or ``index_dtype`` is not of integers.
-        ValueError: the axis is empty, or out of bounds.
 
     >>> import stretto as st
     >>> st.lax.argmin(st.numpy.array([5.0, 1.0, 1.0]), 0)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import NOT_LINEAR, Kernel, Primitive
 from stretto._engine.core.types import ArrayType, kind_of
@@ -231,26 +232,29 @@ def _logarithm(top: Any, sums: Any) -> Any:
 
 # Functions
 
+_cumulative = described(
+    {
+        "operand": "an array.",
+        "axis": "the axis to go along, negative from the end.",
+        "reverse": """whether to go from the end, so that each result covers the elements from
+            there on.""",
+    },
+    raises="""TypeError: ``operand`` is boolean.
+    ValueError: the axis is out of bounds.""",
+)
+
 
 def _running(family: type[Cumulative], x: Any, axis: int, reverse: bool, caller: str) -> Any:
     x = as_value(x, caller, "operand")
     return family(canonical_axis(axis, x.ndim, caller), bool(reverse))(x)
 
 
+@_cumulative
 def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Sum the elements up to each one along an axis.
 
-    Args:
-        operand: an array.
-        axis: the axis to go along, negative from the end.
-        reverse: whether to go from the end, so that each result covers the elements from there on.
-
     Returns:
         The running sums, of the shape and dtype of ``operand``.
-
-    Raises:
-        TypeError: ``operand`` is boolean.
-        ValueError: the axis is out of bounds.
 
     >>> import stretto as st
     >>> st.lax.cumsum(st.numpy.array([1, 2, 3]))
@@ -259,20 +263,12 @@ def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     return _running(Cumsum, operand, axis, reverse, "cumsum")
 
 
+@_cumulative
 def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Multiply the elements up to each one along an axis.
 
-    Args:
-        operand: an array.
-        axis: the axis to go along, negative from the end.
-        reverse: whether to go from the end, so that each result covers the elements from there on.
-
     Returns:
         The running products, of the shape and dtype of ``operand``.
-
-    Raises:
-        TypeError: ``operand`` is boolean.
-        ValueError: the axis is out of bounds.
 
     >>> import stretto as st
     >>> st.lax.cumprod(st.numpy.array([1, 2, 3]))
@@ -281,15 +277,11 @@ def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     return _running(Cumprod, operand, axis, reverse, "cumprod")
 
 
+@_cumulative
 def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Take the greatest element up to each one along an axis.
 
     NaN from the first NaN on. The derivative is shared equally among elements that tie.
-
-    Args:
-        operand: an array.
-        axis: the axis to go along, negative from the end.
-        reverse: whether to go from the end, so that each result covers the elements from there on.
 
     Returns:
         The running maxima, of the shape and dtype of ``operand``.
@@ -304,15 +296,11 @@ def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     return _running(Cummax, operand, axis, reverse, "cummax")
 
 
+@_cumulative
 def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Take the least element up to each one along an axis.
 
     NaN from the first NaN on. The derivative is shared equally among elements that tie.
-
-    Args:
-        operand: an array.
-        axis: the axis to go along, negative from the end.
-        reverse: whether to go from the end, so that each result covers the elements from there on.
 
     Returns:
         The running minima, of the shape and dtype of ``operand``.
@@ -327,13 +315,9 @@ def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     return _running(Cummin, operand, axis, reverse, "cummin")
 
 
+@_cumulative
 def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Compute ``log(cumsum(exp(operand)))`` along an axis, without overflow.
-
-    Args:
-        operand: an array.
-        axis: the axis to go along, negative from the end.
-        reverse: whether to go from the end, so that each result covers the elements from there on.
 
     Returns:
         The logarithms of the running sums, of the shape and dtype of ``operand``.

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import ml_dtypes
 import numpy as np
 
+from stretto._engine.core.descriptions import described
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Kernel, Primitive
 from stretto._engine.core.sizes import is_size
@@ -238,6 +239,17 @@ class ReduceXor(Bits):
 
 # Functions
 
+_operands = {
+    "operand": "an array.",
+    "axes": "the axes to reduce, negative from the end; all by default.",
+}
+_reduction = described(_operands)
+_reduction_of_bits = described(
+    _operands,
+    raises="""TypeError: ``operand`` is neither of integers nor boolean.
+    ValueError: an axis is out of bounds, or is named twice.""",
+)
+
 
 def _reduced(family: type[Reduction], x: Any, axes: Sequence[int] | int | None, caller: str) -> Any:
     x = as_value(x, caller, "operand")
@@ -247,14 +259,11 @@ def _reduced(family: type[Reduction], x: Any, axes: Sequence[int] | int | None, 
     return x
 
 
+@_reduction
 def reduce_max(operand: ArrayLike, axes: Sequence[int] | int | None = None) -> Array:
     """Take the greatest element over axes.
 
     The derivative is shared equally among elements that tie.
-
-    Args:
-        operand: an array.
-        axes: the axes to reduce, negative from the end; all by default.
 
     Returns:
         The greatest elements; NaN where any is. Of no elements, minus infinity or the least
@@ -273,14 +282,11 @@ def reduce_max(operand: ArrayLike, axes: Sequence[int] | int | None = None) -> A
     return _reduced(ReduceMax, operand, axes, "reduce_max")
 
 
+@_reduction
 def reduce_min(operand: ArrayLike, axes: Sequence[int] | int | None = None) -> Array:
     """Take the least element over axes.
 
     The derivative is shared equally among elements that tie.
-
-    Args:
-        operand: an array.
-        axes: the axes to reduce, negative from the end; all by default.
 
     Returns:
         The least elements; NaN where any is. Of no elements, infinity or the greatest integer.
@@ -298,12 +304,9 @@ def reduce_min(operand: ArrayLike, axes: Sequence[int] | int | None = None) -> A
     return _reduced(ReduceMin, operand, axes, "reduce_min")
 
 
+@_reduction
 def reduce_prod(operand: ArrayLike, axes: Sequence[int] | int | None = None) -> Array:
     """Multiply the elements over axes.
-
-    Args:
-        operand: an array.
-        axes: the axes to reduce, negative from the end; all by default.
 
     Returns:
         The products, in the dtype of ``operand``; 1 of no elements.
@@ -320,19 +323,12 @@ def reduce_prod(operand: ArrayLike, axes: Sequence[int] | int | None = None) -> 
     return _reduced(ReduceProd, operand, axes, "reduce_prod")
 
 
+@_reduction_of_bits
 def reduce_and(operand: ArrayLike, axes: Sequence[int] | int | None = None) -> Array:
     """Combine the bits, or truth values, over axes by "and".
 
-    Args:
-        operand: an array.
-        axes: the axes to reduce, negative from the end; all by default.
-
     Returns:
         The bits, or truth, that all elements have.
-
-    Raises:
-        TypeError: ``operand`` is neither of integers nor boolean.
-        ValueError: an axis is out of bounds, or is named twice.
 
     Source: StableHLO, ``reduce``.
 
@@ -343,19 +339,12 @@ def reduce_and(operand: ArrayLike, axes: Sequence[int] | int | None = None) -> A
     return _reduced(ReduceAnd, operand, axes, "reduce_and")
 
 
+@_reduction_of_bits
 def reduce_or(operand: ArrayLike, axes: Sequence[int] | int | None = None) -> Array:
     """Combine the bits, or truth values, over axes by "or".
 
-    Args:
-        operand: an array.
-        axes: the axes to reduce, negative from the end; all by default.
-
     Returns:
         The bits, or truth, that any element has.
-
-    Raises:
-        TypeError: ``operand`` is neither of integers nor boolean.
-        ValueError: an axis is out of bounds, or is named twice.
 
     Source: StableHLO, ``reduce``.
 
@@ -366,19 +355,12 @@ def reduce_or(operand: ArrayLike, axes: Sequence[int] | int | None = None) -> Ar
     return _reduced(ReduceOr, operand, axes, "reduce_or")
 
 
+@_reduction_of_bits
 def reduce_xor(operand: ArrayLike, axes: Sequence[int] | int | None = None) -> Array:
     """Combine the bits, or truth values, over axes by "exclusive or".
 
-    Args:
-        operand: an array.
-        axes: the axes to reduce, negative from the end; all by default.
-
     Returns:
         The bits, or truth, that an odd number of elements has.
-
-    Raises:
-        TypeError: ``operand`` is neither of integers nor boolean.
-        ValueError: an axis is out of bounds, or is named twice.
 
     Source: StableHLO, ``reduce``.
 

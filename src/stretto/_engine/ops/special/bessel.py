@@ -16,7 +16,10 @@ from stretto._engine.ops import thresholds
 from stretto._engine.ops.arithmetic import absolute as absolute_of
 from stretto._engine.ops.arithmetic import sign
 from stretto._engine.ops.comparison import full_like, lt, select, zeros_like
-from stretto._engine.ops.elementwise import unary
+from stretto._engine.ops.elementwise import (
+    describe_unary,
+    unary,
+)
 from stretto._engine.ops.exponential import exp as exp_of
 from stretto._engine.ops.written import (
     Number,
@@ -288,14 +291,9 @@ def bessel_i1(x: Any) -> Any:
     return unary(I1, x)
 
 
+@describe_unary
 def bessel_i0e(x: ArrayLike) -> Array:
     """Compute the modified Bessel function of order 0, times ``exp(-abs(x))``.
-
-    Args:
-        x: an array or a number; integers count as floats.
-
-    Returns:
-        The values, of the shape of ``x``.
 
     Source: DLMF 10.25.2.
 
@@ -306,14 +304,9 @@ def bessel_i0e(x: ArrayLike) -> Array:
     return unary(I0E, x)
 
 
+@describe_unary
 def bessel_i1e(x: ArrayLike) -> Array:
     """Compute the modified Bessel function of order 1, times ``exp(-abs(x))``.
-
-    Args:
-        x: an array or a number; integers count as floats.
-
-    Returns:
-        The values, of the shape of ``x``.
 
     Source: DLMF 10.25.2.
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import full_like
-from stretto._engine.ops.elementwise import binary
+from stretto._engine.ops.elementwise import NOT_BROADCAST, binary
 from stretto._engine.ops.exponential import log
 from stretto._engine.ops.special.gamma import digamma, refused_partial
 from stretto._engine.ops.special.incomplete_formulas import (
@@ -117,21 +118,21 @@ class Igammac(Written):
 DENSITY, IGAMMA_GRAD_A, RANDOM_GAMMA_GRAD = GammaDensity(), IgammaGradA(), RandomGammaGrad()
 IGAMMA, IGAMMAC = Igamma(), Igammac()
 
+_incomplete = described(
+    {
+        "a": "the parameters, positive floats.",
+        "x": "the points, promoted and broadcast with ``a``.",
+    },
+    "The values, from 0 to 1; NaN where an argument is negative.",
+    NOT_BROADCAST,
+)
 
+
+@_incomplete
 def igamma(a: ArrayLike, x: ArrayLike) -> Array:
     """Compute the regularized lower incomplete gamma function P(a, x).
 
     Derivatives exist with respect to both arguments.
-
-    Args:
-        a: the parameters, positive floats.
-        x: the points, promoted and broadcast with ``a``.
-
-    Returns:
-        The values, from 0 to 1; NaN where an argument is negative.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast together.
 
     Source: DLMF 8.2.4.
 
@@ -142,18 +143,9 @@ def igamma(a: ArrayLike, x: ArrayLike) -> Array:
     return binary(IGAMMA, a, x)
 
 
+@_incomplete
 def igammac(a: ArrayLike, x: ArrayLike) -> Array:
     """Compute ``1 - igamma(a, x)``, exact in the tail.
-
-    Args:
-        a: the parameters, positive floats.
-        x: the points, promoted and broadcast with ``a``.
-
-    Returns:
-        The values, from 0 to 1; NaN where an argument is negative.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast together.
 
     Source: DLMF 8.2.4.
 
@@ -164,20 +156,14 @@ def igammac(a: ArrayLike, x: ArrayLike) -> Array:
     return binary(IGAMMAC, a, x)
 
 
+@_incomplete
 def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
     """Compute the derivative of ``igamma(a, x)`` with respect to ``a``.
 
     It has a derivative with respect to ``x`` alone; one in ``a`` raises ``MissingRuleError``.
 
-    Args:
-        a: the parameters, positive floats.
-        x: the points, promoted and broadcast with ``a``.
-
     Returns:
         The derivatives, of the promoted dtype.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast together.
 
     >>> import stretto as st
     >>> st.lax.igamma_grad_a(1.0, st.numpy.array([0.0, 1.0]))
