@@ -8,17 +8,15 @@ reference are whole.
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 """A function, or a class whose docstring describes the parameters of its constructor."""
 
-_SECTION = re.compile(r"^(Args|Returns|Raises):\n((?: .*\n|\n(?= ))*)", re.MULTILINE)
-_AFTER = re.compile(r"\n\n(?=>>> |As (?:NumPy|PyTorch)'s |Source: )")
-"""Where the sections are, in a docstring that has none of its own."""
-_ENTRY = re.compile(r"^    (\*{0,2}\w+):", re.MULTILINE)
+_SECTIONS = ("Args", "Returns", "Raises")
+_LAST = (">>> ", "As NumPy's ", "As PyTorch's ", "Source: ")
+"""Beginnings of the paragraph that the sections stand before, in a docstring that has none."""
 
 
 def described(
@@ -58,8 +56,9 @@ def described(
 
     def complete(function: F) -> F:
         if function.__doc__:  # there is none under python -OO
-            defaults = {"Returns": returns, "Raises": raises}
-            function.__doc__ = _completed(function.__doc__, _names(function), arguments, defaults)
+            function.__doc__ = _completed(
+                function.__doc__, _names(function), arguments, returns, raises
+            )
         return function
 
     return complete
@@ -80,25 +79,42 @@ def _completed(
     doc: str,
     names: tuple[str, ...],
     arguments: Mapping[str, str],
-    defaults: Mapping[str, str | None],
+    returns: str | None,
+    raises: str | None,
 ) -> str:
-    doc = inspect.cleandoc(doc) + "\n"
-    sections = {m[1]: m[2].strip("\n") for m in _SECTION.finditer(doc)}
-    first = _SECTION.search(doc)
-    head, rest = (doc, "") if first is None else (doc[: first.start()], doc[first.start() :])
-    if first is None:
-        found = _AFTER.search(doc)
-        head, rest = (doc, "") if found is None else (doc[: found.start()], doc[found.end() :])
-    rest = _SECTION.sub("", rest).strip("\n")
-    parts = _ENTRY.split(f"{sections.get('Args', '')}")
-    own = dict(zip(parts[1::2], parts[2::2]))
+    paragraphs = inspect.cleandoc(doc).split("\n\n")
+    headers = [k for k, p in enumerate(paragraphs) if p.partition(":\n")[0] in _SECTIONS]
+    headers += [k for k, p in enumerate(paragraphs) if p.startswith(_LAST)]
+    at = headers[0] if headers else len(paragraphs)
+    sections: dict[str, str] = {}
+    rest: list[str] = []
+    for paragraph in paragraphs[at:]:
+        name, _, text = paragraph.partition(":\n")
+        if name in _SECTIONS:
+            sections[name] = text
+        elif sections and not rest and paragraph.startswith(" "):
+            sections[next(reversed(sections))] += f"\n\n{paragraph}"
+        else:
+            rest.append(paragraph)
+    own = _entries(sections.get("Args", ""))
     entries = {name: own.pop(name, arguments.get(name)) for name in names} | own
     described = [f"    {n}: {text.strip()}" for n, text in entries.items() if text is not None]
     if described:
         sections["Args"] = "\n".join(described)
-    for section, text in defaults.items():
-        if text is not None:
-            sections.setdefault(section, f"    {text}")
-    order = [name for name in ("Args", "Returns", "Raises") if name in sections]
-    written = [f"{name}:\n{sections[name]}" for name in order]
-    return "\n\n".join([head.strip("\n"), *written, *([rest] if rest else [])])
+    for section, given in (("Returns", returns), ("Raises", raises)):
+        if given is not None:
+            sections.setdefault(section, f"    {given}")
+    written = [f"{name}:\n{sections[name]}" for name in _SECTIONS if name in sections]
+    return "\n\n".join([*paragraphs[:at], *written, *rest])
+
+
+def _entries(section: str) -> dict[str, str]:
+    """Return what is said of each argument, by its name."""
+    entries: dict[str, str] = {}
+    name = ""
+    for line in section.splitlines():
+        if not line or line.startswith("     "):
+            entries[name] += f"\n{line}"
+        else:
+            name, _, entries[name] = line[4:].partition(":")
+    return entries
