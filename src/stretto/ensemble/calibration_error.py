@@ -13,6 +13,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto import lax
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
 from stretto.ensemble.score_arguments import check_binning, correct, labeled, one_hot_like
@@ -102,23 +103,11 @@ def ece(probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: Binning = 
     return _expected_gap(_of_prediction("ece", probs, labels, bins, binning))
 
 
+@described_like(ece)
 def mce(probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: Binning = "width") -> Array:
     """The maximum calibration error (Guo et al., 2017, equation 5).
 
     The greatest |accuracy − mean confidence| of a bin that is not empty.
-
-    Args:
-        probs: (..., examples, classes).
-        labels: (examples,), integers.
-        bins: how many bins.
-        binning: ``"width"`` or ``"mass"``; see ``reliability``.
-
-    Returns:
-        (...), between 0 and 1.
-
-    Raises:
-        ValueError: shapes do not match, a label is out of range, no bins, an unknown binning.
-        TypeError: labels are not integers.
 
     >>> probs = snp.array([[0.75, 0.25], [0.75, 0.25], [1.0, 0.0], [0.0, 1.0]])
     >>> float(mce(probs, snp.array([0, 1, 0, 1]), bins=4))
@@ -128,6 +117,7 @@ def mce(probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: Binning = 
     return snp.max(snp.abs(in_bins.accuracy - in_bins.confidence), axis=-1)
 
 
+@described_like(ece)
 def classwise_ece(
     probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: Binning = "width"
 ) -> Array:
@@ -136,19 +126,6 @@ def classwise_ece(
     For each class, Σ over bins of (share of examples whose p_c is in the bin) × |share of these
     that are of class c − their mean p_c|. The static calibration error of Nixon et al. (2019); with
     ``binning="mass"`` their adaptive one. Classes without examples count too.
-
-    Args:
-        probs: (..., examples, classes).
-        labels: (examples,), integers.
-        bins: how many bins.
-        binning: ``"width"`` or ``"mass"``; see ``reliability``.
-
-    Returns:
-        (...), between 0 and 1.
-
-    Raises:
-        ValueError: shapes do not match, a label is out of range, no bins, an unknown binning.
-        TypeError: labels are not integers.
 
     >>> probs = snp.array([[0.75, 0.25], [0.75, 0.25], [1.0, 0.0], [0.0, 1.0]])
     >>> float(classwise_ece(probs, snp.array([0, 1, 0, 1]), bins=4))
@@ -174,6 +151,7 @@ class BrierParts(NamedTuple):
     """What differences inside bins add; 0 where all predictions in a bin are equal."""
 
 
+@described_like(reliability)
 def brier_decomposition(
     probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: Binning = "width"
 ) -> BrierParts:
@@ -184,18 +162,10 @@ def brier_decomposition(
     (f_b − f)², and f (1 − f). Bins make a remainder (Stephenson et al., 2008), given as ``within``.
 
     Args:
-        probs: (..., examples, classes).
-        labels: (examples,), integers.
-        bins: how many bins.
         binning: ``"width"`` or ``"mass"``; see ``reliability``.
 
     Returns:
         A ``BrierParts``, whose parts are each (...).
-
-    Raises:
-        ValueError: shapes do not match, a label is out of range, ``bins`` is below 1, or
-            ``binning`` is neither.
-        TypeError: labels are not integers.
 
     >>> probs = snp.array([[0.75, 0.25], [0.75, 0.25], [1.0, 0.0], [0.0, 1.0]])
     >>> parts = brier_decomposition(probs, snp.array([0, 1, 0, 1]), bins=5)

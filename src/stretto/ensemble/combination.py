@@ -16,6 +16,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto import lax
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto.ensemble.score_arguments import (
     at_least_float32,
@@ -148,18 +149,12 @@ def trimmed_mean(predictions: ArrayLike, cut: float = 0.1, *, normalize: bool = 
     return averaged(to_sum_one(combined) if normalize else combined)
 
 
+@described_like(mean)
 def maximum(predictions: ArrayLike, *, normalize: bool = False) -> Array:
     """The greatest over the members, output by output (Kittler et al., 1998, max rule).
 
     Args:
-        predictions: (members, ...).
         normalize: divide the result by its sum over the last axis, as probabilities need it.
-
-    Returns:
-        (...).
-
-    Raises:
-        ValueError: no axis of members, or none of them.
 
     >>> maximum(snp.array([[0.75, 0.25], [0.25, 0.75]]), normalize=True).tolist()
     [0.5, 0.5]
@@ -190,21 +185,15 @@ def vote_shares(predictions: ArrayLike, weights: Weights | None = None) -> Array
     return _votes("vote_shares", predictions, weights)
 
 
+@described_like(vote_shares)
 def majority_vote(predictions: ArrayLike, weights: Weights | None = None) -> Array:
     """The class with most of the members' votes; a tie goes to the first of the classes in it.
 
     A member votes for its greatest output, likewise the first of equals. The rule for ties is that
     of scikit-learn's ``VotingClassifier``.
 
-    Args:
-        predictions: (members, ..., classes), probabilities or logits.
-        weights: (members,), or ``None`` for equal ones.
-
     Returns:
         (...), int32.
-
-    Raises:
-        ValueError: as ``weighted_mean`` for the weights; no axis of members or classes.
 
     >>> members = snp.array([[0.9, 0.1], [0.4, 0.6], [0.4, 0.6]])
     >>> int(majority_vote(members)), int(majority_vote(members, [3, 1, 1]))
@@ -237,17 +226,12 @@ def geometric_mean(probs: ArrayLike, weights: Weights | None = None) -> Array:
     return averaged(softmax(snp.sum(snp.log(clamped(p)) * shares, axis=0), axis=-1))
 
 
+@described_like(geometric_mean)
 def product_of_experts(probs: ArrayLike) -> Array:
     """The normalized product of the members' probabilities (Hinton, 2002).
 
     Sharper than ``geometric_mean``, which takes the members' root of the product: right where
     members have seen independent evidence. A zero counts as the least normal number.
-
-    Args:
-        probs: (members, ..., classes).
-
-    Returns:
-        (..., classes), adding up to 1.
 
     Raises:
         ValueError: no axis of members or classes, or no member.
@@ -259,6 +243,7 @@ def product_of_experts(probs: ArrayLike) -> Array:
     return averaged(softmax(snp.sum(snp.log(clamped(p)), axis=0), axis=-1))
 
 
+@described_like(geometric_mean)
 def logit_mean(logits: ArrayLike, weights: Weights | None = None) -> Array:
     """The probabilities of the mean logits: ``geometric_mean`` without ever leaving logarithms.
 
@@ -266,13 +251,6 @@ def logit_mean(logits: ArrayLike, weights: Weights | None = None) -> Array:
 
     Args:
         logits: (members, ..., classes).
-        weights: (members,), divided by their sum; or ``None`` for equal ones.
-
-    Returns:
-        (..., classes), adding up to 1.
-
-    Raises:
-        ValueError: as ``weighted_mean`` for the weights; no axis of members or classes.
 
     >>> logit_mean(snp.log(snp.array([[0.9, 0.1], [0.5, 0.5]]))).round(3).tolist()
     [0.75, 0.25]
@@ -282,21 +260,15 @@ def logit_mean(logits: ArrayLike, weights: Weights | None = None) -> Array:
     return averaged(softmax(snp.sum(z * shares, axis=0), axis=-1))
 
 
+@described_like(logit_mean)
 def log_mean(logits: ArrayLike, weights: Weights | None = None) -> Array:
     """The logarithm of the members' mean probability, from their logits, without underflow.
 
     log Σ over members of w_m softmax(z_m), with Σ w = 1. The result is log probabilities, which are
     logits too: of the ensemble, for ``nll_from_logits`` and ``fit_temperature``.
 
-    Args:
-        logits: (members, ..., classes).
-        weights: (members,), divided by their sum; or ``None`` for equal ones.
-
     Returns:
         (..., classes), at most 0.
-
-    Raises:
-        ValueError: as ``weighted_mean`` for the weights; no axis of members or classes.
 
     >>> logits = snp.array([[0.0, -200.0], [0.0, -300.0]])  # exp(-200) is 0 in float32
     >>> log_mean(logits).round(2)  # -200 - log 2

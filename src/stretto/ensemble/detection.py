@@ -12,6 +12,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto import lax
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto.ensemble.score_arguments import at_least_float32
@@ -42,22 +43,15 @@ def auroc(scores: ArrayLike, positive: ArrayLike) -> Array:
     return _auroc(*_of_labels("auroc", scores, positive))
 
 
+@described_like(auroc)
 def aupr(scores: ArrayLike, positive: ArrayLike) -> Array:
     """The area under the curve of precision over recall, as the average precision.
 
     Σ over thresholds of (gain in recall) × precision, without interpolation (Davis and Goadrich,
     2006, show what that would do).
 
-    Args:
-        scores: (..., examples).
-        positive: (examples,), or with the leading axes too: booleans, or integers 0 and 1.
-
     Returns:
         (...), from 0 to 1; the share of positives for a score that says nothing.
-
-    Raises:
-        ValueError: shapes do not match.
-        TypeError: ``positive`` is not of a boolean or integer dtype.
 
     >>> round(float(aupr(snp.array([0.1, 0.4, 0.35, 0.8]), snp.array([0, 0, 1, 1]))), 4)
     0.8333
@@ -105,20 +99,11 @@ def ood_auroc(scores_in: ArrayLike, scores_out: ArrayLike) -> Array:
     return _auroc(*_of_two("ood_auroc", scores_in, scores_out))
 
 
+@described_like(ood_auroc)
 def ood_aupr(scores_in: ArrayLike, scores_out: ArrayLike) -> Array:
     """``aupr`` of telling inputs out of the distribution, the positives, from those in it.
 
     With those in it as the positives: ``ood_aupr(-scores_out, -scores_in)``.
-
-    Args:
-        scores_in: (..., examples in), an uncertainty: greater where more unlike the data learnt.
-        scores_out: (..., examples out).
-
-    Returns:
-        (...), from 0 to 1.
-
-    Raises:
-        ValueError: shapes do not match.
 
     >>> round(float(ood_aupr(snp.array([0.1, 0.4]), snp.array([0.35, 0.8]))), 4)
     0.8333

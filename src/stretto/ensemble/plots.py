@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import stretto.numpy as snp
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.lazy import exports
 from stretto._engine.core.typing import ArrayLike
 from stretto.ensemble.calibration_error import Binning, ece, reliability
@@ -150,6 +151,7 @@ def reliability_diagram(
     return ax
 
 
+@described_like(member_curves)
 def uncertainty_band(
     x: ArrayLike,
     predictions: ArrayLike,
@@ -171,12 +173,6 @@ def uncertainty_band(
         predictions: (members, examples): the mean that each member predicts.
         variances: of the same shape: the variance that each predicts.
         deviations: how many standard deviations the bands reach on either side.
-        label: what the legend calls the mean.
-        color: of all of it; by default the next of the axes' cycle.
-        ax: where to draw; by default in a new figure.
-
-    Returns:
-        The axes.
 
     Raises:
         ValueError: the shapes do not match, or a variance is negative.

@@ -14,6 +14,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto import lax
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.powers import root_of_squares
 from stretto.ensemble.score_arguments import concrete, of_members, with_targets
@@ -51,18 +52,9 @@ def rmse(predictions: ArrayLike, targets: ArrayLike) -> Array:
     return root_of_squares(snp.mean(snp.square(p - t), axis=axes))
 
 
+@described_like(rmse)
 def mae(predictions: ArrayLike, targets: ArrayLike) -> Array:
     """The mean absolute error.
-
-    Args:
-        predictions: (..., examples, ...).
-        targets: (examples, ...).
-
-    Returns:
-        (...), in the unit of the targets.
-
-    Raises:
-        ValueError: shapes do not match.
 
     >>> float(mae(snp.array([1.0, 4.0]), snp.array([1.0, 2.0])))
     1.0
@@ -71,21 +63,15 @@ def mae(predictions: ArrayLike, targets: ArrayLike) -> Array:
     return snp.mean(snp.abs(p - t), axis=axes)
 
 
+@described_like(rmse)
 def r2(predictions: ArrayLike, targets: ArrayLike) -> Array:
     """The coefficient of determination: the share of the targets' variance that is predicted.
 
     1 − Σ (y − p)² / Σ (y − mean y)² over examples, and the mean of it over several numbers an
     example, as in ``sklearn.metrics.r2_score``.
 
-    Args:
-        predictions: (..., examples, ...).
-        targets: (examples, ...).
-
     Returns:
         (...), at most 1; −inf or NaN where the targets are constant.
-
-    Raises:
-        ValueError: shapes do not match.
 
     >>> float(r2(snp.array([1.0, 2.0, 4.0]), snp.array([1.0, 2.0, 3.0])))
     0.5
@@ -121,22 +107,15 @@ def gaussian_nll(means: ArrayLike, variances: ArrayLike, targets: ArrayLike) -> 
     return snp.mean(snp.log(2 * math.pi * v) + snp.square(t - m) / v, axis=axes) / 2
 
 
+@described_like(gaussian_nll)
 def crps_gaussian(means: ArrayLike, variances: ArrayLike, targets: ArrayLike) -> Array:
     """The continuous ranked probability score of Gaussians (Gneiting and Raftery, 2007, eq. 5).
 
     The mean of σ (z (2Φ(z) − 1) + 2φ(z) − 1/√π) with z = (y − μ) / σ. Like an absolute error, which
     it is in the limit of no variance, it is in the unit of the targets.
 
-    Args:
-        means: (..., examples, ...).
-        variances: of the shape of means, or one that broadcasts to it; positive.
-        targets: (examples, ...).
-
     Returns:
         (...), at least 0.
-
-    Raises:
-        ValueError: shapes do not match, or a variance that is not traced is not positive.
 
     >>> zero, one = snp.zeros(2), snp.ones(2)
     >>> round(float(crps_gaussian(zero, one, zero)), 4)
@@ -213,21 +192,14 @@ def interval_coverage(lower: ArrayLike, upper: ArrayLike, targets: ArrayLike) ->
     return snp.mean(snp.where(missing, np.nan, inside), axis=axes)
 
 
+@described_like(gaussian_nll)
 def pit_gaussian(means: ArrayLike, variances: ArrayLike, targets: ArrayLike) -> Array:
     """The probability integral transform: where each target lies in its Gaussian (Dawid, 1984).
 
     Φ((y − μ) / σ): uniform from 0 to 1 if the predictions are calibrated.
 
-    Args:
-        means: (..., examples, ...).
-        variances: of the shape of means, or one that broadcasts to it; positive.
-        targets: (examples, ...).
-
     Returns:
         Of the shape of means.
-
-    Raises:
-        ValueError: shapes do not match, or a variance that is not traced is not positive.
 
     >>> float(pit_gaussian(snp.zeros(1), snp.ones(1), snp.zeros(1))[0])
     0.5

@@ -24,6 +24,7 @@ import numpy as np
 import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.api.vectorize import vmap
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
 from stretto.ensemble.score_arguments import at_least, clamped, correct, labeled, one_hot_like
@@ -147,22 +148,15 @@ def nll_from_logits(logits: ArrayLike, labels: ArrayLike) -> Array:
     return -snp.mean(of_label, axis=-1)
 
 
+@described_like(nll)
 def brier(probs: ArrayLike, labels: ArrayLike) -> Array:
     """The Brier score over all classes: the mean squared distance to the one-hot label.
 
     Mean over examples of Σ_c (p_c − [c is the label])² (Brier, 1950). Its parts are given by
     ``brier_decomposition``.
 
-    Args:
-        probs: (..., examples, classes).
-        labels: (examples,), integers.
-
     Returns:
         (...), from 0 (sure and right) to 2 (sure and wrong).
-
-    Raises:
-        ValueError: shapes do not match, or a label is out of range.
-        TypeError: labels are not integers.
 
     >>> probs = snp.array([[1.0, 0.0], [0.5, 0.5]])
     >>> float(brier(probs, snp.array([0, 0])))
@@ -195,21 +189,14 @@ def confusion_matrix(probs: ArrayLike, labels: ArrayLike) -> Array:
     return _count("confusion_matrix", probs, labels)[0]
 
 
+@described_like(nll)
 def balanced_accuracy(probs: ArrayLike, labels: ArrayLike) -> Array:
     """The mean over classes of the share of a class's examples that is recognized.
 
     Brodersen et al. (2010). Classes without examples are left out.
 
-    Args:
-        probs: (..., examples, classes).
-        labels: (examples,), integers.
-
     Returns:
         (...), between 0 and 1; NaN without examples, or where a prediction is.
-
-    Raises:
-        ValueError: shapes do not match, or a label is out of range.
-        TypeError: labels are not integers.
 
     >>> probs = snp.array([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]])
     >>> float(balanced_accuracy(probs, snp.array([0, 0, 1])))

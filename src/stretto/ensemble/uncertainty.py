@@ -20,6 +20,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto import lax
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto.ensemble.combination import vote_shares
 from stretto.ensemble.score_arguments import (
@@ -75,20 +76,12 @@ def predictive_entropy(probs: ArrayLike) -> Array:
     return _entropy(snp.mean(are_members("predictive_entropy", probs), axis=0))
 
 
+@described_like(predictive_entropy)
 def expected_entropy(probs: ArrayLike) -> Array:
     """The mean of the members' entropies, in nats: the uncertainty that each of them has alone.
 
     The aleatoric part of ``predictive_entropy`` (Depeweg et al., 2018); the rest of it is
     ``mutual_information``.
-
-    Args:
-        probs: (members, ..., classes).
-
-    Returns:
-        (...), from 0 to log(classes).
-
-    Raises:
-        ValueError: probs has no axis of members.
 
     >>> probs = snp.array([[[1.0, 0.0], [0.5, 0.5]], [[0.0, 1.0], [0.5, 0.5]]])
     >>> [round(x, 4) for x in expected_entropy(probs).tolist()]
@@ -97,6 +90,7 @@ def expected_entropy(probs: ArrayLike) -> Array:
     return snp.mean(_entropy(are_members("expected_entropy", probs)), axis=0)
 
 
+@described_like(predictive_entropy)
 def mutual_information(probs: ArrayLike) -> Array:
     """How much the members disagree, in nats: what knowing the right member would tell.
 
@@ -104,14 +98,8 @@ def mutual_information(probs: ArrayLike) -> Array:
     prediction and the member (BALD; Houlsby et al., 2011, equation 2), which is the members'
     Jensen-Shannon divergence. Zero where all members agree, however unsure each is.
 
-    Args:
-        probs: (members, ..., classes).
-
     Returns:
         (...), from 0 to log(members).
-
-    Raises:
-        ValueError: probs has no axis of members.
 
     >>> probs = snp.array([[[1.0, 0.0], [0.5, 0.5]], [[0.0, 1.0], [0.5, 0.5]]])
     >>> [round(x, 4) for x in mutual_information(probs).tolist()]  # they disagree; all are unsure
@@ -122,17 +110,12 @@ def mutual_information(probs: ArrayLike) -> Array:
     return snp.maximum(information, 0)  # below zero by rounding only (Jensen)
 
 
+@described_like(predictive_entropy)
 def confidence(probs: ArrayLike) -> Array:
     """The largest of the ensemble's mean probabilities (Hendrycks and Gimpel, 2017).
 
-    Args:
-        probs: (members, ..., classes).
-
     Returns:
         (...), from 1 / classes to 1; low where the ensemble is unsure.
-
-    Raises:
-        ValueError: probs has no axis of members.
 
     >>> float(confidence(snp.array([[1.0, 0.0], [0.5, 0.5]])))
     0.75
@@ -185,20 +168,15 @@ def variation_ratio(predictions: ArrayLike) -> Array:
     return 1 - snp.max(vote_shares(p), axis=-1)
 
 
+@described_like(variation_ratio)
 def disagreement(predictions: ArrayLike) -> Array:
     """The share of pairs of members that vote for different classes.
 
     M / (M − 1) × (1 − Σ_c share_c²) for M members; 0 for one member. ``pairwise_disagreement`` has
     the same over a data set, pair by pair.
 
-    Args:
-        predictions: (members, ..., classes), probabilities or logits.
-
     Returns:
         (...), from 0 to 1.
-
-    Raises:
-        ValueError: no axis of members or classes.
 
     >>> round(float(disagreement(snp.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]]))), 4)
     0.6667
@@ -277,6 +255,7 @@ def total_variance(means: ArrayLike, variances: ArrayLike) -> TotalVariance:
     return TotalVariance(snp.mean(m, axis=0), snp.mean(v, axis=0), snp.var(m, axis=0))
 
 
+@described_like(predictive_entropy)
 def pairwise_kl(probs: ArrayLike) -> Array:
     """The Kullback-Leibler divergence of each member's prediction from each other's, in nats.
 
@@ -284,14 +263,8 @@ def pairwise_kl(probs: ArrayLike) -> Array:
     underflowed to zero counts as the least normal number in the logarithm, so that results are
     finite.
 
-    Args:
-        probs: (members, ..., classes).
-
     Returns:
         (members, members, ...), at least 0; i first, then j; 0 on the diagonal.
-
-    Raises:
-        ValueError: probs has no axis of members.
 
     >>> pairwise_kl(snp.array([[0.5, 0.5], [0.25, 0.75]])).round(4)
     Array([[0.    , 0.1438],
@@ -308,20 +281,15 @@ def pairwise_kl(probs: ArrayLike) -> Array:
     return snp.where(members, 0, snp.maximum(own[:, None] - across, 0))
 
 
+@described_like(predictive_entropy)
 def pairwise_js(probs: ArrayLike) -> Array:
     """The Jensen-Shannon divergence of each two members' predictions, in nats.
 
     JS(p_i, p_j) = H[(p_i + p_j) / 2] − (H[p_i] + H[p_j]) / 2 (Lin, 1991). One member is held
     against all the others at a time, which bounds the memory.
 
-    Args:
-        probs: (members, ..., classes).
-
     Returns:
         (members, members, ...), from 0 to log 2, symmetric.
-
-    Raises:
-        ValueError: probs has no axis of members.
 
     >>> pairwise_js(snp.array([[1.0, 0.0], [0.0, 1.0]])).round(4)
     Array([[0.    , 0.6931],
@@ -388,20 +356,15 @@ def pairwise_disagreement(predictions: ArrayLike) -> Array:
     return 1 - _pairs(votes.reshape(*votes.shape[:-2], -1)) / votes.shape[-2]
 
 
+@described_like(pairwise_disagreement)
 def cohen_kappa(predictions: ArrayLike) -> Array:
     """How far two members agree beyond chance: 1 always, 0 as chance would have it (Cohen, 1960).
 
     (a − e) / (1 − e) with a the share of examples on which they agree, and e that expected if they
     predicted classes as often as they do, but independently.
 
-    Args:
-        predictions: (members, ..., examples, classes), probabilities or logits.
-
     Returns:
         (members, members, ...), from −1 to 1; NaN where both predict one class only.
-
-    Raises:
-        ValueError: no axis of members, examples or classes.
 
     >>> predictions = snp.array([[[0.9, 0.1], [0.2, 0.8]], [[0.9, 0.1], [0.2, 0.8]]])
     >>> cohen_kappa(predictions).tolist()

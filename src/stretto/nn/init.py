@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from stretto import random
-from stretto._engine.core.descriptions import described
+from stretto._engine.core.descriptions import described, described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import exports
 from stretto._engine.core.types import scalar_dtype
@@ -250,6 +250,7 @@ def kaiming_uniform(
 
 
 @_initial
+@described_like(kaiming_uniform)
 def kaiming_normal(
     key: Key | None,
     shape: Sequence[int],
@@ -259,16 +260,6 @@ def kaiming_normal(
     dtype: DTypeLike | None = None,
 ) -> Array:
     """Draw normal numbers of variance gain² / fan.
-
-    Args:
-        shape: the shape, (outputs, inputs, ...), of two axes or more.
-        a: the negative slope of the rectifier after the layer, for ``"leaky_relu"``.
-        mode: ``"fan_in"`` (inputs of an output) or ``"fan_out"`` (outputs of an input).
-        nonlinearity: what follows the layer, as for ``calculate_gain``.
-
-    Raises:
-        ValueError: ``mode`` or ``nonlinearity`` is unknown, or ``shape`` has fewer than two
-            axes.
 
     As PyTorch's ``nn.init.kaiming_normal_``. Source: He et al., Delving Deep into Rectifiers, 2015.
 
@@ -307,17 +298,11 @@ def xavier_uniform(
 
 
 @_initial
+@described_like(xavier_uniform)
 def xavier_normal(
     key: Key | None, shape: Sequence[int], gain: float = 1.0, dtype: DTypeLike | None = None
 ) -> Array:
     """Draw normal numbers of variance 2 gain² / (inputs + outputs).
-
-    Args:
-        shape: the shape, (outputs, inputs, ...), of two axes or more.
-        gain: a factor, as ``calculate_gain`` gives.
-
-    Raises:
-        ValueError: ``shape`` has fewer than two axes.
 
     As PyTorch's ``nn.init.xavier_normal_``. Source: Glorot and Bengio, Understanding the Difficulty
     of Training Deep Feedforward Neural Networks, 2010.
@@ -450,14 +435,9 @@ def ones(shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
 
 
 @_initial
+@described_like(sparse)
 def eye(shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
     """Make a matrix with ones on the diagonal, which passes on as many inputs as it can.
-
-    Args:
-        shape: the shape, (outputs, inputs).
-
-    Raises:
-        ValueError: ``shape`` does not have two axes.
 
     As PyTorch's ``nn.init.eye_``.
 

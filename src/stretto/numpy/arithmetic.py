@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_inexact, kind_of, scalar_dtype
 from stretto._engine.core.typing import ArrayLike
@@ -228,17 +229,12 @@ def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
     return powers.POW(*promote_values("float_power", x, y, inexact=True))
 
 
+@described_like(negative)
 def positive(x: ArrayLike, /) -> Array:
     """Return the numbers as they are.
 
-    Args:
-        x: an array, or a number.
-
     Returns:
         ``+x``, of the shape and dtype of ``x``.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number, or is boolean.
 
     As NumPy's ``positive``.
 
@@ -307,19 +303,12 @@ def heaviside(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 @eager(np.hypot, FLOAT)
+@described_like(heaviside)
 def hypot(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Compute the length of the hypotenuse, without intermediate overflow.
 
-    Args:
-        x: an array, or a number.
-        y: as ``x``; the two broadcast.
-
     Returns:
         ``sqrt(x**2 + y**2)``, of the promoted float dtype and the broadcast shape.
-
-    Raises:
-        TypeError: an argument is not an array or a number, or is complex.
-        ValueError: the shapes do not broadcast.
 
     As NumPy's ``hypot``.
 

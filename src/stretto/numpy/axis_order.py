@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike
@@ -36,18 +37,12 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     return layout.transpose(a, axes)
 
 
+@described_like(transpose)
 def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
     """Reorder the axes, as ``transpose`` does.
 
     Args:
-        a: an array, or a number.
         axes: for each axis of the result, that of ``a``.
-
-    Returns:
-        An array of the same elements.
-
-    Raises:
-        ValueError: ``axes`` does not name each axis once.
 
     As the array API standard's ``permute_dims``.
 

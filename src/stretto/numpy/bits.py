@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import kind_of
 from stretto._engine.core.typing import Array, ArrayLike
@@ -64,19 +65,9 @@ def bitwise_and(x: ArrayLike, y: ArrayLike, /) -> Array:
     return _and(x, y)
 
 
+@described_like(bitwise_and)
 def bitwise_or(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Combine the bits of integers by or: ``x | y``.
-
-    Args:
-        x: integers or booleans.
-        y: integers or booleans; both broadcast.
-
-    Returns:
-        An array of the promoted dtype and the shape that the two broadcast to.
-
-    Raises:
-        TypeError: an argument is neither of integers nor of booleans.
-        ValueError: the shapes do not broadcast.
 
     As NumPy's and the array API standard's ``bitwise_or``.
 
@@ -87,19 +78,9 @@ def bitwise_or(x: ArrayLike, y: ArrayLike, /) -> Array:
     return _or(x, y)
 
 
+@described_like(bitwise_and)
 def bitwise_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Combine the bits of integers by exclusive or: ``x ^ y``.
-
-    Args:
-        x: integers or booleans.
-        y: integers or booleans; both broadcast.
-
-    Returns:
-        An array of the promoted dtype and the shape that the two broadcast to.
-
-    Raises:
-        TypeError: an argument is neither of integers nor of booleans.
-        ValueError: the shapes do not broadcast.
 
     As NumPy's and the array API standard's ``bitwise_xor``.
 
@@ -113,19 +94,9 @@ def bitwise_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
 invert = bitwise_invert = bitwise_not
 
 
+@described_like(shift_left)
 def right_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Move the bits of integers down, filled with the sign: ``x >> y``.
-
-    Args:
-        x: integers.
-        y: by how many places; both broadcast.
-
-    Returns:
-        An array of the promoted dtype and the shape that the two broadcast to.
-
-    Raises:
-        TypeError: an argument is not of integers.
-        ValueError: the shapes do not broadcast.
 
     As NumPy's ``right_shift``.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, is_inexact, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike
@@ -61,14 +62,9 @@ def full_like_bool(x: Array, element: bool) -> Array:
     return ops.full(x.shape, element, _BOOL)
 
 
+@described_like(isnan)
 def isfinite(x: ArrayLike, /) -> Array:
     """Say whether each element is neither infinite nor NaN.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        Booleans, of the shape of ``x``.
 
     As NumPy's and the array API standard's ``isfinite``.
 
@@ -81,14 +77,9 @@ def isfinite(x: ArrayLike, /) -> Array:
 
 
 @eager(np.isinf, FLOAT, _BOOL)
+@described_like(isnan)
 def isinf(x: ArrayLike, /) -> Array:
     """Say whether each element is infinite; complex numbers in either part.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        Booleans, of the shape of ``x``.
 
     As NumPy's and the array API standard's ``isinf``.
 
@@ -129,19 +120,9 @@ def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     return _equals_infinity(x, np.inf)
 
 
+@described_like(isposinf)
 def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Say whether each element is minus infinity.
-
-    Args:
-        x: an array of real numbers.
-        out: must be None: arrays are immutable.
-
-    Returns:
-        Booleans, of the shape of ``x``.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        TypeError: ``x`` is complex.
 
     As NumPy's ``isneginf``.
 
@@ -161,14 +142,9 @@ def _equals_infinity(x: ArrayLike, infinity: float) -> Array:
     return equal(value, infinity)
 
 
+@described_like(isnan)
 def isreal(x: ArrayLike) -> Array:
     """Say whether the imaginary part of each element is zero.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        Booleans, of the shape of ``x``.
 
     As NumPy's ``isreal``.
 
@@ -180,14 +156,9 @@ def isreal(x: ArrayLike) -> Array:
     return equal(imag(value), 0) if is_complex(value.dtype) else full_like_bool(value, True)
 
 
+@described_like(isnan)
 def iscomplex(x: ArrayLike) -> Array:
     """Say whether the imaginary part of each element is not zero.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        Booleans, of the shape of ``x``.
 
     As NumPy's ``iscomplex``.
 
@@ -200,14 +171,9 @@ def iscomplex(x: ArrayLike) -> Array:
 
 
 @eager(np.signbit, FLOAT, _BOOL)
+@described_like(isposinf)
 def signbit(x: ArrayLike, /) -> Array:
     """Say whether the sign bit of each element is set, also for negative zero and NaN.
-
-    Args:
-        x: an array of real numbers.
-
-    Returns:
-        Booleans, of the shape of ``x``.
 
     Raises:
         TypeError: ``x`` is complex.
@@ -252,6 +218,7 @@ def copysign(x: ArrayLike, y: ArrayLike, /) -> Array:
     return select(signbit(other), -size, size)
 
 
+@described_like(equal)
 def isclose(
     a: ArrayLike,
     b: ArrayLike,
@@ -267,12 +234,6 @@ def isclose(
         rtol: the tolerance relative to ``b``.
         atol: the absolute tolerance.
         equal_nan: whether NaN is close to NaN.
-
-    Returns:
-        Booleans, of the shape that the two broadcast to.
-
-    Raises:
-        ValueError: the shapes do not broadcast.
 
     As NumPy's ``isclose``.
 

@@ -8,6 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, is_inexact
 from stretto._engine.core.typing import ArrayLike
@@ -74,19 +75,12 @@ def maximum(x: ArrayLike, y: ArrayLike, /) -> Array:
     return _maximum(x, y)
 
 
+@described_like(maximum)
 def minimum(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Take the lesser of two elements; NaN where either is NaN.
 
-    Args:
-        x: an array, or a number.
-        y: as ``x``; the two broadcast.
-
     Returns:
         The lesser ones, of the promoted dtype and the broadcast shape.
-
-    Raises:
-        TypeError: an argument is not an array or a number.
-        ValueError: the shapes do not broadcast.
 
     As NumPy's ``minimum``.
 
@@ -98,19 +92,13 @@ def minimum(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 @eager(np.fmax, REAL)
+@described_like(maximum)
 def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Take the greater of two elements; where one is NaN, the other.
 
     Args:
         x1: an array, or a number.
         x2: as ``x1``; the two broadcast.
-
-    Returns:
-        The greater ones, of the promoted dtype and the broadcast shape.
-
-    Raises:
-        TypeError: an argument is not an array or a number.
-        ValueError: the shapes do not broadcast.
 
     As NumPy's ``fmax``.
 
@@ -124,19 +112,12 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 
 @eager(np.fmin, REAL)
+@described_like(fmax)
 def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Take the lesser of two elements; where one is NaN, the other.
 
-    Args:
-        x1: an array, or a number.
-        x2: as ``x1``; the two broadcast.
-
     Returns:
         The lesser ones, of the promoted dtype and the broadcast shape.
-
-    Raises:
-        TypeError: an argument is not an array or a number.
-        ValueError: the shapes do not broadcast.
 
     As NumPy's ``fmin``.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.eager.binary import binary_function
@@ -72,18 +73,9 @@ def equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     return _equal(x, y)
 
 
+@described_like(equal)
 def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Say whether ``x != y``, element by element.
-
-    Args:
-        x: an array, or a number.
-        y: an array, or a number; both broadcast.
-
-    Returns:
-        Booleans, of the shape that the two broadcast to.
-
-    Raises:
-        ValueError: the shapes do not broadcast.
 
     As NumPy's and the array API standard's ``not_equal``.
 
@@ -94,18 +86,12 @@ def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     return _not_equal(x, y)
 
 
+@described_like(equal)
 def less(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Say whether ``x < y``, element by element.
 
     Args:
         x: an array, or a number; complex numbers are ordered by real, then imaginary part.
-        y: an array, or a number; both broadcast.
-
-    Returns:
-        Booleans, of the shape that the two broadcast to.
-
-    Raises:
-        ValueError: the shapes do not broadcast.
 
     As NumPy's and the array API standard's ``less``.
 
@@ -116,18 +102,9 @@ def less(x: ArrayLike, y: ArrayLike, /) -> Array:
     return _less(x, y)
 
 
+@described_like(less)
 def less_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Say whether ``x <= y``, element by element.
-
-    Args:
-        x: an array, or a number; complex numbers are ordered by real, then imaginary part.
-        y: an array, or a number; both broadcast.
-
-    Returns:
-        Booleans, of the shape that the two broadcast to.
-
-    Raises:
-        ValueError: the shapes do not broadcast.
 
     As NumPy's and the array API standard's ``less_equal``.
 
@@ -138,18 +115,9 @@ def less_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     return _less_equal(x, y)
 
 
+@described_like(less)
 def greater(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Say whether ``x > y``, element by element.
-
-    Args:
-        x: an array, or a number; complex numbers are ordered by real, then imaginary part.
-        y: an array, or a number; both broadcast.
-
-    Returns:
-        Booleans, of the shape that the two broadcast to.
-
-    Raises:
-        ValueError: the shapes do not broadcast.
 
     As NumPy's and the array API standard's ``greater``.
 
@@ -160,18 +128,9 @@ def greater(x: ArrayLike, y: ArrayLike, /) -> Array:
     return _greater(x, y)
 
 
+@described_like(less)
 def greater_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Say whether ``x >= y``, element by element.
-
-    Args:
-        x: an array, or a number; complex numbers are ordered by real, then imaginary part.
-        y: an array, or a number; both broadcast.
-
-    Returns:
-        Booleans, of the shape that the two broadcast to.
-
-    Raises:
-        ValueError: the shapes do not broadcast.
 
     As NumPy's and the array API standard's ``greater_equal``.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops import complex_parts as ops
 from stretto._engine.ops.complex_parts import conj
@@ -35,17 +36,12 @@ def real(val: ArrayLike) -> Array:
     return ops.real(val)
 
 
+@described_like(real)
 def imag(val: ArrayLike) -> Array:
     """Take the imaginary part of each element.
 
-    Args:
-        val: an array, or a number.
-
     Returns:
         The imaginary parts, of the shape of ``val``; zeros for real arrays.
-
-    Raises:
-        TypeError: ``val`` is not an array or a number.
 
     As NumPy's ``imag``.
 

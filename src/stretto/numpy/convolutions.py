@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.size_guards import without_elements
 from stretto._engine.core.sizes import exceeds, greater, is_size, lesser
@@ -139,6 +140,7 @@ def _convolution(x: Array, y: Array, mode: str, *options: Any) -> Array:
     return _part(x, y, mode, (lesser(x.shape[0], y.shape[0]) - 1) // 2, *options)
 
 
+@described_like(convolve)
 def correlate(
     a: ArrayLike,
     v: ArrayLike,
@@ -155,15 +157,9 @@ def correlate(
         a: an array of rank 1.
         v: an array of rank 1.
         mode: as for ``convolve``.
-        precision: the precision of the products, as for ``lax.conv``.
-        preferred_element_type: the dtype of the sums, as for ``lax.conv``.
 
     Returns:
         The correlation, of rank 1 and the promoted dtype.
-
-    Raises:
-        ValueError: an argument is not of rank 1, or is empty; or there is no such mode.
-        TypeError: an argument is not an array.
 
     As NumPy's ``correlate``.
 

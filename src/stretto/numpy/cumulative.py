@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, Axis, DTypeLike
@@ -64,24 +65,18 @@ def cumsum(
     return _running("cumsum", a, axis, dtype, out)
 
 
+@described_like(cumsum)
 def cumprod(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
     """Multiply the elements up to each one along an axis.
 
     Args:
-        a: an array, or a number.
-        axis: the axis to run along; by default all elements, in row-major order.
         dtype: the dtype of the products; by default that of ``a``, the default integer for
             booleans.
-        out: must be None: arrays are immutable.
 
     Returns:
         The running products, of the shape of ``a``, or of one axis without ``axis``.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        ValueError: ``axis`` is out of bounds.
 
     As NumPy's ``cumprod``.
 

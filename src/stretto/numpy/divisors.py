@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.types import kind_of
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.eager.twins import INTEGER, eager
@@ -56,20 +57,13 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 
 @eager(np.lcm, INTEGER)
+@described_like(gcd)
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Compute the least common multiple of integers, element by element.
-
-    Args:
-        x1: integers.
-        x2: integers; the two broadcast.
 
     Returns:
         The multiples, not negative, 0 where either is 0; of the promoted dtype and the broadcast
         shape.
-
-    Raises:
-        TypeError: an argument does not hold integers.
-        ValueError: the shapes do not broadcast.
 
     As NumPy's ``lcm``.
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.eager.twins import FLOAT, eager
@@ -39,18 +40,9 @@ __all__ = [
 
 
 @eager(np.log2, FLOAT)
+@described_like(log)
 def log2(x: ArrayLike, /) -> Array:
     """Take the logarithm of each element to base 2.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        The logarithms, -inf at zero and NaN below it; of the shape of ``x``; integers become
-        floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
 
     As NumPy's ``log2``.
 
@@ -62,18 +54,9 @@ def log2(x: ArrayLike, /) -> Array:
 
 
 @eager(np.log10, FLOAT)
+@described_like(log)
 def log10(x: ArrayLike, /) -> Array:
     """Take the logarithm of each element to base 10.
-
-    Args:
-        x: an array, or a number.
-
-    Returns:
-        The logarithms, -inf at zero and NaN below it; of the shape of ``x``; integers become
-        floats.
-
-    Raises:
-        TypeError: ``x`` is not an array or a number.
 
     As NumPy's ``log10``.
 
@@ -118,20 +101,13 @@ def logaddexp(x: ArrayLike, y: ArrayLike, /) -> Array:
     return _principal(out, math.pi) if is_complex(out.dtype) else out
 
 
+@described_like(logaddexp)
 def logaddexp2(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Compute ``log2(2**x + 2**y)`` without overflow.
-
-    Args:
-        x: an array, or a number.
-        y: as ``x``; the two broadcast.
 
     Returns:
         The logarithms, of the promoted float or complex dtype and the broadcast shape. Of complex
         numbers the principal value.
-
-    Raises:
-        TypeError: an argument is not an array or a number.
-        ValueError: the shapes do not broadcast.
 
     As NumPy's ``logaddexp2``.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.sizes import alike
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.eager.twins import NUMERIC, eager
@@ -20,6 +21,7 @@ from stretto.numpy.reductions import all
 _BOOL = np.dtype(bool)
 
 
+@described_like(isclose)
 def allclose(
     a: ArrayLike,
     b: ArrayLike,
@@ -29,18 +31,8 @@ def allclose(
 ) -> Array:
     """Say whether all elements of two arrays are close, as ``isclose`` defines it.
 
-    Args:
-        a: an array, or a number.
-        b: the array to compare with; both broadcast.
-        rtol: the tolerance relative to ``b``.
-        atol: the absolute tolerance.
-        equal_nan: whether NaN is close to NaN.
-
     Returns:
         A boolean of rank 0.
-
-    Raises:
-        ValueError: the shapes do not broadcast.
 
     As NumPy's ``allclose``.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.size_guards import without_elements
 from stretto._engine.core.types import default_dtype, is_complex
@@ -123,6 +124,7 @@ def max(
     return _extremum("max", a, axis, out, keepdims, initial, where)
 
 
+@described_like(max)
 def min(
     a: ArrayLike,
     axis: Axes = None,
@@ -134,21 +136,10 @@ def min(
     """Find the least element over axes; NaN where any element is NaN.
 
     Args:
-        a: an array, or a number; complex numbers are ordered by real, then imaginary part.
-        axis: the axes to search; all by default.
-        out: must be None: arrays are immutable.
-        keepdims: whether the axes stay, with size 1.
         initial: the result where no element is less; ``where`` needs it.
-        where: a mask of the elements that count; all by default.
 
     Returns:
         The least elements, of the dtype of ``a`` and its shape without the axes.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        TypeError: ``where`` is not boolean.
-        ValueError: an axis is out of bounds, or is named twice; or there is no element, or
-            ``where`` is given without ``initial``.
 
     As NumPy's and the array API standard's ``min``.
 
@@ -240,23 +231,11 @@ def argmax(
     return _arg_extremum("argmax", a, axis, out, keepdims)
 
 
+@described_like(argmax)
 def argmin(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
     """Find the index of the least element along an axis, the first of equals; NaN is least.
-
-    Args:
-        a: an array, or a number.
-        axis: the axis to search; by default all elements, in row-major order.
-        out: must be None: arrays are immutable.
-        keepdims: whether the axes stay, with size 1.
-
-    Returns:
-        The indices, of the default integer, of the shape of ``a`` without the axis.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        ValueError: ``axis`` is out of bounds, or has no element.
 
     As NumPy's and the array API standard's ``argmin``.
 

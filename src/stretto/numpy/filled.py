@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import as_value, gives_array, state, type_of
 from stretto._engine.core.types import array_type, scalar_dtype
 from stretto._engine.core.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike, SupportsDType
@@ -83,6 +84,7 @@ def zeros(
     return _filled(sizes, _ZERO, wanted, False, device, out_sharding, "zeros")
 
 
+@described_like(zeros)
 def ones(
     shape: ShapeLike,
     dtype: DTypeLike | None = None,
@@ -91,21 +93,6 @@ def ones(
     out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Make an array of a shape, filled with 1.
-
-    Args:
-        shape: an integer, or a sequence of them.
-        dtype: the dtype, by default the default float.
-        device: the device, its name, or a sharding; by default the first device.
-        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
-            the mesh in use.
-
-    Returns:
-        The array.
-
-    Raises:
-        TypeError: the shape is not integers, or is traced.
-        ValueError: the shape has a negative size, or there is no such device; or the result cannot
-            be split as ``out_sharding`` says.
 
     As NumPy's ``ones``.
 
@@ -117,6 +104,7 @@ def ones(
     return _filled(sizes, 1, wanted, False, device, out_sharding, "ones")
 
 
+@described_like(zeros)
 def empty(
     shape: ShapeLike,
     dtype: DTypeLike | None = None,
@@ -125,21 +113,6 @@ def empty(
     out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Make an array of a shape whose elements do not matter; they are 0.
-
-    Args:
-        shape: an integer, or a sequence of them.
-        dtype: the dtype, by default the default float.
-        device: the device, its name, or a sharding; by default the first device.
-        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
-            the mesh in use.
-
-    Returns:
-        The array.
-
-    Raises:
-        TypeError: the shape is not integers, or is traced.
-        ValueError: the shape has a negative size, or there is no such device; or the result cannot
-            be split as ``out_sharding`` says.
 
     As NumPy's ``empty``.
 
@@ -151,6 +124,7 @@ def empty(
     return _filled(sizes, _ZERO, wanted, False, device, out_sharding, "empty")
 
 
+@described_like(zeros)
 def full(
     shape: ShapeLike,
     fill_value: ArrayLike,
@@ -162,15 +136,8 @@ def full(
     """Make an array of a shape, filled with a value.
 
     Args:
-        shape: an integer, or a sequence of them.
         fill_value: a number, or an array that broadcasts to the shape.
         dtype: the dtype, by default that of ``fill_value``.
-        device: the device, its name, or a sharding; by default the first device.
-        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
-            the mesh in use.
-
-    Returns:
-        The array.
 
     Raises:
         TypeError: the shape is not integers, or ``fill_value`` is not an array or a number.
@@ -268,6 +235,7 @@ def zeros_like(
     return _like(a, _ZERO, dtype, shape, device, out_sharding, "zeros_like")
 
 
+@described_like(zeros_like)
 def ones_like(
     a: ArrayLike | SupportsDType,
     dtype: DTypeLike | None = None,
@@ -277,23 +245,6 @@ def ones_like(
     out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Make an array of ones like another.
-
-    Args:
-        a: an array, a number, or a ``ShapeDtypeStruct``: only the shape and dtype matter.
-        dtype: the dtype, by default that of ``a``.
-        shape: the shape, by default that of ``a``.
-        device: the device, its name, or a sharding; by default where the other is, if it was put
-            somewhere and has this shape.
-        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
-            the mesh in use.
-
-    Returns:
-        The array.
-
-    Raises:
-        TypeError: ``a`` has no shape and dtype, or the shape is not integers.
-        ValueError: the shape has a negative size, or there is no such device; or the result cannot
-            be split as ``out_sharding`` says.
 
     As NumPy's ``ones_like``.
 
@@ -336,6 +287,7 @@ def empty_like(
     return _like(prototype, _ZERO, dtype, shape, device, None, "empty_like", "prototype")
 
 
+@described_like(zeros_like)
 def full_like(
     a: ArrayLike | SupportsDType,
     fill_value: ArrayLike,
@@ -348,17 +300,7 @@ def full_like(
     """Make an array like another, filled with a value.
 
     Args:
-        a: an array, a number, or a ``ShapeDtypeStruct``: only the shape and dtype matter.
         fill_value: a number, or an array that broadcasts to the shape.
-        dtype: the dtype, by default that of ``a``.
-        shape: the shape, by default that of ``a``.
-        device: the device, its name, or a sharding; by default where the other is, if it was put
-            somewhere and has this shape.
-        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
-            the mesh in use.
-
-    Returns:
-        The array.
 
     Raises:
         TypeError: ``a`` has no shape and dtype, or ``fill_value`` is not an array or a number.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import promote
 from stretto._engine.core.typing import Array, ArrayLike, Axis, DTypeLike, Tree
@@ -113,20 +114,12 @@ def _concatenate(*arrays: Any, axis: int) -> Array:
     return ops.concatenate(arrays, axis)
 
 
+@described_like(concatenate)
 def concat(arrays: ArrayLike | Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
     """Join arrays along an axis that they have, as ``concatenate`` does.
 
     Args:
         arrays: a sequence of arrays, equal in the other axes; dtypes are promoted.
-        axis: the axis to join along; None flattens the arrays first.
-
-    Returns:
-        One array, as long along the axis as all together.
-
-    Raises:
-        TypeError: ``arrays`` is an array of rank 0.
-        ValueError: there is no array, ``axis`` is out of bounds, or the arrays differ in rank or in
-            another axis.
 
     As the array API standard's ``concat``.
 
@@ -216,19 +209,12 @@ def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
 row_stack = vstack
 
 
+@described_like(vstack)
 def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Join arrays along the second axis, vectors along their only one.
 
-    Args:
-        tup: a sequence of arrays, or one array of them; dtypes are promoted.
-        dtype: the dtype of the result; by default the one that the dtypes promote to.
-
     Returns:
         One array of rank 1 or more.
-
-    Raises:
-        TypeError: ``tup`` is an array of rank 0.
-        ValueError: there is no array, or they differ in another axis.
 
     As NumPy's ``hstack``.
 
@@ -240,19 +226,12 @@ def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     return _along("hstack", values, min(values[0].ndim - 1, 1))
 
 
+@described_like(vstack)
 def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Join arrays along the third axis, each made at least three-dimensional by ``atleast_3d``.
 
-    Args:
-        tup: a sequence of arrays, or one array of them; dtypes are promoted.
-        dtype: the dtype of the result; by default the one that the dtypes promote to.
-
     Returns:
         One array of rank 3 or more.
-
-    Raises:
-        TypeError: ``tup`` is an array of rank 0.
-        ValueError: there is no array, or they differ in another axis.
 
     As NumPy's ``dstack``.
 
@@ -265,18 +244,9 @@ def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     return _along("dstack", layers, 2)
 
 
+@described_like(vstack)
 def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
     """Join arrays side by side, vectors as columns.
-
-    Args:
-        tup: a sequence of arrays, or one array of them; dtypes are promoted.
-
-    Returns:
-        One array of rank 2 or more.
-
-    Raises:
-        TypeError: ``tup`` is an array of rank 0.
-        ValueError: there is no array, or they differ in another axis.
 
     As NumPy's ``column_stack``.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import bitwise
@@ -55,18 +56,9 @@ def logical_and(x: ArrayLike, y: ArrayLike, /) -> Array:
     return bitwise.bitwise_and(truth(x, "logical_and"), truth(y, "logical_and", "y"))
 
 
+@described_like(logical_and)
 def logical_or(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Say whether either element is true (not zero).
-
-    Args:
-        x: an array, or a number.
-        y: an array, or a number; both broadcast.
-
-    Returns:
-        Booleans, of the shape that the two broadcast to.
-
-    Raises:
-        ValueError: the shapes do not broadcast.
 
     As NumPy's ``logical_or``.
 
@@ -77,18 +69,9 @@ def logical_or(x: ArrayLike, y: ArrayLike, /) -> Array:
     return bitwise.bitwise_or(truth(x, "logical_or"), truth(y, "logical_or", "y"))
 
 
+@described_like(logical_and)
 def logical_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Say whether exactly one element is true (not zero).
-
-    Args:
-        x: an array, or a number.
-        y: an array, or a number; both broadcast.
-
-    Returns:
-        Booleans, of the shape that the two broadcast to.
-
-    Raises:
-        ValueError: the shapes do not broadcast.
 
     As NumPy's ``logical_xor``.
 

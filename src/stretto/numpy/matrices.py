@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value, state
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShardingLike
@@ -95,19 +96,9 @@ def _tril(x: Array, *, k: int | Array) -> Array:
     return lower_part(x, k)
 
 
+@described_like(tril)
 def triu(m: ArrayLike, k: ArrayLike = 0) -> Array:
     """Set the elements below a diagonal to zero.
-
-    Args:
-        m: matrices ``[..., m, n]``.
-        k: the diagonal, counted upwards from the main one; may be traced.
-
-    Returns:
-        Matrices ``[..., m, n]``.
-
-    Raises:
-        TypeError: ``k`` is not an integer.
-        ValueError: the rank is below 2.
 
     As NumPy's and the array API standard's ``triu``.
 
@@ -125,6 +116,7 @@ def _triu(x: Array, *, k: int | Array) -> Array:
     return upper_part(x, k)
 
 
+@described_like(tri)
 def eye(
     N: int,
     M: int | None = None,
@@ -136,14 +128,7 @@ def eye(
     """Make a matrix of ones on a diagonal, and zeros elsewhere.
 
     Args:
-        N: the number of rows.
-        M: the number of columns; by default ``N``.
-        k: the diagonal, counted upwards from the main one; may be traced.
-        dtype: the dtype of the result.
         device: the device, its name, or a sharding; by default the first device.
-
-    Returns:
-        A matrix ``[N, M]``.
 
     Raises:
         TypeError: ``N``, ``M`` or ``k`` is not an integer.

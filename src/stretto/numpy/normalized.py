@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from stretto._engine import higher_order
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.sizes import exceeds
 from stretto._engine.core.types import is_complex, real_dtype
@@ -152,6 +153,7 @@ def softmax(
     return out if mask is None else select(mask, out, zeros_like(out))
 
 
+@described_like(softmax)
 def log_softmax(
     x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None, initial: ArrayLike | None = None
 ) -> Array:
@@ -160,17 +162,7 @@ def log_softmax(
     Elements that ``where`` leaves out are -inf, with derivatives of 0 whatever ``x`` is there.
 
     Args:
-        x: an array, or a number.
-        axis: the axes to normalize over; None is all.
-        where: a mask of the elements that count; all by default.
         initial: as for ``softmax``.
-
-    Returns:
-        An array of the float dtype and shape of ``x``.
-
-    Raises:
-        TypeError: ``where`` is not boolean.
-        ValueError: an axis is out of bounds, or is named twice.
 
     As JAX's ``nn.log_softmax``.
 

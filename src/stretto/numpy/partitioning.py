@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_complex
 from stretto._engine.core.typing import Array, ArrayLike
@@ -100,6 +101,7 @@ def _partition(x: Array, *, kth: Sequence[int], axis: int) -> Array:
     return concatenate([front, rev(rest, (axis,))], axis)
 
 
+@described_like(partition)
 def argpartition(
     a: ArrayLike,
     kth: int | Sequence[int],
@@ -112,20 +114,8 @@ def argpartition(
     Those of elements before it are in the elements' order, those after it in their own; for many
     elements as for ``partition``.
 
-    Args:
-        a: an array.
-        kth: the place, or several; negative ones from the end.
-        axis: the axis to partition along, the last by default; None flattens first.
-        kind: has no effect.
-        order: must be None: arrays have no fields.
-
     Returns:
         The indices, of the default integer and the shape of ``a``.
-
-    Raises:
-        NotImplementedError: ``order`` is given.
-        TypeError: ``kth`` is not of integers.
-        ValueError: ``axis`` is out of bounds; or ``kth`` is out of bounds.
 
     As NumPy's ``argpartition``.
 

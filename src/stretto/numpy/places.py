@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value, as_value
@@ -106,20 +107,9 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
     return index_array(rows), index_array(columns)
 
 
+@described_like(tril_indices)
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """List the indices of the elements on and above a diagonal of a matrix.
-
-    Args:
-        n: the number of rows.
-        k: the diagonal, counted upwards from the main one.
-        m: the number of columns; by default ``n``.
-
-    Returns:
-        The rows and the columns, of the default integer.
-
-    Raises:
-        TypeError: an argument is not an integer.
-        ValueError: a size is negative.
 
     As NumPy's ``triu_indices``.
 
@@ -169,19 +159,9 @@ def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     return index_array(rows), index_array(columns)
 
 
+@described_like(tril_indices_from)
 def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """List the indices of the elements on and above a diagonal of a given matrix.
-
-    Args:
-        arr: anything with a shape of two sizes.
-        k: the diagonal, counted upwards from the main one.
-
-    Returns:
-        The rows and the columns, of the default integer.
-
-    Raises:
-        TypeError: ``k`` is not an integer.
-        ValueError: the rank is not 2.
 
     As NumPy's ``triu_indices_from``.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.xla.printing import text_of
@@ -41,6 +42,7 @@ def array_repr(
     return text_of(x.to_host(), x.type, max_line_width, precision, suppress_small)
 
 
+@described_like(array_repr)
 def array_str(
     a: ArrayLike,
     max_line_width: int | None = None,
@@ -51,12 +53,6 @@ def array_str(
 
     Args:
         a: an array, or a number.
-        max_line_width: the number of characters in a line; by default NumPy's setting.
-        precision: the number of digits; by default NumPy's setting.
-        suppress_small: whether numbers near 0 are written as 0; by default NumPy's setting.
-
-    Returns:
-        The text.
 
     As NumPy's ``array_str``.
 

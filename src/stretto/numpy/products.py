@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import ArrayLike, DTypeLike, ShardingLike
 from stretto._engine.eager.twins import COMPLEX, FLOAT, NUMERIC, eager
@@ -119,6 +120,7 @@ def _any_stack(a: ArrayLike, b: ArrayLike) -> bool:
     return x.__class__ is y.__class__ is Array and (x.type.ndim > 2 or y.type.ndim > 2)
 
 
+@described_like(dot)
 def tensordot(
     a: ArrayLike,
     b: ArrayLike,
@@ -135,13 +137,6 @@ def tensordot(
         b: an array.
         axes: a pair of axes, or of lists of axes; or how many last ones of ``a`` and first ones of
             ``b``.
-        precision: that of ``lax.dot``.
-        preferred_element_type: the dtype of the result; by default that of the operands.
-        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
-            the mesh in use.
-
-    Returns:
-        An array of the other axes of ``a``, then those of ``b``.
 
     Raises:
         ValueError: paired sizes differ, or an axis is out of bounds; or the result cannot be split

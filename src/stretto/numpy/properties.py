@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import Value, type_of
 from stretto._engine.core.types import ArrayType
 from stretto._engine.core.typing import ArrayLike, Tree
@@ -147,14 +148,9 @@ def iscomplexobj(x: ArrayLike | Sequence[Any]) -> bool:
     return _type_of(x, "iscomplexobj", "x").kind == "complex"
 
 
+@described_like(iscomplexobj)
 def isrealobj(x: ArrayLike | Sequence[Any]) -> bool:
     """Say whether the dtype is not complex.
-
-    Args:
-        x: an array, a ``ShapeDtypeStruct``, a number, or nested lists of numbers.
-
-    Returns:
-        A Python boolean.
 
     As NumPy's ``isrealobj``.
 

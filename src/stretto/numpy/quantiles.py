@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.size_guards import without_elements
 from stretto._engine.core.sizes import is_size
@@ -313,6 +314,7 @@ def quantile(
     return quantile_of("quantile", a, q, axis, out, method, keepdims, weights)
 
 
+@described_like(quantile)
 def percentile(
     a: ArrayLike,
     q: ArrayLike,
@@ -328,20 +330,10 @@ def percentile(
     """Find the values below which percentages of the elements over axes lie.
 
     Args:
-        a: an array of real numbers.
         q: percentages from 0 to 100, of any shape; may be traced.
-        axis: the axes to take quantiles over; all by default.
-        out: must be None: arrays are immutable.
-        overwrite_input: has no effect: arrays are immutable.
         method: how a place between two elements is treated, as for ``quantile``.
-        keepdims: whether the axes stay, with size 1.
-        weights: one for each element, or for each place along the axes; for ``inverted_cdf`` alone.
         out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
             the mesh in use.
-
-    Returns:
-        The quantiles, in the float dtype of ``a``: first the axes of ``q``, then those of ``a``
-        that are left; NaN where there is one.
 
     Raises:
         NotImplementedError: ``out`` is given.
@@ -364,6 +356,7 @@ def percentile(
     return quantile_of("percentile", a, q, axis, out, method, keepdims, weights, 100)
 
 
+@described_like(quantile)
 def nanquantile(
     a: ArrayLike,
     q: ArrayLike,
@@ -378,25 +371,11 @@ def nanquantile(
     """Find quantiles over axes, without the elements that are NaN.
 
     Args:
-        a: an array of real numbers.
-        q: fractions from 0 to 1, of any shape; may be traced.
-        axis: the axes to take quantiles over; all by default.
-        out: must be None: arrays are immutable.
-        overwrite_input: has no effect: arrays are immutable.
         method: how a place between two elements is treated, as for ``quantile``.
-        keepdims: whether the axes stay, with size 1.
-        weights: one for each element, or for each place along the axes; for ``inverted_cdf`` alone.
 
     Returns:
         The quantiles, in the float dtype of ``a``: first the axes of ``q``, then those of ``a``
         that are left; NaN where there is no number.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        TypeError: ``a`` or ``q`` is complex.
-        ValueError: an axis is out of bounds, or is named twice; or ``q`` is out of range,
-            ``method`` is another, there is no element, or ``weights`` are negative, of another
-            shape, or given with another method.
 
     As NumPy's ``nanquantile``.
 
@@ -408,6 +387,7 @@ def nanquantile(
     return quantile_of("nanquantile", a, q, axis, out, method, keepdims, weights)
 
 
+@described_like(nanquantile)
 def nanpercentile(
     a: ArrayLike,
     q: ArrayLike,
@@ -422,25 +402,7 @@ def nanpercentile(
     """Find percentiles over axes, without the elements that are NaN.
 
     Args:
-        a: an array of real numbers.
         q: percentages from 0 to 100, of any shape; may be traced.
-        axis: the axes to take quantiles over; all by default.
-        out: must be None: arrays are immutable.
-        overwrite_input: has no effect: arrays are immutable.
-        method: how a place between two elements is treated, as for ``quantile``.
-        keepdims: whether the axes stay, with size 1.
-        weights: one for each element, or for each place along the axes; for ``inverted_cdf`` alone.
-
-    Returns:
-        The quantiles, in the float dtype of ``a``: first the axes of ``q``, then those of ``a``
-        that are left; NaN where there is no number.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        TypeError: ``a`` or ``q`` is complex.
-        ValueError: an axis is out of bounds, or is named twice; or ``q`` is out of range,
-            ``method`` is another, there is no element, or ``weights`` are negative, of another
-            shape, or given with another method.
 
     As NumPy's ``nanpercentile``.
 
@@ -487,6 +449,7 @@ def median(
     return quantile_of("median", a, 0.5, axis, out, "linear", keepdims, None)
 
 
+@described_like(median)
 def nanmedian(
     a: ArrayLike,
     axis: Axes = None,
@@ -496,21 +459,9 @@ def nanmedian(
 ) -> Array:
     """Find the middle value over axes, without the elements that are NaN.
 
-    Args:
-        a: an array of real numbers.
-        axis: the axes to search over; all by default.
-        out: must be None: arrays are immutable.
-        overwrite_input: has no effect: arrays are immutable.
-        keepdims: whether the axes stay, with size 1.
-
     Returns:
         The medians, in the float dtype of ``a``, of its shape without the axes; NaN where there is
         no number.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        TypeError: ``a`` is complex.
-        ValueError: an axis is out of bounds, or is named twice; or there is no element.
 
     As NumPy's ``nanmedian``.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from stretto._engine.core.config import config
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value, as_value, state
 from stretto._engine.core.sizes import greater, is_size
@@ -331,6 +332,7 @@ def logspace(
 
 
 @rounded_once
+@described_like(logspace)
 def geomspace(
     start: ArrayLike,
     stop: ArrayLike,
@@ -344,18 +346,8 @@ def geomspace(
     Args:
         start: the first numbers; may be traced.
         stop: the last numbers, or the bounds; both broadcast.
-        num: how many.
         endpoint: whether ``stop`` is the last number.
         dtype: the dtype of the result; by default the float that the bounds promote to.
-        axis: the place of the numbers in the result.
-
-    Returns:
-        An array with ``num`` numbers along ``axis``.
-
-    Raises:
-        OverflowError: at rest, a number does not fit in an integer ``dtype``.
-        TypeError: ``num`` is not an integer.
-        ValueError: ``axis`` is out of bounds; or ``num`` is negative.
 
     As NumPy's ``geomspace``.
 

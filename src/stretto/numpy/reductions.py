@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import default_dtype, is_complex, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike
@@ -137,6 +138,7 @@ def sum(
     )
 
 
+@described_like(sum)
 def prod(
     a: ArrayLike,
     axis: Axes = None,
@@ -152,22 +154,12 @@ def prod(
     In ``bool`` a product says whether all elements are true.
 
     Args:
-        a: an array, or a number; booleans count as integers.
         axis: the axes to multiply over; all by default.
         dtype: the dtype of the product; by default that of ``a``, at least 32 bits for integers.
-        out: must be None: arrays are immutable.
-        keepdims: whether the axes stay, with size 1.
         initial: a number that the product is multiplied by.
-        where: a mask of the elements that count; all by default.
-        promote_integers: whether narrow integers widen to the default integer.
 
     Returns:
         The products, of the shape of ``a`` without the axes.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        TypeError: ``where`` is not boolean.
-        ValueError: an axis is out of bounds, or is named twice.
 
     As NumPy's and the array API standard's ``prod``.
 
@@ -189,6 +181,7 @@ def prod(
     return keep(total, x.shape, axes, keepdims)
 
 
+@described_like(sum)
 def all(
     a: ArrayLike,
     axis: Axes = None,
@@ -202,17 +195,9 @@ def all(
     Args:
         a: an array, or a number.
         axis: the axes to test; all by default.
-        out: must be None: arrays are immutable.
-        keepdims: whether the axes stay, with size 1.
-        where: a mask of the elements that count; all by default.
 
     Returns:
         Booleans, of the shape of ``a`` without the axes.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        TypeError: ``where`` is not boolean.
-        ValueError: an axis is out of bounds, or is named twice.
 
     As NumPy's and the array API standard's ``all``.
 
@@ -233,6 +218,7 @@ def _every(x: Array, *, axis: tuple[int, ...], keepdims: bool) -> Array:
     return keep(reduce.reduce_and(truth(x, "all", "a"), axis), x.shape, axis, keepdims)
 
 
+@described_like(all)
 def any(
     a: ArrayLike,
     axis: Axes = None,
@@ -242,21 +228,6 @@ def any(
     where: ArrayLike | None = None,
 ) -> Array:
     """Say whether any element over axes is true (not zero); False for an empty axis.
-
-    Args:
-        a: an array, or a number.
-        axis: the axes to test; all by default.
-        out: must be None: arrays are immutable.
-        keepdims: whether the axes stay, with size 1.
-        where: a mask of the elements that count; all by default.
-
-    Returns:
-        Booleans, of the shape of ``a`` without the axes.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        TypeError: ``where`` is not boolean.
-        ValueError: an axis is out of bounds, or is named twice.
 
     As NumPy's and the array API standard's ``any``.
 

@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.types import is_complex, is_inexact, kind_of
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.eager.binary import binary_function
@@ -128,20 +129,9 @@ def floor_divide(x: ArrayLike, y: ArrayLike, /) -> Array:
     return _floor_divide(x, y)
 
 
+@described_like(floor_divide)
 def remainder(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Find the remainder ``x - y * floor(x / y)``, with the sign of ``y``.
-
-    Args:
-        x: an array of real numbers.
-        y: the divisors; both broadcast.
-
-    Returns:
-        An array of the promoted dtype and the shape that the two broadcast to; 0 for integers
-        divided by zero.
-
-    Raises:
-        TypeError: an argument is complex.
-        ValueError: the shapes do not broadcast.
 
     As NumPy's and the array API standard's ``remainder``.
 
@@ -155,19 +145,12 @@ def remainder(x: ArrayLike, y: ArrayLike, /) -> Array:
 mod = remainder
 
 
+@described_like(floor_divide)
 def divmod(x: ArrayLike, y: ArrayLike, /) -> tuple[Array, Array]:
     """Find ``floor_divide`` and ``remainder`` together.
 
-    Args:
-        x: an array of real numbers.
-        y: the divisors; both broadcast.
-
     Returns:
         A tuple of the quotients and the remainders; 0 for integers divided by zero.
-
-    Raises:
-        TypeError: an argument is complex.
-        ValueError: the shapes do not broadcast.
 
     As NumPy's ``divmod``.
 
@@ -178,20 +161,9 @@ def divmod(x: ArrayLike, y: ArrayLike, /) -> tuple[Array, Array]:
     return _divmod_quotient(x, y), _remainder(x, y)
 
 
+@described_like(floor_divide)
 def fmod(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Find the remainder of ``x / y`` with the sign of ``x``.
-
-    Args:
-        x: an array of real numbers.
-        y: the divisors; both broadcast.
-
-    Returns:
-        An array of the promoted dtype and the shape that the two broadcast to; 0 for integers
-        divided by zero.
-
-    Raises:
-        TypeError: an argument is complex.
-        ValueError: the shapes do not broadcast.
 
     As NumPy's ``fmod``.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact
@@ -21,17 +22,9 @@ __all__ = ["around", "ceil", "fix", "floor", "rint", "round", "trunc"]
 
 
 @eager(np.trunc, FLOAT)
+@described_like(ceil)
 def trunc(x: ArrayLike) -> Array:
     """Leave out the fraction of each element.
-
-    Args:
-        x: an array of real numbers; integers stay as they are.
-
-    Returns:
-        An array of the dtype and shape of ``x``.
-
-    Raises:
-        TypeError: ``x`` is complex.
 
     As NumPy's and the array API standard's ``trunc``.
 

@@ -10,6 +10,7 @@ from typing import Literal, overload
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Array, ArrayLike, Tree
@@ -135,6 +136,7 @@ def intersect1d(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array | tuple[Array, Array, Array]: ...
+@described_like(union1d)
 def intersect1d(
     ar1: ArrayLike,
     ar2: ArrayLike,
@@ -147,19 +149,13 @@ def intersect1d(
     """List the distinct elements that are in both arrays, in order.
 
     Args:
-        ar1: an array, flattened.
-        ar2: an array, flattened.
         assume_unique: a promise that no array has an element twice.
         return_indices: whether to return the indices of first occurrences in both arrays too.
-        size: how many to take, which must be given while tracing; all by default.
         fill_value: what stands for missing elements, by default the first of them; their indices
             are the arrays' lengths.
 
     Returns:
         An array of rank 1, or a tuple of it and two arrays of indices.
-
-    Raises:
-        TracedValueError: an array is traced, and ``size`` is not given.
 
     As NumPy's ``intersect1d``; ``size`` and ``fill_value`` as JAX's.
 
@@ -200,6 +196,7 @@ def _intersection(
     return values, choose(missing, n, first), choose(missing, m, last)
 
 
+@described_like(union1d)
 def setdiff1d(
     ar1: ArrayLike,
     ar2: ArrayLike,
@@ -211,18 +208,10 @@ def setdiff1d(
     """List the distinct elements of one array that are not in another, in order.
 
     Args:
-        ar1: an array, flattened.
         ar2: the array of elements to leave out.
         assume_unique: a promise that no array has an element twice; the elements stay in the order
             of ``ar1``.
-        size: how many to take, which must be given while tracing; all by default.
         fill_value: what stands for missing elements; zero by default.
-
-    Returns:
-        An array of rank 1.
-
-    Raises:
-        TracedValueError: an array is traced, and ``size`` is not given.
 
     As NumPy's ``setdiff1d``; ``size`` and ``fill_value`` as JAX's.
 
@@ -263,6 +252,7 @@ def _setdiff1d(
     return _take_some(keep, line, size, 0 if fill_value is None else fill_value)[0]
 
 
+@described_like(union1d)
 def setxor1d(
     ar1: ArrayLike,
     ar2: ArrayLike,
@@ -274,18 +264,9 @@ def setxor1d(
     """List the distinct elements that are in exactly one of two arrays, in order.
 
     Args:
-        ar1: an array, flattened.
-        ar2: an array, flattened.
         assume_unique: a promise that no array has an element twice; one that has is left out, as in
             NumPy.
-        size: how many to take, which must be given while tracing; all by default.
         fill_value: what stands for missing elements; by default the first of them.
-
-    Returns:
-        An array of rank 1.
-
-    Raises:
-        TracedValueError: an array is traced, and ``size`` is not given.
 
     As NumPy's ``setxor1d``; ``size`` and ``fill_value`` as JAX's.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype
 from stretto._engine.core.typing import ArrayLike, DTypeLike
@@ -63,6 +64,7 @@ def sort(
     return ops.sort(x, axis, descending=descending, stable=bool(stable))
 
 
+@described_like(sort)
 def argsort(
     a: ArrayLike,
     axis: int | None = -1,
@@ -76,20 +78,10 @@ def argsort(
     """Find the indices that sort the elements along an axis; equal ones stay in order.
 
     Args:
-        a: an array.
-        axis: the axis to sort along, the last by default; None flattens first.
-        kind: one of NumPy's names of algorithms, which all give the same here.
-        order: must be None: arrays have no fields.
-        stable: whether equal elements stay in order.
-        descending: whether the order falls.
         dtype: the dtype of the indices; the default integer by default.
 
     Returns:
         The indices, of the shape of ``a``.
-
-    Raises:
-        NotImplementedError: ``order`` is given.
-        ValueError: ``axis`` is out of bounds; or ``kind`` is none of NumPy's.
 
     As NumPy's and the array API standard's ``argsort``.
 

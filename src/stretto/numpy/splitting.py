@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.integers import integer, integers
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.sizes import greater, lesser
@@ -128,15 +129,9 @@ def _parts(x: Array, *, slices: list[slice], axis: int) -> list[Array]:
     return [ops.slice_in_dim(x, part.start, part.stop, 1, axis) for part in slices]
 
 
+@described_like(split)
 def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
     """Split an array along the second axis, a vector along its only one.
-
-    Args:
-        ary: an array of rank 1 or more.
-        indices_or_sections: the number of parts, or the places to cut at.
-
-    Returns:
-        A list of arrays.
 
     Raises:
         TypeError: ``indices_or_sections`` is not of integers.
@@ -152,19 +147,9 @@ def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike)
     return _split("hsplit", x, indices_or_sections, 0 if x.ndim == 1 else 1)
 
 
+@described_like(hsplit)
 def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
     """Split an array along the first axis.
-
-    Args:
-        ary: an array of rank 1 or more.
-        indices_or_sections: the number of parts, or the places to cut at.
-
-    Returns:
-        A list of arrays.
-
-    Raises:
-        TypeError: ``indices_or_sections`` is not of integers.
-        ValueError: the size does not divide into that many parts.
 
     As NumPy's ``vsplit``.
 

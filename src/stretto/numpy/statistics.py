@@ -7,6 +7,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.sizes import Size, is_size
 from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact, real_dtype
@@ -74,6 +75,7 @@ def mean_about_first(x: Value, axes: tuple[int, ...]) -> Array:
     return first + _over(reshape(sum_(x - first, axes), shape), count)
 
 
+@described_like(sum_)
 def mean(
     a: ArrayLike,
     axis: Axes = None,
@@ -92,17 +94,9 @@ def mean(
         a: an array, or a number.
         axis: the axes to average over; all by default.
         dtype: the dtype of the result; by default that of ``a``, for integers the default float.
-        out: must be None: arrays are immutable.
-        keepdims: whether the axes stay, with size 1.
-        where: a mask of the elements that count; all by default.
 
     Returns:
         The means, of the shape of ``a`` without the axes; NaN where there is no element.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        TypeError: ``where`` is not boolean.
-        ValueError: an axis is out of bounds, or is named twice.
 
     As NumPy's and the array API standard's ``mean``.
 
@@ -233,6 +227,7 @@ def var(
     return keep(convert(spread, wanted), shape, axes, keepdims)
 
 
+@described_like(var)
 def std(
     a: ArrayLike,
     axis: Axes = None,
@@ -247,25 +242,8 @@ def std(
 ) -> Array:
     """Take the square root of the variance over axes; its derivative at 0 is 0.
 
-    Args:
-        a: an array, or a number.
-        axis: the axes to average over; all by default.
-        dtype: the dtype of the result, a float; by default the real one of ``a``.
-        out: must be None: arrays are immutable.
-        ddof: what is taken off the number of elements n before dividing; may be traced.
-        keepdims: whether the axes stay, with size 1.
-        where: a mask of the elements that count; all by default.
-        mean: the mean, with the axes kept, where it is known already.
-        correction: the array API standard's name for ``ddof``.
-
     Returns:
         The deviations, of the shape of ``a`` without the axes; NaN where n is not above ``ddof``.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        TypeError: ``where`` is not boolean; or ``dtype`` is neither float nor complex.
-        ValueError: an axis is out of bounds, or is named twice; or ``ddof`` and ``correction`` are
-            both given.
 
     As NumPy's and the array API standard's ``std``.
 

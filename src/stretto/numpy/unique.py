@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.size_guards import without_elements
@@ -289,22 +290,14 @@ def unique_all(
     return UniqueAllResult(*out)
 
 
+@described_like(unique_all)
 def unique_counts(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueCountsResult:
     """List the distinct elements and how often each occurs; each NaN counts separately.
 
-    Args:
-        x: an array.
-        size: how many to take, which must be given while tracing; all by default.
-        fill_value: what stands for missing elements; by default the least element.
-
     Returns:
         ``UniqueCountsResult``: values and counts.
-
-    Raises:
-        TracedValueError: ``x`` is traced, and ``size`` is not given.
-        ValueError: ``size`` is negative.
 
     As the array API standard's ``unique_counts``; ``size`` and ``fill_value`` as JAX's.
 
@@ -316,22 +309,14 @@ def unique_counts(
     return UniqueCountsResult(*out)
 
 
+@described_like(unique_all)
 def unique_inverse(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueInverseResult:
     """List the distinct elements, and for each element its index among them.
 
-    Args:
-        x: an array.
-        size: how many to take, which must be given while tracing; all by default.
-        fill_value: what stands for missing elements; by default the least element.
-
     Returns:
         ``UniqueInverseResult``: values, and inverse indices of the shape of ``x``.
-
-    Raises:
-        TracedValueError: ``x`` is traced, and ``size`` is not given.
-        ValueError: ``size`` is negative.
 
     As the array API standard's ``unique_inverse``; ``size`` and ``fill_value`` as JAX's.
 
@@ -343,22 +328,14 @@ def unique_inverse(
     return UniqueInverseResult(*out)
 
 
+@described_like(unique_all)
 def unique_values(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
     """List the distinct elements; each NaN counts separately.
 
-    Args:
-        x: an array.
-        size: how many to take, which must be given while tracing; all by default.
-        fill_value: what stands for missing elements; by default the least element.
-
     Returns:
         An array of rank 1.
-
-    Raises:
-        TracedValueError: ``x`` is traced, and ``size`` is not given.
-        ValueError: ``size`` is negative.
 
     As the array API standard's ``unique_values``; ``size`` and ``fill_value`` as JAX's.
 

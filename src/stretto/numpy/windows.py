@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.types import array_type, default_dtype
@@ -46,17 +47,9 @@ def bartlett(M: int) -> Array:
     return _window(np.bartlett(integer(M, "bartlett", "M")))
 
 
+@described_like(bartlett)
 def blackman(M: int) -> Array:
     """Make Blackman's window: 0.42 - 0.5 cos(2πn / (M - 1)) + 0.08 cos(4πn / (M - 1)).
-
-    Args:
-        M: the number of points.
-
-    Returns:
-        ``[M]``, of the default float.
-
-    Raises:
-        TypeError: ``M`` is not an integer.
 
     As NumPy's ``blackman``.
 
@@ -67,17 +60,9 @@ def blackman(M: int) -> Array:
     return _window(np.blackman(integer(M, "blackman", "M")))
 
 
+@described_like(bartlett)
 def hamming(M: int) -> Array:
     """Make Hamming's window: 0.54 - 0.46 cos(2πn / (M - 1)).
-
-    Args:
-        M: the number of points.
-
-    Returns:
-        ``[M]``, of the default float.
-
-    Raises:
-        TypeError: ``M`` is not an integer.
 
     As NumPy's ``hamming``.
 
@@ -88,17 +73,9 @@ def hamming(M: int) -> Array:
     return _window(np.hamming(integer(M, "hamming", "M")))
 
 
+@described_like(bartlett)
 def hanning(M: int) -> Array:
     """Make Hann's window: 0.5 - 0.5 cos(2πn / (M - 1)).
-
-    Args:
-        M: the number of points.
-
-    Returns:
-        ``[M]``, of the default float.
-
-    Raises:
-        TypeError: ``M`` is not an integer.
 
     As NumPy's ``hanning``.
 

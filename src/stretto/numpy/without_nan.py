@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.size_guards import without_elements
 from stretto._engine.core.types import is_inexact
@@ -53,6 +54,7 @@ def numbers_of(
     return x, ~missing
 
 
+@described_like(sum_)
 def nansum(
     a: ArrayLike,
     axis: Axes = None,
@@ -66,20 +68,6 @@ def nansum(
 
     Args:
         a: an array, or a number.
-        axis: the axes to add over; all by default.
-        dtype: the dtype of the sum; by default that of ``a``, at least 32 bits for integers.
-        out: must be None: arrays are immutable.
-        keepdims: whether the axes stay, with size 1.
-        initial: a number that is added to the sum.
-        where: a mask of the elements that count; all by default.
-
-    Returns:
-        The sums, of the shape of ``a`` without the axes.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        TypeError: ``where`` is not boolean.
-        ValueError: an axis is out of bounds, or is named twice.
 
     As NumPy's ``nansum``.
 
@@ -92,6 +80,7 @@ def nansum(
     return sum_(x, axis, dtype, out, keepdims, initial, where)
 
 
+@described_like(prod)
 def nanprod(
     a: ArrayLike,
     axis: Axes = None,
@@ -105,20 +94,6 @@ def nanprod(
 
     Args:
         a: an array, or a number.
-        axis: the axes to multiply over; all by default.
-        dtype: the dtype of the product; by default that of ``a``, at least 32 bits for integers.
-        out: must be None: arrays are immutable.
-        keepdims: whether the axes stay, with size 1.
-        initial: a number that the product is multiplied by.
-        where: a mask of the elements that count; all by default.
-
-    Returns:
-        The products, of the shape of ``a`` without the axes.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        TypeError: ``where`` is not boolean.
-        ValueError: an axis is out of bounds, or is named twice.
 
     As NumPy's ``nanprod``.
 
@@ -137,6 +112,7 @@ def _both(numbers: Array | None, where: ArrayLike | None, caller: str) -> ArrayL
     return numbers & mask_of_where(where, caller)
 
 
+@described_like(mean)
 def nanmean(
     a: ArrayLike,
     axis: Axes = None,
@@ -147,21 +123,8 @@ def nanmean(
 ) -> Array:
     """Average the elements over axes, without those that are NaN.
 
-    Args:
-        a: an array, or a number.
-        axis: the axes to average over; all by default.
-        dtype: the dtype of the result; by default that of ``a``, for integers the default float.
-        out: must be None: arrays are immutable.
-        keepdims: whether the axes stay, with size 1.
-        where: a mask of the elements that count; all by default.
-
     Returns:
         The means, of the shape of ``a`` without the axes; NaN where there is no number.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        TypeError: ``where`` is not boolean.
-        ValueError: an axis is out of bounds, or is named twice.
 
     As NumPy's ``nanmean``.
 
@@ -173,6 +136,7 @@ def nanmean(
     return mean(x, axis, dtype, out, keepdims, where=_both(numbers, where, "nanmean"))
 
 
+@described_like(var)
 def nanvar(
     a: ArrayLike,
     axis: Axes = None,
@@ -186,25 +150,8 @@ def nanvar(
 ) -> Array:
     """Average the squared distances from the mean, without elements that are NaN.
 
-    Args:
-        a: an array, or a number.
-        axis: the axes to average over; all by default.
-        dtype: the dtype of the result, a float; by default the real one of ``a``.
-        out: must be None: arrays are immutable.
-        ddof: what is taken off the number of elements n before dividing; may be traced.
-        keepdims: whether the axes stay, with size 1.
-        where: a mask of the elements that count; all by default.
-        mean: the mean, with the axes kept, where it is known already.
-        correction: the array API standard's name for ``ddof``.
-
     Returns:
         An array of the shape of ``a`` without the axes; NaN where n is not above ``ddof``.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        TypeError: ``where`` is not boolean; or ``dtype`` is neither float nor complex.
-        ValueError: an axis is out of bounds, or is named twice; or ``ddof`` and ``correction`` are
-            both given.
 
     As NumPy's ``nanvar``.
 
@@ -227,6 +174,7 @@ def nanvar(
     )
 
 
+@described_like(nanvar)
 def nanstd(
     a: ArrayLike,
     axis: Axes = None,
@@ -239,26 +187,6 @@ def nanstd(
     correction: ArrayLike | None = None,
 ) -> Array:
     """Take the square root of the variance, without elements that are NaN.
-
-    Args:
-        a: an array, or a number.
-        axis: the axes to average over; all by default.
-        dtype: the dtype of the result, a float; by default the real one of ``a``.
-        out: must be None: arrays are immutable.
-        ddof: what is taken off the number of elements n before dividing; may be traced.
-        keepdims: whether the axes stay, with size 1.
-        where: a mask of the elements that count; all by default.
-        mean: the mean, with the axes kept, where it is known already.
-        correction: the array API standard's name for ``ddof``.
-
-    Returns:
-        An array of the shape of ``a`` without the axes; NaN where n is not above ``ddof``.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        TypeError: ``where`` is not boolean; or ``dtype`` is neither float nor complex.
-        ValueError: an axis is out of bounds, or is named twice; or ``ddof`` and ``correction`` are
-            both given.
 
     As NumPy's ``nanstd``.
 
@@ -281,23 +209,11 @@ def nanstd(
     )
 
 
+@described_like(cumsum)
 def nancumsum(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
     """Sum the elements up to each one along an axis, with zero in place of NaN.
-
-    Args:
-        a: an array, or a number.
-        axis: the axis to run along; by default all elements, in row-major order.
-        dtype: the dtype of the sums; by default that of ``a``, the default integer for booleans.
-        out: must be None: arrays are immutable.
-
-    Returns:
-        The running sums, of the shape of ``a``, or of one axis without ``axis``.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        ValueError: ``axis`` is out of bounds.
 
     As NumPy's ``nancumsum``.
 
@@ -309,24 +225,11 @@ def nancumsum(
     return cumsum(x if numbers is None else masked("nancumsum", x, numbers, 0), axis, dtype, out)
 
 
+@described_like(cumprod)
 def nancumprod(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
     """Multiply the elements up to each one along an axis, with one in place of NaN.
-
-    Args:
-        a: an array, or a number.
-        axis: the axis to run along; by default all elements, in row-major order.
-        dtype: the dtype of the products; by default that of ``a``, the default integer for
-            booleans.
-        out: must be None: arrays are immutable.
-
-    Returns:
-        The running products, of the shape of ``a``, or of one axis without ``axis``.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        ValueError: ``axis`` is out of bounds.
 
     As NumPy's ``nancumprod``.
 
@@ -402,6 +305,7 @@ def _masked_extremum(
     return choose(some, result, full_like(result, math.nan))
 
 
+@described_like(max_)
 def nanmax(
     a: ArrayLike,
     axis: Axes = None,
@@ -415,19 +319,9 @@ def nanmax(
     Args:
         a: an array, or a number.
         axis: the axes to search over; all by default.
-        out: must be None: arrays are immutable.
-        keepdims: whether the axes stay, with size 1.
-        initial: the result where no element is greater; ``where`` needs it.
-        where: a mask of the elements that count; all by default.
 
     Returns:
         The greatest elements, of the shape of ``a`` without the axes; NaN where there is no number.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        TypeError: ``where`` is not boolean.
-        ValueError: an axis is out of bounds, or is named twice; or there is no element, or
-            ``where`` is given without ``initial``.
 
     As NumPy's ``nanmax``.
 
@@ -438,6 +332,7 @@ def nanmax(
     return _nan_extremum("nanmax", a, axis, out, keepdims, initial, where)
 
 
+@described_like(nanmax)
 def nanmin(
     a: ArrayLike,
     axis: Axes = None,
@@ -449,21 +344,10 @@ def nanmin(
     """Find the least element over axes, without those that are NaN.
 
     Args:
-        a: an array, or a number.
-        axis: the axes to search over; all by default.
-        out: must be None: arrays are immutable.
-        keepdims: whether the axes stay, with size 1.
         initial: the result where no element is less; ``where`` needs it.
-        where: a mask of the elements that count; all by default.
 
     Returns:
         The least elements, of the shape of ``a`` without the axes; NaN where there is no number.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        TypeError: ``where`` is not boolean.
-        ValueError: an axis is out of bounds, or is named twice; or there is no element, or
-            ``where`` is given without ``initial``.
 
     As NumPy's ``nanmin``.
 
@@ -484,23 +368,14 @@ def _nan_arg_extremum(caller: str, a: ArrayLike, axis: Axis, out: None, keepdims
     return choose(all_(~numbers, axis, keepdims=keepdims), full_like(at, -1), at)
 
 
+@described_like(argmax)
 def nanargmax(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool = False
 ) -> Array:
     """Find the index of the greatest element along an axis, without those that are NaN.
 
-    Args:
-        a: an array, or a number.
-        axis: the axis to search; by default all elements, in row-major order.
-        out: must be None: arrays are immutable.
-        keepdims: whether the axes stay, with size 1.
-
     Returns:
         The indices, of the default integer; -1 where there is no number.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        ValueError: ``axis`` is out of bounds, or has no element.
 
     As NumPy's ``nanargmax``.
 
@@ -511,23 +386,11 @@ def nanargmax(
     return _nan_arg_extremum("nanargmax", a, axis, out, keepdims)
 
 
+@described_like(nanargmax)
 def nanargmin(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool = False
 ) -> Array:
     """Find the index of the least element along an axis, without those that are NaN.
-
-    Args:
-        a: an array, or a number.
-        axis: the axis to search; by default all elements, in row-major order.
-        out: must be None: arrays are immutable.
-        keepdims: whether the axes stay, with size 1.
-
-    Returns:
-        The indices, of the default integer; -1 where there is no number.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        ValueError: ``axis`` is out of bounds, or has no element.
 
     As NumPy's ``nanargmin``.
 

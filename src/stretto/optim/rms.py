@@ -13,6 +13,7 @@ import numpy as np
 import stretto.numpy as snp
 from stretto._engine.api.argument_leaves import values_of_tree
 from stretto._engine.core import tree
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import brief
 from stretto._engine.core.types import real_dtype
@@ -152,6 +153,7 @@ def scale_by_rms(
 
 
 @transformation
+@described_like(scale_by_rms)
 def scale_by_stddev(
     decay: Scalar = 0.9,
     eps: Scalar = 1e-8,
@@ -160,12 +162,6 @@ def scale_by_stddev(
     bias_correction: bool = False,
 ) -> GradientTransformationExtraArgs:
     """g / √(v − m² + eps), with running means m of g and v of g²: ``rmsprop`` with ``centered``.
-
-    Args:
-        eps: added to v, or to its root.
-
-    Raises:
-        ValueError: a number is out of its range, or an array has axes (see ``per_member``).
 
     >>> import stretto.numpy as snp
     >>> tx = scale_by_stddev(decay=0.5)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto.optim.base import Scalar, Schedule, schedule
@@ -90,17 +91,11 @@ def polynomial_schedule(
 
 
 @schedule
+@described_like(polynomial_schedule)
 def linear_schedule(
     init_value: Scalar, end_value: Scalar, transition_steps: int, transition_begin: int = 0
 ) -> Schedule:
     """Go from one value to another along a line.
-
-    Args:
-        end_value: the last value.
-        transition_steps: how many updates it takes; with 0 it stays at ``init_value``.
-
-    Raises:
-        ValueError: ``transition_steps`` or ``transition_begin`` is negative.
 
     >>> schedule = linear_schedule(0.0, 1.0, 4)
     >>> [float(schedule(t)) for t in (0, 1, 4, 9)]
@@ -440,6 +435,7 @@ def linear_onecycle_schedule(
 
 
 @schedule
+@described_like(linear_onecycle_schedule)
 def cosine_onecycle_schedule(
     transition_steps: int,
     peak_value: Scalar,
@@ -448,13 +444,6 @@ def cosine_onecycle_schedule(
     final_div_factor: float = 1e4,
 ) -> Schedule:
     """Go up and down along half cosines.
-
-    Args:
-        transition_steps: how many updates the cycle takes.
-        peak_value: the largest value.
-
-    Raises:
-        ValueError: ``transition_steps`` or a factor is not positive.
 
     Source: Smith and Topin, "Super-convergence", 2018.
 

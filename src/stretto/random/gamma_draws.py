@@ -13,6 +13,7 @@ import math
 import ml_dtypes
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike, ShardingLike
 from stretto._engine.higher_order.custom_jvp import custom_jvp
 from stretto._engine.higher_order.while_loop import while_loop
@@ -192,6 +193,7 @@ def gamma(
 
 
 @draw
+@described_like(gamma)
 def loggamma(
     key: Key,
     a: ArrayLike,
@@ -201,15 +203,6 @@ def loggamma(
     out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw logarithms of gamma numbers: those of ``gamma`` for the same key, without underflow.
-
-    Args:
-        a: the shape parameter, positive.
-        shape: of the result; by default that of ``a``.
-
-    Raises:
-        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a parameter does not broadcast to ``shape``; or the
-            result cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> x = random.loggamma(random.key(0), 1e-4, (9,))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike, ShardingLike
 from stretto._engine.higher_order.stop_gradient import stop_gradient
 from stretto._engine.ops.arithmetic import absolute
@@ -197,6 +198,7 @@ def f(
 
 
 @draw
+@described_like(chisquare)
 def t(
     key: Key,
     df: ArrayLike,
@@ -206,15 +208,6 @@ def t(
     out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw from Student's t distribution: ``n / sqrt(chi2 / df)``.
-
-    Args:
-        df: the degrees of freedom.
-        shape: of the result; by default that of ``df``.
-
-    Raises:
-        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a parameter does not broadcast to ``shape``; or the
-            result cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> random.t(random.key(0), 3.0, (2, 3)).shape

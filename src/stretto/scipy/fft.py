@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.integers import entries_of, integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import exports
@@ -198,27 +199,11 @@ def dct(
     return _along("dct", x, type, n, axis, norm, False)
 
 
+@described_like(dct)
 def idct(
     x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
 ) -> Array:
     """Compute the inverse of ``dct`` of the same type and norm, along an axis.
-
-    Args:
-        x: an array.
-        type: the type, 1 to 4.
-        n: the number of points, to which the array is truncated or padded with zeros.
-        axis: the axis, negative from the end.
-        norm: ``"ortho"`` for an orthogonal transform; ``"backward"``, the default, leaves the
-            factor ``1 / 2n`` to the inverse, ``"forward"`` puts it here (for type 1, ``1 / 2(n -
-            1)``).
-
-    Returns:
-        The transform, of the dtype of ``x``, at least float32.
-
-    Raises:
-        TypeError: ``n`` is not an integer.
-        ValueError: there is no such type or norm, there are too few points, or the axis is out of
-            bounds.
 
     As SciPy's ``idct``.
 
@@ -277,6 +262,7 @@ def dctn(
     return _transform("dctn", x, type, _sizes(s), axes, norm, False)
 
 
+@described_like(dctn)
 def idctn(
     x: ArrayLike,
     type: int = 2,
@@ -285,21 +271,6 @@ def idctn(
     norm: str | None = None,
 ) -> Array:
     """Compute the inverse of ``dctn`` of the same type and norm, along axes.
-
-    Args:
-        x: an array.
-        type: the type, 1 to 4.
-        s: the numbers of points, to which the array is truncated or padded with zeros.
-        axes: the axes; by default all, or the last ``len(s)``.
-        norm: as in ``dct``.
-
-    Returns:
-        The transform, of the dtype of ``x``, at least float32.
-
-    Raises:
-        TypeError: a number in ``s`` is not an integer.
-        ValueError: there is no such type or norm, there are too few points, or ``s`` and ``axes``
-            do not match.
 
     As SciPy's ``idctn``.
 

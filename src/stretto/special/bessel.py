@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype
@@ -164,14 +165,9 @@ def i0(x: ArrayLike) -> Array:
     return unary(bessel_ops.I0, x, "i0")
 
 
+@described_like(i0)
 def i0e(x: ArrayLike) -> Array:
     """Compute ``exp(-abs(x)) * i0(x)``, which does not overflow.
-
-    Args:
-        x: real numbers; integers count as floats.
-
-    Returns:
-        The values, of the shape of ``x``.
 
     As SciPy's ``i0e``. Source: DLMF 10.25.2.
 
@@ -182,14 +178,9 @@ def i0e(x: ArrayLike) -> Array:
     return unary(bessel_ops.I0E, x, "i0e")
 
 
+@described_like(i0)
 def i1(x: ArrayLike) -> Array:
     """Compute the modified Bessel function of order 1.
-
-    Args:
-        x: real numbers; integers count as floats.
-
-    Returns:
-        The values, of the shape of ``x``.
 
     As SciPy's ``i1``. Source: DLMF 10.25.2.
 
@@ -200,14 +191,9 @@ def i1(x: ArrayLike) -> Array:
     return unary(bessel_ops.I1, x, "i1")
 
 
+@described_like(i0)
 def i1e(x: ArrayLike) -> Array:
     """Compute ``exp(-abs(x)) * i1(x)``, which does not overflow.
-
-    Args:
-        x: real numbers; integers count as floats.
-
-    Returns:
-        The values, of the shape of ``x``.
 
     As SciPy's ``i1e``. Source: DLMF 10.25.2.
 

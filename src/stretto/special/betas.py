@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.bitwise import bitwise_and
 from stretto._engine.ops.comparison import eq, full_like, ge, select, zeros_like
@@ -175,18 +176,9 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
     return binary(BETA, a, b)
 
 
+@described_like(beta)
 def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     """Compute the logarithm of the absolute value of the beta function.
-
-    Args:
-        a: real numbers.
-        b: real numbers, promoted and broadcast with ``a``.
-
-    Returns:
-        The values, of the broadcast shape.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast together.
 
     As SciPy's ``betaln``.
 

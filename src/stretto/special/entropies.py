@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.higher_order.custom_jvp import custom_jvp
 from stretto._engine.ops.arithmetic import absolute
@@ -211,18 +212,9 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     return _xlogy(*_pair("xlogy", x, y))
 
 
+@described_like(xlogy)
 def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     """Compute ``x * log1p(y)``, zero where ``x`` is zero.
-
-    Args:
-        x: real numbers.
-        y: real numbers, promoted and broadcast with ``x``.
-
-    Returns:
-        The values; NaN where ``y`` is.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast together.
 
     As SciPy's ``xlog1py``.
 
@@ -273,18 +265,12 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     return _rel_entr(*_real("rel_entr", p, q))
 
 
+@described_like(rel_entr)
 def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     """Compute ``p * log(p / q) - p + q``, element by element.
 
-    Args:
-        p: real numbers.
-        q: real numbers, promoted and broadcast with ``p``.
-
     Returns:
         The values; ``q`` where ``p`` is 0 and ``q`` is not negative, infinite for other signs.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast together.
 
     As SciPy's ``kl_div``.
 
@@ -355,18 +341,12 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
 
 
 @rounded_once
+@described_like(boxcox)
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """Compute ``boxcox(1 + x, lmbda)``, exact near zero.
 
     Args:
         x: real numbers, at least -1.
-        lmbda: the exponents, promoted and broadcast with ``x``.
-
-    Returns:
-        The values, of the broadcast shape.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast together.
 
     As SciPy's ``boxcox1p``.
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
@@ -235,14 +236,9 @@ def erf(x: ArrayLike) -> Array:
     return erf_complex(value) if is_complex(value.dtype) else error_functions.erf(value)
 
 
+@described_like(erf)
 def erfc(x: ArrayLike) -> Array:
     """Compute ``1 - erf(x)`` of each element, exact in the tail.
-
-    Args:
-        x: real or complex numbers; integers count as floats.
-
-    Returns:
-        The values, of the shape of ``x``.
 
     As SciPy's ``erfc``. Source: DLMF 7.2.2.
 
@@ -254,14 +250,9 @@ def erfc(x: ArrayLike) -> Array:
     return erfc_complex(value) if is_complex(value.dtype) else error_functions.erfc(value)
 
 
+@described_like(erf)
 def erfcx(x: ArrayLike) -> Array:
     """Compute ``exp(x**2) * erfc(x)``, which neither underflows nor loses digits.
-
-    Args:
-        x: real or complex numbers; integers count as floats.
-
-    Returns:
-        The values, of the shape of ``x``.
 
     As SciPy's ``erfcx``. Source: DLMF 7.2.3 and 7.7.
 

@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import LazyModule
@@ -258,18 +259,9 @@ def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
     return binary(incomplete.IGAMMA, a, x, "gammainc")
 
 
+@described_like(gammainc)
 def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
     """Compute the regularized upper incomplete gamma function Q(a, x), exact in the tail.
-
-    Args:
-        a: the parameters, positive floats.
-        x: the points, promoted and broadcast with ``a``.
-
-    Returns:
-        The values, from 0 to 1; NaN where an argument is negative.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast together.
 
     As SciPy's ``gammaincc``. Source: DLMF 8.2.4.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, overload
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.typing import Array, ArrayLike, Axes
 from stretto.numpy import normalized
 
@@ -96,18 +97,12 @@ def softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
     return normalized.softmax(x, axis)
 
 
+@described_like(softmax)
 def log_softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
     """Compute ``x - logsumexp(x)`` over axes.
 
-    Args:
-        x: an array.
-        axis: the axes to add over, negative from the end; all by default.
-
     Returns:
         The logarithms of ``softmax``, of the shape of ``x``.
-
-    Raises:
-        ValueError: an axis is out of bounds, or is named twice.
 
     As SciPy's ``log_softmax``.
 

@@ -2,7 +2,7 @@
 
 import inspect
 
-from stretto._engine.core.descriptions import described
+from stretto._engine.core.descriptions import described, described_like
 
 add = described({"key": "a key.", "shape": "of the result.", "x": "never used."}, "Numbers.")
 
@@ -134,3 +134,76 @@ def test_the_source_stays_last_and_further_arguments_stand_where_they_are_given(
 
     args = "Args:\n    key: a key.\n    *sizes: how many.\n    mode: one of two."
     assert f.__doc__ == f"Draw.\n\n{args}\n\nSource: a book."
+
+
+def test_what_another_function_says():
+    @add
+    def f(key, shape, mode="low"):
+        """Draw.
+
+        Args:
+            mode: one of two,
+                both of them good.
+
+        Raises:
+            TypeError: it is no key,
+
+                or none that is left.
+            ValueError: it is so.
+
+        As NumPy's ``f``.
+        """
+
+    @described_like(f)
+    def g(key, size, *, mode="low"):
+        """Draw again.
+
+        Args:
+            size: how many.
+
+        As NumPy's ``g``.
+        """
+
+    assert (
+        g.__doc__
+        == """Draw again.
+
+Args:
+    key: a key.
+    size: how many.
+    mode: one of two,
+        both of them good.
+
+Returns:
+    Numbers.
+
+Raises:
+    TypeError: it is no key,
+
+        or none that is left.
+    ValueError: it is so.
+
+As NumPy's ``g``."""
+    )
+
+    @described_like(g)
+    def alone():
+        """Draw nothing.
+
+        Returns:
+            None.
+
+        Raises:
+            LookupError: always.
+        """
+
+    said = "Draw nothing.\n\nReturns:\n    None.\n\nRaises:\n    LookupError: always."
+    assert alone.__doc__ == said
+
+
+def test_another_function_without_a_docstring():
+    @described_like(lambda key: key)
+    def f(key):
+        """Draw."""
+
+    assert f.__doc__ == "Draw."

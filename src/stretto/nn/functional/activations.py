@@ -15,7 +15,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto import random
-from stretto._engine.core.descriptions import described
+from stretto._engine.core.descriptions import described, described_like
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import kind_of
@@ -596,14 +596,9 @@ def softmax(input: ArrayLike, dim: int, dtype: DTypeLike | None = None) -> Array
 
 @_elementwise
 @explains_keywords
+@described_like(softmax)
 def softmin(input: ArrayLike, dim: int, dtype: DTypeLike | None = None) -> Array:
     """Take ``softmax(-x)`` along an axis.
-
-    Args:
-        input: an array of any shape.
-
-    Raises:
-        ValueError: ``dim`` is out of bounds.
 
     As PyTorch's ``nn.functional.softmin``.
 
@@ -617,14 +612,9 @@ def softmin(input: ArrayLike, dim: int, dtype: DTypeLike | None = None) -> Array
 
 @_elementwise
 @explains_keywords
+@described_like(softmax)
 def log_softmax(input: ArrayLike, dim: int, dtype: DTypeLike | None = None) -> Array:
     """Take ``x - log(sum(exp(x)))`` along an axis, without overflow.
-
-    Args:
-        input: an array of any shape.
-
-    Raises:
-        ValueError: ``dim`` is out of bounds.
 
     As PyTorch's ``nn.functional.log_softmax``.
 

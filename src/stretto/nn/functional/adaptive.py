@@ -12,6 +12,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.size_guards import without_elements
 from stretto._engine.core.sizes import is_size
@@ -264,23 +265,18 @@ def adaptive_max_pool2d(
     output_size: int | Sequence[int | None] | None,
     return_indices: bool = False,
 ) -> Tree: ...
+@described_like(adaptive_avg_pool2d)
 def adaptive_max_pool2d(
     input: ArrayLike, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Tree:
     """Take the maximum of each of a given number of windows of images.
 
     Args:
-        input: (batch, channels, height, width), or without the batch.
-        output_size: the number of windows along each axis, a number or one per axis; None keeps the
-            input's.
         return_indices: whether to return the indices of the maxima as well.
 
     Returns:
         (batch, channels, height, width), without the batch if the input is; with ``return_indices``
         also the index of each in its channel, flattened, int32.
-
-    Raises:
-        ValueError: ``input`` has another rank or an empty axis, or a size is not positive.
 
     As PyTorch's ``nn.functional.adaptive_max_pool2d``.
 
@@ -310,23 +306,18 @@ def adaptive_max_pool3d(
     output_size: int | Sequence[int | None] | None,
     return_indices: bool = False,
 ) -> Tree: ...
+@described_like(adaptive_avg_pool3d)
 def adaptive_max_pool3d(
     input: ArrayLike, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Tree:
     """Take the maximum of each of a given number of windows of volumes.
 
     Args:
-        input: (batch, channels, depth, height, width), or without the batch.
-        output_size: the number of windows along each axis, a number or one per axis; None keeps the
-            input's.
         return_indices: whether to return the indices of the maxima as well.
 
     Returns:
         (batch, channels, depth, height, width), without the batch if the input is; with
         ``return_indices`` also the index of each in its channel, flattened, int32.
-
-    Raises:
-        ValueError: ``input`` has another rank or an empty axis, or a size is not positive.
 
     As PyTorch's ``nn.functional.adaptive_max_pool3d``.
 

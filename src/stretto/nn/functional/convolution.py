@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.size_guards import differs_by_example
 from stretto._engine.core.typing import Array, ArrayLike
@@ -139,6 +140,7 @@ def conv1d(
     return _convolve(1, input, weight, bias, stride, padding, dilation, groups)
 
 
+@described_like(conv1d)
 def conv2d(
     input: ArrayLike,
     weight: ArrayLike,
@@ -153,19 +155,13 @@ def conv2d(
     Args:
         input: (batch, channels, height, width), or without the batch.
         weight: (outputs, channels / groups, height, width).
-        bias: (outputs,).
         stride: by how much the kernel moves, a number or (vertical, horizontal), as are the next
             two.
         padding: how many zeros to add at both ends, ``"valid"`` or ``"same"``, as for ``conv1d``.
-        dilation: the distance between elements that the kernel takes.
-        groups: into how many groups the channels are divided, which do not mix.
 
     Returns:
         (batch, outputs, height, width), with sizes as of ``conv1d``, without the batch if the input
         is.
-
-    Raises:
-        ValueError: channels, groups and sizes do not fit, or ``padding`` is unknown.
 
     As PyTorch's ``nn.functional.conv2d``.
 
@@ -178,6 +174,7 @@ def conv2d(
     return _convolve(2, input, weight, bias, stride, padding, dilation, groups)
 
 
+@described_like(conv2d)
 def conv3d(
     input: ArrayLike,
     weight: ArrayLike,
@@ -192,18 +189,11 @@ def conv3d(
     Args:
         input: (batch, channels, depth, height, width), or without the batch.
         weight: (outputs, channels / groups, depth, height, width).
-        bias: (outputs,).
         stride: by how much the kernel moves, a number or one per axis, as are the next two.
-        padding: how many zeros to add at both ends, ``"valid"`` or ``"same"``, as for ``conv1d``.
-        dilation: the distance between elements that the kernel takes.
-        groups: into how many groups the channels are divided, which do not mix.
 
     Returns:
         (batch, outputs, depth, height, width), with sizes as of ``conv1d``, without the batch if
         the input is.
-
-    Raises:
-        ValueError: channels, groups and sizes do not fit, or ``padding`` is unknown.
 
     As PyTorch's ``nn.functional.conv3d``.
 
@@ -306,6 +296,7 @@ def conv_transpose1d(
     return _transpose(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
+@described_like(conv_transpose1d)
 def conv_transpose2d(
     input: ArrayLike,
     weight: ArrayLike,
@@ -321,18 +312,9 @@ def conv_transpose2d(
     Args:
         input: (batch, channels, height, width), or without the batch.
         weight: (channels, outputs / groups, height, width).
-        bias: (outputs,).
-        stride: the distance between outputs of neighbouring inputs.
-        padding: how many elements to take away at both ends of the output.
-        output_padding: how many elements to add at its end, fewer than ``stride`` or ``dilation``.
-        groups: into how many groups the channels are divided, which do not mix.
-        dilation: the distance between elements that the kernel adds to.
 
     Returns:
         (batch, outputs, height, width), with sizes as of ``conv_transpose1d``.
-
-    Raises:
-        ValueError: channels, groups, sizes or paddings do not fit.
 
     As PyTorch's ``nn.functional.conv_transpose2d``.
 
@@ -345,6 +327,7 @@ def conv_transpose2d(
     return _transpose(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
+@described_like(conv_transpose1d)
 def conv_transpose3d(
     input: ArrayLike,
     weight: ArrayLike,
@@ -360,18 +343,9 @@ def conv_transpose3d(
     Args:
         input: (batch, channels, depth, height, width), or without the batch.
         weight: (channels, outputs / groups, depth, height, width).
-        bias: (outputs,).
-        stride: the distance between outputs of neighbouring inputs.
-        padding: how many elements to take away at both ends of the output.
-        output_padding: how many elements to add at its end, fewer than ``stride`` or ``dilation``.
-        groups: into how many groups the channels are divided, which do not mix.
-        dilation: the distance between elements that the kernel adds to.
 
     Returns:
         (batch, outputs, depth, height, width), with sizes as of ``conv_transpose1d``.
-
-    Raises:
-        ValueError: channels, groups, sizes or paddings do not fit.
 
     As PyTorch's ``nn.functional.conv_transpose3d``.
 

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from stretto import random
-from stretto._engine.core.descriptions import described
+from stretto._engine.core.descriptions import described, described_like
 from stretto._engine.core.typing import Array, ArrayLike, Key
 from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.comparison import full_like, ge, select, zeros_like
@@ -196,6 +196,7 @@ def _alpha(
 
 
 @_drop
+@described_like(dropout)
 def alpha_dropout(
     input: ArrayLike,
     p: float = 0.5,
@@ -204,14 +205,6 @@ def alpha_dropout(
     key: Key | None = None,
 ) -> Array:
     """Set each element to ``selu``'s lower limit with probability ``p``; keep mean and variance.
-
-    Args:
-        input: an array of any shape.
-
-    Raises:
-        RuntimeError: there is no key to draw from.
-        TypeError: ``p`` is not a number.
-        ValueError: ``p`` is not from 0 to 1.
 
     As PyTorch's ``nn.functional.alpha_dropout``. Source: Klambauer et al., Self-Normalizing Neural
     Networks, 2017.

@@ -13,6 +13,7 @@ from typing import Any
 
 from ml_dtypes import finfo
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike, DType
 from stretto._engine.ops.broadcast import of_rank, reduce_sum
@@ -203,6 +204,7 @@ def _by_channels(
 
 
 @explains_keywords
+@described_like(batch_norm)
 def instance_norm(
     input: ArrayLike,
     running_mean: ArrayLike | None = None,
@@ -216,16 +218,8 @@ def instance_norm(
     """Normalize each channel of each example by itself, then scale and shift it.
 
     Args:
-        input: (batch, channels, ...).
         running_mean: the means used without ``use_input_stats``, (channels,); never changed.
-        running_var: the variances, likewise.
-        weight: a factor for each channel, (channels,).
-        bias: a summand for each channel, (channels,).
         use_input_stats: whether mean and variance are those of the input.
-        eps: what is added to the variance.
-
-    Returns:
-        The shape of ``input``, in its dtype; integers become floats.
 
     Raises:
         ValueError: shapes do not fit, statistics are missing, or there is one value per channel.
@@ -305,6 +299,7 @@ def layer_norm(
 
 
 @explains_keywords
+@described_like(layer_norm)
 def rms_norm(
     input: ArrayLike,
     normalized_shape: int | Sequence[int],
@@ -316,16 +311,7 @@ def rms_norm(
     The output is ``input / sqrt(mean(input²) + eps) * weight``.
 
     Args:
-        input: an array whose last axes are ``normalized_shape``.
-        normalized_shape: the shape of those axes.
-        weight: factors, of shape ``normalized_shape``.
         eps: what is added to the mean; by default the precision of the dtype in which it is taken.
-
-    Returns:
-        The shape of ``input``, in its dtype; integers become floats.
-
-    Raises:
-        ValueError: shapes do not fit.
 
     As PyTorch's ``nn.functional.rms_norm``. Source: Zhang and Sennrich, Root Mean Square Layer
     Normalization, 2019.
@@ -346,6 +332,7 @@ def rms_norm(
 
 
 @explains_keywords
+@described_like(batch_norm)
 def group_norm(
     input: ArrayLike,
     num_groups: int,
@@ -356,14 +343,7 @@ def group_norm(
     """Normalize each example's channels in groups, then scale and shift each channel.
 
     Args:
-        input: (batch, channels, ...).
         num_groups: the number of groups, which divides the channels.
-        weight: a factor for each channel, (channels,).
-        bias: a summand for each channel, (channels,).
-        eps: what is added to the variance.
-
-    Returns:
-        The shape of ``input``, in its dtype; integers become floats.
 
     Raises:
         ValueError: shapes do not fit, or the groups do not divide the channels.

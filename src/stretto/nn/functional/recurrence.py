@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import stretto.numpy as snp
-from stretto._engine.core.descriptions import described
+from stretto._engine.core.descriptions import described, described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike, DType, Key
 from stretto._engine.higher_order.scan import scan
@@ -527,6 +527,7 @@ def rnn_tanh_cell(
 
 
 @_recurrent
+@described_like(rnn_tanh_cell)
 def rnn_relu_cell(
     input: ArrayLike,
     hx: ArrayLike | None,
@@ -536,16 +537,6 @@ def rnn_relu_cell(
     b_hh: ArrayLike | None = None,
 ) -> Array:
     """Compute one step of ``rnn_relu``.
-
-    Args:
-        input: (N, features), or (features,).
-        hx: the state (N, hidden), or (hidden,); zeros for None.
-
-    Returns:
-        The next state.
-
-    Raises:
-        ValueError: shapes do not fit.
 
     As PyTorch's ``torch.rnn_relu_cell``.
 
@@ -590,6 +581,7 @@ def lstm_cell(
 
 
 @_recurrent
+@described_like(rnn_tanh_cell)
 def gru_cell(
     input: ArrayLike,
     hx: ArrayLike | None,
@@ -599,16 +591,6 @@ def gru_cell(
     b_hh: ArrayLike | None = None,
 ) -> Array:
     """Compute one step of ``gru``.
-
-    Args:
-        input: (N, features), or (features,).
-        hx: the state (N, hidden), or (hidden,); zeros for None.
-
-    Returns:
-        The next state.
-
-    Raises:
-        ValueError: shapes do not fit.
 
     As PyTorch's ``torch.gru_cell``.
 

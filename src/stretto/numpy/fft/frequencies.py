@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype
@@ -76,6 +77,7 @@ def fftfreq(
     return _spaced("fftfreq", places - n * (places >= (n + 1) // 2), n, d, dtype)
 
 
+@described_like(fftfreq)
 def rfftfreq(
     n: int,
     d: ArrayLike = 1.0,
@@ -85,18 +87,8 @@ def rfftfreq(
 ) -> Array:
     """List the frequency of each element of a transform of real numbers.
 
-    Args:
-        n: the number of points.
-        d: the distance of points; may be traced.
-        dtype: the dtype of the result; by default the default float.
-        device: the device, its name, or a sharding; by default the first device.
-
     Returns:
         ``[n // 2 + 1]``: 0 to ``n // 2``, times ``1 / (n d)``, in cycles a unit of ``d``.
-
-    Raises:
-        TypeError: ``n`` is not an integer.
-        ValueError: ``device`` is not there; or ``n`` is not positive.
 
     As NumPy's ``fft.rfftfreq``.
 
@@ -134,18 +126,9 @@ def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     return roll(value, [value.shape[d] // 2 for d in places], places)
 
 
+@described_like(fftshift)
 def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """Move frequency 0 from the middle back to the start of axes: the inverse of ``fftshift``.
-
-    Args:
-        x: an array.
-        axes: the axes to move along; all by default.
-
-    Returns:
-        An array of the shape of ``x``.
-
-    Raises:
-        ValueError: an axis is out of bounds, or is named twice.
 
     As NumPy's ``fft.ifftshift``.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.complex_parts import conj
@@ -123,6 +124,7 @@ def rfftn(
     return along_axes("rfftn", FftType.RFFT, a, s, axes, norm)
 
 
+@described_like(irfft)
 def irfftn(
     a: ArrayLike,
     s: Sequence[int] | None = None,
@@ -137,12 +139,6 @@ def irfftn(
         s: the numbers of points of the result, -1 for the default: the sizes of ``a``, and ``2 * (m
             - 1)`` for the last one.
         axes: the axes to transform; by default all, or the last ``len(s)``.
-        norm: which way has the factor 1/N: ``"backward"`` (the default), ``"forward"``, or
-            ``"ortho"`` for its root on both.
-        out: must be None: arrays are immutable.
-
-    Returns:
-        An array of float64 for float64 and complex128, of float32 for other dtypes.
 
     Raises:
         NotImplementedError: ``out`` is given.
@@ -160,6 +156,7 @@ def irfftn(
     return along_axes("irfftn", FftType.IRFFT, a, s, axes, norm)
 
 
+@described_like(rfftn)
 def rfft2(
     a: ArrayLike,
     s: Sequence[int] | None = None,
@@ -170,23 +167,7 @@ def rfft2(
     """Transform real numbers along two axes; half of the last axis is kept.
 
     Args:
-        a: an array of real numbers.
-        s: the numbers of points, -1 for the size of ``a``: the array is cut off there, or filled
-            up.
         axes: the two axes to transform.
-        norm: which way has the factor 1/N: ``"backward"`` (the default), ``"forward"``, or
-            ``"ortho"`` for its root on both.
-        out: must be None: arrays are immutable.
-
-    Returns:
-        An array of complex128 for float64, of complex64 for other dtypes, with ``n // 2 + 1``
-        frequencies along the last axis.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        TypeError: ``a`` is complex.
-        ValueError: an axis is out of bounds, or is named twice; or ``s`` and ``axes`` differ in
-            length, there is no axis or no point, or ``norm`` is another.
 
     As NumPy's ``fft.rfft2``.
 
@@ -198,6 +179,7 @@ def rfft2(
     return along_axes("rfft2", FftType.RFFT, a, s, axes, norm)
 
 
+@described_like(irfftn)
 def irfft2(
     a: ArrayLike,
     s: Sequence[int] | None = None,
@@ -208,21 +190,7 @@ def irfft2(
     """Invert ``rfft2``: from half of a spectrum to real numbers.
 
     Args:
-        a: an array with m frequencies, 0 to ``n // 2``, along the last axis.
-        s: the numbers of points of the result, -1 for the default: the sizes of ``a``, and ``2 * (m
-            - 1)`` for the last one.
         axes: the two axes to transform.
-        norm: which way has the factor 1/N: ``"backward"`` (the default), ``"forward"``, or
-            ``"ortho"`` for its root on both.
-        out: must be None: arrays are immutable.
-
-    Returns:
-        An array of float64 for float64 and complex128, of float32 for other dtypes.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        ValueError: an axis is out of bounds, or is named twice; or ``s`` and ``axes`` differ in
-            length, there is no axis or no point, or ``norm`` is another.
 
     As NumPy's ``fft.irfft2``.
 
@@ -235,6 +203,7 @@ def irfft2(
     return along_axes("irfft2", FftType.IRFFT, a, s, axes, norm)
 
 
+@described_like(irfft)
 def hfft(
     a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None, out: None = None
 ) -> Array:
@@ -243,18 +212,6 @@ def hfft(
     Args:
         a: the first half of the numbers, m of them.
         n: the number of points, ``2 * (m - 1)`` by default; an odd one must be given.
-        axis: the axis to transform.
-        norm: which way has the factor 1/N: ``"backward"`` (the default), ``"forward"``, or
-            ``"ortho"`` for its root on both.
-        out: must be None: arrays are immutable.
-
-    Returns:
-        An array of float64 for float64 and complex128, of float32 for other dtypes.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        TypeError: ``axis`` is not one integer.
-        ValueError: ``axis`` is out of bounds, there is no point, or ``norm`` is another.
 
     As NumPy's ``fft.hfft``.
 
@@ -267,28 +224,15 @@ def hfft(
     return along_axis("hfft", FftType.IRFFT, x, n, axis, swapped_norm("hfft", norm))
 
 
+@described_like(rfft)
 def ihfft(
     a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None, out: None = None
 ) -> Array:
     """Invert ``hfft``: from a real spectrum to the first half of the numbers.
 
-    Args:
-        a: an array of real numbers.
-        n: the number of points: the array is cut off there, or filled up with zeros; by default its
-            size.
-        axis: the axis to transform.
-        norm: which way has the factor 1/N: ``"backward"`` (the default), ``"forward"``, or
-            ``"ortho"`` for its root on both.
-        out: must be None: arrays are immutable.
-
     Returns:
         An array of complex128 for float64, of complex64 for other dtypes, with ``n // 2 + 1``
         elements along the axis.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        TypeError: ``a`` is complex, or ``axis`` is not one integer.
-        ValueError: ``axis`` is out of bounds, there is no point, or ``norm`` is another.
 
     As NumPy's ``fft.ihfft``.
 

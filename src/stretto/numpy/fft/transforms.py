@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.fft import FftType
 from stretto.numpy.arguments import refuse_out
@@ -49,27 +50,11 @@ def fft(
     return along_axis("fft", FftType.FFT, a, n, axis, norm)
 
 
+@described_like(fft)
 def ifft(
     a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None, out: None = None
 ) -> Array:
     """Invert Fourier's transform along an axis.
-
-    Args:
-        a: an array of rank 1 or more.
-        n: the number of points: the array is cut off there, or filled up with zeros; by default its
-            size.
-        axis: the axis to transform.
-        norm: which way has the factor 1/N: ``"backward"`` (the default), ``"forward"``, or
-            ``"ortho"`` for its root on both.
-        out: must be None: arrays are immutable.
-
-    Returns:
-        An array of complex128 for float64 and complex128, of complex64 for other dtypes.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        TypeError: ``axis`` is not one integer.
-        ValueError: ``axis`` is out of bounds, there is no point, or ``norm`` is another.
 
     As NumPy's ``fft.ifft``.
 
@@ -81,6 +66,7 @@ def ifft(
     return along_axis("ifft", FftType.IFFT, a, n, axis, norm)
 
 
+@described_like(fft)
 def fftn(
     a: ArrayLike,
     s: Sequence[int] | None = None,
@@ -95,12 +81,6 @@ def fftn(
         s: the numbers of points, -1 for the size of ``a``: the array is cut off there, or filled
             up.
         axes: the axes to transform; by default all, or the last ``len(s)``.
-        norm: which way has the factor 1/N: ``"backward"`` (the default), ``"forward"``, or
-            ``"ortho"`` for its root on both.
-        out: must be None: arrays are immutable.
-
-    Returns:
-        An array of complex128 for float64 and complex128, of complex64 for other dtypes.
 
     Raises:
         NotImplementedError: ``out`` is given.
@@ -118,6 +98,7 @@ def fftn(
     return along_axes("fftn", FftType.FFT, a, s, axes, norm)
 
 
+@described_like(fftn)
 def ifftn(
     a: ArrayLike,
     s: Sequence[int] | None = None,
@@ -126,23 +107,6 @@ def ifftn(
     out: None = None,
 ) -> Array:
     """Invert Fourier's transform along several axes.
-
-    Args:
-        a: an array.
-        s: the numbers of points, -1 for the size of ``a``: the array is cut off there, or filled
-            up.
-        axes: the axes to transform; by default all, or the last ``len(s)``.
-        norm: which way has the factor 1/N: ``"backward"`` (the default), ``"forward"``, or
-            ``"ortho"`` for its root on both.
-        out: must be None: arrays are immutable.
-
-    Returns:
-        An array of complex128 for float64 and complex128, of complex64 for other dtypes.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        ValueError: an axis is out of bounds, or is named twice; or ``s`` and ``axes`` differ in
-            length, there is no point, or ``norm`` is another.
 
     As NumPy's ``fft.ifftn``.
 
@@ -155,6 +119,7 @@ def ifftn(
     return along_axes("ifftn", FftType.IFFT, a, s, axes, norm)
 
 
+@described_like(fftn)
 def fft2(
     a: ArrayLike,
     s: Sequence[int] | None = None,
@@ -165,21 +130,7 @@ def fft2(
     """Transform an array along two axes by Fourier's transform.
 
     Args:
-        a: an array.
-        s: the numbers of points, -1 for the size of ``a``: the array is cut off there, or filled
-            up.
         axes: the two axes to transform.
-        norm: which way has the factor 1/N: ``"backward"`` (the default), ``"forward"``, or
-            ``"ortho"`` for its root on both.
-        out: must be None: arrays are immutable.
-
-    Returns:
-        An array of complex128 for float64 and complex128, of complex64 for other dtypes.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        ValueError: an axis is out of bounds, or is named twice; or ``s`` and ``axes`` differ in
-            length, there is no point, or ``norm`` is another.
 
     As NumPy's ``fft.fft2``.
 
@@ -192,6 +143,7 @@ def fft2(
     return along_axes("fft2", FftType.FFT, a, s, axes, norm)
 
 
+@described_like(fft2)
 def ifft2(
     a: ArrayLike,
     s: Sequence[int] | None = None,
@@ -200,23 +152,6 @@ def ifft2(
     out: None = None,
 ) -> Array:
     """Invert Fourier's transform along two axes.
-
-    Args:
-        a: an array.
-        s: the numbers of points, -1 for the size of ``a``: the array is cut off there, or filled
-            up.
-        axes: the two axes to transform.
-        norm: which way has the factor 1/N: ``"backward"`` (the default), ``"forward"``, or
-            ``"ortho"`` for its root on both.
-        out: must be None: arrays are immutable.
-
-    Returns:
-        An array of complex128 for float64 and complex128, of complex64 for other dtypes.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        ValueError: an axis is out of bounds, or is named twice; or ``s`` and ``axes`` differ in
-            length, there is no point, or ``norm`` is another.
 
     As NumPy's ``fft.ifft2``.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, overload
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.comparison import lt, where
@@ -197,20 +198,15 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     return EighResult(w, v)
 
 
+@described_like(eigh)
 def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """Find the eigenvalues, rising, of Hermitian matrices.
 
     Args:
-        a: matrices ``[..., n, n]``, Hermitian.
         UPLO: the triangle to read unless ``symmetrize_input``: ``"L"`` or ``"U"``.
-        symmetrize_input: whether to replace ``a`` by ``(a + a^H) / 2`` first.
 
     Returns:
         The eigenvalues ``[..., n]``, real.
-
-    Raises:
-        TypeError: the dtype is float16 or narrower.
-        ValueError: the matrices are not square, or ``UPLO`` is another.
 
     As NumPy's and the array API standard's ``linalg.eigvalsh``.
 
@@ -248,18 +244,12 @@ def eig(a: ArrayLike) -> EigResult:
     return EigResult(*Eig(False, True)(matrices("eig", a, square=True)))
 
 
+@described_like(eig)
 def eigvals(a: ArrayLike) -> Array:
     """Find the eigenvalues of square matrices.
 
-    Args:
-        a: matrices ``[..., n, n]``.
-
     Returns:
         The eigenvalues ``[..., n]``, complex, in no particular order.
-
-    Raises:
-        TypeError: the dtype is float16 or narrower.
-        ValueError: the matrices are not square.
 
     As NumPy's ``linalg.eigvals``, but complex whatever the values.
 

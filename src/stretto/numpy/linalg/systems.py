@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
@@ -111,21 +112,15 @@ def _inv_of_stack(x: Array) -> Array:
     return linalg_determinant.inv(x)
 
 
+@described_like(inv)
 def det(a: ArrayLike) -> Array:
     """Find the determinants of square matrices.
 
     Of sizes up to 3 by the formula, with all derivatives; else from the LU factorization, with a
     gradient that holds for singular matrices as well.
 
-    Args:
-        a: matrices ``[..., n, n]``.
-
     Returns:
         The determinants ``[...]``.
-
-    Raises:
-        TypeError: the dtype is float16 or narrower.
-        ValueError: the matrices are not square.
 
     As NumPy's and the array API standard's ``linalg.det``.
 

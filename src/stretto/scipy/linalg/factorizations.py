@@ -9,6 +9,7 @@ from typing import Literal, overload
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.types import real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import eq, zeros_like
@@ -66,23 +67,14 @@ def cholesky(
     return Cholesky()(x) if lower else adjoint(Cholesky()(adjoint(x)))
 
 
+@described_like(cholesky)
 def cho_factor(
     a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, bool]:
     """Factor Hermitian positive definite matrices for ``cho_solve``.
 
-    Args:
-        a: Hermitian positive definite matrices, ``[..., n, n]``; only one triangle is read.
-        lower: whether to read the lower triangle and return a lower one, instead of the upper.
-        overwrite_a: has no effect.
-        check_finite: has no effect; NaN is not checked for.
-
     Returns:
         The triangle, with zeros in the other one, and whether it is the lower.
-
-    Raises:
-        TypeError: the dtype is float16 or narrower.
-        ValueError: the matrices are not square.
 
     As SciPy's ``cho_factor``.
 
@@ -123,6 +115,7 @@ def lu_factor(
     return Lu()(matrices("lu_factor", a))
 
 
+@described_like(lu_factor)
 def lu(
     a: ArrayLike,
     permute_l: bool = False,
@@ -133,17 +126,11 @@ def lu(
     """Factor matrices into a permutation and two triangles: ``a = p l u``.
 
     Args:
-        a: matrices, ``[..., m, n]``.
         permute_l: whether to return the pair ``(p l, u)``.
-        overwrite_a: has no effect.
-        check_finite: has no effect; NaN is not checked for.
         p_indices: whether to return ``p`` as indices, with ``a = l[p] u``.
 
     Returns:
         ``(p, l, u)``, where ``l`` is ``[..., m, min(m, n)]`` with ones on its diagonal.
-
-    Raises:
-        TypeError: the dtype is float16 or narrower.
 
     As SciPy's ``lu``.
 

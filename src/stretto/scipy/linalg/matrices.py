@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype, is_complex
@@ -119,18 +120,12 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     return _at(values, np.where(row >= column, n - 1 - row + column, n + column - row))
 
 
+@described_like(toeplitz)
 def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Make a matrix with constant antidiagonals from its first column and last row.
 
     Args:
-        c: the first column, ``[..., n]``.
         r: the last row, ``[..., m]``, whose first element is not read; by default zeros.
-
-    Returns:
-        The matrix, ``[..., n, m]``.
-
-    Raises:
-        ValueError: leading axes cannot be broadcast together.
 
     As SciPy's ``hankel``.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.integers import integer
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import default_dtype
@@ -143,18 +144,12 @@ def hilbert(n: int) -> Array:
     return asarray(scipy_linalg.hilbert(_size("hilbert", n)), default_dtype("float"))
 
 
+@described_like(hilbert)
 def invhilbert(n: int) -> Array:
     """Make the inverse of Hilbert's matrix.
 
-    Args:
-        n: the number of rows.
-
     Returns:
         The matrix, ``[n, n]``: integers, as floats, rounded once.
-
-    Raises:
-        TypeError: ``n`` is not an integer.
-        ValueError: ``n`` is negative.
 
     As SciPy's ``invhilbert``.
 
@@ -192,19 +187,9 @@ def pascal(n: int, kind: str | None = None) -> Array:
     return _rounded_once(scipy_linalg.pascal(_size("pascal", n), _kind("pascal", kind)))
 
 
+@described_like(pascal)
 def invpascal(n: int, kind: str | None = None) -> Array:
     """Make the inverse of ``pascal(n, kind)``.
-
-    Args:
-        n: the number of rows.
-        kind: ``"symmetric"``, the default, ``"lower"`` or ``"upper"``.
-
-    Returns:
-        The matrix, ``[n, n]``: integers, as floats, rounded once.
-
-    Raises:
-        TypeError: ``n`` is not an integer.
-        ValueError: ``n`` is negative, or there is no such kind.
 
     As SciPy's ``invpascal``.
 

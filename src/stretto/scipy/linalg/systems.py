@@ -6,6 +6,7 @@ no effect.
 
 from __future__ import annotations
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
@@ -153,6 +154,7 @@ def lu_solve(
     return squeeze(x, -1) if vector else x
 
 
+@described_like(lu_solve)
 def solve_triangular(
     a: ArrayLike,
     b: ArrayLike,
@@ -167,21 +169,11 @@ def solve_triangular(
 
     Args:
         a: triangular matrices, ``[..., n, n]``; only that triangle is read.
-        b: a vector ``[n]``, or matrices ``[..., n, k]``; leading axes broadcast.
         trans: 0 or ``"N"`` for ``a`` itself, 1 or ``"T"`` for its transpose, 2 or ``"C"`` for its
             adjoint.
         lower: whether the lower triangle is read, instead of the upper.
         unit_diagonal: whether the diagonal counts as ones.
-        overwrite_b: has no effect.
         debug: has no effect.
-        check_finite: has no effect; NaN is not checked for.
-
-    Returns:
-        The solution, of the shape of ``b``.
-
-    Raises:
-        TypeError: the dtype is float16 or narrower.
-        ValueError: the sizes do not match, or there is no such ``trans``.
 
     As SciPy's ``solve_triangular``.
 
@@ -199,6 +191,7 @@ def solve_triangular(
     return squeeze(x, -1) if vector else x
 
 
+@described_like(lu_solve)
 def cho_solve(
     c_and_lower: tuple[ArrayLike, bool],
     b: ArrayLike,
@@ -209,12 +202,6 @@ def cho_solve(
 
     Args:
         c_and_lower: the factor, and whether it is the lower triangle.
-        b: a vector ``[n]``, or matrices ``[..., n, k]``; leading axes broadcast.
-        overwrite_b: has no effect.
-        check_finite: has no effect; NaN is not checked for.
-
-    Returns:
-        The solution, of the shape of ``b``.
 
     Raises:
         TypeError: the dtype is float16 or narrower.
@@ -261,20 +248,12 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
     return linalg_determinant.inv(matrices("inv", a, square=True))
 
 
+@described_like(inv)
 def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """Compute the determinants of square matrices.
 
-    Args:
-        a: square matrices, ``[..., n, n]``.
-        overwrite_a: has no effect.
-        check_finite: has no effect; NaN is not checked for.
-
     Returns:
         The determinants, ``[...]``.
-
-    Raises:
-        TypeError: the dtype is float16 or narrower.
-        ValueError: the matrices are not square.
 
     As SciPy's ``det``.
 

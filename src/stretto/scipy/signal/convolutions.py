@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import stretto.numpy as snp
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.sizes import fixed
@@ -127,6 +128,7 @@ def convolve(
     return _convolved("convolve", x, y, mode, method, precision)
 
 
+@described_like(convolve)
 def correlate(
     in1: ArrayLike,
     in2: ArrayLike,
@@ -136,22 +138,8 @@ def correlate(
 ) -> Array:
     """Correlate two arrays of one rank.
 
-    Args:
-        in1: an array.
-        in2: another, of the same rank.
-        mode: ``"full"`` for all ``n + m - 1`` elements along an axis, ``"same"`` for the middle
-            ones, as many as ``in1`` has, ``"valid"`` for those where one input lies within the
-            other.
-        method: ``"direct"`` to add up products, ``"fft"`` to multiply Fourier transforms (rounded
-            for integers), ``"auto"`` for whichever should be faster for floats.
-        precision: that of ``lax.conv_general_dilated``.
-
     Returns:
         The sums of ``in1[i + k] conj(in2[i])``.
-
-    Raises:
-        ValueError: an input is empty, the ranks differ, there is no such mode or method, or in mode
-            ``"valid"`` neither input is the larger.
 
     As SciPy's ``correlate``.
 
@@ -246,6 +234,7 @@ def convolve2d(
     return _plane("convolve2d", in1, in2, mode, (boundary, fillvalue), precision, False)
 
 
+@described_like(convolve2d)
 def correlate2d(
     in1: ArrayLike,
     in2: ArrayLike,
@@ -255,21 +244,6 @@ def correlate2d(
     precision: PrecisionLike = None,
 ) -> Array:
     """Correlate two matrices, with ``in1`` continued beyond its edges.
-
-    Args:
-        in1: a matrix.
-        in2: another.
-        mode: as in ``convolve``.
-        boundary: how ``in1`` is continued: ``"fill"`` with ``fillvalue``, ``"wrap"`` from the
-            other side, ``"symm"`` mirrored.
-        fillvalue: a scalar.
-        precision: that of ``lax.conv_general_dilated``.
-
-    Returns:
-        The matrix.
-
-    Raises:
-        ValueError: an input is not a matrix or is empty, or there is no such mode or boundary.
 
     As SciPy's ``correlate2d``.
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 import stretto.numpy as snp
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.integers import integer, integers
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.lazy import LazyModule
@@ -395,6 +396,7 @@ def stft(
 
 
 @rounded_once
+@described_like(stft)
 def csd(
     x: ArrayLike,
     y: ArrayLike | None,
@@ -414,15 +416,8 @@ def csd(
     Args:
         x: a signal.
         y: another; the shorter one is padded with zeros. None stands for ``x``.
-        fs: the number of samples in a unit of time.
-        window: a name or a tuple for SciPy's ``get_window``, or weights.
         nperseg: how many points a segment has; by default 256.
-        noverlap: how many points neighbours share; by default half of them.
-        nfft: how many points are transformed; by default ``nperseg``.
-        detrend: ``"constant"``, ``"linear"``, False, or a function of segments.
-        return_onesided: whether to leave out the negative frequencies of real signals.
         scaling: ``"density"`` for a power per unit of frequency, ``"spectrum"`` for a power.
-        axis: the axis of time, negative from the end.
         average: ``"mean"``, or ``"median"``, corrected for its bias.
 
     Returns:
@@ -445,6 +440,7 @@ def csd(
 
 
 @rounded_once
+@described_like(stft)
 def welch(
     x: ArrayLike,
     fs: ArrayLike = 1.0,
@@ -462,15 +458,8 @@ def welch(
 
     Args:
         x: a signal.
-        fs: the number of samples in a unit of time.
-        window: a name or a tuple for SciPy's ``get_window``, or weights.
         nperseg: how many points a segment has; by default 256.
-        noverlap: how many points neighbours share; by default half of them.
-        nfft: how many points are transformed; by default ``nperseg``.
-        detrend: ``"constant"``, ``"linear"``, False, or a function of segments.
-        return_onesided: whether to leave out the negative frequencies of real signals.
         scaling: ``"density"`` for a power per unit of frequency, ``"spectrum"`` for a power.
-        axis: the axis of time, negative from the end.
         average: ``"mean"``, or ``"median"``, corrected for its bias.
 
     Returns:

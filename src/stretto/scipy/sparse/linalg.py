@@ -15,6 +15,7 @@ import numpy as np
 
 from stretto._engine.api.autodiff.linear_transpose import linear_transpose
 from stretto._engine.core import tree
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.lazy import exports
@@ -338,6 +339,7 @@ def cg(
 
 
 @rounded_once
+@described_like(cg)
 def bicgstab(
     A: Matrix,
     b: Tree,
@@ -351,22 +353,12 @@ def bicgstab(
     """Solve ``A x = b`` by stabilised biconjugate gradients, for any square ``A``.
 
     Args:
-        A: a square matrix, a function that multiplies by one, or an object that does so by ``@``.
-        b: an array, or a tree of arrays.
-        x0: where to start, a tree like ``b``; by default zero.
-        tol: the search ends when the norm of ``b - A x`` is at most ``max(tol * norm(b), atol)``.
-        atol: see ``tol``.
-        maxiter: the largest number of steps; by default ten for each element of ``b``.
         M: a preconditioner, of the same kinds as ``A``: an approximate inverse of ``A``; by default
             none.
 
     Returns:
         ``(x, info)``, as for ``cg``; the search also ends where a divisor is zero, with ``info``
             the number of steps.
-
-    Raises:
-        TypeError: ``A`` is none of these, or returns something unlike ``b``.
-        ValueError: the shapes do not match.
 
     As SciPy's ``bicgstab``. Derivatives, forward and reverse, are solutions by the same method.
 
@@ -379,6 +371,7 @@ def bicgstab(
     return _solve("bicgstab", _by_bicgstab, A, b, x0, tol, atol, maxiter, M, False)
 
 
+@described_like(bicgstab)
 def gmres(
     A: Matrix,
     b: Tree,
@@ -394,15 +387,8 @@ def gmres(
     """Solve ``A x = b`` by generalized minimal residuals, for any square ``A``.
 
     Args:
-        A: a square matrix, a function that multiplies by one, or an object that does so by ``@``.
-        b: an array, or a tree of arrays.
-        x0: where to start, a tree like ``b``; by default zero.
-        tol: the search ends when the norm of ``b - A x`` is at most ``max(tol * norm(b), atol)``.
-        atol: see ``tol``.
         restart: how many products with ``A`` span the space that each cycle searches.
         maxiter: the largest number of cycles; by default ten for each element of ``b``.
-        M: a preconditioner, of the same kinds as ``A``: an approximate inverse of ``A``; by default
-            none.
         solve_method: ``"batched"`` or ``"incremental"``; has no effect.
 
     Returns:
