@@ -9,8 +9,8 @@ checked first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 from stretto._engine.autodiff.evaluate import evaluate, record_closed
 from stretto._engine.autodiff.jvp import jvp_flat
@@ -103,39 +103,73 @@ def record_like(
     return record(flat, [*types] * arguments, name=caller)
 
 
-class CustomLinearSolve(ControlFlow):
-    """The x for which ``matvec(x)`` is b, as ``solve(b)`` gives it, then its auxiliary results.
+class Implicit(ControlFlow, abstract=True):
+    """The x that ``equation`` defines, as ``solve`` gives it, then the solver's auxiliary results.
 
-    Operands: the values that ``matvec`` and its transpose ``vecmat`` captured, ``consts[0]`` of
-    them; those of ``solve``, and of ``transpose_solve``; then b. Each program takes b or x first,
+    Operands: the values that the programs captured, ``consts`` of them, as ``captures`` says; then
+    what ``solve`` begins with, as many arrays as x has. Each program takes its arguments first,
     then the values that it captured.
     """
 
-    matvec: Program
+    equation: Program
     solve: Program
-    vecmat: Program | None
-    transpose_solve: Program | None
     consts: tuple[int, int, int]
+    captures: ClassVar[Mapping[str, int]]
+    """For each program, by name, which of the three groups of captured values it takes."""
 
     @property
     def count(self) -> int:
-        """The number of arrays that b consists of; x has as many."""
-        return len(self.matvec.outputs)
+        """The number of arrays that x consists of."""
+        return len(self.equation.outputs)
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
         return self.solve.out_types
 
+    def _given(self, operands: Sequence[Any]) -> list[Any]:
+        """Return what the solver takes of the operands."""
+        _, own, _, given = split(operands, *self.consts)
+        return [*given, *own]
+
     def interpret(self, *args: Any) -> Sequence[Any]:
         """Run the solver."""
-        _, own, _, b = split(args, *self.consts)
-        return evaluate(self.solve, [*b, *own])
+        return evaluate(self.solve, self._given(args))
 
     def lower(self, b: Any, *operands: Any) -> Any:
-        _, own, _, right = split(operands, *self.consts)
-        return b.program(self.solve, [*right, *own])
+        return b.program(self.solve, self._given(operands))
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
         return self.solve.work
+
+    def padded(self, at: Any, *args: Any) -> Sequence[Any]:
+        return tuple(at.run(self.solve, self._given(args)))
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        wanted = [None if a is None else 0 for a in axes]
+        wanted[sum(self.consts) :] = [0] * self.count
+        values = [to_axis(x, size, a, w) for x, a, w in zip(args, axes, wanted, strict=True)]
+        masks = split([w is not None for w in wanted], *self.consts)
+
+        def many(program: Program, consts: Sequence[bool]) -> Program:
+            own = (True,) * (len(program.inputs) - len(consts))
+            return vmap_program(program, size, (*own, *consts), (True,) * len(program.outputs))[0]
+
+        parameters = {
+            name: many(value, masks[self.captures[name]]) if isinstance(value, Program) else value
+            for name, value in self.parameters()
+        }
+        outs = type(self)(**parameters)(*values)
+        return outs, (0,) * len(outs)
+
+
+class CustomLinearSolve(Implicit):
+    """The x for which ``equation``, a product with a matrix, is b, as ``solve(b)`` gives it.
+
+    ``vecmat`` is the product with the transposed matrix, and ``transpose_solve`` its solver.
+    """
+
+    vecmat: Program | None
+    transpose_solve: Program | None
+    captures = {"equation": 0, "solve": 1, "vecmat": 0, "transpose_solve": 2}
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """A dx = db - dA x; auxiliary results have none."""
@@ -145,7 +179,7 @@ class CustomLinearSolve(ControlFlow):
         if all(t is None for t in (*dmatrix, *dright)):
             return outs, [None] * len(outs)
         x = outs[: self.count]
-        product = lambda *consts: evaluate(self.matvec, [*x, *consts])
+        product = lambda *consts: evaluate(self.equation, [*x, *consts])
         _, moved = jvp_flat(product, matrix, dmatrix)
         source = [zeros_like(b) if db is None else db for b, db in zip(right, dright, strict=True)]
         source = [s if m is None else s - m for s, m in zip(source, moved, strict=True)]
@@ -165,37 +199,16 @@ class CustomLinearSolve(ControlFlow):
             raise MissingRuleError("custom_linear_solve is linear in b only")
         first, second, third = self.consts
         back = CustomLinearSolve(
-            self.vecmat, self.transpose_solve, self.matvec, self.solve, (first, third, second)
+            self.vecmat, self.transpose_solve, (first, third, second), self.equation, self.solve
         )
         filled = [
             full(t.shape, 0, t.dtype) if ct is None else ct
-            for ct, t in zip(cts, self.matvec.out_types, strict=False)
+            for ct, t in zip(cts, self.equation.out_types, strict=False)
         ]
         outs = apply_linear(back, *matrix, *other, *own, *filled)
         moving = zip(right, outs, strict=False)
         known = [None] * sum(self.consts)
         return [*known, *(ct if isinstance(b, Linear) else None for b, ct in moving)]
-
-    def padded(self, at: Any, *args: Any) -> Sequence[Any]:
-        _, own, _, right = split(args, *self.consts)
-        return tuple(at.run(self.solve, [*right, *own]))
-
-    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        wanted = [None if a is None else 0 for a in axes]
-        wanted[sum(self.consts) :] = [0] * self.count
-        values = [to_axis(x, size, a, w) for x, a, w in zip(args, axes, wanted, strict=True)]
-        masks = split([w is not None for w in wanted], *self.consts)
-
-        def many(program: Program, consts: Sequence[bool]) -> Program:
-            mapped = ((True,) * self.count, tuple(consts))
-            force = (True,) * len(program.outputs)
-            return vmap_program(program, size, (*mapped[0], *mapped[1]), force)[0]
-
-        matvec, solve = many(self.matvec, masks[0]), many(self.solve, masks[1])
-        vecmat = None if self.vecmat is None else many(self.vecmat, masks[0])
-        other = None if self.transpose_solve is None else many(self.transpose_solve, masks[2])
-        outs = CustomLinearSolve(matvec, solve, vecmat, other, self.consts)(*values)
-        return outs, (0,) * len(outs)
 
 
 def _transposed(matvec: Program) -> Program:
@@ -293,45 +306,21 @@ def custom_linear_solve(
                 has_aux=has_aux,
             )
         consts = (len(matrix), len(own), len(other))
-        system = CustomLinearSolve(product, solver, vecmat, other_solver, consts)
+        system = CustomLinearSolve(product, solver, consts, vecmat, other_solver)
         outs = system(*matrix, *own, *other, *values)
         x = tree.unflatten(structure, outs[: len(values)])
         return (x, tree.unflatten(aux, outs[len(values) :])) if has_aux else x
 
 
-class CustomRoot(ControlFlow):
-    """The x for which ``function(x)`` is 0, as ``solve(guess)`` gives it, then auxiliary results.
+class CustomRoot(Implicit):
+    """The x for which ``equation`` is 0, as ``solve(guess)`` gives it.
 
     ``tangent_solve(x, y)`` gives the z that the derivative of the function at x maps to y.
-    Operands: the values that the three programs captured, ``consts`` of each, then the guess. Each
-    program takes its arguments first, then the values that it captured.
     """
 
-    function: Program
-    solve: Program
     tangent_solve: Program
-    consts: tuple[int, int, int]
+    captures = {"equation": 0, "solve": 1, "tangent_solve": 2}
     transpose = NOT_LINEAR
-
-    @property
-    def count(self) -> int:
-        """The number of arrays that x consists of."""
-        return len(self.function.outputs)
-
-    def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
-        return self.solve.out_types
-
-    def interpret(self, *args: Any) -> Sequence[Any]:
-        """Run the solver."""
-        _, own, _, guess = split(args, *self.consts)
-        return evaluate(self.solve, [*guess, *own])
-
-    def lower(self, b: Any, *operands: Any) -> Any:
-        _, own, _, guess = split(operands, *self.consts)
-        return b.program(self.solve, [*guess, *own])
-
-    def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
-        return self.solve.work
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """f(x, c) = 0, so df/dx dx + df/dc dc = 0; the guess and auxiliary results have no part."""
@@ -341,36 +330,13 @@ class CustomRoot(ControlFlow):
         if all(t is None for t in moving):
             return outs, [None] * len(outs)
         x = outs[: self.count]
-        residual = lambda *consts: evaluate(self.function, [*x, *consts])
+        residual = lambda *consts: evaluate(self.equation, [*x, *consts])
         _, moved = jvp_flat(residual, captured, moving)
         source = [
             zeros_like(v) if m is None else negative(m) for v, m in zip(x, moved, strict=True)
         ]
         dx = evaluate(self.tangent_solve, [*x, *source, *step])
         return outs, [*dx, *[None] * (len(outs) - self.count)]
-
-    def padded(self, at: Any, *args: Any) -> Sequence[Any]:
-        _, own, _, guess = split(args, *self.consts)
-        return tuple(at.run(self.solve, [*guess, *own]))
-
-    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        wanted = [None if a is None else 0 for a in axes]
-        wanted[sum(self.consts) :] = [0] * self.count
-        values = [to_axis(x, size, a, w) for x, a, w in zip(args, axes, wanted, strict=True)]
-        masks = split([w is not None for w in wanted], *self.consts)
-        programs = [
-            vmap_program(
-                program,
-                size,
-                ((True,) * (len(program.inputs) - len(mask)) + tuple(mask)),
-                (True,) * len(program.outputs),
-            )[0]
-            for program, mask in zip(
-                (self.function, self.solve, self.tangent_solve), masks, strict=False
-            )
-        ]
-        outs = CustomRoot(*programs, self.consts)(*values)
-        return outs, (0,) * len(outs)
 
 
 def custom_root(
@@ -445,7 +411,7 @@ def custom_root(
             caller, "tangent_solve(g, y)", step, structure, types, arguments=2
         )
         consts = (len(captured), len(own), len(by_tangent))
-        root = CustomRoot(function, solver, tangent, consts)
+        root = CustomRoot(function, solver, consts, tangent)
         outs = root(*captured, *own, *by_tangent, *guess)
         x = tree.unflatten(structure, outs[: len(guess)])
         return (x, tree.unflatten(aux, outs[len(guess) :])) if has_aux else x

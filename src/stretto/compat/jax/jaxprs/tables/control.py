@@ -99,7 +99,7 @@ spell(
     CustomLinearSolve,
     "custom_linear_solve",
     {
-        "matvec": "matvec",
+        "matvec": "equation",
         "solve": "solve",
         "vecmat": "vecmat",
         "transpose_solve": "transpose_solve",
