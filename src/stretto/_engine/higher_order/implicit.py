@@ -169,7 +169,12 @@ class CustomLinearSolve(Implicit):
 
     vecmat: Program | None
     transpose_solve: Program | None
-    captures = {"equation": 0, "solve": 1, "vecmat": 0, "transpose_solve": 2}
+    captures: ClassVar[Mapping[str, int]] = {
+        "equation": 0,
+        "solve": 1,
+        "vecmat": 0,
+        "transpose_solve": 2,
+    }
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """A dx = db - dA x; auxiliary results have none."""
@@ -319,7 +324,7 @@ class CustomRoot(Implicit):
     """
 
     tangent_solve: Program
-    captures = {"equation": 0, "solve": 1, "tangent_solve": 2}
+    captures: ClassVar[Mapping[str, int]] = {"equation": 0, "solve": 1, "tangent_solve": 2}
     transpose = NOT_LINEAR
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:

@@ -24,6 +24,11 @@ from stretto._engine.ops.identities import Name
 Policy: TypeAlias = Callable[..., bool]
 
 _policy = described({"primitive": "the operation.", "*types": "the types of its operands."})
+_of_names = described(
+    {"*names_not_to_save": "the names.", "*names_which_can_be_saved": "the names."},
+    "The policy.",
+    "TypeError: a name is not a string.",
+)
 
 
 @_policy
@@ -94,20 +99,12 @@ checkpoint_dots = dots_saveable
 checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
 
 
+@_of_names
 def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
     """Keep everything except values with one of these names.
 
     A name refers to the value that ``checkpoint_name`` returned. If the value that it was applied
     to is kept, computing the named one again costs nothing.
-
-    Args:
-        *names_not_to_save: the names.
-
-    Returns:
-        The policy.
-
-    Raises:
-        TypeError: a name is not a string.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> policy = st.checkpoint_policies.save_anything_except_these_names("wave")
@@ -115,25 +112,16 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
     >>> float(st.grad(f)(0.0))
     0.0
     """
-    _check_names("save_anything_except_these_names", names_not_to_save)
+    return _by_name(
+        "save_anything_except_these_names",
+        names_not_to_save,
+        lambda label: label not in names_not_to_save,
+    )
 
-    def policy(primitive: Primitive, *types: ArrayType) -> bool:
-        return not (isinstance(primitive, Name) and primitive.label in names_not_to_save)
 
-    return _called(policy, "save_anything_except_these_names", names_not_to_save)
-
-
+@_of_names
 def save_any_names_but_these(*names_not_to_save: str) -> Policy:
     """Keep values that have a name, except these names.
-
-    Args:
-        *names_not_to_save: the names.
-
-    Returns:
-        The policy.
-
-    Raises:
-        TypeError: a name is not a string.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> policy = st.checkpoint_policies.save_any_names_but_these("other")
@@ -141,25 +129,16 @@ def save_any_names_but_these(*names_not_to_save: str) -> Policy:
     >>> float(st.grad(f)(0.0))
     0.0
     """
-    _check_names("save_any_names_but_these", names_not_to_save)
+    return _by_name(
+        "save_any_names_but_these",
+        names_not_to_save,
+        lambda label: label is not None and label not in names_not_to_save,
+    )
 
-    def policy(primitive: Primitive, *types: ArrayType) -> bool:
-        return isinstance(primitive, Name) and primitive.label not in names_not_to_save
 
-    return _called(policy, "save_any_names_but_these", names_not_to_save)
-
-
+@_of_names
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
     """Keep the values with these names only.
-
-    Args:
-        *names_which_can_be_saved: the names.
-
-    Returns:
-        The policy.
-
-    Raises:
-        TypeError: a name is not a string.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> policy = st.checkpoint_policies.save_only_these_names("wave")
@@ -167,12 +146,11 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
     >>> float(st.grad(f)(0.0))
     0.0
     """
-    _check_names("save_only_these_names", names_which_can_be_saved)
-
-    def policy(primitive: Primitive, *types: ArrayType) -> bool:
-        return isinstance(primitive, Name) and primitive.label in names_which_can_be_saved
-
-    return _called(policy, "save_only_these_names", names_which_can_be_saved)
+    return _by_name(
+        "save_only_these_names",
+        names_which_can_be_saved,
+        lambda label: label in names_which_can_be_saved,
+    )
 
 
 def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
@@ -271,7 +249,11 @@ _NO_OFFLOADING = (
 )
 
 
-def _check_names(caller: str, names: tuple[Any, ...]) -> None:
+def _by_name(caller: str, names: tuple[Any, ...], keeps: Callable[[str | None], bool]) -> Policy:
+    """Return the policy that asks ``keeps`` about a value's name, or None for one that has none.
+
+    It is named after the call that made it, for printed programs and messages.
+    """
     for name in names:
         if not isinstance(name, str):
             raise TypeError(
@@ -279,8 +261,8 @@ def _check_names(caller: str, names: tuple[Any, ...]) -> None:
                 f"{type(name).__name__}"
             )
 
+    def policy(primitive: Primitive, *types: ArrayType) -> bool:
+        return keeps(primitive.label if isinstance(primitive, Name) else None)
 
-def _called(policy: Policy, name: str, names: tuple[str, ...]) -> Policy:
-    """Return the policy, named after the call that made it, for printed programs and messages."""
-    policy.__name__ = f"{name}({', '.join(map(repr, names))})"
+    policy.__name__ = f"{caller}({', '.join(map(repr, names))})"
     return policy

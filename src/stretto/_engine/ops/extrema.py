@@ -61,18 +61,23 @@ class Choice(Elementwise, abstract=True):
         return upper_halves(super().widely(*operands), operands[0].dtype)
 
 
-class Max(Choice):
-    """The greater; NaN where either is."""
+class Extremum(Choice, abstract=True):
+    """The greater or the lesser; NaN where either is."""
 
     accepts = COMPARABLE | {"bool"}
     costs = thresholds.EXTREMUM
     widens = True
-    op = "maximum"
     # at ties each argument gets half
     partials = (
         lambda dx, out, x, y: dx * _share(x, y),
         lambda dy, out, x, y: dy * _share(y, x),
     )
+
+
+class Max(Extremum):
+    """The greater; NaN where either is."""
+
+    op = "maximum"
     counts = (GE, lambda x, y: GE(y, x))
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -88,17 +93,10 @@ class Max(Choice):
         return b.operation("stablehlo.clamp", (y, x, b.infinite(1, x.type)))
 
 
-class Min(Choice):
+class Min(Extremum):
     """The lesser; NaN where either is."""
 
-    accepts = COMPARABLE | {"bool"}
-    costs = thresholds.EXTREMUM
-    widens = True
     op = "minimum"
-    partials = (
-        lambda dx, out, x, y: dx * _share(x, y),
-        lambda dy, out, x, y: dy * _share(y, x),
-    )
     counts = (LE, lambda x, y: LE(y, x))
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -118,14 +118,11 @@ def optimization_barrier(operand: T, /) -> T:
 # Names for values, by which a checkpoint's policy knows them.
 
 
-class Name(Primitive):
-    """The operand, under a name."""
+class Marked(Primitive, abstract=True):
+    """The operand, which passes of ours know by a mark; no operation in compiled programs."""
 
     padded = CARRIED
-
     light = True
-    label: str
-    hands_on = True
 
     def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
         return range(out.ndim)
@@ -138,6 +135,13 @@ class Name(Primitive):
 
     def lower(self, b: Any, x: Any) -> Any:
         return x
+
+
+class Name(Marked):
+    """The operand, under a name."""
+
+    label: str
+    hands_on = True
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """The value has the name; its tangent has none."""
@@ -183,26 +187,11 @@ def checkpoint_name(x: T, name: str) -> T:
 # ``eager/checked`` reads them.
 
 
-class Example(Primitive):
+class Example(Marked):
     """The operand, whose examples lie along this axis."""
 
-    padded = CARRIED
-
-    light = True
     axis: int
     keeps_zeros = True
-
-    def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
-        return range(out.ndim)
-
-    def infer(self, x: ArrayType) -> ArrayType:
-        return x
-
-    def reference(self, x: np.ndarray) -> np.ndarray:
-        return x
-
-    def lower(self, b: Any, x: Any) -> Any:
-        return x
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         (x,), (dx,) = primals, tangents

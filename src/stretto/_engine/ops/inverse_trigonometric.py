@@ -76,41 +76,39 @@ def _over_square(z: Any, x: Any, y: Any) -> Any:
     return z / unit / (u * u + v * v) / unit
 
 
-class Asin(Edged):
-    """The inverse sine, in radians."""
+class Inverse(Edged, abstract=True):
+    """The inverse of a trigonometric or hyperbolic function, one operation of CHLO."""
 
     accepts = INEXACT
     kernel = Kernel.LONG
     costs = thresholds.ARC
-    op = "asin"
     dialect = "chlo"
+
+
+class Asin(Inverse):
+    """The inverse sine, in radians."""
+
+    op = "asin"
     reference = staticmethod(np.arcsin)
     edges = staticmethod(asin_edges)
     partials = (lambda dx, out, x: dx * rsqrt(full_like(x, 1) - x * x),)
 
 
-class Acos(Edged):
+class Acos(Inverse):
     """The inverse cosine, in radians."""
 
-    accepts = INEXACT
-    kernel = Kernel.LONG
-    costs = thresholds.ARC
     op = "acos"
-    dialect = "chlo"
     reference = staticmethod(np.arccos)
     edges = staticmethod(acos_edges)
     partials = (lambda dx, out, x: -(dx * rsqrt(full_like(x, 1) - x * x)),)
 
 
-class Atan(Edged):
+class Atan(Inverse):
     """The inverse tangent, in radians."""
 
     derives_widely = True
-    accepts = INEXACT
-    kernel = Kernel.LONG
     costs = thresholds.ATAN
     op = "atan"
-    dialect = "chlo"
     reference = staticmethod(np.arctan)
     edges = staticmethod(atan_edges)
     partials = (lambda dx, out, x: dx / (full_like(x, 1) + x * x),)
@@ -132,42 +130,31 @@ class Atan(Edged):
         return where(term == 0.0, term, where(term < 0.0, -out, out)).operand
 
 
-class Asinh(Edged):
+class Asinh(Inverse):
     """The inverse hyperbolic sine."""
 
     derives_widely = True
-    accepts = INEXACT
-    kernel = Kernel.LONG
-    costs = thresholds.ARC
     op = "asinh"
-    dialect = "chlo"
     reference = staticmethod(np.arcsinh)
     edges = staticmethod(asinh_edges)
     partials = (lambda dx, out, x: dx * _asinh_slope(x),)
 
 
-class Acosh(Edged):
+class Acosh(Inverse):
     """The inverse hyperbolic cosine."""
 
     derives_widely = True
-    accepts = INEXACT
-    kernel = Kernel.LONG
-    costs = thresholds.ARC
     op = "acosh"
-    dialect = "chlo"
     reference = staticmethod(np.arccosh)
     edges = staticmethod(acosh_edges)
     partials = (lambda dx, out, x: dx * (rsqrt(x - full_like(x, 1)) * rsqrt(x + full_like(x, 1))),)
 
 
-class Atanh(Edged):
+class Atanh(Inverse):
     """The inverse hyperbolic tangent."""
 
-    accepts = INEXACT
-    kernel = Kernel.LONG
     costs = thresholds.ATANH
     op = "atanh"
-    dialect = "chlo"
     reference = staticmethod(np.arctanh)
     edges = staticmethod(atanh_edges)
     partials = (lambda dx, out, x: dx / (full_like(x, 1) - x * x),)

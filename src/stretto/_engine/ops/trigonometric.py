@@ -34,38 +34,53 @@ from stretto._engine.ops.rounding import is_finite
 from stretto._engine.ops.written import Term, absolute, exp, expm1, where
 
 
-class Sin(Elementwise):
-    """The sine; radians."""
+class ByParts(Elementwise, abstract=True):
+    """A function of complex numbers that computes its parts, so that small ones keep digits."""
 
     accepts = INEXACT
     costs = thresholds.CIRCULAR
+
+    @staticmethod
+    def parts(a: Any, b: Any) -> tuple[Any, Any]:
+        """Return the parts of the result for ``a + ib``."""
+        raise NotImplementedError
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """One operation; of complex numbers by parts."""
+        return b.inline(self._complex, x) if is_complex(x.type.dtype) else self.lower_real(b, x)
+
+    def _complex(self, z: Any) -> Any:
+        return complex_(*self.parts(real(z), imag(z)))
+
+    def lower_real(self, b: Any, x: Any) -> Any:
+        """Write the function of real numbers."""
+        return b.emit(self.op, x)
+
+
+class Sin(ByParts):
+    """The sine; radians."""
+
     op = "sine"
     reference = staticmethod(np.sin)
     partials = (lambda dx, out, x: dx * cos(x),)
 
-    def lower(self, b: Any, x: Any) -> Any:
-        """StableHLO ``sine``; of complex numbers by parts, so that small ones keep their digits."""
-        return b.inline(_complex_sin, x) if is_complex(x.type.dtype) else b.emit(self.op, x)
+    @staticmethod
+    def parts(a: Any, b: Any) -> tuple[Any, Any]:
+        # sin(z) = -i sinh(iz)
+        u, v = _sinh_parts(-b, a)
+        return v, -u
 
 
-def _complex_sin(z: Any) -> Any:
-    # sin(z) = -i sinh(iz)
-    u, v = _sinh_parts(-imag(z), real(z))
-    return complex_(v, -u)
-
-
-class Cos(Elementwise):
+class Cos(ByParts):
     """The cosine; radians."""
 
-    accepts = INEXACT
-    costs = thresholds.CIRCULAR
     op = "cosine"
     reference = staticmethod(np.cos)
     partials = (lambda dx, out, x: -(dx * sin(x)),)
 
-    def lower(self, b: Any, x: Any) -> Any:
-        """StableHLO ``cosine``; of complex numbers by parts."""
-        return b.inline(_complex_cos, x) if is_complex(x.type.dtype) else b.emit(self.op, x)
+    @staticmethod
+    def parts(a: Any, b: Any) -> tuple[Any, Any]:
+        return _cosh_parts(-b, a)  # cos(z) = cosh(iz)
 
 
 class Tan(Edged):
@@ -91,30 +106,6 @@ def _half_exp(size: Term) -> Term:
     return rest * where(large, size.like(math.e / 2), 0.5)
 
 
-class Sinh(Elementwise):
-    """The hyperbolic sine."""
-
-    accepts = INEXACT
-    kernel = Kernel.LONG
-    costs = thresholds.HYPERBOLIC
-    op = "sinh"
-    reference = staticmethod(np.sinh)
-    partials = (lambda dx, out, x: dx * cosh(x),)
-
-    def lower(self, b: Any, x: Any) -> Any:
-        """Written out; of complex numbers by parts, so that small ones keep their digits."""
-        if is_complex(x.type.dtype):
-            return b.inline(_complex_sinh, x)
-        if x.type.dtype.itemsize < 4:
-            return b.emit(self.op, x, dialect="chlo")
-        # sinh |x| = e^|x| / 2 - e^-|x| / 2 = (m + m / (m + 1)) / 2 with m = e^|x| - 1
-        term = Term(b, x)
-        size = absolute(term)
-        half, m = _half_exp(size), expm1(size)
-        out = where(size < 1.0, 0.5 * (m + m / (m + 1.0)), half - 0.25 / half)
-        return where(term == 0.0, term, where(term < 0.0, -out, out)).operand
-
-
 def _sinh_parts(a: Any, b: Any) -> tuple[Any, Any]:
     # sinh(a + ib) = sinh(a) cos(b) + i cosh(a) sin(b); real for b = 0 even where cosh(a) overflows,
     # and with the real part a = sinh(a) where that is 0 or infinite and cos(b) is NaN
@@ -123,10 +114,6 @@ def _sinh_parts(a: Any, b: Any) -> tuple[Any, Any]:
         select(unchanged, a, sinh(a) * cos(b)),
         select(eq(b, zeros_like(b)), b, cosh(a) * sin(b)),
     )
-
-
-def _complex_sinh(z: Any) -> Any:
-    return complex_(*_sinh_parts(real(z), imag(z)))
 
 
 def _cosh_parts(a: Any, b: Any) -> tuple[Any, Any]:
@@ -145,33 +132,53 @@ def _bounded(x: Any) -> Any:
     return select(gt(x, one), one, select(lt(x, -one), -one, select(ne(x, x), one, x)))
 
 
-def _complex_cosh(z: Any) -> Any:
-    return complex_(*_cosh_parts(real(z), imag(z)))
+class Hyperbolic(ByParts, abstract=True):
+    """A hyperbolic function that ``formula`` writes out in 32 and 64 bits."""
 
-
-def _complex_cos(z: Any) -> Any:
-    # cos(z) = cosh(iz)
-    return complex_(*_cosh_parts(-imag(z), real(z)))
-
-
-class Cosh(Elementwise):
-    """The hyperbolic cosine."""
-
-    accepts = INEXACT
     kernel = Kernel.LONG
     costs = thresholds.HYPERBOLIC
+
+    @staticmethod
+    def formula(x: Term) -> Term:
+        """Write the function out."""
+        raise NotImplementedError
+
+    def lower_real(self, b: Any, x: Any) -> Any:
+        if x.type.dtype.itemsize < 4:
+            return b.emit(self.op, x, dialect="chlo")
+        return type(self).formula(Term(b, x)).operand
+
+
+class Sinh(Hyperbolic):
+    """The hyperbolic sine."""
+
+    op = "sinh"
+    reference = staticmethod(np.sinh)
+    partials = (lambda dx, out, x: dx * cosh(x),)
+    parts = staticmethod(_sinh_parts)
+
+    @staticmethod
+    def formula(x: Term) -> Term:
+        # sinh |x| = e^|x| / 2 - e^-|x| / 2 = (m + m / (m + 1)) / 2 with m = e^|x| - 1
+        size = absolute(x)
+        half, m = _half_exp(size), expm1(size)
+        out = where(size < 1.0, 0.5 * (m + m / (m + 1.0)), half - 0.25 / half)
+        return where(x == 0.0, x, where(x < 0.0, -out, out))
+
+
+class Cosh(Hyperbolic):
+    """The hyperbolic cosine."""
+
     op = "cosh"
     reference = staticmethod(np.cosh)
     partials = (lambda dx, out, x: dx * sinh(x),)
+    parts = staticmethod(_cosh_parts)
 
-    def lower(self, b: Any, x: Any) -> Any:
-        """Written out; of complex numbers by parts."""
-        if is_complex(x.type.dtype):
-            return b.inline(_complex_cosh, x)
-        if x.type.dtype.itemsize < 4:
-            return b.emit(self.op, x, dialect="chlo")
-        half = _half_exp(absolute(Term(b, x)))  # cosh x = e^|x| / 2 + e^-|x| / 2
-        return (half + 0.25 / half).operand
+    @staticmethod
+    def formula(x: Term) -> Term:
+        # cosh x = e^|x| / 2 + e^-|x| / 2
+        half = _half_exp(absolute(x))
+        return half + 0.25 / half
 
 
 class Tanh(Edged):
