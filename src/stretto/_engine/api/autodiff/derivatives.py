@@ -13,7 +13,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 from stretto._engine.api.argument_leaves import LEAF, as_argnums, values_of_tree, wraps
-from stretto._engine.api.autodiff.flat import Flat, chosen, is_active, pull_back
+from stretto._engine.api.autodiff.flat import (
+    Flat,
+    chosen,
+    is_active,
+    of_derivative,
+    pull_back,
+)
 from stretto._engine.api.autodiff.linear_functions import JvpFunction, VjpFunction, tangents_of
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.autodiff.jvp import jvp_flat
@@ -50,6 +56,7 @@ def jvp(
 def jvp(
     fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool
 ) -> tuple[Any, ...]: ...
+@of_derivative
 def jvp(
     fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> Any:
@@ -59,7 +66,6 @@ def jvp(
         fun: a function of trees of arrays.
         primals: the arguments, a tuple or list of trees.
         tangents: a tuple or list of trees of the same structure, shapes and dtypes.
-        has_aux: whether ``fun`` returns a pair (output, aux), of which aux has no derivative.
 
     Returns:
         The output and its tangent, like each other; with ``has_aux`` then aux.
@@ -111,6 +117,7 @@ def linearize(
 ) -> tuple[R, Callable[..., R], A]: ...
 @overload
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool) -> tuple[Any, ...]: ...
+@of_derivative
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Compute the value of ``fun`` at ``primals``, and its derivative there as a linear function.
 
@@ -120,7 +127,6 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     Args:
         fun: a function of trees of arrays.
         *primals: its arguments.
-        has_aux: whether ``fun`` returns a pair (output, aux), of which aux has no derivative.
 
     Returns:
         The output, and a function from tangents, one tree for each argument, to that of the
@@ -151,6 +157,7 @@ def vjp(
 ) -> tuple[R, Callable[[Any], tuple[Any, ...]], A]: ...
 @overload
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool) -> tuple[Any, ...]: ...
+@of_derivative
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Compute the value of ``fun`` at ``primals``, and the function from its cotangents to theirs.
 
@@ -160,7 +167,6 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     Args:
         fun: a function of trees of arrays.
         *primals: its arguments.
-        has_aux: whether ``fun`` returns a pair (output, aux), of which aux has no derivative.
 
     Returns:
         The output, and a function from a cotangent like it to a tuple with one tree for each
@@ -240,6 +246,7 @@ def value_and_grad(
     holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Callable[P, tuple[R, Any]]: ...
+@of_derivative
 def value_and_grad(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -254,11 +261,6 @@ def value_and_grad(
     Args:
         fun: a function of trees of arrays that returns a real scalar; with ``has_aux`` a pair of
             that and anything.
-        argnums: the position of the argument to differentiate by, or several.
-        has_aux: whether ``fun`` returns a pair (output, aux), of which aux has no derivative.
-        holomorphic: whether arguments and result are complex and ``fun`` is holomorphic.
-        allow_int: whether integers may be differentiated by; their gradients are float0 zeros.
-            A module's buffers always may.
 
     Returns:
         A function of the same arguments that returns (value, gradient), with ``has_aux``
@@ -303,6 +305,7 @@ def grad(
     holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Callable[P, Any]: ...
+@of_derivative
 def grad(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -315,11 +318,6 @@ def grad(
     Args:
         fun: a function of trees of arrays that returns a real scalar; with ``has_aux`` a pair of
             that and anything.
-        argnums: the position of the argument to differentiate by, or several.
-        has_aux: whether ``fun`` returns a pair (output, aux), of which aux has no derivative.
-        holomorphic: whether arguments and result are complex and ``fun`` is holomorphic.
-        allow_int: whether integers may be differentiated by; their gradients are float0 zeros.
-            A module's buffers always may.
 
     Returns:
         A function of the same arguments that returns the gradient, as ``value_and_grad`` does;
@@ -361,6 +359,7 @@ def fwd_and_bwd(
 def fwd_and_bwd(
     fun: Callable[P, Any], argnums: int | Sequence[int], has_aux: bool, jitted: bool = True
 ) -> tuple[Callable[P, tuple[Any, ...]], Callable[[Any, Any], Any]]: ...
+@of_derivative
 def fwd_and_bwd(
     fun: Callable[..., Any],
     argnums: int | Sequence[int],
@@ -374,8 +373,6 @@ def fwd_and_bwd(
 
     Args:
         fun: a function of trees of arrays.
-        argnums: the position of the argument to differentiate by, or several.
-        has_aux: whether ``fun`` returns a pair (output, aux), of which aux has no derivative.
         jitted: whether the two functions are compiled.
 
     Returns:

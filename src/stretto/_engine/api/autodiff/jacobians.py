@@ -15,7 +15,13 @@ import numpy as np
 
 from stretto._engine.api.argument_leaves import wraps
 from stretto._engine.api.autodiff.derivatives import grad, jvp
-from stretto._engine.api.autodiff.flat import Flat, chosen, is_active, pull_back
+from stretto._engine.api.autodiff.flat import (
+    Flat,
+    chosen,
+    is_active,
+    of_derivative,
+    pull_back,
+)
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.autodiff.linearize import LinearMap, linearize_flat
 from stretto._engine.autodiff.vmap import to_axis
@@ -152,6 +158,7 @@ def _rows(
     return rows
 
 
+@of_derivative
 def jacfwd(
     fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
@@ -165,12 +172,6 @@ def jacfwd(
 
     Args:
         fun: a function of trees of arrays.
-        argnums: the position of the argument to differentiate by, or several.
-        has_aux: whether ``fun`` returns a pair (output, aux), of which aux has no derivative.
-        holomorphic: whether arguments and result are complex and ``fun`` is holomorphic.
-        allow_int: whether integers may be differentiated by; their derivatives are float0 zeros.
-            A module's buffers always may.
-        chunk_size: how many elements at a time, in less memory; all at once by default.
 
     Returns:
         A function of the same arguments whose result has the structure of the output, and in the
@@ -192,6 +193,7 @@ def jacfwd(
     return _jacobian(fun, argnums, has_aux, holomorphic, allow_int, chunk_size, forward=True)
 
 
+@of_derivative
 def jacrev(
     fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
@@ -205,12 +207,6 @@ def jacrev(
 
     Args:
         fun: a function of trees of arrays that returns floating arrays.
-        argnums: the position of the argument to differentiate by, or several.
-        has_aux: whether ``fun`` returns a pair (output, aux), of which aux has no derivative.
-        holomorphic: whether arguments and result are complex and ``fun`` is holomorphic.
-        allow_int: whether integers may be differentiated by; their derivatives are float0 zeros.
-            A module's buffers always may.
-        chunk_size: how many elements at a time, in less memory; all at once by default.
 
     Returns:
         A function of the same arguments whose result has the structure of the output, and in the
@@ -231,6 +227,7 @@ def jacrev(
     return _jacobian(fun, argnums, has_aux, holomorphic, allow_int, chunk_size, forward=False)
 
 
+@of_derivative
 def hessian(
     fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
@@ -241,9 +238,6 @@ def hessian(
 
     Args:
         fun: a function of trees of arrays that returns floating arrays.
-        argnums: the position of the argument to differentiate by, or several.
-        has_aux: whether ``fun`` returns a pair (output, aux), of which aux has no derivative.
-        holomorphic: whether arguments and result are complex and ``fun`` is holomorphic.
 
     Returns:
         A function of the same arguments; its result has the structure of the output, in the place
@@ -263,6 +257,7 @@ def hessian(
     return jacfwd(inner, argnums, has_aux, holomorphic)
 
 
+@of_derivative
 def hvp(
     fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> Any:
@@ -276,7 +271,6 @@ def hvp(
             that and anything.
         primals: the arguments, a tuple or list of trees.
         tangents: a tuple or list of trees of the same structure, shapes and dtypes.
-        has_aux: whether ``fun`` returns a pair (output, aux), of which aux has no derivative.
 
     Returns:
         The product: for one primal a tree like it, for several a tuple of trees; with ``has_aux``

@@ -27,9 +27,9 @@ over_examples = described(
     {
         "x": "a tree of arrays.",
         "axis_name": """the name of the axis of a ``vmap`` around the call, or a tuple of
-            names.""",
+        names.""",
         "axis_index_groups": """lists of indices along the axis, the groups to work within; by
-            default all are one group.""",
+        default all are one group.""",
     },
     raises="""ValueError: an index is not in exactly one group.
     UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.""",

@@ -237,7 +237,7 @@ _cumulative = described(
         "operand": "an array.",
         "axis": "the axis to go along, negative from the end.",
         "reverse": """whether to go from the end, so that each result covers the elements from
-            there on.""",
+        there on.""",
     },
     raises="""TypeError: ``operand`` is boolean.
     ValueError: the axis is out of bounds.""",
