@@ -28,11 +28,14 @@ NAMESPACES = {
     "jax.numpy": "stretto.numpy",
     "jax.lax": "stretto.lax",
     "jax.random": "stretto.random",
-    "jax.nn": "stretto.compat.jax.presented.nn",
+    "jax.nn": "stretto.compat.jax.nn",
     "jax.scipy": "stretto.scipy",
-    "jax.tree_util": "stretto.compat.jax.presented.tree_util",
+    "jax.tree_util": "stretto.compat.jax.tree_util",
 }
 """Where the names of each namespace of JAX's are looked for."""
+
+INITIALIZERS = "jax.nn.initializers", "stretto.compat.jax.initializers"
+"""The module below a namespace whose names are not looked for below that."""
 
 REASONS = {
     "jax.numpy.clip": "JAX's default for the array serves an old name; here the array is needed",
@@ -61,6 +64,9 @@ class Name(NamedTuple):
     @property
     def ours(self) -> str:
         """The name that it has here."""
+        below, home = INITIALIZERS
+        if self.name.startswith(below):
+            return home + self.name[len(below) :]
         return NAMESPACES[self.namespace] + self.name[len(self.namespace) :]
 
 

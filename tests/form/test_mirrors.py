@@ -35,17 +35,12 @@ WITHOUT = {
 }
 """The modules without a test file of their own, and why."""
 
-PRESENTED = "compat/jax/presented/"
-"""Views of other modules, which ``compat/jax/test_presented`` goes through."""
-
 
 def test_every_module_has_a_test_file_of_its_name_or_a_reason():
     missing = set()
     for path in SOURCES.rglob("*.py"):
         module = path.relative_to(SOURCES)
         mirrored = TESTS / module.with_name(f"test_{module.name.lstrip('_')}")
-        if module.as_posix().startswith(PRESENTED):
-            continue
         if module.name != "__init__.py" and not mirrored.is_file():
             missing.add(module.as_posix())
     assert not sorted(missing - WITHOUT.keys()), "these modules need a test file of their name"

@@ -7,7 +7,10 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.compat.jax.presented.example_libraries import optimizers, stax
+from stretto.compat.jax.table import module_of
+
+optimizers = module_of("example_libraries.optimizers")
+stax = module_of("example_libraries.stax")
 
 X = np.random.default_rng(0).standard_normal((64, 3)).astype(np.float32)
 Y = X @ np.array([1.0, -2.0, 0.5], np.float32) + 0.3

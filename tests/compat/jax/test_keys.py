@@ -5,6 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto.compat.jax import keys
 from stretto.compat.jax.keys import LAX_TAKING_KEYS, TAKING_KEYS
 
 KEYS = st.random.split(st.random.key(0), 6)
@@ -181,3 +182,7 @@ def test_keys_are_chosen_and_replaced_by_lax(transform):
     assert LAX_TAKING_KEYS["squeeze"](array=snp.ones((6, 1))).shape == (6,)
     assert LAX_TAKING_KEYS["eq"](KEYS, KEYS).all() and not LAX_TAKING_KEYS["ne"](KEYS, KEYS).any()
     assert LAX_TAKING_KEYS["select"](True, snp.ones(2), snp.zeros(2)).tolist() == [1, 1]
+
+
+def test_the_largest_come_as_a_list():
+    assert type(keys.top_k(snp.arange(3.0), 2)) is list

@@ -7,8 +7,8 @@ import pickle
 import pytest
 
 import stretto as st
+import stretto.numpy as snp
 from stretto.compat.jax import trees
-from tests.compat.jax.running import prints
 
 Point = collections.namedtuple("Point", "x y")
 
@@ -138,30 +138,6 @@ def test_classes_registered_before_and_after_are_nodes():
     assert trees.structure(Pair(1, 2)).node_data() == (Pair, "p")
 
 
-def test_trees_are_turned_inside_out_whatever_static_data_says_of_children():
-    code = """
-    class Box:
-        def __init__(self, **things):
-            self.things = things
-
-    jax.tree_util.register_pytree_node(
-        Box,
-        lambda b: (tuple(b.things.values()), jax.tree.structure(b.things)),
-        lambda d, leaves: Box(**dict(zip("ab", leaves))),
-    )
-    outer, inner = jax.tree.structure(Box(a=1, b=2)), jax.tree.structure([1, 2])
-    print([b.things for b in jax.tree.transpose(outer, inner, Box(a=[3, 4], b=[5, 6]))])
-    try:
-        jax.tree.transpose(outer, inner, Box(a=[3, 4], b=[5]))
-    except TypeError as error:
-        print(str(error)[:35])
-    """
-    assert prints(code) == [
-        "[{'a': 3, 'b': 5}, {'a': 4, 'b': 6}]",
-        "tree_transpose: expected the struct",
-    ]
-
-
 def test_dictionaries_with_a_default_are_sorted():
     """As JAX has them: two that differ in the order of their keys alone are alike."""
     one = collections.defaultdict(list, b=2, a=1, c=3)
@@ -177,3 +153,8 @@ def test_dictionaries_with_a_default_are_sorted():
         trees.leaves(collections.defaultdict(int, {1: 1, "a": 2}))
     ordered = collections.OrderedDict(b=2, a=1)
     assert trees.leaves(ordered) == [2, 1]
+
+
+def test_a_vector_of_leaves_goes_back_to_a_sorted_tree():
+    vector, back = trees.ravel_pytree({"w": snp.ones(2), "b": snp.zeros(1)})
+    assert vector.tolist() == [0.0, 1.0, 1.0] and list(back(vector)) == ["b", "w"]

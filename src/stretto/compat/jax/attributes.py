@@ -1,16 +1,25 @@
-"""The attributes of arrays, traced values and keys that clients of JAX read.
+"""The attributes of arrays, traced values and keys that clients of JAX read, and checks of traces.
 
-Attached by ``finder.install``, so that Stretto by itself has none of them.
+Attached by ``finder.install``, so that Stretto by itself has none of them. JAX's settings have each
+trace checked around what Stretto's recorder and vectorizer do: that no tracer is left, that there
+is no trace.
 """
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
+from gc import collect, get_referrers  # themselves: tests of Flax replace gc.collect
+from types import CellType, FrameType, FunctionType
 from typing import Any
 
 from stretto._engine.api.jit.stages import Lowered
-from stretto._engine.core.interpreter import Interpreter, Tracer, Value
+from stretto._engine.autodiff.jvp import Differentiator
+from stretto._engine.autodiff.vmap import Vectorizer
+from stretto._engine.core.interpreter import Interpreter, Tracer, Value, state
+from stretto._engine.core.recorder import Recorder
 from stretto._engine.core.shardings import NamedSharding
 from stretto._engine.higher_order.refs import Ref
 from stretto._engine.ops.joining import concatenate
@@ -18,9 +27,9 @@ from stretto._engine.ops.layout import move_to_front, reshape
 from stretto._engine.ops.random.rng_bit_generator import RngBitGenerator
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.xla.array import Array
-from stretto.compat.jax import tracing
 from stretto.compat.jax.avals import ShapedArray, get_aval
 from stretto.compat.jax.keys import take
+from stretto.compat.jax.settings import config
 from stretto.numpy.dtypes import ScalarType
 from stretto.random.key_arrays import KeyArray
 from stretto.typing import SymbolicZero
@@ -109,7 +118,7 @@ def _bits_of_the_first(
 
 def attach() -> None:
     """Attach them."""
-    tracing.attach()
+    _attach_checks()
     Value.take = take  # type: ignore[method-assign]
     RngBitGenerator.vmap = _bits_of_the_first  # type: ignore[method-assign]
     ScalarType.__hash__ = _hash_of_class  # type: ignore[method-assign]
@@ -127,3 +136,88 @@ def attach() -> None:
         setattr(KeyArray, name, _of_words(name))
     for name in ("devices", "delete", "is_deleted", "is_ready", "copy_to_host_async"):
         setattr(KeyArray, name, _call_on_words(name))
+
+
+class _Ended(threading.local):
+    """The traces of a thread that have ended within one that has not, the first first."""
+
+    def __init__(self) -> None:
+        self.traces: list[tuple[Interpreter, list[Any]]] = []
+        """Each with the tracers that it was called with, which its caller may still hold."""
+
+
+_ended = _Ended()
+
+
+def _checked(run: Callable[..., Any]) -> Callable[..., Any]:
+    """An interpreter's ``run``, with these checks where they are switched on."""
+
+    @functools.wraps(run)
+    def checked(self: Interpreter, fun: Callable[..., Any], *args: Any) -> Any:
+        if config.jax_no_tracing and isinstance(self, Recorder):
+            raise RuntimeError(
+                f"re-tracing function{self.began()}, but 'no_tracing' is set: call it with the "
+                f"same shapes and dtypes before"
+            )
+        if not config.jax_check_tracer_leaks:
+            return run(self, fun, *args)
+        outermost = state.interpreter is state.eager
+        try:
+            result = run(self, fun, *args)
+        except BaseException:
+            if outermost:
+                _ended.traces.clear()
+            raise
+        given = [x for arg in args if isinstance(arg, (list, tuple)) for x in arg]
+        _ended.traces.append((self, given))
+        if outermost:  # till then transformations around a trace may hold what they take from it
+            traces, _ended.traces = _ended.traces, []
+            _refuse_leaks(traces)
+        return result
+
+    return checked
+
+
+def _refuse_leaks(traces: list[tuple[Interpreter, list[Any]]]) -> None:
+    """Raise if tracers of traces that have ended are alive, beside those they were called with."""
+    traces.reverse()
+    while traces:
+        trace, given = traces.pop()  # an outer one after those within, which hold tracers of it
+        collect()  # what is in cycles alone is gone as well
+        if isinstance(trace, Differentiator):  # JAX does not look at these either
+            continue
+        known = set(map(id, given))
+        alive = [x for x in get_referrers(trace) if isinstance(x, Tracer)]
+        leaked = [x for x in alive if x.interpreter is trace and id(x) not in known]
+        leaked = [x for x in leaked if not all(map(_is_own, _holders(x, (alive, leaked))))]
+        if leaked:
+            texts = []
+            for x in leaked:
+                kinds = sorted({type(h).__name__ for h in _holders(x, (alive, leaked))})
+                texts.append(f"{x!r}, which is in: {', '.join(kinds)}")
+            raise Exception(
+                f"Leaked trace {type(trace).__name__}{trace.began()}. Leaked tracer(s):\n\n"
+                + "\n".join(texts)
+            )
+
+
+def _holders(tracer: Tracer, aside: Sequence[Any]) -> list[Any]:
+    """What refers to a tracer, beside these lists and the functions that run."""
+    ours = set(map(id, aside))
+    found = get_referrers(tracer)
+    return [x for x in found if id(x) not in ours and not isinstance(x, FrameType)]
+
+
+def _is_own(holder: Any) -> bool:
+    """Whether it is a variable of Stretto's own function, of which some still run."""
+    if not isinstance(holder, CellType):
+        return False
+    closures = [x for x in get_referrers(holder) if type(x) is tuple]
+    functions = [f for c in closures for f in get_referrers(c) if isinstance(f, FunctionType)]
+    return all([f.__module__.startswith("stretto._engine.") for f in functions])
+
+
+def _attach_checks() -> None:
+    """Attach the checks; they look at JAX's settings at each trace."""
+    for cls in (Recorder, Vectorizer, Differentiator):
+        cls.run = _checked(cls.run)  # type: ignore[method-assign]

@@ -1,35 +1,135 @@
-"""Abstract values: ``ShapedArray``, and that of any array, number or key.
+"""Abstract values, ``ShapedArray``, of any array, number or key; and classes for ``isinstance``.
 
-One is made for each ``ArrayType`` when first asked for.
+An abstract value is made for each ``ArrayType`` when first asked for. Nothing is made of
+``jax.Array`` and ``jax.core.Tracer``. In jaxprs variables say that they are keys, and equations
+work on the keys' words.
 """
 
 from __future__ import annotations
 
+import abc
 import functools
 import math
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
+from stretto._engine.core import interpreter
 from stretto._engine.core.interpreter import Value, type_of
 from stretto._engine.core.mesh import Mesh, PartitionSpec
+from stretto._engine.core.recorder import Traced
 from stretto._engine.core.shardings import NamedSharding
-from stretto._engine.core.types import ArrayType, canonical_dtype, float0, is_inexact, short_name
+from stretto._engine.core.types import (
+    ArrayType,
+    array_type,
+    canonical_dtype,
+    float0,
+    is_inexact,
+    short_name,
+)
 from stretto._engine.higher_order.refs import Ref
 from stretto._engine.xla.array import SHARDED
+from stretto._engine.xla.array import Array as Concrete
 from stretto._engine.xla.device import default_device
-from stretto.compat.jax.types import is_key
 from stretto.dtypes import extended, issubdtype
+from stretto.random.key_arrays import KeyArray
 
 __all__ = [
     "AbstractRef",
     "AbstractToken",
     "AbstractValue",
+    "Array",
     "ShapedArray",
+    "Tracer",
+    "as_aval",
     "aval_of",
     "get_aval",
+    "is_key",
     "pytype_aval_mappings",
+    "type_of_aval",
+    "unwrapped",
+    "wrapped",
 ]
+
+_ARRAYS = {Concrete, Traced, KeyArray}
+_OTHERS = {np.ndarray, bool, int, float, complex, str, type(None), FunctionType}
+"""Classes that clients ask about for each leaf of a tree."""
+
+
+class _WithMethods(abc.ABCMeta):
+    """Methods can be read off the class, as libraries do that wrap each of them."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if cls is Array:
+            kind = type(instance)
+            if kind in _ARRAYS:
+                return True
+            if kind in _OTHERS:
+                return False
+        return super().__instancecheck__(instance)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(Concrete, name)
+
+
+class Array(metaclass=_WithMethods):
+    """Arrays, traced values, and typed keys."""
+
+    __module__ = "jax"
+
+
+Array.register(Value)
+Array.register(KeyArray)
+
+
+def is_key(x: object) -> bool:
+    """Whether it is an array of typed keys."""
+    return isinstance(x, KeyArray)
+
+
+class _Traced(type):
+    def __instancecheck__(cls, x: Any) -> bool:
+        if cls is not Tracer:  # a class that a library derives from it
+            return type.__instancecheck__(cls, x)
+        if type(x) is Concrete or type(x) in _OTHERS:
+            return False
+        if isinstance(x, KeyArray):
+            x = x._words
+        return isinstance(x, interpreter.Tracer)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        if cls is not Tracer:
+            return type.__subclasscheck__(cls, subclass)
+        return issubclass(subclass, interpreter.Tracer) or subclass is cls
+
+
+class Tracer(interpreter.Tracer, metaclass=_Traced):
+    """Traced values, and typed keys whose words are traced.
+
+    Libraries derive the values of their own ``Trace`` from it.
+
+    Args:
+        trace: the trace that it belongs to.
+        aval: its abstract value.
+    """
+
+    __module__ = "jax.core"
+    position = None
+
+    def __init__(self, trace: Any, aval: Any) -> None:
+        self.interpreter = trace
+        self.type = _type_of(aval)
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "type":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self.type = made = _type_of(self.aval)  # of a class that has an ``aval`` of its own
+        return made
+
+
+def _type_of(aval: Any) -> Any:
+    return array_type(aval.shape, np.dtype(aval.dtype), bool(aval.weak_type))
 
 
 class AbstractValue:
@@ -254,3 +354,30 @@ pytype_aval_mappings: dict[type, Any] = dict.fromkeys(
     (np.ndarray, np.generic, bool, int, float, complex), _array_aval
 )
 """By class: the function that gives the abstract value of one; libraries add classes of theirs."""
+
+
+_WORD = np.dtype(np.uint32)
+
+
+def type_of_aval(aval: Any) -> ArrayType:
+    """The type for an abstract value; for that of keys, the type of their words."""
+    implementation = getattr(aval.dtype, "implementation", None)
+    if implementation is not None:
+        return array_type((*aval.shape, implementation.size), _WORD)
+    return array_type(aval.shape, np.dtype(aval.dtype), bool(aval.weak_type))
+
+
+def unwrapped(x: Any) -> Any:
+    """The words of keys; anything else as it is."""
+    return x._words if is_key(x) else x
+
+
+def wrapped(words: Any, aval: Any) -> Any:
+    """The keys of these words, if that is what the abstract value says."""
+    implementation = getattr(aval.dtype, "implementation", None)
+    return words if implementation is None or is_key(words) else KeyArray(words, implementation)
+
+
+def as_aval(keys: Any) -> ShapedArray:
+    """The abstract value of keys."""
+    return ShapedArray(keys.shape, keys.dtype)

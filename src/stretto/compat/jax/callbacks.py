@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +12,14 @@ from stretto import debug, lax
 from stretto._engine.core.interpreter import Tracer, Value, state
 from stretto.compat.jax import trees
 
-__all__ = ["as_called", "debug_callback", "debug_print", "io_callback", "pure_callback"]
+__all__ = [
+    "as_called",
+    "breakpoint",
+    "debug_callback",
+    "debug_print",
+    "io_callback",
+    "pure_callback",
+]
 
 
 def _strong(leaf: Any) -> Any:
@@ -99,3 +107,9 @@ def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> N
     strong = lambda leaf: _strong(leaf) if traced or isinstance(leaf, Tracer) else leaf
     args, kwargs = trees.map_(strong, (args, kwargs))
     debug.print(fmt, *args, ordered=ordered, **kwargs)
+
+
+def breakpoint(**options: Any) -> None:
+    """Stop in Python's debugger: while a function is traced, where it is traced."""
+    del options
+    sys.breakpointhook()

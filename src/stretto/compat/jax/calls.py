@@ -1,9 +1,17 @@
-"""Transformations with the parameters that JAX's have: ``jit``, ``pmap``, ``eval_shape``."""
+"""Transformations with the parameters that JAX's have: ``jit``, ``grad``, ``pmap``, ``eval_shape``.
+
+In JAX ``jit(f)`` in a loop shares what was traced of ``f``, and libraries rely on that. Functions
+with derivatives of their own get numbers as they are at rest, where Stretto's make arrays of them.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import os
+import re
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -11,32 +19,44 @@ import numpy as np
 import stretto
 from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.api.sharding.pmap import pmap as pmap_over_devices
+from stretto._engine.core.config import config
+from stretto._engine.core.interpreter import state
 from stretto._engine.core.scope import named_call as named
 from stretto._engine.core.shardings import SingleDeviceSharding
 from stretto._engine.xla import device as platforms
+from stretto._engine.xla.clients import started
 from stretto._engine.xla.device import default_device
 from stretto._engine.xla.sharded import sharding_if_any
 from stretto.compat.jax import trees
-from stretto.compat.jax.host_devices import follow_flags
-from stretto.compat.jax.shared_jit import shared_jit
-from stretto.compat.jax.types import Tracer, is_key
+from stretto.compat.jax.avals import Tracer, is_key
 from stretto.random.key_arrays import KeyArray
 
 __all__ = [
+    "Backend",
+    "STARTED",
     "checkpoint",
-    "device_count",
+    "custom_jvp",
+    "custom_vjp",
     "described",
     "description",
+    "device_count",
     "device_get",
     "devices",
     "eval_shape",
+    "follow_flags",
+    "grad",
     "jit",
+    "linear_transpose",
     "local_device_count",
     "local_devices",
     "make_mesh",
     "named_call",
     "pmap",
+    "read_flags",
     "remat",
+    "shared_jit",
+    "value_and_grad",
+    "vjp",
     "with_sharding_constraint",
 ]
 
@@ -220,3 +240,169 @@ def eval_shape(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         return description(leaf) if struct is None else struct
 
     return trees.map_(known_or_traced, out)
+
+
+def _refuse(reduce_axes: Any, caller: str) -> None:
+    if tuple(reduce_axes):
+        raise NotImplementedError(
+            f"jax.{caller}: reduce_axes={reduce_axes!r} is not in Stretto, nor in JAX any more: "
+            f"sum with jax.lax.psum"
+        )
+
+
+def _with_axes(derivative: Callable[..., Any]) -> Callable[..., Any]:
+    """``stretto.grad`` or ``value_and_grad`` with JAX's parameters."""
+    name = derivative.__name__
+
+    def transformed(
+        fun: Callable[..., Any],
+        argnums: int | Sequence[int] = 0,
+        has_aux: bool = False,
+        holomorphic: bool = False,
+        allow_int: bool = False,
+        reduce_axes: Sequence[Any] = (),
+    ) -> Callable[..., Any]:
+        _refuse(reduce_axes, name)
+        return derivative(fun, argnums, has_aux, holomorphic, allow_int)
+
+    transformed.__name__ = transformed.__qualname__ = name
+    transformed.__doc__ = f"``stretto.{name}`` with JAX's parameters."
+    return transformed
+
+
+grad, value_and_grad = _with_axes(stretto.grad), _with_axes(stretto.value_and_grad)
+
+
+def vjp(
+    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Any = ()
+) -> Any:
+    """``stretto.vjp`` with JAX's parameters."""
+    _refuse(reduce_axes, "vjp")
+    return stretto.vjp(fun, *primals, has_aux=has_aux)
+
+
+def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = ()) -> Any:
+    """``stretto.linear_transpose`` with JAX's parameters."""
+    _refuse(reduce_axes, "linear_transpose")
+    return stretto.linear_transpose(fun, *primals)
+
+
+class custom_jvp(stretto.custom_jvp[..., Any]):
+    """``stretto.custom_jvp``; at rest its function is called with the arguments as they are."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function's value."""
+        return _called(self, super().__call__, args, kwargs)
+
+
+class custom_vjp(stretto.custom_vjp[..., Any]):
+    """``stretto.custom_vjp``; at rest its function is called with the arguments as they are."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function's value."""
+        return _called(self, super().__call__, args, kwargs)
+
+
+def _called(function: Any, transformed: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if not state.interpreter.at_rest:
+        return transformed(*args, **kwargs)
+    function.check_rules()
+    return function.fun(*args, **kwargs)
+
+
+_NAME = "__jitted_as_jax__"
+
+
+class _Kept(dict[Any, Any]):
+    """What a function was compiled as, by the options; it stays behind where that is pickled."""
+
+    def __init__(self, fun: Any = None) -> None:
+        super().__init__()
+        self.fun = None if fun is None else weakref.ref(fun)
+
+    def is_of(self, fun: Any) -> bool:
+        """Whether it is the function's own, and not copied by a decorator from another."""
+        return self.fun is not None and self.fun() is fun
+
+    def __reduce__(self) -> Any:
+        return _Kept, ()
+
+
+def shared_jit(fun: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """``stretto.jit(fun, **options)``; that of an earlier call if there was one.
+
+    The first is kept as long as somebody else does, and what it has traced as long as the function.
+    If it is gone when the same function is jitted again, the next has that, and is kept as long.
+    """
+    if type(fun) is not FunctionType:
+        return stretto.jit(fun, **options)
+    key = tuple(sorted(options.items()))
+    try:
+        hash(key)
+    except TypeError:  # options that are lists
+        return stretto.jit(fun, **options)
+    kept = vars(fun).get(_NAME)
+    if kept is None or not kept.is_of(fun):
+        kept = vars(fun)[_NAME] = _Kept(fun)
+    known = kept.get(key)
+    if type(known) is tuple:
+        first, entries = known
+        made = first()
+        if made is None:
+            made = kept[key] = stretto.jit(fun, **options)
+            made._entries = entries
+        return made
+    if known is None:
+        known = stretto.jit(fun, **options)
+        kept[key] = weakref.ref(known), known._entries
+    return known
+
+
+_FLAG = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
+
+
+class Backend:
+    """A kind of devices."""
+
+    def __init__(self, platform: str) -> None:
+        self.platform = platform
+
+
+class _Started(Mapping[str, Backend]):
+    """The kinds of devices in use, by name: there are none until a program needs them."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self.flagged = 1
+
+    def _names(self) -> tuple[str, ...]:
+        return ("cpu",) if self.asked or started() else ()
+
+    def __getitem__(self, name: str) -> Backend:
+        if name not in self._names():
+            raise KeyError(name)
+        return Backend(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+    def __len__(self) -> int:
+        return len(self._names())
+
+
+STARTED: Any = _Started()
+
+
+def read_flags() -> None:
+    """Set the number of devices that ``XLA_FLAGS`` says, unless another was set already."""
+    flag = _FLAG.search(os.environ.get("XLA_FLAGS", ""))
+    count = int(flag[1]) if flag else 1
+    if count != config.num_cpu_devices == STARTED.flagged:
+        config.num_cpu_devices = STARTED.flagged = count
+
+
+def follow_flags() -> None:
+    """Read the flags a last time: devices are needed now, and do not change any more."""
+    if not STARTED:
+        STARTED.asked = True
+        read_flags()

@@ -1,8 +1,12 @@
-"""Convolutions and polynomials as JAX has them: of integers and booleans in floats."""
+"""Convolutions and polynomials as JAX has them: of integers and booleans in floats.
+
+Beside the functions that make them so, this has those of ``jax.scipy.signal``.
+"""
 
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -33,3 +37,10 @@ def in_floats(fun: Callable[..., Any]) -> Callable[..., Any]:
         return fun(x, y, **given)
 
     return call
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    made = in_floats(getattr(importlib.import_module("stretto.scipy.signal"), name))
+    return globals().setdefault(name, made)

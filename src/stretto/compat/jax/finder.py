@@ -1,9 +1,7 @@
 """The finder of ``jax`` and its submodules, and what ``import`` then gives.
 
 A module ``jax.a.b`` is a view: its names are looked up, when first asked for, in its home. That is
-the row ``a.b`` of ``table`` where JAX's names are those of other modules, the file
-``presented/a/b.py`` where they mean something of their own, and otherwise the module
-``stretto.a.b``, for those in ``SAME``.
+the row ``a.b`` of ``table``, and otherwise the module ``stretto.a.b``, for those in ``SAME``.
 """
 
 from __future__ import annotations
@@ -13,7 +11,6 @@ import importlib.abc
 import importlib.machinery
 import importlib.metadata
 import importlib.util
-import os
 import pathlib
 import sys
 from collections.abc import Iterable, Sequence
@@ -21,8 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from stretto._engine.core.interpreter import ARRAY_METHODS
-from stretto.compat.jax.refused import MODULES as REFUSED
-from stretto.compat.jax.refused import RefusedName
+from stretto.compat.jax.naming import REFUSED, RefusedName
 from stretto.compat.jax.table import ROWS, module_of
 
 __all__ = ["VERSION", "Presented", "install"]
@@ -30,7 +26,7 @@ __all__ = ["VERSION", "Presented", "install"]
 VERSION = "0.10.2"
 """The version of JAX whose names are presented."""
 
-PRESENTED = "stretto.compat.jax.presented"
+ROOT = "stretto.compat.jax.root"
 SAME = frozenset(
     {
         "distributed",
@@ -73,27 +69,17 @@ PUBLIC = {
 """Where the names of modules of ``jax._src`` are, of those that are public elsewhere."""
 
 
-def _presented(path: str) -> str | None:
-    """The module of ``presented`` for a path such as ``numpy.linalg``, if there is one."""
-    name = f"{PRESENTED}.{path}" if path else PRESENTED
-    folder = os.path.dirname(os.path.abspath(__file__))
-    file = os.path.join(folder, "presented", *path.split(".")) if path else None
-    if file is None or os.path.isfile(f"{file}.py") or os.path.isdir(file):
-        return name
-    return None
-
-
 def _home(path: str) -> Any:
-    """What the names of ``jax.<path>`` are looked up in; None where there is no such module."""
-    name = _presented(path)
-    if name is None and path not in ROWS and path.startswith("_src."):
+    """Return the module that has the names of ``jax.<path>``; None if there is none."""
+    if not path:
+        return importlib.import_module(ROOT)
+    if path not in ROWS and path.startswith("_src."):
         path = path.removeprefix("_src.")
         path = PUBLIC.get(path, path)
-        name = _presented(path)
+        if not path:
+            return importlib.import_module(ROOT)
     if path in ROWS:
         return module_of(path)
-    if name is not None:
-        return importlib.import_module(name)
     if path in REFUSED:
         return RefusedName(f"jax.{path}", REFUSED[path])
     parts = path.split(".")
@@ -117,8 +103,7 @@ class Presented(ModuleType):
         path = f"{self.__name__}.{name}".partition(".")[2]
         public = path.removeprefix("_src.")
         moved = path != public and public in PUBLIC
-        here = [_presented(p) or p in ROWS for p in (path, public)]
-        if any(here) or public in SAME or moved:
+        if path in ROWS or public in ROWS or public in SAME or moved:
             return importlib.import_module(f"jax.{path}")
         try:
             value = getattr(self.__home__, name)
@@ -218,10 +203,10 @@ def install() -> None:
             f"{getattr(there, '__file__', None)}: call install() before anything imports jax, or "
             f"run `python -m stretto.as_jax script.py`"
         )
-    from stretto.compat.jax import attributes, host_devices, settings  # noqa: PLC0415 (they change Stretto)
+    from stretto.compat.jax import attributes, calls, settings  # noqa: PLC0415 (they change Stretto)
 
     sys.meta_path.insert(0, _FINDER)
     settings.start()
-    host_devices.read_flags()
+    calls.read_flags()
     attributes.attach()
     ARRAY_METHODS.append("__jax_array__")

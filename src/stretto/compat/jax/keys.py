@@ -14,8 +14,9 @@ import numpy as np
 from stretto import lax
 from stretto import numpy as snp
 from stretto._engine.core.types import float0
+from stretto.compat.jax.avals import is_key
 from stretto.compat.jax.moved_keys import LAX_MOVING_KEYS, MOVING_KEYS, key_among, of_keys
-from stretto.compat.jax.types import is_key
+from stretto.lax import top_k as largest
 from stretto.random.key_arrays import KeyArray
 
 __all__ = ["LAX_TAKING_KEYS", "TAKING_KEYS", "take", "with_keys"]
@@ -330,3 +331,8 @@ TAKING_KEYS: dict[str, Callable[..., Any]] = {
     "zeros_like": _like(snp.zeros_like),
 }
 """By the name in ``jax.numpy``."""
+
+
+def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
+    """The ``k`` largest elements along an axis, and their indices, as a list."""
+    return list(largest(operand, k, axis=axis))

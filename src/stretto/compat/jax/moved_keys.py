@@ -1,4 +1,4 @@
-"""Functions of arrays that only move elements, for typed keys: they move the keys' numbers."""
+"""Functions of arrays that only move elements, for typed keys; and draws that take keys so."""
 
 from __future__ import annotations
 
@@ -6,19 +6,28 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from stretto import lax
+import numpy as np
+
+from stretto import lax, random
 from stretto import numpy as snp
-from stretto.compat.jax.types import is_key
+from stretto._engine.core.config import config as ours
+from stretto.compat.jax.avals import is_key
+from stretto.compat.jax.naming import with_jax_draws
+from stretto.compat.jax.settings import config
 from stretto.random.key_arrays import KeyArray
 
 __all__ = [
     "LAX_MOVING_KEYS",
     "MOVING_KEYS",
+    "PRNGKey",
+    "choice",
     "drawing_keys",
+    "key",
     "key_among",
     "keys_in",
     "moving_keys",
     "of_keys",
+    "permutation",
 ]
 
 
@@ -181,3 +190,30 @@ LAX_MOVING_KEYS: dict[str, Callable[..., Any]] = {
     "full_like": of_keys(lax.full_like, _keys_like),
 }
 """By the name in ``jax.lax``."""
+
+
+choice = drawing_keys(with_jax_draws(random.choice))
+permutation = drawing_keys(random.permutation)
+
+
+def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+    """``stretto.random.key``, to whose seed ``jax_random_seed_offset`` is added."""
+    return random.key(_moved(seed), impl=impl, dtype=dtype)
+
+
+def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
+    """``stretto.random.PRNGKey``, likewise; a typed key under ``jax_enable_custom_prng``."""
+    made = random.key if config.jax_enable_custom_prng else random.PRNGKey
+    return made(_moved(seed), impl=impl)
+
+
+def _moved(seed: Any) -> Any:
+    """The seed and the offset, in integers of as many bits as JAX has then."""
+    offset = config.jax_random_seed_offset
+    if not offset:
+        return seed
+    if isinstance(seed, (int, np.integer)) and -(1 << 63) <= int(seed) < 1 << 64:
+        bits = 64 if ours.enable_x64 else 32
+        wrapped = (int(seed) + offset) % (1 << bits)
+        return wrapped - (1 << bits) if wrapped >> bits - 1 else wrapped
+    return snp.asarray(seed) + offset

@@ -20,8 +20,8 @@ from stretto import lax
 from stretto import numpy as snp
 from stretto._engine.core.types import float0
 from stretto.compat.jax import trees
-from stretto.compat.jax.presented.core import valid_jaxtype
-from stretto.compat.jax.types import Tracer
+from stretto.compat.jax.avals import Tracer
+from stretto.compat.jax.core import valid_jaxtype
 from stretto.tree import ravel
 
 __all__ = ["odeint"]

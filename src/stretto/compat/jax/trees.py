@@ -18,6 +18,7 @@ from stretto._engine.core import nodes
 from stretto._engine.core.keys import DictKey, FlattenedIndexKey, GetAttrKey, Keyed, SequenceKey
 from stretto._engine.xla.clients import pytree
 from stretto.random.key_arrays import KeyArray
+from stretto.tree import ravel as ravelled
 
 __all__ = [
     "ENTRIES",
@@ -29,6 +30,7 @@ __all__ = [
     "map_",
     "one_level_with_keys",
     "pytree",
+    "ravel_pytree",
     "registry",
     "structure",
     "tree_is_leaf",
@@ -209,3 +211,10 @@ _register(
     lambda x: (_keyed((key, x[key]) for key in sorted(x)), (x.default_factory, tuple(sorted(x)))),
 )
 nodes.tell(_register_node)
+
+
+def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """All leaves as one vector, and the function from such a vector to the tree."""
+    leaves, structure = flatten(pytree)
+    vector, back = ravelled(leaves)
+    return vector, lambda flat: structure.unflatten(back(flat))

@@ -5,9 +5,8 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import state
-from stretto.compat.jax.avals import get_aval
+from stretto.compat.jax.avals import Tracer, get_aval
 from stretto.compat.jax.jaxprs.traces import Trace, TraceTag, set_current_trace, take_current_trace
-from stretto.compat.jax.types import Tracer
 
 
 class Noted(Tracer):

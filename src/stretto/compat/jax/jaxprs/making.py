@@ -15,12 +15,11 @@ from stretto._engine.core.config import over_axis
 from stretto._engine.core.errors import ProgramError
 from stretto._engine.core.functions import name_of
 from stretto.compat.jax import trees
+from stretto.compat.jax.avals import as_aval, is_key
 from stretto.compat.jax.calls import described, description
 from stretto.compat.jax.jaxprs.form import ClosedJaxpr, Jaxpr, Literal
-from stretto.compat.jax.jaxprs.keys import as_aval
 from stretto.compat.jax.jaxprs.tables import arrays, control, named  # noqa: F401 (they fill the table)
 from stretto.compat.jax.jaxprs.views import closed_over, eval_jaxpr
-from stretto.compat.jax.types import is_key
 
 __all__ = [
     "check_jaxpr",

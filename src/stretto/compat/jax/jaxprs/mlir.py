@@ -12,7 +12,7 @@ from typing import Any
 from stretto.compat.jax.avals import get_aval
 from stretto.compat.jax.callbacks import io_callback, pure_callback
 from stretto.compat.jax.jaxprs.primitive import Primitive
-from stretto.compat.jax.refused import RefusedName
+from stretto.compat.jax.naming import RefusedName
 
 __all__ = [
     "LoweringRuleContext",

@@ -14,9 +14,8 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import Recorder, Traced, record
 from stretto._engine.core.rewriting import live
-from stretto.compat.jax.avals import get_aval
+from stretto.compat.jax.avals import get_aval, type_of_aval, unwrapped, wrapped
 from stretto.compat.jax.jaxprs.form import Jaxpr
-from stretto.compat.jax.jaxprs.keys import type_of_aval, unwrapped, wrapped
 from stretto.compat.jax.jaxprs.views import closed_over, jaxpr_of, program_of
 
 __all__ = [

@@ -12,8 +12,7 @@ from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.elementwise import Elementwise
 from stretto.compat.jax import jaxprs
-from stretto.compat.jax.avals import aval_of
-from stretto.compat.jax.jaxprs.keys import type_of_aval, unwrapped
+from stretto.compat.jax.avals import aval_of, type_of_aval, unwrapped
 
 __all__ = ["CallPrimitive", "KnownPrimitive", "Primitive", "known", "named"]
 

@@ -21,7 +21,7 @@ from stretto._engine.core.types import ArrayType, scalar_dtype
 from stretto._engine.higher_order.user_primitive import UserPrimitive
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.iota import Constant
-from stretto.compat.jax.avals import aval_of
+from stretto.compat.jax.avals import aval_of, type_of_aval, unwrapped, wrapped
 from stretto.compat.jax.jaxprs.form import (
     NO_SOURCE,
     ClosedJaxpr,
@@ -33,7 +33,6 @@ from stretto.compat.jax.jaxprs.form import (
     SourceInfo,
     Var,
 )
-from stretto.compat.jax.jaxprs.keys import type_of_aval, unwrapped, wrapped
 from stretto.compat.jax.jaxprs.primitive import KnownPrimitive, Primitive, as_jax_has, known
 
 __all__ = [

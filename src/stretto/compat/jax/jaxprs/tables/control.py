@@ -28,8 +28,7 @@ from stretto._engine.ops.collective.primitives import (
     PSum,
     PSumScatter,
 )
-from stretto.compat.jax.avals import aval_of
-from stretto.compat.jax.jaxprs.keys import type_of_aval
+from stretto.compat.jax.avals import aval_of, type_of_aval
 from stretto.compat.jax.jaxprs.primitive import named
 from stretto.compat.jax.jaxprs.spelling import (
     NONE,
@@ -41,7 +40,7 @@ from stretto.compat.jax.jaxprs.spelling import (
 )
 from stretto.compat.jax.jaxprs.tables.arrays import window_params, windows_of
 from stretto.compat.jax.jaxprs.views import closed, eval_jaxpr, meant, opened
-from stretto.compat.jax.linear_util import WrappedFun, wrap_init
+from stretto.compat.jax.util import WrappedFun, wrap_init
 
 __all__: list[str] = []
 

@@ -1,0 +1,251 @@
+"""``jax.core`` and ``jax.extend.core``: types of values while tracing, jaxprs, and primitives.
+
+Jaxprs are those of ``compat/jax/jaxprs``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Set
+from typing import Any
+
+import numpy as np
+
+from stretto import ensure_compile_time_eval
+from stretto._engine.autodiff.vmap import Vectorizer
+from stretto._engine.core.config import settings
+from stretto._engine.core.effects import Effect
+from stretto._engine.core.errors import ProgramError as JaxprTypeError
+from stretto._engine.core.interpreter import Value, state
+from stretto._engine.core.types import float0, is_inexact, kind_of
+from stretto.compat.jax.avals import (
+    AbstractToken,
+    AbstractValue,
+    ShapedArray,
+    Tracer,
+    get_aval,
+    is_key,
+    pytype_aval_mappings,
+)
+from stretto.compat.jax.jaxprs.form import (
+    Atom,
+    ClosedJaxpr,
+    DebugInfo,
+    DropVar,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Var,
+    new_jaxpr_eqn,
+)
+from stretto.compat.jax.jaxprs.making import (
+    check_jaxpr,
+    eval_jaxpr,
+    jaxpr_as_fun,
+    jaxprs_in_params,
+    subjaxprs,
+)
+from stretto.compat.jax.jaxprs.primitive import CallPrimitive, Primitive
+from stretto.compat.jax.jaxprs.traces import Trace, TraceTag, set_current_trace, take_current_trace
+
+__all__ = [
+    "AbstractToken",
+    "AbstractValue",
+    "Atom",
+    "CallPrimitive",
+    "ClosedJaxpr",
+    "DebugInfo",
+    "DropVar",
+    "Effect",
+    "Effects",
+    "Jaxpr",
+    "JaxprEqn",
+    "JaxprTypeError",
+    "Literal",
+    "Primitive",
+    "ShapedArray",
+    "Token",
+    "Trace",
+    "TraceTag",
+    "Tracer",
+    "Var",
+    "call_impl",
+    "check_jaxpr",
+    "concrete_or_error",
+    "ensure_compile_time_eval",
+    "eval_jaxpr",
+    "find_top_trace",
+    "gensym",
+    "get_aval",
+    "get_opaque_trace_state",
+    "is_concrete",
+    "is_constant_shape",
+    "jaxpr_as_fun",
+    "jaxprs_in_params",
+    "mapped_aval",
+    "new_jaxpr_eqn",
+    "no_effects",
+    "nonempty_axis_env_DO_NOT_USE",
+    "physical_aval",
+    "primal_dtype_to_tangent_dtype",
+    "pytype_aval_mappings",
+    "raise_to_shaped",
+    "set_current_trace",
+    "subjaxprs",
+    "take_current_trace",
+    "trace_state_clean",
+    "typeof",
+    "unmapped_aval",
+    "unsafe_am_i_under_a_jit_DO_NOT_USE",
+    "unsafe_am_i_under_a_vmap_DO_NOT_USE",
+    "unsafe_get_axis_names_DO_NOT_USE",
+    "valid_jaxtype",
+]
+
+Effects = Set[Effect]
+typeof = get_aval
+token = abstract_token = AbstractToken()
+
+
+class OpaqueTraceState:
+    """Which trace is going on; equal where it is the same one."""
+
+    __slots__ = ("_axes", "_interpreter")
+
+    def __init__(self) -> None:
+        self._interpreter = state.interpreter
+        self._axes = tuple(settings.axes.items())
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, OpaqueTraceState)
+            and self._interpreter is other._interpreter
+            and self._axes == other._axes
+        )
+
+    def __hash__(self) -> int:
+        return hash((id(self._interpreter), self._axes))
+
+
+def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
+    """Which trace is going on, to be compared by ``==``."""
+    del convention
+    return OpaqueTraceState()
+
+
+def find_top_trace(xs: Any) -> Any:
+    """The transformation that is going on."""
+    del xs
+    return state.interpreter
+
+
+def trace_state_clean() -> bool:
+    """Whether nothing is being traced."""
+    return state.interpreter.at_rest
+
+
+def is_concrete(x: Any) -> bool:
+    """Whether a value is known, and not traced."""
+    return not isinstance(x, Tracer)
+
+
+def concrete_or_error(force: Any, value: Any, context: str = "") -> Any:
+    """The value, as ``force`` makes it; an error if it is traced."""
+    del context
+    return value if force is None else force(value)
+
+
+def is_constant_shape(shape: Any) -> bool:
+    """Whether all sizes are numbers."""
+    return all(isinstance(n, (int, np.integer)) for n in shape)
+
+
+def raise_to_shaped(aval: Any, weak_type: bool | None = None) -> Any:
+    """The abstract value, with this weak type if one is given."""
+    return aval if weak_type is None else aval.update(weak_type=weak_type)
+
+
+def physical_aval(aval: Any) -> Any:
+    """The abstract value of what stands behind: the words of keys."""
+    implementation = getattr(aval.dtype, "implementation", None)
+    if implementation is None:
+        return aval
+    return ShapedArray((*aval.shape, implementation.size), np.uint32)
+
+
+def mapped_aval(size: int, axis: int | None, aval: Any) -> Any:
+    """That of an example, where an axis of this size is mapped over."""
+    del size
+    if axis is None:
+        return aval
+    return aval.update(shape=(*aval.shape[:axis], *aval.shape[axis + 1 :]))
+
+
+def unmapped_aval(size: int, axis: int | None, aval: Any, *more: Any) -> Any:
+    """That of all examples together, along this axis."""
+    if more:  # an older order, with the name of the axis: size, name, axis, aval
+        axis, aval = aval, more[0]
+    if axis is None:
+        return aval
+    return aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
+
+
+def valid_jaxtype(x: Any) -> bool:
+    """Whether it is an array, a number or a key."""
+    if isinstance(x, (Value, bool, int, float, complex)) or is_key(x):
+        return True
+    dtype = getattr(x, "dtype", None)
+    try:
+        return isinstance(x, (np.ndarray, np.generic)) and kind_of(dtype) is not None  # type: ignore[arg-type]
+    except TypeError:
+        return False
+
+
+no_effects: frozenset[Any] = frozenset()
+
+
+class Token:
+    """Stands for the order of effects."""
+
+
+def gensym() -> Callable[[Any], Var]:
+    """A function that makes a new variable of an abstract value."""
+    return Var
+
+
+def call_impl(f: Any, *args: Any, **params: Any) -> Any:
+    """Call a function, wrapped as ``linear_util`` does."""
+    del params
+    return f.call_wrapped(*args)
+
+
+def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
+    """The dtype of the tangents of arrays of a dtype."""
+    return primal_dtype if is_inexact(np.dtype(primal_dtype)) else float0
+
+
+def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
+    """The names of the axes that are mapped over."""
+    return [*settings.axes]
+
+
+def nonempty_axis_env_DO_NOT_USE() -> bool:
+    """Whether any named axis is mapped over."""
+    return bool(settings.axes)
+
+
+def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
+    """Whether operations are being recorded."""
+    return state.interpreter.recorder is not None
+
+
+def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
+    """Whether examples are being mapped over, by the innermost transformations."""
+    around = itertools.accumulate(
+        itertools.repeat(None),
+        lambda one, _: None if one is None or one.borrows else one.parent,
+        initial=state.interpreter,
+    )
+    return any(
+        isinstance(one, Vectorizer) for one in itertools.takewhile(lambda x: x is not None, around)
+    )

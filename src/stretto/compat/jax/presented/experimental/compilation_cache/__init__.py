@@ -1,1 +1,0 @@
-"""``jax.experimental.compilation_cache``."""

@@ -1,5 +1,0 @@
-"""``jax.scipy``."""
-
-from stretto.compat.jax.naming import names_of
-
-__getattr__, __dir__ = names_of("stretto.scipy")
