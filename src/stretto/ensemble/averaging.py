@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.lazy import brief
 from stretto._engine.core.tree import register_dataclass, unflatten
 from stretto._engine.core.types import is_inexact
@@ -198,16 +199,9 @@ class SWA:
         average = unflatten(alike.structure, leaves)
         return AverageState(snp.zeros((), np.int32), snp.ones((), np.float32), average, dtypes)
 
+    @described_like(EMA.update)
     def update(self, state: AverageState, tree: Tree) -> AverageState:
-        """Return the state after one more tree.
-
-        Args:
-            state: the state before.
-            tree: a tree of arrays like that given to ``init``.
-
-        Returns:
-            The new state.
-        """
+        """Return the state after one more tree."""
         count = state.count + 1
         average = moved(state.average, tree, 1 / count.astype(np.float32), "SWA.update")
         return AverageState(count, snp.zeros_like(state.left), average, state.dtypes)

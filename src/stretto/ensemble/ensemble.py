@@ -14,6 +14,7 @@ import stretto.ensemble
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.config import config
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import state
 from stretto._engine.core.lazy import LazyMethod, shown
 from stretto._engine.core.migration import ENSEMBLES
@@ -348,19 +349,14 @@ class Ensemble(MemberSequence[M_co]):
         """
         return self._stateful("stateful_call", args, kwargs, key)
 
+    @described_like(stateful_call)
     def stateful_each(self, *args: Any, key: Key | None = None, **kwargs: Any) -> tuple[Any, Self]:
         """Run each member on its own arguments, and give the buffers that they updated.
 
         Args:
             *args: trees of arrays of shape (members, ...): entry ``i`` goes to member ``i``.
-            key: as in a call.
             **kwargs: the same for all members.
 
-        Returns:
-            The results, stacked along axis 0, and the ensemble with the new buffers.
-
-        Raises:
-            TypeError: the members are functions, which return their state themselves.
         """
         return self._stateful("stateful_each", args, kwargs, key)
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from stretto._engine.core.boundary import bounded
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.threads import lock
 from stretto._engine.core.typing import Array, Tree
@@ -104,16 +105,9 @@ class ModuleTree:
         """
         return (x for _, x in self.named_parameters(recurse=recurse))
 
+    @described_like(named_parameters)
     def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Array]]:
-        """Iterate over the buffers by name; one held twice comes once.
-
-        Args:
-            prefix: what names begin with.
-            recurse: whether those of inner modules come too.
-
-        Returns:
-            Pairs of dotted name and array.
-        """
+        """Iterate over the buffers by name; one held twice comes once."""
         return self._named("buffer", prefix, recurse)
 
     def buffers(self, recurse: bool = True) -> Iterator[Array]:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from stretto._engine.core.descriptions import described
+from stretto._engine.core.descriptions import described, described_like
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, Tree
 from stretto.nn import functional as F
 from stretto.nn import init
@@ -237,19 +237,9 @@ class GRUCell(_Cell):
     ) -> None:
         super().__init__(3, input_size, hidden_size, bias, key, dtype)
 
+    @described_like(RNNCell.forward)
     def forward(self, input: ArrayLike, hx: ArrayLike | None = None) -> Array:
-        """Compute the step.
-
-        Args:
-            input: (batch, input_size), or (input_size,).
-            hx: the state (batch, hidden_size), or (hidden_size,); zeros by default.
-
-        Returns:
-            The next state, in the shape of ``hx``.
-
-        Raises:
-            ValueError: shapes do not fit.
-        """
+        """Compute the step."""
         return self._step(F.gru_cell, input, hx)
 
 
@@ -457,6 +447,7 @@ class LSTM(_Recurrent):
         sizes = (4, input_size, hidden_size, num_layers)
         super().__init__(*sizes, bias, batch_first, dropout, bidirectional, proj_size, key, dtype)
 
+    @described_like(RNN.forward)
     def forward(
         self,
         input: ArrayLike,
@@ -467,19 +458,13 @@ class LSTM(_Recurrent):
         """Run the network.
 
         Args:
-            input: (length, batch, input_size), with ``batch_first`` (batch, length, input_size), or
-                (length, input_size).
             hx: the initial states (layers × directions, batch, proj_size or hidden_size) and cells
                 (layers × directions, batch, hidden_size); zeros by default.
-            key: the key of dropout; by default the ambient stream's next one.
 
         Returns:
             The last layer's outputs, those of both directions side by side, in the order of
             ``input``; and the last states and cells.
 
-        Raises:
-            RuntimeError: dropout has no key to draw from.
-            ValueError: shapes do not fit.
         """
         out, h, c = self._run(F.lstm, input, hx, key)
         return out, (h, c)
@@ -523,23 +508,9 @@ class GRU(_Recurrent):
         sizes = (3, input_size, hidden_size, num_layers)
         super().__init__(*sizes, bias, batch_first, dropout, bidirectional, 0, key, dtype)
 
+    @described_like(RNN.forward)
     def forward(
         self, input: ArrayLike, hx: ArrayLike | None = None, *, key: Key | None = None
     ) -> tuple[Array, Array]:
-        """Run the network.
-
-        Args:
-            input: (length, batch, input_size), with ``batch_first`` (batch, length, input_size), or
-                (length, input_size).
-            hx: the initial states (layers × directions, batch, hidden_size); zeros by default.
-            key: the key of dropout; by default the ambient stream's next one.
-
-        Returns:
-            The last layer's outputs, those of both directions side by side, in the order of
-            ``input``; and the last states.
-
-        Raises:
-            RuntimeError: dropout has no key to draw from.
-            ValueError: shapes do not fit.
-        """
+        """Run the network."""
         return self._run(F.gru, input, hx, key)

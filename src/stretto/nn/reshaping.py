@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto.nn import functional as F
 from stretto.nn.function_layers import FunctionLayer, applies
@@ -192,15 +193,9 @@ class UpsamplingNearest2d(Upsample):
         super().__init__(size, scale_factor, "nearest")
 
 
+@described_like(UpsamplingNearest2d)
 class UpsamplingBilinear2d(Upsample):
     """Resize images by means of four neighbours, with corners in their places.
-
-    Args:
-        size: the height and width; this or ``scale_factor``.
-        scale_factor: by how much they grow.
-
-    Raises:
-        ValueError: the settings do not fit an input, or each other; on the call.
 
     As PyTorch's ``nn.UpsamplingBilinear2d``.
 

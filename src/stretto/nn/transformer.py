@@ -12,7 +12,7 @@ from typing import Any
 
 import stretto.numpy as snp
 from stretto._engine.core import tree
-from stretto._engine.core.descriptions import described
+from stretto._engine.core.descriptions import described, described_like
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto.nn import functional as F
 from stretto.nn import init
@@ -224,6 +224,7 @@ class TransformerDecoderLayer(Module):
         self.dropout3 = Dropout(dropout)
         self.activation = _activation(caller, activation)
 
+    @described_like(TransformerEncoderLayer.forward)
     def forward(
         self,
         tgt: ArrayLike,
@@ -249,14 +250,7 @@ class TransformerDecoderLayer(Module):
             memory_key_padding_mask: (batch, length), which elements of ``memory`` to hide from all.
             tgt_is_causal: whether later elements of ``tgt`` are hidden.
             memory_is_causal: whether later elements of ``memory`` are hidden.
-            key: the key of dropout; by default the ambient stream's next one.
 
-        Returns:
-            The transformed sequence, in the shape of the first.
-
-        Raises:
-            RuntimeError: dropout has no key to draw from.
-            ValueError: shapes do not fit.
         """
         keys = key_parts(key, 6)
 
@@ -339,6 +333,7 @@ class TransformerEncoder(Module):
         self.num_layers = num_layers
         self.norm = norm
 
+    @described_like(TransformerEncoderLayer.forward)
     def forward(
         self,
         src: ArrayLike,
@@ -351,19 +346,8 @@ class TransformerEncoder(Module):
         """Transform a sequence by each layer.
 
         Args:
-            src: (length, batch, d_model), with ``batch_first`` (batch, length, d_model), or without
-                the batch.
             mask: which elements to hide from which, as ``attn_mask`` of ``MultiheadAttention``.
-            src_key_padding_mask: (batch, length), which elements to hide from all.
-            is_causal: whether later elements are hidden.
-            key: the key of dropout; by default the ambient stream's next one.
 
-        Returns:
-            The transformed sequence, in the shape of the first.
-
-        Raises:
-            RuntimeError: dropout has no key to draw from.
-            ValueError: shapes do not fit.
         """
         x: Any = src
         for layer, k in zip(self.layers, key_parts(key, self.num_layers), strict=True):
@@ -405,6 +389,7 @@ class TransformerDecoder(Module):
         self.num_layers = num_layers
         self.norm = norm
 
+    @described_like(TransformerDecoderLayer.forward)
     def forward(
         self,
         tgt: ArrayLike,
@@ -418,27 +403,7 @@ class TransformerDecoder(Module):
         *,
         key: Key | None = None,
     ) -> Array:
-        """Transform a sequence, given another.
-
-        Args:
-            tgt: (length, batch, d_model), with ``batch_first`` (batch, length, d_model), or without
-                the batch.
-            memory: the output of an encoder, likewise.
-            tgt_mask: which elements of ``tgt`` to hide, as ``attn_mask`` of ``MultiheadAttention``.
-            memory_mask: which elements of ``memory`` to hide, likewise.
-            tgt_key_padding_mask: (batch, length), which elements of ``tgt`` to hide from all.
-            memory_key_padding_mask: (batch, length), which elements of ``memory`` to hide from all.
-            tgt_is_causal: whether later elements of ``tgt`` are hidden.
-            memory_is_causal: whether later elements of ``memory`` are hidden.
-            key: the key of dropout; by default the ambient stream's next one.
-
-        Returns:
-            The transformed sequence, in the shape of the first.
-
-        Raises:
-            RuntimeError: dropout has no key to draw from.
-            ValueError: shapes do not fit.
-        """
+        """Transform a sequence, given another."""
         x: Any = tgt
         for layer, k in zip(self.layers, key_parts(key, self.num_layers), strict=True):
             x = layer(
@@ -530,6 +495,7 @@ class Transformer(Module):
         for (module, name, value), k in zip(matrices, keys, strict=True):
             setattr(module, name, Parameter(init.xavier_uniform(k, value.shape, dtype=value.dtype)))
 
+    @described_like(TransformerDecoderLayer.forward)
     def forward(
         self,
         src: ArrayLike,
@@ -551,25 +517,13 @@ class Transformer(Module):
         Args:
             src: (length, batch, d_model), with ``batch_first`` (batch, length, d_model), or without
                 the batch.
-            tgt: (length, batch, d_model), with ``batch_first`` (batch, length, d_model), or without
-                the batch.
             src_mask: which elements to hide from which, as ``attn_mask`` of ``MultiheadAttention``.
-            tgt_mask: which elements of ``tgt`` to hide, as ``attn_mask`` of ``MultiheadAttention``.
-            memory_mask: which elements of ``memory`` to hide, likewise.
             src_key_padding_mask: (batch, length), which elements to hide from all.
-            tgt_key_padding_mask: (batch, length), which elements of ``tgt`` to hide from all.
-            memory_key_padding_mask: (batch, length), which elements of ``memory`` to hide from all.
             src_is_causal: whether later elements of ``src`` are hidden.
-            tgt_is_causal: whether later elements of ``tgt`` are hidden.
-            memory_is_causal: whether later elements of ``memory`` are hidden.
-            key: the key of dropout; by default the ambient stream's next one.
 
         Returns:
             The transformed ``tgt``, in its shape.
 
-        Raises:
-            RuntimeError: dropout has no key to draw from.
-            ValueError: shapes do not fit.
         """
         keys = key_parts(key, 2)
         memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal, key=keys[0])

@@ -232,10 +232,6 @@ def exponential(
 ) -> Array:
     """Draw from the exponential distribution of mean 1: ``-log(1 - u)``.
 
-    Raises:
-        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative; or the result cannot be split as ``out_sharding`` says.
-
     >>> from stretto import random
     >>> bool((random.exponential(random.PRNGKey(0), (100,)) >= 0).all())
     True
@@ -339,10 +335,6 @@ def laplace(
 ) -> Array:
     """Draw from the Laplace distribution of mean 0 and scale 1.
 
-    Raises:
-        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative; or the result cannot be split as ``out_sharding`` says.
-
     >>> from stretto import random
     >>> random.laplace(random.key(0), (2,)).shape
     (2,)
@@ -369,10 +361,6 @@ def logistic(
     out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw from the logistic distribution: ``log(u) - log(1 - u)``.
-
-    Raises:
-        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative; or the result cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> random.logistic(random.key(0), (2,)).shape
@@ -401,10 +389,6 @@ def cauchy(
 ) -> Array:
     """Draw from the Cauchy distribution: ``tan(pi (u - 1/2))``.
 
-    Raises:
-        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative; or the result cannot be split as ``out_sharding`` says.
-
     >>> from stretto import random
     >>> random.cauchy(random.key(0), (2,)).shape
     (2,)
@@ -431,10 +415,6 @@ def maxwell(
     out_sharding: ShardingLike | None = None,
 ) -> Array:
     """Draw from the Maxwell distribution: the length of three normal numbers.
-
-    Raises:
-        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative; or the result cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> random.maxwell(random.key(0), (2,)).shape

@@ -24,17 +24,31 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.extrema import clamp
 
+_ARGUMENTS = {
+    "key": "a key, typed or raw.",
+    "shape": "of the result.",
+    "dtype": "floating; the default float by default.",
+    "out_sharding": "where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.",
+    "scale": "the scale.",
+}
+_RETURNS = "Numbers of this shape and dtype."
+_FLOATING = "TypeError: ``key`` is not one key, or ``dtype`` is not floating.\n"
+
 draw = described(
-    {
-        "key": "a key, typed or raw.",
-        "shape": "of the result.",
-        "dtype": "floating; the default float by default.",
-        "out_sharding": "where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.",
-        "scale": "the scale.",
-    },
-    "Numbers of this shape and dtype.",
+    _ARGUMENTS,
+    _RETURNS,
+    f"{_FLOATING}    ValueError: a size is negative; or the result cannot be split as "
+    "``out_sharding`` says.",
 )
 """Complete the docstring of a function that draws."""
+
+draw_of_parameters = described(
+    _ARGUMENTS,
+    _RETURNS,
+    f"{_FLOATING}    ValueError: a size is negative, or a parameter does not broadcast to "
+    "``shape``; or the\n        result cannot be split as ``out_sharding`` says.",
+)
+"""Complete the docstring of a function that draws from a distribution with parameters."""
 
 _FLOAT32 = np.dtype(np.float32)
 

@@ -27,7 +27,15 @@ from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import laid_out
 from stretto._engine.ops.special.incomplete import random_gamma_grad
 from stretto.random.distributions import normal_of, when_large
-from stretto.random.draw_arguments import draw, float_dtype, parameter, rounded, shape_of, spread
+from stretto.random.draw_arguments import (
+    draw,
+    draw_of_parameters,
+    float_dtype,
+    parameter,
+    rounded,
+    shape_of,
+    spread,
+)
 from stretto.random.implementations import Implementation, implementation
 from stretto.random.keys import checked, key_data, key_impl, split
 
@@ -156,7 +164,7 @@ def _implicit(
     return out, tangents[1] * (random_gamma_grad(a, x) / x)
 
 
-@draw
+@draw_of_parameters
 def gamma(
     key: Key,
     a: ArrayLike,
@@ -173,11 +181,6 @@ def gamma(
     Args:
         a: the shape parameter, positive.
         shape: of the result; by default that of ``a``.
-
-    Raises:
-        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a parameter does not broadcast to ``shape``; or the
-            result cannot be split as ``out_sharding`` says.
 
     Source: Marsaglia and Tsang, "A simple method for generating gamma variables", ACM TOMS 26,
     2000; the derivative: Figurnov, Mohamed, Mnih, "Implicit reparameterization gradients", NeurIPS

@@ -17,6 +17,7 @@ from stretto.random.discrete_draws import rademacher
 from stretto.random.distributions import exponential, normal
 from stretto.random.draw_arguments import (
     draw,
+    draw_of_parameters,
     float_dtype,
     in_range,
     parameter,
@@ -40,7 +41,7 @@ __all__ = [
 ]
 
 
-@draw
+@draw_of_parameters
 def beta(
     key: Key,
     a: ArrayLike,
@@ -56,11 +57,6 @@ def beta(
         a: the first shape parameter, positive.
         b: the second, positive.
         shape: of the result; by default that to which ``a`` and ``b`` broadcast.
-
-    Raises:
-        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a parameter does not broadcast to ``shape``; or the
-            result cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> x = random.beta(random.key(0), 2.0, 3.0, (9,))
@@ -126,7 +122,7 @@ def dirichlet(
     return rounded(weights / expand_dims(reduce_sum(weights, last), last), target)
 
 
-@draw
+@draw_of_parameters
 def chisquare(
     key: Key,
     df: ArrayLike,
@@ -141,11 +137,6 @@ def chisquare(
         df: the degrees of freedom.
         shape: of the result; by default that of ``df``.
 
-    Raises:
-        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a parameter does not broadcast to ``shape``; or the
-            result cannot be split as ``out_sharding`` says.
-
     >>> from stretto import random
     >>> bool((random.chisquare(random.key(0), 3, (9,)) > 0).all())
     True
@@ -159,7 +150,7 @@ def chisquare(
     return rounded(exp(logs) * 2, target)
 
 
-@draw
+@draw_of_parameters
 def f(
     key: Key,
     dfnum: ArrayLike,
@@ -175,11 +166,6 @@ def f(
         dfnum: the degrees of freedom of the numerator.
         dfden: those of the denominator.
         shape: of the result; by default that to which the parameters broadcast.
-
-    Raises:
-        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a parameter does not broadcast to ``shape``; or the
-            result cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> bool((random.f(random.key(0), 3, 4, (9,)) > 0).all())
@@ -224,7 +210,7 @@ def t(
     return rounded(n * sqrt(half / gamma(gamma_key, half, sizes, work)), target)
 
 
-@draw
+@draw_of_parameters
 def generalized_normal(
     key: Key,
     p: ArrayLike,
@@ -240,11 +226,6 @@ def generalized_normal(
 
     Args:
         p: the exponent.
-
-    Raises:
-        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a parameter does not broadcast to ``shape``; or the
-            result cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> random.generalized_normal(random.key(0), 1.5, (2, 3)).shape
@@ -262,7 +243,7 @@ def generalized_normal(
     return rounded(rademacher(sign_key, sizes, work) * length, target)
 
 
-@draw
+@draw_of_parameters
 def ball(
     key: Key,
     d: int,
@@ -281,11 +262,6 @@ def ball(
 
     Returns:
         (*shape, d).
-
-    Raises:
-        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a parameter does not broadcast to ``shape``; or the
-            result cannot be split as ``out_sharding`` says.
 
     Source: Barthe, Guédon, Mendelson, Naor, "A probabilistic approach to the geometry of the l_p^n
     ball", Annals of Probability 33, 2005.

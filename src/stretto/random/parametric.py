@@ -20,6 +20,7 @@ from stretto.random.discrete_draws import rademacher
 from stretto.random.distributions import exponential, maxwell, normal, uniform
 from stretto.random.draw_arguments import (
     draw,
+    draw_of_parameters,
     drawing_as_jax,
     float_dtype,
     parameter,
@@ -81,7 +82,7 @@ def lognormal(
     return rounded(exp(z * spread(scale, sizes, caller, "sigma")), target)
 
 
-@draw
+@draw_of_parameters
 def pareto(
     key: Key,
     b: ArrayLike,
@@ -96,11 +97,6 @@ def pareto(
         b: the exponent.
         shape: of the result; by default that of ``b``.
 
-    Raises:
-        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a parameter does not broadcast to ``shape``; or the
-            result cannot be split as ``out_sharding`` says.
-
     >>> from stretto import random
     >>> bool((random.pareto(random.key(0), 2.0, (9,)) >= 1).all())
     True
@@ -114,7 +110,7 @@ def pareto(
     return rounded(exp(logs / spread(power, sizes, "pareto", "b")), target)
 
 
-@draw
+@draw_of_parameters
 def rayleigh(
     key: Key,
     scale: ArrayLike,
@@ -127,11 +123,6 @@ def rayleigh(
 
     Args:
         shape: of the result; by default that of ``scale``.
-
-    Raises:
-        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a parameter does not broadcast to ``shape``; or the
-            result cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> bool((random.rayleigh(random.key(0), 2.0, (9,)) >= 0).all())
@@ -224,7 +215,7 @@ def double_sided_maxwell(
     return rounded(rademacher(sign_key, sizes, work) * length * factor + middle, target)
 
 
-@draw
+@draw_of_parameters
 def wald(
     key: Key,
     mean: ArrayLike,
@@ -238,11 +229,6 @@ def wald(
     Args:
         mean: its mean.
         shape: of the result; by default that of ``mean``.
-
-    Raises:
-        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a parameter does not broadcast to ``shape``; or the
-            result cannot be split as ``out_sharding`` says.
 
     Source: Michael, Schucany, Haas, "Generating random variates using transformations with
     multiple roots", The American Statistician 30, 1976.
@@ -266,7 +252,7 @@ def wald(
     return rounded(select(z <= m / (m + x), x, m * m / x), target)
 
 
-@draw
+@draw_of_parameters
 def triangular(
     key: Key,
     left: ArrayLike,
@@ -286,11 +272,6 @@ def triangular(
         mode: where it is greatest.
         right: where it ends.
         shape: of the result; by default that to which the parameters broadcast.
-
-    Raises:
-        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a parameter does not broadcast to ``shape``; or the
-            result cannot be split as ``out_sharding`` says.
 
     >>> from stretto import random
     >>> x = random.triangular(random.key(0), 0.0, 1.0, 3.0, (9,))

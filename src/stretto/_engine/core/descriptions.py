@@ -23,7 +23,10 @@ _LAST = (">>> ", "As NumPy's ", "As PyTorch's ", "As SciPy's ", "Source: ")
 
 
 def described(
-    arguments: Mapping[str, str], returns: str | None = None, raises: str | None = None
+    arguments: Mapping[str, str],
+    returns: str | None = None,
+    raises: str | None = None,
+    names: tuple[str, ...] | None = None,
 ) -> Callable[[F], F]:
     """Return a decorator that adds what a docstring leaves out.
 
@@ -31,6 +34,7 @@ def described(
         arguments: what an argument of a name is; it may be several lines.
         returns: what a function returns that does not say it.
         raises: what a function raises that does not say it: classes, colons and words.
+        names: the arguments in their order; by default those of the signature.
 
     Returns:
         The decorator, which gives the function itself.
@@ -60,7 +64,9 @@ def described(
 
     def complete(function: F) -> F:
         if function.__doc__:  # there is none under python -OO
-            function.__doc__ = _completed(function.__doc__, _names(function), arguments, defaults)
+            function.__doc__ = _completed(
+                function.__doc__, names or _names(function), arguments, defaults
+            )
         return function
 
     return complete

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.interpreter import Tracer, constant
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
@@ -146,20 +147,11 @@ class Masksembles1d(_Masksembles):
     _channels = -1
 
 
+@described_like(Masksembles1d)
 class Masksembles2d(_Masksembles):
     """Channels of images masked for each member; see ``Masksembles1d``.
 
     The input is tiled, (num_estimators × batch, channels, height, width), or split.
-
-    Args:
-        channels: of the input.
-        num_estimators: how many members.
-        scale: how little the masks overlap; see ``masksembles_masks``.
-        key: a key; ``None`` draws from the ambient stream.
-        dtype: of the masks; float32 by default.
-
-    Raises:
-        ValueError: as for ``masksembles_masks``; or, when called, the input does not match.
 
     >>> import stretto as st
     >>> from stretto.ensemble.layers import Masksembles2d

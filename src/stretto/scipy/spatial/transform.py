@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import stretto.numpy as snp
 from stretto import random
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import exports
@@ -186,19 +187,13 @@ class Rotation:
         )
 
     @staticmethod
+    @described_like(identity)
     def random(random_key: Key, num: int | None = None) -> Rotation:
         """Draw rotations uniformly at random.
 
         Args:
             random_key: the key.
-            num: how many; by default a single one.
 
-        Returns:
-            The rotation, or the array of them.
-
-        Raises:
-            TypeError: ``num`` is not an integer.
-            ValueError: ``num`` is negative.
         """
         shape = (4,) if num is None else (integer(num, "Rotation.random", "num", 0), 4)
         return Rotation(quaternions.normalized(random.normal(random_key, shape)))

@@ -16,13 +16,8 @@ _LOG_2PI = math.log(2 * math.pi)
 class VonMises(Density):
     """The von Mises distribution, of density exp(kappa cos y) / (2π I₀(kappa)), periodic in y.
 
-    Its methods take a value, and these parameters, by position or by name. All are promoted and
-    broadcast together; the result is NaN where a parameter is out of its range.
-
     Args:
         kappa: the concentration, 0 or more.
-        loc: the location; 0 by default.
-        scale: the scale, positive; 1 by default.
 
     As SciPy's ``vonmises``.
 
@@ -45,13 +40,8 @@ class VonMises(Density):
 class WrapCauchy(Density):
     """The wrapped Cauchy distribution on [0, 2π], with 0 < c < 1.
 
-    Its methods take a value, and these parameters, by position or by name. All are promoted and
-    broadcast together; the result is NaN where a parameter is out of its range.
-
     Args:
         c: the concentration, between 0 and 1.
-        loc: the location; 0 by default.
-        scale: the scale, positive; 1 by default.
 
     As SciPy's ``wrapcauchy``.
 

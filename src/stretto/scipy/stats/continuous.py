@@ -24,13 +24,6 @@ _LOG_2PI = math.log(2 * math.pi)
 class Norm(Invertible):
     """The normal distribution, of density exp(-y²/2) / √(2π).
 
-    Its methods take a value, and these parameters, by position or by name. All are promoted and
-    broadcast together; the result is NaN where a parameter is out of its range.
-
-    Args:
-        loc: the location; 0 by default.
-        scale: the scale, positive; 1 by default.
-
     As SciPy's ``norm``.
 
     >>> from stretto.scipy.stats import norm
@@ -70,13 +63,6 @@ class Norm(Invertible):
 class Cauchy(Invertible):
     """The Cauchy distribution, of density 1 / (π (1 + y²)).
 
-    Its methods take a value, and these parameters, by position or by name. All are promoted and
-    broadcast together; the result is NaN where a parameter is out of its range.
-
-    Args:
-        loc: the location; 0 by default.
-        scale: the scale, positive; 1 by default.
-
     As SciPy's ``cauchy``.
 
     >>> from stretto.scipy.stats import cauchy
@@ -109,13 +95,6 @@ class Cauchy(Invertible):
 
 class Expon(Invertible):
     """The exponential distribution, of density exp(-y) for y ≥ 0.
-
-    Its methods take a value, and these parameters, by position or by name. All are promoted and
-    broadcast together; the result is NaN where a parameter is out of its range.
-
-    Args:
-        loc: the location; 0 by default.
-        scale: the scale, positive; 1 by default.
 
     As SciPy's ``expon``.
 
@@ -160,13 +139,6 @@ class Expon(Invertible):
 class Laplace(Invertible):
     """The Laplace distribution, of density exp(-|y|) / 2.
 
-    Its methods take a value, and these parameters, by position or by name. All are promoted and
-    broadcast together; the result is NaN where a parameter is out of its range.
-
-    Args:
-        loc: the location; 0 by default.
-        scale: the scale, positive; 1 by default.
-
     As SciPy's ``laplace``.
 
     >>> from stretto.scipy.stats import laplace
@@ -210,13 +182,6 @@ class Laplace(Invertible):
 class Logistic(Invertible):
     """The logistic distribution, of density exp(-y) / (1 + exp(-y))².
 
-    Its methods take a value, and these parameters, by position or by name. All are promoted and
-    broadcast together; the result is NaN where a parameter is out of its range.
-
-    Args:
-        loc: the location; 0 by default.
-        scale: the scale, positive; 1 by default.
-
     As SciPy's ``logistic``.
 
     >>> from stretto.scipy.stats import logistic
@@ -259,13 +224,6 @@ class Logistic(Invertible):
 class Uniform(Invertible):
     """The uniform distribution from ``loc`` to ``loc + scale``.
 
-    Its methods take a value, and these parameters, by position or by name. All are promoted and
-    broadcast together; the result is NaN where a parameter is out of its range.
-
-    Args:
-        loc: the location; 0 by default.
-        scale: the scale, positive; 1 by default.
-
     As SciPy's ``uniform``.
 
     >>> from stretto.scipy.stats import uniform
@@ -293,14 +251,9 @@ class Uniform(Invertible):
 class TruncNorm(Continuous):
     """The normal distribution truncated to [a, b], in units of ``scale`` from ``loc``.
 
-    Its methods take a value, and these parameters, by position or by name. All are promoted and
-    broadcast together; the result is NaN where a parameter is out of its range.
-
     Args:
         a: the lower end, in units of ``scale`` from ``loc``.
         b: the upper end, likewise; above ``a``.
-        loc: the location; 0 by default.
-        scale: the scale, positive; 1 by default.
 
     As SciPy's ``truncnorm``.
 

@@ -30,13 +30,9 @@ def log_choose(n: Array, k: Array) -> Array:
 class Binom(Discrete):
     """The binomial distribution: successes among ``n`` trials of probability ``p``.
 
-    Its methods take a value, and these parameters, by position or by name. All are promoted and
-    broadcast together; the result is NaN where a parameter is out of its range.
-
     Args:
         n: the number of trials.
         p: the probability of success.
-        loc: the location; 0 by default. Values are shifted by it.
 
     As SciPy's ``binom``.
 
@@ -74,12 +70,8 @@ class Binom(Discrete):
 class Bernoulli(Discrete):
     """One trial of probability ``p``: 1 or 0.
 
-    Its methods take a value, and these parameters, by position or by name. All are promoted and
-    broadcast together; the result is NaN where a parameter is out of its range.
-
     Args:
         p: the probability of 1.
-        loc: the location; 0 by default. Values are shifted by it.
 
     As SciPy's ``bernoulli``.
 
@@ -128,14 +120,10 @@ class Bernoulli(Discrete):
 class BetaBinom(Discrete):
     """The binomial distribution whose probability is beta distributed.
 
-    Its methods take a value, and these parameters, by position or by name. All are promoted and
-    broadcast together; the result is NaN where a parameter is out of its range.
-
     Args:
         n: the number of trials.
         a: the first shape of the beta distribution, positive.
         b: the second shape, positive.
-        loc: the location; 0 by default. Values are shifted by it.
 
     As SciPy's ``betabinom``.
 
@@ -162,12 +150,8 @@ class BetaBinom(Discrete):
 class Geom(Discrete):
     """The trial of the first success, of probability ``p`` each.
 
-    Its methods take a value, and these parameters, by position or by name. All are promoted and
-    broadcast together; the result is NaN where a parameter is out of its range.
-
     Args:
         p: the probability of success, above 0.
-        loc: the location; 0 by default. Values are shifted by it.
 
     As SciPy's ``geom``.
 
@@ -209,13 +193,9 @@ class Geom(Discrete):
 class NBinom(Discrete):
     """The negative binomial distribution: failures before the ``n``-th success.
 
-    Its methods take a value, and these parameters, by position or by name. All are promoted and
-    broadcast together; the result is NaN where a parameter is out of its range.
-
     Args:
         n: the number of successes, positive.
         p: the probability of success, above 0.
-        loc: the location; 0 by default. Values are shifted by it.
 
     As SciPy's ``nbinom``.
 
@@ -253,12 +233,8 @@ class NBinom(Discrete):
 class Poisson(Discrete):
     """The Poisson distribution of mean ``mu``.
 
-    Its methods take a value, and these parameters, by position or by name. All are promoted and
-    broadcast together; the result is NaN where a parameter is out of its range.
-
     Args:
         mu: the mean, 0 or more.
-        loc: the location; 0 by default. Values are shifted by it.
 
     As SciPy's ``poisson``.
 

@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from stretto._engine.core.descriptions import described
 from stretto._engine.core.lazy import shown
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.convert import rounded_once
@@ -22,6 +23,12 @@ from stretto.numpy.classifying import isfinite, isnan
 from stretto.numpy.elementary import exp, log
 from stretto.numpy.rounding import floor
 from stretto.numpy.searching import where
+
+_SHARED = (
+    "Its methods take a value, and these parameters, by position or by name. All are promoted and\n"
+    "broadcast together; the result is NaN where a parameter is out of its range."
+)
+"""What docstrings of distributions say after the first sentence."""
 
 
 @shown("stretto.scipy.stats.showing", "card_of")
@@ -32,11 +39,19 @@ class Distribution:
     """The parameters besides location and scale."""
     placing: ClassVar[dict[str, float]] = {"loc": 0, "scale": 1}
     """Location and scale, where the distribution takes them, with their defaults."""
+    placed: ClassVar[dict[str, str]] = {
+        "loc": "the location; 0 by default.",
+        "scale": "the scale, positive; 1 by default.",
+    }
+    """What docstrings say of them."""
     methods: ClassVar[dict[str, str]] = {}
     """The public methods, and the name of the first argument of each."""
 
     def __init_subclass__(cls) -> None:
-        """Give each public method the signature that these parameters make."""
+        """Complete the docstring, and give public methods the signature of these parameters."""
+        if cls.__doc__ and cls.__module__ != __name__:  # the kinds are in this module
+            cls.__doc__ = inspect.cleandoc(cls.__doc__).replace("\n\n", f"\n\n{_SHARED}\n\n", 1)
+            described(cls.placed, names=(*cls.shapes, *cls.placing))(cls)
         for name, first in cls.methods.items():
             setattr(cls, name, _public(name, first, cls))
 
@@ -301,6 +316,9 @@ class Discrete(Distribution):
     """A distribution on integers, with their probabilities."""
 
     placing: ClassVar[dict[str, float]] = {"loc": 0}
+    placed: ClassVar[dict[str, str]] = {
+        "loc": "the location; 0 by default. Values are shifted by it."
+    }
     methods: ClassVar[dict[str, str]] = {"logpmf": "k", "pmf": "k"}
 
     if TYPE_CHECKING:  # what ``methods`` names, made by ``_public``

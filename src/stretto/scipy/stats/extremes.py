@@ -17,13 +17,8 @@ from stretto.scipy.stats.distribution import Invertible
 class Pareto(Invertible):
     """The Pareto distribution with exponent ``b``, of density b / y^(b+1) for y ≥ 1.
 
-    Its methods take a value, and these parameters, by position or by name. All are promoted and
-    broadcast together; the result is NaN where a parameter is out of its range.
-
     Args:
         b: the exponent, positive.
-        loc: the location; 0 by default.
-        scale: the scale, positive; 1 by default.
 
     As SciPy's ``pareto``.
 
@@ -78,13 +73,6 @@ class Pareto(Invertible):
 class Gumbel_R(Invertible):
     """The Gumbel distribution of maxima, of distribution function exp(-exp(-y)).
 
-    Its methods take a value, and these parameters, by position or by name. All are promoted and
-    broadcast together; the result is NaN where a parameter is out of its range.
-
-    Args:
-        loc: the location; 0 by default.
-        scale: the scale, positive; 1 by default.
-
     As SciPy's ``gumbel_r``.
 
     >>> from stretto.scipy.stats import gumbel_r
@@ -123,13 +111,6 @@ class Gumbel_R(Invertible):
 
 class Gumbel_L(Invertible):
     """The Gumbel distribution of minima: the mirror image of ``gumbel_r``.
-
-    Its methods take a value, and these parameters, by position or by name. All are promoted and
-    broadcast together; the result is NaN where a parameter is out of its range.
-
-    Args:
-        loc: the location; 0 by default.
-        scale: the scale, positive; 1 by default.
 
     As SciPy's ``gumbel_l``.
 

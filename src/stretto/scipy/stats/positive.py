@@ -19,13 +19,8 @@ from stretto.special import betainc, betaln, gammainc, gammaincc, gammaln, xlog1
 class Gamma(Continuous):
     """The gamma distribution with shape ``a``, of density y^(a-1) exp(-y) / Γ(a) for y ≥ 0.
 
-    Its methods take a value, and these parameters, by position or by name. All are promoted and
-    broadcast together; the result is NaN where a parameter is out of its range.
-
     Args:
         a: the shape, positive.
-        loc: the location; 0 by default.
-        scale: the scale, positive; 1 by default.
 
     As SciPy's ``gamma``.
 
@@ -64,13 +59,8 @@ class Gamma(Continuous):
 class Chi2(Continuous):
     """The chi-squared distribution with ``df`` degrees of freedom: gamma with df/2, doubled.
 
-    Its methods take a value, and these parameters, by position or by name. All are promoted and
-    broadcast together; the result is NaN where a parameter is out of its range.
-
     Args:
         df: the degrees of freedom, positive.
-        loc: the location; 0 by default.
-        scale: the scale, positive; 1 by default.
 
     As SciPy's ``chi2``.
 
@@ -109,14 +99,9 @@ class Chi2(Continuous):
 class Beta(Continuous):
     """The beta distribution, of density y^(a-1) (1-y)^(b-1) / B(a, b) for y in [0, 1].
 
-    Its methods take a value, and these parameters, by position or by name. All are promoted and
-    broadcast together; the result is NaN where a parameter is out of its range.
-
     Args:
         a: the first shape, positive.
         b: the second shape, positive.
-        loc: the location; 0 by default.
-        scale: the scale, positive; 1 by default.
 
     As SciPy's ``beta``.
 
@@ -155,13 +140,8 @@ class Beta(Continuous):
 class T(Continuous):
     """Student's distribution, of density ∝ (1 + y²/df)^(-(df+1)/2).
 
-    Its methods take a value, and these parameters, by position or by name. All are promoted and
-    broadcast together; the result is NaN where a parameter is out of its range.
-
     Args:
         df: the degrees of freedom, positive.
-        loc: the location; 0 by default.
-        scale: the scale, positive; 1 by default.
 
     As SciPy's ``t``.
 
@@ -211,13 +191,8 @@ class T(Continuous):
 class GenNorm(Continuous):
     """The generalized normal distribution, of density ∝ exp(-|y|^beta).
 
-    Its methods take a value, and these parameters, by position or by name. All are promoted and
-    broadcast together; the result is NaN where a parameter is out of its range.
-
     Args:
         beta: the exponent, positive.
-        loc: the location; 0 by default.
-        scale: the scale, positive; 1 by default.
 
     As SciPy's ``gennorm``.
 
