@@ -8,7 +8,7 @@ import pytest
 import stretto as st
 from stretto.compat.jax import runtime
 from stretto.compat.jax.jaxprs import ad
-from stretto.compat.jax.jaxprs.tables.named import primitive_of
+from stretto.compat.jax.jaxprs.named import primitive_of
 from stretto.compat.jax.table import module_of
 
 

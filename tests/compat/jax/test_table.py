@@ -5,7 +5,7 @@ import importlib
 import pytest
 
 from stretto import lax
-from stretto.compat.jax.jaxprs.tables.named import primitive_of
+from stretto.compat.jax.jaxprs.named import primitive_of
 from stretto.compat.jax.keys import LAX_TAKING_KEYS
 from stretto.compat.jax.table import ROWS, module_of
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from stretto.compat.jax.jaxprs.tables.named import NAMES, primitive_of
+from stretto.compat.jax.jaxprs.named import NAMES, primitive_of
 from stretto.compat.jax.naming import drawing_names_of, names_of
 
 __all__ = ["ROWS", "module_of"]

@@ -5,8 +5,8 @@ import pytest
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import state
 from stretto.compat.jax.avals import ShapedArray
+from stretto.compat.jax.jaxprs.named import primitive_of
 from stretto.compat.jax.jaxprs.primitive import KnownPrimitive, Primitive, known, named
-from stretto.compat.jax.jaxprs.tables.named import primitive_of
 
 
 def test_of_a_library():

@@ -1,17 +1,33 @@
-"""From programs to jaxprs and back."""
+"""From programs to jaxprs and back. And how parameters are spelled."""
 
 import gc
 import weakref
+from typing import Any
 
 import numpy as np
 import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.core.program import Equation
+from stretto._engine.ops.layout import Reshape
+from stretto.compat.jax.jaxprs import views
 from stretto.compat.jax.jaxprs.form import ClosedJaxpr, Literal
 from stretto.compat.jax.jaxprs.making import jaxpr_as_fun, make_jaxpr
-from stretto.compat.jax.jaxprs.tables.named import primitive_of
-from stretto.compat.jax.jaxprs.views import closed, eval_jaxpr, opened, program_of
+from stretto.compat.jax.jaxprs.named import primitive_of
+from stretto.compat.jax.jaxprs.primitive import named
+from stretto.compat.jax.jaxprs.views import (
+    NONE,
+    Field,
+    Fixed,
+    closed,
+    eval_jaxpr,
+    opened,
+    program_of,
+    spell,
+    spell_as_it_is,
+    spell_by_hand,
+)
 
 
 def test_a_program_has_one_view_while_anybody_has_it():
@@ -96,3 +112,38 @@ def test_operations_of_users():
     assert (str(e.primitive), e.params["n"]) == ("power" if own.name == "power" else own.name, 2)
     assert float(e.primitive.bind(3.0, **e.params)[0]) == 9.0
     assert make_jaxpr(lambda x: own(x, n=5))(1.0).eqns[0].primitive is e.primitive
+
+
+@pytest.fixture
+def own_spellings(monkeypatch):
+    monkeypatch.setattr("stretto.compat.jax.jaxprs.primitive._KNOWN", {})
+    monkeypatch.setattr(views, "SPELLINGS", dict(views.SPELLINGS))
+
+
+def params_of(cls: Any, operation: Any) -> dict:
+    return views.SPELLINGS[cls].params(operation, Equation(operation, (), ()))
+
+
+@pytest.mark.usefixtures("own_spellings")
+def test_entries():
+    entries = {"sizes": Field("shape", list, tuple), "sharding": NONE, "kept": Fixed(3)}
+    spell(Reshape, "reshaped", entries)
+    assert params_of(Reshape, Reshape((2, 3))) == {"sizes": [2, 3], "sharding": None, "kept": 3}
+    p: Any = named("reshaped")
+    assert p.build({"sizes": [6], "sharding": None}, ()) is Reshape((6,))
+    assert p.bind(1.0, sizes=[1, 1]).shape == (1, 1)
+
+
+@pytest.mark.usefixtures("own_spellings")
+def test_by_hand():
+    build = lambda params, types: Reshape((params["n"],))
+    spell_by_hand(Reshape, "flat", lambda p, e: {"n": p.shape[0]}, build)
+    assert params_of(Reshape, Reshape((2,))) == {"n": 2}
+    assert named("flat").bind(1.0, n=1).shape == (1,)
+
+
+@pytest.mark.usefixtures("own_spellings")
+def test_as_it_is():
+    spell_as_it_is(Reshape)
+    assert params_of(Reshape, Reshape((2,))) == {"shape": (2,)}
+    assert named("reshape").bind(1.0, shape=(1, 1)).shape == (1, 1)

@@ -21,8 +21,8 @@ from stretto._engine.higher_order.symbolic_zeros import zero_from_primal
 from stretto._engine.ops.arithmetic import add
 from stretto._engine.ops.comparison import full
 from stretto.compat.jax.avals import ShapedArray, get_aval
+from stretto.compat.jax.jaxprs.named import primitive_of
 from stretto.compat.jax.jaxprs.primitive import Primitive
-from stretto.compat.jax.jaxprs.tables.named import primitive_of
 from stretto.tree import register_pytree_node
 
 __all__ = [

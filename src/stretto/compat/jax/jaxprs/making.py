@@ -17,8 +17,8 @@ from stretto._engine.core.functions import name_of
 from stretto.compat.jax import trees
 from stretto.compat.jax.avals import as_aval, is_key
 from stretto.compat.jax.calls import described, description
+from stretto.compat.jax.jaxprs import arrays, control, named  # noqa: F401 (they fill the table)
 from stretto.compat.jax.jaxprs.form import ClosedJaxpr, Jaxpr, Literal
-from stretto.compat.jax.jaxprs.tables import arrays, control, named  # noqa: F401 (they fill the table)
 from stretto.compat.jax.jaxprs.views import closed_over, eval_jaxpr
 
 __all__ = [

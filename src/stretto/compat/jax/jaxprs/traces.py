@@ -9,8 +9,8 @@ from typing import Any
 from stretto._engine.core.interpreter import Interpreter, state
 from stretto._engine.higher_order.custom_jvp import CustomJvp
 from stretto._engine.higher_order.custom_vjp import CustomVjp
+from stretto.compat.jax.jaxprs import control, named  # noqa: F401 (they fill the table)
 from stretto.compat.jax.jaxprs.primitive import as_stretto_has
-from stretto.compat.jax.jaxprs.tables import control, named  # noqa: F401 (they fill the table)
 from stretto.compat.jax.jaxprs.views import spelled
 
 __all__ = ["Trace", "TraceTag", "set_current_trace", "take_current_trace"]

@@ -2,6 +2,9 @@
 
 Arrays that a program holds become constants of its jaxpr. A view holds its program, and the program
 knows its views as long as anybody has them.
+
+``spell`` and its like say how operations and their parameters are spelled; the tables are written
+with them.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from stretto._engine.autodiff.evaluate import evaluate, record_closed
 from stretto._engine.core import program as core
 from stretto._engine.core.captured_constants import take_as_own
 from stretto._engine.core.interpreter import as_value, constant
+from stretto._engine.core.program import Equation
 from stretto._engine.core.types import ArrayType, scalar_dtype
 from stretto._engine.higher_order.user_primitive import UserPrimitive
 from stretto._engine.ops.elementwise import Elementwise
@@ -36,6 +40,10 @@ from stretto.compat.jax.jaxprs.form import (
 from stretto.compat.jax.jaxprs.primitive import KnownPrimitive, Primitive, as_jax_has, known
 
 __all__ = [
+    "Entry",
+    "Field",
+    "Fixed",
+    "NONE",
     "SPELLINGS",
     "Spelling",
     "closed",
@@ -47,6 +55,9 @@ __all__ = [
     "opened",
     "program_of",
     "shown",
+    "spell",
+    "spell_as_it_is",
+    "spell_by_hand",
     "spelled",
 ]
 
@@ -59,7 +70,7 @@ class Spelling(NamedTuple):
 
 
 SPELLINGS: dict[type, Spelling] = {}
-"""How each class of operations is spelled; ``tables`` fill it. Others are shown as they are."""
+"""How each class of operations is spelled; the tables fill it. Others are shown as they are."""
 
 
 def closed(program: core.Program) -> ClosedJaxpr:
@@ -277,3 +288,75 @@ def meant(value: Any) -> Any:
     if type(value) is tuple and any(isinstance(v, (ClosedJaxpr, Jaxpr)) for v in value):
         return tuple(map(meant, value))
     return value
+
+
+def _same(x: Any) -> Any:
+    return x
+
+
+class Field(NamedTuple):
+    """A parameter that is one of the operation's, in another form."""
+
+    name: str
+    to: Callable[[Any], Any] = _same
+    back: Callable[[Any], Any] = _same
+
+
+class Fixed(NamedTuple):
+    """A parameter that always has this value, since the operation knows no other."""
+
+    value: Any
+
+
+Entry = Field | Fixed | str
+"""How a parameter is had; a text names that of the operation that it is."""
+
+NONE = Fixed(None)
+
+
+def spell(
+    cls: Any,
+    name: str | None = None,
+    entries: dict[str, Entry] | None = None,
+    order: tuple[int, ...] | None = None,
+    results: tuple[int, ...] | None = None,
+) -> None:
+    """Say how a class of operations is spelled: its name, and JAX's parameters.
+
+    ``order`` says which of JAX's operands each of the operation's is, and ``results`` which of its
+    results, where there are as many.
+    """
+    fields = {n: Field(e) if isinstance(e, str) else e for n, e in (entries or {}).items()}
+
+    def params(operation: Any, equation: Equation) -> dict[str, Any]:
+        return {
+            n: f.value if isinstance(f, Fixed) else f.to(shown(getattr(operation, f.name)))
+            for n, f in fields.items()
+        }
+
+    def build(params: dict[str, Any], types: Any) -> Any:
+        moving = [(n, f) for n, f in fields.items() if isinstance(f, Field) and n in params]
+        return cls(**{f.name: f.back(meant(params[n])) for n, f in moving})
+
+    called = name or cls.name
+    own = known(called, lambda: KnownPrimitive(called, build, cls.multiple, order, results))
+    SPELLINGS[cls] = Spelling(own, params)
+
+
+def spell_as_it_is(*classes: Any) -> None:
+    """Show operations that JAX has by the same name with their own parameters."""
+    SPELLINGS.update({cls: generic(cls) for cls in classes})
+
+
+def spell_by_hand(
+    cls: Any,
+    name: str,
+    params: Callable[[Any, Equation], dict[str, Any]],
+    build: Callable[[dict[str, Any], Any], Any],
+) -> None:
+    """The same with functions to and from the parameters.
+
+    Where several classes have one name, the ``build`` of the first serves all.
+    """
+    own = known(name, lambda: KnownPrimitive(name, build, cls.multiple))
+    SPELLINGS[cls] = Spelling(own, params)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from stretto.compat.jax.jaxprs import arrays, control  # noqa: F401 (which have most of them)
 from stretto.compat.jax.jaxprs.primitive import (
     CallPrimitive,
     KnownPrimitive,
@@ -14,7 +15,6 @@ from stretto.compat.jax.jaxprs.primitive import (
     known,
     named,
 )
-from stretto.compat.jax.jaxprs.tables import arrays, control  # noqa: F401 (which have most of them)
 
 __all__ = ["NAMES", "primitive_of"]
 

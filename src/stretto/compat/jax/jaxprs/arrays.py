@@ -30,7 +30,7 @@ from stretto._engine.ops.reducing.window_geometry import AxisWindow
 from stretto._engine.ops.rounding import Round, RoundAway
 from stretto._engine.ops.sharding_constraint import ShardingConstraint
 from stretto.compat.jax.jaxprs.primitive import KnownPrimitive, known
-from stretto.compat.jax.jaxprs.spelling import (
+from stretto.compat.jax.jaxprs.views import (
     NONE,
     Entry,
     Field,

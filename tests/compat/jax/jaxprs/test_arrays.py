@@ -11,7 +11,7 @@ import stretto.numpy as snp
 from stretto import lax
 from stretto.compat.jax.jaxprs.form import ClosedJaxpr, Jaxpr, Literal
 from stretto.compat.jax.jaxprs.making import make_jaxpr
-from stretto.compat.jax.jaxprs.tables.named import NAMES, primitive_of
+from stretto.compat.jax.jaxprs.named import NAMES, primitive_of
 from stretto.compat.jax.jaxprs.views import SPELLINGS
 from tests.functions import checks, entries, table
 

@@ -5,7 +5,7 @@ import pytest
 import stretto.numpy as snp
 from stretto._engine.core.primitive import PRIMITIVES
 from stretto.compat.jax.jaxprs.making import make_jaxpr
-from stretto.compat.jax.jaxprs.tables.named import NAMES, primitive_of
+from stretto.compat.jax.jaxprs.named import NAMES, primitive_of
 from stretto.compat.jax.jaxprs.views import SPELLINGS
 
 

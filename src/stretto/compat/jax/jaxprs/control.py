@@ -29,17 +29,20 @@ from stretto._engine.ops.collective.primitives import (
     PSumScatter,
 )
 from stretto.compat.jax.avals import aval_of, type_of_aval
+from stretto.compat.jax.jaxprs.arrays import window_params, windows_of
 from stretto.compat.jax.jaxprs.primitive import named
-from stretto.compat.jax.jaxprs.spelling import (
+from stretto.compat.jax.jaxprs.views import (
     NONE,
     Entry,
     Field,
     Fixed,
+    closed,
+    eval_jaxpr,
+    meant,
+    opened,
     spell,
     spell_by_hand,
 )
-from stretto.compat.jax.jaxprs.tables.arrays import window_params, windows_of
-from stretto.compat.jax.jaxprs.views import closed, eval_jaxpr, meant, opened
 from stretto.compat.jax.util import WrappedFun, wrap_init
 
 __all__: list[str] = []

@@ -1,1 +1,0 @@
-"""The tables of operations: ``arrays`` first, then ``control``."""
