@@ -206,13 +206,7 @@ class SWA:
         average = moved(state.average, tree, 1 / count.astype(np.float32), "SWA.update")
         return AverageState(count, snp.zeros_like(state.left), average, state.dtypes)
 
+    @described_like(EMA.value)
     def value(self, state: AverageState) -> Tree:
-        """Return the mean, in the dtypes of the trees.
-
-        Args:
-            state: what ``init`` or ``update`` gave.
-
-        Returns:
-            A tree of arrays.
-        """
+        """Return the mean, in the dtypes of the trees."""
         return in_dtypes(state.average, state.dtypes)

@@ -24,6 +24,7 @@ import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.api.autodiff.derivatives import grad, jvp
 from stretto._engine.api.vectorize import vmap
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.tree import register_dataclass
 from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.broadcast import of_rank
@@ -234,22 +235,18 @@ class VectorScaling:
         return softmax(_over_examples(self.scale) * z + _over_examples(self.shift), axis=-1)
 
 
+@described_like(fit_temperature)
 def fit_vector_scaling(logits: ArrayLike, labels: ArrayLike) -> VectorScaling:
     """Fit a scale and a shift for each class with the least NLL (Guo et al., 2017, section 4.2).
 
     Args:
         logits: (..., examples, classes), finite, of examples that the model was not trained on.
-        labels: (examples,), integers.
 
     Returns:
         ``VectorScaling`` of scale and shift, each (..., classes), NaN where a logit is; shifts, of
         which a common part has no effect, add up to 0. Where some scale and shift get every example
         right there is no optimum, and the scale is what a hundred steps make it. Not differentiable
         in reverse: it is found by a loop whose number of steps is unknown.
-
-    Raises:
-        ValueError: shapes do not match, no examples, or a label is out of range.
-        TypeError: labels are not integers.
 
     >>> logits = snp.array([[2.0, 0.0], [2.0, 0.0], [0.0, 2.0], [0.0, 2.0]])
     >>> calibrated = fit_vector_scaling(logits, snp.array([0, 1, 1, 1]))

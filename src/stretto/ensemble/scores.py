@@ -64,18 +64,14 @@ def accuracy(probs: ArrayLike, labels: ArrayLike) -> Array:
     return snp.mean(correct(p, y), axis=-1)
 
 
+@described_like(accuracy)
 def top_k_accuracy(probs: ArrayLike, labels: ArrayLike, k: int = 5) -> Array:
     """The share of examples whose label is among their ``k`` most probable classes.
 
     Of equally probable classes the first come first, so that exactly ``k`` are looked at.
 
     Args:
-        probs: (..., examples, classes); logits will do.
-        labels: (examples,), integers.
         k: from 1 to classes.
-
-    Returns:
-        (...), between 0 and 1.
 
     Raises:
         ValueError: shapes do not match, a label or ``k`` is out of range.
@@ -94,6 +90,7 @@ def top_k_accuracy(probs: ArrayLike, labels: ArrayLike, k: int = 5) -> Array:
     return snp.mean(snp.where(snp.any(snp.isnan(p), axis=-1), np.nan, right), axis=-1)
 
 
+@described_like(accuracy)
 def nll(probs: ArrayLike, labels: ArrayLike) -> Array:
     """The mean negative log-likelihood of the labels, in nats (the log score of Good, 1952).
 
@@ -103,14 +100,9 @@ def nll(probs: ArrayLike, labels: ArrayLike) -> Array:
 
     Args:
         probs: (..., examples, classes).
-        labels: (examples,), integers.
 
     Returns:
         (...), at least 0.
-
-    Raises:
-        ValueError: shapes do not match, or a label is out of range.
-        TypeError: labels are not integers.
 
     >>> probs = snp.array([[0.5, 0.5], [0.25, 0.75]])
     >>> round(float(nll(probs, snp.array([0, 0]))), 4)  # 1.5 log 2
@@ -121,6 +113,7 @@ def nll(probs: ArrayLike, labels: ArrayLike) -> Array:
     return -snp.mean(snp.log(clamped(of_label)), axis=-1)
 
 
+@described_like(accuracy)
 def nll_from_logits(logits: ArrayLike, labels: ArrayLike) -> Array:
     """The mean negative log-likelihood of the labels, from logits: exact however small it is.
 
@@ -129,14 +122,9 @@ def nll_from_logits(logits: ArrayLike, labels: ArrayLike) -> Array:
 
     Args:
         logits: (..., examples, classes); −inf where a class is ruled out.
-        labels: (examples,), integers.
 
     Returns:
         (...), at least 0; infinite where a label's class is ruled out.
-
-    Raises:
-        ValueError: shapes do not match, or a label is out of range.
-        TypeError: labels are not integers.
 
     >>> float(nll_from_logits(snp.array([[0.0, -500.0]]), snp.array([1])))
     500.0

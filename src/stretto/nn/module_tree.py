@@ -110,15 +110,9 @@ class ModuleTree:
         """Iterate over the buffers by name; one held twice comes once."""
         return self._named("buffer", prefix, recurse)
 
+    @described_like(parameters)
     def buffers(self, recurse: bool = True) -> Iterator[Array]:
-        """Iterate over the buffers; one held twice comes once.
-
-        Args:
-            recurse: whether those of inner modules come too.
-
-        Returns:
-            The arrays.
-        """
+        """Iterate over the buffers; one held twice comes once."""
         return (x for _, x in self.named_buffers(recurse=recurse))
 
     def _undifferentiated(self) -> Iterator[Array]:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stretto._engine.core.descriptions import described
+from stretto._engine.core.descriptions import described, described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.sizes import greater
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
@@ -143,15 +143,9 @@ class RMSNorm(Module):
         ones = init.ones(self.normalized_shape, dtype) if elementwise_affine else None
         self.register_parameter("weight", ones)
 
+    @described_like(LayerNorm.forward)
     def forward(self, input: ArrayLike) -> Array:
-        """Normalize the input.
-
-        Args:
-            input: an array whose last axes are ``normalized_shape``.
-
-        Returns:
-            The same shape and dtype; integers become floats.
-        """
+        """Normalize the input."""
         x = _with_last_axes(self, input, self.normalized_shape)
         return functions.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 

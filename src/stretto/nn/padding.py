@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto.nn.functional.checks import numbers
 from stretto.nn.functional.padding import pad
@@ -97,15 +98,9 @@ class _ConstantPad(_Pad):
         super().__init__(padding)
         self.value = value
 
+    @described_like(_Pad.forward)
     def forward(self, input: ArrayLike) -> Array:
-        """Pad the input.
-
-        Args:
-            input: (batch, channels, *space), or without the batch.
-
-        Returns:
-            The same axes with the padding around them.
-        """
+        """Pad the input."""
         x = check_signal(self, input, self._axes)
         return pad(x, self.padding, value=self.value)
 

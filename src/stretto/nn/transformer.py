@@ -355,6 +355,7 @@ class TransformerEncoder(Module):
         return x if self.norm is None else self.norm(x)
 
 
+@described_like(TransformerEncoder)
 class TransformerDecoder(Module):
     """Run copies of a decoder's layer one after another, then ``norm`` if there is one.
 
@@ -362,11 +363,6 @@ class TransformerDecoder(Module):
 
     Args:
         decoder_layer: the layer.
-        num_layers: the number of copies.
-        norm: a module to run on the output.
-
-    Raises:
-        ValueError: ``num_layers`` is not a positive integer.
 
     As PyTorch's ``nn.TransformerDecoder``.
 

@@ -136,6 +136,7 @@ def cumulative_sum(
     return _cumulative("cumulative_sum", x, axis, dtype, include_initial)
 
 
+@described_like(cumulative_sum)
 def cumulative_prod(
     x: ArrayLike,
     /,
@@ -147,16 +148,11 @@ def cumulative_prod(
     """Multiply the elements up to each one along an axis, if asked with a leading one.
 
     Args:
-        x: an array; ``axis`` may be left out only if it has rank 1.
-        axis: the axis to run along.
         dtype: the dtype of the products; by default that of ``x``, at least 32 bits for integers.
         include_initial: whether to begin with a one, which makes the axis longer by one.
 
     Returns:
         The running products, of the shape of ``x``, with one more if ``include_initial``.
-
-    Raises:
-        ValueError: ``axis`` is out of bounds, or is missing for a rank other than 1.
 
     As the array API standard's ``cumulative_prod``.
 

@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from stretto._engine.core import types
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import Value, as_value, refuse_masked
 from stretto._engine.core.types import canonical_dtype, kind_of, named_dtype, promote, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike, DType, DTypeLike
@@ -419,18 +420,12 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
     return promote([_weak(a), _weak(b)], "promote_types")[0]
 
 
+@described_like(result_type)
 def common_type(*arrays: ArrayLike | DTypeLike) -> DType:
     """Give the float or complex dtype that arrays promote to.
 
     Args:
         *arrays: arrays and numbers, at least one; integers count as floats.
-
-    Returns:
-        The dtype.
-
-    Raises:
-        ValueError: there are no arguments.
-        TypePromotionError: the dtypes have no common one.
 
     As NumPy's ``common_type``.
 

@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO
 import ml_dtypes
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.files import checked_path, opened, write_whole
 from stretto._engine.core.interpreter import Tracer, Value, as_value
@@ -175,6 +176,7 @@ def savez(
     _save_archive("savez", file, args, kwds, allow_pickle)
 
 
+@described_like(savez)
 def savez_compressed(
     file: str | os.PathLike[str] | BinaryIO,
     *args: ArrayLike,
@@ -182,20 +184,6 @@ def savez_compressed(
     **kwds: ArrayLike,
 ) -> None:
     """Write several arrays to a compressed ``.npz`` file.
-
-    Args:
-        file: the name of the file, to which ``.npz`` is added where it is missing, or a file open
-            for writing bytes. A file by its name is replaced once the new one is complete and on
-            the disk, as by ``stretto.save``.
-        *args: arrays, named ``arr_0``, ``arr_1``, ….
-        allow_pickle: must be ``False``: what is unpickled can run any code.
-        **kwds: arrays by name.
-
-    Raises:
-        TypeError: the format has no name for a dtype, as for int4 and the float8 kinds.
-        ValueError: ``allow_pickle`` is set, or two arrays have one name.
-        TracedValueError: an array is traced.
-        OSError: the file cannot be written, or the name is that of something other than a file.
 
     As NumPy's ``savez_compressed``.
 
@@ -355,6 +343,7 @@ def fromfile(
     return asarray(np.fromfile(file, _dtype(dtype), count, sep, offset))
 
 
+@described_like(fromfile)
 def frombuffer(
     buffer: bytes | bytearray | memoryview | np.ndarray,
     dtype: DTypeLike = float,
@@ -366,11 +355,6 @@ def frombuffer(
     Args:
         buffer: the bytes, or what has the buffer protocol; they are copied.
         dtype: the dtype of the bytes, 64-bit floats by default.
-        count: how many numbers to read, all by default.
-        offset: where to begin, in bytes.
-
-    Returns:
-        The numbers, of rank 1; 64-bit ones become 32-bit ones unless ``enable_x64`` is set.
 
     Raises:
         TypeError: ``dtype`` is not one of numbers.

@@ -199,6 +199,7 @@ def _like(
     return _filled(sizes, element, wanted, weak, device, out_sharding, caller)
 
 
+@described_like(zeros)
 def zeros_like(
     a: ArrayLike | SupportsDType,
     dtype: DTypeLike | None = None,
@@ -215,11 +216,6 @@ def zeros_like(
         shape: the shape, by default that of ``a``.
         device: the device, its name, or a sharding; by default where the other is, if it was put
             somewhere and has this shape.
-        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
-            the mesh in use.
-
-    Returns:
-        The array.
 
     Raises:
         TypeError: ``a`` has no shape and dtype, or the shape is not integers.
@@ -255,6 +251,7 @@ def ones_like(
     return _like(a, 1, dtype, shape, device, out_sharding, "ones_like")
 
 
+@described_like(zeros_like)
 def empty_like(
     prototype: ArrayLike | SupportsDType,
     dtype: DTypeLike | None = None,
@@ -268,11 +265,6 @@ def empty_like(
         prototype: an array, a number, or a ``ShapeDtypeStruct``: only the shape and dtype matter.
         dtype: the dtype, by default that of ``prototype``.
         shape: the shape, by default that of ``prototype``.
-        device: the device, its name, or a sharding; by default where the other is, if it was put
-            somewhere and has this shape.
-
-    Returns:
-        The array.
 
     Raises:
         TypeError: ``prototype`` has no shape and dtype, or the shape is not integers.

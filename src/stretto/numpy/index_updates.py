@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.lazy import exports
 from stretto._engine.core.typing import ArrayLike, ShardingLike
 from stretto._engine.ops.comparison import full
@@ -138,15 +139,9 @@ class IndexUpdate:
         """
         return update("set", self._x, self._index, values, **options)
 
+    @described_like(set)
     def add(self, values: ArrayLike, **options: Any) -> Array:
         """Do ``x[index] += values`` in a copy of the array; elements named twice add up.
-
-        Args:
-            values: an array that broadcasts to ``x[index]``, or a number.
-            **options: the keywords that the class describes.
-
-        Returns:
-            The copy, of the shape and dtype of ``x``.
 
         >>> import stretto.numpy as snp
         >>> snp.zeros(2).at[snp.array([1, 1])].add(3)
@@ -154,15 +149,9 @@ class IndexUpdate:
         """
         return update("add", self._x, self._index, values, **options)
 
+    @described_like(set)
     def subtract(self, values: ArrayLike, **options: Any) -> Array:
         """Do ``x[index] -= values`` in a copy of the array.
-
-        Args:
-            values: an array that broadcasts to ``x[index]``, or a number.
-            **options: the keywords that the class describes.
-
-        Returns:
-            The copy, of the shape and dtype of ``x``.
 
         >>> import stretto.numpy as snp
         >>> snp.zeros(2).at[0].subtract(3)
@@ -170,15 +159,9 @@ class IndexUpdate:
         """
         return update("subtract", self._x, self._index, values, **options)
 
+    @described_like(set)
     def multiply(self, values: ArrayLike, **options: Any) -> Array:
         """Do ``x[index] *= values`` in a copy of the array.
-
-        Args:
-            values: an array that broadcasts to ``x[index]``, or a number.
-            **options: the keywords that the class describes.
-
-        Returns:
-            The copy, of the shape and dtype of ``x``.
 
         >>> import stretto.numpy as snp
         >>> snp.ones(2).at[0].multiply(3)
@@ -204,15 +187,9 @@ class IndexUpdate:
         """
         return update("divide", self._x, self._index, values, **options)
 
+    @described_like(set)
     def power(self, values: ArrayLike, **options: Any) -> Array:
         """Do ``x[index] **= values`` in a copy of the array.
-
-        Args:
-            values: an array that broadcasts to ``x[index]``, or a number.
-            **options: the keywords that the class describes.
-
-        Returns:
-            The copy, of the shape and dtype of ``x``.
 
         >>> import stretto.numpy as snp
         >>> snp.array([3.0, 1.0]).at[0].power(2)
@@ -220,15 +197,9 @@ class IndexUpdate:
         """
         return update("power", self._x, self._index, values, **options)
 
+    @described_like(set)
     def min(self, values: ArrayLike, **options: Any) -> Array:
         """Do ``x[index] = minimum(x[index], values)`` in a copy of the array.
-
-        Args:
-            values: an array that broadcasts to ``x[index]``, or a number.
-            **options: the keywords that the class describes.
-
-        Returns:
-            The copy, of the shape and dtype of ``x``.
 
         >>> import stretto.numpy as snp
         >>> snp.ones(2).at[0].min(-1)
@@ -236,15 +207,9 @@ class IndexUpdate:
         """
         return update("min", self._x, self._index, values, **options)
 
+    @described_like(set)
     def max(self, values: ArrayLike, **options: Any) -> Array:
         """Do ``x[index] = maximum(x[index], values)`` in a copy of the array.
-
-        Args:
-            values: an array that broadcasts to ``x[index]``, or a number.
-            **options: the keywords that the class describes.
-
-        Returns:
-            The copy, of the shape and dtype of ``x``.
 
         >>> import stretto.numpy as snp
         >>> snp.ones(2).at[0].max(3)

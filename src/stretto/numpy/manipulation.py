@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.integers import entries_of, integer, integers
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import scalar_dtype
@@ -245,14 +246,9 @@ def atleast_2d(ary: ArrayLike, /) -> Array: ...
 def atleast_2d(ary: ArrayLike, other: ArrayLike, /) -> list[Array]: ...
 @overload
 def atleast_2d(*arys: ArrayLike) -> Tree: ...
+@described_like(atleast_1d)
 def atleast_2d(*arys: ArrayLike) -> Array | list[Array]:
     """Give arrays at least two axes; new ones come first.
-
-    Args:
-        *arys: arrays, or numbers.
-
-    Returns:
-        The array, or a list of them for several.
 
     As NumPy's ``atleast_2d``.
 
@@ -269,14 +265,9 @@ def atleast_3d(ary: ArrayLike, /) -> Array: ...
 def atleast_3d(ary: ArrayLike, other: ArrayLike, /) -> list[Array]: ...
 @overload
 def atleast_3d(*arys: ArrayLike) -> Tree: ...
+@described_like(atleast_1d)
 def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
     """Give arrays at least three axes; a vector goes in the middle, a matrix first.
-
-    Args:
-        *arys: arrays, or numbers.
-
-    Returns:
-        The array, or a list of them for several.
 
     As NumPy's ``atleast_3d``.
 

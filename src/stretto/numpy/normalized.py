@@ -208,6 +208,7 @@ def logsumexp(
     return_sign: bool = False,
     where: ArrayLike | None = None,
 ) -> Array | tuple[Array, Array]: ...
+@described_like(softmax)
 def logsumexp(
     a: ArrayLike,
     axis: Axes = None,
@@ -225,15 +226,10 @@ def logsumexp(
             is.
         keepdims: whether the axes stay, with size 1.
         return_sign: whether to return the sign of the sum too, and the logarithm of its size.
-        where: a mask of the elements that count; all by default.
 
     Returns:
         The logarithms, -inf with a derivative of 0 where the sum is 0; a tuple with the signs if
         ``return_sign``.
-
-    Raises:
-        TypeError: ``where`` is not boolean.
-        ValueError: an axis is out of bounds, or is named twice.
 
     As SciPy's ``special.logsumexp`` and JAX's.
 

@@ -70,15 +70,11 @@ def array_split(
     return _split("array_split", ary, indices_or_sections, axis)
 
 
+@described_like(array_split)
 def split(
     ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0
 ) -> list[Array]:
     """Split an array along an axis into parts of one size, or at given places.
-
-    Args:
-        ary: an array of rank 1 or more.
-        indices_or_sections: the number of parts, or the places to cut at.
-        axis: the axis to split along.
 
     Returns:
         A list of arrays.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from stretto._engine.core import tree
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.integers import entries_of, integers
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import shown
@@ -237,15 +238,9 @@ class KeyArray:
         """
         return self.reshape(-1, order=order)
 
+    @described_like(ravel)
     def flatten(self, order: str = "C") -> KeyArray:
-        """Return the keys in a row.
-
-        Args:
-            order: ``"C"``.
-
-        Returns:
-            The keys, of shape (size,).
-        """
+        """Return the keys in a row."""
         return self.reshape(-1, order=order)
 
     def squeeze(self, axis: Axes = None) -> KeyArray:

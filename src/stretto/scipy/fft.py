@@ -228,6 +228,7 @@ def _along(
     return _transform(caller, value, type, [n], (place,), norm, inverse)
 
 
+@described_like(dct)
 def dctn(
     x: ArrayLike,
     type: int = 2,
@@ -238,14 +239,9 @@ def dctn(
     """Compute the discrete cosine transform along axes.
 
     Args:
-        x: an array.
-        type: the type, 1 to 4.
         s: the numbers of points, to which the array is truncated or padded with zeros.
         axes: the axes; by default all, or the last ``len(s)``.
         norm: as in ``dct``.
-
-    Returns:
-        The transform, of the dtype of ``x``, at least float32.
 
     Raises:
         TypeError: a number in ``s`` is not an integer.

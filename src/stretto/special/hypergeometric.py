@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.special.gamma import (
@@ -283,6 +284,7 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     return HYP1F1(*promote_values("hyp1f1", a, b, x, inexact=True))
 
 
+@described_like(hyp1f1)
 def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     """Compute Gauss's function 2F1(a, b; c; x) of each quadruple.
 
@@ -290,17 +292,12 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     b`` is nearly a whole number.
 
     Args:
-        a: the first parameters, real numbers.
-        b: the second parameters.
         c: the third parameters.
         x: the points, at most 1, or anywhere for polynomials; all four are promoted and broadcast
             together.
 
     Returns:
         The values.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast together.
 
     As SciPy's ``hyp2f1``. Source: DLMF 15.2.1.
 

@@ -125,15 +125,17 @@ def test_what_is_raised_and_a_class():
 
 
 def test_the_source_stays_last_and_further_arguments_stand_where_they_are_given():
-    @described({"key": "a key.", "*sizes": "how many.", "mode": "one of two."})
-    def f(key, *sizes, mode):
+    shared = {"key": "a key.", "*sizes": "how many.", "mode": "one of two.", "**more": "other."}
+
+    @described(shared)
+    def f(key, *sizes, mode, **more):
         """Draw.
 
         Source: a book.
         """
 
     args = "Args:\n    key: a key.\n    *sizes: how many.\n    mode: one of two."
-    assert f.__doc__ == f"Draw.\n\n{args}\n\nSource: a book."
+    assert f.__doc__ == f"Draw.\n\n{args}\n    **more: other.\n\nSource: a book."
 
 
 def test_what_another_function_says():

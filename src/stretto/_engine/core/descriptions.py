@@ -113,9 +113,13 @@ def _names(function: Callable[..., Any]) -> tuple[str, ...]:
     called: Any = inspect.unwrap(function.__init__ if own else function)  # type: ignore[misc]
     code = called.__code__
     names, count = code.co_varnames, code.co_argcount
-    named = count + code.co_kwonlyargcount
-    rest = (f"*{names[named]}",) if code.co_flags & inspect.CO_VARARGS else ()
-    return names[int(own) : count] + rest + names[count:named]
+    named = last = count + code.co_kwonlyargcount
+    positional, options = (), ()
+    if code.co_flags & inspect.CO_VARARGS:
+        positional, last = (f"*{names[last]}",), last + 1
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        options = (f"**{names[last]}",)
+    return names[int(own) : count] + positional + names[count:named] + options
 
 
 def _parsed(doc: str) -> tuple[list[str], dict[str, str], list[str]]:

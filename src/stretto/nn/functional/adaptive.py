@@ -177,20 +177,16 @@ def adaptive_avg_pool2d(input: ArrayLike, output_size: int | Sequence[int | None
     return _adaptive_avg_pool(2, input, output_size)
 
 
+@described_like(adaptive_avg_pool2d)
 def adaptive_avg_pool3d(input: ArrayLike, output_size: int | Sequence[int | None] | None) -> Array:
     """Take the mean of each of a given number of windows of volumes.
 
     Args:
         input: (batch, channels, depth, height, width), or without the batch.
-        output_size: the number of windows along each axis, a number or one per axis; None keeps the
-            input's.
 
     Returns:
         (batch, channels, depth, height, width), without the batch if the input is; integers become
         floats.
-
-    Raises:
-        ValueError: ``input`` has another rank or an empty axis, or a size is not positive.
 
     As PyTorch's ``nn.functional.adaptive_avg_pool3d``.
 
@@ -220,22 +216,18 @@ def adaptive_max_pool1d(
     output_size: int | Sequence[int | None] | None,
     return_indices: bool = False,
 ) -> Tree: ...
+@described_like(adaptive_avg_pool1d)
 def adaptive_max_pool1d(
     input: ArrayLike, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Tree:
     """Take the maximum of each of a given number of windows of signals.
 
     Args:
-        input: (batch, channels, length), or without the batch.
-        output_size: the number of windows; None keeps the input's size.
         return_indices: whether to return the indices of the maxima as well.
 
     Returns:
         (batch, channels, length), without the batch if the input is; with ``return_indices`` also
         the index of each in its channel, flattened, int32.
-
-    Raises:
-        ValueError: ``input`` has another rank or an empty axis, or a size is not positive.
 
     As PyTorch's ``nn.functional.adaptive_max_pool1d``.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 import stretto.numpy as snp
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.higher_order.custom_jvp import custom_jvp
 from stretto._engine.ops.comparison import full_like
@@ -65,15 +66,11 @@ def mse_loss(
 
 @loss
 @rounded_once
+@described_like(mse_loss)
 def l1_loss(
     input: ArrayLike, target: ArrayLike, *, reduction: str = "mean", weight: ArrayLike | None = None
 ) -> Array:
     """Take the magnitudes of differences: ``|input - target|``, with a derivative of 0 at 0.
-
-    Args:
-        input: predictions, of any shape.
-        target: what ``input`` should be, of the same shape.
-        weight: factors of the shape of ``input``; a mean is over their sum.
 
     Raises:
         ValueError: shapes differ, or ``reduction`` is unknown.

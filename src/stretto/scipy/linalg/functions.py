@@ -11,6 +11,7 @@ import numpy as np
 
 from stretto._engine.api.autodiff.derivatives import jvp
 from stretto._engine.api.vectorize import vmap
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.types import is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.higher_order.custom_jvp import custom_jvp
@@ -307,20 +308,16 @@ def _square_root_jvp(primals: Sequence[Array], tangents: Sequence[Array]) -> tup
     return r, solve_sylvester(r, r, as_complex(tangents[0]), tol=0.0)
 
 
+@described_like(expm)
 def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     """Compute the principal square root of square matrices: ``r r = A``.
 
     Args:
-        A: square matrices, ``[..., n, n]``.
         blocksize: has no effect.
 
     Returns:
         The roots, complex, whose eigenvalues have no negative real part; NaN for each matrix
             without a root, such as ``[[0, 1], [0, 0]]``.
-
-    Raises:
-        TypeError: the dtype is float16 or narrower.
-        ValueError: the matrices are not square.
 
     As SciPy's ``sqrtm``; the derivative is NaN where an eigenvalue is zero. Source: Björck and
     Hammarling, A Schur method for the square root of a matrix (1983).
