@@ -231,10 +231,10 @@ def logsumexp(
         The logarithms, -inf with a derivative of 0 where the sum is 0; a tuple with the signs if
         ``return_sign``.
 
-    As SciPy's ``special.logsumexp`` and JAX's.
+    As SciPy's ``logsumexp``.
 
     >>> import stretto as st
-    >>> logsumexp(st.numpy.array([1000.0, 1000.0])).round(2)
+    >>> st.special.logsumexp(st.numpy.array([1000.0, 1000.0])).round(2)
     Array(1000.69, dtype=float32)
     """
     x: Any = as_inexact(a, "logsumexp", "a")

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import special
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.typing import ArrayLike, Tree
 from stretto.ensemble.calibration import fit_temperature
@@ -23,6 +24,7 @@ _FEW = 5
 """Rows of a class from which a temperature can be told."""
 
 
+@described_like(EnsembleEstimator)
 class EnsembleClassifier(ClassifierMixin, EnsembleEstimator):
     """An ensemble of networks that classify the rows of a table, trained as one program.
 
@@ -32,29 +34,9 @@ class EnsembleClassifier(ClassifierMixin, EnsembleEstimator):
     weights, whose mean is then made 1.
 
     Args:
-        n_members: how many networks.
-        hidden: the widths of their hidden layers.
-        activation: ``"relu"``, ``"gelu"``, ``"silu"`` or ``"tanh"``.
-        dropout: the probability with which hidden units are dropped in training.
         model: a function ``model(key, inputs, outputs)`` that makes a module, instead of
             perceptrons; it maps (rows, inputs) to logits (rows, outputs).
-        optimizer: the name of a function of ``stretto.optim``, or one like it, which takes the
-            learning rate.
-        learning_rate: that of the optimizer.
-        optimizer_options: further arguments of it, such as ``{"weight_decay": 0.01}``.
-        epochs: how often to go through the rows, at most.
-        batch_size: rows of a member in a step.
-        order: ``"own"``, all rows for each member, in an order of its own; or ``"bootstrap"``, for
-            each a sample of its own, as large as the table, drawn with replacement.
-        early_stopping: hold out rows, stop a member when its loss on these gets no better, and
-            leave it as it was at its best. ``"auto"``, the default, does so for tables of 200 to
-            10,000 rows that differ: small ones are learnt by heart, and the smallest have no rows
-            to spare.
-        validation_fraction: the share of rows that are held out for that.
-        patience: how many epochs without a better loss stop a member.
         standardize: subtract the mean of each column, and divide by its standard deviation.
-        chunk_size: members run at a time, which bounds memory; all by default.
-        random_state: a seed, for results that can be repeated.
 
     Fitted, it has ``classes_``, ``n_features_in_`` and, of a table with names,
     ``feature_names_in_`` as all classifiers; ``ensemble_``, the members as a ``stretto.Ensemble``;

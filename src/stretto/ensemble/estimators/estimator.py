@@ -45,7 +45,30 @@ breast cancer, 569 rows, the log loss is 0.10, and 0.18."""
 
 
 class EnsembleEstimator(BaseEstimator):
-    """The parameters, and the fit of whatever the members predict."""
+    """The parameters, and the fit of whatever the members predict.
+
+    Args:
+        n_members: how many networks.
+        hidden: the widths of their hidden layers.
+        activation: ``"relu"``, ``"gelu"``, ``"silu"`` or ``"tanh"``.
+        dropout: the probability with which hidden units are dropped in training.
+        optimizer: the name of a function of ``stretto.optim``, or one like it, which takes the
+            learning rate.
+        learning_rate: that of the optimizer.
+        optimizer_options: further arguments of it, such as ``{"weight_decay": 0.01}``.
+        epochs: how often to go through the rows, at most.
+        batch_size: rows of a member in a step.
+        order: ``"own"``, all rows for each member, in an order of its own; or ``"bootstrap"``, for
+            each a sample of its own, as large as the table, drawn with replacement.
+        early_stopping: hold out rows, stop a member when its loss on these gets no better, and
+            leave it as it was at its best. ``"auto"``, the default, does so for tables of 200 to
+            10,000 rows that differ: small ones are learnt by heart, and the smallest have no rows
+            to spare.
+        validation_fraction: the share of rows that are held out for that.
+        patience: how many epochs without a better loss stop a member.
+        chunk_size: members run at a time, which bounds memory; all by default.
+        random_state: a seed, for results that can be repeated.
+    """
 
     _kept: ClassVar[tuple[str, ...]] = ("x_scale_", "y_scale_")
     """The fitted arrays beside the members, as files have them."""

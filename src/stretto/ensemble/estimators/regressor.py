@@ -10,6 +10,7 @@ import numpy as np
 from scipy import special
 
 import stretto.numpy as snp
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.typing import ArrayLike, Key, Tree
 from stretto.ensemble.conformal import (
@@ -30,6 +31,7 @@ _FEW = 9
 _LOSSES = ("gaussian_nll", "squared_error")
 
 
+@described_like(EnsembleEstimator)
 class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
     """An ensemble of networks that predict numbers, with their uncertainty, from rows of a table.
 
@@ -42,32 +44,12 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
     same for all: too little where members have learnt these by heart, which ``calibrate`` mends.
 
     Args:
-        n_members: how many networks.
-        hidden: the widths of their hidden layers.
-        activation: ``"relu"``, ``"gelu"``, ``"silu"`` or ``"tanh"``.
-        dropout: the probability with which hidden units are dropped in training.
         model: a function ``model(key, inputs, outputs)`` that makes a module, instead of
             perceptrons; it maps (rows, inputs) to (rows, outputs): for each target a mean and, with
             ``"gaussian_nll"``, after all means for each a number whose softplus is the variance.
         loss: ``"gaussian_nll"`` or ``"squared_error"``.
-        optimizer: the name of a function of ``stretto.optim``, or one like it, which takes the
-            learning rate.
-        learning_rate: that of the optimizer.
-        optimizer_options: further arguments of it, such as ``{"weight_decay": 0.01}``.
-        epochs: how often to go through the rows, at most.
-        batch_size: rows of a member in a step.
-        order: ``"own"``, all rows for each member, in an order of its own; or ``"bootstrap"``, for
-            each a sample of its own, as large as the table, drawn with replacement.
-        early_stopping: hold out rows, stop a member when its loss on these gets no better, and
-            leave it as it was at its best. ``"auto"``, the default, does so for tables of 200 to
-            10,000 rows that differ: small ones are learnt by heart, and the smallest have no rows
-            to spare.
-        validation_fraction: the share of rows that are held out for that.
-        patience: how many epochs without a better loss stop a member.
         standardize: subtract the mean of each column and target, and divide by its standard
             deviation.
-        chunk_size: members run at a time, which bounds memory; all by default.
-        random_state: a seed, for results that can be repeated.
 
     Rows are weighted and merged as in ``EnsembleClassifier``. Fitted, it has ``n_features_in_``
     and, of a table with names, ``feature_names_in_`` as all regressors; ``ensemble_``, the members

@@ -56,7 +56,7 @@ class Gamma(Continuous):
         return gammaincc(a, y)
 
 
-class Chi2(Continuous):
+class Chi2(Gamma):
     """The chi-squared distribution with ``df`` degrees of freedom: gamma with df/2, doubled.
 
     Args:
@@ -70,18 +70,6 @@ class Chi2(Continuous):
     """
 
     shapes = ("df",)
-
-    def allowed(self, df: Array) -> Array:
-        """df > 0."""
-        return df > 0
-
-    def support(self, df: Array) -> tuple[ArrayLike, ArrayLike]:
-        """Start at 0."""
-        return 0, math.inf
-
-    def inner(self, df: Array) -> float:
-        """1."""
-        return 1.0
 
     def logpdf_formula(self, y: Array, df: Array) -> Array:
         """Take that of gamma at y/2, minus log 2."""
