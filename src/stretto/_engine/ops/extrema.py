@@ -12,6 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from stretto._engine.core.descriptions import described
 from stretto._engine.core.types import is_complex, kind_of
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import thresholds
@@ -31,8 +32,9 @@ from stretto._engine.ops.comparison import (
 from stretto._engine.ops.complex_parts import imag, real
 from stretto._engine.ops.elementwise import (
     COMPARABLE,
+    NOT_BROADCAST,
+    OPERANDS,
     Elementwise,
-    describe_binary,
     promote_values,
 )
 from stretto._engine.ops.sign_bits import has_negative_zero, has_zero, upper_halves
@@ -152,15 +154,23 @@ class Clamp(Choice):
 
 MAX, MIN, CLAMP = Max(), Min(), Clamp()
 
+_extremum = described(
+    OPERANDS, "The values, of the promoted dtype; NaN where either is.", NOT_BROADCAST
+)
 
-@describe_binary
+
+def _of_both(primitive: Extremum, x: ArrayLike, y: ArrayLike) -> Array:
+    value, other = promote_values(primitive.name, x, y)
+    if is_complex(value.dtype):
+        return complex_extremum(value, other, primitive is MAX)
+    return primitive(value, other)
+
+
+@_extremum
 def maximum(x: ArrayLike, y: ArrayLike) -> Array:
     """Choose the greater of ``x`` and ``y``, element by element.
 
     Complex numbers are ordered by real part, then imaginary part.
-
-    Returns:
-        The values, of the promoted dtype; NaN where either is.
 
     Source: StableHLO, ``maximum``.
 
@@ -168,18 +178,14 @@ def maximum(x: ArrayLike, y: ArrayLike) -> Array:
     >>> st.lax.max(st.numpy.array([1.0, 4.0]), 2.0)
     Array([2., 4.], dtype=float32)
     """
-    value, other = promote_values("max", x, y)
-    return complex_extremum(value, other, True) if is_complex(value.dtype) else MAX(value, other)
+    return _of_both(MAX, x, y)
 
 
-@describe_binary
+@_extremum
 def minimum(x: ArrayLike, y: ArrayLike) -> Array:
     """Choose the lesser of ``x`` and ``y``, element by element.
 
     Complex numbers are ordered by real part, then imaginary part.
-
-    Returns:
-        The values, of the promoted dtype; NaN where either is.
 
     Source: StableHLO, ``minimum``.
 
@@ -187,8 +193,7 @@ def minimum(x: ArrayLike, y: ArrayLike) -> Array:
     >>> st.lax.min(st.numpy.array([1.0, 4.0]), 2.0)
     Array([1., 2.], dtype=float32)
     """
-    value, other = promote_values("min", x, y)
-    return complex_extremum(value, other, False) if is_complex(value.dtype) else MIN(value, other)
+    return _of_both(MIN, x, y)
 
 
 def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:

@@ -25,14 +25,15 @@ from stretto._engine.core.interpreter import Value
 from stretto._engine.core.left_out import left_out
 from stretto._engine.core.types import ArrayType, is_complex, is_inexact
 
-of_derivative = described({
+OF_DERIVATIVE = {
     "argnums": "the position of the argument to differentiate by, or several.",
     "has_aux": "whether ``fun`` returns a pair (output, aux), of which aux has no derivative.",
     "holomorphic": "whether arguments and result are complex and ``fun`` is holomorphic.",
     "allow_int": """whether integers may be differentiated by; their derivatives are float0 zeros.
         A module's buffers always may.""",
     "chunk_size": "how many elements at a time, in less memory; all at once by default.",
-})  # fmt: skip
+}
+of_derivative = described(OF_DERIVATIVE)
 """Complete the docstring of a function that differentiates another."""
 
 

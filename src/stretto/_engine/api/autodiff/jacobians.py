@@ -16,6 +16,7 @@ import numpy as np
 from stretto._engine.api.argument_leaves import wraps
 from stretto._engine.api.autodiff.derivatives import grad, jvp
 from stretto._engine.api.autodiff.flat import (
+    OF_DERIVATIVE,
     Flat,
     chosen,
     is_active,
@@ -26,6 +27,7 @@ from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.autodiff.linearize import LinearMap, linearize_flat
 from stretto._engine.autodiff.vmap import to_axis
 from stretto._engine.core import tree
+from stretto._engine.core.descriptions import described
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import constant
 from stretto._engine.core.types import ArrayType, float0, is_complex, is_inexact
@@ -158,7 +160,16 @@ def _rows(
     return rows
 
 
-@of_derivative
+_of_jacobian = described(
+    OF_DERIVATIVE,
+    returns="""A function of the same arguments whose result has the structure of the output, and
+    in the place of each of its leaves a tree like the argument (for several ``argnums`` a tuple of
+    trees), of arrays of shape output shape + input shape; with ``has_aux`` a pair of that and
+    aux.""",
+)
+
+
+@_of_jacobian
 def jacfwd(
     fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
@@ -172,12 +183,6 @@ def jacfwd(
 
     Args:
         fun: a function of trees of arrays.
-
-    Returns:
-        A function of the same arguments whose result has the structure of the output, and in the
-        place of each of its leaves a tree like the argument (for several ``argnums`` a tuple of
-        trees), of arrays of shape output shape + input shape; with ``has_aux`` a pair of that and
-        aux.
 
     Raises:
         TypeError: ``fun`` is not a function, or ``chunk_size`` not an integer; or, in a call, an
@@ -193,7 +198,7 @@ def jacfwd(
     return _jacobian(fun, argnums, has_aux, holomorphic, allow_int, chunk_size, forward=True)
 
 
-@of_derivative
+@_of_jacobian
 def jacrev(
     fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
@@ -207,12 +212,6 @@ def jacrev(
 
     Args:
         fun: a function of trees of arrays that returns floating arrays.
-
-    Returns:
-        A function of the same arguments whose result has the structure of the output, and in the
-        place of each of its leaves a tree like the argument (for several ``argnums`` a tuple of
-        trees), of arrays of shape output shape + input shape; with ``has_aux`` a pair of that and
-        aux.
 
     Raises:
         TypeError: ``fun`` is not a function, or ``chunk_size`` not an integer; or, in a call, an

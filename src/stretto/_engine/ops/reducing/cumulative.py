@@ -239,6 +239,7 @@ _cumulative = described(
         "reverse": """whether to go from the end, so that each result covers the elements from
         there on.""",
     },
+    returns="The results up to each element, of the shape and dtype of ``operand``.",
     raises="""TypeError: ``operand`` is boolean.
     ValueError: the axis is out of bounds.""",
 )
@@ -253,9 +254,6 @@ def _running(family: type[Cumulative], x: Any, axis: int, reverse: bool, caller:
 def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Sum the elements up to each one along an axis.
 
-    Returns:
-        The running sums, of the shape and dtype of ``operand``.
-
     >>> import stretto as st
     >>> st.lax.cumsum(st.numpy.array([1, 2, 3]))
     Array([1, 3, 6], dtype=int32)
@@ -266,9 +264,6 @@ def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
 @_cumulative
 def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Multiply the elements up to each one along an axis.
-
-    Returns:
-        The running products, of the shape and dtype of ``operand``.
 
     >>> import stretto as st
     >>> st.lax.cumprod(st.numpy.array([1, 2, 3]))
@@ -282,9 +277,6 @@ def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Take the greatest element up to each one along an axis.
 
     NaN from the first NaN on. The derivative is shared equally among elements that tie.
-
-    Returns:
-        The running maxima, of the shape and dtype of ``operand``.
 
     Raises:
         ValueError: the axis is out of bounds.
@@ -302,9 +294,6 @@ def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
 
     NaN from the first NaN on. The derivative is shared equally among elements that tie.
 
-    Returns:
-        The running minima, of the shape and dtype of ``operand``.
-
     Raises:
         ValueError: the axis is out of bounds.
 
@@ -318,9 +307,6 @@ def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
 @_cumulative
 def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Compute ``log(cumsum(exp(operand)))`` along an axis, without overflow.
-
-    Returns:
-        The logarithms of the running sums, of the shape and dtype of ``operand``.
 
     Raises:
         TypeError: ``operand`` is not of real floats.
