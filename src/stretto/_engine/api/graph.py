@@ -155,7 +155,7 @@ def types_of(
 def record_call(
     fun: Callable[..., Any], args: Any, kwargs: Any, chosen: ArgumentSet = NO_ARGUMENTS
 ) -> tuple[Program, Any, Any]:
-    """The program of ``fun`` for arguments like these, its result's structure, captured values.
+    """Return the program of ``fun`` for such arguments, its result's structure, captured values.
 
     The new values of references that it writes are further outputs of the program.
     """

@@ -211,7 +211,7 @@ def _without_given(
 
 
 def _for_leaves(axes: Any, of: Any, argument: str, count: int | None) -> list[Any]:
-    """The entry of in_axes or out_axes for each leaf; ``count``: the number of leaves, if known."""
+    """Return the entry of in_axes or out_axes for each leaf; ``count``: how many, if known."""
     if count is not None and isinstance(axes, int):
         return [axes] * count
     return tree.prefix_leaves(axes, of, "vmap", argument)

@@ -46,7 +46,7 @@ def block_until_ready(x: T) -> T:
 
 
 def _unfinished(x: Any) -> list[Any] | None:
-    """The device faces that must be waited for in a tree of arrays in plain containers.
+    """Return the device faces that must be waited for in a tree of arrays in plain containers.
 
     None if the tree has other leaves, other nodes, or arrays whose buffer is absent. Nothing is
     sorted, so that the order differs from that of the leaves.

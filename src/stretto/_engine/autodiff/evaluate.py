@@ -91,7 +91,7 @@ def _literals(program: Program) -> dict[Atom, Any]:
 
 
 def _prepared(program: Program) -> tuple[dict[Atom, Any], list[Literal], bool]:
-    """The value of each literal, those whose size varies, and whether any equation has a scope.
+    """Return the literals' values, those whose size varies, and whether an equation has a scope.
 
     Computed once, since a loop may run the program many times. The literals whose size varies are
     constants of the program that is being recorded, and so made each time.

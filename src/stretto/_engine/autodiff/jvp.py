@@ -209,7 +209,7 @@ class Differentiator(Interpreter):
         return (_scoped(primitive.name, rule) if settings.key.debugged else rule), tangents
 
     def run(self, fun: Callable[..., Any], duals: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """The values that ``fun`` returns for these under this interpreter, and their tangents."""
+        """Return the values that ``fun`` gives for these under this interpreter, and tangents."""
         try:
             return holding(state, "interpreter", self, self._unwrapped, fun, duals)
         finally:
@@ -346,7 +346,7 @@ def jvp_call(
 def instantiate(
     values: Sequence[Any], tangents: Sequence[Any], force: Sequence[bool] | None
 ) -> list[Any]:
-    """The tangents, with ``None`` replaced by an array of zeros where ``force`` asks for one."""
+    """Return the tangents, with zeros in place of ``None`` where ``force`` asks for an array."""
     must = force or (False,) * len(tangents)
     return [
         zeros_like(v) if t is None and f else t

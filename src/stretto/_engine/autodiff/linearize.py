@@ -26,7 +26,7 @@ from stretto._engine.ops.comparison import full
 
 
 def _scope_alone() -> Place | None:
-    """No place, except inside a named scope.
+    """Return no place, except inside a named scope.
 
     Looking for the place takes time, and nobody reads these: the equations that get lowered are
     recorded when the linear program is evaluated or run backwards. Only the scope must be kept.
@@ -68,7 +68,7 @@ class _LinearRecorder(Recorder):
     """Record an operation that is linear as a whole, as it is."""
 
     def _in_parts(self, primitive: Any, args: Sequence[Any]) -> tuple[Any, ...]:
-        """The outputs of an operation that holds programs, which a rule applied to tangents too.
+        """Give the outputs of an operation that holds programs, which a rule applied to tangents.
 
         For f(x, t), linear in t: the outputs that do not depend on t are those of f(x, 0); the
         others are the derivative of f at (x, 0) along t.
@@ -111,7 +111,7 @@ def linearize_flat(
     active: Sequence[bool],
     linear: bool = False,
 ) -> tuple[list[Value], LinearMap]:
-    """The outputs, and the linear map from tangents of active inputs to those of active outputs.
+    """Return the outputs, and the linear map from active inputs' tangents to active outputs'.
 
     ``linear`` promises that the function is linear in the active inputs.
     """
@@ -144,7 +144,7 @@ def linearize_flat(
 
 
 def taken_as_linear(program: Program) -> Program:
-    """The program, marked as linear in whichever inputs it will be linearized with respect to."""
+    """Mark the program as linear in whichever inputs it will be linearized with respect to."""
 
     def marked(program: Program) -> Program:
         copy = Program(program.inputs, program.equations, program.outputs, program.name)

@@ -181,7 +181,7 @@ class Known:
 
 
 def narrow_condition(condition: Condition, shape: tuple[int, ...]) -> Condition:
-    """The same condition, for elements of this shape, without axes that it does not vary along.
+    """Return the same condition for elements of this shape, without axes that it is constant along.
 
     Those are axes of size 1, and those along which its array was repeated, if that can be told.
     """
@@ -390,13 +390,13 @@ class Apart(NamedTuple):
 
 
 def everywhere(ct: Any) -> Any:
-    """The cotangent, masked only if its conditions are the same for all elements; zeros put in."""
+    """Put zeros into the cotangent, unless its conditions are the same for all elements."""
     value = with_zeros(ct)
     return ct if ct.__class__ is Masked and not any([c.dims for c in ct.conditions]) else value
 
 
 def take_apart(cts: Sequence[Any], by_row: bool = False) -> Apart:
-    """The cotangents that are not ``None``, as plain values, whose form may be that of a row."""
+    """Return the cotangents that are not ``None``, as plain values, perhaps in a row's form."""
     out = Apart([], [], (), [])
     form = []
     for ct in cts:

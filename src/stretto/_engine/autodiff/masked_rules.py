@@ -72,7 +72,7 @@ def _lazily(
     args: Sequence[Any],
     keeps_zeros: bool,
 ) -> Sequence[Any]:
-    """The cotangents of the arguments under these conditions, computed when they are needed."""
+    """Give the cotangents of the arguments under these conditions, once they are needed."""
     raw = _Once(run, ct.raw)
     zeroed = _Once(run, ct.with_zeros) if keeps_zeros else None
     depth = ct.behind(keeps_zeros)
@@ -210,7 +210,7 @@ def _partials(primitive: Any, primals: Sequence[Any], tangents: Sequence[Any]) -
 
 
 def _along(primitive: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """The same, for one masked tangent and an operation with a place for each condition."""
+    """Return the same, for one masked tangent and an operation with a place for each condition."""
     (k,) = [k for k, t in enumerate(tangents) if t is not None]
     t = tangents[k]
     if not primitive.keeps_zeros:

@@ -121,7 +121,7 @@ def _so_far(sums: dict[Any, Any], starts: dict[Any, Any], atom: Any) -> Any:
 def _transpose(
     equation: Equation, varying: set[Any], args: Sequence[Any], here: standing | None, ct: Any
 ) -> Sequence[Any]:
-    """The cotangents of the arguments, from that of the output, or those of all; some masked."""
+    """Return the arguments' cotangents, some masked, from that of the output, or those of all."""
     primitive: Any = equation.primitive
     if primitive.picks:
         parts = zip(args, primitive.picks, strict=True)
@@ -206,7 +206,7 @@ def _accumulate(
 def _known(
     program: Program, linear: Sequence[bool], known: Sequence[Any], here: standing | None
 ) -> tuple[dict[Any, Any], set[Any], list[Equation]]:
-    """The values that depend on no linear input, the variables that do, and their equations."""
+    """Return the values that depend on no linear input, the variables that do, their equations."""
     values: dict[Any, Any] = {}
     varying: set[Any] = set()
     known_values = iter(known)
@@ -412,7 +412,7 @@ def transpose_call(
 
 
 def _split(values: Sequence[Any], *sizes: int) -> list[Sequence[Any]]:
-    """Consecutive parts with these sizes, then the rest."""
+    """Return consecutive parts with these sizes, then the rest."""
     parts, start = [], 0
     for size in sizes:
         parts.append(values[start : start + size])

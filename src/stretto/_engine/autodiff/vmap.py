@@ -177,7 +177,7 @@ class Vectorizer(Interpreter):
         return value if axis is None else Batched(self, value, axis)
 
     def unwrap(self, value: Any) -> tuple[Any, int | None]:
-        """The array of all examples, and its mapped axis; the value and ``None`` if not mapped."""
+        """Return the array of all examples, and its mapped axis, which may be ``None``."""
         if type(value) is Batched and value.interpreter is self:
             return value.value, value.axis
         return value, None
@@ -193,7 +193,10 @@ def _problem_of_one(primitive: Any, args: Sequence[Any]) -> Exception | None:
 
 
 def to_axis(value: Any, size: int, axis: int | None, wanted: int | None) -> Any:
-    """The array with its mapped axis at ``wanted``; one that is not mapped is repeated there."""
+    """Return the array with its mapped axis at ``wanted``.
+
+    One that is not mapped is repeated there.
+    """
     if wanted is None:
         return value
     if axis is None:

@@ -210,7 +210,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def bounded(fun: F) -> F:
-    """The function, whose errors leave it without this package's frames."""
+    """Return the function, whose errors leave it without this package's frames."""
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -15,7 +15,7 @@ CAPACITY = 4096
 
 
 def room(table: Table, capacity: int = CAPACITY) -> Table:
-    """The table, emptied if it is full: entries still in use soon come back.
+    """Return the table, emptied if it is full: entries still in use soon come back.
 
     >>> table = {i: i for i in range(4)}
     >>> room(table, capacity=4)["new"] = 4

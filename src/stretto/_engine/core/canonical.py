@@ -24,7 +24,7 @@ _FORMS: WeakTable[Form] = WeakTable()
 
 
 def form(program: Program) -> Form:
-    """The program's form, computed once."""
+    """Return the program's form, computed once."""
     result = program.cache.get("form")
     if result is None:
         result = program.cache["form"] = _FORMS.keep(_description(program), Form())

@@ -27,7 +27,7 @@ class _Own:
         self._made: dict[int, Any] = {}
 
     def constant(self, host: np.ndarray, type: ArrayType) -> Any:
-        """The array that holds this NumPy array, which must not be written to afterwards."""
+        """Return the array that holds this NumPy array, which must not be written to afterwards."""
         value = state.eager.constant(host, type)
         if host.size <= 1 or not any(host.strides):  # else it is an input in any case
             self.take(value)

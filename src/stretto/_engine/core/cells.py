@@ -37,7 +37,7 @@ class Cell:
         return self._home is None
 
     def read(self) -> Any:
-        """The value, as the current interpreter sees it."""
+        """Return the value, as the current interpreter sees it."""
         innermost = None
         for here in self._inside():
             if here.borrows:
@@ -105,7 +105,7 @@ class Borrowed:
         """Whether the captured values are to have the cells themselves, to be read at each call."""
 
     def capture(self, cell: Cell) -> Any:
-        """The value in the body: an input of its program."""
+        """Return the value in the body: an input of its program."""
         if self.recorder.refuses:
             raise RefError(
                 f"a reference of type {cell.type} made outside is used in {self.recorder.refuses}, "
@@ -130,7 +130,7 @@ class Borrowed:
         self.values[cell] = value
 
     def present(self, captured: Sequence[Any]) -> list[Any]:
-        """The captured values, with what cells hold in place of these, unless they are kept."""
+        """Return the captured values, with what cells hold in place of these, unless kept."""
         if self.kept:
             return list(captured)
         return [c.read() if isinstance(c, Cell) else c for c in captured]
@@ -154,7 +154,7 @@ def _borrowed(recorder: Recorder) -> Borrowed:
 
 
 def refusing_cells(fun: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """A body that may not even read cells from outside, as what is made of it is kept."""
+    """Enter a body that may not even read cells from outside, as what is made of it is kept."""
 
     def body(*args: Any) -> Any:
         state.interpreter.refuses = name
@@ -164,7 +164,7 @@ def refusing_cells(fun: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def collecting(fun: Callable[..., Any], found: list[Any]) -> Callable[..., Any]:
-    """A body that may write to cells from outside; those that it wrote are added to ``found``.
+    """Enter a body that may write to cells from outside; those that it wrote go to ``found``.
 
     The writes themselves are lost: it is a trial.
     """
@@ -183,7 +183,7 @@ def collecting(fun: Callable[..., Any], found: list[Any]) -> Callable[..., Any]:
 def giving(
     fun: Callable[..., Any], found: list[Any], *, kept: bool = False
 ) -> Callable[..., tuple[Any, tuple[Any, ...]]]:
-    """A body of the same arguments that returns its result, and what the ``found`` cells then hold.
+    """Enter a body of the same arguments that also returns what the ``found`` cells then hold.
 
     Those that it writes are among these; they are added to the list.
     """
@@ -200,7 +200,7 @@ def giving(
 
 
 def carrying(fun: Callable[..., Any], cells: Sequence[Any]) -> Callable[..., Any]:
-    """A body whose first argument holds values of these cells.
+    """Return a body whose first argument holds values of these cells.
 
     It returns its result, and what they then hold.
     """

@@ -258,7 +258,7 @@ class _Block:
 def _own_key(
     values: Mapping[str, Any], axes: Mapping[Any, int], all_values: Mapping[str, Any]
 ) -> _Key | None:
-    """The key of a thread with values and axes of its own; ``None`` where it has neither."""
+    """Return the key of a thread with values and axes of its own; ``None`` where it has neither."""
     if not values and not axes:
         return None
     return _key_of({name: values.get(name, all_values[name]) for name in _SHAPING}, axes)
@@ -336,12 +336,12 @@ def of_process(name: str, apply: Callable[[Any], None]) -> None:
 
 
 def shaping() -> dict[str, Any]:
-    """The settings that shape programs, with their values here and now."""
+    """Return the settings that shape programs, with their values here and now."""
     return {name: getattr(config, name) for name in _SHAPING}
 
 
 def changed() -> dict[str, Any]:
-    """The settings that differ from their defaults, with their values here and now."""
+    """Return the settings that differ from their defaults, with their values here and now."""
     values = {name: getattr(config, name) for name in SETTINGS}
     return {name: value for name, value in values.items() if value != SETTINGS[name].default}
 

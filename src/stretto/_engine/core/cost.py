@@ -47,27 +47,27 @@ class Machine(NamedTuple):
     """The size of the last-level cache."""
 
     def copying(self, size: float) -> float:
-        """The time to read and write so many bytes once."""
+        """Return the time to read and write so many bytes once."""
         return 2 * size / self._rate(size, self.shared, self.far) + self.fresh_memory(size)
 
     def moving(self, size: float) -> float:
-        """The time to move so many bytes into or out of a loop, a part in each iteration."""
+        """Return the time to move so many bytes into or out of a loop, a part in each iteration."""
         return size / (self.shared if size <= self.shared_bytes else self.far)
 
     def passing(self, size: float) -> float:
-        """The time to read or write an intermediate result of this size."""
+        """Return the time to read or write an intermediate result of this size."""
         return size / self._rate(size, self.passing_shared, self.passing_far)
 
     def fresh_memory(self, size: float) -> float:
-        """The time to allocate so much memory for intermediate results."""
+        """Return the time to allocate so much memory for intermediate results."""
         return size * self.fresh if size > self.fresh_bytes else 0.0
 
     def product(self, products: float, fraction: float) -> float:
-        """The time for so many multiply-adds at a fraction of the best rate."""
+        """Return the time for so many multiply-adds at a fraction of the best rate."""
         return products / (self.products * fraction)
 
     def fraction(self, products: float) -> float:
-        """The fraction of the best rate that a product of this many multiply-adds reaches."""
+        """Give the fraction of the best rate that a product of this many multiply-adds reaches."""
         return self.batched if products < 8e6 else (self.batched + self.wide) / 2
 
     def _rate(self, size: float, shared: float, far: float) -> float:

@@ -45,7 +45,7 @@ class OnMesh(NamedTuple):
 
 
 def meshes(effects: Iterable[Any]) -> list[Any]:
-    """The meshes that the effects name."""
+    """Return the meshes that the effects name."""
     return [e.mesh for e in effects if type(e) is OnMesh]
 
 

@@ -49,7 +49,7 @@ class Operand:
 
 
 def operand(array: np.ndarray, type: ArrayType) -> Operand:
-    """The range of an operand."""
+    """Return the range of an operand."""
     if type.kind == "bool" or not array.size or array.dtype.kind not in "iufcVb":
         return Operand(repr(type), None, None, 0)
     with np.errstate(all="ignore"):
@@ -123,7 +123,7 @@ class Fault:
         self.examples = (*self.examples, first_of(marks)[axis])
 
     def where(self) -> list[str]:
-        """The parts of where it happened, in words."""
+        """Return the parts of where it happened, in words."""
         parts = [f"example {i} of vmap" for i in self.examples]
         parts += [f"step {i} of {name}" for name, i in self.steps]
         if self.backward:
@@ -171,7 +171,7 @@ def fault_of(
     operands: Sequence[Operand] = (),
     source: str | None = None,
 ) -> Fault:
-    """The fault of a result with these elements marked."""
+    """Return the fault of a result with these elements marked."""
     return Fault(
         operation,
         source,

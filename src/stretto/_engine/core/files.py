@@ -43,7 +43,7 @@ _KINDS = (
 
 
 def checked_path(path: Any, caller: str) -> str:
-    """The path as a string.
+    """Return the path as a string.
 
     Raises ``TypeError`` for what is not a path, or is one in bytes; ``ValueError`` for one that no
     file can have.
@@ -133,7 +133,7 @@ def _place(text: str, caller: str) -> tuple[str, int | None]:
 
 
 def _refusal(status: os.stat_result, text: str, caller: str) -> OSError | None:
-    """The error to raise for what is not a regular file; ``None`` for one that is."""
+    """Return the error to raise for what is not a regular file; ``None`` for one that is."""
     if stat.S_ISREG(status.st_mode):
         return None
     kind = next((name for test, name in _KINDS if test(status.st_mode)), "not a regular file")
@@ -255,7 +255,7 @@ def _open_no_link(path: str, flags: int) -> int:
 
 
 def opened(path: Any, caller: str) -> io.FileIO:
-    """A regular file, opened for reading without a buffer.
+    """Return a regular file, opened for reading without a buffer.
 
     Raises as ``checked_path`` does, ``OSError`` for what is not a regular file, and what ``open``
     raises.
@@ -274,7 +274,7 @@ def opened(path: Any, caller: str) -> io.FileIO:
 
 
 def read_small(path: str, limit: int) -> bytes | None:
-    """The contents of a file; ``None`` if it has more than ``limit`` bytes or is not regular.
+    """Give the contents of a file; ``None`` if it has more than ``limit`` bytes or is not regular.
 
     Links are not followed. Raises what ``open`` raises.
     """

@@ -14,7 +14,7 @@ from typing import Any
 
 
 def name_of(fun: Callable[..., Any]) -> str:
-    """The function's name; of a partial one, that of the function inside.
+    """Return the function's name; of a partial one, that of the function inside.
 
     >>> name_of(functools.partial(max, 1)), name_of(lambda x: x)
     ('max', 'function')
@@ -26,7 +26,7 @@ def name_of(fun: Callable[..., Any]) -> str:
 
 
 def signature_of(fun: Callable[..., Any]) -> inspect.Signature | None:
-    """The function's signature; None if Python does not know it, as for some written in C."""
+    """Give the function's signature; None if Python does not know it, as for some written in C."""
     try:
         return inspect.signature(fun)
     except (TypeError, ValueError):

@@ -126,7 +126,7 @@ def _leave(error: BaseException) -> None:
 
 
 def _with_handler(code: CodeType) -> CodeType:
-    """The code with ``except BaseException as error: _leave(error); raise`` around all of it."""
+    """Put ``except BaseException as error: _leave(error); raise`` around all of the code."""
     words = code.co_code
     body = len(words) // 2
     handler, called, cleanup = _handler(len(code.co_consts))
@@ -146,7 +146,7 @@ def _with_handler(code: CodeType) -> CodeType:
 
 @functools.cache
 def _handler(constant: int) -> tuple[bytes, int, int]:
-    """The instructions, with ``_leave`` as the constant of this number; where two parts begin.
+    """Give the instructions, with ``_leave`` as the constant of this number; where two parts begin.
 
     These are what follows the call, and what is run if that was interrupted: what was handled
     before is so again, and the interrupt goes on, as in the compiler's own handlers.
@@ -162,7 +162,7 @@ def _handler(constant: int) -> tuple[bytes, int, int]:
 
 
 def _assembled(operations: list[tuple[str, int, int]], constant: int) -> bytes:
-    """The instructions as bytes, with room for the interpreter's notes."""
+    """Return the instructions as bytes, with room for the interpreter's notes."""
     result = bytearray()
     for name, argument, notes in operations:
         number = constant if argument == _CONSTANT else argument
@@ -173,7 +173,7 @@ def _assembled(operations: list[tuple[str, int, int]], constant: int) -> bytes:
 
 
 def _without_lines(words: int) -> bytes:
-    """Rows of the table of lines for instructions that are on none; each is for eight at most."""
+    """Return rows of the table of lines for instructions on none; each is for eight at most."""
     return b"".join(
         [bytes([0x80 | 15 << 3 | min(words - start, 8) - 1]) for start in range(0, words, 8)]
     )

@@ -20,7 +20,7 @@ _MOST = (1 << 63) - 1
 
 
 def shown(n: Any) -> str:
-    """The number as messages show it: of an integer of hundreds of digits, only the length."""
+    """Give the number as messages show it: of an integer of hundreds of digits, only the length."""
     if isinstance(n, int) and n.bit_length() > 128:
         return f"{'a negative' if n < 0 else 'an'} integer of {n.bit_length()} bits"
     if isinstance(n, (tuple, list)):
@@ -42,7 +42,7 @@ def _description(x: Any) -> str:
 
 
 def integer(x: Any, caller: str, argument: str, least: int | None = None) -> int:
-    """The argument as a Python integer, at least ``least`` where that is given.
+    """Return the argument as a Python integer, at least ``least`` where that is given.
 
     Raises ``TypeError`` for what is not an integer, ``ValueError`` for one that is too small.
     """
@@ -85,7 +85,7 @@ def axis_of(x: Any, caller: str, argument: str = "axis") -> int:
 
 
 def entries_of(values: Any) -> tuple[Any, ...] | list[Any]:
-    """The entries of an argument that is one number, or several: any sequence or array of them."""
+    """Return the entries of an argument that is one number, or any sequence or array of them."""
     if isinstance(values, (tuple, list)):
         return values
     several = values.ndim > 0 if hasattr(values, "ndim") else _is_sequence(values)
@@ -99,7 +99,7 @@ def _is_sequence(values: Any) -> bool:
 
 
 def integers(values: Any, caller: str, argument: str, least: int | None = None) -> tuple[int, ...]:
-    """The elements of a sequence as Python integers; raises as ``integer`` does.
+    """Return the elements of a sequence as Python integers; raises as ``integer`` does.
 
     Raises ``TypeError`` too for what is not a sequence.
     """
@@ -118,7 +118,7 @@ def integers(values: Any, caller: str, argument: str, least: int | None = None) 
 
 
 def sizes_of(values: Any, caller: str, argument: str = "shape") -> tuple[int, ...]:
-    """The argument as a shape: integers, none negative, whose product can be addressed.
+    """Return the argument as a shape: integers, none negative, whose product can be addressed.
 
     One integer is the size of one axis.
 
@@ -142,7 +142,10 @@ def sizes_of(values: Any, caller: str, argument: str = "shape") -> tuple[int, ..
 
 
 def pairs_of(values: Any, caller: str, argument: str) -> tuple[tuple[int, int], ...]:
-    """The argument as (low, high) pairs of integers; raises ``TypeError`` and ``ValueError``."""
+    """Return the argument as (low, high) pairs of integers.
+
+    Raises ``TypeError`` and ``ValueError``.
+    """
     try:
         parts = tuple(values)
     except TracedValueError:

@@ -165,7 +165,7 @@ class Tracer(Value):
         return f"made at {self.position}" if self.position else "traced"
 
     def concrete(self) -> Any:
-        """The concrete array behind this, if Python may look at it; otherwise None."""
+        """Return the concrete array behind this, if Python may look at it; otherwise None."""
         return None
 
     def escaped(self) -> NoReturn:
@@ -218,11 +218,11 @@ class Tracer(Value):
     )
 
     def item(self, *index: int) -> Any:
-        """The element as a Python number, if there is a concrete value behind this."""
+        """Return the element as a Python number, if there is a concrete value behind this."""
         return self._need_concrete("item()", self._CONVERT.format("float32")).item(*index)
 
     def tolist(self) -> Any:
-        """The elements as Python lists, if there is a concrete value behind this."""
+        """Return the elements as Python lists, if there is a concrete value behind this."""
         return self._need_concrete("tolist()", "Return the array and convert it outside.").tolist()
 
     def __format__(self, spec: str) -> str:
@@ -317,7 +317,7 @@ ARRAY_METHODS = ["__stretto_array__"]
 
 
 def as_value(x: Any, caller: str = "this function", argument: str = "x") -> Any:
-    """The value for an array, a NumPy array or a Python scalar.
+    """Return the value for an array, a NumPy array or a Python scalar.
 
     A Python scalar gets the default dtype of its kind, weakly. A NumPy array is copied. Raises
     ``TypeError`` for a list or anything else, with the way out, and ``OverflowError`` for integers
@@ -376,7 +376,7 @@ def gives_array(x: Any) -> bool:
 
 
 def type_of(x: Any, caller: str = "this function", argument: str = "x") -> ArrayType:
-    """The type of anything ``as_value`` takes, or that merely has a shape and a dtype."""
+    """Return the type of anything ``as_value`` takes, or that merely has a shape and a dtype."""
     if isinstance(x, Value):
         return x.type
     shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", None)
@@ -403,7 +403,9 @@ _EXACT = 1 << 53  # up to here, float64 represents every integer
 
 
 def scalar_array(x: Any, dtype: np.dtype) -> np.ndarray:
-    """A Python number as an array of rank 0; a float that is too large silently becomes infinite.
+    """Return a Python number as an array of rank 0.
+
+    A float that is too large silently becomes infinite.
 
     Raises ``OverflowError`` for an integer that does not fit.
     """
@@ -431,12 +433,12 @@ def _check_fits(x: Any, dtype: np.dtype, caller: str) -> None:
 
 
 def constant(array: np.ndarray, weak_type: bool = False) -> Any:
-    """The value that holds this NumPy array, which must not be written to afterwards."""
+    """Return the value that holds this NumPy array, which must not be written to afterwards."""
     return state.maker.constant(array, array_type(array.shape, array.dtype, weak_type))
 
 
 def splat(element: Any, type: ArrayType) -> Any:
-    """The value of this type, each of whose elements is this number."""
+    """Return the value of this type, each of whose elements is this number."""
     if type.varies:  # such an array is a constant of a program alone
         return state.interpreter.recorder.splat(element, type)
     # The cache cannot tell zeros of different sign apart, since they are equal.
@@ -448,7 +450,7 @@ def splat(element: Any, type: ArrayType) -> Any:
 
 @functools.lru_cache(4096)
 def _repeated(element: float, type: ArrayType) -> np.ndarray:
-    """The array behind a splat, shared by all values that need it.
+    """Return the array behind a splat, shared by all values that need it.
 
     It takes one element of memory, and is never handed to a device as it is: devices need every
     element in memory.

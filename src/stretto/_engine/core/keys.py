@@ -85,12 +85,12 @@ class Keyed(optree.PyTreeEntry):
     """The step to a child for which the class supplies its own key."""
 
     def codify(self, node: str = "*") -> str:
-        """The key, after the text of the node."""
+        """Return the key, after the text of the node."""
         return f"{node}{self.entry}"
 
 
 def key_of(step: optree.PyTreeEntry) -> Any:
-    """The key for one of optree's steps."""
+    """Return the key for one of optree's steps."""
     if isinstance(step, Keyed):
         return step.entry
     if isinstance(step, optree.MappingEntry):
@@ -105,7 +105,7 @@ def key_of(step: optree.PyTreeEntry) -> Any:
 
 
 def word(key: Any) -> str:
-    """The key without brackets and dots."""
+    """Return the key without brackets and dots."""
     for name in ("key", "idx", "name"):
         if hasattr(key, name):
             return str(getattr(key, name))

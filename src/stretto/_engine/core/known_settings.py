@@ -170,12 +170,12 @@ SETTINGS: dict[str, Setting] = {
 
 
 def unknown(name: str) -> ConfigError:
-    """The error for a name that no setting has."""
+    """Return the error for a name that no setting has."""
     return ConfigError(f"config has no setting {name!r}; there are: {', '.join(SETTINGS)}")
 
 
 def checked(name: str, value: Any) -> Any:
-    """The value, if the setting takes it; otherwise raise ``ConfigError``."""
+    """Return the value, if the setting takes it; otherwise raise ``ConfigError``."""
     setting = SETTINGS.get(name)
     if setting is None:
         raise unknown(name)
@@ -201,7 +201,7 @@ def _expected(setting: Setting, show: Callable[[Any], str]) -> str:
 
 
 def from_environment(name: str, setting: Setting) -> Any:
-    """The value that ``STRETTO_NAME`` gives a setting, or else its default."""
+    """Return the value that ``STRETTO_NAME`` gives a setting, or else its default."""
     text = os.environ.get(f"STRETTO_{name.upper()}")
     if text is None:
         return setting.default

@@ -15,7 +15,7 @@ _known: dict[Any, frozenset[int]] = {}
 
 
 def left_out(x: Any, structure: Any) -> frozenset[int]:
-    """The numbers of those leaves, of a tree of this structure."""
+    """Return the numbers of those leaves, of a tree of this structure."""
     found = _known.get(structure)
     if found is None:
         found = room(_known)[structure] = frozenset(_found(x))

@@ -13,7 +13,7 @@ _CHANGING = ("cpu MHz", "cpu cores")
 
 
 def cache_directory() -> str | None:
-    """This user's folder for caches, which need not exist yet: ``STRETTO_CACHE_DIR``, if it is set.
+    """Return this user's folder for caches, which may not exist: ``STRETTO_CACHE_DIR``, if set.
 
     Otherwise ``stretto`` below ``XDG_CACHE_HOME``, by the XDG base directory specification, or
     below ``~/.cache``. ``None`` where there is no home directory either.
@@ -34,7 +34,7 @@ def cores() -> int:
 
 
 def processor() -> str:
-    """The architecture, and what the system says about the processor, such as its features."""
+    """Give the architecture, and what the system says about the processor, such as its features."""
     about = []
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:

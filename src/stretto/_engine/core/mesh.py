@@ -132,7 +132,7 @@ P = PartitionSpec
 
 
 def _entry(part: Any) -> Any:
-    """An entry of a specification; a tuple of one name is that name, an empty one None."""
+    """Return an entry of a specification; a tuple of one name is that name, an empty one None."""
     if part is None or part is UNCONSTRAINED:
         return part
     if isinstance(part, (tuple, list)):
@@ -150,7 +150,7 @@ def _entry(part: Any) -> Any:
 
 
 def axes_of(part: Any) -> tuple[Any, ...]:
-    """The axes of the mesh in one entry of a specification, outermost first."""
+    """Return the axes of the mesh in one entry of a specification, outermost first."""
     if part is None or part is UNCONSTRAINED:
         return ()
     return part if isinstance(part, tuple) else (part,)

@@ -19,7 +19,7 @@ from typing import Any
 
 
 def _by_name(table: Mapping[str, str]) -> dict[str, str]:
-    """The advice for each name; a line of the table may have several.
+    """Return the advice for each name; a line of the table may have several.
 
     An entry is code, or a sentence with code between backticks. ``{name}`` in it is the name,
     ``{stem}`` the name without its last character, an underscore.
@@ -453,7 +453,7 @@ _ASIDE = {
 
 
 def of_package(package: str, name: str) -> str | None:
-    """What to write for a name that a package does not have; None where nothing is known.
+    """Return what to write for a name that a package lacks; None where nothing is known.
 
     Where the table does not have the name, but another package does, that one is named.
     """
@@ -516,20 +516,20 @@ def own_spelling(keyword: str, function: Callable[..., Any]) -> str | None:
 
 
 def _line_of(error: BaseException) -> str:
-    """The line of source that raised an error; empty where there is none."""
+    """Return the line of source that raised an error; empty where there is none."""
     *_, (frame, number) = traceback.walk_tb(error.__traceback__)
     return linecache.getline(frame.f_code.co_filename, number, frame.f_globals)
 
 
 def is_pytorch(x: object) -> bool:
-    """Whether it is an object of one of PyTorch's classes, or of one derived from them."""
+    """Say whether it is an object of one of PyTorch's classes, or of one derived from them."""
     return "torch" in sys.modules and any(
         [cls.__module__.partition(".")[0] == "torch" for cls in type(x).__mro__]
     )
 
 
 def class_of(x: object) -> str:
-    """The class of what should be a module; of PyTorch's, with how to make it one."""
+    """Return the class of what should be a module; of PyTorch's, with how to make it one."""
     name = type(x).__name__
     if not is_pytorch(x):
         return name

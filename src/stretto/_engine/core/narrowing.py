@@ -27,7 +27,7 @@ _least, _greatest = np.minimum.reduce, np.maximum.reduce  # half the time of ``m
 
 @functools.lru_cache(64)
 def _bounds(dtype: np.dtype) -> tuple[int, int]:
-    """The least and the greatest number of a dtype of NumPy's or of ``ml_dtypes``."""
+    """Return the least and the greatest number of a dtype of NumPy's or of ``ml_dtypes``."""
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
         return int(info.min), int(info.max)

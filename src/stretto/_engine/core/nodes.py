@@ -255,7 +255,7 @@ class _Attribute(optree.GetAttrEntry):
     """A child by its attribute's name, which need not be an identifier: ``layers.0``."""
 
     def codify(self, node: str = "*") -> str:
-        """The attribute, after the text of the node."""
+        """Return the attribute, after the text of the node."""
         return f"{node}.{self.entry}"
 
 

@@ -49,7 +49,7 @@ Place: TypeAlias = tuple[CodeType, int, str]
 
 
 def lines_of(code: CodeType) -> list[int]:
-    """The line of each instruction, then that of the function.
+    """Return the line of each instruction, then that of the function.
 
     An instruction without a line has that of the function, too.
     """
@@ -71,7 +71,7 @@ def _is_ours(name: str) -> bool:
 
 
 def user_position() -> Position | None:
-    """The ``Position`` at which the user's code called into this package, if it did."""
+    """Return the ``Position`` at which the user's code called into this package, if it did."""
     user_place = place()
     return None if user_place is None else Position(*user_place)
 
@@ -90,7 +90,7 @@ def place() -> Place | None:
 
 
 def user_stack_level() -> int:
-    """The ``stacklevel`` with which a warning that the caller issues points at the user's line."""
+    """Return the ``stacklevel`` for which a warning of the caller points at the user's line."""
     frame: FrameType | None = sys._getframe(1)
     level = 1
     while frame is not None and _is_ours(frame.f_code.co_filename):

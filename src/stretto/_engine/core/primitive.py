@@ -330,7 +330,7 @@ class Primitive(metaclass=_Interned):
         return ()
 
     def factored(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The outputs, and their forms; see ``ops/linalg/invariants``.
+        """Return the outputs, and their forms; see ``ops/linalg/invariants``.
 
         In place of ``jvp``, so that tangents are computed when something asks for them.
         """
@@ -377,7 +377,7 @@ class Primitive(metaclass=_Interned):
         return False
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
-        """An estimate of its time, to compare one way of running a program with another.
+        """Return an estimate of its time, to compare one way of running a program with another.
 
         The unit is the time of one multiply-add in a large matrix product, some 0.05 ns on one
         core. By default it is the time to go through the largest array.
@@ -389,11 +389,11 @@ class Primitive(metaclass=_Interned):
         return self.reference(*elements)
 
     def parameters(self) -> list[tuple[str, Any]]:
-        """The static parameters, by name."""
+        """Return the static parameters, by name."""
         return [(name, getattr(self, name)) for name in self._parameters]
 
     def out_types(self, types: tuple[ArrayType, ...]) -> tuple[ArrayType, ...]:
-        """The output types for these input types; remembered."""
+        """Return the output types for these input types; remembered."""
         types_out = self.inferred.get(types)
         if types_out is None:
             result = self.infer(*types)
@@ -411,7 +411,7 @@ def _snake_case(name: str) -> str:
 
 
 def leibniz(f: Callable[..., Any], k: int, x: Any, y: Any, most: int | None = None) -> Any:
-    """The rule of Leibniz: the sum over i + j = k of (k choose i) f(x_i, y_j); None for zero.
+    """Give the rule of Leibniz: the sum over i + j = k of (k choose i) f(x_i, y_j); None for zero.
 
     For ``taylor`` rules of what is linear in each of two operands; ``x`` and ``y`` are functions
     from an order to the derivative, or None. With ``most``, of those whose i is not larger.

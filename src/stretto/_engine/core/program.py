@@ -31,7 +31,7 @@ class Var:
 
 
 def repeated(element: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """An array of this shape all of whose elements are the one of ``element``; not for writing.
+    """Return an array of this shape that repeats the one element of ``element``; not for writing.
 
     The same as ``np.broadcast_to`` of an array of rank 0, at a fifth of the cost.
     """
@@ -48,7 +48,7 @@ class Literal:
         self.type = type
 
     def array(self) -> np.ndarray:
-        """The constant as an array that takes no memory."""
+        """Return the constant as an array that takes no memory."""
         return repeated(np.asarray(self.value, self.type.dtype), self.type.shape)
 
 
@@ -56,7 +56,7 @@ Atom: TypeAlias = Var | Literal
 
 
 def as_literal(value: np.ndarray, type: ArrayType) -> Literal | None:
-    """The literal for an array with no element or one, or with one broadcast; otherwise None."""
+    """Return the literal for an array with no element or one, or one broadcast; otherwise None."""
     if not value.size:
         return Literal(np.zeros((), value.dtype)[()], type)
     if value.size == 1 or not any(value.strides):
@@ -234,5 +234,5 @@ def check(program: Program) -> None:
 
 
 def literal(value: complex, type: ArrayType) -> Literal:
-    """The literal of this type all of whose elements are ``value``."""
+    """Return the literal of this type all of whose elements are ``value``."""
     return Literal(np.asarray(value).astype(type.dtype)[()], type)

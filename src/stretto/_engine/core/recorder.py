@@ -40,11 +40,11 @@ class Traced(Tracer):
         return self.interpreter.position_of(self.atom)
 
     def origin(self) -> str:
-        """The argument it is, or the operation that made it and the arguments behind that."""
+        """Give the argument it is, or the operation that made it and the arguments behind that."""
         return self.interpreter.origin(self.atom)
 
     def concrete(self) -> Any:
-        """The constant, where the value is one."""
+        """Return the constant, where the value is one."""
         if isinstance(self.atom, Literal) and not self.atom.type.varies:
             return self.atom.array()
         return None
@@ -133,7 +133,7 @@ class Recorder(Interpreter):
         return Traced(self, out, form)
 
     def splat(self, element: Any, type: ArrayType) -> Any:
-        """The constant of this type, each of whose elements is this number."""
+        """Return the constant of this type, each of whose elements is this number."""
         return Traced(self, Literal(np.asarray(element).astype(type.dtype)[()], type))
 
     def run(self, fun: Callable[..., Any], *args: Any) -> Any:
@@ -144,7 +144,7 @@ class Recorder(Interpreter):
             self.ended = True
 
     def lift(self, value: Value) -> Atom:
-        """The atom for a value from outside: a literal, or a new input for the captured value."""
+        """Return the atom for a value from outside: a literal, or an input that captures it."""
         known = self.captured_vars.get(id(value))
         if known is not None:
             return known
@@ -166,7 +166,7 @@ class Recorder(Interpreter):
         return v
 
     def maker(self, atom: Atom) -> Equation | None:
-        """The equation that computes this atom, if one has."""
+        """Return the equation that computes this atom, if one has."""
         seen, makers = self.makers
         for equation in self.equations[seen:]:
             makers.update(dict.fromkeys(equation.outputs, equation))
@@ -209,7 +209,7 @@ class Recorder(Interpreter):
 
 
 def element_of(value: Any) -> Any:
-    """The number that all elements of a constant are; None where they differ or are unknown."""
+    """Return the number that all elements of a constant are; None if they differ or are unknown."""
     if value.__class__ is Traced:
         atom = value.atom
         return atom.value if atom.__class__ is Literal else None
@@ -247,14 +247,14 @@ class standing:  # reads as a statement: `with standing(recorder, at):`
         self._recorder.locate = self._outer
 
     def __call__(self) -> Place | None:
-        """The place, with the named scope that is current now."""
+        """Return the place, with the named scope that is current now."""
         at = self._at
         if at is _UNKNOWN:
             at = self._at = self._outer()
         return None if at is None else (at[0], at[1], scope.path if scopes.entered else "")
 
     def at(self, place: Place) -> standing:
-        """A block inside that has another place."""
+        """Enter a block inside that has another place."""
         return standing(self._recorder, place)
 
     @contextmanager
@@ -270,7 +270,7 @@ class standing:  # reads as a statement: `with standing(recorder, at):`
 
 
 def _fold(primitive: Any, inputs: Sequence[Any], out: ArrayType) -> Literal | None:
-    """The literal that an operation gives if all its operands are literals; otherwise None."""
+    """Give the literal that an operation gives if all its operands are literals; otherwise None."""
     if any(a.__class__ is not Literal for a in inputs):
         return None
     with np.errstate(all="ignore"):
@@ -283,7 +283,7 @@ def _fold(primitive: Any, inputs: Sequence[Any], out: ArrayType) -> Literal | No
 
 
 def _atoms_of(fun: Callable[..., Any], recorder: Recorder) -> tuple[list[Atom], Any]:
-    """The atoms that ``fun`` returns for the recorder's inputs, and its second result."""
+    """Return the atoms that ``fun`` returns for the recorder's inputs, and its second result."""
     outputs, extra = fun(*[Traced(recorder, v) for v in recorder.inputs])
     atoms = [
         o.atom if type(o) is Traced and o.interpreter is recorder else recorder.lift(o)
@@ -327,7 +327,7 @@ def record(
 def record_shared(
     fun: Callable[..., Sequence[Any]], types: Sequence[ArrayType], name: str
 ) -> Program:
-    """The program of a function of values, for calls from several places.
+    """Return the program of a function of values, for calls from several places.
 
     Its equations have no positions, which would be those of the first caller. ``fun`` returns a
     flat sequence of values, and captures none.

@@ -14,7 +14,7 @@ from stretto._engine.core.types import ArrayType
 
 
 def drop_dead(program: Program) -> Program:
-    """The program without equations that no output depends on and that have no observable effect.
+    """Return the program without equations that have no effect and on which no output depends.
 
     Operations that hold programs are trimmed to the outputs that are needed and to the inputs that
     those need. Applying this twice changes nothing more.
@@ -41,7 +41,7 @@ def drop_dead(program: Program) -> Program:
 
 
 def with_equations(program: Program, equations: Sequence[Equation]) -> Program:
-    """The program with these equations; the same one if they are its own."""
+    """Return the program with these equations; the same one if they are its own."""
     if list(equations) == list(program.equations):
         return program
     changed = Program(program.inputs, equations, program.outputs, program.name)
@@ -60,7 +60,7 @@ def holds_programs(program: Program) -> bool:
 
 
 def written_out(program: Program, opened: Callable[[Equation], Program | None]) -> Program:
-    """The program with the programs that ``opened`` gives for equations in their place."""
+    """Return the program with the programs that ``opened`` gives for equations in their place."""
     known: dict[Any, Any] = {}
     equations: list[Equation] = []
     for e in program.equations:
@@ -81,7 +81,7 @@ def written_out(program: Program, opened: Callable[[Equation], Program | None]) 
 
 
 def types_made(program: Program) -> set[ArrayType]:
-    """The types of what its operations give, which are few; looked up once."""
+    """Return the types of what its operations give, which are few; looked up once."""
     types = program.cache.get("types")
     if types is None:
         types = program.cache["types"] = {v.type for e in program.equations for v in e.outputs}
@@ -89,7 +89,7 @@ def types_made(program: Program) -> set[ArrayType]:
 
 
 def changed_inside(program: Program, change: Callable[[Program], Program]) -> Program:
-    """The program with those changed that its ``rollable`` operations hold."""
+    """Return the program with those changed that its ``rollable`` operations hold."""
     if not holds_programs(program):
         return program
     equations = []
@@ -115,14 +115,14 @@ def remembered(program: Program, key: Any, derive: Callable[[Program], Program])
 
 
 def live(program: Program) -> Program:
-    """The program without dead work; see ``drop_dead``."""
+    """Return the program without dead work; see ``drop_dead``."""
     result = remembered(program, "live", drop_dead)
     result.cache["live"] = None  # it is its own live program: nothing is left to drop
     return result
 
 
 def restricted(program: Program, wanted: Sequence[bool]) -> Program:
-    """The program of the wanted outputs, and of what they need; its inputs are the same."""
+    """Return the program of the wanted outputs, and of what they need; its inputs are the same."""
     if all(wanted):
         return live(program)
 
@@ -134,7 +134,7 @@ def restricted(program: Program, wanted: Sequence[bool]) -> Program:
 
 
 def with_inputs(program: Program, kept: Sequence[bool]) -> Program:
-    """The program with only the ``kept`` inputs; it must not read the others."""
+    """Return the program with only the ``kept`` inputs; it must not read the others."""
     if all(kept):
         return program
 
@@ -165,7 +165,7 @@ def depending(program: Program, inputs: Sequence[bool]) -> list[bool]:
 
 
 def silenced(program: Program) -> Program:
-    """The program for computing its values once more, without operations that only have an effect.
+    """Return the program for computing its values again, without what only has an effect.
 
     Operations with results stay, and those that hold programs hold silenced ones.
     """

@@ -39,7 +39,7 @@ scopes = _Scopes()
 
 
 def joined(outer: str, inner: str) -> str:
-    """The path of one scope inside another."""
+    """Return the path of one scope inside another."""
     return f"{outer}/{inner}" if outer and inner else outer or inner
 
 

@@ -300,7 +300,7 @@ class NamedSharding(Sharding):
 
 
 def _trimmed(spec: PartitionSpec) -> tuple[Any, ...]:
-    """The entries up to the last that splits anything."""
+    """Return the entries up to the last that splits anything."""
     parts = tuple(spec)
     while parts and parts[-1] is None:
         parts = parts[:-1]
@@ -308,7 +308,7 @@ def _trimmed(spec: PartitionSpec) -> tuple[Any, ...]:
 
 
 def _parts(sharding: NamedSharding, ndim: int) -> tuple[int, ...]:
-    """The number of parts along each axis of an array."""
+    """Return the number of parts along each axis of an array."""
     counts = [sharding.mesh.size_of(axes_of(part)) for part in sharding.spec]
     return (*counts, *(1,) * (ndim - len(counts)))
 
@@ -378,7 +378,7 @@ def _tiling(sharding: NamedSharding, ndim: int) -> tuple[tuple[int, ...], tuple[
 
 
 def as_spec(spec: Any, caller: str, argument: str) -> PartitionSpec:
-    """A specification; raises ``TypeError`` for anything else."""
+    """Return a specification; raises ``TypeError`` for anything else."""
     if isinstance(spec, PartitionSpec):
         return spec
     raise TypeError(

@@ -61,27 +61,27 @@ Dimension: TypeAlias = "int | Size"
 
 
 def size_variable(name: str, least: int = 1, most: float = math.inf) -> Size:
-    """The size that is one variable."""
+    """Return the size that is one variable."""
     return size_of(SizeVariable(name, least, most))
 
 
 def size_of(factor: Factor) -> Size:
-    """The size that is one factor."""
+    """Return the size that is one factor."""
     return Size(((((factor, 1),), 1),))
 
 
 def at_least(n: Dimension) -> int:
-    """The least that it can be, as an integer: for estimates that change no value."""
+    """Return the least that it can be, as an integer: for estimates that change no value."""
     return max(0, int(n.bounds()[0])) if isinstance(n, Size) else n
 
 
 def at_most(n: Dimension) -> float:
-    """The greatest that it can be: for decisions that change no value."""
+    """Return the greatest that it can be: for decisions that change no value."""
     return n.bounds()[1] if isinstance(n, Size) else n
 
 
 def fixed(n: Dimension, caller: str, what: str, way_out: str) -> int:
-    """The size, which must be known while tracing; else ``SizeError`` says so, and the way out."""
+    """Return the size, which must be known while tracing; else raise ``SizeError``."""
     if isinstance(n, Size):
         raise SizeError(
             f"{caller}: {what} must be known while the function is traced, and {n} is known only "
@@ -91,7 +91,7 @@ def fixed(n: Dimension, caller: str, what: str, way_out: str) -> int:
 
 
 def alike(one: Dimension, other: Dimension, caller: str) -> bool:
-    """Whether two sizes are equal; ``SizeError`` if that depends on what is known only later."""
+    """Say whether two sizes are equal; ``SizeError`` if only known later."""
     difference: Any = one - other
     if isinstance(difference, Size):
         least, most = difference.bounds()
@@ -104,17 +104,17 @@ def alike(one: Dimension, other: Dimension, caller: str) -> bool:
 
 
 def unnamed(n: Dimension) -> Any:
-    """The number of examples without the name of their axis."""
+    """Return the number of examples without the name of their axis."""
     return n if isinstance(n, Size) else int(n)
 
 
 def exceeds(n: Dimension, limit: float) -> bool:
-    """Whether it is known to be greater: for decisions that change no value."""
+    """Say whether it is known to be greater: for decisions that change no value."""
     return n.bounds()[0] > limit if isinstance(n, Size) else n > limit
 
 
 def is_size(n: Any) -> bool:
-    """Whether this is a size that is not known as an integer."""
+    """Say whether this is a size that is not known as an integer."""
     return n.__class__ is Size
 
 
@@ -166,11 +166,11 @@ class Size:
     def bounds(
         self, most: Callable[[SizeVariable], float] = lambda v: v.most
     ) -> tuple[float, float]:
-        """The least and the greatest that it can be, each variable being ``most(v)`` at most."""
+        """Return the least and the greatest that it can be, with variables up to ``most(v)``."""
         return _bounds_of_terms(self.terms, most)
 
     def largest_term(self, most: Callable[[SizeVariable], float]) -> float:
-        """The greatest magnitude of what is added up to it, also inside of its factors."""
+        """Return the greatest magnitude of what is added up to it, also inside of its factors."""
         largest = 0.0
         for monomial, coefficient in self.terms:
             inner = [f.size for f, _ in monomial if not isinstance(f, SizeVariable)]
@@ -185,7 +185,7 @@ class Size:
         floor: Callable[[Any, int], Any],
         positive: Callable[[Any], Any],
     ) -> Any:
-        """The size for values of the variables, which may be numbers or arrays."""
+        """Return the size for values of the variables, which may be numbers or arrays."""
         total: Any = 0
         for monomial, coefficient in self.terms:
             product: Any = coefficient
@@ -202,11 +202,11 @@ class Size:
         return total
 
     def known(self, values: Mapping[SizeVariable, int]) -> int:
-        """The size for these integers."""
+        """Return the size for these integers."""
         return self.at(values.__getitem__, lambda n, by: n // by, lambda n: max(n, 0))
 
     def __stretto_array__(self) -> Any:
-        """The size as a value: a traced integer."""
+        """Return the size as a value: a traced integer."""
         return _VALUE[0](self)
 
     # Arithmetic
@@ -335,7 +335,7 @@ class Size:
         return not self._below(other, 0, ">=")
 
     def _below(self, other: Any, by: int, sign: str) -> bool:
-        """Whether it is less than the other one and ``by``."""
+        """Say whether it is less than the other one and ``by``."""
         if other.__class__ is not Size and not isinstance(other, (int, float)):
             raise TypeError(f"the size {self} cannot be compared with {type(other).__name__}")
         least, most = _bounds_of_difference(self, other)
@@ -382,7 +382,7 @@ _GUARDS: list[Callable[[Any, int, str], bool | None]] = []
 
 
 def _in_package(up: int = 2) -> bool:
-    """Whether our own code asked for a truth value.
+    """Say whether our own code asked for a truth value.
 
     Our rules ask whether shapes are equal, and whether there are elements. Sizes that are written
     otherwise are taken to differ there: what is refused then would be right for some sizes alone.
@@ -415,7 +415,7 @@ Interval: TypeAlias = tuple[float, float]
 def _bounds_of_terms(
     terms: Sequence[tuple[Monomial, int]], most: Callable[[SizeVariable], float]
 ) -> Interval:
-    """The bounds of a sum, as close as comparing its terms with each other gives them."""
+    """Return the bounds of a sum, as close as comparing its terms with each other gives them."""
     for i, (monomial, coefficient) in enumerate(terms):
         if len(monomial) == 1 and isinstance(monomial[0][0], Positive) and monomial[0][1] == 1:
             # It is one of two, and not less than the other one.
@@ -441,7 +441,7 @@ def _bounds_of_terms(
 def _bounds_of_sum(
     terms: Iterable[tuple[Monomial, float]], most: Callable[[SizeVariable], float]
 ) -> Interval:
-    """The sum of the bounds of the terms."""
+    """Return the sum of the bounds of the terms."""
     least: Any = 0
     greatest: Any = 0
     for monomial, coefficient in terms:
@@ -483,7 +483,7 @@ def _bounds_of(factor: Factor, most: Callable[[SizeVariable], float]) -> Interva
 
 
 def _times(one: Interval, other: Interval) -> Interval:
-    """The bounds of a product."""
+    """Return the bounds of a product."""
     ends = [a * b if a and b else 0 for a in one for b in other]  # 0 times infinity is 0 here
     return min(ends), max(ends)
 
@@ -504,7 +504,7 @@ def _product(one: Monomial, other: Monomial) -> Monomial:
 
 
 def _sum(terms: list[tuple[Monomial, int]]) -> Any:
-    """The sum in normal form: an integer if it is one."""
+    """Return the sum in normal form: an integer if it is one."""
     coefficients: dict[Monomial, int] = {}
     for monomial, coefficient in terms:
         coefficients[monomial] = coefficients.get(monomial, 0) + coefficient
@@ -538,7 +538,7 @@ def _divided(one: Size, other: Size) -> tuple[Any, Any]:
 
 
 def _quotient(one: Any, other: Size) -> int | None:
-    """The quotient of two sizes rounded down, where it is 0 or -1 whatever they are; else None."""
+    """Return two sizes' quotient rounded down, if it is 0 or -1 whatever they are; else None."""
     least, most = _bounds_of_difference(one, 0)
     below, _ = _bounds_of_difference(other, one)
     if least >= 0 and below > 0:
@@ -548,7 +548,7 @@ def _quotient(one: Any, other: Size) -> int | None:
 
 
 def greater(one: Dimension, other: Dimension) -> Any:
-    """The greater of two sizes, though it may not be known which."""
+    """Return the greater of two sizes, though it may not be known which."""
     difference: Any = one - other
     if not isinstance(difference, Size):
         return one if difference > 0 else other
@@ -564,7 +564,7 @@ def greater(one: Dimension, other: Dimension) -> Any:
 
 
 def lesser(one: Dimension, other: Dimension) -> Any:
-    """The lesser of two sizes, though it may not be known which."""
+    """Return the lesser of two sizes, though it may not be known which."""
     return one + other - greater(one, other)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 
 def meant(name: str, known: Iterable[str]) -> str | None:
-    """The known name that ``name`` is a misspelling or an abbreviation of, if there is one.
+    """Return the known name that ``name`` is a misspelling or an abbreviation of, if there is one.
 
     >>> meant("lr", ["b1", "learning_rate"]), meant("weigth_decay", ["weight_decay"])
     ('learning_rate', 'weight_decay')

@@ -23,7 +23,7 @@ _locks: list[Any] = []
 
 
 def lock() -> Any:
-    """A lock for use at module level, never freed; the thread that holds it may take it again.
+    """Give a lock for use at module level, never freed; the thread that holds it may take it again.
 
     Finalizers and signal handlers do that, since they run in the middle of other code. In a forked
     child the lock is free, unless the thread that forked holds it.

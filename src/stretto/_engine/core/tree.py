@@ -122,7 +122,7 @@ def map(
 
 
 def prefix_subtrees(spec: optree.PyTreeSpec, tree: Any, other: Any, number: int) -> list[Any]:
-    """The subtrees of ``other`` at the leaves of ``tree``, whose structure is ``spec``.
+    """Return the subtrees of ``other`` at the leaves of ``tree``, whose structure is ``spec``.
 
     Raises ``ValueError``, which names the path at which the two differ.
     """
@@ -135,7 +135,7 @@ def prefix_subtrees(spec: optree.PyTreeSpec, tree: Any, other: Any, number: int)
 
 
 def difference(one: Any, other: Any, path: str = "tree") -> str:
-    """The path at which two trees differ, and what each has there."""
+    """Return the path at which two trees differ, and what each has there."""
     a, b = _children(one), _children(other)
     if a is None or (b is not None and type(one) is not type(other)) or b is None:
         return f"{path}: {_describe(one)} and {_describe(other)}"
@@ -162,7 +162,7 @@ def _children(tree: Any) -> list[tuple[str, Any]] | None:
 
 
 def _static(tree: Any) -> Any:
-    """The static data of a node."""
+    """Return the static data of a node."""
     return optree.tree_flatten_one_level(tree, namespace=NAMESPACE)[1]
 
 
@@ -175,7 +175,7 @@ def _describe(tree: Any) -> str:
 
 
 def paths(tree: Any, root: str = "") -> list[str]:
-    """The path of each leaf as an expression in Python, starting from ``root``.
+    """Return the path of each leaf as an expression in Python, starting from ``root``.
 
     >>> paths({"w": [1, 2]}, "params")
     ["params['w'][0]", "params['w'][1]"]
@@ -192,7 +192,7 @@ def paths_of(spec: optree.PyTreeSpec, root: str = "") -> list[str]:
 
 
 def names(tree: Any) -> list[tuple[str, ...]]:
-    """The steps that lead to each leaf: keys, indices, names of fields and attributes.
+    """Return the steps that lead to each leaf: keys, indices, names of fields and attributes.
 
     >>> names({"layers": [{"w": 1}]})
     [('layers', '0', 'w')]
@@ -246,7 +246,7 @@ def _answers_by_path(tree: Any, is_leaf: Callable[[Any, Any], Any]) -> list[bool
 
 
 def flatten_one_level(tree: Any) -> tuple[list[tuple[Any, Any]], Any]:
-    """The children of a node, each with its key, and the node's static data.
+    """Return the children of a node, each with its key, and the node's static data.
 
     Raises ``ValueError`` for a leaf.
 
@@ -266,7 +266,7 @@ def flatten_one_level(tree: Any) -> tuple[list[tuple[Any, Any]], Any]:
 
 
 def prefix_leaves(prefix: Any, tree: Any, caller: str, argument: str) -> list[Any]:
-    """The leaf of ``prefix`` that applies to each leaf of ``tree``; ``None`` in it is a leaf.
+    """Give the leaf of ``prefix`` that applies to each leaf of ``tree``; ``None`` in it is a leaf.
 
     A list in the prefix may stand for a tuple in the tree. Raises ``ValueError`` if ``prefix`` is
     not a prefix of ``tree``.

@@ -51,7 +51,7 @@ _KINDS = {
 
 
 def kind_of(dtype: np.dtype) -> str:
-    """One of ``bool``, ``int``, ``uint``, ``float``, ``complex``."""
+    """Return one of ``bool``, ``int``, ``uint``, ``float``, ``complex``."""
     try:
         return _KINDS[dtype]
     except KeyError:
@@ -77,13 +77,13 @@ def is_complex(dtype: np.dtype) -> bool:
 
 
 def real_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype of the real part: of half the width where the dtype is complex."""
+    """Return the dtype of the real part: of half the width where the dtype is complex."""
     return np.dtype(f"f{dtype.itemsize // 2}") if is_complex(dtype) else dtype
 
 
 @functools.cache
 def short_name(dtype: np.dtype) -> str:
-    """The dtype as programs print it: ``f32``, ``i8``, ``bf16``, ``c64``, ``bool``."""
+    """Return the dtype as programs print it: ``f32``, ``i8``, ``bf16``, ``c64``, ``bool``."""
     if dtype == _BFLOAT16:
         return "bf16"
     if dtype in _SMALL_FLOATS:
@@ -121,12 +121,12 @@ class ArrayType:
         return f"{self.dtype.name}[{','.join(map(str, self.shape))}]"
 
     def short(self) -> str:
-        """The type as programs print it: ``f32[2,3]``, with ``*`` after a weak dtype."""
+        """Return the type as programs print it: ``f32[2,3]``, with ``*`` after a weak dtype."""
         star = "*" if self.weak_type else ""
         return f"{short_name(self.dtype)}{star}[{','.join(map(str, self.shape))}]"
 
     def with_shape(self, shape: tuple[int, ...]) -> ArrayType:
-        """The same dtype and weakness, another shape."""
+        """Return the same dtype and weakness, another shape."""
         return array_type(shape, self.dtype, self.weak_type)
 
     @property
@@ -144,7 +144,7 @@ _INTERNED: dict[tuple[tuple[int, ...], np.dtype, bool], ArrayType] = {}
 
 
 def array_type(shape: tuple[int, ...], dtype: np.dtype, weak_type: bool = False) -> ArrayType:
-    """The one ``ArrayType`` with this shape, dtype and weakness."""
+    """Return the one ``ArrayType`` with this shape, dtype and weakness."""
     key = (shape, dtype, weak_type)
     existing = _INTERNED.get(key)
     if existing is not None:
@@ -168,7 +168,7 @@ _NARROW = {np.dtype(f"{kind}{n}"): np.dtype(f"{kind}{n // 2}") for kind, n in
 
 
 def canonical_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype as stored: 64-bit types become 32-bit ones unless ``config.enable_x64`` is set."""
+    """Return the dtype as stored: 64-bit types become 32-bit ones without ``config.enable_x64``."""
     narrow = _NARROW.get(dtype)
     return dtype if narrow is None or config.enable_x64 else narrow
 
@@ -192,7 +192,7 @@ def named_dtype(dtype: Any) -> np.dtype:
 
 
 def as_dtype(dtype: Any) -> np.dtype:
-    """The canonical dtype that a user asked for, by type, name or scalar class.
+    """Return the canonical dtype that a user asked for, by type, name or scalar class.
 
     Asking for 64 bits while ``enable_x64`` is off gives 32, with one warning for each place.
     """
@@ -222,17 +222,17 @@ _PYTHON_TYPES = {"bool": bool, "int": int, "uint": int, "float": float, "complex
 
 
 def scalar_dtype(python_type: type) -> np.dtype:
-    """The dtype of a Python ``bool``, ``int``, ``float`` or ``complex``."""
+    """Return the dtype of a Python ``bool``, ``int``, ``float`` or ``complex``."""
     return _DEFAULTS[python_type][config.enable_x64]
 
 
 def default_dtype(kind: str) -> np.dtype:
-    """The default dtype of a kind: ``int32`` and ``float32``, or 64 bits with ``enable_x64``."""
+    """Return a kind's default dtype: ``int32``, ``float32``, or 64 bits with ``enable_x64``."""
     return scalar_dtype(_PYTHON_TYPES[kind])
 
 
 def inexact_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype in which a function such as ``sin`` computes: integers go to the default float."""
+    """Return the dtype that functions such as ``sin`` compute in: for integers the default."""
     return dtype if is_inexact(dtype) else scalar_dtype(float)
 
 
@@ -245,7 +245,7 @@ class _Node(NamedTuple):
 
 
 def _bounds(above: dict[_Node, list[_Node]]) -> dict[_Node, frozenset[_Node]]:
-    """Every node's upper bounds, the node itself among them, of the nodes just above each."""
+    """Return every node's upper bounds, itself among them, of the nodes just above each."""
 
     @functools.cache
     def bounds(n: _Node) -> frozenset[_Node]:
@@ -255,7 +255,7 @@ def _bounds(above: dict[_Node, list[_Node]]) -> dict[_Node, frozenset[_Node]]:
 
 
 def _lattice() -> dict[_Node, frozenset[_Node]]:
-    """The upper bounds in the usual promotion."""
+    """Return the upper bounds in the usual promotion."""
     node = {name: _Node(np.dtype(name)) for name in ("bool", "i1", "i2", "i4", "i8", "u1", "u2",
             "u4", "u8", "f2", "f4", "f8", "c8", "c16")}  # fmt: skip
     bf = _Node(_BFLOAT16)
@@ -291,7 +291,7 @@ _BOUNDS = _lattice()
 
 @functools.cache
 def _strict_lattice() -> dict[_Node, frozenset[_Node]]:
-    """The upper bounds in the strict one: only what is weak goes anywhere.
+    """Return the upper bounds in the strict one: only what is weak goes anywhere.
 
     A weak int becomes any int, or a weak float; a weak float any float, or a weak complex.
     """
@@ -307,7 +307,7 @@ def _strict_lattice() -> dict[_Node, frozenset[_Node]]:
 def promote(
     types: Iterable[tuple[np.dtype, bool]], caller: str = "promotion"
 ) -> tuple[np.dtype, bool]:
-    """The dtype and weakness of what values with these dtypes and weaknesses combine to.
+    """Return the dtype and weakness of what values with these dtypes and weaknesses combine to.
 
     Raises ``TypePromotionError`` where two dtypes have no common type (float8 kinds, int4 with
     others) and, under ``numpy_dtype_promotion="strict"``, where they differ otherwise than by
@@ -352,5 +352,5 @@ def has_rows(type: ArrayType) -> bool:
 
 
 def bytes_of(type: ArrayType) -> int:
-    """The bytes that the elements of an array of this type take."""
+    """Return the bytes that the elements of an array of this type take."""
     return type.size * type.dtype.itemsize

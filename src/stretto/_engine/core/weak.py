@@ -37,12 +37,12 @@ class WeakTable(Generic[T]):
         self._most = _FEW
 
     def get(self, key: Hashable) -> T | None:
-        """The value under the key; ``None`` if there is none, or it has been freed."""
+        """Return the value under the key; ``None`` if there is none, or it has been freed."""
         reference = self._references.get(key)
         return None if reference is None else reference()
 
     def keep(self, key: Hashable, value: T) -> T:
-        """The value under the key; where there is none, this one, which is added."""
+        """Return the value under the key; where there is none, this one, which is added."""
         existing = self.get(key)
         if existing is not None:
             return existing
@@ -52,7 +52,7 @@ class WeakTable(Generic[T]):
         return value
 
     def values(self) -> list[T]:
-        """All values that have not been freed."""
+        """Return all values that have not been freed."""
         references = list(self._references.values())
         return [value for reference in references if (value := reference()) is not None]
 

@@ -62,7 +62,7 @@ class Call(ControlFlow):
         return Call(program)
 
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
-        """A call of the program restricted to these outputs, with the operands that it reads."""
+        """Return a call of the program restricted to these outputs, with what it reads."""
         program = restricted(self.program, needed)
         used = used_inputs(program)
         if program is self.program and all(used):
@@ -77,7 +77,7 @@ class Call(ControlFlow):
         return jvp_call(self.program, primals, tangents, run)
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """A call for the values and residuals, and a linear one for the tangents."""
+        """Return a call for the values and residuals, and a linear one for the tangents."""
         return linearize_call(self.program, call, primals, tangents)
 
     def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:

@@ -68,7 +68,7 @@ class _Callback(Primitive, abstract=True):
         return self.results
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
-        """At least that of a call of a Python function."""
+        """Estimate at least that of a call of a Python function."""
         return _WORK
 
     def interpret(self, *args: Any) -> Sequence[Any]:
@@ -160,7 +160,7 @@ class IoCallback(_Callback):
         return frozenset((ORDERED if self.ordered else CALLBACK,))
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """A call for each example; refused if calls are ordered, since examples have no order."""
+        """Call for each example; refuse ordered calls, since examples have no order."""
         if self.ordered:
             raise MissingRuleError(
                 f"io_callback of {self.host.name} with ordered=True was mapped by vmap, and "
@@ -188,7 +188,7 @@ class DebugCallback(_Callback):
         return [None] * len(args)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """A call for each example, from the first to the last."""
+        """Return a call for each example, from the first to the last."""
         return self._for_each(size, args, axes)
 
 
@@ -403,7 +403,10 @@ class Host:
         ]
 
     def _result(self, leaf: Any, type: ArrayType, path: str) -> Any:
-        """The leaf as an array of the declared type; a Python number may have any that it fits."""
+        """Return the leaf as an array of the declared type.
+
+        A Python number may have any that it fits.
+        """
         if leaf.__class__ in _SCALARS:
             got = as_value(leaf, self.caller, path).type
             both = [(type.dtype, False), (got.dtype, got.weak_type)]

@@ -44,7 +44,7 @@ class Checkpoint(Call):
         return Checkpoint(program, self.policy, self.prevent_cse, self.again)
 
     def inlined(self) -> Program | None:
-        """The program; None if it begins by computing values again, which must stay separate."""
+        """Return the program; None if it begins by computing again what must stay separate."""
         return None if self.again else self.program
 
     def parameters(self) -> list[tuple[str, Any]]:
@@ -55,13 +55,13 @@ class Checkpoint(Call):
         return list(parameters.items())
 
     def lower(self, b: Any, *operands: Any) -> Any:
-        """The program in place, or as a call that the compiler must not inline."""
+        """Write the program in place, or as a call that the compiler must not inline."""
         if self.again and self.prevent_cse:
             return b.call(self.program, operands, apart=True)
         return b.program(self.program, operands)
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The values with what is kept, and one operation that computes the rest and the tangents.
+        """Return the values with what is kept, and an operation for the rest and the tangents.
 
         y = f(x), dy = J(r(x)) dx, with residuals r, becomes y, s = f'(x), dy = J(r'(x, s)) dx
         where s is what is kept. Run backwards that is a checkpoint, too: x' = J(r'(x, s))ᵀ y'.
@@ -93,7 +93,7 @@ class _Parts(NamedTuple):
 
 
 def _in_two(program: Program, policy: Policy | None, active: tuple[bool, ...]) -> _Parts:
-    """The program split at what the policy allows to keep, for tangents of the active inputs."""
+    """Split the program at what the policy allows to keep, for tangents of the active inputs."""
     key = ("checkpoint", policy, active, settings.key)
     if key not in program.cache:
         program.cache[key] = _split(program, policy, active)

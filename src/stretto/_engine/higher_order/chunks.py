@@ -159,7 +159,7 @@ def _in_chunks(
     held: Sequence[Any],
     of: Callable[..., tuple[Program, tuple[bool, ...]]],
 ) -> list[tuple[Any, int | None]]:
-    """The program for examples along axis 0 of ``xs``: whole chunks in a loop, then the rest."""
+    """Run the program on examples along axis 0 of ``xs``: chunks in a loop, then the rest."""
     mapped = (*[True] * len(xs), *[False] * len(held))
     many, varies = of(program, chunk, mapped)
     turns, rest = divmod(size, chunk)

@@ -90,7 +90,7 @@ class Cond(ControlFlow):
         return False
 
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
-        """The branches restricted to these outputs, with the operands that any of them reads."""
+        """Restrict the branches to these outputs, with the operands that any of them reads."""
         branches = [restricted(branch, needed) for branch in self.branches]
         used = [any(marks) for marks in zip(*map(used_inputs, branches), strict=True)]
         if all(used) and all([new is b for new, b in zip(branches, self.branches, strict=True)]):
@@ -162,7 +162,7 @@ class Cond(ControlFlow):
         return outs[:count], [next(douts) if f else None for f in force]
 
     def transpose(self, cts: Any, index: Any, *args: Any) -> Sequence[Any]:
-        """The branches run backwards; operands that examples share get the sum of cotangents."""
+        """Run the branches backwards; operands that examples share get the sum of cotangents."""
         linear = tuple(isinstance(a, Linear) for a in args)
         active = tuple(ct is not None for ct in cts)
         force = (True,) * sum(linear)
@@ -328,7 +328,7 @@ def _with_refs(fun: Callable[..., Any], structure: Any, apart: Apart) -> Callabl
 def _aligned(
     program: Program, own: int, ids: list[int], captured: list[Any], targets: list[ArrayType]
 ) -> Program:
-    """The program with inputs for what any branch captured, and outputs of the common types."""
+    """Return the program with inputs for what any branch captured, and the common output types."""
     own_inputs = dict(zip(ids, program.inputs[own:], strict=True))
     outer = [own_inputs.get(id(c), Var(c.type)) for c in captured]
     inputs = [*outer, *program.inputs[:own]]

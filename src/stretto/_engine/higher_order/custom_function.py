@@ -119,7 +119,7 @@ class CustomFunction(Generic[P, R_co]):
         return f"<{self.kind} {self.name}>"
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
-        """The function's value."""
+        """Return the function's value."""
         with boundary:
             self.check_rules()
             arguments, values = Arguments.of(self, self._by_position(args, kwargs))

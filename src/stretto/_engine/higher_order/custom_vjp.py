@@ -179,7 +179,7 @@ class CustomVjpForward(ControlFlow):
         return CustomVjpForward(program, plain)(*values), (0,) * len(program.outputs)
 
     def padded(self, at: Any, *args: Any) -> Sequence[Any]:
-        """The program, in place; ``trimmed`` has chosen it."""
+        """Run the program in place; ``trimmed`` has chosen it."""
         return tuple(at.run(self.program, args))
 
 

@@ -52,7 +52,7 @@ class CustomVmap(WithRule):
         return outs, tuple(0 if m else None for m in mapped)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The program of values and tangents, whose rule is the derivative of the rule."""
+        """Return the program of values and tangents, whose rule is the derivative of the rule."""
         active = tuple(t is not None for t in tangents)
         program, mask = jvp_program(self.program, active)
         operation = CustomVmap(program, _derivative(self.rule, active, mask))

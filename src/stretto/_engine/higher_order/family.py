@@ -58,7 +58,7 @@ class ControlFlow(Primitive, abstract=True):
         return frozenset().union(*[p.effects for p in self.programs()])
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
-        """The work of all programs, each run once."""
+        """Return the work of all programs, each run once."""
         return sum(p.work for p in self.programs())
 
     def out_types(self, types: tuple[ArrayType, ...]) -> tuple[ArrayType, ...]:
@@ -93,7 +93,7 @@ class ControlFlow(Primitive, abstract=True):
         return Equation(changed, equation.inputs, equation.outputs, equation.place)
 
     def called(self) -> Program | None:
-        """The program, if applying the operation means calling one program and nothing else."""
+        """Return the program, if the operation means calling one program and nothing else."""
         return None
 
     def inlined(self) -> Program | None:
@@ -110,11 +110,11 @@ class ControlFlow(Primitive, abstract=True):
         return any([has_open_loop(program) for program in self.programs()])
 
     def where(self, equation: Equation, live: Var, keep_rules: bool) -> Equation | None:
-        """The equation, which applies this operation, for ``only_where``; None: it knows no way."""
+        """Return the equation for ``only_where``, or None where it knows no way."""
         return None
 
     def padded(self, at: Any, *args: Any) -> Sequence[Any]:
-        """The program, in place: derivatives have been taken already."""
+        """Run the program in place: derivatives have been taken already."""
         program = self.inlined()
         if program is None:
             raise MissingRuleError(
@@ -127,7 +127,7 @@ class ControlFlow(Primitive, abstract=True):
 def cut(
     equation: Equation, primitive: Primitive, inputs: Sequence[bool], outputs: Sequence[bool]
 ) -> Equation:
-    """The equation with another operation, and only those inputs and outputs that are marked."""
+    """Return the equation with another operation, and only the marked inputs and outputs."""
     return Equation(
         primitive,
         [a for a, kept in zip(equation.inputs, inputs, strict=True) if kept],
@@ -188,7 +188,7 @@ def or_zeros(value: Any, type: ArrayType) -> Any:
 
 
 def split(values: Sequence[Any], *sizes: int) -> list[list[Any]]:
-    """Consecutive parts with these sizes, then the rest."""
+    """Return consecutive parts with these sizes, then the rest."""
     parts, start = [], 0
     for size in sizes:
         parts.append(list(values[start : start + size]))
@@ -226,7 +226,7 @@ class leaf:  # in lower case, as messages show its name: "a leaf and a tuple"
 
 
 def parting(one: Any, other: Any, root: str) -> str:
-    """The path at which two structures differ, starting from ``root``, and what each has there."""
+    """Return the path, from ``root``, at which two structures differ, and what each has there."""
     first, second = (tree.unflatten(s, [leaf()] * s.num_leaves) for s in (one, other))
     return tree.difference(first, second, root)
 

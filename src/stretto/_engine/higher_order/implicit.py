@@ -193,7 +193,7 @@ class CustomLinearSolve(Implicit):
         return outs, [*dx, *[None] * (len(outs) - self.count)]
 
     def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
-        """The transposed system, solved for the cotangent."""
+        """Solve the transposed system for the cotangent."""
         if self.vecmat is None or self.transpose_solve is None:
             raise MissingRuleError(
                 "custom_linear_solve: reverse differentiation needs transpose_solve=..., or "

@@ -88,7 +88,7 @@ class LinearCall(ControlFlow):
         return outs, total
 
     def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
-        """The cotangents that ``backward`` returns."""
+        """Return the cotangents that ``backward`` returns."""
         residuals = args[self.linear :]
         if any(isinstance(r, Linear) for r in residuals):
             raise MissingRuleError(
@@ -100,7 +100,7 @@ class LinearCall(ControlFlow):
         return [*linear, *[None] * len(residuals)]
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The call for all examples; operands that they share get the sum of cotangents."""
+        """Return the call for all examples; operands that they share get the sum of cotangents."""
         values = [x if a is None else move_to_front(x, a) for x, a in zip(args, axes, strict=True)]
         over = [a is not None for a in axes]
         program = None
@@ -114,7 +114,7 @@ class LinearCall(ControlFlow):
         return outs, (0,) * len(outs)
 
     def padded(self, at: Any, *args: Any) -> Sequence[Any]:
-        """The program, in place, if there is one."""
+        """Write the program in place, if there is one."""
         return (
             super().padded(at, *args) if self.program is None else tuple(at.run(self.program, args))
         )

@@ -69,7 +69,7 @@ _OF_TRUTH: dict[type[Primitive], type[Primitive]] = {Add: Or, Mul: And}
 
 
 def monoid_of(program: Program) -> Monoid | None:
-    """The monoid, if the program is one operation of its two inputs and that is a known monoid."""
+    """Return the monoid, if the program is the one operation of a known monoid."""
     if len(program.equations) != 1:
         return None
     (equation,) = program.equations

@@ -48,7 +48,7 @@ def only_where(program: Program, keep_rules: bool = False) -> Program:
 
 
 def holding_where(cond: Program, keep_rules: bool) -> Program:
-    """The same for the condition of a loop, which then does not hold where the flag is false."""
+    """Do the same for the condition of a loop, which then does not hold where the flag is false."""
     changed = only_where(cond, keep_rules)
     live, holds = changed.inputs[0], Var(_BOOL)
     both = Equation(And(), [live, changed.outputs[0]], [holds])

@@ -146,7 +146,7 @@ class Combination(ControlFlow, abstract=True):
         return types[0]
 
     def lowered(self, b: Any, op: str, operands: Sequence[Any], attributes: str) -> list[Any]:
-        """The StableHLO operation with the program as its region; ``composed`` if XLA takes none.
+        """Write StableHLO's operation with the program as its region, or ``composed``.
 
         It takes no loops, branches, arrays and calls of Python.
         """
@@ -157,11 +157,11 @@ class Combination(ControlFlow, abstract=True):
         return b.emit_many(op, operands, b.outs, attributes, (region,))
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The tangents of ``composed``; the values are those computed without derivatives."""
+        """Take the tangents of ``composed``; the values are computed without derivatives."""
         return self(*primals), jvp_flat(self.composed, primals, tangents)[1]
 
     def padded(self, at: Any, *args: Any) -> Sequence[Any]:
-        """Each element beside whether it is one, and not padding, which is passed over."""
+        """Reduce each element beside whether it is one, and not padding, which is passed over."""
         count = len(args) // 2
         inside = at.inside(at.types[0].shape, self.along)
         program, sizes = at.closed(self.computation)
@@ -186,7 +186,7 @@ class Combination(ControlFlow, abstract=True):
     def mapped(
         self, size: int, args: Sequence[Any], axes: Sequence[int | None]
     ) -> tuple[list[Any], int] | None:
-        """The operands, mapped along one axis, and that axis; ``None`` if a scalar is mapped."""
+        """Return the operands, mapped along one axis, and that; ``None`` for a mapped scalar."""
         count = len(args) // 2
         if any(a is not None for a in axes[count:]):
             return None
@@ -278,7 +278,7 @@ class Reduce(Combination):
         return self.lowered(b, "reduce", operands, attributes)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The reduction over the other axes; if a scalar is mapped, by other operations."""
+        """Return the reduction over the other axes; if a scalar is mapped, by other operations."""
         placed = self.mapped(size, args, axes)
         if placed is None:
             return vmap_flat(self.composed, size, args, axes)

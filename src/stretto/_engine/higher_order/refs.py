@@ -514,7 +514,7 @@ tree.register_pytree_node(_Passed, lambda x: ((), x.ref), lambda ref, _: ref)
 
 
 def hide_refs(args: Any) -> Any:
-    """The tree with references in it hidden: not leaves, but there again when it is unflattened."""
+    """Hide the references in a tree: no leaves then, but there again when it is unflattened."""
     if not any([isinstance(x, Ref) for x in tree.leaves(args)]):
         return args
     return tree.map(lambda x: _Passed(x) if isinstance(x, Ref) else x, args)
@@ -537,7 +537,7 @@ class Parts:
         """The places of the references that it has written to."""
 
     def __call__(self, *leaves: Any) -> tuple[Any, tuple[Any, ...]]:
-        """The result, and the new values."""
+        """Return the result, and the new values."""
         if not self._kinds:
             return self._fun(*leaves), ()
         own = list(leaves)

@@ -80,7 +80,7 @@ class Scan(ControlFlow):
     unroll: int = 1
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
-        """The carry, and the body's other outputs with a leading axis."""
+        """Return the carry, and the body's other outputs with a leading axis."""
         outs = self.body.out_types
         stacked = [t.with_shape((self.length, *t.shape)) for t in outs[self.carry :]]
         return (*outs[: self.carry], *stacked)
@@ -243,7 +243,7 @@ class Scan(ControlFlow):
         return [*c, *y], [next(tangent) if t else None for t in has_tangent]
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """A loop that stacks each step's residuals, and a linear loop over them.
+        """Return a loop that stacks each step's residuals, and a linear loop over them.
 
         Residuals that are constants of the loop, or depend on these alone, need not be stacked;
         those that are inputs or outputs of each step are stacked already.
@@ -294,7 +294,7 @@ class Scan(ControlFlow):
         return values, [next(douts) if m else None for m in parts.active_out]
 
     def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
-        """The steps in the opposite direction: carry cotangents, and sum those of the constants."""
+        """Take the steps backwards: carry cotangents, and sum those of the constants."""
         consts, carry, xs = self._parts(args)
         lin_consts, lin_carry, lin_xs = (
             [isinstance(a, Linear) for a in part] for part in (consts, carry, xs)
@@ -511,7 +511,7 @@ def loop_scan(
 def _checked(
     f: Callable[[Any, Any], tuple[Any, Any]], structure: Any, caller: str
 ) -> Callable[[Any, Any], tuple[Any, Any]]:
-    """The function, whose result is a pair with a carry of this structure, or ``TypeError``."""
+    """Return the function, whose result must be a pair with a carry of this structure."""
 
     def body(c: Any, x: Any) -> tuple[Any, Any]:
         result = f(c, x)

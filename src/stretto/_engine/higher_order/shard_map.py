@@ -117,7 +117,7 @@ class ShardMap(ControlFlow):
         return ShardMap(program, self.mesh, self.axes, tuple(ins), tuple(outs))
 
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
-        """A map of the program restricted to these outputs, with the operands that it reads."""
+        """Return a map of the program restricted to these outputs, with what it reads."""
         program = restricted(self.program, needed)
         used = used_inputs(program)
         if program is self.program and all(used):
@@ -128,7 +128,7 @@ class ShardMap(ControlFlow):
         return cut(equation, smaller, used, needed)
 
     def lower(self, b: Any, *operands: Any) -> Any:
-        """A region that is manual along the axes."""
+        """Return a region that is manual along the axes."""
         ins = [NamedSharding(self.mesh, spec) for spec in self.ins]
         outs = [NamedSharding(self.mesh, spec) for spec in self.outs]
         return b.manual(
@@ -151,7 +151,7 @@ class ShardMap(ControlFlow):
         return outs[: len(mask)], [next(nonzero) if m else None for m in mask]
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """A map for the values and residuals, and a linear one for the tangents.
+        """Return a map for the values and residuals, and a linear one for the tangents.
 
         Residuals are passed with a new first axis, along which the parts that vary are put
         together.
@@ -189,7 +189,7 @@ class ShardMap(ControlFlow):
         return [next(found) if is_linear else None for is_linear in linear]
 
     def padded(self, at: Any, *args: Any) -> Sequence[Any]:
-        """A map of the program of fixed sizes, which all parts share."""
+        """Return a map of the program of fixed sizes, which all parts share."""
         for types, specs in ((at.types, self.ins), (at.outs, self.outs)):
             for type, spec in zip(types, specs, strict=True):
                 if any([is_size(n) and axes_of(part) for n, part in _entries(type.shape, spec)]):
@@ -255,7 +255,7 @@ _Axes = frozenset[Any]
 
 
 def varying(program: Program, ins: Sequence[_Axes]) -> list[_Axes]:
-    """The axes along which each output varies, by name, of a program that ``explicit`` made."""
+    """Return the axes that each output varies along, by name, of a program of ``explicit``."""
     known: dict[Any, _Axes] = dict(zip(program.inputs, ins, strict=True))
     for equation in program.equations:
         primitive: Any = equation.primitive
@@ -425,7 +425,7 @@ def _total(primitive: PSum, x: Any, varies: _Axes) -> tuple[Any, list[Any]]:
 
 
 def _split(x: Any, spec: PartitionSpec, sizes: Any) -> Any:
-    """The parts of a value along new leading axes, one for each axis that splits it, in order."""
+    """Return the parts of a value along new leading axes, one for each axis that splits it."""
     shape: list[int] = []
     leading: list[int] = []
     for n, part in _entries(x.shape, spec):

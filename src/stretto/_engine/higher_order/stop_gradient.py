@@ -43,7 +43,7 @@ class StopGradient(Primitive):
         return x
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The same, wherever the axis is."""
+        """Do the same, wherever the axis is."""
         return self(*args), axes[0]
 
 

@@ -175,7 +175,7 @@ class UserPrimitive(ControlFlow):
         return self._jvp(primals, tangents)
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The user's jvp rule, or that of the program."""
+        """Return the user's jvp rule, or that of the program."""
         if self.rules.find("jvp") is None:
             return self.as_call().linearize(primals, tangents)
         return self._jvp(primals, tangents)
@@ -207,7 +207,7 @@ class UserPrimitive(ControlFlow):
         return fit_results(out, self.structure, self.results, caller, "what was inferred,")
 
     def _trace(self) -> Program:
-        """The program of the implementation, where the types of results were given by a rule."""
+        """Return the program of the implementation, if a rule gave the types of results."""
         arguments = self.arguments
         flat = lambda *values: (self._computed(*values), None)
         program, _ = record_closed(flat, arguments.types, self.name, arguments.paths())
@@ -304,7 +304,7 @@ class primitive(CustomFunction[P, R_co]):
         self._operations: dict[Any, UserPrimitive] = {}
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
-        """The operation's value."""
+        """Return the operation's value."""
         with boundary:
             positions, options = self._separate(args, kwargs)
             arguments, values = Arguments.of(self, positions)

@@ -79,7 +79,7 @@ def fit_results(
     what: str,
     tangent: bool = False,
 ) -> list[Any]:
-    """The leaves of what a rule returned as values of these types; ``None`` for a zero tangent.
+    """Return a rule's results as values of these types; ``None`` for a zero tangent.
 
     Raises ``TypeError``, which says what is wrong where.
     """

@@ -100,7 +100,7 @@ class While(ControlFlow):
         return False
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
-        """The work of the number of steps that a loop is assumed to take."""
+        """Return the work of the number of steps that a loop is assumed to take."""
         return _SUPPOSED_STEPS * super().work(types, outs)
 
     @property
@@ -160,7 +160,7 @@ class While(ControlFlow):
     def _with_tangents(
         self, primals: Sequence[Any], tangents: Sequence[Any]
     ) -> tuple[While, list[Any], tuple[bool, ...]]:
-        """The loop over carry and tangents, its operands, and which of the carry have a tangent.
+        """Return the loop over carry and tangents, its operands, and which carries have tangents.
 
         A tangent that becomes non-zero is carried from the start.
         """
@@ -202,7 +202,7 @@ class While(ControlFlow):
         return outs[: len(mask)], [next(douts) if m else None for m in mask]
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The loop, and a linear one over tangents, which computes the values of each step again.
+        """Return the loop, and a linear one over tangents, which computes the values again.
 
         The latter can be applied to tangents; transposing it is refused.
         """
@@ -475,7 +475,7 @@ def loop_while(
 def most_steps(
     cond: Program, cond_consts: int, body: Program, body_consts: int, carry: Sequence[Atom]
 ) -> float | None:
-    """The most steps of a loop of these programs, which take so many constants, then the carry.
+    """Return the most steps of a loop of these programs, which take constants, then the carry.
 
     Known are loops whose condition asks, perhaps beside other things, for a count to be below a
     constant, where the count begins with a constant and each step adds one.

@@ -48,12 +48,12 @@ class ReduceWindow(Combination):
         return super().padded(at, *args)
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
-        """The number of windows along each axis."""
+        """Return the number of windows along each axis."""
         shape = window_shape(self.name, self.check(types), self.windows)
         return tuple(t.with_shape(shape) for t in self.computation.out_types)
 
     def in_pairs(self, *args: Any) -> list[Any]:
-        """Windows along an extra axis, reduced axis by axis, the last axis first."""
+        """Return windows along an extra axis, reduced axis by axis, the last axis first."""
         arrays, starts = split(args, len(args) // 2)
         over = Reduce(self.computation, (0,))
         for axis, window in reversed([*enumerate(self.windows)]):
@@ -63,7 +63,10 @@ class ReduceWindow(Combination):
         return arrays
 
     def lines(self, arrays: Sequence[Any], starts: Sequence[Any]) -> tuple[list[Any], Any]:
-        """The elements of each window along a first axis, in row-major order; padding is masked."""
+        """Return the elements of each window along a first axis, in row-major order.
+
+        Padding is masked.
+        """
         mask = full(arrays[0].shape, True, np.dtype(bool))
         absent = full((), False, np.dtype(bool))
         filled = [*zip(arrays, starts, strict=True), (mask, absent)]
@@ -88,7 +91,7 @@ class ReduceWindow(Combination):
         return self.lowered(b, "reduce_window", operands, attributes)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """Windows of one element along the mapped axis; other operations if a scalar is mapped."""
+        """Use windows of one element along the mapped axis; other operations for a scalar."""
         placed = self.mapped(size, args, axes)
         if placed is None:
             return vmap_flat(self.composed, size, args, axes)

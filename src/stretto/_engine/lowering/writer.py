@@ -366,7 +366,7 @@ class Writer:
         return self.platform == "cpu" and not (self.partitioned or self._scalars or self._in_loop)
 
     def hide(self, number: int) -> Operand:
-        """This number, of which the compiler knows nothing but that it is an int32."""
+        """Return this number, of which the compiler knows nothing but that it is an int32."""
         key = ("hidden", number)
         known = self._constants.get(key)
         if known is None:
@@ -499,7 +499,7 @@ class Writer:
         return self.emit("bitcast_convert", flipped, out=array_type(shape, x.type.dtype))
 
     def _ordered(self, x: Operand) -> Operand:
-        """Integers in the order of these floats: their bits, those of the negative ones flipped."""
+        """Return integers in the order of these floats: their bits, flipped for negative ones."""
         integers = array_type(x.type.shape, np.dtype(f"int{8 * x.type.dtype.itemsize}"))
         return self._flipped(self.emit("bitcast_convert", x, out=integers))
 

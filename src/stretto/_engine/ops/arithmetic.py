@@ -123,7 +123,7 @@ class Div(Elementwise):
         return np.divide(x, y) if is_inexact(x.dtype) else division.quotient(x, y)
 
     def lower(self, b: Any, x: Any, y: Any) -> Any:
-        """One operation, on which the compiler does not multiply divisors."""
+        """Write one operation, on which the compiler does not multiply divisors."""
         return b.quotient(x, y)
 
     def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
@@ -131,7 +131,7 @@ class Div(Elementwise):
         return ct / y, None
 
     def taylor(self, k: int, out: Any, x: Any, y: Any) -> Any:
-        """The rule of Leibniz for x = out y, solved for the derivative of ``out``."""
+        """Return the rule of Leibniz for x = out y, solved for the derivative of ``out``."""
         known, top = leibniz(MUL, k, out, y, most=k - 1), x(k)
         if known is None:
             return None if top is None else top / y(0)
@@ -241,7 +241,7 @@ SQUARE = Square()
 
 
 def _no_booleans(x: Any, caller: str) -> Any:
-    """The value; raises ``TypeError`` for booleans, as NumPy does."""
+    """Return the value; raises ``TypeError`` for booleans, as NumPy does."""
     x = as_value(x, caller)
     if x.type.kind == "bool":
         raise TypeError(

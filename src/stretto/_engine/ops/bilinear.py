@@ -37,7 +37,7 @@ class Bilinear(Primitive, abstract=True):
 
 @functools.cache
 def accumulator(dtype: np.dtype) -> np.dtype:
-    """The dtype in which sums of this dtype accumulate: float32 for narrower floats."""
+    """Return the dtype in which sums of this dtype accumulate: float32 for narrower floats."""
     kind = kind_of(dtype)
     if kind == "float" and dtype.itemsize < 4:
         return np.dtype(np.float32)
@@ -45,7 +45,7 @@ def accumulator(dtype: np.dtype) -> np.dtype:
 
 
 def precision_name(precision: Any, caller: str) -> str | tuple[str, str] | None:
-    """The name of a precision, or one for each operand; None leaves it to the compiler.
+    """Return the name of a precision, or one for each operand; None leaves it to the compiler.
 
     By default it is ``config.default_matmul_precision``. Raises ``ValueError`` for anything that
     does not name a precision.
@@ -70,7 +70,7 @@ def precision_name(precision: Any, caller: str) -> str | tuple[str, str] | None:
 
 
 def precision_config(precision: str | tuple[str, str] | None, platform: str) -> str:
-    """The attribute for both operands, with a comma in front; empty for None on a CPU.
+    """Return the attribute for both operands, with a comma in front; empty for None on a CPU.
 
     GPUs multiply float32 in TF32, with 11 bits of precision, unless they are told not to.
     """
@@ -91,7 +91,7 @@ def precision_config(precision: str | tuple[str, str] | None, platform: str) -> 
 
 
 def preferred_dtype(preferred: Any, operand: np.dtype, caller: str) -> np.dtype | None:
-    """The dtype requested for the output; None where it is the operands' own.
+    """Return the dtype requested for the output; None where it is the operands' own.
 
     Raises ``TypeError`` if it is of a different kind from theirs, or narrower.
     """
@@ -132,7 +132,7 @@ def accumulated(
 
 
 def promote_dtypes_of(*values: Any) -> np.dtype:
-    """The dtype that these values promote to."""
+    """Return the dtype that these values promote to."""
     return promote([(v.type.dtype, v.type.weak_type) for v in values])[0]
 
 
@@ -148,7 +148,7 @@ def cotangent_and_known(ct: Any, known: Any) -> tuple[Any, Any]:
 
 
 def promote_dtypes(caller: str, x: Any, y: Any, preferred: Any = None) -> tuple[Any, Any]:
-    """Both as values of one dtype, each of its own shape.
+    """Return both as values of one dtype, each of its own shape.
 
     Two floats of 8 bits have no dtype in common: they are multiplied in the preferred one.
     """

@@ -23,7 +23,7 @@ class BitcastConvertType(Primitive):
     kernel = Kernel.ONE
 
     def infer(self, x: ArrayType) -> ArrayType:
-        """The same shape, with one more axis for a narrower dtype and one fewer for a wider one."""
+        """Return the same shape, with an axis more for a narrower dtype and one less for wider."""
         wide, narrow = x.dtype.itemsize, self.dtype.itemsize
         for dtype in (x.dtype, self.dtype):
             sub_byte = dtype.name.endswith(("int4", "int2"))

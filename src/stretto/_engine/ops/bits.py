@@ -25,7 +25,7 @@ class Clz(Bitwise):
     op = "count_leading_zeros"
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """The width minus the length of the number, which is ``frexp``'s exponent, of each half."""
+        """Subtract the number's length, which is ``frexp``'s exponent, from the width."""
         width = int(ml_dtypes.iinfo(x.dtype).bits)
         bits = x.astype(np.int64).astype(np.uint64) if x.dtype != np.uint64 else x
         bits = bits & np.uint64(2**width - 1)
@@ -47,7 +47,7 @@ class Clz(Bitwise):
 
 
 def _high_half(x: Any, y: Any) -> Any:
-    """The high half of products, for NumPy and traced arrays: from products twice as wide."""
+    """Give the high half of products, for NumPy and traced arrays: from products twice as wide."""
     width = int(ml_dtypes.iinfo(x.dtype).bits)
     wide = np.dtype(np.uint64 if kind_of(x.dtype) == "uint" else np.int64)
     u, v = x.astype(wide), y.astype(wide)
@@ -91,7 +91,7 @@ class ReducePrecision(Elementwise):
             )
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """The bits rounded as an integer, which carries into the exponent."""
+        """Round the bits as an integer, which carries into the exponent."""
         info = ml_dtypes.finfo(x.dtype)
         bits = x.view(f"u{x.dtype.itemsize}")
         word = bits.dtype.type

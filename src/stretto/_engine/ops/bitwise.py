@@ -64,7 +64,7 @@ class Shift(Elementwise, abstract=True):
 
 
 def _bits(x: np.ndarray) -> np.ndarray:
-    """The same bits as an unsigned integer; types narrower than a byte lie in its low bits."""
+    """Give the same bits as an unsigned integer; types narrower than a byte lie in its low bits."""
     return x.view(f"u{x.dtype.itemsize}")
 
 

@@ -49,7 +49,7 @@ class BroadcastInDim(Primitive):
         return (0 in self.dims) == has_rows(x)
 
     def infer(self, x: ArrayType) -> ArrayType:
-        """The shape requested; each operand axis must have size 1 or fit."""
+        """Return the shape requested; each operand axis must have size 1 or fit."""
         fits = len(self.dims) == x.ndim and all(
             0 <= d < len(self.shape) and n in (1, self.shape[d])
             for d, n in zip(self.dims, x.shape, strict=False)
@@ -85,7 +85,7 @@ class BroadcastInDim(Primitive):
         )
 
     def simpler(self, x: Atom, maker: Equation | None) -> Any:
-        """A broadcast of a broadcast, or of a reshape that adds axes of size 1, is one."""
+        """Return a broadcast of a broadcast, or of a reshape that adds axes of size 1, is one."""
         if self.shape == x.type.shape:
             return x
         if maker is None:

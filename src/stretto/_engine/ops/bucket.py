@@ -46,7 +46,7 @@ def too_great(n: Dimension, most: int, where: str, way_out: str) -> str:
 
 
 def varying(type: ArrayType) -> list[int]:
-    """The axes whose size varies."""
+    """Return the axes whose size varies."""
     return [axis for axis, n in enumerate(type.shape) if is_size(n)]
 
 
@@ -73,19 +73,19 @@ class Bucket:
     # Sizes
 
     def bound(self, n: Dimension) -> int:
-        """The greatest that a size is in this bucket."""
+        """Return the greatest that a size is in this bucket."""
         return max(0, int(n.bounds(self.most.__getitem__)[1])) if isinstance(n, Size) else n
 
     def shape(self, shape: Sequence[Dimension]) -> tuple[int, ...]:
-        """The shape of the array that carries one of this shape."""
+        """Return the shape of the array that carries one of this shape."""
         return tuple([self.bound(n) for n in shape])
 
     def carrier(self, type: ArrayType) -> ArrayType:
-        """The type of the array that carries one of this type."""
+        """Return the type of the array that carries one of this type."""
         return type.with_shape(self.shape(type.shape))
 
     def size(self, n: Dimension) -> Any:
-        """The true size, an int32 scalar; ``SizeError`` where the bucket's may be too great."""
+        """Return the true size, an int32 scalar; ``SizeError`` where that may be too small."""
         value = self.exact(n)
         if value.type.dtype != _INT32:
             raise SizeError(
@@ -94,7 +94,7 @@ class Bucket:
         return value
 
     def exact(self, n: Dimension) -> Any:
-        """The true size, an int32 scalar, or an int64 one where the bucket's may be too great.
+        """Give the true size, an int32 scalar, or an int64 one where the bucket's may be too great.
 
         Nothing on the way to it is rounded or wraps: the terms are int64, too, where one may be too
         great for 32 bits. ``SizeError`` where one may be too great for 64.
@@ -120,12 +120,12 @@ class Bucket:
         return known
 
     def greatest(self) -> tuple[Size, int]:
-        """The size asked for that may be the greatest, and how great."""
+        """Return the size asked for that may be the greatest, and how great."""
         n = max(self._sizes, key=self.bound)
         return n, self.bound(n)
 
     def static(self, value: Any) -> Any:
-        """A parameter, or an operation, with the greatest sizes in the place of those that vary."""
+        """Return a parameter or operation with the greatest sizes in place of those that vary."""
         if isinstance(value, Size):
             return self.bound(value)
         if isinstance(value, (tuple, list)):
@@ -173,7 +173,7 @@ class Bucket:
     def filled(
         self, x: Any, type: ArrayType, element: Any, axes: Sequence[int] | None = None
     ) -> Any:
-        """The carrier with this element in the place of padding along these axes."""
+        """Return the carrier with this element in the place of padding along these axes."""
         _, zero = self.zeros.get(id(x), (x, ()))
         if element == 0:
             wanted = varying(type) if axes is None else [a for a in varying(type) if a in axes]
@@ -187,7 +187,7 @@ class Bucket:
         return select(mask, x, full(x.type.shape, element, x.type.dtype, x.type.weak_type))
 
     def fit(self, x: Any, type: ArrayType) -> Any:
-        """An array whose first elements are those of one of this type, cut or grown to carry it."""
+        """Return an array that begins with the elements of one of this type, cut or grown."""
         wanted = self.shape(type.shape)
         config = [(0, n - have, 0) for n, have in zip(wanted, x.type.shape, strict=True)]
         if all([high == 0 for _, high, _ in config]):
@@ -207,7 +207,7 @@ class Bucket:
         return rank
 
     def taken(self, x: Any, shape: Sequence[Dimension], wanted: Sequence[Dimension]) -> Any:
-        """The elements of an array of one shape, in order, as one of another shape."""
+        """Return the elements of an array of one shape, in order, as one of another shape."""
         self.done.add("one by one")
         outer = self.shape(wanted)
         if not x.size:
@@ -224,7 +224,7 @@ class Bucket:
         return Gather(numbers, (1,), "clip")(line, reshape(place, (*outer, 1)))
 
     def cut(self, x: Any, starts: Sequence[Any], sizes: Sequence[int]) -> Any:
-        """The window of these sizes at starts that are values, with anything past the end."""
+        """Give the window of these sizes at starts that are values, with anything past the end."""
         rooms = [
             0 if start.__class__ is int and start + n <= have else n
             for start, n, have in zip(starts, sizes, x.type.shape, strict=True)
@@ -236,7 +236,7 @@ class Bucket:
         return DynamicSlice(tuple(sizes))(x, *map(_index, starts))
 
     def put(self, x: Any, part: Any, starts: Sequence[Any]) -> Any:
-        """The array with a part written at starts that are values, as far as it fits."""
+        """Return the array with a part written at starts that are values, as far as it fits."""
         have = x.type.shape
         if any([start.__class__ is not int for start in starts]):
             self.done.add("moved")
@@ -279,12 +279,12 @@ class Bucket:
         return select(there, self.along(x, axis, index), broadcast_in_dim(value, outer, ()))
 
     def every(self, step: Dimension, x: Any, axis: int, start: Dimension, count: Dimension) -> Any:
-        """So many elements along an axis, from a start, so far apart."""
+        """Return so many elements along an axis, from a start, so far apart."""
         place = broadcasted_iota(_INT32, (self.bound(count),), 0)
         return self.along(x, axis, place * self.size(step) + self.size(start))
 
     def along(self, x: Any, axis: int, places: Any) -> Any:
-        """The elements at these places along an axis, the last one for those beyond it."""
+        """Return the elements at these places along an axis, the last one for those beyond it."""
         self.done.add("one by one")
         others = tuple([d for d in range(x.ndim) if d != axis])
         sizes = tuple([1 if d == axis else n for d, n in enumerate(x.type.shape)])
@@ -298,7 +298,7 @@ class Bucket:
         raise NotImplementedError
 
     def closed(self, program: Program) -> tuple[Program, list[Any]]:
-        """The program of fixed sizes, and the values that come before its other arguments."""
+        """Give the program of fixed sizes, and the values that come before its other arguments."""
         raise NotImplementedError
 
 
@@ -307,7 +307,7 @@ def _index(start: Any) -> Any:
 
 
 def _floored(x: Any, by: int) -> Any:
-    """The quotient of a value, which may be negative, rounded down."""
+    """Return the quotient of a value, which may be negative, rounded down."""
     if isinstance(x, int):
         return x // by
     by_ = full(x.type.shape, by, x.type.dtype, x.type.weak_type)

@@ -277,24 +277,24 @@ def where(condition: Any, x: Any, y: Any) -> Any:
 
 
 def full(shape: tuple[int, ...], element: Any, dtype: np.dtype, weak_type: bool = False) -> Any:
-    """An array of this shape and canonical dtype, each element the number ``element``."""
+    """Return an array of this shape and canonical dtype, each element the number ``element``."""
     if is_size(element):
         return broadcast_to(convert(as_value(element), dtype, weak_type), tuple(shape))
     return splat(element, array_type(tuple(shape), dtype, weak_type))
 
 
 def full_like(x: Any, element: Any, dtype: np.dtype | None = None) -> Any:
-    """An array of the shape of ``x``, and its dtype and weakness unless a dtype is given."""
+    """Return an array of the shape of ``x``, and its dtype and weakness unless a dtype is given."""
     if dtype is not None:
         return full(x.type.shape, element, dtype)
     return full(x.type.shape, element, x.type.dtype, x.type.weak_type)
 
 
 def zeros_like(x: Any) -> Any:
-    """Zeros of the type of ``x``."""
+    """Return zeros of the type of ``x``."""
     return splat(0, x.type)
 
 
 def or_zeros(tangent: Any, primal: Any) -> Any:
-    """The tangent; zeros of the primal's type for None, which stands for them."""
+    """Return the tangent; zeros of the primal's type for None, which stands for them."""
     return zeros_like(primal) if tangent is None else tangent

@@ -27,7 +27,7 @@ class Edged(Elementwise, abstract=True):
     edges: ClassVar[Callable[..., tuple[Any, Any]]]
 
     def lower(self, b: Any, x: Any) -> Any:
-        """One operation; for complex numbers, followed by the rule."""
+        """Write one operation; for complex numbers, followed by the rule."""
         out = b.emit(self.op, x, dialect=self.dialect)
         return b.inline(self._corrected, x, out) if is_complex(x.type.dtype) else out
 
@@ -151,7 +151,10 @@ def atan_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
 
 
 def tanh_reference(x: np.ndarray) -> np.ndarray:
-    """The hyperbolic tangent; at infinity the imaginary part has the sign of the argument's."""
+    """Return the hyperbolic tangent.
+
+    At infinity the imaginary part has the sign of the argument's.
+    """
     out = np.tanh(x)
     if x.dtype.kind != "c":
         return out
@@ -164,7 +167,7 @@ def tanh_reference(x: np.ndarray) -> np.ndarray:
 
 
 def tan_reference(x: np.ndarray) -> np.ndarray:
-    """The tangent, -i tanh(ix)."""
+    """Return the tangent, -i tanh(ix)."""
     if x.dtype.kind != "c":
         return np.tan(x)
     return _turned(tanh_reference(_turned(x, -1)), 1)

@@ -61,11 +61,11 @@ class DotGeneral(Bilinear):
         return axes_x[0] + 1 if is_matrix_product and axes_y == (0,) and axes_x[0] < 2 else -1
 
     def free(self, x: Any, y: Any) -> AxisPairs:
-        """The axes of each operand that are neither summed nor shared, in order."""
+        """Return the axes of each operand that are neither summed nor shared, in order."""
         return self.free_of(x.ndim, y.ndim)
 
     def free_of(self, ndim_x: int, ndim_y: int) -> AxisPairs:
-        """The same for operands of these ranks."""
+        """Return the same for operands of these ranks."""
         used_x, used_y = (*self.summed[0], *self.shared[0]), (*self.summed[1], *self.shared[1])
         return (
             tuple([a for a in range(ndim_x) if a not in used_x]),
@@ -73,7 +73,7 @@ class DotGeneral(Bilinear):
         )
 
     def infer(self, x: ArrayType, y: ArrayType) -> ArrayType:
-        """Sizes of shared, free and free axes; refuses axes that do not pair up."""
+        """Return sizes of shared, free and free axes; refuses axes that do not pair up."""
         if x.dtype != y.dtype:
             raise TypeError(f"dot_general: operands must have one dtype, got {x} and {y}")
         for type, summed, shared, name in zip((x, y), self.summed, self.shared, "xy", strict=True):
@@ -157,7 +157,7 @@ class DotGeneral(Bilinear):
         return op(x, y), axis
 
     def swapped(self) -> DotGeneral:
-        """The product of ``y`` and ``x``; the same if one of them has no free axes."""
+        """Return the product of ``y`` and ``x``; the same if one of them has no free axes."""
         pair = isinstance(self.precision, tuple)
         precision = self.precision[::-1] if pair else self.precision  # type: ignore[index]
         return DotGeneral(self.summed[::-1], self.shared[::-1], precision, self.preferred)
@@ -165,7 +165,7 @@ class DotGeneral(Bilinear):
     def mapped(
         self, ndim_x: int, ndim_y: int, axis_x: int | None, axis_y: int | None
     ) -> tuple[DotGeneral, int]:
-        """The product of operands with a mapped axis, of these ranks, and that axis of its result.
+        """Return the product of operands of these ranks with a mapped axis, and the result's.
 
         If both are mapped, it gives a product for each pair of examples.
         """
@@ -201,7 +201,7 @@ class DotGeneral(Bilinear):
 def _transposed(
     product: DotGeneral, ndim_x: int, ndim_y: int, by_x: bool
 ) -> tuple[DotGeneral, tuple[int, ...] | None]:
-    """The product of a cotangent and an operand, and the order to put its axes in, if any.
+    """Return the product of a cotangent and an operand, and the order to put its axes in, if any.
 
     ``by_x``: whether it gives the cotangent of the first operand.
     """
@@ -229,7 +229,7 @@ def _worth_converting(work: float, x: Any, y: Any) -> bool:
 
 
 def _exact(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The product of matrices of integers: as floats, which NumPy multiplies ten times as fast.
+    """Multiply matrices of integers as floats, which NumPy does ten times as fast.
 
     Sums below 2^24 are exact in float32, and sums below 2^53 in float64. Beyond that halves are
     multiplied, x = 2^16 x' + x'': modulo 2^32, x y = x'' y'' + 2^16 (x' y'' + x'' y').
@@ -335,7 +335,7 @@ def dot_general(
 
 
 def _axis_pairs(dimension_numbers: Any, caller: str) -> tuple[Any, Any]:
-    """The summed axes of both operands, and the shared ones, each as tuples."""
+    """Return the summed axes of both operands, and the shared ones, each as tuples."""
     try:
         (summed_x, summed_y), (shared_x, shared_y) = dimension_numbers
         return (tuple(summed_x), tuple(summed_y)), (tuple(shared_x), tuple(shared_y))
@@ -383,7 +383,7 @@ def contracted(
 
 
 def matmul(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """The matrix product over the last two axes, the others broadcast; vectors as in NumPy.
+    """Multiply matrices in the last two axes, the others broadcast; vectors as in NumPy.
 
     Raises ``ValueError`` for operands of rank 0, and where sizes do not fit.
 
@@ -520,7 +520,7 @@ def tensordot(
 
 
 def vdot(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """The sum of ``conj(x) * y`` over all elements, in row-major order.
+    """Return the sum of ``conj(x) * y`` over all elements, in row-major order.
 
     >>> import stretto.numpy as snp
     >>> snp.vdot(snp.array([1j, 2.0]), snp.array([1j, 3.0]))
@@ -536,7 +536,7 @@ def vdot(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = No
 
 
 def inner(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """The sum of products over the last axes of both; scalars multiply.
+    """Return the sum of products over the last axes of both; scalars multiply.
 
     >>> import stretto.numpy as snp
     >>> snp.inner(snp.ones((2, 3)), snp.ones((4, 3))).shape
@@ -550,7 +550,7 @@ def inner(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = N
 
 
 def outer(x: Any, y: Any) -> Any:
-    """Every product of an element of ``x`` and one of ``y``, both flattened.
+    """Multiply every element of ``x`` by every one of ``y``, both flattened.
 
     >>> import stretto.numpy as snp
     >>> snp.outer(snp.array([1, 2]), snp.array([3, 4]))

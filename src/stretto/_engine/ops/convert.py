@@ -71,7 +71,7 @@ class ConvertElementType(Primitive):
         return x.astype(self.dtype)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """One ``convert``; to bool a comparison with zero."""
+        """Write one ``convert``; to bool a comparison with zero."""
         if kind_of(self.dtype) == "bool":
             return b.compare("NE", x, b.splat(0, x.type))
         if is_complex(x.type.dtype) and not is_complex(self.dtype):
@@ -93,7 +93,7 @@ class ConvertElementType(Primitive):
 
 @functools.lru_cache(64)
 def _bounds(dtype: np.dtype) -> tuple[int, int, np.dtype]:
-    """The least and the greatest number of an integer dtype, and a signed dtype that NumPy has."""
+    """Return the least and greatest number of an integer dtype, and a signed one that NumPy has."""
     info = ml_dtypes.iinfo(dtype)
     return int(info.min), int(info.max), np.dtype(np.int32 if info.max < 1 << 31 else np.int64)
 
@@ -132,13 +132,13 @@ def _saturate(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def as_inexact(x: Any, caller: str, argument: str = "x") -> Value:
-    """The value of an argument; integers and booleans become the default float."""
+    """Return the value of an argument; integers and booleans become the default float."""
     x = as_value(x, caller, argument)
     return x if is_inexact(x.dtype) else convert(x, inexact_dtype(x.dtype), x.weak_type)
 
 
 def dtype_argument(dtype: DTypeLike, caller: str, argument: str = "dtype") -> np.dtype:
-    """The canonical dtype that an argument asks for; its ``TypeError`` names the argument."""
+    """Give the canonical dtype that an argument asks for; its ``TypeError`` names the argument."""
     try:
         return as_dtype(dtype)
     except TypeError:
@@ -149,14 +149,14 @@ def dtype_argument(dtype: DTypeLike, caller: str, argument: str = "dtype") -> np
 
 
 def convert(x: Any, dtype: np.dtype, weak_type: bool = False) -> Any:
-    """The value in this canonical dtype; itself where nothing changes."""
+    """Return the value in this canonical dtype; itself where nothing changes."""
     if x.type.dtype == dtype and x.type.weak_type == weak_type:
         return x
     return ConvertElementType(dtype, weak_type)(x)
 
 
 def value_in(x: Any, dtype: np.dtype, caller: str, argument: str = "x", wrap: bool = False) -> Any:
-    """The value of an argument in a canonical dtype that the user asked for.
+    """Return the value of an argument in a canonical dtype that the user asked for.
 
     NumPy's integers become that at once, since those of 64 bits may fit there, and not in 32.
     ``wrap``: where they do not fit in an integer dtype they keep their low bits, as in C. Raises
@@ -243,7 +243,7 @@ def rounded_once(fun: F) -> F:
 
 
 def _narrow_dtype(args: list[Any]) -> np.dtype | None:
-    """The one dtype of all arrays of floats, if there is one and it is narrow."""
+    """Return the one dtype of all arrays of floats, if there is one and it is narrow."""
     found = None
     for x in [x for arg in args for x in (arg if arg.__class__ in _SEVERAL else (arg,))]:
         if isinstance(x, _ARRAYS) and is_inexact(x.dtype) and not getattr(x, "weak_type", False):

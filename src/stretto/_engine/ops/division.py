@@ -45,7 +45,7 @@ _BLOCK = 1 << 15
 
 
 def _in_blocks(x: np.ndarray, y: np.ndarray, down: bool) -> np.ndarray | None:
-    """The same, block by block, so that the 64-bit floats are few and stay in the cache."""
+    """Return the same, block by block, so that the 64-bit floats are few and stay in the cache."""
     out = np.empty(x.shape, x.dtype)
     lines = [v.reshape(-1) for v in (out, x, y)]
     for start in range(0, x.size, _BLOCK):
@@ -58,7 +58,7 @@ def _in_blocks(x: np.ndarray, y: np.ndarray, down: bool) -> np.ndarray | None:
 
 
 def _one(y: np.ndarray) -> int | None:
-    """The one element that ``y`` repeats; None where there may be several."""
+    """Return the one element that ``y`` repeats; None where there may be several."""
     return int(y[(0,) * y.ndim]) if y.size and not any(y.strides) else None
 
 
@@ -84,7 +84,7 @@ def quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def rest(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The remainder of ``quotient``, which has the sign of ``x``."""
+    """Return the remainder of ``quotient``, which has the sign of ``x``."""
     if x.size > _BLOCK and x.dtype.kind in "iu" and y.size and y.min() > 0:
         return np.fmod(x, y)
     result = _whole(x, y, down=False)
@@ -103,13 +103,13 @@ def floored(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def modulo(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The remainder of ``floored``, which has the sign of ``y``; by zero 0."""
+    """Return the remainder of ``floored``, which has the sign of ``y``; by zero 0."""
     result = _whole(x, y, down=True)
     return _in_numpy(np.remainder, x, y) if result is None else _less(x, y, result)
 
 
 def signed_rest(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The remainder of truncating division, which has the sign of ``x``; by zero 0."""
+    """Return the remainder of truncating division, which has the sign of ``x``; by zero 0."""
     return _in_numpy(np.fmod, x, y)
 
 

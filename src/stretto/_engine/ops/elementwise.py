@@ -111,11 +111,11 @@ class Elementwise(Primitive, abstract=True):
             cls.widens = cls.__dict__.get("widens", plain)
 
     def out_dtype(self, dtype: np.dtype) -> np.dtype:
-        """The dtype of the output for operands of this one."""
+        """Return the dtype of the output for operands of this one."""
         return dtype
 
     def infer(self, *types: ArrayType) -> ArrayType:
-        """The operands' shape; refuses kinds not accepted, and operands that differ."""
+        """Return the operands' shape; refuses kinds not accepted, and operands that differ."""
         first = types[0]
         kind = kind_of(first.dtype)
         if kind not in self.accepts:
@@ -130,11 +130,11 @@ class Elementwise(Primitive, abstract=True):
         return array_type(first.shape, self.out_dtype(first.dtype), weak)
 
     def lower(self, b: Any, *operands: Any) -> Any:
-        """One operation of StableHLO, or of another dialect."""
+        """Write one operation of StableHLO, or of another dialect."""
         return b.operation(f"{self.dialect}.{self.op}", operands)
 
     def widely(self, *operands: np.ndarray) -> np.ndarray:
-        """The rule for large arrays of a dtype that NumPy lacks: in float32, unless overridden.
+        """Compute large arrays of a dtype that NumPy lacks: in float32, unless overridden.
 
         The result has the operands' dtype or float32.
         """
@@ -151,7 +151,7 @@ class Elementwise(Primitive, abstract=True):
         return super().work(types, outs) * (1 if self.accepts & INTEGRAL else 10)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The sum over arguments of each one's partial derivative times its tangent."""
+        """Sum each argument's partial derivative times its tangent."""
         narrow = primals[0].dtype
         if self.derives_widely and narrow.itemsize < 4 and kind_of(narrow) == "float":
             wide = [convert(x, _FLOAT32) for x in primals]
@@ -184,14 +184,14 @@ def check_kind(caller: str, kinds: frozenset[str], *types: ArrayType) -> None:
 
 
 def widened_to_float32(x: np.ndarray) -> np.ndarray:
-    """The numbers in float32; an array that repeats one element still takes no more memory."""
+    """Give the numbers in float32; an array that repeats one element still takes no more memory."""
     if x.size and not any(x.strides):
         return repeated(np.asarray(x[(0,) * x.ndim]).astype(np.float32), x.shape)
     return x.astype(np.float32)
 
 
 def in_float32(f: Any, x: np.ndarray) -> np.ndarray:
-    """A function computed in at least float32, and returned in the dtype of ``x``."""
+    """Return a function computed in at least float32, and returned in the dtype of ``x``."""
     if x.dtype.itemsize < 4:
         return f(x.astype(np.float32)).astype(x.dtype)
     return f(x)
@@ -200,7 +200,7 @@ def in_float32(f: Any, x: np.ndarray) -> np.ndarray:
 def align_mapped(
     size: int, args: Sequence[Any], axes: Sequence[int | None]
 ) -> tuple[list[Any], int]:
-    """Values that all have the mapped axis, at one place, and that place."""
+    """Return values that all have the mapped axis, at one place, and that place."""
     axis = axes[0]
     if axis is not None and axes.count(axis) == len(axes):
         return [*args], axis
@@ -216,7 +216,7 @@ def align_mapped(
 
 
 def _spread(x: Any, shape: tuple[int, ...], axis: int) -> Any:
-    """The value repeated along a new axis; without an operation if it repeats one element."""
+    """Give the value repeated along a new axis; without an operation if it repeats one element."""
     folds = not isinstance(x, Tracer) and state.maker is state.eager
     host = x.host() if folds else None
     if host is not None and host.size and (host.size == 1 or not any(host.strides)):
@@ -234,7 +234,7 @@ def _spread(x: Any, shape: tuple[int, ...], axis: int) -> Any:
 
 @functools.lru_cache(4096)
 def broadcast_shapes(caller: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The common shape by NumPy's rule: axes align from the last, and size 1 stretches.
+    """Return the common shape by NumPy's rule: axes align from the last, and size 1 stretches.
 
     Raises ``ValueError`` naming the shapes.
     """
@@ -253,7 +253,7 @@ def broadcast_shapes(caller: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _scalar(x: Any, dtype: np.dtype, shape: tuple[int, ...], weak: bool, caller: str) -> Any:
-    """A Python number as a splat of this dtype and shape."""
+    """Return a Python number as a splat of this dtype and shape."""
     if kind_of(dtype) in INTEGRAL and isinstance(x, int) and not isinstance(x, bool):
         bounds = ml_dtypes.iinfo(dtype)
         if not bounds.min <= x <= bounds.max:
@@ -266,7 +266,7 @@ def _scalar(x: Any, dtype: np.dtype, shape: tuple[int, ...], weak: bool, caller:
 def promote_values(
     caller: str, *args: Any, inexact: bool = False, ranks: bool = False
 ) -> list[Any]:
-    """The arguments as values of one dtype and one shape, by promotion and broadcasting.
+    """Return the arguments as values of one dtype and one shape, by promotion and broadcasting.
 
     With ``inexact`` integers and booleans become the default float. With ``ranks`` the ranks may
     differ, whatever ``config.numpy_rank_promotion`` is.

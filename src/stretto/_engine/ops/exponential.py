@@ -88,7 +88,7 @@ class Log1p(complex_edges.Edged):
     partials = (lambda dx, out, x: dx / (x + full_like(x, 1)),)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """One operation; in float64, where it is off by a hundred ulps, written out."""
+        """Write one operation; in float64, where it is off by a hundred ulps, write it out."""
         if x.type.dtype == np.float64:
             return log1p_of(Term(b, x)).operand
         return super().lower(b, x)

@@ -50,7 +50,7 @@ class Choice(Elementwise, abstract=True):
     """An operation that gives one of its operands; ``counts`` says which."""
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Each tangent where its operand counts."""
+        """Take each tangent where its operand counts."""
         out, total = self(*primals), None
         for partial, counts, dx in zip(self.partials, self.counts, tangents, strict=True):
             if dx is not None and partial is not None:
@@ -226,7 +226,7 @@ def complex_greater(x: Any, y: Any) -> Any:
 
 
 def complex_extremum(x: Any, y: Any, greatest: bool) -> Any:
-    """The greater or lesser; the first that is NaN; half the derivative of each at ties."""
+    """Return the greater or lesser; the first that is NaN; half the derivative of each at ties."""
     first = complex_greater(x, y) if greatest else complex_greater(y, x)
     half = full_like(x, 0.5)
     out = select(eq(x, y), half * x + half * y, select(first, x, y))

@@ -173,7 +173,7 @@ class Fft(Primitive):
 
 
 def complex_dtype(dtype: np.dtype) -> np.dtype:
-    """The complex dtype that holds this one; of integers, that of the default float."""
+    """Return the complex dtype that holds this one; of integers, that of the default float."""
     dtype = inexact_dtype(dtype)
     if is_complex(dtype):
         return dtype

@@ -39,7 +39,7 @@ class OptimizationBarrier(Primitive):
         return types
 
     def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-        """The operands: NumPy neither merges nor moves work."""
+        """Return the operands: NumPy neither merges nor moves work."""
         return arrays
 
     def lower(self, b: Any, *operands: Any) -> Any:
@@ -54,7 +54,7 @@ class OptimizationBarrier(Primitive):
         return self._present(cts)
 
     def _present(self, values: Sequence[Any]) -> list[Any]:
-        """A barrier for the values that are not None, which stands for zero."""
+        """Return a barrier for the values that are not None, which stands for zero."""
         present = [v for v in values if v is not None]
         outputs = iter(self(*present) if present else ())
         return [None if v is None else next(outputs) for v in values]

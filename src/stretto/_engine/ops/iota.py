@@ -183,7 +183,7 @@ class SizeOf(Primitive):
         return self(), None
 
     def padded(self, at: Any) -> Any:
-        """The true size: an int64 where the bucket's may be too great for an int32."""
+        """Return the true size: an int64 where the bucket's may be too great for an int32."""
         size = at.exact(self.size)
         return convert(size, max(size.type.dtype, self.dtype), True)
 

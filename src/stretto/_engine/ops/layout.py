@@ -71,7 +71,7 @@ class Reshape(Primitive):
         return types[0].ndim > 0 and types[0].shape[0] == self.shape[0]
 
     def padded(self, at: Any, x: Any) -> Any:
-        """The same order where sizes vary in front alone; else the elements, one by one."""
+        """Return the same order where sizes vary in front alone; else the elements, one by one."""
         (type,), shape = at.types, at.shape(self.shape)
         if in_order(type.shape, self.shape) and math.prod(shape) == x.size:
             return Reshape(shape)(x)
@@ -79,7 +79,7 @@ class Reshape(Primitive):
 
 
 def _in_common(one: Sequence[Any], other: Sequence[Any]) -> int:
-    """The number of sizes in front that are the same."""
+    """Return the number of sizes in front that are the same."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((i for i, (n, m) in pairs if n != m), min(len(one), len(other)))
 
@@ -99,7 +99,7 @@ def in_order(one: Sequence[Any], other: Sequence[Any]) -> bool:
 def _groups(
     one: Sequence[Any], other: Sequence[Any]
 ) -> list[tuple[Sequence[Any], Sequence[Any]]] | None:
-    """The sizes other than 1 in groups of equal products, as small as can be."""
+    """Return the sizes other than 1 in groups of equal products, as small as can be."""
     sizes = [[n for n in shape if is_size(n) or n != 1] for shape in (one, other)]
     products = [[math.prod(part[: k + 1]) for k in range(len(part))] for part in sizes]
     found, first, second = [], 0, 0
@@ -185,7 +185,9 @@ def reduce_vmap(
 
 
 def canonical_axis(axis: Any, ndim: int, caller: str) -> int:
-    """The axis counted from the front; raises NumPy's ``AxisError`` where there is no such axis.
+    """Return the axis counted from the front.
+
+    Raises NumPy's ``AxisError`` where there is no such axis.
 
     That is a ``ValueError`` and an ``IndexError``.
     """
@@ -288,7 +290,7 @@ def _permuted(x: Any, permutation: Sequence[int], caller: str, argument: str) ->
 
 
 def move_axis(x: Any, source: int, destination: int) -> Any:
-    """The axis ``source`` moved to ``destination`` (both non-negative), the others in order."""
+    """Move the axis ``source`` to ``destination`` (both non-negative), the others in order."""
     if source == destination:
         return x
     rest = [d for d in range(x.ndim) if d != source]
@@ -297,7 +299,7 @@ def move_axis(x: Any, source: int, destination: int) -> Any:
 
 
 def move_to_front(x: Any, axis: int | None) -> Any:
-    """The mapped axis first."""
+    """Move the mapped axis to the front."""
     assert axis is not None
     return move_axis(x, axis, 0)
 

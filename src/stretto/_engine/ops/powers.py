@@ -124,7 +124,7 @@ class IntegerPow(Elementwise):
     accepts = NUMERIC
 
     def infer(self, x: ArrayType) -> ArrayType:
-        """The operand's type; a negative power needs an inexact one."""
+        """Return the operand's type; a negative power needs an inexact one."""
         if self.exponent < 0 and not is_inexact(x.dtype):
             raise TypeError(f"integer_pow: {x} to the power {self.exponent} is not an integer")
         return super().infer(x)
@@ -299,7 +299,7 @@ def sqrt(x: ArrayLike) -> Array:
 
 
 def root_of_squares(total: Any) -> Any:
-    """The square root of a sum of squares, a length; its derivative at 0 is taken to be 0."""
+    """Give the square root of a sum of squares, a length; its derivative at 0 is taken to be 0."""
     if state.interpreter is state.eager:
         return unary(SQRT, total)
     is_zero = eq(total, zeros_like(total))

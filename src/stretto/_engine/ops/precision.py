@@ -134,7 +134,7 @@ ALGORITHMS = {
 
 
 def algorithm_name(precision: Any, caller: str) -> str | None:
-    """The preset requested; None for a ``Precision``, or the device's own choice.
+    """Return the preset requested; None for a ``Precision``, or the device's own choice.
 
     Raises ``ValueError`` for one that CPUs do not have.
     """

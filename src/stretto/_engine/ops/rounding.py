@@ -136,7 +136,7 @@ def ceil(x: ArrayLike) -> Array:
 
 
 def round_(x: Any) -> Any:
-    """The nearest whole number, halves to the even one; integers as they are.
+    """Return the nearest whole number, halves to the even one; integers as they are.
 
     Source: StableHLO, ``round_nearest_even``.
 
@@ -148,7 +148,7 @@ def round_(x: Any) -> Any:
 
 
 def truncated(x: Any) -> Any:
-    """Each element without its fraction."""
+    """Return each element without its fraction."""
     x = as_value(x, "trunc")
     return select(lt(x, zeros_like(x)), ceil(x), floor(x)) if is_inexact(x.dtype) else x
 

@@ -31,12 +31,12 @@ A barrier keeps XLA from making them again for each element that is gathered.
 
 
 def starts(lengths: Any) -> Any:
-    """The row at which each example begins."""
+    """Return the row at which each example begins."""
     return subtract(_ends(lengths), lengths)
 
 
 def examples_of_rows(lengths: Any, room: int) -> Any:
-    """The example that each row is of; those behind the last are of one that is not there."""
+    """Give the example that each row is of; those behind the last are of one that is not there."""
     count = lengths.shape[0]
     ends = _ends(lengths)
     if count * room <= _COMPARED:  # how many examples end before
@@ -49,7 +49,7 @@ def examples_of_rows(lengths: Any, room: int) -> Any:
 
 
 def _ends(lengths: Any) -> Any:
-    """The row behind the last of each example."""
+    """Return the row behind the last of each example."""
     count = lengths.shape[0]
     if count * count > _COMPARED:
         return cumsum(lengths, 0)
@@ -65,7 +65,7 @@ def for_each_row(x: Any, examples: Any) -> Any:
 
 
 def to_rectangle(rows: Any, lengths: Any, longest: int) -> Any:
-    """Rows as a rectangle, ``[example, place, ...]``."""
+    """Return rows as a rectangle, ``[example, place, ...]``."""
     shape = (lengths.shape[0], longest)
     place = broadcasted_iota(_INT32, shape, 1)
     first = broadcast_in_dim(starts(lengths), shape, (0,))
@@ -73,7 +73,7 @@ def to_rectangle(rows: Any, lengths: Any, longest: int) -> Any:
 
 
 def to_rows(x: Any, lengths: Any, examples: Any) -> Any:
-    """A rectangle as rows, of which ``examples`` are those that they are of."""
+    """Return a rectangle as rows, of which ``examples`` are those that they are of."""
     count, longest = x.shape[:2]
     # Row r of example e is element e longest + (r - starts[e]) of the rectangle.
     shift = broadcasted_iota(_INT32, (count,), 0) * longest - starts(lengths)
@@ -83,7 +83,7 @@ def to_rows(x: Any, lengths: Any, examples: Any) -> Any:
 
 
 def cleared(rows: Any, lengths: Any) -> Any:
-    """The rows, and 0 in those behind the last example, so that these have no derivative either."""
+    """Return the rows, with 0 in those behind the last example, which so have no derivative."""
     total = broadcast_in_dim(reduce_sum(lengths, (0,)), rows.shape, ())
     inside = lt(broadcasted_iota(_INT32, rows.shape, 0), total)
     return select(inside, rows, full(rows.shape, 0, rows.dtype, rows.type.weak_type))

@@ -48,7 +48,7 @@ class Pad(Primitive):
     keeps_zeros = True
 
     def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
-        """The axes without padding; none of the value's, which all of them add to."""
+        """Return the axes without padding; none of the value's, which all of them add to."""
         whole = [not any(c) for c in self.config]
         return [d if not k and w else None for d, w in enumerate(whole)]
 
@@ -70,7 +70,7 @@ class Pad(Primitive):
         return array_type(shape, x.dtype, x.weak_type and value.weak_type)
 
     def reference(self, x: np.ndarray, value: np.ndarray) -> np.ndarray:
-        """The value everywhere, then the operand's elements where they go."""
+        """Put the value everywhere, then the operand's elements where they go."""
         shape, source, target = [], [], []
         for n, (low, high, interior) in zip(x.shape, self.config, strict=True):
             step, size = interior + 1, low + high + _dilated(n, interior)
@@ -102,7 +102,7 @@ class Pad(Primitive):
         return self(full(tuple(shape), False, boolean), full((), True, boolean))
 
     def transpose(self, ct: Any, x: Any, value: Any) -> tuple[Any, Any]:
-        """The operand's elements taken out again; the sum of the rest."""
+        """Take the operand's elements out again, and sum the rest."""
         ct_x = ct_value = None
         if isinstance(x, Linear):
             crop = pad(ct, 0, [(-low, -high, 0) for low, high, _ in self.config])
@@ -195,7 +195,7 @@ class Slice(Primitive):
         return self(*primals), self(*tangents)
 
     def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
-        """Zeros where nothing was taken."""
+        """Return zeros where nothing was taken."""
         config = []
         for n, m, start, stride in zip(x.shape, ct.shape, self.starts, self.strides, strict=True):
             config.append((start, n - start - _dilated(m, stride - 1), stride - 1))
@@ -372,7 +372,7 @@ def part_of(
     strides: tuple[int, ...],
     hidden: bool = False,
 ) -> Array:
-    """A ``Slice`` of a value; the value itself where that is all of it."""
+    """Return a ``Slice`` of a value; the value itself where that is all of it."""
     if limits == x.shape and not any(starts) and {*strides} <= {1} and len(starts) == x.ndim:
         return x
     return Slice(starts, limits, strides, hidden)(x)

@@ -12,7 +12,7 @@ from stretto._engine import ops
 
 
 def laid_out(result: Any, sharding: Any, caller: str, argument: str = "out_sharding") -> Any:
-    """The result, where the argument of the caller says that it is to lie.
+    """Return the result, where the argument of the caller says that it is to lie.
 
     Args:
         result: an array.

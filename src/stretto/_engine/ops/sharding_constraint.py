@@ -41,7 +41,7 @@ class ShardingConstraint(Primitive):
         return range(out.ndim)
 
     def infer(self, x: ArrayType) -> ArrayType:
-        """The operand's type, whose axes must split evenly."""
+        """Return the operand's type, whose axes must split evenly."""
         check_split(self.sharding, x.shape, f"with_sharding_constraint: x, {x},")
         return x
 
@@ -69,7 +69,7 @@ class ShardingConstraint(Primitive):
 
 
 def named_here(sharding: Any, caller: str, argument: str) -> Any:
-    """The sharding; for a specification, that over the mesh in use (``set_mesh``).
+    """Return the sharding; for a specification, that over the mesh in use (``set_mesh``).
 
     Raises ``TypeError`` for anything else, ``ValueError`` where there is no mesh in use, or it has
     not the axes.
@@ -92,7 +92,7 @@ def named_here(sharding: Any, caller: str, argument: str) -> Any:
 
 
 def constrained(value: Any, sharding: Any, caller: str, argument: str, what: str) -> Any:
-    """The value, lying where the sharding says; ``what`` is what messages call it.
+    """Return the value, lying where the sharding says; ``what`` is what messages call it.
 
     A mesh without axes says nothing.
 

@@ -27,7 +27,7 @@ def has_zero(x: np.ndarray) -> bool:
 
 
 def _least_bits(x: np.ndarray, kinds: dict[int, np.dtype]) -> int | None:
-    """The least element's bits as an integer; None for dtypes whose zeros have others."""
+    """Return the least element's bits as an integer; None for dtypes whose zeros have others."""
     x = np.asarray(x)
     if not x.size:
         return 1
@@ -37,7 +37,7 @@ def _least_bits(x: np.ndarray, kinds: dict[int, np.dtype]) -> int | None:
 
 @functools.cache
 def _patterns(dtype: np.dtype) -> tuple[Any, ...]:
-    """The bits of -0, 1 and infinity, and those that are not the sign's."""
+    """Return the bits of -0, 1 and infinity, and those that are not the sign's."""
     highest, one, infinity = np.array([-0.0, 1.0, np.inf], dtype).view(np.uint16)
     return highest, one, infinity, ~highest
 
@@ -57,6 +57,6 @@ def signs(x: np.ndarray) -> np.ndarray:
 
 
 def upper_halves(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Numbers in float32 whose lower 16 bits are 0, in ``dtype``: bfloat16."""
+    """Return numbers in float32 whose lower 16 bits are 0, in ``dtype``: bfloat16."""
     bits = x.view(np.uint32) >> 16
     return bits.astype(np.uint16).view(dtype)

@@ -31,7 +31,7 @@ _INT32 = np.dtype(np.int32)
 
 
 def _along(x: Any, indices: Any, axis: int) -> Any:
-    """The elements of each line at the indices, which are no more than the elements."""
+    """Return the elements of each line at the indices, which are no more than the elements."""
     if not indices.size:
         return slice_(x, (0,) * x.ndim, indices.shape)
     return take_along_axis(x, indices, axis, "promise_in_bounds", wrap_negative=False)
@@ -81,7 +81,7 @@ class Sort(Primitive):
         )
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The tangents in the order of the primals: an iota is sorted along, to gather by."""
+        """Give the tangents in the order of the primals: an iota is sorted along, to gather by."""
         index = broadcasted_iota(_INT32, primals[0].shape, self.dimension)
         *outs, order = self(*primals, index)
         moved = [None if dx is None else _along(dx, order, self.dimension) for dx in tangents]
@@ -109,7 +109,7 @@ class Sort(Primitive):
 
 
 def _last(dtype: np.dtype) -> Any:
-    """An element that no other one comes after; None where there is none to be named."""
+    """Return an element that no other one comes after; None where there is none to be named."""
     if dtype.kind == "f":
         return np.nan
     return True if dtype.kind == "b" else np.iinfo(dtype).max if dtype.kind in "iu" else None
@@ -142,7 +142,7 @@ def _sorted(x: np.ndarray, axis: int) -> np.ndarray:
 
 
 def stable_order(keys: Sequence[np.ndarray], axis: int) -> np.ndarray:
-    """The stable permutation along the axis that sorts by the keys, the first foremost."""
+    """Return the stable permutation along the axis that sorts by the keys, the first foremost."""
     parts: list[np.ndarray] = []
     for key in keys:
         if is_complex(key.dtype):
@@ -170,7 +170,7 @@ def stable_order(keys: Sequence[np.ndarray], axis: int) -> np.ndarray:
 
 
 def _counted(key: np.ndarray, axis: int) -> np.ndarray | None:
-    """The stable permutation of integers near each other, or all different; None for others."""
+    """Return the stable permutation of integers near each other, or all different; else None."""
     least = key.min()
     width, n = int(key.max()) - int(least) + 1, key.shape[axis]
     if width <= 1 << 16:  # of so few bits NumPy counts the digits
@@ -205,7 +205,7 @@ class TopK(Primitive):
         return x.with_shape(shape), array_type(shape, _INT32)
 
     def reference(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The end of a stable sort of the reversed axis, reversed: equals keep their order."""
+        """Give the end of a stable sort of the reversed axis, reversed: equals keep their order."""
         wide = x[..., ::-1].astype(widened(x.dtype), copy=False)
         last = np.argsort(wide, -1, kind="stable")[..., ::-1][..., : self.k]
         order = x.shape[-1] - 1 - last
@@ -232,7 +232,7 @@ class TopK(Primitive):
         return [b.inline(lambda v, i: _along(v, i, v.ndim - 1), x, order), order]
 
     def _by_sorting(self, x: Any) -> Any:
-        """The indices of the k greatest."""
+        """Return the indices of the k greatest."""
         falling = argsort(x, descending=True)
         return convert(slice_in_dim(falling, 0, self.k, 1, x.ndim - 1), _INT32)
 

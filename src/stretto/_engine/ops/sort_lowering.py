@@ -23,7 +23,7 @@ _KEY_BITS, _INDEX_BITS = 32, 31
 def lower_sort(
     b: Any, operands: Sequence[Any], dimension: int, num_keys: int, is_stable: bool
 ) -> list[Any]:
-    """The operands in the order of the keys."""
+    """Return the operands in the order of the keys."""
     if len(operands) == 1 and not is_complex(operands[0].type.dtype):
         return [_sort_alone(b, operands[0], dimension)]
     return _sort_by(b, operands, dimension, is_stable, functools.partial(_before, b, num_keys))
@@ -78,7 +78,7 @@ def _before(b: Any, num_keys: int, xs: Sequence[Any], ys: Sequence[Any]) -> Any:
 
 
 def canonical_key(b: Any, x: Any, zeros: bool = True) -> Any:
-    """A key whose bits compare as its numbers do: one NaN, and one zero if ``zeros``; no bool.
+    """Give a key whose bits compare as its numbers do: one NaN, and one zero if ``zeros``; no bool.
 
     Floats below 32 bits become float32.
     """
@@ -122,7 +122,7 @@ def _sort_alone(b: Any, x: Any, dimension: int) -> Any:
 
 
 def order_by_value(b: Any, operands: Sequence[Any], dimension: int) -> Any:
-    """The stable permutation along the axis that sorts by the first operand, as int32.
+    """Return the stable permutation along the axis that sorts by the first operand, as int32.
 
     ``None`` where there is no other operand, or the key has more than 32 bits.
 

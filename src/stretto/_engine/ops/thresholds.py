@@ -55,7 +55,7 @@ class Costs(NamedTuple):
 
 
 def from_size(cost: Cost, least: int = NARROW) -> int:
-    """The number of elements, but at least ``least``, from which on compiling is repaid.
+    """Return the number of elements, but at least ``least``, from which on compiling is repaid.
 
     >>> from_size(Cost(numpy=15.0, compiled=2.5, compiling=40.0))
     200000

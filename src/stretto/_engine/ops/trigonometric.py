@@ -46,7 +46,7 @@ class ByParts(Elementwise, abstract=True):
         raise NotImplementedError
 
     def lower(self, b: Any, x: Any) -> Any:
-        """One operation; of complex numbers by parts."""
+        """Write one operation; of complex numbers by parts."""
         return b.inline(self._complex, x) if is_complex(x.type.dtype) else self.lower_real(b, x)
 
     def _complex(self, z: Any) -> Any:
@@ -127,7 +127,7 @@ def _cosh_parts(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def _bounded(x: Any) -> Any:
-    """A finite number with the sign of ``x``."""
+    """Return a finite number with the sign of ``x``."""
     one = full_like(x, 1)
     return select(gt(x, one), one, select(lt(x, -one), -one, select(ne(x, x), one, x)))
 

@@ -36,7 +36,7 @@ class Term:
         self.operand = operand
 
     def like(self, other: Any) -> Term:
-        """Another term as it is, or a number as a term of this type."""
+        """Return another term as it is, or a number as a term of this type."""
         return other if isinstance(other, Term) else Term(self.b, self.b.splat(other, self.type))
 
     @property
@@ -45,13 +45,13 @@ class Term:
         return self.operand.type
 
     def apply(self, op: str, *others: Any, out: Any = None, dialect: str = "stablehlo") -> Term:
-        """An operation on this term and others, by default of this type."""
+        """Apply an operation to this term and others, by default of this type."""
         operands = [self.operand, *[self.like(x).operand for x in others]]
         out = self.type if out is None else out
         return Term(self.b, self.b.emit(op, *operands, out=out, dialect=dialect))
 
     def compare(self, direction: str, other: Any) -> Term:
-        """A comparison, which gives booleans."""
+        """Compare with another, which gives booleans."""
         return Term(self.b, self.b.compare(direction, self.operand, self.like(other).operand))
 
     def __add__(self, other: Any) -> Term:
@@ -112,7 +112,7 @@ class Term:
 
 
 def _function(numpy_function: Callable[..., Any], op: str, dialect: str = "stablehlo") -> Any:
-    """A function of a number: NumPy's, or the operation of this name."""
+    """Return a function of a number: NumPy's, or the operation of this name."""
 
     def call(x: Number) -> Number:
         return x.apply(op, dialect=dialect) if isinstance(x, Term) else numpy_function(x)
@@ -146,21 +146,21 @@ def power(x: Number, y: Number) -> Number:
 
 
 def absolute(x: Number) -> Number:
-    """The absolute value; of complex numbers real."""
+    """Return the absolute value; of complex numbers real."""
     if not isinstance(x, Term):
         return np.abs(x)
     return x.apply("abs", out=array_type(x.type.shape, real_dtype(x.type.dtype)))
 
 
 def real_part(z: Number) -> Number:
-    """The real part."""
+    """Return the real part."""
     if not isinstance(z, Term):
         return np.real(z)
     return z.apply("real", out=array_type(z.type.shape, _WIDE))
 
 
 def imaginary(z: Number) -> Number:
-    """The imaginary part."""
+    """Return the imaginary part."""
     if not isinstance(z, Term):
         return np.imag(z)
     return z.apply("imag", out=array_type(z.type.shape, _WIDE))
@@ -192,12 +192,12 @@ def is_nan(x: Number) -> Number:
 
 
 def alike(x: Number, value: float) -> Number:
-    """This value everywhere, in the shape of ``x``."""
+    """Return this value everywhere, in the shape of ``x``."""
     return x.like(value) if isinstance(x, Term) else np.full_like(x, value)
 
 
 def horner(coefficients: Sequence[float], x: Number) -> Number:
-    """The polynomial, its coefficients from the lowest power up."""
+    """Return the polynomial, its coefficients from the lowest power up."""
     total = coefficients[-1]
     for c in coefficients[-2::-1]:
         total = total * x + c
@@ -205,7 +205,7 @@ def horner(coefficients: Sequence[float], x: Number) -> Number:
 
 
 def chebyshev(coefficients: Sequence[float], t: Number) -> Number:
-    """The sum of c_k T_k(t) by Clenshaw's recurrence (DLMF 3.11.15)."""
+    """Return the sum of c_k T_k(t) by Clenshaw's recurrence (DLMF 3.11.15)."""
     double, ahead, total = 2 * t, 0.0, coefficients[-1]
     for c in coefficients[-2:0:-1]:
         total, ahead = double * total + (c - ahead), total
@@ -256,7 +256,7 @@ def _loop_of_terms(going: Any, step: Any, state: Sequence[Term], most: int) -> l
 
 
 def from_scipy(name: str) -> Any:
-    """The method ``exact`` that is SciPy's function of this name."""
+    """Return the method ``exact`` that is SciPy's function of this name."""
 
     def exact(self: Written, *args: np.ndarray) -> np.ndarray:
         return getattr(special, name)(*args)
@@ -281,11 +281,11 @@ class Written(Elementwise, abstract=True):
     formula: ClassVar[Callable[..., Number]]
 
     def exact(self, *args: np.ndarray) -> np.ndarray:
-        """The formula, of NumPy's arrays."""
+        """Compute the formula, of NumPy's arrays."""
         return self.formula(*args)
 
     def reference(self, *args: np.ndarray) -> np.ndarray:
-        """The ``exact`` result in 64 bits, rounded."""
+        """Return the ``exact`` result in 64 bits, rounded."""
         dtype = args[0].dtype
         return np.asarray(self.exact(*[x.astype(_wide(dtype)) for x in args])).astype(dtype)
 

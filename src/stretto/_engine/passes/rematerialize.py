@@ -164,7 +164,7 @@ def _with_copies(program: Program, lives: _Lives) -> Program:
 def _worth_keeping(
     wanted: Iterable[Var], makers: dict[Var, Equation], kept: set[Atom]
 ) -> list[Var]:
-    """Values that are not used behind the peak, but of which larger ones are made that are."""
+    """Give values that are not used behind the peak, but of which larger ones are made that are."""
     gain: dict[Var, int] = {}
     for value in wanted:
         chain = _chain(value, makers, kept)

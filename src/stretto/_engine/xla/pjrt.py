@@ -251,7 +251,7 @@ class Executable:
         return dict(self.loaded.cost_analysis())
 
     def memory_analysis(self) -> Any:
-        """Sizes in bytes of arguments, outputs, temporaries and code."""
+        """Return sizes in bytes of arguments, outputs, temporaries and code."""
         return self.loaded.get_compiled_memory_stats()
 
 

@@ -151,7 +151,7 @@ def _hashable(value: Any) -> bool:
 
 
 def _fixed(static: ArgumentSet, args: Sequence[Any], kwargs: Any, name: str) -> dict[Any, Any]:
-    """The static arguments, by position or name; raises ``ValueError`` for a traced one."""
+    """Return the static arguments, by position or name; raises ``ValueError`` for a traced one."""
     fixed = {p: args[p] if isinstance(p, int) else kwargs[p] for p in static.present(args, kwargs)}
     for which, value in fixed.items():
         if isinstance(value, Tracer):

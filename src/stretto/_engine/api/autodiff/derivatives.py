@@ -197,7 +197,7 @@ def _both(
     holomorphic: bool,
     allow_int: bool,
 ) -> Callable[..., Any]:
-    """The function that ``value_and_grad`` makes, without its name and its filtered tracebacks."""
+    """Return the function that ``value_and_grad`` makes, without name and filtered tracebacks."""
     name = name_of(fun)
 
     def both(*args: Any, **kwargs: Any) -> Any:

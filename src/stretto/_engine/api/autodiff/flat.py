@@ -59,7 +59,7 @@ class Flat:
         self.count = 0
 
     def __call__(self, *leaves: Any) -> list[Any]:
-        """The leaves of the output, then the arrays among those of aux."""
+        """Return the leaves of the output, then the arrays among those of aux."""
         result = self.fun(*tree.unflatten(self.structure, leaves))
         if not self.has_aux:
             outs, self.out = values_of_tree(result, self.name, "the result")
@@ -120,7 +120,7 @@ class Chosen:
         return [path for i in self.positions for path in tree.paths(self.args[i], names[i])]
 
     def __call__(self, *chosen_args: Any) -> Any:
-        """The function's result with these values for the chosen arguments."""
+        """Return the function's result with these values for the chosen arguments."""
         args = list(self.args)
         for i, x in zip(self.positions, chosen_args, strict=True):
             args[i] = x

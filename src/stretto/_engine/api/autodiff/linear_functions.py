@@ -95,7 +95,10 @@ class _Linear:
         return hash(self.key())
 
     def map(self, residuals: Sequence[Any], caller: str) -> LinearMap:
-        """The linear map with these residuals; raises ``TypeError`` if their types have changed."""
+        """Return the linear map with these residuals.
+
+        Raises ``TypeError`` if their types have changed.
+        """
         program = self.program
         own = len(program.inputs) - len(residuals)
         values = [as_value(r, caller, "a residual") for r in residuals]
@@ -134,7 +137,7 @@ class _LinearFunction:
     def of(
         cls, flat: Flat, structure: Any, values: Sequence[Any], outs: Sequence[Any], map: LinearMap
     ) -> Any:
-        """The function for a linear map, and the arguments and outputs of ``linearize_flat``."""
+        """Return the function for a linear map, and what ``linearize_flat`` took and gave."""
         return cls(_Linear(flat, structure, values, outs, map), map.residuals)
 
     def __repr__(self) -> str:
@@ -158,7 +161,7 @@ class JvpFunction(_LinearFunction):
 
     @bounded
     def __call__(self, *tangents: Any) -> Any:
-        """The tangent of the output, for one tangent, a tree, for each argument."""
+        """Return the tangent of the output, for one tangent, a tree, for each argument."""
         linear = self._linear
         leaves, structure = tree.flatten(tuple(tangents))
         if structure != linear.structure:
@@ -190,7 +193,7 @@ class VjpFunction(_LinearFunction):
 
     @bounded
     def __call__(self, ct: Any) -> tuple[Any, ...]:
-        """The cotangents of the arguments, a tree for each, for that of the output."""
+        """Return the cotangents of the arguments, a tree for each, for that of the output."""
         linear = self._linear
         leaves, structure = tree.flatten(ct)
         if structure != linear.out:

@@ -90,7 +90,7 @@ def with_equal_ones_merged(program: Program, captured: Sequence[Any]) -> Program
 
 
 def _constant(program: Program, captured: int) -> list[Equation]:
-    """The equations that depend on no argument, and whose results are not too large to keep."""
+    """Return the equations that depend on no argument, with results small enough to keep."""
     known: set[Atom] = set(program.inputs[len(program.inputs) - captured :])
     constant = []
     for e in program.equations:

@@ -86,7 +86,7 @@ class _Dispatcher:
     _general: Callable[[Any, Any], Any]
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        """The function's results, from the compiled form for these arguments."""
+        """Return the function's results, from the compiled form for these arguments."""
         if state.interpreter is EAGER:
             fingerprint = self._fingerprint(args, kwargs)
             record = None if fingerprint is None else self._table.get(fingerprint)
@@ -142,7 +142,7 @@ _MOST = 2**31 - 1
 
 
 def leaf_of(leaf: Any) -> Any:
-    """An array for a number, the type for a NumPy array, None for what goes the general way."""
+    """Return an array for a number, the type for a NumPy array, None for the general way."""
     cls = leaf.__class__
     if cls is np.ndarray:
         return array_type(leaf.shape, canonical_dtype(leaf.dtype)) if leaf.dtype in _PLAIN else None
@@ -207,7 +207,7 @@ def record_of(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Re
 def record_by(
     interpret: Callable[[list[Any]], list[Any]], entry: Entry, args: Any, kwargs: Any
 ) -> Record:
-    """The record for calls like this one, run by a function of all leaves and captured arrays."""
+    """Return the record for such calls, run by a function of all leaves and captured arrays."""
     order, alive = _order(args, kwargs)
     return Record(
         interpret=interpret,

@@ -60,7 +60,7 @@ def warn(name: str, entries: Sequence[tuple[Signature, Entry]]) -> None:
 
 
 def differences(entries: Sequence[tuple[Signature, Entry]]) -> list[Difference]:
-    """Everything that may differ; of equal counts, the likelier explanation first."""
+    """Return everything that may differ; of equal counts, the likelier explanation first."""
     signatures = [s for s, _ in entries]
     found = []
     for which in _distinct(p for s in signatures for p, _ in s.static):

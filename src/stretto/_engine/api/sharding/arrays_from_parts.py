@@ -201,7 +201,7 @@ def make_array_from_process_local_data(
 def local_parts(
     sharding: Sharding, local: tuple[int, ...], asked: Sequence[int | None], caller: str
 ) -> tuple[tuple[int, ...], list[Index]]:
-    """The shape of an array of which this process has ``local``, and where its parts are in that.
+    """Return the shape of an array of which this process has ``local``, and where its parts are.
 
     Args:
         sharding: where the parts are.
@@ -328,7 +328,7 @@ def _together(
     dtype: DTypeLike | None,
     caller: str,
 ) -> Array:
-    """The array of these parts, in the order of the devices, once they are what they must be."""
+    """Return the array of these parts, in the devices' order, once they are what they must be."""
     if dtype is None and not parts:
         raise ValueError(
             f"{caller}: no device of {sharding} belongs to this process, so that dtype must be "

@@ -166,7 +166,7 @@ def _axes(mesh: Mesh, names: Collection[Any], caller: str) -> tuple[Any, ...]:
 
 
 def _spec(spec: Any, mesh: Mesh, axes: Sequence[Any], caller: str, argument: str) -> PartitionSpec:
-    """The specification, which names axes that are mapped over; None stands for one without any."""
+    """Return the specification, which names axes that are mapped over; for None, an empty one."""
     checked = as_spec(PartitionSpec() if spec is None else spec, caller, argument)
     check_names(checked, mesh, caller, argument)
     for part in checked:

@@ -114,7 +114,7 @@ class Batch:
         return SizedCall(program, tuple(self.sizes), most, (self.count,), (over,), rooms)
 
     def rectangles(self) -> list[Any]:
-        """The arrays of all examples, ragged ones as rectangles, as long as their sizes may be."""
+        """Give the arrays of all examples, ragged ones as rectangles, as long as sizes may be."""
         return [
             x._rectangle(self.most[self._variable_of(type)]) if is_ragged(x) else x
             for x, type in zip(self.values, self.types, strict=True)
@@ -323,7 +323,10 @@ def _result(out: Any, type: ArrayType, batch: Batch, axis: Any, caller: str) -> 
 
 
 def _rows(x: Ragged, room: int) -> Any:
-    """The elements of all arrays, with so much room; what is behind them counts for nothing."""
+    """Return the elements of all arrays, with so much room.
+
+    What is behind them counts for nothing.
+    """
     values, have = x._values, x._values.shape[0]
     if have > room:
         values = slice_(values, (0,) * values.ndim, (room, *values.shape[1:]))

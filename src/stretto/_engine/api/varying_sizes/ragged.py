@@ -192,7 +192,7 @@ class Ragged:
     @overload
     def __getitem__(self, index: slice | Sequence[int] | np.ndarray | Array) -> Ragged: ...
     def __getitem__(self, index: Any) -> Any:
-        """One of the arrays, or several of them as one."""
+        """Return one of the arrays, or several of them as one."""
         lengths = self._known()
         chosen = _chosen(index, len(lengths))
         taken = lengths[chosen]
@@ -361,7 +361,7 @@ def as_read(x: Ragged) -> Ragged:
 
 
 def room_for(total: int) -> int:
-    """The size that there is room for, so that few sizes are compiled for: an eighth more at most.
+    """Return the size that there is room for, an eighth more at most, so that few are compiled.
 
     Small sizes become a multiple of 8, and 0 does, too, so that there is a place to read from.
     """

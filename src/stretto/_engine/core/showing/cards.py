@@ -23,7 +23,7 @@ MOST_LINES = 40
 
 
 def size(count: float) -> str:
-    """A number of bytes: ``3.7 MB``."""
+    """Write a number of bytes: ``3.7 MB``."""
     for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= scale:
             return f"{count / scale:,.1f} {unit}"
@@ -31,17 +31,17 @@ def size(count: float) -> str:
 
 
 def number(x: float) -> str:
-    """A real number with four digits."""
+    """Write a real number with four digits."""
     return f"{x:.4g}"
 
 
 def counted(count: int, noun: str) -> str:
-    """So many of something: ``1 array``, ``2,000 arrays``."""
+    """Write so many of something: ``1 array``, ``2,000 arrays``."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def ends(items: Sequence[T], most: int) -> tuple[Sequence[T], int, Sequence[T]]:
-    """The first and the last of these, ``most`` in all, and how many are between."""
+    """Return the first and the last of these, ``most`` in all, and how many are between."""
     left_out = len(items) - most
     if left_out <= 0:
         return items, 0, ()
@@ -50,7 +50,10 @@ def ends(items: Sequence[T], most: int) -> tuple[Sequence[T], int, Sequence[T]]:
 
 
 def first_lines(text: str, rest: str, most: int = MOST_LINES) -> str:
-    """The first lines of a text; where more are left out, a last line says how to see the rest."""
+    """Return the first lines of a text.
+
+    Where more are left out, a last line says how to see the rest.
+    """
     lines = text.split("\n")
     if len(lines) <= most:
         return text
@@ -59,7 +62,7 @@ def first_lines(text: str, rest: str, most: int = MOST_LINES) -> str:
 
 
 def one_line(text: str, most: int = 80) -> str:
-    """The text on one line, cut to so many characters."""
+    """Return the text on one line, cut to so many characters."""
     text = " ".join(text.split())
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
@@ -94,12 +97,12 @@ Item: TypeAlias = "Line | Card"
 
 
 def line(text: str, kind: str = "") -> Line:
-    """A line of one piece."""
+    """Return a line of one piece."""
     return ((text, kind),)
 
 
 def pruned(card: Card, most: int, rest: str = "") -> Card:
-    """The card with at most about so many lines.
+    """Return the card with at most about so many lines.
 
     What is deepest goes first; then, of what is left, all but the first lines. ``rest`` says how to
     see what is left out.
@@ -124,7 +127,7 @@ def _lines(card: Card, depth: int) -> int:
 
 
 def _cut(card: Card, depth: int, left: list[int], rest: str) -> Card:
-    """The card down to this depth, with so many lines left; ``left`` is what then remains."""
+    """Give the card down to this depth, with so many lines left; ``left`` is what then remains."""
     left[0] -= 1
     if not depth or not card.body:
         return dataclasses.replace(card, body=())
@@ -153,14 +156,14 @@ _FEW_LEAVES, _FEW_ELEMENTS = 12, 60
 
 
 def text_of(x: Any) -> str:
-    """The ``repr`` of such an object: whole if it is small, else with sizes in place of arrays."""
+    """Write such an object: whole if it is small, else with sizes in place of arrays."""
     show = repr if _is_small(x) else short
     inside = ", ".join([f"{name}={show(value)}" for name, value in _fields(x)])
     return f"{type(x).__name__}({inside})"
 
 
 def card_of(x: Any) -> Card:
-    """Its fields, and the arrays in each."""
+    """Show its fields, and the arrays in each."""
     body: list[Item] = []
     for name, value in _fields(x):
         leaves = tree.leaves(value)
@@ -185,7 +188,7 @@ def _is_small(x: Any) -> bool:
 
 
 def short(x: Any) -> str:
-    """A tree on one line: as it is if it is small, and otherwise how much is in it."""
+    """Return a tree on one line: as it is if it is small, and otherwise how much is in it."""
     if isinstance(x, _ARRAYS):
         return type_words(x) if numbers_in([x]) > 4 else one_line(repr(x))
     has_arrays = any([isinstance(leaf, _ARRAYS) for leaf in tree.leaves(x)])
@@ -205,17 +208,17 @@ _ARRAYS = (Value, np.ndarray)
 
 
 def numbers_in(leaves: Iterable[Any]) -> int:
-    """The elements of those leaves that are arrays; sizes that vary do not count."""
+    """Return the elements of those leaves that are arrays; sizes that vary do not count."""
     return sum([x.size for x in leaves if isinstance(x, _ARRAYS) and isinstance(x.size, int)])
 
 
 def bytes_in(leaves: Iterable[Any]) -> int:
-    """The bytes of the same."""
+    """Return the bytes of the same."""
     return sum([numbers_in([x]) * x.dtype.itemsize for x in leaves if isinstance(x, _ARRAYS)])
 
 
 def type_words(x: Any) -> str:
-    """The type of an array, or another leaf as it is."""
+    """Return the type of an array, or another leaf as it is."""
     if isinstance(x, np.ndarray):
         return f"NumPy {x.dtype}[{','.join(map(str, x.shape))}]"
     is_array = isinstance(x, Value) and not isinstance(x, Tracer)
@@ -232,7 +235,7 @@ _Printed = tuple[int, str, str, str]
 
 
 def program_card(program: Program) -> Card:
-    """The program, with the names of operations set apart."""
+    """Return the program, with the names of operations set apart."""
     lines = lines_of(program)
     first = list(itertools.islice(lines, _MOST))
     body = _folded(first, 0)
@@ -247,7 +250,7 @@ def program_card(program: Program) -> Card:
 
 
 def _folded(lines: list[_Printed], depth: int) -> list[Item]:
-    """The lines of this depth and the next; those that are deeper as cards."""
+    """Return the lines of this depth and the next; those that are deeper as cards."""
     body: list[Item] = []
     # A program's first line is at its own depth, its equations one deeper, and what they hold
     # two deeper: a line with a name, and below it the lines of another program.

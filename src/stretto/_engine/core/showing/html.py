@@ -35,7 +35,7 @@ white-space:pre;overflow-x:auto}
 
 
 def html_of(card: Card) -> str:
-    """The card as a piece of a page."""
+    """Return the card as a piece of a page."""
     style = " ".join(_STYLE.split())
     return f'<div class="stretto"><style>{style}</style>{_card(pruned(card, MOST))}</div>'
 
@@ -45,7 +45,7 @@ _FORBIDDEN = re.compile("[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\U0010ffff]")
 
 
 def escaped(text: str) -> str:
-    """The text as characters of a page, whatever is in it; cut where it is very long."""
+    """Return the text as characters of a page, whatever is in it; cut where it is very long."""
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]}…"
     return html.escape(_FORBIDDEN.sub("\ufffd", text))

@@ -27,7 +27,7 @@ _MISSING = (150, 150, 150)
 
 
 def curve(values: np.ndarray) -> str:
-    """The values of a row, from left to right, with gaps where they are not finite."""
+    """Return the values of a row, from left to right, with gaps where they are not finite."""
     known = np.isfinite(values)
     if not known.any():
         return ""
@@ -63,7 +63,7 @@ def bars(values: np.ndarray, count: int = 40) -> str:
 
 
 def sketch(values: np.ndarray, count: int = 24) -> str:
-    """The same in characters, one for each range: ``▂▅█▅▂``."""
+    """Return the same in characters, one for each range: ``▂▅█▅▂``."""
     heights = _counts(values, count)
     if not len(heights):
         return ""
@@ -90,7 +90,7 @@ def _within(values: np.ndarray, low: float, high: float) -> np.ndarray:
 
 
 def matrix(values: np.ndarray) -> str:
-    """The elements of a matrix as colours, dark for the least; grey for what is not finite."""
+    """Give the elements of a matrix as colours, dark for the least; grey for what is not finite."""
     rows, columns = values.shape
     if not values.size:
         return ""
@@ -112,7 +112,7 @@ def matrix(values: np.ndarray) -> str:
 
 
 def _png(pixels: np.ndarray) -> bytes:
-    """An image of shape (rows, columns, 3). Source: the PNG specification, third edition."""
+    """Return an image of shape (rows, columns, 3). Source: the PNG specification, third edition."""
     rows, columns, _ = pixels.shape
     # Each row begins with the number of its filter: 0, none.
     lines = np.concatenate([np.zeros((rows, 1), np.uint8), pixels.reshape(rows, -1)], 1)

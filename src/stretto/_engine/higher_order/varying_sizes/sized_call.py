@@ -184,7 +184,7 @@ class SizedCall(ControlFlow):
         return outs[: len(mask)], [next(nonzero) if m else None for m in mask]
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """A call for the values and residuals, and a linear one for the tangents.
+        """Return a call for the values and residuals, and a linear one for the tangents.
 
         Residuals that are arguments are passed as they are, and those made of what examples share
         are made once: what examples share stays shared.
@@ -233,7 +233,7 @@ class SizedCall(ControlFlow):
         return common
 
     def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
-        """A call of the transposed program; what examples share gets the sum over them."""
+        """Return a call of the transposed program; what examples share gets the sum over them."""
         if self.summed:
             return self._apart().transpose(self._repeated(cts), *args)
         count = len(self.variables)
@@ -270,7 +270,7 @@ class SizedCall(ControlFlow):
         ]
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The program for all examples where they share their sizes; else an axis more."""
+        """Return the program for all examples where they share their sizes; else an axis more."""
         values = [x if a is None else move_to_front(x, a) for x, a in zip(args, axes, strict=True)]
         mapped = tuple([a is not None for a in axes])
         count = len(self.variables)
@@ -296,7 +296,7 @@ class SizedCall(ControlFlow):
         return outs, tuple([0 if m else None for m in mask])
 
     def padded(self, at: Any, *args: Any) -> Sequence[Any]:
-        """The same call, to which sizes that vary outside of it are given, too."""
+        """Return the same call, to which sizes that vary outside of it are given, too."""
         count, own = len(self.variables), set(self.variables)
         outer = [v for v in variables_of(self.program) if v not in own]
         if not outer:

@@ -153,7 +153,7 @@ def _move_rows(rows: Any, axis: int, tiled: bool, caller: str) -> Any:
 
 
 def _split_rows(x: Any, axis: int, count: int, tiled: bool, caller: str, argument: str) -> Any:
-    """The entries along ``axis`` for each of ``count`` examples, along axis 0."""
+    """Return the entries along ``axis`` for each of ``count`` examples, along axis 0."""
     at = canonical_axis(axis, x.ndim, caller)
     n = x.shape[at]
     if tiled and count and not n % count:

@@ -50,7 +50,7 @@ class Axes:
         return list(zip(self.names, self.sizes, strict=True))
 
     def index(self) -> Any:
-        """The example's index among all, an int32."""
+        """Return the example's index among all, an int32."""
         index = as_value(np.int32(0))
         for k, (name, size) in enumerate(self.pairs):
             here = AxisIndex(name, size)()
@@ -58,7 +58,7 @@ class Axes:
         return index
 
     def whole(self, x: Any) -> Any:
-        """All examples along a new axis 0."""
+        """Return all examples along a new axis 0."""
         shape = x.shape
         for name, size in reversed(self.pairs):
             x = AllGather(name, size)(x)
@@ -92,25 +92,25 @@ class Groups(NamedTuple):
         return self.members.shape[1]
 
     def own(self, table: np.ndarray) -> Any:
-        """The example's entry of a table."""
+        """Return the example's entry of a table."""
         return entry(as_value(table.astype(np.int32)), self.axes.index(), 0)
 
     def rows(self, x: Any, fill: Any) -> Any:
-        """The values of all examples along two new axes, group and member."""
+        """Return the values of all examples along two new axes, group and member."""
         return take_rows(self.axes.whole(x), self.members, fill)
 
     def of_own(self, x: Any) -> Any:
-        """The entry along axis 0 for the example's group."""
+        """Return the entry along axis 0 for the example's group."""
         return entry(x, self.own(self.of), 0)
 
 
 def entry(x: Any, index: Any, axis: int) -> Any:
-    """The entry of number ``index`` along ``axis``, which goes away."""
+    """Return the entry of number ``index`` along ``axis``, which goes away."""
     return dynamic_index_in_dim(x, index, axis, keepdims=False)
 
 
 def groups_of(axes: Axes, index_groups: Any, *, equal: bool = False) -> Groups | None:
-    """The groups with these indices, or None for None; ``equal`` refuses unequal sizes.
+    """Return the groups with these indices, or None for None; ``equal`` refuses unequal sizes.
 
     Raises ``TypeError`` for what is not lists of integers, ``ValueError`` unless each index is in
     exactly one of them.
@@ -140,7 +140,7 @@ def groups_of(axes: Axes, index_groups: Any, *, equal: bool = False) -> Groups |
 
 
 def sequence_of(values: Any, caller: str, argument: str, elements: str) -> list[Any]:
-    """The elements of a sequence; raises ``TypeError``, which says what they must be."""
+    """Return the elements of a sequence; raises ``TypeError``, which says what they must be."""
     try:
         return list(values)
     except TypeError:

@@ -43,7 +43,7 @@ class Collective(Primitive, abstract=True):
         return frozenset((NamedAxis(self.axis),))
 
     def collect(self, name: Any, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The output for all examples of the axis of this name, and its mapped axis.
+        """Return the output for all examples of the axis of this name, and its mapped axis.
 
         ``axes`` may all be ``None``.
         """
@@ -98,7 +98,7 @@ class Total(Adding, abstract=True):
         return x
 
     def across(self, x: Any, axis: int | None) -> tuple[Any, int | None]:
-        """A sum over the mapped axis; of what all share, a multiple."""
+        """Return a sum over the mapped axis; of what all share, a multiple."""
         return total_of(x, axis, self.size), None
 
     def lower(self, b: Any, x: Any) -> Any:
@@ -107,7 +107,7 @@ class Total(Adding, abstract=True):
 
 
 def total_of(x: Any, axis: int | None, size: int) -> Any:
-    """The sum over a mapped axis; of what all share, a multiple."""
+    """Return the sum over a mapped axis; of what all share, a multiple."""
     return x * full_like(x, size) if axis is None else reduce_sum(x, (axis,))
 
 
@@ -157,11 +157,11 @@ class PSumScatter(Adding, Leading):
         return x.with_shape(x.shape[1:])
 
     def across(self, x: Any, axis: int | None) -> tuple[Any, int | None]:
-        """The sum, whose axis 0 becomes the mapped one."""
+        """Return the sum, whose axis 0 becomes the mapped one."""
         return x * full_like(x, self.size) if axis is None else reduce_sum(x, (axis,)), 0
 
     def lower(self, b: Any, x: Any) -> Any:
-        """A sum over the devices along the axis, of which each keeps a part."""
+        """Return a sum over the devices along the axis, of which each keeps a part."""
         return b.reduce_scatter(x, self.axis)
 
     def transpose(self, ct: Any, x: Any) -> tuple[Any, ...]:
@@ -211,7 +211,7 @@ class PPermute(Collective):
         return x
 
     def across(self, x: Any, axis: int | None) -> tuple[Any, int | None]:
-        """The examples in another order."""
+        """Return the examples in another order."""
         x = broadcast_to(x, (self.size, *x.shape)) if axis is None else move_to_front(x, axis)
         return take_rows(x, sources_of(self.perm, self.size), 0) if self.size else x, 0
 
@@ -244,7 +244,7 @@ class AxisIndex(Collective):
 
 
 def _second(x: Any, axis: int | None) -> tuple[Any, int]:
-    """The value with its mapped axis moved out of first place, and that axis."""
+    """Return the value with its mapped axis moved out of first place, and that axis."""
     assert axis is not None
     return (move_axis(x, 0, 1), 1) if axis == 0 else (x, axis)
 
@@ -318,7 +318,7 @@ class TotalsTogether(Primitive):
         return self._of_some(cts)
 
     def _of_some(self, values: Sequence[Any]) -> list[Any]:
-        """The sums of those that are not None, which stands for zero."""
+        """Return the sums of those that are not None, which stands for zero."""
         sums = iter(self(*[x for x in values if x is not None]))
         return [None if x is None else next(sums) for x in values]
 
@@ -342,7 +342,7 @@ class PVary(Collective):
         return x
 
     def across(self, x: Any, axis: int | None) -> tuple[Any, int | None]:
-        """The value as it is."""
+        """Return the value as it is."""
         return x, axis
 
     def lower(self, b: Any, x: Any) -> Any:

@@ -38,7 +38,7 @@ over_examples = described(
 
 
 def leaf_value(x: Any, caller: str, kinds: frozenset[str] | None = None) -> Any:
-    """A leaf as a value, of one of these kinds."""
+    """Return a leaf as a value, of one of these kinds."""
     x = as_value(x, caller, "a leaf of x")
     if kinds is not None and kind_of(x.dtype) not in kinds:
         raise TypeError(f"{caller}: expected {' or '.join(sorted(kinds))}, got {x.type}")
@@ -46,7 +46,7 @@ def leaf_value(x: Any, caller: str, kinds: frozenset[str] | None = None) -> Any:
 
 
 def sum_of(x: Any, axes: Axes, groups: Groups | None) -> Any:
-    """The sum of a value over all examples, or those of the group."""
+    """Return the sum of a value over all examples, or those of the group."""
     if groups is not None:
         return groups.of_own(reduce_sum(groups.rows(x, 0), (1,)))
     for name, size in axes.pairs:
@@ -55,7 +55,10 @@ def sum_of(x: Any, axes: Axes, groups: Groups | None) -> Any:
 
 
 def _total(x: Any, axes: Axes, groups: Groups | None) -> Any:
-    """The sum of each leaf of a tree; a Python number stays one if all groups have one size."""
+    """Return the sum of each leaf of a tree.
+
+    A Python number stays one if all groups have one size.
+    """
 
     def summed(leaf: Any) -> Any:
         if type(leaf) in (int, float, complex) and (groups is None or groups.equal):

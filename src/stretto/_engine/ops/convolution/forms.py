@@ -60,7 +60,7 @@ def suits_elements(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> b
 
 
 def of_elements(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
-    """The convolution: a matrix applied to each element's features, then shifted slices added."""
+    """Convolve by a matrix applied to each element's features, then add shifted slices."""
     dims = op.dims
     axis = lhs.ndim - 1 if dims.lhs_spec[1] > max(dims.lhs_spec[2:]) else 1
     image, places = batch_first(op, spread(op, lhs), axis)
@@ -103,7 +103,7 @@ def suits_planes(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> boo
 
 
 def as_planes(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
-    """The convolution; axes but the depth stay in their order, behind the batch."""
+    """Convolve; axes but the depth stay in their order, behind the batch."""
     dims = op.dims
     batch, features, depth = dims.lhs_spec[:3]
     rest = [a for a in range(5) if a not in (batch, depth)]
@@ -158,7 +158,7 @@ def suits_pointwise(op: Any, lhs: ArrayType, rhs: ArrayType) -> bool:
 
 
 def of_pointwise(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
-    """The convolution: a product for each example and group, or for each group of few positions."""
+    """Convolve by a product for each example and group, or for each group of few positions."""
     dims, groups = op.dims, op.feature_groups
     image, places = batch_first(op, spread(op, lhs), 1)
     counts = [out.shape[a] for a in dims.out_spec[2:]]
@@ -201,7 +201,7 @@ def suits_scattered(op: Any, lhs: ArrayType, rhs: ArrayType) -> bool:
 
 
 def of_scattered(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
-    """The convolution: what each element gives to its window, and the windows side by side.
+    """Convolve by what each element gives to its window, and the windows side by side.
 
     The output ``o`` meets the element ``i`` at ``t`` of the reversed window, where
     ``o = i * dilation + t + low - (k - 1)``.

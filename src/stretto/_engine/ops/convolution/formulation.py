@@ -38,7 +38,7 @@ class Formulation(NamedTuple):
 
 
 def formulation(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> Formulation:
-    """The form that ``op`` is lowered in for operands of these types.
+    """Return the form that ``op`` is lowered in for operands of these types.
 
     Groups of several features are written out, and axes put in one order, features last. XLA's
     CPU backend computes a convolution without groups by matrix products, but one with groups

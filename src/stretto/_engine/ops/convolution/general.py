@@ -55,7 +55,7 @@ from stretto._engine.ops.thresholds import (
 
 
 def convolve(op: Any, lhs: np.ndarray, rhs: np.ndarray, out_dtype: np.dtype) -> np.ndarray:
-    """The convolution ``op``, added up in the accumulator of ``out_dtype``."""
+    """Return the convolution ``op``, added up in the accumulator of ``out_dtype``."""
     wide = accumulator(out_dtype)
     x = lhs.transpose(op.dims.lhs_spec).astype(wide, copy=False)  # batch, features, spatial...
     kernel = rhs.transpose(op.dims.rhs_spec).astype(wide, copy=False)  # output, input, spatial...
@@ -82,7 +82,7 @@ def convolve(op: Any, lhs: np.ndarray, rhs: np.ndarray, out_dtype: np.dtype) -> 
 
 
 def _padded(x: np.ndarray, padding: Any, dilation: tuple[int, ...]) -> np.ndarray:
-    """Zeros between, before and after; negative padding crops."""
+    """Return zeros between, before and after; negative padding crops."""
     if not any(low or high for low, high in padding) and set(dilation) <= {1}:
         return x
     sizes, source, target = [], [], []
@@ -104,7 +104,7 @@ def _padded(x: np.ndarray, padding: Any, dilation: tuple[int, ...]) -> np.ndarra
 def _windows(
     x: np.ndarray, kernel: np.ndarray, strides: tuple[int, ...], dilation: tuple[int, ...]
 ) -> np.ndarray:
-    """A view [batch, features, out..., window...] of what each output sums over."""
+    """Return a view [batch, features, out..., window...] of what each output sums over."""
     x = np.ascontiguousarray(x)
     sizes, steps, window, gaps = [], [], [], []
     for n, k, s, d, stride in zip(
@@ -142,7 +142,7 @@ class ConvGeneralDilated(Bilinear):
     kernel = Kernel.ONE
 
     def infer(self, lhs: ArrayType, rhs: ArrayType) -> ArrayType:
-        """Sizes by the windows that fit; refuses features and groups that do not go together."""
+        """Size by the windows that fit; refuse features and groups that do not go together."""
         _check(self, lhs, rhs)
         (batch, _), (out_features, _) = (
             _sizes(lhs, self.dims.lhs_spec),
@@ -157,7 +157,7 @@ class ConvGeneralDilated(Bilinear):
         return array_type(tuple(shape), self.preferred or lhs.dtype, weak)
 
     def reference(self, lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-        """Windows as a view, then one matrix product for each group."""
+        """Return windows as a view, then one matrix product for each group."""
         return convolve(self, lhs, rhs, self.preferred or lhs.dtype)
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
@@ -176,7 +176,7 @@ class ConvGeneralDilated(Bilinear):
         return outs[0].size * rhs.size / max(1, rhs.shape[self.dims.rhs_spec[0]])
 
     def lower(self, b: Any, lhs: Any, rhs: Any) -> Any:
-        """The form that ``formulation`` chooses, or StableHLO ``convolution``.
+        """Return the form that ``formulation`` chooses, or StableHLO ``convolution``.
 
         GPUs have kernels of their own for floats.
         """
@@ -202,7 +202,7 @@ class ConvGeneralDilated(Bilinear):
         )
 
     def transpose(self, ct: Any, lhs: Any, rhs: Any) -> tuple[Any, Any]:
-        """A convolution of ``ct`` with the reversed kernel, or of ``lhs`` with ``ct``."""
+        """Return a convolution of ``ct`` with the reversed kernel, or of ``lhs`` with ``ct``."""
         linear, known = (lhs, rhs) if isinstance(lhs, Linear) else (rhs, lhs)
         if not ct.size:
             out = full(linear.shape, 0, linear.dtype)
@@ -265,7 +265,7 @@ class ConvGeneralDilated(Bilinear):
 def _padded_before(
     at: Any, op: ConvGeneralDilated, lhs: Any, type: ArrayType
 ) -> tuple[ConvGeneralDilated, Any]:
-    """The convolution and its image, which has the padding in front where that varies."""
+    """Return the convolution and its image, which has the padding in front where that varies."""
     config, shape = [(0, 0, 0)] * type.ndim, list(type.shape)
     padding, spread = list(op.padding), list(op.lhs_dilation)
     for k, axis in enumerate(op.dims.lhs_spec[2:]):
@@ -279,7 +279,7 @@ def _padded_before(
 
 
 def _in_groups(at: Any, x: Any, type: ArrayType, axis: int, groups: Any) -> Any:
-    """The carrier with the elements of each group followed by their own padding, zeros."""
+    """Return the carrier with the elements of each group followed by their own padding, zeros."""
     each = type.shape[axis] // groups
     if not is_size(each) or (groups.__class__ is int and groups == 1):
         return x
@@ -288,7 +288,7 @@ def _in_groups(at: Any, x: Any, type: ArrayType, axis: int, groups: Any) -> Any:
 
 
 def _out_of_groups(at: Any, x: Any, type: ArrayType, axis: int, groups: Any) -> Any:
-    """The elements of all groups, and then all padding; what ``_in_groups`` is undone by."""
+    """Return the elements of all groups, and then all padding; what ``_in_groups`` is undone by."""
     each = type.shape[axis] // groups
     if not is_size(each) or (groups.__class__ is int and groups == 1):
         return at.fit(x, type)
@@ -462,7 +462,7 @@ def _check(
 
 
 def ones_or(values: Sequence[int] | None, n: int, caller: str, argument: str) -> tuple[int, ...]:
-    """The numbers, or ``n`` ones for None; raises ``ValueError`` for numbers below 1."""
+    """Return the numbers, or ``n`` ones for None; raises ``ValueError`` for numbers below 1."""
     return (1,) * n if values is None else integers(values, caller, argument, 1)
 
 

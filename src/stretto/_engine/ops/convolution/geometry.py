@@ -34,12 +34,12 @@ def check_front(name: str, lows: Sequence[Any]) -> None:
 
 
 def dilated(n: int, dilation: int) -> int:
-    """The extent of ``n`` elements with ``dilation - 1`` gaps between neighbours."""
+    """Return the extent of ``n`` elements with ``dilation - 1`` gaps between neighbours."""
     return (n - 1) * dilation + 1 if n else 0
 
 
 def letters(spec: tuple[int, ...], names: str) -> str:
-    """The axes as StableHLO writes them: two by name, spatial ones by number."""
+    """Return the axes as StableHLO writes them: two by name, spatial ones by number."""
     out = [""] * len(spec)
     for place, axis in enumerate(spec):
         out[axis] = names[place] if place < 2 else str(place - 2)

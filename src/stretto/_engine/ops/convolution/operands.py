@@ -22,13 +22,13 @@ from stretto._engine.ops.shape import pad, part_of, rev, slice_in_dim
 
 
 def split_axis(x: Any, axis: int, outer: int) -> Any:
-    """The axis as two, of sizes ``outer`` and the rest."""
+    """Return the axis as two, of sizes ``outer`` and the rest."""
     n = x.shape[axis]
     return reshape(x, (*x.shape[:axis], outer, n // outer, *x.shape[axis + 1 :]))
 
 
 def merge(x: Any, source: int, target: int) -> Any:
-    """The axis ``source`` joined, as the outer one, to what is axis ``target`` without it."""
+    """Give the axis ``source`` joined, as the outer one, to what is axis ``target`` without it."""
     x = move_axis(x, source, target)
     shape = x.shape
     return reshape(x, (*shape[:target], shape[target] * shape[target + 1], *shape[target + 2 :]))
@@ -43,18 +43,18 @@ def merge_inside(x: Any, source: int, target: int, groups: int) -> Any:
 
 
 def order_of(source: Sequence[int], target: Sequence[int]) -> tuple[int, ...]:
-    """The permutation that moves all axes, ``source``, to the places ``target``."""
+    """Return the permutation that moves all axes, ``source``, to the places ``target``."""
     axes = dict(zip(target, source, strict=True))
     return tuple(axes[place] for place in range(len(axes)))
 
 
 def relaid(x: Any, source: Sequence[int], target: Sequence[int]) -> Any:
-    """The array with all its axes, ``source``, moved to the places ``target``."""
+    """Move all axes of the array, ``source``, to the places ``target``."""
     return transpose(x, order_of(source, target))
 
 
 def spread(op: Any, lhs: Any) -> Any:
-    """The image with its padding, and zeros between elements where it is dilated."""
+    """Return the image with its padding, and zeros between elements where it is dilated."""
     config = [(0, 0, 0)] * lhs.ndim
     for a, (low, high), d in zip(op.dims.lhs_spec[2:], op.padding, op.lhs_dilation, strict=True):
         config[a] = (low, high, d - 1)
@@ -69,7 +69,7 @@ def cut(
     steps: Sequence[int],
     hidden: bool = False,
 ) -> Any:
-    """So many elements along these axes, from a start on, in steps.
+    """Return so many elements along these axes, from a start on, in steps.
 
     If their place is ``hidden``, kernels that read those at several places are compiled once.
     """
@@ -80,7 +80,7 @@ def cut(
 
 
 def assembled(op: Any, parts: Sequence[Any], out: ArrayType) -> Any:
-    """The output, of its elements at each position: (groups, own, others) features."""
+    """Return the output, of its elements at each position: (groups, own, others) features."""
     groups, own, others = parts[0].shape
     counts = [out.shape[a] for a in op.dims.out_spec[2:]]
     n = len(counts)
@@ -110,7 +110,7 @@ def in_layout(
     rhs: Any,
     out: ArrayType,
 ) -> Any:
-    """The convolution by the form, its operands put in that layout and its output back."""
+    """Convolve by the form, with operands put in that layout and the output back."""
     dims = op.dims
     shape = tuple(out.shape[a] for a in order_of(dims.out_spec, layout.out_spec))
     result = form(
@@ -123,13 +123,13 @@ def in_layout(
 
 
 def with_features_last(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
-    """The convolution with features last."""
+    """Convolve with features last."""
     form = lambda op, lhs, rhs, out: op(lhs, rhs)
     return in_layout(features_last(lhs.ndim), form, op, lhs, rhs, out)
 
 
 def by_group(op: Any, lhs: Any, rhs: Any) -> Any:
-    """A convolution without groups for each group, their outputs joined along the features."""
+    """Convolve each group without groups, and join the outputs along the features."""
     groups = max(op.feature_groups, op.batch_groups)
     one = dataclasses.replace(op, feature_groups=1, batch_groups=1)
     axis = op.dims.lhs_spec[1 if op.batch_groups == 1 else 0]
@@ -147,7 +147,7 @@ FEWEST_COLUMNS = 64
 
 
 def along_features(op: Any, matrix: Any, summed: int, image: Any, axis: int) -> Any:
-    """The image, batch first, with a matrix applied along the features, which lie at ``axis``.
+    """Give the image, batch first, with a matrix applied along the features, which lie at ``axis``.
 
     The matrix is summed along its axis ``summed``; the other one is the output features.
 
@@ -177,7 +177,7 @@ def along_features(op: Any, matrix: Any, summed: int, image: Any, axis: int) -> 
 
 
 def as_matrix(op: Any, rhs: Any, reverse: bool = False) -> tuple[Any, int]:
-    """The kernel as a matrix, and its axis of the input features, to apply ``along_features``.
+    """Give the kernel as a matrix, and its axis of the input features, to apply ``along_features``.
 
     Along the other axis are the window's elements, perhaps in reverse, with the output features
     inside. The axes of features stay in the order that they have in the kernel.
@@ -192,7 +192,7 @@ def as_matrix(op: Any, rhs: Any, reverse: bool = False) -> tuple[Any, int]:
 
 
 def batch_first(op: Any, image: Any, axis: int) -> tuple[Any, list[int]]:
-    """The image with its batch first and its features at ``axis``, and where its positions lie."""
+    """Return the image, batch first and features at ``axis``, and where its positions lie."""
     batch, features, *spatial = op.dims.lhs_spec
     order = [batch, *spatial]
     order.insert(axis, features)
@@ -201,5 +201,5 @@ def batch_first(op: Any, image: Any, axis: int) -> tuple[Any, list[int]]:
 
 
 def as_output(op: Any, result: Any, axis: int, places: Sequence[int]) -> Any:
-    """A result in that order, in the order of the convolution's output."""
+    """Return a result in that order, in the order of the convolution's output."""
     return relaid(result, (0, axis, *places), op.dims.out_spec)

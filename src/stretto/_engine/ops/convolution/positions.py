@@ -92,7 +92,7 @@ def _few_positions(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> i
 
 
 def as_products(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
-    """The convolution: at each position its window of the image times the whole kernel."""
+    """Convolve by the product of each position's window and the whole kernel."""
     if op.feature_groups * op.batch_groups > 1:
         return _one_by_one(op, lhs, rhs, out)
     form = _summed if _suits_summed(op, lhs.type, rhs.type, out) else _together
@@ -188,7 +188,7 @@ def _windows(op: Any, lhs: Any, rhs: ArrayType, out: ArrayType) -> Iterator[Any]
 
 
 def _matrix(x: Any, spec: tuple[int, ...]) -> tuple[Any, int]:
-    """An operand as a matrix, and the axis of it to sum over; ``spec[0]`` is kept.
+    """Return an operand as a matrix, and the axis of it to sum over; ``spec[0]`` is kept.
 
     What is summed are the rows where the axis that is kept comes last: nothing is moved.
     """
@@ -214,7 +214,7 @@ def _one_by_one(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
 
 
 def _matrices(x: Any, spec: tuple[int, ...], groups: int, grouped: int) -> Any:
-    """An operand as a matrix for each group, summed along its last axis.
+    """Return an operand as a matrix for each group, summed along its last axis.
 
     The axis that is kept is ``spec[0]``; the groups divide ``spec[grouped]``.
     """

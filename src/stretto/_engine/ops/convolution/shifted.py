@@ -54,7 +54,7 @@ def suits(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> bool:
 
 
 def as_sum(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
-    """The convolution in the form that is fastest, with positions last where that repays it."""
+    """Convolve in the form that is fastest, with positions last where that repays it."""
     if op.feature_groups > 1:
         form = of_feature_groups
         terms = rhs.size // rhs.shape[op.dims.rhs_spec[0]]
@@ -71,7 +71,7 @@ def as_sum(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
 
 
 def of_feature_groups(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
-    """The convolution of features in groups: kernel elements times slices of the image, summed."""
+    """Convolve features in groups: sum kernel elements times slices of the image."""
     groups, dims, sums = op.feature_groups, op.dims, _dtype_of_sums(lhs, out)
     features, spatial = dims.lhs_spec[1], dims.lhs_spec[2:]
     image = split_axis(spread(op, convert(lhs, sums)), features, groups)
@@ -107,7 +107,7 @@ def of_feature_groups(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
 
 
 def of_batch_groups(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
-    """The convolution of a batch in groups, with few positions: a sum of products for each."""
+    """Convolve a batch in groups, with few positions: a sum of products for each."""
     groups, dims, sums = op.batch_groups, op.dims, _dtype_of_sums(lhs, out)
     batch, spatial = dims.lhs_spec[0], dims.lhs_spec[2:]
     image = split_axis(spread(op, convert(lhs, sums)), batch, groups)
@@ -140,7 +140,7 @@ def of_batch_groups(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
 
 
 def of_diagonals(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
-    """The convolution of a batch in groups, by products whose diagonals are the sums.
+    """Convolve a batch in groups, by products whose diagonals are the sums.
 
     Along the last axis, the product of kernel and image has each element of the one times each of
     the other; those that meet at a position lie on a diagonal. That is more arithmetic than the
@@ -178,7 +178,7 @@ def of_diagonals(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
 
 
 def _dtype_of_sums(lhs: Any, out: ArrayType) -> np.dtype:
-    """The dtype to add up in: at least float32 for floats, and no narrower than the operands'."""
+    """Return the dtype to add up in: at least float32 for floats, never narrower than they are."""
     wide = lhs.dtype if lhs.dtype.itemsize > out.dtype.itemsize else out.dtype
     if kind_of(wide) == "float" and wide.itemsize < 4:
         return np.dtype(np.float32)

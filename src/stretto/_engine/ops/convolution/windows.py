@@ -59,7 +59,7 @@ def reason(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> str | Non
 
 
 def as_product(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
-    """The convolution, in the order of axes that needs the least to be moved."""
+    """Convolve in the order of axes that needs the least to be moved."""
     window = [rhs.shape[a] for a in op.dims.rhs_spec[2:]]
     if not _apart(op, window) and _kernel_larger(op, lhs.type, rhs.type, out):
         return (by_row if _outputs_last(op) else by_column)(op, lhs, rhs, out)
@@ -68,17 +68,17 @@ def as_product(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
 
 
 def by_row(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
-    """The convolution with features last: rows are windows, columns output features."""
+    """Convolve with features last: rows are windows, columns output features."""
     return _in_layout(op, lhs, rhs, out, lhs.ndim - 1)
 
 
 def by_example(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
-    """The convolution with features after the batch: a product for each example."""
+    """Convolve with features after the batch: a product for each example."""
     return _in_layout(op, lhs, rhs, out, 1)
 
 
 def _in_layout(op: Any, lhs: Any, rhs: Any, out: ArrayType, axis: int) -> Any:
-    """The convolution of an image whose features lie at ``axis``, and its batch first."""
+    """Return the convolution of an image whose features lie at ``axis``, and its batch first."""
     dims, last = op.dims, axis == lhs.ndim - 1
     image, places = batch_first(op, spread(op, lhs), axis)
     window = [rhs.shape[a] for a in dims.rhs_spec[2:]]
@@ -119,7 +119,7 @@ def _in_layout(op: Any, lhs: Any, rhs: Any, out: ArrayType, axis: int) -> Any:
 
 
 def by_column(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
-    """The convolution: rows are output features, columns positions and examples.
+    """Convolve so that rows are output features, columns positions and examples.
 
     A kernel with its output features first stays as it is.
     """
@@ -187,7 +187,7 @@ def _split(
     positions: list[int],
     strides: tuple[int, ...],
 ) -> Any:
-    """Windows that do not overlap: each spatial axis as positions and elements within.
+    """Return windows that do not overlap: each spatial axis as positions and elements within.
 
     The elements become axes at ``within``.
     """

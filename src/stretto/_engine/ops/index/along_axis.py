@@ -30,7 +30,7 @@ def take_along_axis(
     fill_value: Any = None,
     wrap_negative: bool = True,
 ) -> Any:
-    """The elements of ``x`` at ``indices`` along ``axis``, line by line.
+    """Return the elements of ``x`` at ``indices`` along ``axis``, line by line.
 
     ``x`` and ``indices`` have one number of axes, and broadcast along the others. Negative indices
     count from the end if ``wrap_negative``; ``mode`` and ``fill_value`` are those of ``gather``.

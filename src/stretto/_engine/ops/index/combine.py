@@ -96,7 +96,7 @@ class ScatterExtremum(ScatterFamily, abstract=True):
     transpose = NOT_LINEAR
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The mean of the tangents of those that attain the extremum."""
+        """Return the mean of the tangents of those that attain the extremum."""
         x, indices, updates = primals
         dx, _, du = tangents
         out = self(*primals)

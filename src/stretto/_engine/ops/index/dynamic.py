@@ -47,7 +47,7 @@ def _check_sizes(caller: str, what: str, x: ArrayType, sizes: Sequence[int]) -> 
 def _window(
     shape: Sequence[int], sizes: Sequence[int], starts: Sequence[np.ndarray]
 ) -> tuple[slice, ...]:
-    """The slices that are read: each start moved so that the slice fits."""
+    """Return the slices that are read: each start moved so that the slice fits."""
     return tuple(
         slice(a := max(0, min(int(start), n - m)), a + m)
         for n, m, start in zip(shape, sizes, starts, strict=True)
@@ -216,7 +216,7 @@ DYNAMIC_UPDATE_SLICE = DynamicUpdateSlice()
 
 
 def _moved(at: Any, starts: Sequence[Any], shape: Sequence[Any], sizes: Sequence[Any]) -> list[Any]:
-    """The starts, each moved so that a window of these sizes fits into the true shape."""
+    """Return the starts, each moved so that a window of these sizes fits into the true shape."""
     moved: list[Any] = []
     for start, n, m in zip(starts, shape, sizes, strict=True):
         last = n - m

@@ -166,7 +166,7 @@ class ScatterDimensionNumbers:
 
 
 def access_mode(caller: str, mode: str | GatherScatterMode | None, default: str) -> str:
-    """The canonical name of a mode: ``fill`` is for reading, ``drop`` for writing."""
+    """Return the canonical name of a mode: ``fill`` is for reading, ``drop`` for writing."""
     outside = "fill" if default == "clip" else "drop"
     # Other enumerations with these names, such as JAX's, are accepted too.
     mode = getattr(mode, "name", mode)
@@ -190,14 +190,14 @@ def access_mode(caller: str, mode: str | GatherScatterMode | None, default: str)
 
 
 def reading_mode(mode: Any, fill_value: Any) -> Any:
-    """The mode; by default the one that uses the fill value, where there is one."""
+    """Return the mode; by default the one that uses the fill value, where there is one."""
     return "fill" if mode is None and fill_value is not None else mode
 
 
 def window_sizes(
     operand: ArrayType, updates: ArrayType, numbers: GatherDimensionNumbers
 ) -> tuple[int, ...]:
-    """The window's size along each axis of the operand, as the updates imply."""
+    """Return the window's size along each axis of the operand, as the updates imply."""
     windows = iter([updates.shape[d] for d in numbers.offset_dims if d < updates.ndim])
     sizes = []
     for d, n in enumerate(operand.shape):
@@ -227,7 +227,7 @@ def out_shape(
     numbers: GatherDimensionNumbers,
     sizes: tuple[int, ...],
 ) -> tuple[int, ...]:
-    """The shape of a gather's output, or of a scatter's updates; refuses what does not fit.
+    """Return the shape of a gather's output, or of a scatter's updates; refuses what does not fit.
 
     Of an axis that may be empty one element can be asked for: there is none to be asked for then.
     """
@@ -288,7 +288,7 @@ def out_shape(
 
 
 def index_operand(b: Any, indices: Any) -> Any:
-    """The indices in a signed dtype that holds every bound."""
+    """Return the indices in a signed dtype that holds every bound."""
     dtype = indices.type.dtype
     if dtype.itemsize < 4 or dtype.name in ("int4", "uint4", "int2", "uint2"):
         return b.convert(indices, np.dtype(np.int32))
@@ -299,7 +299,7 @@ def index_operand(b: Any, indices: Any) -> Any:
 
 
 def bounds_operand(b: Any, indices: Any, shape: Any, sizes: Any, axes: Sequence[int]) -> Any:
-    """The last start in bounds for each component, in the shape of the indices."""
+    """Return the last start in bounds for each component, in the shape of the indices."""
     bounds = np.asarray([shape[d] - sizes[d] for d in axes], indices.type.dtype)
     if len(set(bounds.tolist())) == 1:
         return b.splat(bounds[0], indices.type)
@@ -309,12 +309,12 @@ def bounds_operand(b: Any, indices: Any, shape: Any, sizes: Any, axes: Sequence[
 
 
 def attribute(name: str, fields: Mapping[str, Sequence[int]], vector: int) -> str:
-    """The dimension numbers as StableHLO's attribute."""
+    """Return the dimension numbers as StableHLO's attribute."""
     parts = [f"{key} = [{', '.join(map(str, dims))}]" for key, dims in fields.items() if dims]
     return f"#stablehlo.{name}<{', '.join([*parts, f'index_vector_dim = {vector}'])}>"
 
 
 def flags(indices_are_sorted: bool, unique_indices: bool) -> str:
-    """The promises about the indices, as attributes."""
+    """Return the promises about the indices, as attributes."""
     promises = {"indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices}
     return ", ".join(f"{name} = {str(holds).lower()}" for name, holds in promises.items())

@@ -38,7 +38,7 @@ from stretto._engine.ops.layout import move_to_front, reshape
 
 
 def fill_bytes(dtype: np.dtype, fill_value: Any, caller: str = "gather") -> bytes:
-    """The bytes of the element that is read out of bounds.
+    """Return the bytes of the element that is read out of bounds.
 
     By default NaN, the least signed or greatest unsigned integer, or True.
     """
@@ -56,7 +56,7 @@ def fill_bytes(dtype: np.dtype, fill_value: Any, caller: str = "gather") -> byte
 
 
 def fill_element(dtype: np.dtype, fill: bytes) -> Any:
-    """The element of those bytes."""
+    """Return the element of those bytes."""
     return np.frombuffer(fill, dtype)[0]
 
 
@@ -202,7 +202,7 @@ class ScatterFamily(Primitive, abstract=True):
     op: ClassVar[str]
 
     def infer(self, x: ArrayType, indices: ArrayType, updates: ArrayType) -> ArrayType:
-        """The operand's type; the updates must have the shape of the windows."""
+        """Return the operand's type; the updates must have the shape of the windows."""
         self.check(self.name, x, indices, updates)
         return x
 
@@ -223,7 +223,7 @@ class ScatterFamily(Primitive, abstract=True):
             raise TypeError(f"{caller}: not defined for {x}")
 
     def reference(self, x: np.ndarray, indices: np.ndarray, updates: np.ndarray) -> np.ndarray:
-        """A copy, written at index arrays; narrow floats accumulate in float32."""
+        """Return a copy, written at index arrays; narrow floats accumulate in float32."""
         numbers = self.dimension_numbers.gather()
         types = array_type(x.shape, x.dtype), array_type(updates.shape, x.dtype)
         sizes = window_sizes(*types, numbers)
@@ -239,7 +239,7 @@ class ScatterFamily(Primitive, abstract=True):
     def written(
         self, b: Any, x: Any, indices: Any, updates: Any, combine: Callable[..., Any]
     ) -> Any:
-        """The text of a scatter at these places that combines elements so."""
+        """Return the text of a scatter at these places that combines elements so."""
         n = self.dimension_numbers
         out = x.type
         sizes = window_sizes(x.type, updates.type, n.gather())
@@ -272,7 +272,7 @@ class ScatterFamily(Primitive, abstract=True):
         return b.convert(result, out.dtype)
 
     def combine(self, b: Any, old: Any, new: Any) -> Any:
-        """The new element, from the old one and the update's."""
+        """Return the new element, from the old one and the update's."""
         return b.emit(self.op, old, new, out=old.type)
 
     def distinct(self, indices: Any) -> bool:
@@ -282,7 +282,7 @@ class ScatterFamily(Primitive, abstract=True):
         return at_most(math.prod(sizes)) <= 1 or (self.unique_indices and self.mode != "clip")
 
     def read(self, x: Any, indices: Any, updates: Any) -> Any:
-        """The elements of ``x`` where each update goes; zero for updates that are dropped."""
+        """Give the elements of ``x`` where each update goes; zero for updates that are dropped."""
         numbers = self.dimension_numbers.gather()
         return Gather(
             numbers,
@@ -294,7 +294,7 @@ class ScatterFamily(Primitive, abstract=True):
         )(x, indices)
 
     def other(self, family: type[ScatterFamily], *args: Any) -> Any:
-        """Another member of the family at the same places."""
+        """Return another member of the family at the same places."""
         fields = dict(self.parameters())
         return family(**fields)(*args)
 
@@ -341,7 +341,7 @@ class ScatterFamily(Primitive, abstract=True):
         return dataclasses.replace(self, mode="drop")(x, indices, updates)
 
     def kept(self, at: Any, x: Any, indices: Any, updates: Any, axes: Sequence[int]) -> Any:
-        """The updates, with what changes nothing in the place of padding along window axes.
+        """Return the updates, with what changes nothing in the place of padding along window axes.
 
         By default that is what is there.
         """
@@ -356,7 +356,7 @@ class ScatterSet(ScatterFamily):
     update = "set"
 
     def combine(self, b: Any, old: Any, new: Any) -> Any:
-        """The update's element."""
+        """Return the update's element."""
         return new
 
     def lower(self, b: Any, x: Any, indices: Any, updates: Any) -> Any:
@@ -370,7 +370,7 @@ class ScatterSet(ScatterFamily):
         return b.inline(_set_by, winner, x, updates)
 
     def winners(self, x: Any, indices: Any, updates: Any) -> tuple[Any, Any]:
-        """The number of the update that set each element, from 1, or 0; and all their numbers."""
+        """Return the number of the update that set each element, from 1, or 0; and all numbers."""
         ids = _numbered(updates.shape)
         return self(full(x.shape, 0, ids.dtype), indices, ids), ids
 
@@ -409,7 +409,7 @@ _FAR = 1 << 30
 def _last_starts(
     at: Any, type: ArrayType, sizes: Sequence[Any], moved: Sequence[int], indices: Any
 ) -> Any:
-    """The last start of each component of index vectors at which a window fits."""
+    """Return the last start of each component of index vectors at which a window fits."""
     ends = [convert(at.size(type.shape[d] - sizes[d]), indices.dtype) for d in moved]
     line = concatenate([reshape(end, (1,)) for end in ends], 0)
     return broadcast_in_dim(line, indices.shape, (indices.ndim - 1,))
@@ -425,12 +425,12 @@ def _whole(op: ScatterFamily, type: ArrayType, sizes: Sequence[Any], axis: int) 
 
 
 def _numbered(shape: tuple[int, ...]) -> Any:
-    """Numbers from 1 for elements of this shape, in order."""
+    """Return numbers from 1 for elements of this shape, in order."""
     return reshape(add(iota(default_dtype("int"), math.prod(shape)), 1), shape)
 
 
 def _set_by(winner: Any, old: Any, new: Any) -> Any:
-    """The old elements, each replaced by the new one with this number, unless that is 0."""
+    """Return the old elements, each replaced by the new one with this number, unless that is 0."""
     from_ = reshape(maximum(subtract(winner, 1), 0), (*winner.shape, 1))
     take = Gather(GatherDimensionNumbers((), (0,), (0,)), (1,), "promise_in_bounds")
     return where(eq(winner, 0), old, take(reshape(new, (new.size,)), from_))

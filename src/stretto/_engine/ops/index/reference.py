@@ -41,7 +41,7 @@ class Located(NamedTuple):
 def starts_of(
     shape: Sequence[int], indices: np.ndarray, numbers: Any, sizes: Sequence[int], clip: bool
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """The start indices as int64, in bounds where ``clip``; else which windows lie in bounds.
+    """Give the start indices as int64, in bounds where ``clip``; else which windows lie in bounds.
 
     The second result is ``None`` where all do.
     """
@@ -60,7 +60,7 @@ def starts_of(
 
 
 def locate(shape: Sequence[int], starts: np.ndarray, numbers: Any, sizes: Sequence[int]) -> Located:
-    """The geometry of windows of these ``sizes`` at ``starts``."""
+    """Return the geometry of windows of these ``sizes`` at ``starts``."""
     batch = starts.shape[:-1]
     window = [
         d
@@ -101,7 +101,7 @@ def locate(shape: Sequence[int], starts: np.ndarray, numbers: Any, sizes: Sequen
 def _slices(
     starts: np.ndarray, sizes: Sequence[int], ndim: int, index_map: Sequence[int]
 ) -> tuple[slice, ...]:
-    """The only window as slices."""
+    """Return the only window as slices."""
     first = [0] * ndim
     for d, start in zip(index_map, starts.reshape(-1).tolist(), strict=True):
         first[d] = start
@@ -117,7 +117,10 @@ def gather(
     out_shape: tuple[int, ...],
     fill: Any = None,
 ) -> np.ndarray:
-    """Windows of the operand; those out of bounds hold ``fill``, or are clamped for ``None``."""
+    """Return windows of the operand.
+
+    Those out of bounds hold ``fill``, or are clamped for ``None``.
+    """
     if not math.prod(out_shape):
         return np.zeros(out_shape, operand.dtype)
     starts, inside = starts_of(operand.shape, indices, numbers, sizes, fill is None)
@@ -150,7 +153,10 @@ def scatter(
     sizes: Sequence[int],
     clip: bool,
 ) -> np.ndarray:
-    """The operand with windows updated, in the order of the indices; those outside are dropped."""
+    """Return the operand with windows updated, in the order of the indices.
+
+    Those outside are dropped.
+    """
     dtype = operand.dtype
     if update != "set":
         wide = _wide(dtype)
@@ -169,7 +175,7 @@ def scatter(
 
 
 def _wide(dtype: np.dtype) -> np.dtype:
-    """The dtype that updates accumulate in."""
+    """Return the dtype that updates accumulate in."""
     kind = kind_of(dtype)
     if kind == "float" and dtype.itemsize < 4:
         return np.dtype(np.float32)
@@ -187,7 +193,7 @@ def _write_one(ufunc: np.ufunc | None, view: np.ndarray, updates: np.ndarray) ->
 def _positions(
     target: np.ndarray, updates: np.ndarray, where: Located, at: Sequence[np.ndarray]
 ) -> np.ndarray:
-    """The place of each update in the target's row-major order."""
+    """Return the place of each update in the target's row-major order."""
     stride = [math.prod(target.shape[d + 1 :]) for d in range(target.ndim)]
     flat: Any = np.zeros(updates.shape, np.int64)
     head = flat.ndim - len(where.full)

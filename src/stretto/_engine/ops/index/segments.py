@@ -125,7 +125,7 @@ def _reduced(
 
 
 def _in_32_bits(ids: Any, count: int) -> Any:
-    """The segment ids as int32; those out of range stay out of range."""
+    """Return the segment ids as int32; those out of range stay out of range."""
     if ids.dtype.itemsize >= 4:
         ids = minimum(ids, full_like(ids, count))
         if kind_of(ids.dtype) == "int":

@@ -70,7 +70,7 @@ def update_of(write: Any) -> int:
 
 
 def changes_nothing(write: Any, x: Any, *operands: Any) -> Any:
-    """The update with which a write to ``x``, at the same places, leaves everything as it is."""
+    """Return the update with which a write to ``x``, at the same places, changes nothing."""
     update = operands[update_of(write) - 1]
     if isinstance(write, ScatterMul):
         return full_like(update, 1)
@@ -123,7 +123,7 @@ def _apart(numbers: Any, indices: ArrayType) -> list[int]:
 def seen_behind(
     read: Any, write: Any, x: Any, value: Any, places: Sequence[Any], operands: Sequence[Any]
 ) -> Any:
-    """What a read gives of a write's result, from ``value``, what it gives of the operand ``x``.
+    """Return what a read gives of a write's result, from ``value``, what it gives of ``x``.
 
     ``places`` are the read's operands behind the first, ``operands`` those of the write.
     """
@@ -153,12 +153,12 @@ def seen_behind(
 
 
 def _inside(start: Any, last: int) -> Any:
-    """The start, moved so that the slice fits."""
+    """Return the start, moved so that the slice fits."""
     return maximum(minimum(start, full_like(start, last)), full_like(start, 0))
 
 
 def _combined(write: Any, old: Any, new: Any) -> Any:
-    """The elements that a write makes of the old ones and its update's."""
+    """Return the elements that a write makes of the old ones and its update's."""
     if isinstance(write, ScatterSub):
         return subtract(old, new)
     for family, combine in (

@@ -68,7 +68,7 @@ class Cholesky(MatrixOperation):
 
 
 def _factor_or_nan(x: Any) -> Any:
-    """The lower part; all NaN where the last element is, which depends on all others.
+    """Return the lower part; all NaN where the last element is, which depends on all others.
 
     Some kernels neither report nor spread a NaN.
     """
@@ -121,7 +121,7 @@ class CholeskyUpdate(MatrixOperation):
         return b.inline(upper_part, b.while_loop(unfinished, step, start)[1])
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The derivative of the Cholesky factor of the sum."""
+        """Return the derivative of the Cholesky factor of the sum."""
         (r, w), (dr, dw) = primals, tangents
         out = self(r, w)
         half = None
@@ -153,7 +153,7 @@ def _rotated(k: Any, u: Any, below: Any) -> list[Any]:
 
 
 def _change(factor: Any, da: Any) -> Any:
-    """The tangent of a ``factor`` l, given that of the matrix."""
+    """Return the tangent of a ``factor`` l, given that of the matrix."""
     # da = dl l^H + l dl^H, so l^-1 da l^-H = p + p^H with p = l^-1 dl lower triangular:
     # p is the lower triangle, with half of the diagonal.
     both = _FROM_RIGHT(factor, _FROM_LEFT(factor, da))
@@ -161,7 +161,7 @@ def _change(factor: Any, da: Any) -> Any:
 
 
 def hermitian_from_lower(x: Any) -> Any:
-    """The Hermitian matrix that LAPACK reads from a lower triangle."""
+    """Return the Hermitian matrix that LAPACK reads from a lower triangle."""
     strict, diagonal = lower_part(x, -1), keep_diagonal(x)
     if is_complex(x.dtype):
         diagonal = complex_(real(diagonal), zeros_like(imag(diagonal)))

@@ -153,7 +153,7 @@ def _adjugate(x: Any) -> Any:
 
 
 def det(x: Any) -> Any:
-    """The determinant of the square matrices in the last two axes.
+    """Return the determinant of the square matrices in the last two axes.
 
     For sizes up to 3 by the formula, else from the LU factorization, with a derivative that holds
     for singular matrices too. Raises ``TypeError`` for dtypes other than float32, float64,
@@ -171,7 +171,7 @@ def det(x: Any) -> Any:
 
 
 def _by_minors(x: Any, rows: tuple[int, ...], columns: tuple[int, ...]) -> Any:
-    """The determinant of some rows and columns, expanded along the first row."""
+    """Return the determinant of some rows and columns, expanded along the first row."""
     total = None
     for i, column in enumerate(columns):
         element = x[..., rows[0], column]
@@ -197,7 +197,7 @@ def slogdet(x: Any) -> tuple[Any, Any]:
 
 
 def inv(x: Any) -> Any:
-    """The inverses of the square matrices in the last two axes; infinite or NaN where singular.
+    """Invert the square matrices in the last two axes; infinite or NaN where they are singular.
 
     Raises as ``det`` does.
 

@@ -78,7 +78,7 @@ class Eigh(MatrixOperation):
         return [nan_where(b, info, o) for o in results[-len(outs) :]]
 
     def beside(self, at: Any, args: Sequence[Any]) -> tuple[Any, ...]:
-        """A multiple of the identity whose eigenvalue comes after all others.
+        """Return a multiple of the identity whose eigenvalue comes after all others.
 
         No eigenvalue is greater than the greatest sum of magnitudes in a row.
         """
@@ -101,7 +101,7 @@ class Eigh(MatrixOperation):
         return (pairs.sides["v"], pairs.values), (dv, pairs.dvalues())
 
     def factored(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Vectors and values; see ``Spectrum``."""
+        """Return vectors and values; see ``Spectrum``."""
         v, w = Eigh()(*primals)
         pairs = Spectrum(v, w, tangents[0])
         w, n = pairs.values, pairs.count
@@ -122,7 +122,7 @@ class Spectrum(Decomposition):
     # So v h(w) v^H changes by v (q p) v^H, q[i,j] = (h[j] - h[i]) / (w[j] - w[i]).
 
     def dvalues(self) -> Any:
-        """The diagonal of ``p``."""
+        """Return the diagonal of ``p``."""
         dw = diagonal_of(self.p)
         return real(dw) if is_complex(dw.dtype) else dw
 

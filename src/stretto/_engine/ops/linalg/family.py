@@ -35,7 +35,7 @@ _INT32 = np.dtype(np.int32)
 
 
 def check_matrix(caller: str, x: ArrayType, square: bool = False) -> tuple[int, ...]:
-    """The shape of an array of matrices that LAPACK takes.
+    """Return the shape of an array of matrices that LAPACK takes.
 
     Raises ``TypeError`` for a dtype other than float32, float64, complex64 and complex128,
     ``ValueError`` for a rank below 2, or with ``square`` for matrices that are not square.
@@ -56,19 +56,19 @@ def check_matrix(caller: str, x: ArrayType, square: bool = False) -> tuple[int, 
 
 
 def as_matrices(caller: str, x: Any, square: bool = False) -> Any:
-    """The value for an array of matrices, of no weak type; raises as ``check_matrix`` does."""
+    """Give the value for an array of matrices, of no weak type; raises as ``check_matrix`` does."""
     x = as_value(x, caller)
     check_matrix(caller, x.type, square)
     return convert(x, x.dtype)
 
 
 def result_types(x: ArrayType, *parts: tuple[tuple[int, ...], np.dtype]) -> tuple[ArrayType, ...]:
-    """The types of results of these shapes and dtypes, for each matrix of ``x``."""
+    """Return the types of results of these shapes and dtypes, for each matrix of ``x``."""
     return tuple([array_type((*x.shape[:-2], *shape), dtype) for shape, dtype in parts])
 
 
 def subset_of(caller: str, subset: tuple[int, int], size: int) -> tuple[int, int]:
-    """The first place and the one after the last, of ``size`` values in order."""
+    """Return the first place and the one after the last, of ``size`` values in order."""
     bounds = integers(subset, caller, "subset_by_index")
     if len(bounds) != 2 or not 0 <= bounds[0] <= bounds[1] <= size:
         raise ValueError(
@@ -92,17 +92,17 @@ def dependent_columns(r: Any, size: int) -> Any:
 
 
 def without_columns(x: Any, columns: Any) -> Any:
-    """The matrices with zeros in the columns that the mask selects."""
+    """Return the matrices with zeros in the columns that the mask selects."""
     return select(_spread(columns, x), zeros_like(x), x)
 
 
 def with_unit_columns(x: Any, columns: Any) -> Any:
-    """The square matrices with columns of the identity where the mask selects them."""
+    """Return the square matrices with columns of the identity where the mask selects them."""
     return select(_spread(columns, x), identity(x.shape, x.dtype), x)
 
 
 def _spread(columns: Any, x: Any) -> Any:
-    """A mask of columns as a mask of the elements of ``x``."""
+    """Return a mask of columns as a mask of the elements of ``x``."""
     dims = tuple(d for d in range(x.ndim) if d != x.ndim - 2)
     return broadcast_in_dim(columns, x.shape, dims)
 
@@ -145,7 +145,7 @@ class MatrixOperation(Primitive, abstract=True):
         return at.static(self)(*args)
 
     def beside(self, at: Any, args: Sequence[Any]) -> tuple[Any, ...]:
-        """The operands with what leaves the result in its place: the identity, or zeros."""
+        """Return the operands with what leaves the result in its place: the identity, or zeros."""
         type, pairs = at.types[0], list(zip(args, at.types, strict=True))
         square = not is_inexact(type.dtype) or type.shape[-1] == type.shape[-2]
         if self.with_zeros:
@@ -158,7 +158,7 @@ class MatrixOperation(Primitive, abstract=True):
 
 
 def _beside(at: Any, x: Any, type: ArrayType) -> Any:
-    """An operand with the identity beside a square matrix, 0 behind others, and rows in place."""
+    """Return an operand with the identity beside square matrices, 0 behind others."""
     axes = range(max(0, type.ndim - 2), type.ndim)
     mask = at.inside(type.shape, axes)
     if mask is None:
@@ -184,7 +184,7 @@ def lapack(
     *,
     target: str = "",
 ) -> list[Any]:
-    """A LAPACK routine, applied to each matrix of the operands, which are laid out by columns.
+    """Give a LAPACK routine, applied to each matrix of the operands, which are laid out by columns.
 
     ``config`` holds LAPACK's letters, such as ``uplo="L"``, and numbers; ``aliases`` are those of
     ``Builder.custom_call``. ``target`` names a routine of XLA's package instead.
@@ -247,7 +247,7 @@ def _attribute(value: str | bool | int) -> str:
 
 
 def info_type(x: ArrayType) -> ArrayType:
-    """The type of LAPACK's report for each matrix: 0 where all is well."""
+    """Return the type of LAPACK's report for each matrix: 0 where all is well."""
     return array_type(x.shape[:-2], _INT32)
 
 
@@ -262,7 +262,7 @@ def nan_where(b: Any, info: Any, x: Any) -> Any:
 
 
 def _square(vector: Any) -> tuple[Any, Any]:
-    """Matrices of ``vector[i]`` and of ``vector[j]`` in row i and column j."""
+    """Return matrices of ``vector[i]`` and of ``vector[j]`` in row i and column j."""
     shape, last = (*vector.shape, vector.shape[-1]), vector.ndim
     row = broadcast_in_dim(vector, shape, tuple(range(last)))
     return row, broadcast_in_dim(vector, shape, (*range(last - 1), last))

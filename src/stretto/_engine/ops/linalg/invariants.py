@@ -45,15 +45,15 @@ class Decomposition:
         return self.values.shape[-1]
 
     def dvalues(self) -> Any:
-        """The tangent of the values."""
+        """Return the tangent of the values."""
         raise NotImplementedError
 
     def dvectors(self, side: str, start: int, stop: int) -> Any:
-        """The tangents of some of the vectors, divided by differences of values."""
+        """Return the tangents of some of the vectors, divided by differences of values."""
         raise NotImplementedError
 
     def recombined(self, left: str, right: str, h: Any, slope: Any) -> Any | None:
-        """The tangent of ``left diag(h) right^H`` by the values; None if there is no rule for it.
+        """Return the tangent of ``left diag(h) right^H`` by the values; None without a rule.
 
         ``h`` is a function of each value, with this ``slope``.
         """
@@ -61,7 +61,7 @@ class Decomposition:
 
 
 def _at(vector: Any, axis: int) -> Any:
-    """The vector, ``[..., k]``, as a matrix with one row or column."""
+    """Return the vector, ``[..., k]``, as a matrix with one row or column."""
     return expand_dims(vector, vector.ndim - (1 if axis else 0))
 
 
@@ -73,7 +73,7 @@ class Made:
     """What it is, where a fault in its derivative is told."""
 
     def tangent(self) -> Any:
-        """The tangent of the value, or None for zero."""
+        """Return the tangent of the value, or None for zero."""
         raise NotImplementedError
 
     def through(
@@ -161,7 +161,7 @@ class Along(Made):
         return None if x is None else line(x)
 
     def tangent(self) -> Any:
-        """The slope times the tangent of the values, and the rest."""
+        """Return the slope times the tangent of the values, and the rest."""
         if self.slope is None:
             return self.rest
         dw = slice_in_dim(self.source.dvalues(), self.start, self.stop, 1, self.source.batch)
@@ -209,15 +209,15 @@ class Columns(Made):
         return self.source.batch + (0 if self.rows else 1)
 
     def having(self, **changes: Any) -> Columns:
-        """The same with some of its fields changed."""
+        """Return the same with some of its fields changed."""
         return Columns(**{**vars(self), **changes})
 
     def scaled(self, scale: tuple[Any, Any, Any] | None) -> Columns:
-        """The same scaled once more."""
+        """Return the same scaled once more."""
         return self.having(scale=_times(self.scale, scale))
 
     def vectors(self, x: Any) -> Any:
-        """A matrix of vectors as columns, laid out as this is."""
+        """Return a matrix of vectors as columns, laid out as this is."""
         x = conj(x) if self.conjugated and is_complex(x.dtype) else x
         last = x.ndim - 1
         return Transpose((*range(last - 1), last, last - 1))(x) if self.rows else x
@@ -266,7 +266,7 @@ class Diagonal(Made):
 def _times(
     x: tuple[Any, Any, Any] | None, y: tuple[Any, Any, Any] | None
 ) -> tuple[Any, Any, Any] | None:
-    """The product of two functions with their slopes and rests."""
+    """Return the product of two functions with their slopes and rests."""
     if x is None or y is None:
         return y if x is None else x
     (a, da, ra), (b, db, rb) = x, y
@@ -316,7 +316,7 @@ def _through(
 def _element_by_element(
     primitive: Any, primals: Sequence[Any], forms: Sequence[Any], tangents: Sequence[Any]
 ) -> tuple[Any, Made | None, Any] | None:
-    """A function of functions of values, with the slope by its own derivative."""
+    """Return a function of functions of values, with the slope by its own derivative."""
     known = [f for f in forms if f is not None]
     if len({f.kind for f in known}) != 1 or any(
         [p.shape != known[0].value.shape for p, f in zip(primals, forms, strict=True) if f is None]
@@ -349,7 +349,7 @@ def _element_by_element(
 
 
 def _moved(primitive: Any, form: Along) -> Along | None:
-    """A function of values whose axes are moved, repeated or cut."""
+    """Return a function of values whose axes are moved, repeated or cut."""
     batch = form.source.batch
     axes: dict[int, int]
     if isinstance(primitive, BroadcastInDim):
@@ -394,7 +394,7 @@ def _moved(primitive: Any, form: Along) -> Along | None:
 
 
 def _columns(primitive: Any, form: Columns) -> Columns | None:
-    """Vectors that are transposed, conjugated, or of which some are taken."""
+    """Return vectors that are transposed, conjugated, or of which some are taken."""
     batch, axis = form.source.batch, form.axis
     if isinstance(primitive, Transpose):
         swapped = (*range(batch), batch + 1, batch)
@@ -424,7 +424,7 @@ def _columns(primitive: Any, form: Columns) -> Columns | None:
 
 
 def _scaled(forms: Sequence[Any], divided: bool) -> Columns | None:
-    """Vectors times a function of their values, or divided by it."""
+    """Return vectors times a function of their values, or divided by it."""
     columns, along = forms if divided or isinstance(forms[0], Columns) else forms[::-1]
     if not isinstance(columns, Columns) or not isinstance(along, Along):
         return None
@@ -441,7 +441,7 @@ def _scaled(forms: Sequence[Any], divided: bool) -> Columns | None:
 def _product_of(
     primitive: DotGeneral, primals: Sequence[Any], forms: Sequence[Any]
 ) -> tuple[Any, Made | None, Any] | None:
-    """Vectors times a diagonal matrix, or the product that puts a function together."""
+    """Return vectors times a diagonal matrix, or the product that puts a function together."""
     left, right = forms
     if left is None or right is None:
         return None
@@ -476,7 +476,7 @@ def _product_of(
 
 
 def _recombined(left: Columns, right: Columns) -> Any | None:
-    """The tangent of ``left diag(h) right^H``, for ``h`` zero outside of the vectors taken."""
+    """Give the tangent of ``left diag(h) right^H``, for ``h`` zero outside of the vectors taken."""
     source = left.source
     scale = _times(left.scale, right.scale)
     dtype = source.values.dtype

@@ -136,7 +136,7 @@ class PivotsToPermutation(MatrixOperation):
         return False
 
     def reference(self, pivots: np.ndarray) -> np.ndarray:
-        """The exchanges, one by one; each of all matrices at once where there are many."""
+        """Make the exchanges one by one; each of all matrices at once where there are many."""
         *batch, count = pivots.shape
         order = np.broadcast_to(np.arange(self.size, dtype=np.int32), (*batch, self.size)).copy()
         lines = order.reshape(math.prod(batch), self.size)
@@ -170,7 +170,7 @@ class PivotsToPermutation(MatrixOperation):
 
 
 def _exchanged(i: Any, order: Any, pivots: Any) -> Any:
-    """The order with its element ``i`` and the one at ``pivots[i]`` exchanged."""
+    """Return the order with its element ``i`` and the one at ``pivots[i]`` exchanged."""
     last = order.ndim - 1
 
     def at(x: Any, place: Any) -> tuple[Any, Any]:
@@ -330,13 +330,13 @@ def solve_factored(both: Any, order: Any, b: Any, form: str = "N") -> Any:
 
 
 def rows(x: Any, order: Any) -> Any:
-    """The rows of matrices in this order."""
+    """Return the rows of matrices in this order."""
     index = expand_dims(order, order.ndim)
     return take_along_axis(x, index, x.ndim - 2, "promise_in_bounds", wrap_negative=False)
 
 
 def solve(a: Any, b: Any, form: str = "N") -> Any:
-    """The solution ``x`` of ``op(a) x = b``, matrices of one dtype, with leading axes broadcast.
+    """Solve ``op(a) x = b``, matrices of one dtype, with leading axes broadcast.
 
     Infinite or NaN where a matrix is singular. See ``LuSolve`` for ``form``.
     """

@@ -36,7 +36,7 @@ def _places(shape: tuple[int, ...], k: Any) -> tuple[Any, Any]:
 
 
 def _near(k: Any, shape: tuple[int, ...]) -> Any:
-    """A diagonal's number, perhaps traced, as int32, with those past a corner clamped to it."""
+    """Return a diagonal's number, perhaps traced, as int32, clamped to the corners."""
     rows, columns = shape
     if not isinstance(k, Value):
         number = integer(k, "a diagonal", "k")
@@ -60,28 +60,28 @@ def on_diagonal(shape: tuple[int, ...], k: Any = 0) -> Any:
 
 
 def lower_part(x: Any, k: Any = 0) -> Any:
-    """The matrices with zeros above the diagonal ``k``."""
+    """Return the matrices with zeros above the diagonal ``k``."""
     return select(broadcast_to(below(x.shape[-2:], k), x.shape), x, zeros_like(x))
 
 
 def upper_part(x: Any, k: Any = 0) -> Any:
-    """The matrices with zeros below the diagonal ``k``."""
+    """Return the matrices with zeros below the diagonal ``k``."""
     under = gt(*_places(x.shape[-2:], k))
     return select(broadcast_to(under, x.shape), zeros_like(x), x)
 
 
 def keep_diagonal(x: Any) -> Any:
-    """The matrices with zeros outside the diagonal."""
+    """Return the matrices with zeros outside the diagonal."""
     return select(broadcast_to(on_diagonal(x.shape[-2:]), x.shape), x, zeros_like(x))
 
 
 def identity(shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    """Matrices of this shape with ones on the diagonal."""
+    """Return matrices of this shape with ones on the diagonal."""
     return broadcast_to(convert(on_diagonal(shape[-2:]), dtype), shape)
 
 
 def diagonal_of(x: Any, k: int = 0) -> Any:
-    """The diagonal ``k`` of the matrices in the last two axes, along a last axis."""
+    """Return the diagonal ``k`` of the matrices in the last two axes, along a last axis."""
     *outer, n, m = x.shape
     size = greater(lesser(n, m - k) if k >= 0 else lesser(n + k, m), 0)
     if is_size(n) or is_size(m):
@@ -100,17 +100,17 @@ def diagonal_of(x: Any, k: int = 0) -> Any:
 
 
 def diagonal_matrix(v: Any) -> Any:
-    """The square matrices with ``v`` on their diagonal."""
+    """Return the square matrices with ``v`` on their diagonal."""
     *outer, n = v.shape
     dims = tuple(d for d in range(v.ndim + 1) if d != v.ndim)
     return keep_diagonal(broadcast_in_dim(v, (*outer, n, n), dims))
 
 
 def matrix_transpose(x: Any) -> Any:
-    """The last two axes exchanged."""
+    """Exchange the last two axes."""
     return transpose(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
 def adjoint(x: Any) -> Any:
-    """The conjugate transpose."""
+    """Return the conjugate transpose."""
     return matrix_transpose(conj(x) if is_complex(x.dtype) else x)

@@ -56,7 +56,7 @@ class Geqrf(MatrixOperation):
     jvp = _USE_QR
 
     def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:
-        """The operand's type; a number for each column, or row if these are fewer."""
+        """Return the operand's type; a number for each column, or row if these are fewer."""
         shape = check_matrix("geqrf", x)
         return result_types(x, (shape[-2:], x.dtype), ((lesser(*shape[-2:]),), x.dtype))
 
@@ -194,7 +194,7 @@ class Qr(MatrixOperation):
         return b.inline_many(self.factors, x)
 
     def factors(self, x: Any) -> list[Any]:
-        """The factors, by the reflections."""
+        """Return the factors, by the reflections."""
         both, taus = Geqrf()(x)
         return _factors(both, taus, self.full)
 
@@ -222,7 +222,7 @@ class PivotedQr(MatrixOperation):
         return b.inline_many(self.factors, x)
 
     def factors(self, x: Any) -> list[Any]:
-        """The factors and the order, by the reflections."""
+        """Return the factors and the order, by the reflections."""
         both, taus, order = Geqp3()(x)
         return [*_factors(both, taus, self.full), order]
 
@@ -263,7 +263,7 @@ def _factors(both: Any, taus: Any, full: bool) -> list[Any]:
 
 
 def _changes(q: Any, r: Any, dx: Any, full: bool) -> tuple[Any, Any]:
-    """The tangents of ``q`` and ``r``."""
+    """Return the tangents of ``q`` and ``r``."""
     # q^H dx = w r + dr, with w = q^H dq skew-Hermitian. With x_1 and
     # r_1 as many first columns as make r_1 square, c = q^H dx_1 r_1^-1 is w plus an upper triangle
     # with a real diagonal. That gives w, dr = q^H dx - w r, and dq = dx_1 r_1^-1 + q (w - c), or

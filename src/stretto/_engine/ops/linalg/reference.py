@@ -24,7 +24,10 @@ def _each(
     arrays: Sequence[np.ndarray],
     outs: Sequence[tuple[tuple[int, ...], Any]],
 ) -> tuple[np.ndarray, ...]:
-    """The function's results for each matrix, of these shapes and dtypes; its last is a report."""
+    """Return the function's results for each matrix, of these shapes and dtypes.
+
+    Its last is a report.
+    """
     batch = arrays[0].shape[:-2]
     results = tuple([np.zeros((*batch, *shape), dtype) for shape, dtype in outs])
     if arrays[0].size:
@@ -37,13 +40,13 @@ def _each(
 
 @functools.cache
 def _routine(name: str, dtype: np.dtype) -> Any:
-    """A routine of LAPACK or BLAS for a dtype."""
+    """Return a routine of LAPACK or BLAS for a dtype."""
     find = scipy_linalg.get_blas_funcs if name == "trsm" else scipy_linalg.get_lapack_funcs
     return find((name,), dtype=dtype)[0]
 
 
 def _size(work: Any) -> int:
-    """The size of workspace that a query returned, which float32 may have rounded down."""
+    """Return the size of workspace that a query returned, which float32 may have rounded down."""
     return int(np.nextafter(np.float32(np.real(work)), np.float32(np.inf)))
 
 
@@ -59,7 +62,10 @@ def trsm(a: np.ndarray, b: np.ndarray, left: bool, lower: bool, form: str, unit:
 
 
 def potrf(x: np.ndarray) -> np.ndarray:
-    """The Cholesky factor; its triangle is NaN where LAPACK fails or the last element is NaN."""
+    """Return the Cholesky factor.
+
+    Its triangle is NaN where LAPACK fails or the last element is NaN.
+    """
     if x.ndim > 2:
         try:  # at once, in 64 bits
             return np.linalg.cholesky(x).astype(x.dtype, copy=False)
@@ -97,7 +103,7 @@ def geqrf(x: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def householder_product(x: np.ndarray, taus: np.ndarray) -> np.ndarray:
-    """The first columns of the product of reflections."""
+    """Return the first columns of the product of reflections."""
     name = "ungqr" if x.dtype.kind == "c" else "orgqr"
     function = _routine(name, x.dtype)
     work = 64 * max(1, x.shape[-1])
@@ -144,7 +150,7 @@ def multiply_by_reflections(
 
 
 def gehrd(x: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The Hessenberg form with reflections below it, and their factors."""
+    """Return the Hessenberg form with reflections below it, and their factors."""
     function, query = _routine("gehrd", x.dtype), _routine("gehrd_lwork", x.dtype)
     n = x.shape[-1]
     outs = [((n, n), x.dtype), ((max(n - 1, 0),), x.dtype)]
@@ -155,7 +161,7 @@ def gehrd(x: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def sytrd(x: np.ndarray, lower: bool) -> tuple[np.ndarray, ...]:
-    """The tridiagonal form with reflections beside it, its two diagonals, and the factors."""
+    """Give the tridiagonal form with reflections beside it, its two diagonals, and the factors."""
     name = "hetrd" if x.dtype.kind == "c" else "sytrd"
     function, query = _routine(name, x.dtype), _routine(f"{name}_lwork", x.dtype)
     n, part = x.shape[-1], real_dtype(x.dtype)
@@ -168,7 +174,7 @@ def sytrd(x: np.ndarray, lower: bool) -> tuple[np.ndarray, ...]:
 
 
 def gees(x: np.ndarray, vectors: bool) -> tuple[np.ndarray, ...]:
-    """The Schur form, and vectors if requested."""
+    """Return the Schur form, and vectors if requested."""
     function, n = _routine("gees", x.dtype), x.shape[-1]
     outs = [((n, n), x.dtype)] * (1 + vectors)
     if not x.size:
@@ -187,7 +193,7 @@ def gees(x: np.ndarray, vectors: bool) -> tuple[np.ndarray, ...]:
 
 
 def gtsv(dl: np.ndarray, d: np.ndarray, du: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The solutions of tridiagonal systems."""
+    """Return the solutions of tridiagonal systems."""
     function = _routine("gtsv", b.dtype)
 
     def solve(b: np.ndarray, dl: np.ndarray, d: np.ndarray, du: np.ndarray) -> tuple[Any, int]:
@@ -263,7 +269,7 @@ def eig(x: np.ndarray, left: bool, right: bool) -> tuple[np.ndarray, ...]:
 
 
 def _paired(v: np.ndarray, turn: np.ndarray) -> np.ndarray:
-    """The vectors of a real matrix: LAPACK stores a conjugate pair as real and imaginary part."""
+    """Return a real matrix's vectors: LAPACK stores conjugate pairs as real and imaginary part."""
     out = v.astype(np.result_type(v.dtype, np.complex64))
     for j in np.flatnonzero(turn > 0):
         out[:, j] = v[:, j] + 1j * v[:, j + 1]

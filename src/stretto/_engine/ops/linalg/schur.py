@@ -106,7 +106,7 @@ class TriangularSylvester(MatrixOperation):
         return gt(row, j) if self.part == "lower" else lt(row, j)
 
     def _system(self, j: Any, y: Any, r: Any, s: Any, f: Any) -> list[Any]:
-        """The triangle and the right-hand side for column ``j``."""
+        """Return the triangle and the right-hand side for column ``j``."""
         rows, columns = f.ndim - 2, f.ndim - 1
         moving, right = (dynamic_slice_in_dim(x, j, 1, columns) for x in (s, f))
         right = right - matmul(y, moving)
@@ -122,7 +122,7 @@ class TriangularSylvester(MatrixOperation):
         return dynamic_update_slice_in_dim(y, column, j, y.ndim - 1)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The solution of r dy + dy s = df - dr y - y ds, with the triangles that are read."""
+        """Give the solution of r dy + dy s = df - dr y - y ds, with the triangles that are read."""
         (r, s, f), (dr, ds, df) = primals, tangents
         y = self(r, s, f)
         change = df
@@ -135,7 +135,7 @@ class TriangularSylvester(MatrixOperation):
         return y, self(r, s, change)
 
     def transpose(self, ct: Any, r: Any, s: Any, f: Linear) -> tuple[Any, ...]:
-        """The solution g of r^T g + g s^T = ct: transposed, s g^T + g^T r = ct^T."""
+        """Return the solution g of r^T g + g s^T = ct: transposed, s g^T + g^T r = ct^T."""
         solution = TriangularSylvester(_OTHER[self.part])(s, r, matrix_transpose(ct))
         return None, None, matrix_transpose(solution)
 

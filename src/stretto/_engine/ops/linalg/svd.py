@@ -148,7 +148,7 @@ class Svd(MatrixOperation):
         return (pairs.u, pairs.values, pairs.vh), (du, pairs.dvalues(), adjoint(dv))
 
     def factored(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Vectors and values; see ``SingularPairs``."""
+        """Return vectors and values; see ``SingularPairs``."""
         pairs = self._pairs(primals, tangents)
         s, k = pairs.values, pairs.count
         along = Along(pairs, s, full_like(s, 1), None, s.ndim - 1, frozenset(), 0, k)
@@ -189,7 +189,7 @@ class SingularPairs(Decomposition):
         self.zero = _zeros(s, greater(self.rows, self.columns))
 
     def dvalues(self) -> Any:
-        """The real part of the diagonal of ``p``."""
+        """Return the real part of the diagonal of ``p``."""
         ds = diagonal_of(self.p)
         return real(ds) if is_complex(ds.dtype) else ds
 

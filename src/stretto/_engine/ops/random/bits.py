@@ -69,7 +69,7 @@ class Threefry2x32(Primitive):
         return types[0].size >= 1 << 22
 
     def lower(self, b: Any, k0: Any, k1: Any, c0: Any, c1: Any) -> list[Any]:
-        """A call of a function that holds the rounds, written once a shape, and kept apart."""
+        """Give a call of a function that holds the rounds, written once a shape, and kept apart."""
         if not c0.type.size:
             return [b.splat(0, out) for out in b.outs]
         operands = (k0, k1, c0, c1)
@@ -92,12 +92,12 @@ THREEFRY2X32 = Threefry2x32()
 
 
 def _scalar_or_flat(x: np.ndarray) -> np.ndarray:
-    """The element that a broadcast view repeats, else the elements in a row."""
+    """Return the element that a broadcast view repeats, else the elements in a row."""
     return x.reshape(-1) if any(x.strides) or not x.size else x[(0,) * x.ndim]
 
 
 def _encrypt(k0: Any, k1: Any, c0: np.ndarray, c1: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The cipher of rows of words; those of a key may be one for all."""
+    """Return the cipher of rows of words; those of a key may be one for all."""
     operands, size = (k0, k1, c0, c1), c0.size
     if size <= _FEW:
         lists = [x.tolist() if x.ndim else [int(x)] * size for x in operands]
@@ -144,7 +144,7 @@ def _cipher_one(k0: int, k1: int, x0: int, x1: int) -> tuple[int, int]:
 
 
 def _rounds(k0: Any, k1: Any, c0: Any, c1: Any) -> tuple[Any, Any]:
-    """The cipher written with other operations, of values of one shape."""
+    """Write the cipher with other operations, of values of one shape."""
     word = lambda n: full(c0.shape, n, _UINT32)
     keys = (k0, k1, XOR(XOR(k0, k1), word(_PARITY)))
     x0, x1 = ADD(c0, k0), ADD(c1, k1)
@@ -159,7 +159,7 @@ def _rounds(k0: Any, k1: Any, c0: Any, c1: Any) -> tuple[Any, Any]:
 
 
 def _packed(x0: Any, x1: Any) -> Any:
-    """Both words as one integer of 64 bits, the first word low.
+    """Return both words as one integer of 64 bits, the first word low.
 
     A kernel has one result: what made two of them would compute all rounds for each.
     """
@@ -167,7 +167,7 @@ def _packed(x0: Any, x1: Any) -> Any:
 
 
 def _unpacked(packed: Any) -> list[Any]:
-    """The two words again."""
+    """Return the two words again."""
     pairs, axis = bitcast_convert_type(packed, _UINT32), packed.ndim
     return [reshape(slice_in_dim(pairs, i, i + 1, axis=axis), packed.shape) for i in (0, 1)]
 
@@ -184,7 +184,7 @@ def _program(primitive: Primitive, types: tuple[ArrayType, ...]) -> Program:
 
 
 def _integers(x0: Any, x1: Any, dtype: np.dtype) -> Any:
-    """Integers of 64 bits, the first word high."""
+    """Return integers of 64 bits, the first word high."""
     return OR(SHIFT_LEFT(convert(x0, dtype), full(x0.shape, 32, dtype)), convert(x1, dtype))
 
 
@@ -221,7 +221,7 @@ class RandomBits(Primitive):
         return -(-math.prod(self.shape) * self.width // 32)
 
     def reference(self, key: np.ndarray) -> np.ndarray:
-        """The cipher of NumPy's counters, its words viewed as the integers."""
+        """Return the cipher of NumPy's counters, its words viewed as the integers."""
         batch, dtype = key.shape[:-1], self.dtype
         size = math.prod(self.shape)
         original = self.layout == "original"
@@ -255,14 +255,14 @@ class RandomBits(Primitive):
         return types[0].size * self.count >= 1 << 24
 
     def lower(self, b: Any, key: Any) -> Any:
-        """A call of a function that holds counters and rounds, kept apart."""
+        """Return a call of a function that holds counters and rounds, kept apart."""
         (out,) = b.outs
         if not out.size:
             return b.splat(0, out)
         return b.call(_program(self, (key.type,)), (key,), apart=True)[0]
 
     def written_out(self, key: Any) -> list[Any]:
-        """The rounds of the counters, and their words as the integers."""
+        """Write the rounds of the counters, and their words as the integers."""
         batch = key.shape[:-1]
         k0, k1 = (slice_in_dim(key, i, i + 1, axis=len(batch)) for i in (0, 1))
         size = math.prod(self.shape)
@@ -332,7 +332,7 @@ class RandomBits(Primitive):
 
 
 def threefry2x32(k0: Any, k1: Any, c0: Any, c1: Any) -> tuple[Any, Any]:
-    """The two words that Threefry-2x32 makes of counter words ``c0, c1`` under key ``k0, k1``.
+    """Give the two words that Threefry-2x32 makes of counter words ``c0, c1`` under key ``k0, k1``.
 
     All uint32; broadcast to one shape. Source: Salmon et al., SC 2011.
 
@@ -355,7 +355,7 @@ def threefry2x32(k0: Any, k1: Any, c0: Any, c1: Any) -> tuple[Any, Any]:
 
 
 def bits_width(dtype: np.dtype) -> int:
-    """The number of random bits from which ``unit_float`` makes one number of this dtype."""
+    """Return the number of random bits from which ``unit_float`` makes one number of this dtype."""
     info = ml_dtypes.finfo(dtype)
     return 8 if info.nmant < 8 else int(info.bits)
 
@@ -371,7 +371,7 @@ class UnitFloat(Elementwise):
     dtype: np.dtype
 
     def infer(self, *types: ArrayType) -> ArrayType:
-        """The floating dtype; refuses other numbers of bits."""
+        """Return the floating dtype; refuses other numbers of bits."""
         (x,) = types
         if kind_of(x.dtype) != "uint" or 8 * x.dtype.itemsize != bits_width(self.dtype):
             raise TypeError(
@@ -438,7 +438,7 @@ def unit_float(bits: Any, dtype: np.dtype) -> Any:
 
 
 def wide_remainder(upper: Any, lower: Any, span: Any) -> Any:
-    """Integers below ``span`` from twice their number of bits, all unsigned and of one type.
+    """Return integers below ``span`` from twice their number of bits, all unsigned and of one type.
 
     >>> import stretto.numpy as snp
     >>> upper, lower, span = (snp.array(n, dtype=snp.uint8) for n in (2, 7, 10))

@@ -51,7 +51,7 @@ class Place(Primitive, abstract=True):
         return np.asarray(search(x.astype(widened(x.dtype), copy=False), axis=self.axis))
 
     def lower(self, b: Any, x: Any) -> Any:
-        """The least index of an element that equals the one chosen, or is NaN if that is."""
+        """Return the least index of an element that equals the one chosen, or is NaN if that is."""
         out = b.outs[0]
         return b.inline(self.composed, x) if out.size else b.splat(0, out)
 

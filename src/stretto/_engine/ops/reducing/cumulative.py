@@ -63,7 +63,7 @@ class Cumulative(Primitive, abstract=True):
         return x
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """The ufunc's ``accumulate``; narrow dtypes in wider ones, as in XLA."""
+        """Return the ufunc's ``accumulate``; narrow dtypes in wider ones, as in XLA."""
         wide = x.astype(widened(x.dtype), copy=False)
         line = np.flip(wide, self.axis) if self.reverse else wide
         out = self.ufunc.accumulate(line, axis=self.axis, dtype=wide.dtype)
@@ -151,7 +151,7 @@ class RunningChooser(Cumulative, abstract=True):
     accepts = COMPARABLE | {"bool"}
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The mean of the tangents of the elements so far that equal the extremum.
+        """Return the mean of the tangents of the elements so far that equal the extremum.
 
         Their sum and their number restart where the extremum changes; NaN equals NaN.
         """

@@ -20,7 +20,7 @@ from stretto._engine.ops.shape import pad
 
 
 def shifted(x: Any, axis: int, reverse: bool, first: Any) -> Any:
-    """The element before each, or after if ``reverse``; else ``first``."""
+    """Return the element before each, or after if ``reverse``; else ``first``."""
     config = [(0, 0, 0)] * x.ndim
     config[axis] = (-1, 1, 0) if reverse else (1, -1, 0)
     return pad(x, first, config)

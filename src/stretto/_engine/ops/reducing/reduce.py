@@ -33,12 +33,12 @@ from stretto._engine.ops.shape import pad, slice_in_dim
 
 
 def greatest_below(dtype: np.dtype) -> Any:
-    """The identity of ``max``: minus infinity, or the least number of the dtype."""
+    """Return the identity of ``max``: minus infinity, or the least number of the dtype."""
     return _extreme(dtype, -1)
 
 
 def least_above(dtype: np.dtype) -> Any:
-    """The identity of ``min``: infinity, or the greatest number of the dtype."""
+    """Return the identity of ``min``: infinity, or the greatest number of the dtype."""
     return _extreme(dtype, 1)
 
 
@@ -57,7 +57,7 @@ def _extreme(dtype: np.dtype, sign: int) -> Any:
 
 
 def widened(dtype: np.dtype) -> np.dtype:
-    """The dtype in which NumPy reduces: float32 for narrower floats, int32 for int4 and int2."""
+    """Give the dtype in which NumPy reduces: float32 for narrow floats, int32 for int4 and int2."""
     kind = kind_of(dtype)
     if kind == "float" and dtype.itemsize < 4:
         return np.dtype(np.float32)
@@ -96,7 +96,7 @@ class Reduction(Primitive, abstract=True):
         return x.with_shape(tuple(n for d, n in enumerate(x.shape) if d not in self.axes))
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """The ufunc's ``reduce``; narrow dtypes in wider ones, as in XLA."""
+        """Return the ufunc's ``reduce``; narrow dtypes in wider ones, as in XLA."""
         wide = x.astype(widened(x.dtype), copy=False)
         start = np.asarray(self.identity(x.dtype)).astype(wide.dtype)[()]
         out = self.ufunc.reduce(wide, axis=self.axes, initial=start, dtype=wide.dtype)
@@ -122,7 +122,7 @@ class Chooser(Reduction, abstract=True):
     accepts = COMPARABLE | {"bool"}
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The mean of the tangents of the elements that equal the one chosen; NaN equals NaN."""
+        """Average the tangents of the elements that equal the one chosen; NaN equals NaN."""
         (x,), (dx,) = primals, tangents
         out = self(x)
         kept = tuple(d for d in range(x.ndim) if d not in self.axes)
@@ -160,7 +160,7 @@ class ReduceProd(Reduction):
         return 1
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The product rule over a tree of halves, so that zeros need no division.
+        """Apply the product rule over a tree of halves, so that zeros need no division.
 
         d(u v) = du v + u dv
         """
@@ -190,7 +190,7 @@ def _others(x: Any) -> Any:
 
 
 def lines_first(x: Any, axes: tuple[int, ...]) -> Any:
-    """The axes joined into the first one."""
+    """Join the axes into the first one."""
     kept = tuple(d for d in range(x.ndim) if d not in axes)
     joined = 1
     for d in axes:

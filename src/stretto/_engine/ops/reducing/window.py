@@ -48,7 +48,7 @@ _FEW = 32
 
 
 def _combined(ufunc: np.ufunc, lines: np.ndarray) -> np.ndarray:
-    """The lines of the first axis combined; ``reduce`` would go through strided ones singly."""
+    """Combine the lines of the first axis; ``reduce`` would go through strided ones singly."""
     if not 1 < len(lines) <= _FEW:
         return np.asarray(ufunc.reduce(lines, axis=0, dtype=lines.dtype))
     out = np.asarray(ufunc(lines[0], lines[1]))
@@ -97,7 +97,7 @@ class WindowReduction(Primitive, abstract=True):
         return outs[0].size * math.prod(w.size for w in self.windows)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """The ufunc, axis by axis; narrow dtypes in wider ones, as in XLA."""
+        """Apply the ufunc axis by axis; narrow dtypes in wider ones, as in XLA."""
         wide = x.astype(widened(x.dtype), copy=False)
         start = np.asarray(self.identity(x.dtype)).astype(wide.dtype)[()]
         for axis, window in enumerate(self.windows):
@@ -119,7 +119,7 @@ class WindowReduction(Primitive, abstract=True):
         return type(self)((*self.windows[:axis], PLAIN, *self.windows[axis:]))(args[0]), axis
 
     def along(self, axis: int) -> WindowReduction:
-        """The same along one axis only."""
+        """Return the same along one axis only."""
         return type(self)(tuple(w if d == axis else PLAIN for d, w in enumerate(self.windows)))
 
     def padded(self, at: Any, x: Any) -> Any:
@@ -178,7 +178,7 @@ class WindowChooser(WindowReduction, abstract=True):
     greatest: ClassVar[bool]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The tangent of the element chosen, axis by axis: of equals the first in the window."""
+        """Take the tangent of the element chosen, axis by axis: the first of equals."""
         (x,), (dx,) = primals, tangents
         out = self(x)
         for axis in reversed(range(x.ndim)):

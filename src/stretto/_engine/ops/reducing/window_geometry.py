@@ -52,11 +52,11 @@ class AxisWindow(NamedTuple):
         return self.low + dilated(n, self.base_dilation) + self.high
 
     def count(self, n: int) -> int:
-        """The number of windows over ``n`` elements."""
+        """Return the number of windows over ``n`` elements."""
         return greater((self.padded(n) - self.extent) // self.stride + 1, 0)
 
     def transposed(self, n: int) -> AxisWindow:
-        """The windows that hold each of ``n`` elements: strides and dilations change places.
+        """Return the windows that hold each of ``n`` elements: strides and dilations change places.
 
         Element i is in window o, at place k, where i b + low - k d = o s (b, d, s: base dilation,
         dilation, stride). With k' = size - 1 - k the starts are at i b - ((size - 1) d - low).
@@ -79,7 +79,7 @@ Windows: TypeAlias = tuple[AxisWindow, ...]
 
 
 def window_shape(caller: str, x: ArrayType, windows: Windows) -> tuple[int, ...]:
-    """The number of windows along each axis; raises ``ValueError`` where they do not fit."""
+    """Return the number of windows along each axis; raises ``ValueError`` where they do not fit."""
     if len(windows) != x.ndim:
         raise ValueError(f"{caller}: expected a window size for each axis of {x}, got {windows}")
     for d, (n, w) in enumerate(zip(x.shape, windows, strict=True)):
@@ -94,7 +94,7 @@ def window_shape(caller: str, x: ArrayType, windows: Windows) -> tuple[int, ...]
 
 
 def patches_reference(x: np.ndarray, axis: int, window: AxisWindow, fill: Any) -> np.ndarray:
-    """The windows along an axis, ``fill`` in the padding: a first axis runs over their elements."""
+    """Return the windows along an axis, elements first, with ``fill`` in the padding."""
     w, count = window, window.count(x.shape[axis])
     if w.config != (0, 0, 0):
         config = tuple(w.config if d == axis else (0, 0, 0) for d in range(x.ndim))
@@ -107,7 +107,7 @@ def patches_reference(x: np.ndarray, axis: int, window: AxisWindow, fill: Any) -
 
 
 def patches(x: Any, axis: int, window: AxisWindow, fill: Any) -> Any:
-    """The same of a value, written with other operations; ``fill`` is a value of rank 0."""
+    """Return the same of a value, written with other operations; ``fill`` is a value of rank 0."""
     w, count = window, window.count(x.shape[axis])
     if not count:
         return full((w.size, *x.shape[:axis], 0, *x.shape[axis + 1 :]), 0, x.dtype)
@@ -123,7 +123,7 @@ def patches(x: Any, axis: int, window: AxisWindow, fill: Any) -> Any:
 def padded_before(
     at: Any, x: Any, out: ArrayType, axis: int, window: AxisWindow, fill: Any
 ) -> tuple[Any, AxisWindow]:
-    """An array and windows over it, for those whose padding in front varies: it is in the array.
+    """Return an array that holds padding of varying size in front, and windows over it.
 
     ``out`` is the type with one element for each window, ``fill`` what is in padding.
     """
@@ -135,14 +135,14 @@ def padded_before(
 
 
 def behind(window: AxisWindow, count: int, n: int) -> AxisWindow:
-    """So many windows over ``n`` elements that begin with the first window's padding."""
+    """Return so many windows over ``n`` elements that begin with the first window's padding."""
     w = window
     high = max(count - 1, 0) * w.stride + w.extent - n
     return AxisWindow(w.size, w.stride, 0, high, 1, w.dilation)
 
 
 def window_attributes(b: Any, windows: Windows) -> str:
-    """The attributes of StableHLO ``reduce_window``."""
+    """Return the attributes of StableHLO ``reduce_window``."""
 
     def ints(name: str) -> str:
         return b.ints([getattr(w, name) for w in windows])

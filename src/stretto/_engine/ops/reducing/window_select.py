@@ -55,7 +55,7 @@ class AxisSelection(Primitive, abstract=True):
     window: AxisWindow
 
     def windows_over(self, x: ArrayType) -> tuple[int, ...]:
-        """The shape of an array with one element for each window."""
+        """Return the shape of an array with one element for each window."""
         if not 0 <= self.axis < x.ndim or kind_of(x.dtype) not in FLOAT:
             raise TypeError(f"{self.name}: expected floats with an axis {self.axis}, got {x}")
         return window_shape(self.name, x, _along(x, self.axis, self.window, PLAIN))
@@ -68,7 +68,7 @@ class AxisSelection(Primitive, abstract=True):
         return min(types[0].size, outs[0].size) * self.window.size
 
     def slices(self, x: Any, fill: Any) -> list[Any]:
-        """The first element of each window, the second, and so on."""
+        """Return the first element of each window, the second, and so on."""
         w, count = self.window, self.window.count(x.shape[self.axis])
         x = pad(x, fill, _along(x, self.axis, w.config, (0, 0, 0)))
         reach = (count - 1) * w.stride + 1
@@ -81,7 +81,7 @@ class AxisSelection(Primitive, abstract=True):
         return type(self)(self.axis + (axis <= self.axis), *settings)(*values), axis
 
     def over(self, at: Any, x: Any, type: ArrayType, fill: Any) -> tuple[Any, Any]:
-        """The operation of fixed sizes, and the array that windows lie over, with this padding."""
+        """Return the operation of fixed sizes, and the array under windows, with this padding."""
         x = at.filled(x, type, fill, (self.axis,))
         if not is_size(self.window.low):
             return at.static(self), x
@@ -124,7 +124,7 @@ class WindowPlace(AxisSelection):
         return beyond | (ne(x, x) & eq(y, y))
 
     def composed(self, x: Any) -> Any:
-        """The places tried one after another."""
+        """Try the places one after another."""
         best, *others = self.slices(x, self.identity(x.dtype))
         place = full(best.shape, 0, _INDEX)
         for k, value in enumerate(others, 1):
@@ -294,7 +294,7 @@ def _check_place(caller: str, place: ArrayType, shape: tuple[int, ...]) -> None:
 
 
 def _numbers(x: Any, axis: int) -> GatherDimensionNumbers:
-    """The numbers for one element along the axis for each line of the others."""
+    """Return the numbers for one element along the axis for each line of the others."""
     others = tuple(d for d in range(x.ndim) if d != axis)
     return GatherDimensionNumbers((), (axis,), (axis,), others, others)
 

@@ -160,7 +160,7 @@ _I1_FAR = (
 
 
 def _scaled(near: tuple[float, ...], far: tuple[float, ...], x: Number) -> tuple[Number, Number]:
-    """Both series at |x|, each where it holds."""
+    """Return both series at |x|, each where it holds."""
     size = absolute(x)
     small = size <= 8.0
     beyond = where(small, 8.0, size)
@@ -272,7 +272,7 @@ I0E, I1E, I0, I1 = BesselI0e(), BesselI1e(), BesselI0(), BesselI1()
 
 
 def bessel_i0(x: Any) -> Any:
-    """The modified Bessel function of order 0, of each element (DLMF 10.25.2).
+    """Return the modified Bessel function of order 0, of each element (DLMF 10.25.2).
 
     >>> import stretto.numpy as snp
     >>> bessel_i0(snp.array([0.0, 1.0]))
@@ -282,7 +282,7 @@ def bessel_i0(x: Any) -> Any:
 
 
 def bessel_i1(x: Any) -> Any:
-    """The modified Bessel function of order 1, of each element (DLMF 10.25.2).
+    """Return the modified Bessel function of order 1, of each element (DLMF 10.25.2).
 
     >>> import stretto.numpy as snp
     >>> bessel_i1(snp.array([0.0, 1.0]))

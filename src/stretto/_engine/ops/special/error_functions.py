@@ -50,7 +50,7 @@ _BLOCK = 1 << 12  # numbers that stay in the cache
 
 
 def _horner(coefficients: tuple[float, ...], w: np.ndarray) -> np.ndarray:
-    """The polynomial with fused steps: each product and sum rounded once, to float32."""
+    """Return the polynomial with fused steps: each product and sum rounded once, to float32."""
     first, *rest = np.array(coefficients, np.float32)
     wide, p = w.astype(np.float64), np.full(w.shape, first)
     for c in rest:
@@ -68,7 +68,7 @@ def _inverse(x: np.ndarray) -> np.ndarray:
 
 
 def erf_inv_float32(x: np.ndarray) -> np.ndarray:
-    """The inverse error function of float32 numbers; infinite at -1 and 1, NaN beyond."""
+    """Return the inverse error function of float32 numbers; infinite at -1 and 1, NaN beyond."""
     if x.size <= _BLOCK:
         return _inverse(x)
     flat = x.reshape(-1)

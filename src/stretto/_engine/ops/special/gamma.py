@@ -153,7 +153,7 @@ def log_gamma_two(e: Number) -> Number:
 
 
 def _from_whole(x: Number) -> Number:
-    """The difference from the nearest integer, exactly."""
+    """Return the difference from the nearest integer, exactly."""
     return x - floor(x + 0.5)
 
 
@@ -244,7 +244,7 @@ For s nearer to zero, 1 - s is so close to the pole that its distance from it lo
 
 
 def refused_partial(reason: str) -> Any:
-    """A partial derivative that raises ``MissingRuleError`` for this reason."""
+    """Return a partial derivative that raises ``MissingRuleError`` for this reason."""
 
     def refuse(*_: Any) -> NoReturn:
         raise MissingRuleError(reason)
@@ -288,7 +288,7 @@ def _power_series(x: Number, s: Number, order: int) -> list[Number]:
 
 
 def _times_linear(series: list[Number], s: Number, a: Number) -> list[Number]:
-    """The series times (s + e) / a."""
+    """Return the series times (s + e) / a."""
     out = [c * (s / a) for c in series]
     return [out[0], *[c + d / a for c, d in zip(out[1:], series, strict=False)]]
 
@@ -523,7 +523,7 @@ def digamma(x: ArrayLike) -> Array:
 
 
 def gamma(x: Any) -> Any:
-    """The gamma function of each element; NaN at the negative integers.
+    """Return the gamma function of each element; NaN at the negative integers.
 
     Source: DLMF 5.2.1.
 
@@ -592,12 +592,12 @@ COMPLEX_GAMMA = ComplexGamma()
 
 
 def complex_gamma(z: Any) -> Any:
-    """The gamma function of each complex element (DLMF 5.2.1)."""
+    """Return the gamma function of each complex element (DLMF 5.2.1)."""
     return COMPLEX_GAMMA(z)
 
 
 def complex_digamma(z: Any) -> Any:
-    """The derivative of the logarithm of the gamma function of complex numbers (DLMF 5.2.2)."""
+    """Differentiate the logarithm of the gamma function of complex numbers (DLMF 5.2.2)."""
     x, y = real(z), imag(z)
     one = full_like(z, 1)
     far = full_like(y, _FAR_OUT)

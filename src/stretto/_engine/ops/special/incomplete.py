@@ -24,13 +24,13 @@ special = LazyModule("scipy.special")
 
 
 def _log_slope(a: Any, x: Any) -> Any:
-    """The derivative of the logarithm of the density in x: (a - 1) / x - 1."""
+    """Return the derivative of the logarithm of the density in x: (a - 1) / x - 1."""
     one = full_like(a, 1)
     return (a - one) / x - one
 
 
 def _exact(name: str) -> Any:
-    """The method ``exact``: SciPy's, and the formula from a = 200, where SciPy's loses digits."""
+    """Return the method ``exact``: SciPy's; the formula from a = 200, where that is exacter."""
 
     def exact(self: Written, a: np.ndarray, x: np.ndarray) -> np.ndarray:
         out = np.asarray(getattr(special, name)(a, x))
@@ -96,7 +96,7 @@ class Igamma(Written):
 
     @staticmethod
     def formula(a: Number, x: Number) -> Number:
-        """The first of the two."""
+        """Return the first of the two."""
         return incomplete_gamma_formula(a, x)[0]
 
 
@@ -111,7 +111,7 @@ class Igammac(Written):
 
     @staticmethod
     def formula(a: Number, x: Number) -> Number:
-        """The second of the two."""
+        """Return the second of the two."""
         return incomplete_gamma_formula(a, x)[1]
 
 

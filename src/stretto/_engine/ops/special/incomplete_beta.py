@@ -49,7 +49,7 @@ def _density(a: Number, b: Number, x: Number, y: Number) -> Number:
 def _fraction(
     active: Number, a: Number, b: Number, x: Number, da: Number, db: Number
 ) -> tuple[Number, Number]:
-    """The fraction of DLMF 8.17.22, and its derivative along (da, db)."""
+    """Return the fraction of DLMF 8.17.22, and its derivative along (da, db)."""
 
     def step(m: Number, *state: Number) -> list[Number]:
         c, dc, d, dd, h, dh, _ = state

@@ -176,7 +176,7 @@ def _series(active: Number, a: Number, x: Number) -> Number:
 
 
 def _series_with_slope(active: Number, a: Number, x: Number) -> tuple[Number, Number]:
-    """The same, and its derivative in a."""
+    """Return the same, and its derivative in a."""
 
     def going(term: Number, slope: Number, total: Number, slopes: Number) -> Number:
         return (term > _EPSILON * total) | (absolute(slope) > _EPSILON * absolute(slopes))
@@ -227,7 +227,7 @@ def _fraction(active: Number, a: Number, x: Number) -> Number:
 
 
 def _fraction_with_slope(active: Number, a: Number, x: Number) -> tuple[Number, Number]:
-    """The same, and its derivative in a."""
+    """Return the same, and its derivative in a."""
     a, x = where(active, a, 1.0), where(active, x, 2.0)
 
     def step(n: Number, *state: Number) -> list[Number]:
