@@ -118,10 +118,7 @@ class HistogramBinning:
 
 
 def fit_histogram_binning(
-    probs: ArrayLike,
-    labels: ArrayLike,
-    bins: int = 15,
-    binning: Binning = "mass",
+    probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: Binning = "mass"
 ) -> HistogramBinning:
     """Fit the frequency of the class in each of some bins (Zadrozny and Elkan, 2001).
 

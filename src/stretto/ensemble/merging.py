@@ -24,14 +24,7 @@ from stretto.random.keys import split
 from stretto.tree.members import Alike, of_members
 from stretto.tree.sums import of_column
 
-__all__ = [
-    "add_task_vectors",
-    "dare",
-    "diagonal_fisher",
-    "fisher_average",
-    "task_vector",
-    "ties",
-]
+__all__ = ["add_task_vectors", "dare", "diagonal_fisher", "fisher_average", "task_vector", "ties"]
 
 T = TypeVar("T")
 

@@ -149,11 +149,7 @@ def mapped(
     local = vmap(f, in_axes, out_axes, axis_size=size // over.parts, chunk_size=chunk_size)
     specs = [_specs(axes, over) for axes in (in_axes, out_axes)]
     return api.sharding.shard_map.shard_map(
-        local,
-        mesh=over.mesh,
-        in_specs=specs[0],
-        out_specs=specs[1],
-        axis_names={over.members},
+        local, mesh=over.mesh, in_specs=specs[0], out_specs=specs[1], axis_names={over.members}
     )
 
 

@@ -32,7 +32,7 @@ _convolution = described(
         "dtype": "the dtype of the parameters, by default the default float.",
         "output_padding": "how many elements to add at the end of the output, fewer than\n"
         "        ``stride`` or ``dilation``.",
-    },
+    }
 )
 """Complete the docstring of a layer that convolves."""
 
@@ -127,14 +127,7 @@ class _Convolution(_Kernel):
         if not isinstance(padding, str):
             padding = per_axis(padding, self._axes, caller, "padding", 0)
         self._set_up(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            dilation,
-            groups,
-            padding_mode,
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, padding_mode
         )
         if padding_mode != "zeros" and padding_mode not in _PAD_MODES:
             raise ValueError(
@@ -316,14 +309,7 @@ class _Transposed(_Kernel):
         x = check_signal(self, input, self._axes, self.in_channels)
         extra = self.output_padding if output_size is None else self._extra(x, output_size)
         return type(self)._function(
-            x,
-            self.weight,
-            self.bias,
-            self.stride,
-            self.padding,
-            extra,
-            self.groups,
-            self.dilation,
+            x, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
         )
 
     def _extra(self, x: Array, output_size: Sequence[int]) -> tuple[int, ...]:

@@ -249,7 +249,6 @@ def kaiming_uniform(
     return uniform(_key(key, caller), shape, -bound, bound, dtype)
 
 
-@_initial
 @described_like(kaiming_uniform)
 def kaiming_normal(
     key: Key | None,
@@ -297,7 +296,6 @@ def xavier_uniform(
     return uniform(_key(key, "xavier_uniform"), shape, -bound, bound, dtype)
 
 
-@_initial
 @described_like(xavier_uniform)
 def xavier_normal(
     key: Key | None, shape: Sequence[int], gain: float = 1.0, dtype: DTypeLike | None = None
@@ -434,7 +432,6 @@ def ones(shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
     return constant(shape, 1, dtype)
 
 
-@_initial
 @described_like(sparse)
 def eye(shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
     """Make a matrix with ones on the diagonal, which passes on as many inputs as it can.

@@ -35,7 +35,7 @@ _normalization = described(
         "num_features": "the number of channels, axis 1.",
         "momentum": "the share of a batch in the running statistics; None makes them plain means.",
         "track_running_stats": "whether there are running statistics.",
-    },
+    }
 )
 """Complete the docstring of a layer that normalizes."""
 

@@ -31,7 +31,7 @@ _recurrent = described(
         "        features).",
         "dropout": "the probability of dropout between layers, in train mode.",
         "bidirectional": "whether each layer also runs from the end to the beginning.",
-    },
+    }
 )
 """Complete the docstring of a recurrent layer."""
 

@@ -29,12 +29,7 @@ from stretto.numpy.remainders import remainder
 from stretto.numpy.searching import flatnonzero
 from stretto.numpy.taking import take
 
-__all__ = [
-    "choose",
-    "compress",
-    "select",
-    "trim_zeros",
-]
+__all__ = ["choose", "compress", "select", "trim_zeros"]
 
 _INT32 = np.dtype(np.int32)
 

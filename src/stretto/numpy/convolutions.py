@@ -55,12 +55,7 @@ def part_of_convolution(
     lhs, rhs = (reshape(v, (1, 1, *v.shape)) for v in (x, rev(y, tuple(range(y.ndim)))))
     precision, preferred = options or (None, None)
     out = conv_general_dilated(
-        lhs,
-        rhs,
-        (1,) * len(pads),
-        pads,
-        precision=precision,
-        preferred_element_type=preferred,
+        lhs, rhs, (1,) * len(pads), pads, precision=precision, preferred_element_type=preferred
     )
     out = reshape(out, out.shape[2:])
     return convert(out, np.dtype(bool)) if boolean else out

@@ -279,19 +279,13 @@ def _checked_path(optimize: Sequence[Any], count: int) -> _Path:
 
 @functools.lru_cache(1024)
 def _cached_path(
-    inputs: tuple[Labels, ...],
-    output: Labels,
-    shapes: tuple[Shape, ...],
-    optimize: OptimizeLike,
+    inputs: tuple[Labels, ...], output: Labels, shapes: tuple[Shape, ...], optimize: OptimizeLike
 ) -> _Path:
     return _search(inputs, output, shapes, optimize)[0]
 
 
 def _search(
-    inputs: tuple[Labels, ...],
-    output: Labels,
-    shapes: tuple[Shape, ...],
-    optimize: OptimizeLike,
+    inputs: tuple[Labels, ...], output: Labels, shapes: tuple[Shape, ...], optimize: OptimizeLike
 ) -> tuple[_Path, Any]:
     """The path, and ``opt_einsum``'s report of it."""
     limit = None

@@ -30,12 +30,7 @@ from stretto.numpy.logic import mask_of_where
 from stretto.numpy.reductions import keep, masked, wide_dtype
 from stretto.numpy.reductions import sum as sum_
 
-__all__ = [
-    "average",
-    "mean",
-    "std",
-    "var",
-]
+__all__ = ["average", "mean", "std", "var"]
 
 
 def _count(x: Array, axes: tuple[int, ...], where: ArrayLike | None, caller: str) -> int | Array:

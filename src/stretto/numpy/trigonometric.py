@@ -13,14 +13,7 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.eager.twins import FLOAT, eager
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.convert import as_inexact, rounded_once
-from stretto._engine.ops.inverse_trigonometric import (
-    acos,
-    acosh,
-    asin,
-    asinh,
-    atan,
-    atanh,
-)
+from stretto._engine.ops.inverse_trigonometric import acos, acosh, asin, asinh, atan, atanh
 from stretto._engine.ops.inverse_trigonometric import atan2 as atan2_of
 from stretto._engine.ops.trigonometric import cos, cosh, sin, sine_ratio, sinh, tan, tanh
 from stretto.numpy.arguments import refuse_complex

@@ -35,13 +35,7 @@ from stretto.numpy.searching import concrete, flatnonzero, index_array
 from stretto.numpy.sorting import lexsort
 from stretto.numpy.taking import take
 
-__all__ = [
-    "unique",
-    "unique_all",
-    "unique_counts",
-    "unique_inverse",
-    "unique_values",
-]
+__all__ = ["unique", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
 
 _BOOL = np.dtype(bool)
 

@@ -147,9 +147,7 @@ def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
 
 
 @transformation
-def named_chain(
-    *args: tuple[str, GradientTransformation],
-) -> GradientTransformationExtraArgs:
+def named_chain(*args: tuple[str, GradientTransformation]) -> GradientTransformationExtraArgs:
     """Apply transformations one after the other; the state is a dictionary of theirs, by name.
 
     Args:

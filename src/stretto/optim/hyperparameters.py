@@ -134,10 +134,7 @@ def inject_hyperparams(
             return InjectStatefulHyperparamsState(first_count(), hyperparams, states, inner_state)
 
         def update(
-            updates: Tree,
-            state: InjectStatefulHyperparamsState,
-            params: Tree = None,
-            **extra: Any,
+            updates: Tree, state: InjectStatefulHyperparamsState, params: Tree = None, **extra: Any
         ) -> tuple[Tree, InjectStatefulHyperparamsState]:
             own = {n: _scalar(state.hyperparams[n], caller, n, hyperparam_dtype) for n in numbers}
             hyperparams = own | scheduled(state.hyperparams_states)

@@ -30,12 +30,7 @@ from stretto.optim.rms import (
     scale_by_rss,
     scale_by_stddev,
 )
-from stretto.optim.scaling import (
-    add_decayed_weights,
-    add_noise,
-    scale,
-    scale_by_learning_rate,
-)
+from stretto.optim.scaling import add_decayed_weights, add_noise, scale, scale_by_learning_rate
 from stretto.optim.update_norms import (
     clip_by_block_rms,
     scale_by_param_block_rms,
@@ -372,8 +367,7 @@ def lars(
         lambda: chain(
             add_decayed_weights(weight_decay, weight_decay_mask),
             masked(
-                scale_by_trust_ratio(trust_coefficient=trust_coefficient, eps=eps),
-                trust_ratio_mask,
+                scale_by_trust_ratio(trust_coefficient=trust_coefficient, eps=eps), trust_ratio_mask
             ),
             scale_by_learning_rate(learning_rate),
             trace(momentum, nesterov),

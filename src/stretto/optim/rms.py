@@ -152,7 +152,6 @@ def scale_by_rms(
     return GradientTransformationExtraArgs(init, update)
 
 
-@transformation
 @described_like(scale_by_rms)
 def scale_by_stddev(
     decay: Scalar = 0.9,

@@ -23,13 +23,7 @@ from stretto.optim.base import (
     transformation,
 )
 from stretto.optim.combining import masked
-from stretto.optim.leaves import (
-    check,
-    first_count,
-    leafwise,
-    need_params,
-    safe_increment,
-)
+from stretto.optim.leaves import check, first_count, leafwise, need_params, safe_increment
 from stretto.random import streams
 from stretto.random.distributions import normal
 from stretto.random.keys import PRNGKey, split

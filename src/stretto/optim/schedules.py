@@ -90,7 +90,6 @@ def polynomial_schedule(
     return schedule
 
 
-@schedule
 @described_like(polynomial_schedule)
 def linear_schedule(
     init_value: Scalar, end_value: Scalar, transition_steps: int, transition_begin: int = 0
@@ -434,7 +433,6 @@ def linear_onecycle_schedule(
     return piecewise_interpolate_schedule("linear", peak_value / div_factor, scales)
 
 
-@schedule
 @described_like(linear_onecycle_schedule)
 def cosine_onecycle_schedule(
     transition_steps: int,

@@ -255,9 +255,7 @@ def _binomial(target: np.dtype, key: Key, trials: Array, chance: Array) -> Array
     trials = floor(trials)
     added = _binomial_added(key, select(few, trials, zeros_like(trials)), rare)
     rejected = _binomial_rejected(
-        key,
-        select(few, full_like(trials, 1e4), trials),
-        select(few, full_like(rare, 0.5), rare),
+        key, select(few, full_like(trials, 1e4), trials), select(few, full_like(rare, 0.5), rare)
     )
     out = select(few, added, rejected)
     out = select(improper | unknown, full_like(out, np.nan), out)

@@ -36,14 +36,7 @@ from stretto.random.distributions import gumbel, uniform
 from stretto.random.draw_arguments import draw, in_range, integer_dtype, spread, static_shape, wide
 from stretto.random.keys import checked, parts, random_bits
 
-__all__ = [
-    "bernoulli",
-    "categorical",
-    "choice",
-    "permutation",
-    "rademacher",
-    "randint",
-]
+__all__ = ["bernoulli", "categorical", "choice", "permutation", "rademacher", "randint"]
 
 
 _SORTS = 3

@@ -28,7 +28,6 @@ from stretto._engine.ops.sharding import laid_out
 from stretto._engine.ops.special.incomplete import random_gamma_grad
 from stretto.random.distributions import normal_of, when_large
 from stretto.random.draw_arguments import (
-    draw,
     draw_of_parameters,
     float_dtype,
     parameter,
@@ -39,10 +38,7 @@ from stretto.random.draw_arguments import (
 from stretto.random.implementations import Implementation, implementation
 from stretto.random.keys import checked, key_data, key_impl, split
 
-__all__ = [
-    "gamma",
-    "loggamma",
-]
+__all__ = ["gamma", "loggamma"]
 
 
 def _split(scheme: Implementation, words: Array, count: int) -> list[Array]:
@@ -195,7 +191,6 @@ def gamma(
     return _gamma(key, a, shape, dtype, "gamma", False)
 
 
-@draw
 @described_like(gamma)
 def loggamma(
     key: Key,

@@ -30,15 +30,7 @@ from stretto.random.draw_arguments import (
 from stretto.random.gamma_draws import gamma, loggamma
 from stretto.random.keys import checked, parts
 
-__all__ = [
-    "ball",
-    "beta",
-    "chisquare",
-    "dirichlet",
-    "f",
-    "generalized_normal",
-    "t",
-]
+__all__ = ["ball", "beta", "chisquare", "dirichlet", "f", "generalized_normal", "t"]
 
 
 @draw_of_parameters
@@ -183,7 +175,6 @@ def f(
     return rounded(above / (chisquare(den_key, den, sizes, work) / den), target)
 
 
-@draw
 @described_like(chisquare)
 def t(
     key: Key,

@@ -215,13 +215,7 @@ def idct(
 
 
 def _along(
-    caller: str,
-    x: ArrayLike,
-    type: int,
-    n: int | None,
-    axis: int,
-    norm: str | None,
-    inverse: bool,
+    caller: str, x: ArrayLike, type: int, n: int | None, axis: int, norm: str | None, inverse: bool
 ) -> Array:
     value = as_value(x, caller)
     place = canonical_axis(axis, value.ndim, caller)

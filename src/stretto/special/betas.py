@@ -19,16 +19,7 @@ from stretto._engine.ops.special.gamma import (
     log_gamma_formula,
     stirling_remainder,
 )
-from stretto._engine.ops.written import (
-    Number,
-    Written,
-    absolute,
-    exp,
-    floor,
-    log,
-    log1p,
-    where,
-)
+from stretto._engine.ops.written import Number, Written, absolute, exp, floor, log, log1p, where
 
 __all__ = ["beta", "betainc", "betaln", "comb"]
 

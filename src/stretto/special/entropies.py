@@ -19,17 +19,7 @@ from stretto._engine.ops.elementwise import FLOAT, check_kind, promote_values, u
 from stretto._engine.ops.exponential import LOGISTIC, exp, expm1, log, log1p
 from stretto._engine.ops.powers import power
 
-__all__ = [
-    "boxcox",
-    "boxcox1p",
-    "entr",
-    "expit",
-    "kl_div",
-    "logit",
-    "rel_entr",
-    "xlog1py",
-    "xlogy",
-]
+__all__ = ["boxcox", "boxcox1p", "entr", "expit", "kl_div", "logit", "rel_entr", "xlog1py", "xlogy"]
 
 
 def _pair(caller: str, x: ArrayLike, y: ArrayLike) -> list[Array]:
@@ -162,13 +152,9 @@ def _boxcox1p(x: Array, c: Array) -> Array:
     return _power_over(log1p(x), c)
 
 
-_xlogy.defjvps(
-    lambda dx, out, x, y: dx * log(y),
-    lambda dy, out, x, y: dy * _ratio(x, y),
-)
+_xlogy.defjvps(lambda dx, out, x, y: dx * log(y), lambda dy, out, x, y: dy * _ratio(x, y))
 _xlog1py.defjvps(
-    lambda dx, out, x, y: dx * log1p(y),
-    lambda dy, out, x, y: dy * _ratio(x, full_like(y, 1) + y),
+    lambda dx, out, x, y: dx * log1p(y), lambda dy, out, x, y: dy * _ratio(x, full_like(y, 1) + y)
 )
 _entr.defjvps(lambda dx, out, x: -(dx * (log(x) + full_like(x, 1))))
 _rel_entr.defjvps(

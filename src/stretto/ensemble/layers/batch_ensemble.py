@@ -47,12 +47,7 @@ class BatchEnsemble(Module):
         return split(next_key(caller) if key is None else checked(key, caller), 4)
 
     def _set_up(
-        self,
-        shared: Module,
-        bias: bool,
-        factors: str,
-        keys: Sequence[Key],
-        dtype: DTypeLike | None,
+        self, shared: Module, bias: bool, factors: str, keys: Sequence[Key], dtype: DTypeLike | None
     ) -> None:
         """Vectors and biases for the shared layer."""
         self.shared = shared

@@ -167,11 +167,7 @@ def _sizes(
     wide_in = packed_width(inputs, alpha, num_estimators, gamma)
     wide_out = packed_width(outputs, alpha, num_estimators, gamma)
     groups = 1 if first else num_estimators * (1 if last else gamma)
-    return (
-        inputs if first else wide_in,
-        outputs * num_estimators if last else wide_out,
-        groups,
-    )
+    return (inputs if first else wide_in, outputs * num_estimators if last else wide_out, groups)
 
 
 class PackedConv2d(Conv2d):

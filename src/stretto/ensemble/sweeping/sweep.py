@@ -98,10 +98,7 @@ def _plain(x: object) -> object:
 
 
 def takers(
-    names: Sequence[str],
-    make: Callable[..., Any],
-    optimizer: object,
-    loss: Callable[..., Any],
+    names: Sequence[str], make: Callable[..., Any], optimizer: object, loss: Callable[..., Any]
 ) -> dict[str, str]:
     """By name, who takes it: ``"make"``, ``"optimizer"`` or ``"loss"``."""
     known = {

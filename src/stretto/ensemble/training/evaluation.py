@@ -109,13 +109,7 @@ class Evaluator:
         return list(names)
 
     def _on_part(
-        self,
-        pack: Pack,
-        data: Tree,
-        start: Tree,
-        key: Key,
-        size: int,
-        over: OverMesh | None,
+        self, pack: Pack, data: Tree, start: Tree, key: Key, size: int, over: OverMesh | None
     ) -> dict[str, Any]:
         arrays, axis = _part_of(pack, data, start, size)
         parts, structure = tree.flatten(arrays, lambda x: axis == 0 and is_ragged(x))

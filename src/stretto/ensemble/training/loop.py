@@ -155,8 +155,7 @@ class Loop:
         for i in range(number, self._order.steps):
             sizes = (self._order.batch_size, self._order.batch_size_of(i))
             self._step(
-                functools.partial(self._in_order, orders, first, sizes),
-                i == self._order.steps - 1,
+                functools.partial(self._in_order, orders, first, sizes), i == self._order.steps - 1
             )
             yield
 

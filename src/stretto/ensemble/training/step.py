@@ -27,12 +27,7 @@ from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
 from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim
 from stretto.ensemble.over_mesh import OverMesh
 from stretto.ensemble.training.member_loss import loss_of
-from stretto.ensemble.training.over_devices import (
-    everywhere,
-    of_all_parts,
-    over_data,
-    part_of_data,
-)
+from stretto.ensemble.training.over_devices import everywhere, of_all_parts, over_data, part_of_data
 from stretto.ensemble.training.spread import gathered, part_of
 from stretto.ensemble.training.train_state import Pack
 from stretto.ensemble.training.training_data import rows_of

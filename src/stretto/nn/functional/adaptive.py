@@ -206,15 +206,11 @@ def adaptive_max_pool1d(
 ) -> Array: ...
 @overload
 def adaptive_max_pool1d(
-    input: ArrayLike,
-    output_size: int | Sequence[int | None] | None,
-    return_indices: Literal[True],
+    input: ArrayLike, output_size: int | Sequence[int | None] | None, return_indices: Literal[True]
 ) -> tuple[Array, Array]: ...
 @overload
 def adaptive_max_pool1d(
-    input: ArrayLike,
-    output_size: int | Sequence[int | None] | None,
-    return_indices: bool = False,
+    input: ArrayLike, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Tree: ...
 @described_like(adaptive_avg_pool1d)
 def adaptive_max_pool1d(
@@ -247,15 +243,11 @@ def adaptive_max_pool2d(
 ) -> Array: ...
 @overload
 def adaptive_max_pool2d(
-    input: ArrayLike,
-    output_size: int | Sequence[int | None] | None,
-    return_indices: Literal[True],
+    input: ArrayLike, output_size: int | Sequence[int | None] | None, return_indices: Literal[True]
 ) -> tuple[Array, Array]: ...
 @overload
 def adaptive_max_pool2d(
-    input: ArrayLike,
-    output_size: int | Sequence[int | None] | None,
-    return_indices: bool = False,
+    input: ArrayLike, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Tree: ...
 @described_like(adaptive_avg_pool2d)
 def adaptive_max_pool2d(
@@ -288,15 +280,11 @@ def adaptive_max_pool3d(
 ) -> Array: ...
 @overload
 def adaptive_max_pool3d(
-    input: ArrayLike,
-    output_size: int | Sequence[int | None] | None,
-    return_indices: Literal[True],
+    input: ArrayLike, output_size: int | Sequence[int | None] | None, return_indices: Literal[True]
 ) -> tuple[Array, Array]: ...
 @overload
 def adaptive_max_pool3d(
-    input: ArrayLike,
-    output_size: int | Sequence[int | None] | None,
-    return_indices: bool = False,
+    input: ArrayLike, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Tree: ...
 @described_like(adaptive_avg_pool3d)
 def adaptive_max_pool3d(

@@ -273,12 +273,7 @@ def _heads(x: Array, heads: int, batch_first: bool) -> Array:
 
 
 def _check_heads(
-    caller: str,
-    query: Array,
-    key: Array,
-    value: Array,
-    features: tuple[int, int, int],
-    axis: int,
+    caller: str, query: Array, key: Array, value: Array, features: tuple[int, int, int], axis: int
 ) -> None:
     got = f"query {query.type}, key {key.type}, value {value.type}"
     if query.ndim not in (2, 3) or key.ndim != query.ndim or value.ndim != query.ndim:

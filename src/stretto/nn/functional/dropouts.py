@@ -195,7 +195,6 @@ def _alpha(
     return select(keep, x, full_like(x, _SELU_FLOOR)) * a + (-a * p * _SELU_FLOOR)
 
 
-@_drop
 @described_like(dropout)
 def alpha_dropout(
     input: ArrayLike,

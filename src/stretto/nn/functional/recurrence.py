@@ -526,7 +526,6 @@ def rnn_tanh_cell(
     return cell(TANH, input, hx, w_ih, w_hh, b_ih, b_hh)[0]
 
 
-@_recurrent
 @described_like(rnn_tanh_cell)
 def rnn_relu_cell(
     input: ArrayLike,
@@ -580,7 +579,6 @@ def lstm_cell(
     return h, c
 
 
-@_recurrent
 @described_like(rnn_tanh_cell)
 def gru_cell(
     input: ArrayLike,

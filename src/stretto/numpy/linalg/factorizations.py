@@ -20,16 +20,7 @@ from stretto._engine.ops.linalg.svd import svd as lax_svd
 from stretto._engine.ops.sort import argsort
 from stretto.numpy.linalg.floats import matrices
 
-__all__ = [
-    "cholesky",
-    "eig",
-    "eigh",
-    "eigvals",
-    "eigvalsh",
-    "qr",
-    "svd",
-    "svdvals",
-]
+__all__ = ["cholesky", "eig", "eigh", "eigvals", "eigvalsh", "qr", "svd", "svdvals"]
 
 
 class EigResult(NamedTuple):
@@ -105,25 +96,13 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
 
 
 @overload
-def qr(
-    a: ArrayLike,
-    mode: Literal["reduced", "complete"] = "reduced",
-) -> QRResult: ...
+def qr(a: ArrayLike, mode: Literal["reduced", "complete"] = "reduced") -> QRResult: ...
 @overload
-def qr(
-    a: ArrayLike,
-    mode: Literal["r"],
-) -> Array: ...
+def qr(a: ArrayLike, mode: Literal["r"]) -> Array: ...
 @overload
-def qr(
-    a: ArrayLike,
-    mode: Literal["raw"],
-) -> tuple[Array, Array]: ...
+def qr(a: ArrayLike, mode: Literal["raw"]) -> tuple[Array, Array]: ...
 @overload
-def qr(
-    a: ArrayLike,
-    mode: str = "reduced",
-) -> QRResult | Array | tuple[Array, Array]: ...
+def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Array | tuple[Array, Array]: ...
 def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Array | tuple[Array, Array]:
     """Factorize matrices: ``Q R = a``, ``Q`` with orthonormal columns, ``R`` upper triangular.
 
@@ -325,10 +304,7 @@ def svd(
     x = matrices("svd", a, square=hermitian)
     if not hermitian:
         factors = lax_svd(
-            x,
-            full_matrices=full_matrices,
-            compute_uv=compute_uv,
-            subset_by_index=subset_by_index,
+            x, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index
         )
         return SVDResult(*factors) if compute_uv else factors
     if subset_by_index is not None:

@@ -27,16 +27,7 @@ from stretto.numpy.extrema import max as max_
 from stretto.numpy.linalg.floats import matrices, same_floats, systems
 from stretto.numpy.reductions import sum as sum_
 
-__all__ = [
-    "det",
-    "inv",
-    "lstsq",
-    "pinv",
-    "slogdet",
-    "solve",
-    "tensorinv",
-    "tensorsolve",
-]
+__all__ = ["det", "inv", "lstsq", "pinv", "slogdet", "solve", "tensorinv", "tensorsolve"]
 
 
 class SlogdetResult(NamedTuple):

@@ -327,19 +327,11 @@ def hessenberg(
 ) -> Array: ...
 @overload
 def hessenberg(
-    a: ArrayLike,
-    *,
-    calc_q: Literal[True],
-    overwrite_a: bool = False,
-    check_finite: bool = True,
+    a: ArrayLike, *, calc_q: Literal[True], overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, Array]: ...
 @overload
 def hessenberg(
-    a: ArrayLike,
-    *,
-    calc_q: bool = False,
-    overwrite_a: bool = False,
-    check_finite: bool = True,
+    a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Array | tuple[Array, Array]: ...
 def hessenberg(
     a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True

@@ -11,15 +11,7 @@ from stretto._engine.core.types import default_dtype
 from stretto._engine.core.typing import Array, DTypeLike
 from stretto.numpy.creation import asarray
 
-__all__ = [
-    "dft",
-    "hadamard",
-    "helmert",
-    "hilbert",
-    "invhilbert",
-    "invpascal",
-    "pascal",
-]
+__all__ = ["dft", "hadamard", "helmert", "hilbert", "invhilbert", "invpascal", "pascal"]
 
 
 scipy_linalg = LazyModule("scipy.linalg")

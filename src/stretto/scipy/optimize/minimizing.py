@@ -48,11 +48,7 @@ _OPTIONS = {
         "maxls": 20,
     },
 }
-_METHODS = {
-    "bfgs": "BFGS",
-    "l-bfgs": "L-BFGS",
-    "l-bfgs-experimental-do-not-rely-on-this": "L-BFGS",
-}
+_METHODS = {"bfgs": "BFGS", "l-bfgs": "L-BFGS", "l-bfgs-experimental-do-not-rely-on-this": "L-BFGS"}
 
 
 def minimize(

@@ -110,9 +110,7 @@ def segments(x: Array, size: int, step: int) -> Array:
     x = _to_length(x, blocks * step)
     rows = reshape(x, (*outer, blocks, step))
     rows = broadcast_in_dim(
-        rows,
-        (*outer, wide, blocks, step),
-        (*range(len(outer)), len(outer) + 1, len(outer) + 2),
+        rows, (*outer, wide, blocks, step), (*range(len(outer)), len(outer) + 1, len(outer) + 2)
     )
     flat = reshape(rows, (*outer, wide * blocks * step))
     flat = _to_length(flat, wide * (blocks + 1) * step)

@@ -124,11 +124,7 @@ class MultivariateNormal:
 
     @rounded_once
     def logpdf(
-        self,
-        x: ArrayLike,
-        mean: ArrayLike = 0,
-        cov: ArrayLike = 1,
-        allow_singular: None = None,
+        self, x: ArrayLike, mean: ArrayLike = 0, cov: ArrayLike = 1, allow_singular: None = None
     ) -> Array:
         """Compute the logarithm of the density.
 
@@ -171,21 +167,14 @@ class MultivariateNormal:
         front = broadcast_shapes(gap.shape[:-1], factor.shape[:-2])
         gap = broadcast_to(gap, (*front, n))
         white = triangular_solve(
-            broadcast_to(factor, (*front, n, n)),
-            expand_dims(gap, -1),
-            left_side=True,
-            lower=True,
+            broadcast_to(factor, (*front, n, n)), expand_dims(gap, -1), left_side=True, lower=True
         )
         spread = sum_(log(diagonal(factor, axis1=-2, axis2=-1)), -1)
         return -(sum_(square(white), (-2, -1)) + n * math.log(2 * math.pi)) / 2 - spread
 
     @rounded_once
     def pdf(
-        self,
-        x: ArrayLike,
-        mean: ArrayLike = 0,
-        cov: ArrayLike = 1,
-        allow_singular: None = None,
+        self, x: ArrayLike, mean: ArrayLike = 0, cov: ArrayLike = 1, allow_singular: None = None
     ) -> Array:
         """Compute the density; arguments as of ``logpdf``."""
         caller = "multivariate_normal.pdf"
