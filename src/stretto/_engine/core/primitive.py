@@ -349,7 +349,7 @@ class Primitive(metaclass=_Interned):
         return False
 
     def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
-        """For each axis of the output, that of operand ``k`` along which it lies, if any.
+        """Return for each axis of the output, that of operand ``k`` along which it lies, if any.
 
         Each place along such an axis depends on the same place of the operand alone, and linearly.
         Asked of operations that are run backwards; by default elements are mixed.

@@ -174,7 +174,7 @@ def canonical_dtype(dtype: np.dtype) -> np.dtype:
 
 
 def named_dtype(dtype: Any) -> np.dtype:
-    """NumPy's dtype for this type, name or scalar class; ``TypeError`` if there is none."""
+    """Return NumPy's dtype for this type, name or scalar class; ``TypeError`` if there is none."""
     try:
         return np.dtype(dtype)
     except TypeError:

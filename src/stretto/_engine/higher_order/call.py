@@ -41,7 +41,7 @@ class Call(ControlFlow):
         return evaluate(self.program, args)
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """Compiled as a whole, which is what ``jit`` asks for."""
+        """Compile as a whole, which is what ``jit`` asks for."""
         return not config.disable_jit
 
     @property

@@ -36,7 +36,7 @@ class Checkpoint(Call):
     again: bool = False
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """Interpreted: unlike ``jit``, a checkpoint does not ask to be compiled."""
+        """Interpret: unlike ``jit``, a checkpoint does not ask to be compiled."""
         return False
 
     def of(self, program: Program) -> Checkpoint:

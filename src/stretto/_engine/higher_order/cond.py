@@ -86,7 +86,7 @@ class Cond(ControlFlow):
         return tuple([i for i, marks in enumerate(parts, 1) if any(marks)])
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """Interpreted: one branch runs once."""
+        """Interpret: one branch runs once."""
         return False
 
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
@@ -107,7 +107,7 @@ class Cond(ControlFlow):
         return Equation(told, [index, live, *operands], equation.outputs, equation.place)
 
     def lower(self, b: Any, index: Any, *operands: Any) -> Any:
-        """StableHLO ``case``; for many examples, the way that ``route`` chooses."""
+        """Write StableHLO ``case``; for many examples, the way that ``route`` chooses."""
         if self.size is not None:
             return b.inline_many(self._run_mapped, index, *operands)
         return b.case(index, [lambda p=p: b.program(p, operands) for p in self.branches])
@@ -133,7 +133,7 @@ class Cond(ControlFlow):
         return outs[: len(force)], [next(douts) if f else None for f in force]
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Branches that give residuals (zeros for those of other branches), then linear ones."""
+        """Take branches that give residuals (zeros for others' residuals), then linear ones."""
         index, *args = primals
         active = tuple(t is not None for t in tangents[1:])
         masks = [linearize_program(branch, active).active_out for branch in self.branches]

@@ -127,7 +127,7 @@ class Combination(ControlFlow, abstract=True):
         return [reshape(x, shape) for x in evaluate(mapped, [reshape(x, (size,)) for x in args])]
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """Compiled if there is much to do: XLA needs no memory for the steps in between."""
+        """Compile if there is much to do: XLA needs no memory for the steps in between."""
         return types[0].size >= 1 << 14 or self.steps(types[0]) > _STEPS
 
     def check(self, types: Sequence[ArrayType]) -> ArrayType:
@@ -271,7 +271,7 @@ class Reduce(Combination):
         return math.prod(type.shape[d] for d in self.axes)
 
     def lower(self, b: Any, *operands: Any) -> list[Any]:
-        """StableHLO ``reduce``; the program for a single element, which XLA returns unchanged."""
+        """Write StableHLO ``reduce``; the program for one element, which XLA returns as it is."""
         if self.steps(operands[0].type) == 1:
             return b.inline_many(self.interpret, *operands)
         attributes = f"dimensions = {b.ints(self.axes)}"

@@ -111,7 +111,7 @@ class Scan(ControlFlow):
         return tuple([i for i, part in enumerate(parts_read(self.body)[: self.consts]) if part])
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """Compiled if interpreting every operation of every step would take longer."""
+        """Compile if interpreting every operation of every step would take longer."""
         return self.length * len(self.body.equations) > _INTERPRET_UP_TO
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
@@ -143,7 +143,7 @@ class Scan(ControlFlow):
         return Equation(loop, [live, *equation.inputs], equation.outputs, equation.place)
 
     def lower(self, b: Any, *operands: Any) -> Any:
-        """StableHLO ``while`` with a counter, slices of the inputs and updates of the outputs.
+        """Write StableHLO ``while`` with a counter, slices of inputs and updates of outputs.
 
         Each iteration takes ``unroll`` steps; left-over steps, or a single iteration, need no loop.
         """
@@ -358,7 +358,7 @@ class Scan(ControlFlow):
         ]
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """One loop over all examples at once; what depends on no example stays unmapped."""
+        """Run one loop over all examples at once; what depends on no example stays unmapped."""
         consts, carry, xs = self._parts(args)
         const_axes, carry_axes, xs_axes = self._parts(axes)
         masks = [[a is not None for a in part] for part in (const_axes, carry_axes, xs_axes)]

@@ -69,7 +69,7 @@ class ShardMap(ControlFlow):
         return frozenset((*inner, OnMesh(self.mesh)))
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """Compiled as a whole, for the devices."""
+        """Compile as a whole, for the devices."""
         return True
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:

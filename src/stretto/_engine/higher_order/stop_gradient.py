@@ -39,7 +39,7 @@ class StopGradient(Primitive):
         return x
 
     def lower(self, b: Any, x: Any) -> Any:
-        """No operation: the operand itself."""
+        """Write no operation: the operand itself."""
         return x
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:

@@ -97,7 +97,7 @@ def fit_results(
 
 
 def fit(x: Any, type: ArrayType, caller: str, path: str, tangent: bool) -> Any:
-    """One leaf of what a rule returned, as a value of this type; ``None`` for a zero tangent."""
+    """Return one leaf of a rule's result as a value of this type; ``None`` for a zero tangent."""
     if tangent:
         if isinstance(x, SymbolicZero) and x.shape == type.shape:
             return None

@@ -145,7 +145,7 @@ class While(ControlFlow):
         return Equation(loop, [live, *equation.inputs], equation.outputs, equation.place)
 
     def lower(self, b: Any, *operands: Any) -> Any:
-        """StableHLO ``while`` over constants and carry."""
+        """Write StableHLO ``while`` over constants and carry."""
         fixed = self.cond_consts + self.body_consts
 
         def cond(*state: Any) -> Any:

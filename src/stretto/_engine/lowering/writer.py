@@ -530,7 +530,7 @@ class Writer:
         body: Callable[..., Sequence[Operand]],
         operands: Sequence[Operand],
     ) -> list[Operand]:
-        """StableHLO ``while``: ``cond`` and ``body`` write their regions from the state."""
+        """Write StableHLO ``while``: ``cond`` and ``body`` write their regions from the state."""
 
         def begin(state: Sequence[Operand]) -> Sequence[Operand]:
             if self._token is None:
@@ -552,7 +552,7 @@ class Writer:
     def case(
         self, index: Operand, branches: Sequence[Callable[[], Sequence[Operand]]]
     ) -> list[Operand]:
-        """StableHLO ``case``: each of the ``branches`` writes its region, from what is in scope."""
+        """Write StableHLO ``case``: each of the ``branches`` writes its region from the scope."""
         regions = [self.region((), lambda f=f: self._with_token(f())) for f in branches]
         token = () if self._token is None else (TOKEN,)
         outs = self.emit_many("case", (index,), (*self.outs, *token), regions=regions)

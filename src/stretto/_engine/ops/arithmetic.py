@@ -98,7 +98,7 @@ class Mul(Elementwise):
     partials = (lambda dx, out, x, y: dx * y, lambda dy, out, x, y: x * dy)
 
     def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
-        """``ct`` times the other argument, which is not linear."""
+        """Multiply ``ct`` by the other argument, which is not linear."""
         if isinstance(x, Linear):
             return ct * y, None
         return None, x * ct
@@ -119,7 +119,7 @@ class Div(Elementwise):
     partials = (lambda dx, out, x, y: dx / y, lambda dy, out, x, y: -(out * dy) / y)
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """NumPy's division for floats; XLA's conventions for integers."""
+        """Use NumPy's division for floats; XLA's conventions for integers."""
         return np.divide(x, y) if is_inexact(x.dtype) else division.quotient(x, y)
 
     def lower(self, b: Any, x: Any, y: Any) -> Any:
@@ -166,7 +166,7 @@ class Abs(Elementwise):
         return (x.view(np.uint16) & ~_HIGHEST).view(x.dtype)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """StableHLO ``abs``; XLA's is not infinite wherever a part of a complex number is."""
+        """Write StableHLO ``abs``; XLA's is not infinite wherever a part of a complex number is."""
         out = b.emit(self.op, x)
         return b.inline(_modulus, x, out) if is_complex(x.type.dtype) else out
 
@@ -194,7 +194,7 @@ class Sign(Elementwise):
     op = "sign"
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """NumPy's; zeros keep their sign, as in XLA, and a complex NaN is NaN in both parts."""
+        """Use NumPy's; zeros keep their sign, as in XLA, and a complex NaN is NaN in both parts."""
         if x.dtype.char == "e" and x.size >= _MANY:
             return signs(x)
         out = np.sign(x)
@@ -208,7 +208,7 @@ class Sign(Elementwise):
         return signs(x)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """StableHLO ``sign``, which takes no unsigned integers."""
+        """Write StableHLO ``sign``, which takes no unsigned integers."""
         if x.type.kind == "uint":
             return b.emit("minimum", x, b.splat(1, x.type))
         return b.emit(self.op, x)

@@ -137,7 +137,7 @@ def promote_dtypes_of(*values: Any) -> np.dtype:
 
 
 def cotangent_and_known(ct: Any, known: Any) -> tuple[Any, Any]:
-    """Both in one dtype: a cotangent has the dtype in which the products accumulated.
+    """Return both in one dtype: a cotangent has the dtype in which products accumulated.
 
     They are promoted even where the user asked for strict promotion: the difference is not theirs.
     """

@@ -34,7 +34,7 @@ class Clz(Bitwise):
         return (width - length).astype(x.dtype)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """StableHLO ``count_leading_zeros``; for types narrower than a byte, in a byte."""
+        """Write StableHLO ``count_leading_zeros``; for types narrower than a byte, in a byte."""
         width = int(ml_dtypes.iinfo(x.type.dtype).bits)
         if width >= 8:
             return b.emit(self.op, x)
@@ -69,7 +69,7 @@ class Mulhi(Elementwise):
     jvp = ZERO_DERIVATIVE
 
     def lower(self, b: Any, x: Any, y: Any) -> Any:
-        """Written out, in 64 bits whatever the setting; XLA cannot fuse CHLO ``mulhi``."""
+        """Write it out, in 64 bits whatever the setting; XLA cannot fuse CHLO ``mulhi``."""
         with enable_x64():
             return b.inline(_high_half, x, y)
 

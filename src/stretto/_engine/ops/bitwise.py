@@ -69,7 +69,7 @@ def _bits(x: np.ndarray) -> np.ndarray:
 
 
 def _shifted(f: Any, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """NumPy's shift of the bits, 0 for counts of the width or more; counts are unsigned."""
+    """Return NumPy's shift of the bits, 0 for counts of the width or more; counts are unsigned."""
     bits, count, width = _bits(x), _bits(y), ml_dtypes.iinfo(x.dtype).bits
     if x.dtype.kind in "iu":
         return f(bits, count).view(x.dtype)
@@ -83,7 +83,7 @@ class ShiftLeft(Shift):
     op = "shift_left"
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """NumPy's, 0 for counts that are negative, or of the width or more."""
+        """Use NumPy's, 0 for counts that are negative, or of the width or more."""
         return np.left_shift(x, y) if x.dtype.kind in "iu" else _shifted(np.left_shift, x, y)
 
 
@@ -93,7 +93,7 @@ class ShiftRightArithmetic(Shift):
     op = "shift_right_arithmetic"
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """NumPy's on signed integers, and the sign for counts of the width or more."""
+        """Use NumPy's on signed integers, and the sign for counts of the width or more."""
         if x.dtype.kind == "i":
             return np.right_shift(x, y)
         bits, width = _bits(x), ml_dtypes.iinfo(x.dtype).bits
@@ -111,7 +111,7 @@ class ShiftRightLogical(Shift):
     op = "shift_right_logical"
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """NumPy's on unsigned integers, 0 for counts of the width or more."""
+        """Use NumPy's on unsigned integers, 0 for counts of the width or more."""
         return _shifted(np.right_shift, x, y)
 
 

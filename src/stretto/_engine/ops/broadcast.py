@@ -135,7 +135,7 @@ class ReduceSum(Primitive):
         return x.with_shape(tuple(n for d, n in enumerate(x.shape) if d not in self.axes))
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """NumPy's sum; types below float32 accumulate in float32, as in XLA."""
+        """Use NumPy's sum; types below float32 accumulate in float32, as in XLA."""
         dtype = x.dtype
         if dtype.itemsize < 4 and kind_of(dtype) == "float":
             dtype = np.dtype(np.float32)

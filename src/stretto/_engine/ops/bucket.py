@@ -197,7 +197,7 @@ class Bucket:
         return pad(x, full((), 0, x.type.dtype), config)
 
     def rank(self, shape: Sequence[Dimension]) -> Any:
-        """For each element of a carrier, how many come before it in an array of the true shape."""
+        """Count for each element of a carrier those before it in an array of the true shape."""
         outer = self.shape(shape)
         self.size(math.prod(shape))  # refused if int32 cannot count the elements
         rank = full(outer, 0, _INT32)

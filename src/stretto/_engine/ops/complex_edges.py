@@ -71,7 +71,7 @@ def tan_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
 
 
 def _zero_like(x: Any) -> Any:
-    """Zero with the sign of a finite number."""
+    """Return zero with the sign of a finite number."""
     zero = zeros_like(x)
     return select(lt(x, zero), -zero, zero)
 

@@ -93,7 +93,7 @@ class DotGeneral(Bilinear):
         return array_type(shape, self.preferred or x.dtype, weak)
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """NumPy's products; narrow floats add up in float32, integers in float64 where exact."""
+        """Use NumPy's products; narrow floats add up in float32, integers in float64 if exact."""
         out = self.preferred or x.dtype
         wide = accumulator(out)
         if x.dtype is not wide and x.dtype != wide:
@@ -123,7 +123,7 @@ class DotGeneral(Bilinear):
         return outs[0].size * math.prod([types[0].shape[a] for a in self.summed[0]])
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """For large products of integers that are not multiplied as floats."""
+        """Compile for large products of integers that are not multiplied as floats."""
         x, y = types
         if x.size < NARROW or x.dtype.kind not in "iu":
             return False
@@ -466,7 +466,7 @@ def _matmul(x: Any, y: Any, settings: tuple[Any, Any]) -> Any:
 
 
 def dot(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """NumPy's ``dot``: the last axis of ``x`` with the last but one of ``y``; scalars multiply.
+    """Sum over the last axis of ``x`` and the last but one of ``y``, as NumPy's ``dot``.
 
     Raises ``ContractionError`` where the sizes differ.
 

@@ -55,7 +55,7 @@ class ConvertElementType(Primitive):
         return array_type(x.shape, self.dtype, self.weak)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """NumPy's cast, with XLA's saturation from float to integer and NaN to zero.
+        """Use NumPy's cast, with XLA's saturation from float to integer and NaN to zero.
 
         Complex to real drops the imaginary part; conversion to bool tests for nonzero.
         """

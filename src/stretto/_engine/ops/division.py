@@ -114,7 +114,7 @@ def signed_rest(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _in_numpy(function: Callable[..., Any], x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """By NumPy's function; that of ``ml_dtypes`` for 4 bits crashes on division by zero."""
+    """Use NumPy's function; that of ``ml_dtypes`` for 4 bits crashes on division by zero."""
     if x.dtype.isbuiltin == 1:
         return np.asarray(function(x, y))
     wide = np.int8 if kind_of(x.dtype) == "int" else np.uint8

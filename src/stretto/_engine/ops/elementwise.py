@@ -141,13 +141,13 @@ class Elementwise(Primitive, abstract=True):
         return self.reference(*[widened_to_float32(x) for x in operands])
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """For large arrays of the dtypes for which XLA's function was measured to be faster."""
+        """Compile for large arrays of the dtypes for which XLA was measured to be faster."""
         type, sizes = types[0], self.compiled_from
         least = sizes.get(type.dtype)
         return least is not None and exceeds(type.size, max(NARROW, least) - 1)
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
-        """Ten times as much where integers are refused: such functions are polynomials."""
+        """Count ten times as much where integers are refused: such functions are polynomials."""
         return super().work(types, outs) * (1 if self.accepts & INTEGRAL else 10)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:

@@ -104,7 +104,7 @@ class Logistic(Elementwise):
     partials = (lambda dx, out, x: dx * _logistic_slope(out, x),)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """By the definition, in at least float32; for complex numbers so that nothing overflows."""
+        """Compute by the definition, in at least float32; complex numbers without overflow."""
         if is_complex(x.dtype):
             left = np.real(x) < 0
             e = np.exp(np.where(left, x, -x))
@@ -126,7 +126,7 @@ class LogisticSlope(Elementwise):
     partials = (lambda dx, out, x: -(dx * (tanh(full_like(x, 0.5) * x) * out)),)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """By one exponential, in at least float32."""
+        """Compute by one exponential, in at least float32."""
         return in_float32(lambda v: _slope_by(np.exp(-np.abs(v))), x)
 
     def lower(self, b: Any, x: Any) -> Any:

@@ -83,7 +83,7 @@ class Max(Extremum):
     counts = (GE, lambda x, y: GE(y, x))
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """NumPy's, with -0 less than 0."""
+        """Use NumPy's, with -0 less than 0."""
         out = np.maximum(x, y)
         if not _may_be_zeros(x, y) or not has_negative_zero(out):
             return out
@@ -102,7 +102,7 @@ class Min(Extremum):
     counts = (LE, lambda x, y: LE(y, x))
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """NumPy's, with -0 less than 0."""
+        """Use NumPy's, with -0 less than 0."""
         out = np.minimum(x, y)
         if not _may_be_zeros(x, y) or not has_zero(out):
             return out

@@ -105,7 +105,7 @@ class Fft(Primitive):
         return y.astype(out.dtype, copy=False)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """StableHLO ``fft``; zeros where there is nothing to transform."""
+        """Write StableHLO ``fft``; zeros where there is nothing to transform."""
         if not x.type.size:
             (out,) = b.outs
             return b.splat(0, out)
@@ -117,7 +117,7 @@ class Fft(Primitive):
         )
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """For large arrays in single precision, where XLA's transforms take about half the time."""
+        """Compile for large arrays in single precision, where XLA takes about half the time."""
         points, size = math.prod(self.lengths), types[0].size
         if points < thresholds.FFT_SHORT or self.kind is FftType.IRFFT:
             return False
@@ -128,7 +128,7 @@ class Fft(Primitive):
         return types[0].dtype == np.complex64 and size >= least
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
-        """At least four products for each element and each doubling of the length."""
+        """Count at least four products for each element and each doubling of the length."""
         size = max(types[0].size, outs[0].size)
         return 8 * size * (1 + math.log2(math.prod(self.lengths)))
 
@@ -163,7 +163,7 @@ class Fft(Primitive):
         return self(move_to_front(args[0], axes[0])), 0
 
     def padded(self, at: Any, x: Any) -> Any:
-        """Each line by itself; a transform of a size that varies is another for each size."""
+        """Treat each line by itself; a transform of a size that varies is another for each size."""
         if any(map(is_size, self.lengths)):
             raise MissingRuleError(
                 f"fft takes no axes of a size that varies, {at.types[0]}: give it a fixed number "

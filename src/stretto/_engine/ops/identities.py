@@ -43,11 +43,11 @@ class OptimizationBarrier(Primitive):
         return arrays
 
     def lower(self, b: Any, *operands: Any) -> Any:
-        """StableHLO ``optimization_barrier``; nothing in a program that combines scalars."""
+        """Write StableHLO ``optimization_barrier``; nothing in a program that combines scalars."""
         return b.barrier(operands)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """One barrier for the values, one for the tangents, so that each can be run alone."""
+        """Put one barrier for the values, one for the tangents, so that each can run alone."""
         return self(*primals), self._present(tangents)
 
     def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:

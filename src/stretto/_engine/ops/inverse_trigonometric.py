@@ -114,7 +114,7 @@ class Atan(Inverse):
     partials = (lambda dx, out, x: dx / (full_like(x, 1) + x * x),)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """One operation; in 32 and 64 bits, where XLA's is off by up to 5 ulps, written out."""
+        """Write one operation; in 32 and 64 bits, where XLA is off by up to 5 ulps, write it."""
         dtype = x.type.dtype
         if dtype not in _ATAN:
             return super().lower(b, x)
@@ -160,7 +160,7 @@ class Atanh(Inverse):
     partials = (lambda dx, out, x: dx / (full_like(x, 1) - x * x),)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """One operation; in float64, where it is off by a hundred ulps, by log1p."""
+        """Write one operation; in float64, where it is off by a hundred ulps, use log1p."""
         if x.type.dtype != np.float64:
             return super().lower(b, x)
         term = Term(b, x)

@@ -36,7 +36,7 @@ class Iota(Primitive):
         return array_type(self.shape, self.dtype)
 
     def reference(self) -> np.ndarray:
-        """NumPy's ``arange``, repeated; the narrow dtypes round and wrap."""
+        """Use NumPy's ``arange``, repeated; the narrow dtypes round and wrap."""
         line = np.arange(self.shape[self.dimension]).astype(self.dtype)
         after = len(self.shape) - self.dimension - 1
         return np.broadcast_to(line.reshape(-1, *(1,) * after), self.shape)

@@ -78,7 +78,7 @@ class Concatenate(Primitive):
         return self.axis != 0
 
     def padded(self, at: Any, *xs: Any) -> Any:
-        """Each operand where those before it end, over their padding."""
+        """Put each operand where those before it end, over their padding."""
         d, types = self.axis, at.types
         if not any([is_size(t.shape[d]) for t in types[:-1]]):
             return self(*xs)

@@ -200,7 +200,7 @@ def canonical_axis(axis: Any, ndim: int, caller: str) -> int:
 
 
 def canonical_axes(axis: Any, ndim: int, caller: str) -> tuple[int, ...]:
-    """One axis or a sequence of them, counted from the front; all for ``None``."""
+    """Return one axis or a sequence, counted from the front; all for ``None``."""
     if axis is None:
         return tuple(range(ndim))
     axes = tuple([canonical_axis(a, ndim, caller) for a in entries_of(axis)])

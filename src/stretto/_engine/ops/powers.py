@@ -53,7 +53,7 @@ class Pow(Elementwise):
     )
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """NumPy's; integers to a negative power are 0, except 1 and -1."""
+        """Use NumPy's; integers to a negative power are 0, except 1 and -1."""
         if is_inexact(x.dtype):
             halves = not any(y.strides) and y.size and y[(0,) * y.ndim] == 0.5
             return np.sqrt(x) if halves and np.min(x) > 0 else np.power(x, y)
@@ -64,7 +64,7 @@ class Pow(Elementwise):
         return np.where(y < 0, below, whole).astype(x.dtype)
 
     def lower(self, b: Any, x: Any, y: Any) -> Any:
-        """StableHLO ``power``; of integers a loop, as XLA reads only six bits of the exponent."""
+        """Write StableHLO ``power``; of integers a loop, as XLA reads six bits of the exponent."""
         if x.type.kind == "float":
             return b.emit("power", x, y)
         return self._complex(b, x, y) if x.type.kind == "complex" else self._integer(b, x, y)
@@ -78,7 +78,7 @@ class Pow(Elementwise):
         return b.emit("select", vanishes, zero, b.emit("power", x, y))
 
     def _integer(self, b: Any, x: Any, y: Any) -> Any:
-        """By squaring, for as many bits as the greatest exponent has."""
+        """Multiply by squaring, for as many bits as the greatest exponent has."""
         type = x.type
 
         def unfinished(result: Any, square: Any, left: Any) -> list[Any]:
@@ -195,7 +195,7 @@ class Rsqrt(Elementwise):
     partials = (lambda dx, out, x: dx * (full_like(out, -0.5) * (out / x)),)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """By the definition, in at least float32."""
+        """Compute by the definition, in at least float32."""
         return in_float32(lambda v: 1 / np.sqrt(v), x)
 
 

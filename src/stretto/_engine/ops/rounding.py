@@ -58,7 +58,7 @@ class RoundAway(Nearest):
     op = "round_nearest_afz"
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """Truncated, and one further where half or more was cut off."""
+        """Truncate, and go one further where half or more was cut off."""
         whole = np.trunc(x)
         further = np.where(np.abs(x - whole) >= 0.5, np.copysign(1, x), 0)
         return np.copysign(whole + further.astype(x.dtype), x)
@@ -89,7 +89,7 @@ class Nextafter(Elementwise):
     partials = (lambda dx, out, x, y: dx, None)  # up to rounding, it is x
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """NumPy's; ``y`` where they are equal, also among zeros."""
+        """Use NumPy's; ``y`` where they are equal, also among zeros."""
         return np.where(x == y, y, np.nextafter(x, y))
 
 

@@ -69,7 +69,7 @@ class Sort(Primitive):
         return tuple(np.take_along_axis(v, order, axis) for v in arrays)
 
     def lower(self, b: Any, *operands: Any) -> list[Any]:
-        """StableHLO ``sort``, over integer keys where possible."""
+        """Write StableHLO ``sort``, over integer keys where possible."""
         if not operands[0].type.size:
             return list(operands)
 
@@ -134,7 +134,7 @@ def _rising(x: np.ndarray) -> np.ndarray:
 
 
 def _sorted(x: np.ndarray, axis: int) -> np.ndarray:
-    """NumPy's sort, with negative zeros first among zeros."""
+    """Return NumPy's sort, with negative zeros first among zeros."""
     wide = x.astype(widened(x.dtype), copy=False)
     if wide.dtype.kind != "f" or not has_negative_zero(wide):
         return np.sort(wide, axis).astype(x.dtype, copy=False)

@@ -36,7 +36,7 @@ def _sort_by(
     is_stable: bool,
     before: Callable[[Sequence[Any], Sequence[Any]], Any],
 ) -> list[Any]:
-    """StableHLO ``sort``; ``before`` compares the elements of two places, one for each operand."""
+    """Write StableHLO ``sort``; ``before`` compares two places, an element for each operand."""
     elements = [array_type((), x.type.dtype) for x in operands]
     pairs = [t for t in elements for _ in range(2)]
     region = b.scalar_region(pairs, lambda *scalars: [before(scalars[::2], scalars[1::2])])

@@ -42,7 +42,7 @@ class Costs(NamedTuple):
     complex64: Cost | None = None
 
     def sizes(self) -> dict[np.dtype, int]:
-        """For each dtype the number of elements from which on to compile.
+        """Return for each dtype the number of elements from which on to compile.
 
         >>> Costs(float32=Cost(15.0, 2.5, 40.0)).sizes()
         {dtype('float32'): 200000}

@@ -207,7 +207,7 @@ class SechSquared(Elementwise):
     partials = (lambda dx, out, x: dx * (full_like(x, -2) * tanh(x) * out),)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """By one exponential, in at least float32."""
+        """Compute by one exponential, in at least float32."""
         return in_float32(lambda v: _sech_squared(2 * np.exp(-np.abs(v))), x)
 
     def lower(self, b: Any, x: Any) -> Any:

@@ -227,7 +227,7 @@ class CallingExecutable(Executable):
     def _results(
         self, given: Sequence[Any], as_input: Callable[[Any, Runtime], Any]
     ) -> list[np.ndarray]:
-        """NumPy's views of the results, once all functions have returned."""
+        """Return NumPy's views of the results, once all functions have returned."""
         depth = _thread.depth + 1
         compiled, at = self._compiled(depth), runtime_of_calls(depth)
         inputs = [as_input(x, at) for x in given]

@@ -161,11 +161,11 @@ class Runtime:
         return f"{self.version} {self.build} {self.threads}"
 
     def options_for(self, facts: Facts, options: Options) -> list[tuple[str, Any]]:
-        """XLA's options for this program by name: those that suit the platform, and these."""
+        """Return XLA's options for this program by name: the platform's, and these."""
         return options_for(facts, options)
 
     def compile_options(self, facts: Facts, options: Options, devices: Sequence[Any] = ()) -> Any:
-        """XLA's options for this program, and these; ``devices`` are several, if any."""
+        """Return XLA's options for this program, and these; ``devices`` are several, if any."""
         chosen = self.xla_client.CompileOptions()
         flags = dict(self.options_for(facts, options))
         for name in EFFORTS & flags.keys():

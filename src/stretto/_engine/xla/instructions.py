@@ -319,7 +319,7 @@ def fields(message: Any) -> Iterator[tuple[int, Any]]:
 
 
 def numbers(packed: Any) -> Iterator[int]:
-    """Integers packed one after another; a single one comes as itself."""
+    """Yield integers packed one after another; a single one comes as itself."""
     if isinstance(packed, int):
         yield packed
         return

@@ -247,7 +247,7 @@ class Executable:
         return "\n\n".join(m.to_string() for m in self.loaded.hlo_modules())
 
     def cost_analysis(self) -> dict[str, float]:
-        """XLA's estimate: ``flops``, ``bytes accessed`` and more."""
+        """Return XLA's estimate: ``flops``, ``bytes accessed`` and more."""
         return dict(self.loaded.cost_analysis())
 
     def memory_analysis(self) -> Any:
@@ -348,7 +348,7 @@ def quick() -> Options:
 def conditions(
     text: Text, options: Options, devices: Sequence[Any] = (), at: Runtime | None = None
 ) -> bytes | None:
-    """Everything besides text and processor that decides what the text is compiled to.
+    """Return all but text and processor that decides what the text is compiled to.
 
     That is: the devices, if they are several; XLA's options, including those it took from
     ``XLA_FLAGS``; the version and build of the runtime; and its number of threads. ``None`` if XLA
@@ -403,12 +403,12 @@ def _module_of(text: str) -> Any:
 
 
 def hlo_of_text(text: str) -> str:
-    """StableHLO text as HLO, before it is optimized."""
+    """Return StableHLO text as HLO, before it is optimized."""
     return _module_of(text).to_string()
 
 
 def cost_of_text(text: str) -> dict[str, float]:
-    """XLA's estimate of the cost of StableHLO text before it is optimized."""
+    """Return XLA's estimate of the cost of StableHLO text before it is optimized."""
     at = runtime()
     return dict(at.jax.hlo_module_cost_analysis(at.client, _module_of(text)))
 

@@ -186,7 +186,7 @@ def join(
 def _coordination(
     connection: socket.socket, service: int | str, index: int, heartbeat: float, deadline: float
 ) -> Any:
-    """XLA's client of its service, which is where the coordinator is."""
+    """Return XLA's client of its service, which is where the coordinator is."""
     if isinstance(service, str):
         if not os.path.exists(service.removeprefix("unix:")):
             raise RuntimeError(

@@ -139,7 +139,7 @@ class SizedCall(ControlFlow):
         return evaluate(self.fixed(), args)
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """Compiled as a whole."""
+        """Compile as a whole."""
         return not config.disable_jit
 
     def lower(self, b: Any, *operands: Any) -> Any:

@@ -143,7 +143,7 @@ def all_gather(
 
 
 def _move_rows(rows: Any, axis: int, tiled: bool, caller: str) -> Any:
-    """Axis 0 moved to ``axis`` of the result, or joined with the one that is there."""
+    """Move axis 0 to ``axis`` of the result, or join it with the one that is there."""
     at = canonical_axis(axis, rows.ndim - tiled, caller)
     moved = move_axis(rows, 0, at)
     if not tiled:

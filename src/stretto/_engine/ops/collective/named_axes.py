@@ -65,7 +65,7 @@ class Axes:
         return reshape(x, (self.size, *shape))
 
     def parts(self, x: Any) -> Any:
-        """Axis 0, an entry for each example, as an axis for each name."""
+        """Return axis 0, an entry for each example, as an axis for each name."""
         return reshape(x, (*self.sizes, *x.shape[1:]))
 
 

@@ -128,7 +128,7 @@ class AllGather(Collective):
         return x.with_shape((self.size, *x.shape))
 
     def across(self, x: Any, axis: int | None) -> tuple[Any, int | None]:
-        """All examples, as they are."""
+        """Return all examples, as they are."""
         if axis is None:
             return broadcast_to(x, (self.size, *x.shape)), None
         return move_to_front(x, axis), None
@@ -250,7 +250,7 @@ def _second(x: Any, axis: int | None) -> tuple[Any, int]:
 
 
 def sources_of(perm: Sequence[tuple[int, int]], size: int) -> np.ndarray:
-    """For each of ``size`` destinations its source; ``size`` for those that have none."""
+    """Return for each of ``size`` destinations its source; ``size`` for those that have none."""
     sources = np.full(size, size, np.int32)
     for source, destination in perm:
         sources[destination] = source

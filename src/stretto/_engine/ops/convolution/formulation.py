@@ -107,7 +107,7 @@ def _zeros(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
 
 
 def _called(form: Callable[..., Any]) -> Callable[..., Any]:
-    """Writes a call of what a function of values, and of the type of the output, computes."""
+    """Write a call of what a function of values, and of the type of the output, computes."""
 
     def write(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
         fun = lambda lhs, rhs: [form(op, lhs, rhs, out)]
@@ -123,7 +123,7 @@ _elements = _called(forms.of_elements)
 
 
 def _inlined(form: Callable[..., Any]) -> Callable[..., Any]:
-    """Writes what such a function computes in its place."""
+    """Write what such a function computes in its place."""
 
     def write(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
         return b.inline(lambda lhs, rhs: form(op, lhs, rhs, out), lhs, rhs)

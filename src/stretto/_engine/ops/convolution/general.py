@@ -161,7 +161,7 @@ class ConvGeneralDilated(Bilinear):
         return convolve(self, lhs, rhs, self.preferred or lhs.dtype)
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """For many features, and where laying out windows would take too much memory."""
+        """Compile for many features, and where laying out windows would take too much memory."""
         (out,), rhs = self.out_types(types), types[1]
         outputs, inputs, *window = [rhs.shape[a] for a in self.dims.rhs_spec]
         groups = self.feature_groups * self.batch_groups
@@ -386,7 +386,7 @@ def _sizes(type: ArrayType, spec: tuple[int, ...]) -> tuple[int, int]:
 
 
 def _along(op: ConvGeneralDilated, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> Any:
-    """For each spatial axis: sizes of input, kernel, output; stride, padding, dilations."""
+    """Return for each spatial axis: sizes of input, kernel, output; stride, padding, dilations."""
     return zip(
         [lhs.shape[a] for a in op.dims.lhs_spec[2:]],
         [rhs.shape[a] for a in op.dims.rhs_spec[2:]],

@@ -126,7 +126,7 @@ def _summed(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
 
 
 def _together(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
-    """Without groups: one product, of the windows of all positions."""
+    """Multiply without groups: one product, of the windows of all positions."""
     dims = op.dims
     batch, outputs = out.shape[dims.out_spec[0]], out.shape[dims.out_spec[1]]
     counts = [out.shape[a] for a in dims.out_spec[2:]]
@@ -200,7 +200,7 @@ def _matrix(x: Any, spec: tuple[int, ...]) -> tuple[Any, int]:
 
 
 def _one_by_one(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
-    """With groups: a product for each position, of the matrices of all groups."""
+    """Multiply with groups: a product for each position, of the matrices of all groups."""
     dims, groups = op.dims, op.feature_groups * op.batch_groups
     kernel = _matrices(rhs, dims.rhs_spec, groups, 0)
     grouped = 0 if op.feature_groups == 1 else 1

@@ -31,7 +31,7 @@ from stretto._engine.ops.sort import Sort
 
 
 def products_of_others(factors: Any, groups: Any) -> Any:
-    """For each of a line of factors the product of the others in its group.
+    """Return for each of a line of factors the product of the others in its group.
 
     Sorted by group, with p[i] = f[i] p[i-1] within one: p[i-1] from one side times that from the
     other. There is no division, so zeros need no special case.
@@ -70,7 +70,7 @@ class ScatterMul(ScatterFamily):
         return out, total
 
     def _others(self, x: Any, indices: Any, updates: Any) -> Any:
-        """For each update the product of the others of the same element."""
+        """Return for each update the product of the others of the same element."""
         dtype = default_dtype("int")
         numbers = reshape(add(iota(dtype, x.size), 1), x.shape)
         to = self.read(numbers, indices, updates)

@@ -169,7 +169,7 @@ class DynamicUpdateSlice(Primitive):
         return out, self(or_zeros(dx, x), or_zeros(du, update), *starts)
 
     def transpose(self, ct: Any, x: Any, update: Any, *starts: Any) -> tuple[Any, ...]:
-        """To the update its slice of the cotangent; to the operand the rest."""
+        """Give the update its slice of the cotangent, and the operand the rest."""
         ct_x = ct_update = None
         if isinstance(x, Linear):
             ct_x = self(ct, full(update.shape, 0, ct.dtype, ct.weak_type), *starts)

@@ -88,7 +88,7 @@ class Gather(Primitive):
         return index_reference.gather(x, indices, numbers, sizes, out_shape=shape, fill=fill)
 
     def lower(self, b: Any, x: Any, indices: Any) -> Any:
-        """StableHLO ``gather``, which clamps; then a select for windows to fill."""
+        """Write StableHLO ``gather``, which clamps; then a select for windows to fill."""
         n = self.dimension_numbers
         out = b.outs[0]
         indices = index_operand(b, indices)
@@ -233,7 +233,7 @@ class ScatterFamily(Primitive, abstract=True):
         )
 
     def lower(self, b: Any, x: Any, indices: Any, updates: Any) -> Any:
-        """StableHLO ``scatter``, which drops windows out of bounds."""
+        """Write StableHLO ``scatter``, which drops windows out of bounds."""
         return self.written(b, x, indices, updates, self.combine)
 
     def written(
@@ -449,7 +449,7 @@ class ScatterAdd(ScatterFamily):
         return out, dx if du is None else self(or_zeros(dx, x), indices, du)
 
     def transpose(self, ct: Any, x: Any, indices: Any, updates: Any) -> tuple[Any, None, Any]:
-        """To the operand the cotangent itself; to the updates what they read of it."""
+        """Give the operand the cotangent itself, and the updates what they read of it."""
         ct_updates = self.read(ct, indices, updates) if isinstance(updates, Linear) else None
         return (ct if isinstance(x, Linear) else None), None, ct_updates
 

@@ -51,7 +51,7 @@ class Cholesky(MatrixOperation):
         return linalg_reference.potrf(x)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """LAPACK ``potrf``; on GPUs XLA's own, which is cuSOLVER's."""
+        """Call LAPACK ``potrf``; on GPUs XLA's own, which is cuSOLVER's."""
         if not x.type.size:
             return x
         if b.platform == "gpu":

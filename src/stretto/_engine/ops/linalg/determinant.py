@@ -51,7 +51,7 @@ class Factored(MatrixOperation, abstract=True):
     in_blocks = True
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """Never: NumPy takes all matrices at once."""
+        """Never compile: NumPy takes all matrices at once."""
         return False
 
 

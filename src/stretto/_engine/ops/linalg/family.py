@@ -125,7 +125,7 @@ class MatrixOperation(Primitive, abstract=True):
     """What to do instead with matrices whose size varies, where there is no such rule."""
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """For very many small matrices, where a loop in Python takes longer than the work."""
+        """Compile for very many small matrices, where Python's loop takes longer than the work."""
         *_, m, n = (1, 1, *types[0].shape)
         return 0 < m * n <= MATRICES_OF and types[0].size >= MATRICES * m * n
 
@@ -138,7 +138,7 @@ class MatrixOperation(Primitive, abstract=True):
         return (out, (0,) * len(out)) if self.multiple else (out, 0)
 
     def padded(self, at: Any, *args: Any) -> Any:
-        """Each matrix by itself; those of a size that varies with something ``beside`` them."""
+        """Treat each matrix by itself; those of varying size with something ``beside`` them."""
         outer = at.types[0].ndim - self.rank
         if any([is_size(n) for t in (*at.types, *at.outs) for n in t.shape[outer:]]):
             args = self.beside(at, args)

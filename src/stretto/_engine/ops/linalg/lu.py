@@ -71,7 +71,7 @@ class Lu(MatrixOperation):
         return linalg_reference.getrf(x)
 
     def lower(self, b: Any, x: Any) -> list[Any]:
-        """LAPACK ``getrf``, which counts rows from 1."""
+        """Call LAPACK ``getrf``, which counts rows from 1."""
         out, pivots = b.outs
         if not x.type.size:
             return [x, b.splat(0, pivots)]
@@ -132,7 +132,7 @@ class PivotsToPermutation(MatrixOperation):
         return super().padded(at, at.filled(pivots, at.types[0], 0))
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """Never: NumPy takes all matrices at once."""
+        """Never compile: NumPy takes all matrices at once."""
         return False
 
     def reference(self, pivots: np.ndarray) -> np.ndarray:

@@ -30,7 +30,7 @@ _FAR = 1 << 30
 
 
 def _places(shape: tuple[int, ...], k: Any) -> tuple[Any, Any]:
-    """For each element the column where its row meets the diagonal ``k``, and its own."""
+    """Return for each element the column where its row meets the diagonal ``k``, and its own."""
     row, column = (broadcasted_iota(_INT32, shape, i) for i in (0, 1))
     return row + _near(k, shape), column
 

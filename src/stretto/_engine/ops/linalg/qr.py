@@ -83,7 +83,7 @@ class Geqp3(MatrixOperation):
         return linalg_reference.geqp3(x)
 
     def lower(self, b: Any, x: Any) -> list[Any]:
-        """LAPACK ``geqp3``, which counts columns from 1, and takes 0 for those free to move."""
+        """Call LAPACK ``geqp3``, which counts columns from 1, and takes 0 for free ones."""
         both, taus, order = b.outs
         if not x.type.size:
             line = f"iota_dimension = {order.ndim - 1} : i64"
@@ -157,7 +157,7 @@ class Ormqr(MatrixOperation):
         return lapack(b, routine, (x, taus, c), (c.type,), config, {0: 2})[0]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """By ``c`` alone."""
+        """Differentiate by ``c`` alone."""
         x, taus, c = primals
         if tangents[0] is not None or tangents[1] is not None:
             raise MissingRuleError(
@@ -199,7 +199,7 @@ class Qr(MatrixOperation):
         return _factors(both, taus, self.full)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """By the skew-Hermitian and the triangular part of q^H dx r^-1."""
+        """Use the skew-Hermitian and the triangular part of q^H dx r^-1."""
         q, r = self(*primals)
         return (q, r), _changes(q, r, tangents[0], self.full)
 

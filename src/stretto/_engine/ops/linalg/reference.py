@@ -78,7 +78,7 @@ def potrf(x: np.ndarray) -> np.ndarray:
 
 
 def getrf(x: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Both triangles, and the row that each was exchanged with."""
+    """Return both triangles, and the row that each was exchanged with."""
     function = _routine("getrf", x.dtype)
     shape = x.shape[-2:]
     outs = [(shape, x.dtype), ((min(shape),), np.int32)]

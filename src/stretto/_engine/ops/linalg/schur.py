@@ -185,7 +185,7 @@ class Schur(MatrixOperation):
         return [nan_where(b, info, o) for o in (t, z)[: len(outs)]]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """By the skew-Hermitian w = z^H dz that keeps t triangular."""
+        """Use the skew-Hermitian w = z^H dz that keeps t triangular."""
         # With p = z^H dx z: dt = p + t w - w t. Strictly below the diagonal that is 0, and w's
         # upper part has no effect there: so its strictly lower part l solves t l - l t = -p.
         (x,), (dx,) = primals, tangents

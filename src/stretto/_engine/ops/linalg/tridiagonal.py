@@ -62,14 +62,14 @@ class TridiagonalSolve(MatrixOperation):
         return self.perturb
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """For many systems, and the perturbed ones."""
+        """Compile for many systems, and the perturbed ones."""
         return self.perturb or types[0].size >= MATRICES * max(1, types[0].shape[-1])
 
     def reference(self, dl: np.ndarray, d: np.ndarray, du: np.ndarray, b: np.ndarray) -> np.ndarray:
         return linalg_reference.gtsv(dl, d, du, b)
 
     def lower(self, b: Any, dl: Any, d: Any, du: Any, y: Any) -> Any:
-        """LAPACK ``gtsv``, or a routine of XLA's package for perturbed pivots."""
+        """Call LAPACK ``gtsv``, or a routine of XLA's package for perturbed pivots."""
         if not y.type.size:
             return y
         operands = (dl, d, du, y)

@@ -59,7 +59,7 @@ class Threefry2x32(Primitive):
     def reference(
         self, k0: np.ndarray, k1: np.ndarray, c0: np.ndarray, c1: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """NumPy's integers, in blocks that stay in the cache; Python's for a few."""
+        """Use NumPy's integers, in blocks that stay in the cache; Python's for a few."""
         k0, k1 = _scalar_or_flat(k0), _scalar_or_flat(k1)
         out0, out1 = _encrypt(k0, k1, c0.reshape(-1), c1.reshape(-1))
         return out0.reshape(c0.shape), out1.reshape(c0.shape)
@@ -77,7 +77,7 @@ class Threefry2x32(Primitive):
         return b.inline_many(_unpacked, *b.call(program, operands, apart=True))
 
     def written_out(self, *words: Any) -> list[Any]:
-        """All rounds, operation by operation; the two words as one of 64 bits."""
+        """Write all rounds, operation by operation; the two words as one of 64 bits."""
         return [_packed(*_rounds(*words))]
 
     jvp = ZERO_DERIVATIVE

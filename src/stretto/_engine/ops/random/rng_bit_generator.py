@@ -56,7 +56,7 @@ class RandomAlgorithm(enum.IntEnum):
 
 
 def _philox(counter: Sequence[Any], key: Any) -> list[Any]:
-    """Ten rounds on four words under a key of 64 bits: uint64 (traced or not), or Python's."""
+    """Run ten rounds on four words under a key of 64 bits: uint64, traced or not, or Python's."""
     a, b, c, d = counter
     k, m = key & _WORD, key >> 32
     for step in range(10):
@@ -163,7 +163,7 @@ class RngBitGenerator(Primitive):
         return types[0].size * math.prod(self.counters) >= 1 << 22
 
     def lower(self, b: Any, state: Any) -> Any:
-        """Written with other operations, of 64 bits whatever the setting."""
+        """Write it with other operations, of 64 bits whatever the setting."""
         with enable_x64():
             return b.inline_many(self._written_out, state)
 

@@ -56,7 +56,7 @@ class Place(Primitive, abstract=True):
         return b.inline(self.composed, x) if out.size else b.splat(0, out)
 
     def composed(self, x: Any) -> Any:
-        """Written with other operations."""
+        """Write it with other operations."""
         kept = tuple(d for d in range(x.ndim) if d != self.axis)
         chosen = self.chooser((self.axis,))(x)
         there = eq(x, broadcast_in_dim(chosen, x.shape, kept))

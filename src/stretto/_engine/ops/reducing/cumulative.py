@@ -71,14 +71,14 @@ class Cumulative(Primitive, abstract=True):
         return out.astype(x.dtype, copy=False)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """By ``composed``, narrow dtypes in wider ones."""
+        """Write ``composed``, narrow dtypes in wider ones."""
         if not x.type.size:
             return x
         wide = b.convert(x, widened(x.type.dtype))
         return b.convert(b.inline(self.composed, wide), x.type.dtype)
 
     def composed(self, x: Any) -> Any:
-        """Written with other operations."""
+        """Write it with other operations."""
 
         def combine(before: tuple[Any, ...], here: tuple[Any, ...]) -> tuple[Any]:
             return (self.combine(*before, *here),)
@@ -116,7 +116,7 @@ class Cumsum(Cumulative):
 
     @staticmethod
     def identity(dtype: np.dtype) -> Any:
-        """0."""
+        """Return 0."""
         return 0
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -135,7 +135,7 @@ class Cumprod(Cumulative):
 
     @staticmethod
     def identity(dtype: np.dtype) -> Any:
-        """1."""
+        """Return 1."""
         return 1
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:

@@ -65,7 +65,7 @@ class LinearRecurrence(Primitive):
         return b.convert(out, x.type.dtype)
 
     def composed(self, a: Any, b: Any) -> Any:
-        """Written with other operations: (a', b') after (a, b) is (a a', a' b + b')."""
+        """Write it with other operations: (a', b') after (a, b) is (a a', a' b + b')."""
         return reducing.running.running(_after, (1, 0), (a, b), self.axis, self.reverse)[1]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:

@@ -156,7 +156,7 @@ class ReduceProd(Reduction):
 
     @staticmethod
     def identity(dtype: np.dtype) -> Any:
-        """1."""
+        """Return 1."""
         return 1
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -183,7 +183,7 @@ class ReduceProd(Reduction):
 
 
 def _others(x: Any) -> Any:
-    """For each element along the first axis the product of all others."""
+    """Return for each element along the first axis the product of all others."""
     rest = [(0, 0, 0)] * (x.ndim - 1)
     before = pad(reducing.cumulative.cumprod(x), 1, [(1, -1, 0), *rest])
     return before * pad(reducing.cumulative.cumprod(x, reverse=True), 1, [(-1, 1, 0), *rest])
@@ -206,7 +206,7 @@ class Bits(Reduction, abstract=True):
 
     @staticmethod
     def identity(dtype: np.dtype) -> Any:
-        """No bit."""
+        """Return no bit."""
         return 0
 
 
@@ -218,7 +218,7 @@ class ReduceAnd(Bits):
 
     @staticmethod
     def identity(dtype: np.dtype) -> Any:
-        """All bits."""
+        """Return all bits."""
         kind = kind_of(dtype)
         return -1 if kind == "int" else True if kind == "bool" else int(ml_dtypes.iinfo(dtype).max)
 

@@ -65,7 +65,7 @@ def running(
 def _in_turn(
     combine: Callable[[Values, Values], Sequence[Any]], values: Values, axis: int, reverse: bool
 ) -> Values:
-    """One element after another, written out."""
+    """Write one element after another."""
     n = values[0].shape[axis]
     order = range(n - 1, -1, -1) if reverse else range(n)
     lines = [tuple(slice_in_dim(v, i, i + 1, axis=axis) for v in values) for i in order]

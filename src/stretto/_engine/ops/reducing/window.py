@@ -142,7 +142,7 @@ class ReduceWindowSum(WindowReduction):
 
     @staticmethod
     def identity(dtype: np.dtype) -> Any:
-        """0."""
+        """Return 0."""
         return 0
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -161,7 +161,7 @@ class ReduceWindowSum(WindowReduction):
 
 
 def _repeated(ct: Any, axis: int, w: AxisWindow, n: int) -> Any:
-    """For each of ``n`` elements what its one window has, or 0 if no window has it."""
+    """Return for each of ``n`` elements what its one window has, or 0 if no window has it."""
     shape, count = ct.shape, ct.shape[axis]
     split = (*shape[: axis + 1], w.size, *shape[axis + 1 :])
     dims = tuple(d for d in range(len(split)) if d != axis + 1)

@@ -159,7 +159,7 @@ def window_attributes(b: Any, windows: Windows) -> str:
 def reduce_windows(
     b: Any, op: str, x: Any, windows: Windows, identity: Callable[[np.dtype], Any]
 ) -> Any:
-    """StableHLO ``reduce_window`` by one operation; narrow floats in float32."""
+    """Write StableHLO ``reduce_window`` by one operation; narrow floats in float32."""
     shape = window_shape(op, x.type, windows)
     narrow = kind_of(x.type.dtype) == "float" and x.type.dtype.itemsize < 4
     wide = b.convert(x, np.dtype(np.float32)) if narrow else x

@@ -61,7 +61,7 @@ class AxisSelection(Primitive, abstract=True):
         return window_shape(self.name, x, _along(x, self.axis, self.window, PLAIN))
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """For large arrays: XLA runs through the operands once."""
+        """Compile for large arrays: XLA runs through the operands once."""
         return self.work(types, self.out_types(types)) >= WINDOW_PLACES
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
@@ -113,7 +113,7 @@ class WindowPlace(AxisSelection):
         return (np.argmax if self.greatest else np.argmin)(lines, axis=0)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """By ``composed``; over long windows, by a reduction of values with their indices."""
+        """Write ``composed``; over long windows, a reduction of values with their indices."""
         if not b.outs[0].size:
             return b.splat(0, b.outs[0])
         return b.inline(self.composed, x) if self.window.size <= _SHORT else self._long(b, x)
@@ -185,7 +185,7 @@ class SelectAndGatherAdd(AxisSelection):
         return b.inline(self.composed, x, place) if b.outs[0].size else b.splat(0, b.outs[0])
 
     def composed(self, x: Any, place: Any) -> Any:
-        """Written with other operations."""
+        """Write it with other operations."""
         if self.window.size > _SHORT:
             n = x.shape[self.axis]
             index = _index(place, self.axis, self.window, n)
@@ -245,7 +245,7 @@ class SelectAndScatterAdd(AxisSelection):
         return b.convert(b.inline(self.composed, wide, place), out.dtype)
 
     def composed(self, values: Any, place: Any) -> Any:
-        """Written with other operations."""
+        """Write it with other operations."""
         w, axis = self.window, self.axis
         shape = list(values.shape)
         if w.size > _SHORT:

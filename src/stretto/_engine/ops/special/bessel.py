@@ -198,7 +198,7 @@ class BesselI1e(Written):
     partials = (lambda dx, out, x: dx * (_i0e_less_ratio(x, out) - sign(x) * out),)
 
     def exact(self, x: np.ndarray) -> np.ndarray:
-        """SciPy's, with the sign of zero."""
+        """Use SciPy's, with the sign of zero."""
         return np.copysign(_scipy_i1e(self, x), x)
 
 
@@ -225,7 +225,7 @@ class BesselI0(Written):
         return where(absolute(x) < math.inf, half * _i0e_formula(x) * half, absolute(x))
 
     def exact(self, x: np.ndarray) -> np.ndarray:
-        """SciPy's, infinite at infinities."""
+        """Use SciPy's, infinite at infinities."""
         return np.where(np.isinf(x), np.inf, _scipy_i0(self, x))
 
 
@@ -242,7 +242,7 @@ class BesselI1(Written):
         return where(absolute(x) < math.inf, half * _i1e_formula(x) * half, x)
 
     def exact(self, x: np.ndarray) -> np.ndarray:
-        """SciPy's, with the sign of zero, infinite at infinities."""
+        """Use SciPy's, with the sign of zero, infinite at infinities."""
         return np.where(np.isinf(x), x, np.copysign(_scipy_i1(self, x), x))
 
 

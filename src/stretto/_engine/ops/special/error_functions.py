@@ -136,7 +136,7 @@ class ErfInv(Elementwise):
     partials = (lambda dx, out, x: dx * (full_like(x, math.sqrt(math.pi) / 2) * exp(out * out)),)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """XLA's polynomials up to float32, so that random numbers agree; SciPy's beyond."""
+        """Use XLA's polynomials up to float32, so that random numbers agree; SciPy's beyond."""
         if x.dtype.itemsize <= 4:
             return in_float32(erf_inv_float32, x)
         return np.copysign(special.erfinv(x), x)  # SciPy loses the sign of zero

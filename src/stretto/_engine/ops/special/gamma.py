@@ -330,7 +330,7 @@ class Zeta(Written):
     formula = staticmethod(zeta_formula)
 
     def exact(self, s: np.ndarray, q: np.ndarray) -> np.ndarray:
-        """SciPy's for q >= 0; for q < 0 that would add up about -q terms."""
+        """Use SciPy's for q >= 0; for q < 0 that would add up about -q terms."""
         below = q < 0
         out = special.zeta(s, np.where(below, 1, q))
         out = np.where(below, zeta_formula(s, q), out) if np.any(below) else out
@@ -352,7 +352,7 @@ class ZetaSlope(Written):
     order: int
 
     def formula(self, s: Number, q: Number) -> Number:  # type: ignore[override]
-        """By Euler and Maclaurin's formula."""
+        """Use Euler and Maclaurin's formula."""
         inside = (q > 0.0) & (s >= LEAST_SUMMED)
         out = euler_maclaurin(where(inside, s, 2.0), where(inside, q, 1.0), self.order)
         return where(inside, out, math.nan)
@@ -379,7 +379,7 @@ class Polygamma(Written):
     formula = staticmethod(_polygamma_formula)
 
     def exact(self, m: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """By SciPy's functions, as the formula."""
+        """Use SciPy's functions, as the formula."""
         out = np.where(m % 2 != 0, 1, -1) * special.gamma(m + 1) * ZETA.exact(m + 1, x)
         out = np.where(m == 0, special.digamma(x), out)
         return np.where((m >= 0) & (np.floor(m) == m) & (m < np.inf), out, np.nan)
@@ -455,7 +455,7 @@ class Lgamma(Written):
     partials = (lambda dx, out, x: dx * digamma(x),)
 
     def exact(self, x: np.ndarray) -> np.ndarray:
-        """SciPy's; the formula at its zeros 1 and 2; infinite at minus infinity, as in C."""
+        """Use SciPy's; the formula at its zeros 1 and 2; infinite at minus infinity, as in C."""
         out = np.asarray(special.gammaln(x))
         _put(out, x, (x > 0.5) & (x < 2.5), log_gamma_formula)
         _put(out, x, x == -np.inf, np.abs)
@@ -469,7 +469,7 @@ class Digamma(Written):
     partials = (lambda dx, out, x: dx * polygamma(1.0, x),)
 
     def exact(self, x: np.ndarray) -> np.ndarray:
-        """SciPy's; below zero, near the poles, the formula."""
+        """Use SciPy's; below zero, near the poles, the formula."""
         out = np.asarray(special.digamma(np.where(x < 0, 1.0, x)))  # which is slow below zero
         _put(out, x, x < 0, digamma_formula)
         return out

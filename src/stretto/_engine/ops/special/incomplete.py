@@ -81,7 +81,7 @@ class RandomGammaGrad(Written):
 
     @staticmethod
     def formula(a: Number, x: Number) -> Number:
-        """Written so that nothing underflows where the density does."""
+        """Write it so that nothing underflows where the density does."""
         return random_gamma_grad_formula(a, x)[0]
 
 
