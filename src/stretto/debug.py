@@ -142,7 +142,7 @@ class _Check(string.Formatter):
     def get_field(
         self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> tuple[object, int | str]:
-        """A stand-in for the argument of this name or number, and that name or number."""
+        """Return a stand-in for the argument of this name or number, and that name or number."""
         first = re.split(r"[.\[]", field_name, maxsplit=1)[0]
         key = int(first) if first.isdecimal() else first
         if isinstance(key, int) and key >= len(args):
@@ -154,7 +154,7 @@ class _Check(string.Formatter):
         return (_Anything() if first != field_name else _stand_in(whole)), key
 
     def convert_field(self, value: object, conversion: str | None) -> object:
-        """A string where there is a conversion, since that is what is then formatted."""
+        """Return a string where there is a conversion, since that is what is then formatted."""
         return value if conversion is None or isinstance(value, _Anything) else ""
 
     def format_field(self, value: object, format_spec: str) -> str:
@@ -168,7 +168,7 @@ class _Check(string.Formatter):
     def check_unused_args(
         self, used_args: set[int | str], args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> None:
-        """All arguments must be used."""
+        """Require that all arguments are used."""
         left = [str(i) for i in range(len(args)) if i not in used_args]
         left += [name for name in kwargs if name not in used_args]
         if left:
@@ -183,7 +183,7 @@ class _Anything:
 
 
 def _stand_in(argument: object) -> object:
-    """A value that takes the same formats as the argument."""
+    """Return a value that takes the same formats as the argument."""
     if isinstance(argument, (Value, np.ndarray, np.generic)):
         return np.zeros((), argument.dtype)[()] if not argument.shape else ""
     return argument

@@ -58,7 +58,7 @@ _DIGEST, _SHOWN = 32, 96
 
 
 class _Place(NamedTuple):
-    """What an environment says of a job; None for what it does not say."""
+    """Holds what an environment says of a job; None for what it does not say."""
 
     address: str | None
     count: int | None
@@ -288,7 +288,7 @@ def sync_global_devices(name: str) -> None:
 def _address(
     address: str | None, caller: str, name: str = "coordinator_address"
 ) -> tuple[str, int]:
-    """The host and the port."""
+    """Return the host and the port."""
     if address is None:
         raise ValueError(
             f"{caller}: coordinator_address must be given, 'host:port' where process 0 can be "
@@ -302,7 +302,7 @@ def _address(
 
 
 def _from_environment(environ: Mapping[str, str]) -> _Place:
-    """What the first of the known launchers says that has set anything."""
+    """Return what the first of the known launchers says that has set anything."""
 
     def number(name: str) -> int | None:
         return int(environ[name]) if environ.get(name, "").isdigit() else None
@@ -329,18 +329,18 @@ def _from_environment(environ: Mapping[str, str]) -> _Place:
 
 
 def _port(job: int) -> int:
-    """A port that all processes of a job find, and those of other jobs hardly."""
+    """Return a port that all processes of a job find, and those of other jobs hardly."""
     return (1 << 16) - (1 << 12) + job % (1 << 12)
 
 
 def _first_node(nodes: str) -> str:
-    """The first of Slurm's nodes, of a list such as ``gpu[03-05,07],login``."""
+    """Return the first of Slurm's nodes, of a list such as ``gpu[03-05,07],login``."""
     match = re.match(r"([^,\[]+)(?:\[(\w+))?", nodes)
     return "" if match is None else match[1] + (match[2] or "")
 
 
 def _mesh() -> Mesh:
-    """The first device of each process."""
+    """Return the first device of each process."""
     first: dict[int, Any] = {}
     for device in devices():
         first.setdefault(device.process_index, device)
@@ -348,13 +348,13 @@ def _mesh() -> Mesh:
 
 
 def _rows(host: np.ndarray) -> Array:
-    """The array of which each process has a row, this one the given one."""
+    """Return the array of which each process has a row, this one the given one."""
     every = np.broadcast_to(host, (process_count(), *host.shape))
     return api.sharding.placement.device_put(every, NamedSharding(_mesh(), PartitionSpec(_AXIS)))
 
 
 def _whole(x: Array) -> np.ndarray:
-    """The elements of an array that is split over processes."""
+    """Return the elements of an array that is split over processes."""
     where = x.sharding
     assert isinstance(where, NamedSharding)
     everywhere = NamedSharding(where.mesh, PartitionSpec())
@@ -369,7 +369,7 @@ def _gathered(value: Array, tiled: bool) -> np.ndarray:
 
 
 def _row(value: Array, source: int) -> np.ndarray:
-    """The value of one process."""
+    """Return the value of one process."""
     return _gathered(value, False)[source, ...]
 
 

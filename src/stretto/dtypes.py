@@ -60,7 +60,7 @@ class prng_key(extended):
 
 
 def _number_dtype(dtype: DTypeLike, caller: str) -> np.dtype:
-    """The dtype of numbers that this names; ``TypeError`` for an extended one."""
+    """Return the dtype of numbers that this names; ``TypeError`` for an extended one."""
     if hasattr(dtype, "extended_kind"):
         raise TypeError(f"dtypes.{caller}: expected a dtype of numbers, got {dtype}")
     if dtype.__class__ is type and dtype in (bool, int, float, complex):

@@ -36,7 +36,7 @@ __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
 
 class ResizeMethod(enum.Enum):
-    """How a value between the elements of an image is made from those around it.
+    """Says how a value between the elements of an image is made from those around it.
 
     >>> import stretto as st
     >>> st.image.ResizeMethod.from_string("bilinear").name
@@ -121,7 +121,7 @@ _KERNELS = {
 
 
 _EDGE = 2
-"""How far PyTorch's cubic reads outside."""
+"""The distance that PyTorch's cubic reads outside."""
 
 
 def _by_distance(n: int, at: Array, wide: Array | int, method: ResizeMethod) -> Array:
@@ -138,7 +138,7 @@ def _with_edges(n: int, at: Array) -> Array:
 
 
 def _overlaps(n: int, left: Array, width: Array) -> Array:
-    """How much of each element lies in the intervals that begin at ``left``."""
+    """Return how much of each element lies in the intervals that begin at ``left``."""
     element, left = np.arange(n, dtype=left.dtype)[:, None], left[None]
     ends = snp.minimum(left + width, element + 1) - snp.maximum(left, element)
     return snp.maximum(ends, 0)
@@ -147,7 +147,7 @@ def _overlaps(n: int, left: Array, width: Array) -> Array:
 def _weights(
     n: int, m: int, scale: Array, translation: Array, method: ResizeMethod, antialias: bool
 ) -> Array:
-    """``[n, m]``: how much of each of ``n`` elements goes into each of ``m``."""
+    """Return ``[n, m]``: how much of each of ``n`` elements goes into each of ``m``."""
     # The middle of output j lies at (j + 1/2 - translation) / scale - 1/2, counted in inputs.
     dtype = scale.dtype
     places: Any = np.arange(m, dtype=dtype)

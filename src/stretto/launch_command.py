@@ -25,12 +25,12 @@ from stretto._engine.xla.handshake import SECRET
 __all__ = ["run"]
 
 _PATIENCE = 5.0
-"""For so many seconds processes may finish after they were told to end."""
+"""The seconds that processes have to finish after they were told to end."""
 _LEFT = 2.0
-"""For so many seconds a coordinator may go on when all processes have ended."""
+"""The seconds that a coordinator may go on when all processes have ended."""
 _LAST_LINES = 8
 _GLOO = re.compile(r"\[Gloo\] Rank \d+ is connected to \d+ peer ranks\.")
-"""What XLA's collectives say of each group of processes, on standard output."""
+"""The text that XLA's collectives print of each group of processes."""
 
 
 class _Child:
@@ -60,7 +60,7 @@ class _Child:
                 out.flush()
 
     def describe(self) -> str:
-        """How it ended, in words, with what it wrote last where others wrote after it."""
+        """Say how it ended, with what it wrote last where others wrote after it."""
         code = self.process.returncode
         if code < 0:
             with contextlib.suppress(ValueError):
@@ -169,7 +169,7 @@ def _end_coordinators() -> None:
 
 
 def _coordinators() -> list[int]:
-    """The coordinators that are children of this process, which started none itself."""
+    """Return the coordinators that are children of this process, which started none itself."""
     found = []
     for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
         if name.isdigit():

@@ -188,7 +188,7 @@ class TraceAnnotation(contextlib.ContextDecorator):
         self._name, self._metadata = name, metadata
 
     def _recreate_cm(self) -> TraceAnnotation:
-        """A new one for each call of a decorated function, which threads may share."""
+        """Return a new one for each call of a decorated function, which threads may share."""
         return TraceAnnotation(self._name, **self._metadata)
 
     def __enter__(self) -> TraceAnnotation:

@@ -46,7 +46,7 @@ class Member(NamedTuple):
 
 
 def new_member(key: Key, sizes: Sequence[int]) -> Member:
-    """A classifier with layers between these sizes, drawn from the key.
+    """Return a classifier with layers between these sizes, drawn from the key.
 
     Weights are normal with variance 2/inputs (He et al., 2015), biases zero.
     """
@@ -74,7 +74,7 @@ def probabilities(params: Params, images: st.Array) -> st.Array:
 
 
 def loss(params: Params, images: st.Array, labels: st.Array) -> st.Array:
-    """The mean cross-entropy of a batch, in nats."""
+    """Return the mean cross-entropy of a batch, in nats."""
     log_probs = st.nn.log_softmax(logits(params, images), dim=-1)
     chosen = st.nn.one_hot(labels, log_probs.shape[-1])
     return -snp.mean(snp.sum(log_probs * chosen, axis=-1))
@@ -83,7 +83,7 @@ def loss(params: Params, images: st.Array, labels: st.Array) -> st.Array:
 def step(
     member: Member, rate: st.Array, images: st.Array, labels: st.Array, rows: ArrayLike
 ) -> tuple[Member, st.Array]:
-    """One step of Adam on the examples in these rows of the data, and the loss before it.
+    """Return the member after a step of Adam on these rows of the data, and the loss before it.
 
     Args:
         member: the classifier.

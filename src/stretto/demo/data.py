@@ -36,7 +36,7 @@ class Labeled(NamedTuple):
 
 
 class Recipe(NamedTuple):
-    """How members are trained on a data set unless the options say otherwise.
+    """The way members are trained on a data set unless the options say otherwise.
 
     Chosen so that members fit their bootstrap closely: they are then too sure of themselves, which
     averaging mends. Members stopped early are not, and their average is not sure enough. Hence
@@ -67,7 +67,7 @@ class Dataset:
 
 
 def load(directory: Path | None, use_digits: bool) -> Dataset:
-    """The digits if asked for, else this directory, else Debian's Fashion-MNIST, else the digits.
+    """Load the digits if asked for, else this directory, Debian's Fashion-MNIST or the digits.
 
     Raises:
         DemoError: a file is missing or wrong, or scikit-learn is needed and missing.
@@ -82,7 +82,7 @@ def load(directory: Path | None, use_digits: bool) -> Dataset:
 
 
 def from_idx(directory: Path, name: str, class_names: tuple[str, ...]) -> Dataset:
-    """The four files of MNIST's form; one in twelve of the training images is for validation.
+    """Read four files of MNIST's form; one in twelve training images is for validation.
 
     Raises:
         DemoError: a file is missing, wrong, or at odds with another.
@@ -104,7 +104,7 @@ def from_idx(directory: Path, name: str, class_names: tuple[str, ...]) -> Datase
 
 
 def digits() -> Dataset:
-    """The 1,797 digits of 8×8 pixels in scikit-learn: 800 for training, 200, and 797 for the test.
+    """Return scikit-learn's 1,797 digits of 8×8 pixels: 800 for training, 200, 797 for the test.
 
     Raises:
         DemoError: scikit-learn is not installed.
@@ -142,6 +142,6 @@ def _read_pair(directory: Path, prefix: str) -> tuple[Labeled, tuple[int, int]]:
 
 
 def _find(directory: Path, name: str) -> Path:
-    """The plain file if it is there, else the gzip'd one, there or not."""
+    """Return the plain file if it is there, else the gzip'd one, there or not."""
     plain = directory / name
     return plain if plain.is_file() else directory / f"{name}.gz"

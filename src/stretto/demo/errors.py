@@ -1,4 +1,4 @@
-"""What goes wrong in the demo through no fault of the program: said to the user in one line."""
+"""Errors of the demo that are no fault of the program: said to the user in one line."""
 
 __all__ = ["DemoError"]
 

@@ -11,7 +11,7 @@ __all__ = ["require"]
 
 
 def require(module: str, package: str, purpose: str) -> ModuleType:
-    """The module, or an error that says what it is for and how to install it."""
+    """Return the module, or raise an error that says what it is for and how to install it."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

@@ -24,7 +24,7 @@ _MOST_BYTES = 2**31
 
 
 def read_idx(path: Path, ndim: int) -> np.ndarray:
-    """The array of unsigned bytes in an IDX file, gzip'd if its name ends in ``.gz``.
+    """Return the array of unsigned bytes in an IDX file, gzip'd if its name ends in ``.gz``.
 
     Args:
         path: the file.

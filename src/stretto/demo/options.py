@@ -10,7 +10,7 @@ from pathlib import Path
 __all__ = ["DEFAULT_DATA", "DESCRIPTION", "add_arguments"]
 
 DEFAULT_DATA = Path("/usr/share/datasets/fashion-mnist")
-"""Where Debian's package dataset-fashion-mnist puts its files."""
+"""The folder of the files of Debian's package dataset-fashion-mnist."""
 
 DESCRIPTION = f"""
 Trains an ensemble of classifiers with two hidden layers of 128 units at once, by one compiled step;
@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _whole(least: int, most: int | None = None) -> Callable[[str], int]:
-    """A parser of whole numbers in this range."""
+    """Return a parser of whole numbers in this range."""
     expected = f"expected a whole number of at least {least}"
     if most is not None:
         expected = f"expected a whole number from {least} to {most}"

@@ -67,7 +67,7 @@ def draw(path: Path, comparison: Comparison, data: Dataset) -> None:
 
 
 def _figure_class() -> type[Figure]:
-    """``Figure`` on the Agg canvas, without pyplot: no window system, no global state."""
+    """Return ``Figure`` on the Agg canvas, without pyplot: no window system or global state."""
     purpose = "drawing the picture"
     require("matplotlib.backends.backend_agg", "matplotlib", purpose)
     return require("matplotlib.figure", "matplotlib", purpose).Figure
@@ -101,7 +101,7 @@ def _draw_reliability(figure: SubFigure, comparison: Comparison, labels: np.ndar
 
 
 def _draw_disagreement(figure: SubFigure, comparison: Comparison, data: Dataset) -> None:
-    """The test images with the highest mutual information, and how the members vote on each."""
+    """Draw the test images with the highest mutual information, and the members' votes on each."""
     probs, names = comparison.member_probs, data.class_names
     information = np.asarray(mutual_information(probs))
     votes = probs.argmax(axis=-1)  # (members, examples)

@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace, data: Dataset) -> Plan:
-    """The options, and the data set's recipe for those not given."""
+    """Return the options, and the data set's recipe for those not given."""
     recipe = data.recipe
     low, high = options.rates or recipe.rates
     return Plan(

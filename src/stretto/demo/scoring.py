@@ -30,13 +30,13 @@ class Comparison(NamedTuple):
     """The scores on the test images, and the predictions behind them."""
 
     members: Scores
-    """Of each member."""
+    """The scores of each member."""
     best: int
     """The member with the lowest NLL on the validation images."""
     ensemble: Scores
-    """Of the mean of the members' probabilities."""
+    """The score of the mean of the members' probabilities."""
     soup: Scores
-    """Of one model with the mean of the members' weights."""
+    """The score of one model with the mean of the members' weights."""
     member_probs: np.ndarray
     """(members, examples, classes)."""
 
@@ -52,7 +52,7 @@ class Comparison(NamedTuple):
 
 
 def soup(params: Params) -> Params:
-    """The uniform soup: the mean of the members' weights (Wortsman et al., 2022)."""
+    """Return the uniform soup: the mean of the members' weights (Wortsman et al., 2022)."""
     return st.tree.mean(st.unstack(params))
 
 
@@ -78,7 +78,7 @@ def _validation_nll(members: Member, validation: Labeled) -> np.ndarray:
 
 
 def score_table(comparison: Comparison, images: int) -> Table:
-    """The four predictors, a row each."""
+    """Return the four predictors, a row each."""
     table = Table(title=f"On {images:,} test images", title_justify="left")
     table.add_column("predictor")
     for heading in ("accuracy", "NLL", "ECE"):
@@ -97,7 +97,7 @@ def score_table(comparison: Comparison, images: int) -> Table:
 
 
 def score_notes(comparison: Comparison, validation_images: int) -> str:
-    """What the rows mean, and why the soup is what it is."""
+    """Return what the rows mean, and why the soup is what it is."""
     notes = (
         "Mean member: the mean of the members' scores. Best member: the lowest NLL on "
         f"{validation_images:,} validation images. Ensemble mean: the mean of the members' "

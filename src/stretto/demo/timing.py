@@ -36,7 +36,7 @@ class Timing(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """How many times as fast one program is."""
+        """The factor by which one program is faster."""
         return self.looped / self.together
 
 
@@ -76,7 +76,7 @@ def measure(trained: Trained) -> Timing:
 
 
 def timing_table(timing: Timing, steps: int) -> Table:
-    """Both ways, a row each; a member is trained when it has taken so many steps."""
+    """Return both ways, a row each; a member is trained when it has taken so many steps."""
     table = Table(
         title=f"Speed, medians of {ROUNDS} alternate rounds of {STEPS} steps", title_justify="left"
     )
@@ -91,7 +91,7 @@ def timing_table(timing: Timing, steps: int) -> Table:
 
 
 def timing_note(timing: Timing, steps: int) -> str:
-    """The ratio, and what was checked first."""
+    """Return the ratio, and what was checked first."""
     agreement = f"to {timing.difference:.0e}" if timing.difference else "to the last bit"
     return (
         f"One program is {timing.ratio:.2f} times as fast as the loop. First, both gave the same "
@@ -106,6 +106,6 @@ def _seconds(run: Callable[[], Any]) -> float:
 
 
 def _largest_difference(xs: Params, ys: Params) -> float:
-    """The largest absolute difference between corresponding elements."""
+    """Return the largest absolute difference between corresponding elements."""
     pairs = zip(st.tree.leaves(xs), st.tree.leaves(ys))
     return float(max(np.abs(np.asarray(x) - np.asarray(y)).max() for x, y in pairs))

@@ -25,7 +25,7 @@ _predict = st.jit(st.vmap(probabilities, in_axes=(0, None)))
 
 
 class Plan(NamedTuple):
-    """How many members, and how they are trained."""
+    """The number of members, and how they are trained."""
 
     members: int
     draws: int
@@ -38,7 +38,7 @@ class Plan(NamedTuple):
 
     @property
     def steps(self) -> int:
-        """How many steps each member takes; what an epoch leaves of a batch is dropped."""
+        """The steps of each member; what an epoch leaves of a batch is dropped."""
         return self.epochs * (self.draws // self.batch)
 
 

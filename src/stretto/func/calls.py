@@ -124,7 +124,7 @@ def functional_call(
 def _merged(
     dictionaries: Mapping[str, ArrayLike] | Sequence[Mapping[str, ArrayLike]],
 ) -> dict[str, Any]:
-    """One dictionary from one or several."""
+    """Return one dictionary from one or several."""
     parts = (dictionaries,) if isinstance(dictionaries, Mapping) else dictionaries
     if not isinstance(parts, (tuple, list)) or not all(isinstance(x, Mapping) for x in parts):
         raise TypeError(
@@ -152,7 +152,7 @@ def _check_names(kind: str, here: Iterable[str], names: Iterable[str]) -> None:
 
 
 def _fitting(array: ArrayLike, old: Array, name: str) -> Array:
-    """The array, checked to have the shape of the module's own."""
+    """Return the array, checked to have the shape of the module's own."""
     value = as_value(array, "functional_call", name)
     if value.shape != old.shape:
         stacked = value.shape[1:] == old.shape

@@ -41,7 +41,7 @@ X = TypeVar("X", bound=Any)
 
 
 def _conjugate(x: Tree) -> Tree:
-    """The tree with its complex leaves conjugated."""
+    """Return the tree with its complex leaves conjugated."""
 
     def one(leaf: Tree) -> Tree:
         return leaf if is_float0(leaf) or not _is_complex(leaf) else conj(leaf)
@@ -192,7 +192,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Tree:
 
 
 def _pulled(pull: Callable[..., Any], cotangents: Tree) -> Tree:
-    """The cotangents of the primals, by PyTorch's convention."""
+    """Return the cotangents of the primals, by PyTorch's convention."""
     return _conjugate(pull(_conjugate(cotangents)))
 
 
@@ -351,7 +351,7 @@ def _real(
     caller: str,
     jacobian: Callable[..., Any],
 ) -> Callable[..., Any]:
-    """The same, for real arguments alone."""
+    """Make the same of a function, for real arguments alone."""
 
     @wraps(func, caller)
     def jacobian_func(*args: Any, **kwargs: Any) -> Tree:

@@ -137,14 +137,14 @@ def vmap(
 
 
 def _stream(key: Key | None, index: Array | None, why: str) -> AbstractContextManager[None]:
-    """The stream that an example draws from."""
+    """Return the stream that an example draws from."""
     if why or key is None:
         return streams.refusing(why)
     return streams.keys(key if index is None else fold_in(key, index))
 
 
 def _examples(func: Callable[..., Any], dims: Tree, args: Sequence[Any]) -> tuple[Any, set[int]]:
-    """The arguments, with what is not mapped set apart; and the sizes of mapped axes."""
+    """Return the arguments, with what is not mapped set apart; and the sizes of mapped axes."""
     leaves, structure = tree.flatten(tuple(args))
     axes = tree.prefix_leaves(dims, tuple(args), "func.vmap", "in_dims")
     out: list[Any] = []
@@ -174,7 +174,7 @@ def _examples(func: Callable[..., Any], dims: Tree, args: Sequence[Any]) -> tupl
 
 
 def _suspect(x: Tree, axis: int | None, inner: int) -> bool:
-    """Whether there may be something to say about this leaf, so that its name is needed."""
+    """Say whether there may be something to say about this leaf, so that its name is needed."""
     ndim = getattr(x, "ndim", 0) - inner
     return type(axis) is not int or not -ndim <= axis < ndim
 

@@ -30,7 +30,7 @@ __all__ = ["Law", "check", "law"]
 
 
 class _Compiled(NamedTuple):
-    """What a compiled function must return."""
+    """Holds what a compiled function must return."""
 
     fun: Callable[..., Any]
     args: tuple[Any, ...]
@@ -54,7 +54,7 @@ def _check_compiled(parts: Sequence[_Compiled], options: Mapping[str, Any] | Non
 
 
 def _primitives(program: Program) -> set[Any]:
-    """The classes of its operations; for users' operations, what they were made with as well."""
+    """Return the classes of its operations; for users' operations, what made them as well."""
     primitives: set[Any] = set()
     for equation in program.equations:
         primitives.add(type(equation.primitive))
@@ -204,7 +204,7 @@ class Law:
             self._difference(values, active, rng)
 
     def _has(self, option: str, rule: str) -> bool:
-        """Whether to check what a rule gives: as an option says, else if there is that rule."""
+        """Say whether to check what a rule gives: as an option says, else if there is that rule."""
         known = not isinstance(self.primitive, primitive) or self.primitive.rules.has(rule)
         return self.options.get(option, known)
 
@@ -382,7 +382,7 @@ class Law:
     def _stacks(
         self, values: list[np.ndarray], size: int, rng: np.random.Generator
     ) -> list[np.ndarray]:
-        """For each argument, ``size`` examples on axis 0: drawn at random if the argument was."""
+        """Return ``size`` examples of each argument on axis 0: random if the argument was."""
         stacks = []
         for argument, v in zip(self.args, values, strict=True):
             if isinstance(argument, TypeOf):
@@ -410,7 +410,7 @@ class Law:
 
 
 def _pair(xs: Sequence[ArrayLike], ys: Sequence[ArrayLike]) -> float:
-    """The real part of the sum of products."""
+    """Return the real part of the sum of products."""
     return float(sum(np.real(np.sum(as_wide(x) * as_wide(y))) for x, y in zip(xs, ys, strict=True)))
 
 

@@ -1,4 +1,4 @@
-"""How laws compare results: up to rounding; and the options that code is compiled with."""
+"""Comparison of results by laws, up to rounding; and the options that code is compiled with."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FULLY: dict[str, Any] = {}
 
 
 def tolerance_of(dtype: np.dtype) -> float:
-    """A few units in the last place: XLA and NumPy round transcendental functions differently."""
+    """Return a few units in the last place: XLA and NumPy round these functions differently."""
     if not is_inexact(dtype):
         return 0.0
     part = real_dtype(dtype)
@@ -46,7 +46,7 @@ def check_close(got: Tree, want: Tree, what: str, factor: float = 1.0) -> None:
 
 
 def as_wide(x: ArrayLike) -> np.ndarray:
-    """The elements in 64 bits for each real part."""
+    """Return the elements in 64 bits for each real part."""
     host = np.asarray(x)
     return host.astype(np.complex128 if is_complex(host.dtype) else np.float64)
 

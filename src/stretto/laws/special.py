@@ -123,7 +123,7 @@ def _alike(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _same(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Whether they are equal, with the sign of zeros, or both NaN."""
+    """Say whether they are equal, with the sign of zeros, or both NaN."""
     return (np.isnan(x) & np.isnan(y)) | ((x == y) & (np.signbit(x) == np.signbit(y)))
 
 

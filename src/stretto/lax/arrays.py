@@ -390,7 +390,7 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
 
 
 def _chosen(index: Array, values: Sequence[Array], first: int) -> Array:
-    """By halves, so that the depth is logarithmic."""
+    """Choose by halves, so that the depth is logarithmic."""
     if len(values) == 1:
         return values[0]
     half = len(values) // 2

@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 ConvGeneralDilatedDimensionNumbers: TypeAlias = ConvDimensionNumbers | tuple[str, str, str] | None
-"""What ``dimension_numbers`` may be in convolutions."""
+"""The forms of ``dimension_numbers`` in convolutions."""
 
 
 def _laid_out(
@@ -56,7 +56,7 @@ def _laid_out(
     lhs_dilation: Sequence[int] | None,
     rhs_dilation: Sequence[int] | None,
 ) -> Array:
-    """The windows: [batch, features times the window's elements, positions...]."""
+    """Return the windows: [batch, features times the window's elements, positions...]."""
     n = x.ndim - 2
     x = transpose(x, dims.lhs_spec)
     sizes = integers(filter_shape, caller, "filter_shape", 1)

@@ -33,7 +33,7 @@ __all__ = [
 
 
 def shape_argument(shape: ShapeLike, caller: str) -> tuple[int, ...]:
-    """The sizes that a shape has; a number is that of one axis."""
+    """Return the sizes that a shape has; a number is that of one axis."""
     return sizes_of(shape, caller)
 
 

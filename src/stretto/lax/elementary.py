@@ -40,7 +40,7 @@ __all__ = [
 
 
 def _with_accuracy(function: Callable[[ArrayLike], Array]) -> Callable[..., Array]:
-    """The function with a keyword ``accuracy``: a ``Tolerance``, an ``AccuracyMode`` or None.
+    """Add a keyword ``accuracy`` to a function: a ``Tolerance``, ``AccuracyMode`` or None.
 
     A CPU computes each function in one way, which meets every accuracy that can be requested.
     """
@@ -76,7 +76,7 @@ tanh = _with_accuracy(trigonometric.tanh)
 
 
 class RoundingMethod(enum.IntEnum):
-    """Where halves go: away from zero, or to the even neighbour.
+    """Says where halves go: away from zero, or to the even neighbour.
 
     >>> import stretto as st
     >>> st.lax.round(2.5, st.lax.RoundingMethod.TO_NEAREST_EVEN)

@@ -1,4 +1,4 @@
-"""What ``jax.lax`` has for several platforms and devices, for the one platform that there is.
+"""Functions of ``jax.lax`` for several platforms and devices, for the one that there is.
 
 What has a meaning only between devices is refused, with the way out.
 """

@@ -37,7 +37,7 @@ _INT32 = np.dtype(np.int32)
 
 
 def _norm(x: Array) -> Array:
-    """The root of the sum of squares of each matrix, as a matrix of one element."""
+    """Return the root of the sum of squares of each matrix, as a matrix of one element."""
     axes = (x.ndim - 2, x.ndim - 1)
     return expand_dims(sqrt(reduce_sum(square(absolute(x)), axes)), axes)
 
@@ -45,7 +45,7 @@ def _norm(x: Array) -> Array:
 def _by_halley(
     x: Array, eps: float | None, max_iterations: int | None
 ) -> tuple[Array, Array, Array]:
-    """The unitary factor, the number of steps, and whether each matrix has converged."""
+    """Return the unitary factor, the number of steps, and whether each matrix has converged."""
     # Nakatsukasa, Bai and Gygi (2010), (3.4) and (3.10): with l a lower bound of the least
     # singular value, which each step moves to l (a + b l^2) / (1 + c l^2), and
     # [sqrt(c) x; 1] = [p; q] r:  x' = b/c x + (a - b/c) / sqrt(c) p q^H.
@@ -99,7 +99,7 @@ def _by_halley(
 def _factor(
     x: Array, method: str, eps: float | None, max_iterations: int | None
 ) -> tuple[Array, Array, Array]:
-    """The factor ``u`` of ``x = u h``, for matrices of no fewer rows than columns; see ``qdwh``."""
+    """Return ``u`` of ``x = u h``, for matrices of no fewer rows than columns; see ``qdwh``."""
     if method == "qdwh" and x.size:
         return _by_halley(x, eps, max_iterations)
     u, _, vh = Svd(False, True)(x)
@@ -117,7 +117,7 @@ def _factor_jvp(
     primals: tuple[Array, ...],
     tangents: tuple[Array, ...],
 ) -> tuple[tuple[Array, ...], tuple[Array | np.ndarray, ...]]:
-    """The part along ``u``, skew-Hermitian, and the part across it."""
+    """Return the part along ``u``, skew-Hermitian, and the part across it."""
     # x = u h, and dx = du h + u dh with du = u w + (1 - u u^H) dx h^-1, w skew-Hermitian:
     # w h + h w = u^H dx - dx^H u, solved by the eigenvalues of h.
     (x,), (dx,) = primals, tangents

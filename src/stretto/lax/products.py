@@ -51,7 +51,7 @@ PrecisionLike: TypeAlias = (
     str | Precision | tuple[str, str] | tuple[Precision, Precision] | DotAlgorithm
     | DotAlgorithmPreset | None
 )  # fmt: skip
-"""What ``precision`` may be in products and convolutions."""
+"""The forms of ``precision`` in products and convolutions."""
 
 
 def dot(
@@ -130,7 +130,7 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None
 
 
 class RaggedDotDimensionNumbers(NamedTuple):
-    """Which axes a product with groups relates: those of ``dot_general``, and the groups'.
+    """Names the axes that a product with groups relates: ``dot_general``'s, and the groups'.
 
     Args:
         dot_dimension_numbers: the axes summed and shared, as in ``dot_general``.
@@ -304,7 +304,7 @@ def _one(caller: str, name: str, axes: Sequence[int], ndim: int, count: int) -> 
 
 
 def _parted(caller: str, x: Array, sizes: Array, ragged: int, outer: tuple[int, ...]) -> Array:
-    """``x`` with a new last axis of the groups: what is in each of them, zero elsewhere."""
+    """Return ``x`` with a last axis of the groups: what is in each of them, zero elsewhere."""
     before = tuple(x.shape[d] for d in outer)
     if sizes.ndim not in (1, 1 + len(outer)) or sizes.shape[:-1] not in ((), before):
         raise ValueError(
@@ -384,7 +384,7 @@ def scaled_dot(
 def _scaled(
     caller: str, name: str, x: Array, scale: ArrayLike | None, summed: Sequence[int]
 ) -> Array:
-    """The operand times its scales, each repeated for the elements that it is for."""
+    """Return the operand times its scales, each repeated for the elements that it is for."""
     if scale is None:
         return x
     s = as_value(scale, caller, f"{name}_scale")

@@ -32,7 +32,7 @@ _FROM_BITS = {dtype: theirs for theirs, (_, dtype) in _AS_BITS.items()}
 
 
 def to_numpy(tensor: Any, caller: str) -> np.ndarray:
-    """A copy of a tensor, of its dtype.
+    """Return a copy of a tensor, of its dtype.
 
     Raises ``TypeError`` for tensors that are sparse, quantized, without elements in memory, or of a
     dtype that NumPy lacks.
@@ -41,13 +41,13 @@ def to_numpy(tensor: Any, caller: str) -> np.ndarray:
 
 
 def dense(tensor: Any) -> Any:
-    """The tensor itself, or what a sparse one without gradients is in full."""
+    """Return the tensor itself, or what a sparse one without gradients is in full."""
     sparse = tensor.layout is not torch.strided and not tensor.requires_grad
     return tensor.detach().to_dense() if sparse else tensor
 
 
 def borrowed(tensor: Any, caller: str) -> Array:
-    """An array in the memory of a tensor, to be used up before anybody writes to that again.
+    """Return an array in the memory of a tensor, to be used up before anybody writes to that again.
 
     What has another layout, or 64-bit integers while those are off, is copied. Raises ``TypeError``
     for tensors that are not on the CPU, are sparse or quantized, or would lose precision.
@@ -70,7 +70,7 @@ def borrowed(tensor: Any, caller: str) -> Array:
 
 
 def _view(tensor: Any, caller: str) -> np.ndarray:
-    """A NumPy array in the memory of a tensor on the CPU, if its layout is that of arrays."""
+    """Return a NumPy array in the memory of a CPU tensor, if its layout is that of arrays."""
     if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_meta:
         where = " on the device meta" if tensor.is_meta else ""
         raise TypeError(
@@ -90,7 +90,7 @@ def _view(tensor: Any, caller: str) -> np.ndarray:
 
 
 def given(array: Array, caller: str) -> Any:
-    """A tensor of an array that nobody uses any more: in its memory, if a program computed it.
+    """Return a tensor of an array that nobody uses: in its memory, if a program computed it.
 
     Arrays that lie with NumPy, and all that was not compiled, are copied: others may have them.
     """
@@ -100,7 +100,7 @@ def given(array: Array, caller: str) -> Any:
 
 
 def to_torch(array: np.ndarray, caller: str) -> Any:
-    """A tensor with a copy of an array's elements, of its dtype.
+    """Return a tensor with a copy of an array's elements, of its dtype.
 
     Raises ``TypeError`` for a dtype that PyTorch lacks.
     """
@@ -117,7 +117,7 @@ def to_torch(array: np.ndarray, caller: str) -> Any:
 
 
 def read(path: str, caller: str) -> Any:
-    """What PyTorch finds in a file of ``torch.save``; it unpickles tensors and plain containers.
+    """Read a file of ``torch.save`` with PyTorch, which unpickles tensors and plain containers.
 
     Raises ``ValueError`` for a file that is damaged, or holds anything else; ``OSError`` for what
     is no regular file.

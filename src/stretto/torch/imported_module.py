@@ -163,7 +163,7 @@ class ImportedModule(Part):
         return self._program().signature.is_setting(place)
 
     def _program(self) -> Program:
-        """The program of the mode it is in."""
+        """Return the program of the mode it is in."""
         program = self.training_program if self.training else self.evaluation_program
         if program is None:
             mode, way = (
@@ -223,7 +223,7 @@ def _other_mode(what: str, training: bool) -> str:
 
 
 def held_by(part: Part, path: str = "") -> Iterator[tuple[str, Held]]:
-    """The arrays of a module and all inside it, by dotted name, in the order of attributes."""
+    """Yield the arrays of a module and all inside it, by name, in the order of attributes."""
     lead = f"{path}." if path else ""
     for name, role in part._roles.items():
         value = part.__dict__[name]
@@ -242,7 +242,7 @@ def assembled(
     kinds: Mapping[str, str],
     modes: Mapping[str, tuple[bool, bool]] = MappingProxyType({}),
 ) -> ImportedModule:
-    """The module with these arrays, by dotted name.
+    """Return the module with these arrays, by dotted name.
 
     ``kinds`` are the classes of its parts, and ``modes`` whether they are in train mode where that
     is not always the mode of the whole, while that is in evaluation and in train mode.
@@ -261,7 +261,7 @@ def assembled(
 
 
 def _part(whole: Part, path: Sequence[str], kinds: Mapping[str, str]) -> Part:
-    """The part at this path, made if it is not there."""
+    """Return the part at this path, made if it is not there."""
     holder = whole
     for k, name in enumerate(path):
         if name not in holder._roles:

@@ -163,7 +163,7 @@ def imported(
 
 
 def _program_of(found: export.capture.Captured, writes: str, what: str) -> Program:
-    """The program that was captured, with a function for each of its operations."""
+    """Return the program that was captured, with a function for each of its operations."""
     graph, signature = with_written(found.graph, found.signature, writes, what)
     program = Program(graph, signature, found.constants)
     if found.single is not None:
@@ -173,7 +173,7 @@ def _program_of(found: export.capture.Captured, writes: str, what: str) -> Progr
 
 
 def _likenesses(modules: Sequence[Any]) -> list[Any]:
-    """What is equal for modules of one program, found before an export may change what they hold.
+    """Return what modules of one program share, before an export may change what they hold.
 
     An exported program is like no other.
     """
@@ -184,7 +184,7 @@ def _likenesses(modules: Sequence[Any]) -> list[Any]:
 
 
 def _values(module: Any, names: Sequence[str]) -> tuple[bytes, ...]:
-    """The values of buffers of a module for which its program is made."""
+    """Return the values of buffers of a module for which its program is made."""
     if not names:
         return ()
     held = {**dict(module.named_parameters()), **dict(module.named_buffers())}
@@ -196,13 +196,13 @@ def _values(module: Any, names: Sequence[str]) -> tuple[bytes, ...]:
 def _modes(
     evaluation: Mapping[str, bool], training: Mapping[str, bool]
 ) -> dict[str, tuple[bool, bool]]:
-    """The modes of the parts that are not always in that of the whole, in its two modes."""
+    """Return the modes of the parts that are not always in that of the whole, in its two modes."""
     both = {path: (mode, training.get(path, True)) for path, mode in evaluation.items()}
     return {path: modes for path, modes in both.items() if modes != (False, True)}
 
 
 def _instead(given: Any) -> str:
-    """What to give in place of something that is no module of PyTorch's."""
+    """Return what to give in place of something that is no module of PyTorch's."""
     if isinstance(given, Mapping):
         return "; weights alone are read by st.torch.from_state_dict"
     if isinstance(given, type):
@@ -218,7 +218,7 @@ def _module_of(
     evaluation: Program | None,
     training: Program | None,
 ) -> ImportedModule:
-    """The module with the arrays of PyTorch's."""
+    """Return the module with the arrays of PyTorch's."""
     used = {
         x.name
         for program in (evaluation, training)

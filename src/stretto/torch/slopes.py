@@ -21,7 +21,7 @@ def _alike(x: Any, y: Any) -> list[Any]:
 
 
 def _floats(*xs: Any) -> Any:
-    """The dtype of floats in which numbers are computed: float32 for integers, as in PyTorch."""
+    """Return the dtype of floats to compute numbers in: float32 for integers, as in PyTorch."""
     dtype = snp.result_type(*xs)
     return dtype if snp.issubdtype(dtype, snp.inexact) else snp.float32
 

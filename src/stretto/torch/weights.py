@@ -28,7 +28,7 @@ from stretto.torch.programs.torch_graph import Graph
 
 
 def identity(tensor: Any) -> tuple[Any, ...]:
-    """What two names of one tensor have in common, and no two tensors.
+    """Return what two names of one tensor have in common, and no two tensors.
 
     Tensors that are sparse or without elements have no memory to share, so each is itself alone.
     """
@@ -61,7 +61,7 @@ def merge_inputs(exported: Any) -> None:
 
 
 def sharing(tensors: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The names of different tensors of which one begins in the memory of the other."""
+    """Return the names of different tensors of which one begins in the memory of the other."""
     known: dict[Any, tuple[str, Any]] = {}
     for name, tensor in _with_memory(tensors.items()):
         other, its = known.setdefault(tensor.untyped_storage().data_ptr(), (name, tensor))
@@ -121,7 +121,7 @@ def from_state_dict(source: Mapping[str, Any] | str | os.PathLike[str]) -> dict[
 
 
 def _held(caller: str, name: object, value: Any) -> Any:
-    """An entry as an array, ours or NumPy's."""
+    """Return an entry as an array, ours or NumPy's."""
     if isinstance(name, str):
         if is_torch(value, "Tensor"):
             return stretto.torch.crossing.to_numpy(value, f"{caller}: {name}")
@@ -168,7 +168,7 @@ def to_state_dict(arrays: Mapping[str, ArrayLike]) -> dict[str, Any]:
 
 
 def is_torch(x: Any, name: str) -> bool:
-    """Whether it is an object of this class of PyTorch's, if that is loaded at all."""
+    """Say whether it is an object of this class of PyTorch's, if that is loaded at all."""
     found: Any = sys.modules.get("torch")
     for part in name.split("."):
         found = getattr(found, part, None)

@@ -32,7 +32,7 @@ _BLOCK = _ROW << 7  # elements: of low precision, widened at a time
 
 
 def _product(x: Array, y: Array) -> Array:
-    """The sum of the products of the elements of two leaves, the first conjugated."""
+    """Return the sum of the products of the elements of two leaves, the first conjugated."""
     if (
         state.interpreter is state.eager
         and x.__class__ is Array
@@ -114,7 +114,7 @@ def norm(tree: Tree) -> Array:
 
 
 def _square(x: Array) -> Array:
-    """The sum of the squared magnitudes of the elements."""
+    """Return the sum of the squared magnitudes of the elements."""
     x = absolute(x) if is_complex(x.dtype) else x
     return _product(x, x)
 
@@ -177,7 +177,7 @@ _STRAIGHT = 1 - 1e-6  # |cos θ| beyond which the arc is a line: its weights dif
 
 
 def _arc_weights(aa: Array, bb: Array, ab: Array, t: Array) -> list[Any]:
-    """The weights of the two ends, from their squared norms and product."""
+    """Return the weights of the two ends, from their squared norms and product."""
     has_angle = gt(aa, 0) & gt(bb, 0)
     norms = multiply(*[sqrt(where(has_angle, square, 1.0)) for square in (aa, bb)])
     cosine = divide(ab, norms)

@@ -52,7 +52,7 @@ class Unravel:
     dtype: np.dtype
 
     def __call__(self, flat: ArrayLike) -> Tree:
-        """The tree with these numbers.
+        """Return the tree with these numbers.
 
         Raises ``ValueError`` if there are too many or too few. Where the leaves' dtypes differ,
         raises ``TypeError`` for any dtype but that of the line; otherwise the leaves take the dtype

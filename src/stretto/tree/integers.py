@@ -28,7 +28,7 @@ __all__ = ["IntegerSum", "are_integers", "of_stacked_integers"]
 
 
 def are_integers(types: Sequence[Any], weights: Sequence[Any] | None) -> bool:
-    """Whether a sum of leaves of these types is one of integers; weights are values."""
+    """Say whether a sum of leaves of these types is one of integers; weights are values."""
     complex_weights = weights is not None and any([kind_of(w.dtype) == "complex" for w in weights])
     return not complex_weights and not [0 for t in types if is_inexact(t.dtype)]
 
@@ -63,7 +63,7 @@ class IntegerSum:
             self.weight += weight
 
     def result(self, mean: bool = False) -> Array:
-        """The sum, or the mean, of what was added."""
+        """Return the sum, or the mean, of what was added."""
         if mean:
             whole, rest = np.divmod(self.total, self.first.dtype.type(self.count))
             out = self.first + whole
@@ -82,7 +82,7 @@ class IntegerSum:
         return constant(out.astype(self.dtype))
 
     def unrounded(self) -> Array:
-        """What was added so far as a float, to which others can be added."""
+        """Return what was added so far as a float, to which others can be added."""
         total = self.total + self.first * self.weight + self.moved
         return constant(np.asarray(total, scalar_dtype(float)))
 
@@ -95,7 +95,7 @@ def _wide(x: Any) -> np.ndarray:  # noqa: ANN401 (an array at rest)
 def of_stacked_integers(
     xs: Array, weights: Array | None, known: Sequence[float | None] | None = None
 ) -> Array:
-    """The same of traced leaves, stacked along axis 0.
+    """Return the same of traced leaves, stacked along axis 0.
 
     ``weights`` is a vector, of which ``known`` has the numbers that are; ``None`` is the mean.
     Where there are no 64 bits, weights that are not integers multiply differences in float32.

@@ -50,7 +50,7 @@ class Alike:
         self.types: list[ArrayType] = []
 
     def row(self, member: Tree, number: int) -> list[Any]:
-        """The leaves of this member. Raises ``ValueError`` naming it, and the path."""
+        """Return the leaves of this member. Raises ``ValueError`` naming it, and the path."""
         flat, structure = flatten(member)
         if self.structure is None:
             self.structure = structure
@@ -72,18 +72,18 @@ class Alike:
         return row
 
     def _sketch(self) -> Tree:
-        """The first tree, with types for leaves."""
+        """Return the first tree, with types for leaves."""
         return unflatten(self.structure, self.types)
 
 
 # Ensembles
 
 _with_ensembles: dict[Any, bool] = {}
-"""Whether trees of a structure hold ensembles."""
+"""Structures of trees, with whether they hold ensembles."""
 
 
 def of_members(trees: Tree, caller: str) -> Tree:
-    """An ensemble, where this is one, as the sequence of its members.
+    """Return an ensemble, where this is one, as the sequence of its members.
 
     ``None`` for another tree, and for ensembles stacked, of which each array has an axis more.
     Raises ``ValueError`` where the arrays are neither.
@@ -92,7 +92,7 @@ def of_members(trees: Tree, caller: str) -> Tree:
 
 
 def is_ensemble(node: object) -> bool:
-    """Whether a node of a tree is an ensemble, or several stacked."""
+    """Say whether a node of a tree is an ensemble, or several stacked."""
     return hasattr(type(node), "_axes_in_front")
 
 
@@ -154,7 +154,7 @@ def stack(trees: Iterable[T], axis: int = 0) -> T:
 
 
 def size_of(tree: Tree, axis: int, caller: str) -> tuple[list[Any], Any, int]:
-    """The leaves of a stacked tree, its structure, and how many members it has.
+    """Return the leaves of a stacked tree, its structure, and how many members it has.
 
     Gradients of integers, float0, stay NumPy's arrays.
     """
@@ -176,7 +176,7 @@ def size_of(tree: Tree, axis: int, caller: str) -> tuple[list[Any], Any, int]:
 
 
 def member_at(x: Array, i: int, axis: int) -> Array:
-    """The part of a stacked array that is member ``i``."""
+    """Return the part of a stacked array that is member ``i``."""
     axis %= x.ndim
     if is_float0(x):
         return np.take(x, i, axis)
@@ -302,7 +302,7 @@ def concat(trees: Iterable[T], axis: int = 0) -> T:
 
 
 def _joined(ensembles: list[Any], whole: list[bool], axis: int) -> Tree:
-    """The members of all ensembles as one."""
+    """Return the members of all ensembles as one."""
     _along_members(axis, "concat")
     if not all(whole):
         i = whole.index(False)
@@ -318,7 +318,7 @@ def _joined(ensembles: list[Any], whole: list[bool], axis: int) -> Tree:
 
 
 def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...] | None:
-    """The shape without an axis, where it has that."""
+    """Return the shape without an axis, where it has that."""
     if not -len(shape) <= axis < len(shape):
         return None
     place = axis % len(shape)

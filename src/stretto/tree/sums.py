@@ -52,14 +52,14 @@ T = TypeVar("T")
 
 
 def _accumulator(dtype: np.dtype) -> np.dtype:
-    """The dtype in which sums of leaves of this dtype are kept."""
+    """Return the dtype in which sums of leaves of this dtype are kept."""
     if kind_of(dtype) == "float" and dtype.itemsize < 4:
         return np.dtype(np.float32)
     return dtype
 
 
 def widened(x: Array) -> Array:
-    """The value in the dtype in which it is summed."""
+    """Return the value in the dtype in which it is summed."""
     return convert(x, _accumulator(x.dtype), x.weak_type)
 
 
@@ -86,7 +86,7 @@ def without_overflow(squares: Callable[[Array | None], Array]) -> tuple[Array, A
 
 
 def _borrowed(x: ArrayLike, caller: str, argument: str) -> Array:
-    """The value of a leaf that is read at once: at rest NumPy's memory is not copied for it."""
+    """Return a leaf's value to be read at once: at rest NumPy's memory is not copied for it."""
     if (
         type(x) is np.ndarray
         and x.flags.c_contiguous
@@ -104,7 +104,7 @@ _BLOCK = 1 << 17  # elements: a block of the sum, and one of a product, stay in 
 def _add_scaled(
     total: np.ndarray, hosts: Sequence[np.ndarray], weights: Sequence[Any], fresh: bool
 ) -> None:
-    """``total += sum of weights[i] * hosts[i]`` in place, or ``=`` where the total is ``fresh``."""
+    """Do ``total += sum of weights[i] * hosts[i]`` in place, or ``=`` where it is ``fresh``."""
     dtype, flat = total.dtype, total.reshape(-1)
     pairs = [(x.reshape(-1), w) for x, w in zip(hosts, weights, strict=True)]
     products = np.empty(min(flat.size, _BLOCK), dtype)
@@ -140,7 +140,7 @@ def _widen_halves(x: np.ndarray, out: np.ndarray) -> None:
 
 
 def _in_place(x: Array, w: Array) -> bool:
-    """Whether both are at hand, and their product is a float of the dtype that ``x`` is summed in.
+    """Say whether both are at hand, with a product of the dtype that ``x`` is summed in.
 
     Only then are products added to memory of our own.
     """
@@ -223,7 +223,7 @@ class _Sum:
         self.integers = self.rows = None
 
     def result(self, count: int = 1) -> Array:
-        """The sum, or the mean of so many."""
+        """Return the sum, or the mean of so many."""
         if self.integers is not None:
             return self.integers.result(self.mean)
         if self.rows is not None:
@@ -240,19 +240,19 @@ class _Sum:
 
 
 def _promoted(types: Sequence[ArrayType]) -> ArrayType:
-    """The type of a sum over leaves of these types, in whichever order they come."""
+    """Return the type of a sum over leaves of these types, in whichever order they come."""
     dtype, weak = promote([(t.dtype, t.weak_type) for t in types])
     return array_type(types[0].shape, dtype, weak)
 
 
 def _finished(total: Array, dtype: np.dtype) -> Array:
-    """The sum as a result: strongly typed, and of low precision where all its leaves are."""
+    """Return the sum as a result: strongly typed, and of low precision where all its leaves are."""
     narrow = _accumulator(dtype) != dtype and not is_complex(total.dtype)
     return convert(total, dtype if narrow else total.dtype)
 
 
 def of_column(column: Sequence[Any], weights: Weights | Sequence[Any] | None) -> Array:
-    """The weighted sum of one leaf of all members; ``None`` for their mean."""
+    """Return the weighted sum of one leaf of all members; ``None`` for their mean."""
     if weights is not None and not isinstance(weights, Weights):
         weights = Weights([as_value(w) for w in weights], [_number(w) for w in weights])
     if are_integers([x.type for x in column], None if weights is None else weights.values):
@@ -276,7 +276,7 @@ def of_column(column: Sequence[Any], weights: Weights | Sequence[Any] | None) ->
 
 
 def _of_integers(column: Sequence[Any], weights: Weights | None) -> Array:
-    """The same where all leaves are integers."""
+    """Return the weighted sum where all leaves are integers."""
     numbers = [None] * len(column) if weights is None else weights.numbers
     if state.interpreter is state.eager and not [0 for x in column if x.__class__ is not Array]:
         of_leaf = IntegerSum(column[0])
@@ -292,7 +292,7 @@ def _of_integers(column: Sequence[Any], weights: Weights | None) -> Array:
 
 
 def _weights(weights: ArrayLike | Sequence[ArrayLike], caller: str) -> Weights:
-    """The weights, one scalar each."""
+    """Return the weights, one scalar each."""
     given: Any = weights
     if isinstance(weights, (list, tuple)):
         values = [as_value(w, caller, "a weight") for w in weights]
@@ -310,7 +310,7 @@ def _weights(weights: ArrayLike | Sequence[ArrayLike], caller: str) -> Weights:
 
 
 def _number(w: Any) -> Any:  # noqa: ANN401 (a number, or none)
-    """A weight as a number of the host in 64 bits, an int where it is one; ``None`` if traced."""
+    """Return a weight as a number in 64 bits, an int where it is one; ``None`` if traced."""
     if isinstance(w, Tracer) or (isinstance(w, Value) and state.interpreter is not state.eager):
         return None
     number = np.asarray(w)
@@ -320,7 +320,7 @@ def _number(w: Any) -> Any:  # noqa: ANN401 (a number, or none)
 
 
 def _is_stacked(trees: Tree, count: int) -> bool:
-    """Whether ``trees`` is one tree with ``count`` members along axis 0 of its leaves.
+    """Say whether ``trees`` is one tree with ``count`` members along axis 0 of its leaves.
 
     A list or tuple of as many entries as weights is a list of trees. One of another length is a
     stacked tree if it could be nothing else, or if its leaves are arrays such as ``stack`` gives
@@ -341,7 +341,7 @@ def _is_stacked(trees: Tree, count: int) -> bool:
 def _streamed(
     trees: Iterator[Any], weights: Weights | None, caller: str
 ) -> tuple[list[_Sum], int, Any]:
-    """The sums by leaf, the number of trees, and their structure; holds one tree at a time.
+    """Return the sums by leaf, the number of trees, and their structure; holds one tree at a time.
 
     Without weights they are for means.
     """
@@ -440,13 +440,13 @@ def weighted_sum(
 
 
 def _members_of(trees: Tree, stacked: bool | None, caller: str) -> tuple[Tree, bool | None]:
-    """The trees, an ensemble as the iterator of its members; and whether they are stacked."""
+    """Return the trees, an ensemble as an iterator of members; and whether they are stacked."""
     members = of_members(trees, caller)
     return (trees, stacked) if members is None else (iter(members), False)
 
 
 def _listed(members: Sequence[Any], weights: Weights | None, caller: str) -> Tree:
-    """The weighted sum of a list of trees, or their mean."""
+    """Return the weighted sum of a list of trees, or their mean."""
     if not members:
         raise ValueError(f"{caller}: expected at least one tree, got none")
     alike = Alike(caller, _borrowed)
@@ -456,7 +456,7 @@ def _listed(members: Sequence[Any], weights: Weights | None, caller: str) -> Tre
 
 
 def _of_stacked(x: Array, weights: Weights | None) -> Array:
-    """The weighted sum of one leaf over its axis 0, or its mean."""
+    """Return the weighted sum of one leaf over its axis 0, or its mean."""
     at_rest = state.interpreter is state.eager and x.__class__ is Array
     values = [as_value(1 / len(x))] * len(x) if weights is None else weights.values
     if are_integers([x.type], values):
@@ -500,7 +500,7 @@ def mean(trees: Tree, *, stacked: bool | None = None) -> Tree:
 
 
 def mean_of(trees: Tree, stacked: bool | None, caller: str) -> Tree:
-    """The same for a caller, whose name errors have."""
+    """Return the mean of trees for a caller, whose name errors have."""
     trees, stacked = _members_of(trees, stacked, caller)
     is_list = isinstance(trees, (list, tuple, Iterator))
     if stacked or (stacked is None and not is_list):

@@ -16,7 +16,7 @@ from stretto.typing import Ref
 
 
 def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:
-    """``stretto.new_ref`` with JAX's parameters."""
+    """Call ``stretto.new_ref`` with JAX's parameters."""
     if kind not in (None, "anselm_ref"):
         raise NotImplementedError(f"jax.new_ref: kind={kind!r} is not in Stretto: leave it out")
     del memory_space
@@ -24,7 +24,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
 
 
 def empty_ref(ty: Any, *, memory_space: Any = None) -> Ref:
-    """A reference to an array of this shape and dtype, whose elements are zeros."""
+    """Return a reference to an array of this shape and dtype, whose elements are zeros."""
     del memory_space
     return _new_ref(zeros(ty.shape, np.dtype(ty.dtype)))
 
@@ -60,13 +60,13 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
 
 
 def to_dlpack(x: Any, stream: Any = None, **options: Any) -> Any:
-    """The capsule for an array's memory."""
+    """Return the capsule for an array's memory."""
     del stream
     return x.__dlpack__(**options)
 
 
 def is_supported_dtype(dtype: Any) -> bool:
-    """Whether arrays of a dtype can be handed over."""
+    """Say whether arrays of a dtype can be handed over."""
     return snp.dtype(dtype).kind in "biufc"
 
 
@@ -75,7 +75,7 @@ ExtendedDType = type("ExtendedDType", (), {"__doc__": "Dtypes that are not of nu
 
 
 def supports_inf(dtype: object) -> bool:
-    """Whether a dtype has infinities."""
+    """Say whether a dtype has infinities."""
     number = np.dtype(dtype)  # type: ignore[call-overload]
     return is_inexact(number) and bool(np.isinf(np.asarray(np.inf).astype(number)))
 

@@ -38,22 +38,22 @@ __all__ = ["attach"]
 
 
 def _aval(self: Any) -> ShapedArray:
-    """The abstract value."""
+    """Return the abstract value."""
     return get_aval(self)
 
 
 def _set_trace(self: Any, trace: Any) -> None:
-    """As libraries' own tracers set it, in place of a call of ``Tracer.__init__``."""
+    """Take a trace as libraries' tracers set it, in place of ``Tracer.__init__``."""
     self.interpreter = trace
 
 
 def _trace(self: Any) -> Any:
-    """The transformation that it belongs to."""
+    """Return the transformation that it belongs to."""
     return self.interpreter
 
 
 def _pointer(self: Array) -> int:
-    """The address of the elements on the device."""
+    """Return the address of the elements on the device."""
     return self.to_buffer().unsafe_buffer_pointer()
 
 
@@ -79,7 +79,7 @@ class _Module:
         self._text = text
 
     def as_hlo_text(self) -> str:
-        """The text, without the places in the source."""
+        """Return the text, without the places in the source."""
         return re.sub(r", metadata=\{[^}]*\}", "", self._text)
 
     def __str__(self) -> str:
@@ -87,24 +87,24 @@ class _Module:
 
 
 def _compiler_ir(self: Any, dialect: str | None = None) -> _Module:
-    """The module of a lowered function, which prints itself."""
+    """Return the module of a lowered function, which prints itself."""
     return _Module(self.as_text(dialect))
 
 
 def _changed(self: NamedSharding, mesh: Any = None, spec: Any = None) -> NamedSharding:
-    """A copy over another mesh, or with another spec."""
+    """Return a copy over another mesh, or with another spec."""
     return NamedSharding(mesh or self.mesh, self.spec if spec is None else spec)
 
 
 def _hash_of_class(self: ScalarType) -> int:
-    """As NumPy's class of the dtype has; ``jax.numpy.int32`` is found among these, not dtypes."""
+    """Hash as NumPy's class of the dtype: ``jax.numpy.int32`` is looked up among these."""
     return hash(self.dtype.type)
 
 
 def _bits_of_the_first(
     self: RngBitGenerator, size: int, args: Sequence[Any], axes: Sequence[int | None]
 ) -> tuple[tuple[Any, Any], tuple[int, int]]:
-    """As JAX maps the generator of "rbg" keys: the first state gives the bits of all examples.
+    """Draw bits of "rbg" keys as JAX maps them: the first state gives those of all examples.
 
     The other states stay what they are.
     """
@@ -150,7 +150,7 @@ _ended = _Ended()
 
 
 def _checked(run: Callable[..., Any]) -> Callable[..., Any]:
-    """An interpreter's ``run``, with these checks where they are switched on."""
+    """Return an interpreter's ``run``, with these checks where they are switched on."""
 
     @functools.wraps(run)
     def checked(self: Interpreter, fun: Callable[..., Any], *args: Any) -> Any:
@@ -202,14 +202,14 @@ def _refuse_leaks(traces: list[tuple[Interpreter, list[Any]]]) -> None:
 
 
 def _holders(tracer: Tracer, aside: Sequence[Any]) -> list[Any]:
-    """What refers to a tracer, beside these lists and the functions that run."""
+    """Return what refers to a tracer, beside these lists and the functions that run."""
     ours = set(map(id, aside))
     found = get_referrers(tracer)
     return [x for x in found if id(x) not in ours and not isinstance(x, FrameType)]
 
 
 def _is_own(holder: Any) -> bool:
-    """Whether it is a variable of Stretto's own function, of which some still run."""
+    """Say whether it is a variable of Stretto's own function, of which some still run."""
     if not isinstance(holder, CellType):
         return False
     closures = [x for x in get_referrers(holder) if type(x) is tuple]

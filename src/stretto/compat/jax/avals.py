@@ -84,7 +84,7 @@ Array.register(KeyArray)
 
 
 def is_key(x: object) -> bool:
-    """Whether it is an array of typed keys."""
+    """Say whether it is an array of typed keys."""
     return isinstance(x, KeyArray)
 
 
@@ -133,29 +133,29 @@ def _type_of(aval: Any) -> Any:
 
 
 class AbstractValue:
-    """What is known of a value while tracing."""
+    """Holds what is known of a value while tracing."""
 
     __slots__: tuple[str, ...] = ()
     is_high = False
 
     def to_tangent_aval(self) -> Any:
-        """The abstract value of its tangent."""
+        """Return that of tangents: of the same dtype, or of none if it is not differentiated."""
         return self
 
     def normalize(self) -> Any:
-        """The type without what does not matter to programs, such as weakness."""
+        """Return the type without what does not matter to programs, such as weakness."""
         return self
 
     def lo_ty(self) -> list[Any]:
-        """The types of arrays that values of it consist of."""
+        """Return the types of arrays that values of it consist of."""
         return [self]
 
     def lower_val(self, hi_val: Any) -> list[Any]:
-        """The arrays that a value consists of."""
+        """Return the arrays that a value consists of."""
         return [hi_val]
 
     def raise_val(self, *lo_vals: Any) -> Any:
-        """The value of these arrays."""
+        """Return the value of these arrays."""
         return lo_vals[0]
 
 
@@ -166,7 +166,7 @@ class AbstractToken(AbstractValue):
 
 
 class AbstractRef(AbstractValue):
-    """That of a mutable reference.
+    """The abstract value of a mutable reference.
 
     Args:
         inner_aval: that of the array that it holds.
@@ -190,7 +190,7 @@ class AbstractRef(AbstractValue):
         return getattr(self.inner_aval, name)
 
     def update(self, inner_aval: Any = None, **changes: Any) -> AbstractRef:
-        """A copy, of another array."""
+        """Return a copy, of another array."""
         del changes
         return AbstractRef(self.inner_aval if inner_aval is None else inner_aval)
 
@@ -242,7 +242,7 @@ class ShapedArray(AbstractValue):
 
     @property
     def sharding(self) -> Any:
-        """Where it is; over a mesh without axes, where nothing is known."""
+        """The place where it is; over a mesh without axes, where nothing is known."""
         return self._sharding or _anywhere(len(self.shape))
 
     @property
@@ -261,7 +261,7 @@ class ShapedArray(AbstractValue):
         return self.shape[0]
 
     def update(self, **changes: Any) -> ShapedArray:
-        """A copy with some of its parameters replaced."""
+        """Return a copy with some of its parameters replaced."""
         given = {
             "shape": self.shape,
             "dtype": self.dtype,
@@ -272,24 +272,24 @@ class ShapedArray(AbstractValue):
         return type(self)(**given)
 
     def strip_weak_type(self) -> ShapedArray:
-        """The same with a dtype that does not give way."""
+        """Return the same with a dtype that does not give way."""
         return self.update(weak_type=False) if self.weak_type else self
 
     normalize = strip_weak_type
 
     def to_tangent_aval(self) -> ShapedArray:
-        """That of tangents: of the same dtype, or of none for what is not differentiated."""
+        """Return that of tangents: of the same dtype, or of none if it is not differentiated."""
         kept = not hasattr(self.dtype, "extended_kind") and is_inexact(self.dtype)
         return self if kept else ShapedArray(self.shape, float0)
 
     at_least_vspace = to_cotangent_aval = to_tangent_aval
 
     def to_ct_aval(self) -> ShapedArray:
-        """That of cotangents."""
+        """Return the abstract value of cotangents."""
         return self.to_tangent_aval()
 
     def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
-        """As programs print it, such as ``float32[2,3]``."""
+        """Return the text that programs print, such as ``float32[2,3]``."""
         del mesh_axis_types
         extra = issubdtype(self.dtype, extended) or self.dtype == float0
         name = short_name(self.dtype) if short_dtypes and not extra else self.dtype.name
@@ -310,7 +310,7 @@ def _anywhere(ndim: int) -> NamedSharding:
 
 
 def canonical(dtype: Any) -> np.dtype:
-    """The dtype of numbers that arrays of this one get."""
+    """Return the dtype of numbers that arrays of this one get."""
     dtype = np.dtype(dtype)
     return dtype if dtype == float0 else canonical_dtype(dtype)
 
@@ -321,12 +321,12 @@ def _of_type(type: ArrayType) -> ShapedArray:
 
 
 def aval_of(type: ArrayType) -> ShapedArray:
-    """The abstract value for a type of Stretto's."""
+    """Return the abstract value for a type of Stretto's."""
     return _of_type(type)
 
 
 def get_aval(x: Any) -> Any:
-    """The abstract value of an array, a number, a key, or what is one already."""
+    """Return the abstract value of an array, a number, a key, or what is one already."""
     if isinstance(x, Value):
         aval = _of_type(x.type)
         return aval.update(sharding=x.sharding) if x.__class__ in SHARDED else aval
@@ -346,21 +346,21 @@ def get_aval(x: Any) -> Any:
 
 
 def _array_aval(x: Any) -> ShapedArray:
-    """That of what has a shape and a dtype, or is a number."""
+    """Return the abstract value of what has a shape and a dtype, or is a number."""
     return _of_type(type_of(x, "get_aval"))
 
 
 pytype_aval_mappings: dict[type, Any] = dict.fromkeys(
     (np.ndarray, np.generic, bool, int, float, complex), _array_aval
 )
-"""By class: the function that gives the abstract value of one; libraries add classes of theirs."""
+"""The function, by class, that gives the abstract value of one; libraries add classes of theirs."""
 
 
 _WORD = np.dtype(np.uint32)
 
 
 def type_of_aval(aval: Any) -> ArrayType:
-    """The type for an abstract value; for that of keys, the type of their words."""
+    """Return the type for an abstract value; for that of keys, the type of their words."""
     implementation = getattr(aval.dtype, "implementation", None)
     if implementation is not None:
         return array_type((*aval.shape, implementation.size), _WORD)
@@ -368,16 +368,16 @@ def type_of_aval(aval: Any) -> ArrayType:
 
 
 def unwrapped(x: Any) -> Any:
-    """The words of keys; anything else as it is."""
+    """Return the words of keys; anything else as it is."""
     return x._words if is_key(x) else x
 
 
 def wrapped(words: Any, aval: Any) -> Any:
-    """The keys of these words, if that is what the abstract value says."""
+    """Return the keys of these words, if that is what the abstract value says."""
     implementation = getattr(aval.dtype, "implementation", None)
     return words if implementation is None or is_key(words) else KeyArray(words, implementation)
 
 
 def as_aval(keys: Any) -> ShapedArray:
-    """The abstract value of keys."""
+    """Return the abstract value of keys."""
     return ShapedArray(keys.shape, keys.dtype)

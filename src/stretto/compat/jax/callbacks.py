@@ -28,7 +28,7 @@ def _strong(leaf: Any) -> Any:
 
 
 def as_called(callback: Callable[..., Any]) -> Callable[..., Any]:
-    """The function as programs of JAX's call it.
+    """Return the function as programs of JAX's call it.
 
     No array that it gets is weak, and what it raises becomes a ``RuntimeError`` with that in its
     text, where clients look for the names of their own errors.
@@ -57,7 +57,7 @@ def pure_callback(
     vectorized: bool | None = None,
     **kwargs: Any,
 ) -> Any:
-    """``stretto.pure_callback`` with JAX's parameters."""
+    """Call ``stretto.pure_callback`` with JAX's parameters."""
     if vectorized is not None and vmap_method is None:
         vmap_method = "legacy_vectorized" if vectorized else "sequential"
     return stretto.pure_callback(
@@ -78,7 +78,7 @@ def io_callback(
     ordered: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """``stretto.io_callback``."""
+    """Call ``stretto.io_callback`` with JAX's errors."""
     return stretto.io_callback(
         as_called(callback),
         result_shape_dtypes,
@@ -96,12 +96,12 @@ def debug_callback(
     partitioned: bool = False,
     **kwargs: Any,
 ) -> None:
-    """``stretto.debug.callback``."""
+    """Call ``stretto.debug.callback`` with JAX's errors."""
     debug.callback(as_called(callback), *args, ordered=ordered, partitioned=partitioned, **kwargs)
 
 
 def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
-    """``stretto.debug.print``; while tracing, its text will not say which values were weak."""
+    """Call ``stretto.debug.print``; while tracing, its text will not say which values were weak."""
     traced = not state.interpreter.at_rest
 
     strong = lambda leaf: _strong(leaf) if traced or isinstance(leaf, Tracer) else leaf

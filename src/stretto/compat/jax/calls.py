@@ -71,7 +71,7 @@ def jit(
     abstracted_axes: Any = None,
     **options: Any,
 ) -> Any:
-    """``stretto.jit`` with JAX's parameters.
+    """Call ``stretto.jit`` with JAX's parameters.
 
     Results of a function with ``device=`` are there; its arguments may be there, or put nowhere.
     """
@@ -106,7 +106,7 @@ def _check_backend(backend: str | None, caller: str) -> None:
 
 
 def _backends(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of a backend, which raises as JAX's where there is none."""
+    """Return a function of a backend, which raises as JAX's where there is none."""
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -132,7 +132,7 @@ def pmap(
     backend: str | None = None,
     **options: Any,
 ) -> Any:
-    """``pmap`` with JAX's parameters; results on the default device alone are plain arrays.
+    """Call ``pmap`` with JAX's parameters; what is on the default device alone is plain.
 
     JAX has one class of arrays, and clients compare classes.
     """
@@ -151,7 +151,7 @@ def pmap(
 
 
 def _plain(leaf: Any) -> Any:
-    """An array that is on the default device alone, without its sharding."""
+    """Return an array that is on the default device alone, without its sharding."""
     sharding = sharding_if_any(leaf)
     here = default_device()
     if sharding is None or sharding.device_set != {here}:
@@ -165,7 +165,7 @@ def checkpoint(
     concrete: bool = False,
     **options: Any,
 ) -> Any:
-    """``stretto.checkpoint`` with JAX's parameters."""
+    """Call ``stretto.checkpoint`` with JAX's parameters."""
     if concrete:
         raise NotImplementedError("jax.checkpoint: use static_argnums in place of concrete=True")
     if fun is None:
@@ -177,7 +177,7 @@ remat = checkpoint
 
 
 def named_call(fun: Callable[..., Any] | None = None, *, name: str | None = None) -> Any:
-    """``named_call``, also as a decorator with a name."""
+    """Call ``stretto.named_call``, also as a decorator with a name."""
     if fun is None:
         return functools.partial(named_call, name=name)
     return named(fun, name=name)
@@ -186,21 +186,21 @@ def named_call(fun: Callable[..., Any] | None = None, *, name: str | None = None
 def make_mesh(
     axis_shapes: Any, axis_names: Any, axis_types: Any = None, *, devices: Any = None
 ) -> Any:
-    """``stretto.make_mesh``; the types of axes are looked at nowhere."""
+    """Call ``stretto.make_mesh``; the types of axes are looked at nowhere."""
     del axis_types
     follow_flags()
     return stretto.make_mesh(axis_shapes, axis_names, devices=devices)
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """``stretto.lax.with_sharding_constraint``, for which one device is a place as well."""
+    """Call ``stretto.lax.with_sharding_constraint``, for which one device is a place as well."""
     if isinstance(shardings, (platforms.Device, SingleDeviceSharding)):
         return stretto.device_put(x, shardings)
     return stretto.lax.with_sharding_constraint(x, shardings)
 
 
 def device_get(x: Any) -> Any:
-    """The arrays of a tree in NumPy; typed keys and traced values stay what they are."""
+    """Return the arrays of a tree in NumPy; typed keys and traced values stay what they are."""
     stays = lambda leaf: is_key(leaf) or isinstance(leaf, Tracer)
     return trees.map_(lambda leaf: leaf if stays(leaf) else stretto.device_get(leaf), x)
 
@@ -215,12 +215,12 @@ def described(leaf: Any) -> Any:
 
 
 def description(leaf: Any) -> Any:
-    """What is known of keys, of which only the words are described."""
+    """Return what is known of keys, of which only the words are described."""
     return ShapeDtypeStruct(leaf.shape, leaf.dtype) if is_key(leaf) else leaf
 
 
 def eval_shape(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    """The shapes and dtypes of the results, those of typed keys among them.
+    """Return the shapes and dtypes of the results, those of typed keys among them.
 
     A result may be a ``ShapeDtypeStruct`` already.
     """
@@ -251,7 +251,7 @@ def _refuse(reduce_axes: Any, caller: str) -> None:
 
 
 def _with_axes(derivative: Callable[..., Any]) -> Callable[..., Any]:
-    """``stretto.grad`` or ``value_and_grad`` with JAX's parameters."""
+    """Return ``stretto.grad`` or ``value_and_grad`` with JAX's parameters."""
     name = derivative.__name__
 
     def transformed(
@@ -276,13 +276,13 @@ grad, value_and_grad = _with_axes(stretto.grad), _with_axes(stretto.value_and_gr
 def vjp(
     fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Any = ()
 ) -> Any:
-    """``stretto.vjp`` with JAX's parameters."""
+    """Call ``stretto.vjp`` with JAX's parameters."""
     _refuse(reduce_axes, "vjp")
     return stretto.vjp(fun, *primals, has_aux=has_aux)
 
 
 def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = ()) -> Any:
-    """``stretto.linear_transpose`` with JAX's parameters."""
+    """Call ``stretto.linear_transpose`` with JAX's parameters."""
     _refuse(reduce_axes, "linear_transpose")
     return stretto.linear_transpose(fun, *primals)
 
@@ -291,7 +291,7 @@ class custom_jvp(stretto.custom_jvp[..., Any]):
     """``stretto.custom_jvp``; at rest its function is called with the arguments as they are."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The function's value."""
+        """Return the function's value."""
         return _called(self, super().__call__, args, kwargs)
 
 
@@ -299,7 +299,7 @@ class custom_vjp(stretto.custom_vjp[..., Any]):
     """``stretto.custom_vjp``; at rest its function is called with the arguments as they are."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The function's value."""
+        """Return the function's value."""
         return _called(self, super().__call__, args, kwargs)
 
 
@@ -314,14 +314,14 @@ _NAME = "__jitted_as_jax__"
 
 
 class _Kept(dict[Any, Any]):
-    """What a function was compiled as, by the options; it stays behind where that is pickled."""
+    """Holds what a function was compiled as, by the options; pickles leave it behind."""
 
     def __init__(self, fun: Any = None) -> None:
         super().__init__()
         self.fun = None if fun is None else weakref.ref(fun)
 
     def is_of(self, fun: Any) -> bool:
-        """Whether it is the function's own, and not copied by a decorator from another."""
+        """Say whether it is the function's own, and not copied by a decorator from another."""
         return self.fun is not None and self.fun() is fun
 
     def __reduce__(self) -> Any:
@@ -329,7 +329,7 @@ class _Kept(dict[Any, Any]):
 
 
 def shared_jit(fun: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """``stretto.jit(fun, **options)``; that of an earlier call if there was one.
+    """Return ``stretto.jit(fun, **options)``; that of an earlier call if there was one.
 
     The first is kept as long as somebody else does, and what it has traced as long as the function.
     If it is gone when the same function is jitted again, the next has that, and is kept as long.

@@ -17,7 +17,7 @@ __all__ = ["floats", "in_floats"]
 
 
 def floats(*arrays: Any) -> list[Any]:
-    """The arrays, in the float dtype by default where all are integers or booleans."""
+    """Return the arrays, in the float dtype by default where all are integers or booleans."""
     values = [snp.asarray(x) for x in arrays]
     dtype = snp.result_type(*values)
     if snp.issubdtype(dtype, snp.inexact):
@@ -26,7 +26,7 @@ def floats(*arrays: Any) -> list[Any]:
 
 
 def in_floats(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of two arrays, which come as floats where both are integers or booleans."""
+    """Return a function of two arrays, which come as floats where both are integers or booleans."""
     signature = inspect.signature(fun)
     first, second, *_ = signature.parameters
 

@@ -108,7 +108,7 @@ token = abstract_token = AbstractToken()
 
 
 class OpaqueTraceState:
-    """Which trace is going on; equal where it is the same one."""
+    """Stands for the trace that is going on; equal where it is the same one."""
 
     __slots__ = ("_axes", "_interpreter")
 
@@ -128,45 +128,45 @@ class OpaqueTraceState:
 
 
 def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
-    """Which trace is going on, to be compared by ``==``."""
+    """Return which trace is going on, to be compared by ``==``."""
     del convention
     return OpaqueTraceState()
 
 
 def find_top_trace(xs: Any) -> Any:
-    """The transformation that is going on."""
+    """Return the transformation that is going on."""
     del xs
     return state.interpreter
 
 
 def trace_state_clean() -> bool:
-    """Whether nothing is being traced."""
+    """Say whether nothing is being traced."""
     return state.interpreter.at_rest
 
 
 def is_concrete(x: Any) -> bool:
-    """Whether a value is known, and not traced."""
+    """Say whether a value is known, and not traced."""
     return not isinstance(x, Tracer)
 
 
 def concrete_or_error(force: Any, value: Any, context: str = "") -> Any:
-    """The value, as ``force`` makes it; an error if it is traced."""
+    """Return the value, as ``force`` makes it; an error if it is traced."""
     del context
     return value if force is None else force(value)
 
 
 def is_constant_shape(shape: Any) -> bool:
-    """Whether all sizes are numbers."""
+    """Say whether all sizes are numbers."""
     return all(isinstance(n, (int, np.integer)) for n in shape)
 
 
 def raise_to_shaped(aval: Any, weak_type: bool | None = None) -> Any:
-    """The abstract value, with this weak type if one is given."""
+    """Return the abstract value, with this weak type if one is given."""
     return aval if weak_type is None else aval.update(weak_type=weak_type)
 
 
 def physical_aval(aval: Any) -> Any:
-    """The abstract value of what stands behind: the words of keys."""
+    """Return the abstract value of what stands behind: the words of keys."""
     implementation = getattr(aval.dtype, "implementation", None)
     if implementation is None:
         return aval
@@ -174,7 +174,7 @@ def physical_aval(aval: Any) -> Any:
 
 
 def mapped_aval(size: int, axis: int | None, aval: Any) -> Any:
-    """That of an example, where an axis of this size is mapped over."""
+    """Return that of an example, where an axis of this size is mapped over."""
     del size
     if axis is None:
         return aval
@@ -182,7 +182,7 @@ def mapped_aval(size: int, axis: int | None, aval: Any) -> Any:
 
 
 def unmapped_aval(size: int, axis: int | None, aval: Any, *more: Any) -> Any:
-    """That of all examples together, along this axis."""
+    """Return that of all examples together, along this axis."""
     if more:  # an older order, with the name of the axis: size, name, axis, aval
         axis, aval = aval, more[0]
     if axis is None:
@@ -191,7 +191,7 @@ def unmapped_aval(size: int, axis: int | None, aval: Any, *more: Any) -> Any:
 
 
 def valid_jaxtype(x: Any) -> bool:
-    """Whether it is an array, a number or a key."""
+    """Say whether it is an array, a number or a key."""
     if isinstance(x, (Value, bool, int, float, complex)) or is_key(x):
         return True
     dtype = getattr(x, "dtype", None)
@@ -209,7 +209,7 @@ class Token:
 
 
 def gensym() -> Callable[[Any], Var]:
-    """A function that makes a new variable of an abstract value."""
+    """Return a function that makes a new variable of an abstract value."""
     return Var
 
 
@@ -220,27 +220,27 @@ def call_impl(f: Any, *args: Any, **params: Any) -> Any:
 
 
 def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
-    """The dtype of the tangents of arrays of a dtype."""
+    """Return the dtype of the tangents of arrays of a dtype."""
     return primal_dtype if is_inexact(np.dtype(primal_dtype)) else float0
 
 
 def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
-    """The names of the axes that are mapped over."""
+    """Return the names of the axes that are mapped over."""
     return [*settings.axes]
 
 
 def nonempty_axis_env_DO_NOT_USE() -> bool:
-    """Whether any named axis is mapped over."""
+    """Say whether any named axis is mapped over."""
     return bool(settings.axes)
 
 
 def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
-    """Whether operations are being recorded."""
+    """Say whether operations are being recorded."""
     return state.interpreter.recorder is not None
 
 
 def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
-    """Whether examples are being mapped over, by the innermost transformations."""
+    """Say whether examples are being mapped over, by the innermost transformations."""
     around = itertools.accumulate(
         itertools.repeat(None),
         lambda one, _: None if one is None or one.borrows else one.parent,

@@ -86,7 +86,7 @@ Schedule = Callable[[Any], Any]
 
 
 def constant(step_size: Any) -> Schedule:
-    """The same step size always."""
+    """Take the same step size always."""
     return lambda i: step_size
 
 
@@ -106,7 +106,7 @@ def inverse_time_decay(
 def polynomial_decay(
     step_size: Any, decay_steps: Any, final_step_size: Any, power: float = 1.0
 ) -> Schedule:
-    """From one step size to another, by a power of the steps that are left."""
+    """Go from one step size to another, by a power of the steps that are left."""
 
     def at(i: Any) -> Any:
         left = 1 - snp.minimum(i, decay_steps) / decay_steps
@@ -116,7 +116,7 @@ def polynomial_decay(
 
 
 def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
-    """One step size up to each boundary."""
+    """Take one step size up to each boundary."""
     boundaries, values = snp.array(boundaries), snp.array(values)
     if not boundaries.ndim == values.ndim == 1 or values.size != boundaries.size + 1:
         raise ValueError(
@@ -127,7 +127,7 @@ def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
 
 
 def make_schedule(scalar_or_schedule: Any) -> Schedule:
-    """The schedule itself, or that of one step size."""
+    """Return the schedule itself, or that of one step size."""
     if callable(scalar_or_schedule):
         return scalar_or_schedule
     if snp.ndim(scalar_or_schedule) == 0:
@@ -200,7 +200,7 @@ def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> Any:
 def rmsprop_momentum(
     step_size: Any, gamma: float = 0.9, eps: float = 1e-8, momentum: float = 0.9
 ) -> Any:
-    """``rmsprop`` with momentum."""
+    """Make ``rmsprop`` with momentum."""
     size = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: Any) -> Any:
@@ -230,7 +230,7 @@ def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) 
 
 @optimizer
 def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Any:
-    """``adam`` with the largest gradient in the place of the root of squares."""
+    """Make ``adam`` with the largest gradient in the place of the root of squares."""
     size = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: Any) -> Any:
@@ -245,7 +245,7 @@ def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
 
 @optimizer
 def sm3(step_size: Any, momentum: float = 0.9) -> Any:
-    """``adagrad`` with one sum for each slice of an axis, instead of one for each element."""
+    """Make ``adagrad`` with one sum for each slice of an axis, not one for each element."""
     size = make_schedule(step_size)
 
     def along(x: Any, axis: int, ndim: int) -> Any:
@@ -271,12 +271,12 @@ def sm3(step_size: Any, momentum: float = 0.9) -> Any:
 
 
 def l2_norm(tree: Any) -> Any:
-    """The root of the sum of the squares of all leaves."""
+    """Return the root of the sum of the squares of all leaves."""
     return snp.sqrt(sum([snp.vdot(x, x) for x in trees.leaves(tree)]))
 
 
 def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
-    """The gradients, made smaller where their norm is above a bound."""
+    """Return the gradients, made smaller where their norm is above a bound."""
     norm = l2_norm(grad_tree)
     factor = snp.where(norm < max_norm, 1.0, max_norm / norm)
     return trees.map_(lambda g: g * factor.astype(g.dtype), grad_tree)
@@ -290,7 +290,7 @@ class JoinPoint:
 
 
 def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
-    """The states as a tree like the parameters, each in a ``JoinPoint``."""
+    """Return the states as a tree like the parameters, each in a ``JoinPoint``."""
     each: Sequence[Any] = [
         JoinPoint(inner.unflatten(s))
         for s, inner in zip(opt_state.packed_state, opt_state.subtree_defs, strict=True)
@@ -299,7 +299,7 @@ def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
 
 
 def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
-    """The state that ``unpack_optimizer_state`` took apart."""
+    """Return the state that ``unpack_optimizer_state`` took apart."""
     points, definition = trees.flatten(marked_pytree)
     parts = [trees.flatten(point.subtree) for point in points]
     packed = tuple([tuple(leaves) for leaves, _ in parts])
@@ -317,7 +317,7 @@ _GLOROT, _NORMAL, _SMALL = (
 
 
 def Dense(out_dim: int, W_init: Any = _GLOROT, b_init: Any = _NORMAL) -> Layer:
-    """A matrix product, and a bias."""
+    """Make a layer of a matrix product, and a bias."""
 
     def init(rng: Any, input_shape: Sequence[int]) -> Any:
         one, two = random.split(rng)
@@ -331,7 +331,7 @@ def Dense(out_dim: int, W_init: Any = _GLOROT, b_init: Any = _NORMAL) -> Layer:
 
 
 def _shape_after(fun: Callable[[Any], Any], shape: Sequence[int]) -> tuple[int, ...]:
-    """The shape of a result; a size of -1, which stands for any, is the same in it."""
+    """Return the shape of a result; a size of -1, which stands for any, is the same in it."""
     free = [i for i, n in enumerate(shape) if n == -1]
     out = eval_shape(fun, ShapeDtypeStruct(tuple([abs(n) for n in shape]), snp.float32)).shape
     return tuple([-1 if i in free else n for i, n in enumerate(out)])
@@ -413,7 +413,7 @@ def _pool(combine: Callable[..., Any], start: float, mean: bool = False) -> Call
         padding: Any = "VALID",
         spec: str | None = None,
     ) -> Layer:
-        """What windows of an image come to; ``spec`` names its axes, NHWC by default."""
+        """Return what windows of an image come to; ``spec`` names its axes, NHWC by default."""
         axes = spec or "N" + "HWDEFG"[: len(window_shape)] + "C"
         steps = strides or (1,) * len(window_shape)
 
@@ -440,7 +440,7 @@ AvgPool = _pool(lax.add, 0.0, mean=True)
 
 
 def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
-    """A function of each element."""
+    """Make a layer of a function of each element."""
     return (
         lambda rng, input_shape: (input_shape, ()),
         lambda params, inputs, **kwargs: fun(inputs, **fun_kwargs),
@@ -473,7 +473,7 @@ FanInSum: Layer = (
 
 
 def FanOut(num: int) -> Layer:
-    """The input, so many times."""
+    """Make a layer that gives its input so many times."""
     return (
         lambda rng, input_shape: ([input_shape] * num, ()),
         lambda params, inputs, **kwargs: [inputs] * num,
@@ -481,7 +481,7 @@ def FanOut(num: int) -> Layer:
 
 
 def FanInConcat(axis: int = -1) -> Layer:
-    """The inputs, one behind the other."""
+    """Make a layer that joins its inputs, one behind the other."""
 
     def init(rng: Any, input_shape: Any) -> Any:
         first = input_shape[0]
@@ -511,7 +511,7 @@ def _split(rng: Any, count: int) -> Any:
 
 
 def serial(*layers: Layer) -> Layer:
-    """One layer after the other."""
+    """Make a layer of layers, one after the other."""
     inits, applies = zip(*layers) if layers else ((), ())
 
     def init(rng: Any, input_shape: Any) -> Any:
@@ -532,7 +532,7 @@ def serial(*layers: Layer) -> Layer:
 
 
 def parallel(*layers: Layer) -> Layer:
-    """Each layer on its own input."""
+    """Make a layer of layers, each on its own input."""
     inits, applies = zip(*layers)
 
     def init(rng: Any, input_shape: Any) -> Any:
@@ -551,7 +551,7 @@ def parallel(*layers: Layer) -> Layer:
 
 
 def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
-    """A layer that is made for the shape of its input."""
+    """Make a layer that depends on the shape of its input."""
     return (
         lambda rng, input_shape: make_layer(input_shape)[0](rng, input_shape),
         lambda params, inputs, **kwargs: make_layer(inputs.shape)[1](params, inputs, **kwargs),

@@ -75,12 +75,12 @@ class BCOO(JAXSparse):
 
     @property
     def nse(self) -> int:
-        """How many elements are given."""
+        """The number of elements that are given."""
         return self.data.shape[0]
 
     @classmethod
     def fromdense(cls, mat: Any, **options: Any) -> BCOO:
-        """Of an array, without its zeros."""
+        """Make the matrix of an array, without its zeros."""
         del options
         host = np.asarray(mat)
         places = np.nonzero(host)
@@ -88,14 +88,14 @@ class BCOO(JAXSparse):
 
     @classmethod
     def from_scipy_sparse(cls, mat: Any, **options: Any) -> BCOO:
-        """Of one of SciPy's."""
+        """Make the matrix of one of SciPy's."""
         del options
         coo = mat.tocoo()
         indices = np.stack([coo.row, coo.col], -1).astype(np.int32)
         return cls((coo.data, indices), shape=coo.shape)
 
     def todense(self) -> Any:
-        """As an array; elements of one place are added."""
+        """Return an array; elements of one place are added."""
         places = tuple([self.indices[:, i] for i in range(self.ndim)])
         return snp.zeros(self.shape, self.dtype).at[places].add(self.data)
 
@@ -105,7 +105,7 @@ class BCOO(JAXSparse):
         return BCOO((self.data, self.indices[:, ::-1]), shape=self.shape[::-1])
 
     def __matmul__(self, other: Any) -> Any:
-        """The product with a vector, a matrix, or each of a stack of matrices."""
+        """Return the product with a vector, a matrix, or each of a stack of matrices."""
         other = snp.asarray(other)
         if other.ndim == 1:
             return self._times(other)
@@ -115,7 +115,7 @@ class BCOO(JAXSparse):
         return snp.moveaxis(self.T._times(snp.moveaxis(snp.asarray(other), -1, 0)), 0, -1)
 
     def _times(self, other: Any) -> Any:
-        """The sums over the columns of the matrix, and the first axis of an array."""
+        """Return the sums over the columns of the matrix, and the first axis of an array."""
         rows, columns = self.indices[:, 0], self.indices[:, 1]
         data = self.data.reshape(-1, *(1,) * (other.ndim - 1))
         parts = data * other[columns]
@@ -143,7 +143,7 @@ register_pytree_node(
 
 
 class Format:
-    """How an array lies in memory, and where: refused when one is made."""
+    """The layout of an array in memory, and its place: refused when one is made."""
 
     def __init__(self, *args: object, **kwargs: object) -> NoReturn:
         raise NotImplementedError(
@@ -153,7 +153,7 @@ class Format:
 
 
 class Layout(Format):
-    """How an array lies in memory: refused when one is made."""
+    """The layout of an array in memory: refused when one is made."""
 
 
 def disable_x64() -> object:
@@ -171,6 +171,6 @@ def reset_cache() -> None:
 
 
 def set_xla_metadata(x: Any = None, **metadata: Any) -> Any:
-    """The value or function itself; without one a context manager. The notes are not passed on."""
+    """Return the value or function itself; without one a context manager. Notes are dropped."""
     del metadata
     return nullcontext() if x is None else x

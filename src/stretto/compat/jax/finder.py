@@ -66,7 +66,7 @@ PUBLIC = {
     "source_info_util": "extend.source_info_util",
     "tree": "tree",
 }
-"""Where the names of modules of ``jax._src`` are, of those that are public elsewhere."""
+"""The public modules that have the names of those of ``jax._src``."""
 
 
 def _home(path: str) -> Any:
@@ -127,15 +127,15 @@ class Presented(ModuleType):
 
 
 class _Distribution(importlib.metadata.Distribution):
-    """What ``importlib.metadata`` says of JAX."""
+    """Answers ``importlib.metadata`` for JAX."""
 
     def read_text(self, filename: str) -> str | None:
-        """The metadata, for this file alone."""
+        """Return the metadata, for this file alone."""
         lines = "Metadata-Version: 2.1", "Name: jax", f"Version: {VERSION}", ""
         return "\n".join(lines) if filename == "METADATA" else None
 
     def locate_file(self, path: Any) -> Any:
-        """There are no files."""
+        """Return the path; there are no files."""
         return pathlib.Path(path)
 
 
@@ -150,7 +150,7 @@ class _Finder(importlib.metadata.DistributionFinder, importlib.abc.Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """The spec of a module of JAX's; None for other packages."""
+        """Return the spec of a module of JAX's; None for other packages."""
         if fullname != "jax" and not fullname.startswith("jax."):
             return None
         home = _home(fullname.partition(".")[2])
@@ -165,7 +165,7 @@ class _Finder(importlib.metadata.DistributionFinder, importlib.abc.Loader):
         return spec
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        """The view, empty as yet."""
+        """Return the view, empty as yet."""
         return Presented(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:

@@ -109,7 +109,7 @@ class HiPrimitive(Primitive):
 
 class _Thread(threading.local):
     direct = False
-    """Whether operations work on the values that they are given, and not on copies."""
+    """Say whether operations work on the values that they are given, and not on copies."""
 
     def __init__(self) -> None:
         self.kept: list[tuple[Any, _Parts]] = []
@@ -140,7 +140,7 @@ control_flow_allowed_effects = _Effects()
 
 
 def cur_qdd(x: Any) -> Any:
-    """The type that a mutable value has now."""
+    """Return the type that a mutable value has now."""
     return x.cur_qdd()
 
 
@@ -155,13 +155,13 @@ def register_hitype(val_cls: type, typeof_fn: Callable[[Any], Any]) -> None:
 
 
 def _changes(x: Any) -> bool:
-    """Whether it is a value of such a type that changes."""
+    """Say whether it is a value of such a type that changes."""
     typeof = HIGH.get(type(x))
     return typeof is not None and bool(typeof(x).has_qdd)
 
 
 def _consists_of(x: Any) -> Sequence[Any]:
-    """The arrays and keys that a mutable value consists of."""
+    """Return the arrays and keys that a mutable value consists of."""
     return _directly(HIGH[type(x)](x).read_loval, x.cur_qdd(), x)
 
 
@@ -173,7 +173,7 @@ class _Parts:
         self.aval, self.qdd = HIGH[type(owner)](owner), owner.cur_qdd().normalize()
 
     def copy(self) -> Any:
-        """A value that consists of what they hold now."""
+        """Return a value that consists of what they hold now."""
         return _directly(self.aval.new_from_loval, self.qdd, *[ref[...] for ref in self.refs])
 
     def check(self, value: Any, what: str) -> None:
@@ -237,7 +237,7 @@ def _keep(parts: _Parts) -> _Parts:
 
 
 def _parts_of(x: Any) -> _Parts:
-    """The references to what a mutable value consists of, the same while anyone has them."""
+    """Return the references to what a mutable value consists of, the same while anyone has them."""
     found = _known.get(id(x))
     if found is not None:
         return found
@@ -254,7 +254,7 @@ def _strong(x: Any) -> Any:
 
 
 def _held(x: Any) -> Ref:
-    """A reference, made here, to an array or a key."""
+    """Return a reference, made here, to an array or a key."""
     leaves, structure = tree.flatten(x)
     return Ref(_strong(leaves[0]), None if structure == tree.structure(0) else structure)
 

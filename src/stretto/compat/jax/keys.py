@@ -31,14 +31,14 @@ def _words(value: Any) -> Any:
 
 
 def _own_axes(axis: Any, ndim: int) -> Any:
-    """An axis of keys, or several, counted from the front: the words have one more at the end."""
+    """Count axes of keys from the front: the words have one more at the end."""
     if isinstance(axis, (list, tuple)):
         return tuple([_own_axes(a, ndim) for a in axis])
     return axis + ndim if isinstance(axis, int) and axis < 0 else axis
 
 
 def with_keys(fun: Callable[..., Any], more_axes: int = 0) -> Callable[..., Any]:
-    """A function of arrays that moves elements, of keys too.
+    """Return a function of arrays that moves elements, of keys too.
 
     Args:
         fun: the function; axes are its arguments ``axis``, ``axis1``, ``source`` and so on.
@@ -70,13 +70,13 @@ def with_keys(fun: Callable[..., Any], more_axes: int = 0) -> Callable[..., Any]
 
 
 def _sizes(sizes: Any, like: KeyArray) -> tuple[int, ...]:
-    """A shape of keys, with the axis of their words."""
+    """Return a shape of keys, with the axis of their words."""
     own = (sizes,) if isinstance(sizes, int) else tuple(sizes)
     return (*own, like._implementation.size)
 
 
 def _choice(choice: Any, like: KeyArray) -> Any:
-    """Which keys are chosen, of all of their words; a scalar is of all keys."""
+    """Spread which keys are chosen over all of their words; a scalar is of all keys."""
     shape = snp.shape(choice)
     return snp.broadcast_to(snp.expand_dims(choice, -1), _sizes(shape, like)) if shape else choice
 
@@ -94,7 +94,7 @@ _OF_WORDS: dict[str, Callable[[Any, KeyArray], Any]] = {
     "start_indices": lambda starts, _: (*starts, 0),
     "strides": lambda steps, _: None if steps is None else (*steps, 1),
 }
-"""What arguments by these names are for the words, from what they are for keys."""
+"""Functions from arguments by these names for keys to those for the words."""
 
 
 def _where(condition: Any, x: Any = None, y: Any = None, /, **options: Any) -> Any:
@@ -106,7 +106,7 @@ def _where(condition: Any, x: Any = None, y: Any = None, /, **options: Any) -> A
 
 
 def _like(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """``zeros_like`` and its kind: of keys, whose words are all zero."""
+    """Make ``zeros_like`` or its kind take keys, whose words are all zero."""
 
     @functools.wraps(fun)
     def call(a: Any, *args: Any, **kwargs: Any) -> Any:
@@ -160,7 +160,7 @@ _reshape_keys = with_keys(snp.reshape)
 
 
 def _reshape(a: Any, shape: Any, order: Any = "C", **options: Any) -> Any:
-    """``reshape``, which leaves NumPy's arrays to NumPy: while tracing, too, they stay known."""
+    """Call ``reshape``, which leaves NumPy's arrays to NumPy: in traces, too, they stay known."""
     if isinstance(a, np.ndarray) and not options:
         return a.reshape(shape, order=order)
     return _reshape_keys(a, shape, order, **options)
@@ -169,7 +169,7 @@ def _reshape(a: Any, shape: Any, order: Any = "C", **options: Any) -> Any:
 def _vectorize(
     pyfunc: Callable[..., Any], *, excluded: Any = frozenset(), signature: str | None = None
 ) -> Callable[..., Any]:
-    """``stretto.numpy.vectorize`` for arguments that may be keys, of which each is a scalar."""
+    """Vectorize a function of arguments that may be keys, of which each is a scalar."""
     plain = snp.vectorize(pyfunc, excluded=excluded, signature=signature)
 
     @functools.wraps(pyfunc)
@@ -220,7 +220,7 @@ def _isclose(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _compared(fun: Callable[..., Any], compare: Callable[..., Any]) -> Callable[..., Any]:
-    """``equal`` and ``not_equal``: keys are equal where all of their words are."""
+    """Make ``equal`` or ``not_equal`` take keys, equal where all of their words are."""
 
     @functools.wraps(fun)
     def call(x: Any, y: Any, /) -> Any:
@@ -236,7 +236,7 @@ def _allclose(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _no_number(fun: Callable[..., Any], answer: bool) -> Callable[..., Any]:
-    """``isnan`` and its kind: a key is neither NaN nor infinite."""
+    """Make ``isnan`` or its kind take keys, which are neither NaN nor infinite."""
 
     @functools.wraps(fun)
     def call(x: Any, /) -> Any:
@@ -253,7 +253,7 @@ def take(
     mode: str | None = None,
     **options: Any,
 ) -> Any:
-    """``take``, which gives NaN out of bounds, or what stands for it, where no mode is given."""
+    """Call ``take``, which gives NaN out of bounds, or what stands for it, without a mode."""
     if is_key(a):
         return a.take(indices, axis, **options, **({} if mode is None else {"mode": mode}))
     return snp.take(a, indices, axis, out, mode or "fill", **options)
@@ -294,7 +294,7 @@ LAX_TAKING_KEYS: dict[str, Callable[..., Any]] = {
     "ne": _compared(lax.ne, operator.ne),
     "squeeze": of_keys(lax.squeeze, lambda array, dimensions=None: array.squeeze(dimensions)),
 }
-"""By the name in ``jax.lax``."""
+"""Functions by the name in ``jax.lax``."""
 
 TAKING_KEYS: dict[str, Callable[..., Any]] = {
     **MOVING_KEYS,
@@ -330,9 +330,9 @@ TAKING_KEYS: dict[str, Callable[..., Any]] = {
     "where": _where,
     "zeros_like": _like(snp.zeros_like),
 }
-"""By the name in ``jax.numpy``."""
+"""Functions by the name in ``jax.numpy``."""
 
 
 def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
-    """The ``k`` largest elements along an axis, and their indices, as a list."""
+    """Return the ``k`` largest elements along an axis, and their indices, as a list."""
     return list(largest(operand, k, axis=axis))

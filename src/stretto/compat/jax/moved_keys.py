@@ -32,7 +32,7 @@ __all__ = [
 
 
 def keys_in(value: Any) -> Iterator[KeyArray]:
-    """The keys that it is, or that nested lists and tuples have."""
+    """Return the keys that it is, or that nested lists and tuples have."""
     if is_key(value):
         yield value
     elif isinstance(value, (list, tuple)):
@@ -41,7 +41,7 @@ def keys_in(value: Any) -> Iterator[KeyArray]:
 
 
 def key_among(caller: str, args: Iterable[Any]) -> KeyArray | None:
-    """The first key among arguments, all of whose keys must be of its type; None without keys."""
+    """Return the first key among arguments, all of one type; None without keys."""
     like = None
     for key in keys_in(tuple(args)):
         like = key if like is None else like
@@ -51,7 +51,7 @@ def key_among(caller: str, args: Iterable[Any]) -> KeyArray | None:
 
 
 def of_keys(fun: Callable[..., Any], other: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, with another in its place where an argument is a key."""
+    """Return the function, with another in its place where an argument is a key."""
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -62,7 +62,7 @@ def of_keys(fun: Callable[..., Any], other: Callable[..., Any]) -> Callable[...,
 
 
 def moving_keys(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, for keys as well: it moves numbers in their place, of which keys are made.
+    """Make a function take keys as well: it moves numbers that stand for them.
 
     The number 0 is that of a key whose words are zero, as elements are that a function fills in.
 
@@ -125,7 +125,7 @@ def _keys_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) ->
 
 
 def _filled(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """``zeros`` and ``empty``, also by the dtype of keys."""
+    """Make ``zeros`` or ``empty`` take the dtype of keys as well."""
 
     @functools.wraps(fun)
     def call(shape: Any, dtype: Any = None, **options: Any) -> Any:
@@ -150,7 +150,7 @@ def _broadcast_arrays(*args: Any) -> list[Any]:
 
 
 def drawing_keys(draw: Callable[..., Any]) -> Callable[..., Any]:
-    """``random.choice`` or ``random.permutation``, which may be of keys.
+    """Make ``random.choice`` or ``random.permutation`` take keys as well.
 
     Args:
         draw: that of Stretto.
@@ -182,14 +182,14 @@ MOVING_KEYS: dict[str, Callable[..., Any]] = {
     "select": _select,
     "zeros": _filled(snp.zeros),
 }
-"""By the name in ``jax.numpy``."""
+"""Functions by the name in ``jax.numpy``."""
 
 LAX_MOVING_KEYS: dict[str, Callable[..., Any]] = {
     **{name: moving_keys(getattr(lax, name)) for name in ("collapse", "gather", "split", "tile")},
     "full": of_keys(lax.full, _full_of_keys),
     "full_like": of_keys(lax.full_like, _keys_like),
 }
-"""By the name in ``jax.lax``."""
+"""Functions by the name in ``jax.lax``."""
 
 
 choice = drawing_keys(with_jax_draws(random.choice))
@@ -197,18 +197,18 @@ permutation = drawing_keys(random.permutation)
 
 
 def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
-    """``stretto.random.key``, to whose seed ``jax_random_seed_offset`` is added."""
+    """Call ``stretto.random.key``, to whose seed ``jax_random_seed_offset`` is added."""
     return random.key(_moved(seed), impl=impl, dtype=dtype)
 
 
 def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
-    """``stretto.random.PRNGKey``, likewise; a typed key under ``jax_enable_custom_prng``."""
+    """Call ``stretto.random.PRNGKey``, likewise; a typed key under ``jax_enable_custom_prng``."""
     made = random.key if config.jax_enable_custom_prng else random.PRNGKey
     return made(_moved(seed), impl=impl)
 
 
 def _moved(seed: Any) -> Any:
-    """The seed and the offset, in integers of as many bits as JAX has then."""
+    """Return the seed and the offset, in integers of as many bits as JAX has then."""
     offset = config.jax_random_seed_offset
     if not offset:
         return seed

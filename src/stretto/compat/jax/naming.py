@@ -1,4 +1,4 @@
-"""How modules under JAX's names have names: of Stretto's modules, drawing as JAX does, or refused.
+"""Names of modules under JAX's: those of Stretto's modules, draws as JAX's, and refused ones.
 
 Stretto draws narrow floats in float32 and rounds them last, and has a formula of its own for the
 tails of the truncated normal distribution. JAX does neither, and libraries written for it may hold
@@ -63,7 +63,7 @@ def with_jax_draws(fun: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def drawing_names_of(home: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The ``__getattr__`` and ``__dir__`` of a module that has this module's names, for draws.
+    """Return the ``__getattr__`` and ``__dir__`` for this module's names, as draws.
 
     Args:
         home: the module.
@@ -103,7 +103,7 @@ REFUSED = {
     "experimental.pallas.tpu": _KERNELS,
     "experimental.pallas.triton": _KERNELS,
 }
-"""By the path below ``jax``: why it is refused, and what to do instead."""
+"""The reasons, by the path below ``jax``, why it is refused, and what to do instead."""
 
 
 class RefusedName:

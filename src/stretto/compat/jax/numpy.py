@@ -28,7 +28,7 @@ _get, __dir__ = names_of("stretto.numpy")
 
 
 def iscomplexobj(x: Any) -> bool:
-    """Whether the elements of an array, or those of a dtype by its name, are complex."""
+    """Say whether the elements of an array, or those of a dtype by its name, are complex."""
     if isinstance(x, ScalarType):
         return snp.issubdtype(x, snp.complexfloating)
     return not is_key(x) and snp.iscomplexobj(x)
@@ -37,19 +37,19 @@ def iscomplexobj(x: Any) -> bool:
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
 ) -> tuple[Any, Any]:
-    """The histogram of the elements, counted in the floating-point dtype of its edges."""
+    """Return the histogram of the elements, counted in the floating-point dtype of its edges."""
     counts, edges = snp.histogram(a, bins, range, density=density, weights=weights)
     return (counts.astype(edges.dtype) if weights is None else counts), edges
 
 
 def polyder(p: Any, m: int = 1) -> Any:
-    """``stretto.numpy.polyder``, in floats."""
+    """Call ``stretto.numpy.polyder``, in floats."""
     (p,) = floats(p)
     return snp.polyder(p, m)
 
 
 def promote_types(a: Any, b: Any) -> Any:
-    """The dtype that two dtypes promote to, which may have 64 bits whatever the setting.
+    """Return the dtype that two dtypes promote to, which may have 64 bits whatever the setting.
 
     Where 64 are not allowed, JAX has only signed integers of fewer and uint32 promote to 32.
     """
@@ -61,7 +61,7 @@ def promote_types(a: Any, b: Any) -> Any:
 
 
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
-    """Whether a dtype converts to another without loss, as NumPy has it."""
+    """Say whether a dtype converts to another without loss, as NumPy has it."""
     of = lambda x: np.dtype(x.dtype if hasattr(x, "dtype") else x)
     return np.can_cast(of(from_), of(to), casting)
 
@@ -69,12 +69,12 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
 def take_along_axis(
     arr: Any, indices: Any, axis: int | None = -1, mode: str | None = None, **options: Any
 ) -> Any:
-    """``stretto.numpy.take_along_axis``, which fills with NaN where no mode is given."""
+    """Call ``stretto.numpy.take_along_axis``, which fills with NaN where no mode is given."""
     return snp.take_along_axis(arr, indices, axis, mode or "fill", **options)
 
 
 def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
-    """``stretto.numpy.put``, which puts at the nearest place where no mode is given.
+    """Call ``stretto.numpy.put``, which puts at the nearest place where no mode is given.
 
     Negative indices then count from the end first, as they do not in the mode ``"clip"``.
     """
@@ -85,7 +85,7 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
 
 
 def finfo(dtype: Any) -> Any:
-    """The limits of a float dtype, as numbers of that dtype."""
+    """Return the limits of a float dtype, as numbers of that dtype."""
     return ml_dtypes.finfo(snp.finfo(dtype).dtype)
 
 
@@ -96,7 +96,7 @@ def einsum(
     _dot_general: Callable[..., Any] = lax.dot_general,
     **options: Any,
 ) -> Any:
-    """``stretto.numpy.einsum``, also with a function of the library's own for the products."""
+    """Call ``stretto.numpy.einsum``, also with a function of the library's own for the products."""
     if _dot_general is lax.dot_general:
         return snp.einsum(subscripts, *operands, **options)
     return einsum_by(_dot_general, (subscripts, *operands), **options)

@@ -117,7 +117,7 @@ def _solved(
     func: Derivative, rtol: float, atol: float, mxstep: float, hmax: float, y0: Any, t: Any,
     args: list[Any],
 ) -> Any:  # fmt: skip
-    """The values of a vector at all times, of shape (n, m)."""
+    """Return the values of a vector at all times, of shape (n, m)."""
     slope = lambda y, time: func(y, time, *args)
     f0 = slope(y0, t[0])
     first = snp.clip(_first_step(slope, t[0], y0, f0, rtol, atol), 0.0, hmax)
@@ -155,7 +155,7 @@ def _solved(
 
 
 def _step(slope: Derivative, y: Any, f: Any, time: Any, step: Any) -> tuple[Any, Any]:
-    """The values after a step, and the slopes at its seven stages, the last at its end."""
+    """Return the values after a step, and the slopes at its seven stages, the last at its end."""
     times = snp.asarray(_TIMES, time.dtype)
     stages = snp.asarray(_STAGES, f.dtype)
     scale = step.astype(f.dtype)
@@ -169,7 +169,7 @@ def _step(slope: Derivative, y: Any, f: Any, time: Any, step: Any) -> tuple[Any,
 
 
 def _between(y: Any, end: Any, slopes: Any, step: Any) -> Any:
-    """The coefficients, the highest first, of the polynomial in the part of a step that has passed.
+    """Return coefficients, highest first, of the polynomial in the part of a step that passed.
 
     It is p(s) = a s⁴ + b s³ + c s² + d s + e with p(0) = y, p(1/2) = m, p(1) = z, p'(0) = h f and
     p'(1) = h g.
@@ -194,13 +194,13 @@ def _square(x: Any) -> Any:
 
 
 def _error_ratio(error: Any, rtol: float, atol: float, y: Any, end: Any) -> Any:
-    """The error of a step by the one allowed, as the root of the mean square over elements."""
+    """Return a step's error by the one allowed, as the root mean square over elements."""
     allowed = atol + rtol * snp.maximum(snp.abs(y), snp.abs(end))
     return snp.sqrt(snp.mean(_square(error / allowed)))
 
 
 def _next_step(step: Any, ratio: Any, order: float = 5.0) -> Any:
-    """The step whose error is nine tenths of the one allowed; a fifth to ten times the last."""
+    """Return the step for nine tenths of the error allowed; a fifth to ten times the last."""
     least = snp.where(ratio < 1, 1.0, 0.2)
     factor = snp.clip(0.9 * ratio ** (-1 / order), least, 10.0)
     return step * snp.where(ratio == 0, 10.0, factor).astype(step.dtype)
@@ -209,7 +209,7 @@ def _next_step(step: Any, ratio: Any, order: float = 5.0) -> Any:
 def _first_step(
     slope: Derivative, time: Any, y: Any, f: Any, rtol: float, atol: float, order: int = 4
 ) -> Any:
-    """The algorithm of Hairer, Nørsett and Wanner, from the first and second derivative."""
+    """Choose as Hairer, Nørsett and Wanner do, from the first and second derivative."""
     scale = atol + rtol * snp.abs(y)
     size, rise = snp.linalg.norm(y / scale), snp.linalg.norm(f / scale)
     trial = snp.where((size < 1e-5) | (rise < 1e-5), 1e-6, 0.01 * size / rise)

@@ -83,17 +83,17 @@ class StepTraceAnnotation(TraceAnnotation):
 
 
 def get_backend(platform: str | None = None) -> Backend:
-    """The kind of devices of this name, or the default."""
+    """Return the kind of devices of this name, or the default."""
     return Backend(platform or default_backend())
 
 
 def backends() -> dict[str, Backend]:
-    """All kinds of devices, by name."""
+    """Return all kinds of devices, by name."""
     return {default_backend(): get_backend()}
 
 
 class _State:
-    """Which process of several this is."""
+    """Says which process of several this is."""
 
     client = None
 
@@ -120,7 +120,7 @@ define_prng_impl = RefusedName(
 
 
 canonicalize_dtype_handlers: dict[type, Any] = {np.ndarray: asarray}
-"""By class: the function that makes an array of one.
+"""The functions, by class, that make an array of one.
 
 Kept for libraries that add classes; Stretto's functions take whatever has ``__array__``.
 """
@@ -143,11 +143,11 @@ def register_exclusion(path: str) -> None:
 
 
 def include_frame(frame: FrameType) -> bool:
-    """Whether a frame is of interest to users."""
+    """Say whether a frame is of interest to users."""
     return not any(frame.f_code.co_filename.startswith(path) for path in _exclude_paths)
 
 
 def api_boundary(fun: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """The function itself: Stretto's own functions trim tracebacks."""
+    """Return the function itself: Stretto's own functions trim tracebacks."""
     del options
     return fun

@@ -132,7 +132,7 @@ class Config:
         object.__setattr__(self, "_kept", dict(KEPT))
 
     def read(self, name: str) -> Any:
-        """The value of a setting.
+        """Return the value of a setting.
 
         Args:
             name: JAX's name for it.
@@ -191,12 +191,12 @@ class Config:
 
     @property
     def x64_enabled(self) -> bool:
-        """Whether 64-bit types are allowed."""
+        """True where 64-bit types are allowed."""
         return ours.enable_x64
 
     @property
     def jax_enable_x64(self) -> bool:
-        """Whether 64-bit types are allowed."""
+        """True where 64-bit types are allowed."""
         return ours.enable_x64
 
     def parse_flags_with_absl(self) -> None:
@@ -243,7 +243,7 @@ config = Config()
 
 
 def block(name: str, default: Any = None, parameter: str = "value") -> Callable[..., Any]:
-    """The context manager of a setting, as ``jax.debug_nans`` is that of ``jax_debug_nans``.
+    """Return the context manager of a setting, as ``jax.debug_nans`` is that of ``jax_debug_nans``.
 
     Args:
         name: JAX's name of the setting.

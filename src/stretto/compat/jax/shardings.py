@@ -29,7 +29,7 @@ reshard = RefusedName("jax.sharding.reshard", _TYPES)
 
 
 class AxisType(enum.Enum):
-    """How an axis of a mesh is followed; Stretto's are ``Auto``."""
+    """Says how an axis of a mesh is followed; Stretto's are ``Auto``."""
 
     Auto = enum.auto()
     Explicit = enum.auto()
@@ -61,7 +61,7 @@ class AbstractMesh(metaclass=_Axes):
 
     @property
     def empty(self) -> bool:
-        """Whether it has no axes."""
+        """True where it has no axes."""
         return not self.axis_names
 
     def __eq__(self, other: object) -> bool:
@@ -72,7 +72,7 @@ class AbstractMesh(metaclass=_Axes):
 
 
 def _types(self: Any) -> tuple[AxisType, ...]:
-    """How axes are followed: by the compiler."""
+    """Say how axes are followed: by the compiler."""
     return (AxisType.Auto,) * len(self.axis_names)
 
 
@@ -96,7 +96,7 @@ def _current() -> Mesh | None:
 
 
 def get_abstract_mesh() -> AbstractMesh | Mesh:
-    """The mesh in use; one without axes where there is none."""
+    """Return the mesh in use; one without axes where there is none."""
     mesh = _current()
     return AbstractMesh((), ()) if mesh is None else mesh
 
@@ -104,7 +104,7 @@ def get_abstract_mesh() -> AbstractMesh | Mesh:
 def create_device_mesh(
     mesh_shape: Sequence[int], devices: Sequence[Any] | None = None, **options: Any
 ) -> np.ndarray:
-    """An array of devices of this shape."""
+    """Return an array of devices of this shape."""
     del options
     given = list(stretto.devices() if devices is None else devices)
     if len(given) != math.prod(mesh_shape):
@@ -125,7 +125,7 @@ def shard_map(
     check_rep: bool = True,
     auto: frozenset[Any] = frozenset(),
 ) -> Any:
-    """``stretto.shard_map`` with the parameters of the older function."""
+    """Call ``stretto.shard_map`` with the parameters of the older function."""
     names = {"axis_names": frozenset(mesh.axis_names) - auto} if auto else {}
     return stretto.shard_map(
         f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=check_rep, **names
@@ -138,7 +138,7 @@ class CompoundFactor(tuple[Any, ...]):
     __slots__ = ()
 
     def __new__(cls, *factors: str) -> CompoundFactor:
-        """Of the factors' names."""
+        """Make one of the names given."""
         return super().__new__(cls, factors)
 
 
@@ -148,7 +148,7 @@ class ArrayMapping(tuple[Any, ...]):
     __slots__ = ()
 
     def __new__(cls, *dim_mappings: Any) -> ArrayMapping:
-        """Of the names for each axis."""
+        """Make one of the names given."""
         return super().__new__(cls, dim_mappings)
 
 
@@ -163,7 +163,7 @@ def SdyShardingRule(
     result_mappings: tuple[ArrayMapping, ...],
     **factor_sizes: Any,
 ) -> _Rule:
-    """Which axes of operands and results are split together."""
+    """Say which axes of operands and results are split together."""
     return _Rule(operand_mappings, result_mappings, factor_sizes)
 
 
@@ -218,7 +218,7 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
 
 
 def _over(mesh: Any, pspecs: Any, tree: Any) -> list[Any]:
-    """The sharding of each leaf, of specs for a prefix of the tree."""
+    """Return the sharding of each leaf, of specs for a prefix of the tree."""
     specs, definition = trees.flatten(pspecs, lambda x: isinstance(x, stretto.P))
     parts = definition.flatten_up_to(tree)
     counts = [len(trees.leaves(part)) for part in parts]
@@ -243,7 +243,7 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs
 
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
-    """The parts of arrays that are on the devices of this process, put together.
+    """Return the parts of arrays that are on the devices of this process, put together.
 
     Args:
         global_inputs: a tree of arrays over the mesh.

@@ -282,7 +282,7 @@ def _rows() -> dict[str, dict[str, list[str]]]:
 
 
 ROWS = _rows()
-"""By path: the names that come from each module."""
+"""The names that come from each module, by path."""
 
 
 @functools.cache

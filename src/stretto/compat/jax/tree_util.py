@@ -148,14 +148,14 @@ def tree_reduce_associative(
 
 
 def tree_all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
-    """Whether all leaves are true."""
+    """Say whether all leaves are true."""
     return all(leaves(tree, is_leaf))
 
 
 def tree_broadcast(
     prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> Any:
-    """The tree with the leaf of a prefix of it in the place of each leaf."""
+    """Return the tree with the leaf of a prefix of it in the place of each leaf."""
     flat, definition = flatten(prefix_tree, is_leaf)
     parts = definition.flatten_up_to(full_tree)
     filled = [map_(lambda _, x=x: x, part, is_leaf=is_leaf) for x, part in zip(flat, parts)]
@@ -180,7 +180,7 @@ def tree_transpose(outer_treedef: Any, inner_treedef: Any, pytree_to_transpose: 
 
 
 def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = None) -> bool:
-    """Whether every element is a leaf."""
+    """Say whether every element is a leaf."""
     elements = list(iterable)
     flat = leaves(elements, is_leaf and (lambda x: x is not elements and is_leaf(x)))
     return len(flat) == len(elements) and all(a is b for a, b in zip(flat, elements, strict=True))
@@ -204,20 +204,20 @@ def prefix_errors(
 
 
 def treedef_children(treedef: Any) -> list[Any]:
-    """The structures of the children of a structure's root."""
+    """Return the structures of the children of a structure's root."""
     return treedef.children()
 
 
 def treedef_is_leaf(treedef: Any) -> bool:
-    """Whether a structure is a single node."""
+    """Say whether a structure is a single node."""
     return treedef.num_nodes == 1
 
 
 def treedef_is_strict_leaf(treedef: Any) -> bool:
-    """Whether a structure is that of a leaf, and not of a node without children."""
+    """Say whether a structure is that of a leaf, and not of a node without children."""
     return treedef.num_nodes == 1 and treedef.num_leaves == 1
 
 
 def treedef_tuple(treedefs: Iterable[Any]) -> Any:
-    """The structure of a tuple of trees."""
+    """Return the structure of a tuple of trees."""
     return pytree().treedef_tuple(registry(), list(treedefs))

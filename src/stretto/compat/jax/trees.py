@@ -43,7 +43,7 @@ IsLeaf = Callable[[Any], bool] | None
 
 
 class _Entry(NamedTuple):
-    """How the objects of a class are taken apart and made."""
+    """Takes objects of a class apart, and makes them."""
 
     to_iter: Callable[[Any], Any]
     from_iter: Callable[[Any, Any], Any]
@@ -59,7 +59,7 @@ _made: list[Any] = []
 
 @functools.cache
 def registry() -> Any:
-    """The registry of these classes, which is made when the first tree is taken apart."""
+    """Return the registry of these classes, which is made when the first tree is taken apart."""
     with _changing:
         if not _made:
             made = pytree().PyTreeRegistry()
@@ -81,22 +81,22 @@ def __getattr__(name: str) -> Any:
 
 
 def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], Any]:
-    """The leaves of a tree and its structure."""
+    """Return the leaves of a tree and its structure."""
     return registry().flatten(tree, is_leaf)
 
 
 def leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
-    """The leaves of a tree."""
+    """Return the leaves of a tree."""
     return registry().flatten(tree, is_leaf)[0]
 
 
 def structure(tree: Any, is_leaf: IsLeaf = None) -> Any:
-    """The structure of a tree."""
+    """Return the structure of a tree."""
     return registry().flatten(tree, is_leaf)[1]
 
 
 def tree_is_leaf(tree: Any) -> bool:
-    """Whether it is a leaf by itself."""
+    """Say whether it is a leaf by itself."""
     return registry().flatten_one_level(tree) is None
 
 
@@ -132,7 +132,7 @@ def one_level_with_keys(tree: Any) -> tuple[list[tuple[Any, Any]], Any]:
 
 
 def flatten_one_level(tree: Any) -> tuple[list[Any], Any]:
-    """The children of a node, and its static data; ``ValueError`` for a leaf."""
+    """Return the children of a node, and its static data; ``ValueError`` for a leaf."""
     found = registry().flatten_one_level(tree)
     if found is None:
         raise ValueError(f"flatten_one_level: can't flatten a leaf, {type(tree).__name__}")
@@ -149,7 +149,7 @@ _OWN: dict[str, Callable[[Any], Any]] = {
 
 
 def _key(key: Any) -> Any:
-    """The key; for one of the registry's, ours."""
+    """Return the key; for one of the registry's, ours."""
     cls = type(key)
     own = _OWN.get(cls.__name__) if cls.__module__ == pytree().__name__ else None
     return key if own is None else own(key)
@@ -214,7 +214,7 @@ nodes.tell(_register_node)
 
 
 def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """All leaves as one vector, and the function from such a vector to the tree."""
+    """Return all leaves as one vector, and the function from such a vector to the tree."""
     leaves, structure = flatten(pytree)
     vector, back = ravelled(leaves)
     return vector, lambda flat: structure.unflatten(back(flat))

@@ -54,7 +54,7 @@ __all__ = [
 
 
 class DebugInfo(NamedTuple):
-    """What a function is called in messages."""
+    """Names a function in messages."""
 
     traced_for: str = ""
     func_src_info: str = ""
@@ -110,7 +110,7 @@ class WrappedFun:
         return getattr(self.f, "__name__", "<unnamed function>")
 
     def wrap(self, make: Callable[..., Any], args: Sequence[Any], store: Any) -> WrappedFun:
-        """The function with one more transformation around it."""
+        """Return the function with one more transformation around it."""
         return WrappedFun(
             self.f, ((make, tuple(args), store), *self.transforms), self.params, self.debug_info
         )
@@ -136,7 +136,7 @@ class WrappedFun:
 def wrap_init(
     f: Callable[..., Any], params: dict[str, Any] | None = None, *, debug_info: Any = None
 ) -> WrappedFun:
-    """A function that transformations can be put around."""
+    """Return a function that transformations can be put around."""
     return WrappedFun(f, (), params, debug_info)
 
 
@@ -199,29 +199,29 @@ def _sized(sequences: Sequence[Iterable[Any]]) -> list[list[Any]]:
 
 
 def safe_map(f: Callable[..., Any], *args: Iterable[Any]) -> list[Any]:
-    """``map`` of sequences of one length, as a list."""
+    """Return ``map`` of sequences of one length, as a list."""
     return list(map(f, *_sized(args)))
 
 
 def safe_zip(*args: Iterable[Any]) -> list[tuple[Any, ...]]:
-    """``zip`` of sequences of one length, as a list."""
+    """Return ``zip`` of sequences of one length, as a list."""
     return list(zip(*_sized(args)))
 
 
 def unzip2(pairs: Iterable[tuple[Any, Any]]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """The firsts and the seconds of pairs."""
+    """Return the firsts and the seconds of pairs."""
     made = list(pairs)
     return tuple([a for a, _ in made]), tuple([b for _, b in made])
 
 
 def unzip3(triples: Iterable[tuple[Any, Any, Any]]) -> tuple[tuple[Any, ...], ...]:
-    """The firsts, seconds and thirds of triples."""
+    """Return the firsts, seconds and thirds of triples."""
     made = list(triples)
     return tuple([tuple([t[i] for t in made]) for i in range(3)])
 
 
 def concatenate(xs: Iterable[Sequence[Any]]) -> list[Any]:
-    """One list of several."""
+    """Return one list of several."""
     return list(itertools.chain.from_iterable(xs))
 
 
@@ -235,19 +235,19 @@ def split_list(args: Sequence[Any], ns: Sequence[int]) -> list[list[Any]]:
 
 
 def partition_list(bs: Sequence[bool], xs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """Those where the boolean is false, and those where it is true."""
+    """Return those where the boolean is false, and those where it is true."""
     pairs = safe_zip(bs, xs)
     return [x for b, x in pairs if not b], [x for b, x in pairs if b]
 
 
 def merge_lists(bs: Sequence[bool], xs: Sequence[Any], ys: Sequence[Any]) -> list[Any]:
-    """What ``partition_list`` took apart."""
+    """Return what ``partition_list`` took apart."""
     false, true = iter(xs), iter(ys)
     return [next(true) if b else next(false) for b in bs]
 
 
 def subvals(xs: Iterable[Any], replacements: Iterable[tuple[int, Any]]) -> tuple[Any, ...]:
-    """The values, with those at some places replaced."""
+    """Return the values, with those at some places replaced."""
     out = list(xs)
     for i, x in replacements:
         out[i] = x
@@ -255,7 +255,7 @@ def subvals(xs: Iterable[Any], replacements: Iterable[tuple[int, Any]]) -> tuple
 
 
 def split_dict(dct: dict[Any, Any], names: Sequence[Any]) -> list[Any]:
-    """The values of a dictionary, in this order of names."""
+    """Return the values of a dictionary, in this order of names."""
     remaining = dict(dct)
     out = [remaining.pop(name) for name in names]
     if remaining:
@@ -264,12 +264,12 @@ def split_dict(dct: dict[Any, Any], names: Sequence[Any]) -> list[Any]:
 
 
 def curry(f: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that takes its first argument first, and the others later."""
+    """Return a function that takes its first argument first, and the others later."""
     return functools.wraps(f)(functools.partial(functools.partial, f))
 
 
 def toposort(end_nodes: Sequence[Any]) -> list[Any]:
-    """The nodes in an order in which each comes after its ``parents``."""
+    """Return the nodes in an order in which each comes after its ``parents``."""
     done: dict[int, Any] = {}
 
     def visit(node: Any) -> None:
@@ -325,7 +325,7 @@ flatten_fun_nokwargs = transformation_with_aux2(_flatten_fun_nokwargs)
 def debug_info(
     traced_for: str, fun: Callable[..., Any], args: Any = (), kwargs: Any = None, **more: Any
 ) -> DebugInfo:
-    """What a function is called in messages."""
+    """Return what a function is called in messages."""
     del args, kwargs, more
     return DebugInfo(traced_for, getattr(fun, "__name__", "<unnamed function>"))
 
@@ -333,7 +333,7 @@ def debug_info(
 def infer_argnums_and_argnames(
     sig: inspect.Signature, argnums: Any, argnames: Any
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """The positions and the names of arguments, where one of the two is given."""
+    """Return the positions and the names of arguments, where one of the two is given."""
     if argnums is None and argnames is None:
         return (), ()
     numbers = () if argnums is None else (argnums,) if isinstance(argnums, int) else tuple(argnums)
@@ -353,14 +353,14 @@ def infer_argnums_and_argnames(
 
 
 def shaped_abstractify(x: Any) -> Any:
-    """The abstract value."""
+    """Return the abstract value."""
     from stretto.compat.jax.avals import get_aval  # noqa: PLC0415
 
     return get_aval(x)
 
 
 def flatten_axes(name: str, treedef: Any, axis_tree: Any, **options: Any) -> list[Any]:
-    """The axis for each leaf of a structure, of a prefix of it."""
+    """Return the axis for each leaf of a structure, of a prefix of it."""
     del options
     whole = treedef.unflatten([object()] * treedef.num_leaves)
     out: list[Any] = []
@@ -375,7 +375,7 @@ def flatten_axes(name: str, treedef: Any, axis_tree: Any, **options: Any) -> lis
 
 
 def argnums_partial(f: Any, dyn_argnums: Any, args: Any, **options: Any) -> Any:
-    """A function of some of its arguments, with the others fixed; and these arguments."""
+    """Return a function of some of its arguments, with the others fixed; and these arguments."""
     del options
     places = (dyn_argnums,) if isinstance(dyn_argnums, int) else tuple(dyn_argnums)
     places = tuple([i % len(args) for i in places])
@@ -392,14 +392,14 @@ def argnums_partial(f: Any, dyn_argnums: Any, args: Any, **options: Any) -> Any:
 
 
 def donation_vector(donate_argnums: Any, donate_argnames: Any, in_tree: Any) -> tuple[bool, ...]:
-    """Whether each leaf is donated."""
+    """Say whether each leaf is donated."""
     del donate_argnames
     args, _ = in_tree.unflatten([0] * in_tree.num_leaves)
     return tuple([i in donate_argnums for i, arg in enumerate(args) for _ in trees.leaves(arg)])
 
 
 def fun_signature(fun: Callable[..., Any]) -> inspect.Signature | None:
-    """The signature of a function, if it has one."""
+    """Return the signature of a function, if it has one."""
     try:
         return inspect.signature(fun)
     except (ValueError, TypeError):

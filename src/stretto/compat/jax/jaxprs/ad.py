@@ -94,11 +94,11 @@ class Zero:
 
     @staticmethod
     def from_primal_value(value: Any) -> Zero:
-        """The zero tangent of a value."""
+        """Return the zero tangent of a value."""
         return Zero(get_aval(value).to_tangent_aval())
 
     def instantiate(self) -> Any:
-        """The array of zeros."""
+        """Return the array of zeros."""
         return zeros_like_aval(self.aval)
 
 
@@ -124,29 +124,29 @@ for _node in (Zero, UndefinedPrimal):
 
 
 def is_undefined_primal(x: Any) -> bool:
-    """Whether it is an ``UndefinedPrimal``."""
+    """Say whether it is an ``UndefinedPrimal``."""
     return type(x) is UndefinedPrimal
 
 
 def zeros_like_aval(aval: Any) -> Any:
-    """The array of zeros of an abstract value."""
+    """Return the array of zeros of an abstract value."""
     if aval.dtype == float0:
         return np.zeros(aval.shape, float0)
     return full(tuple(aval.shape), 0, np.dtype(aval.dtype), bool(aval.weak_type))
 
 
 def instantiate_zeros(tangent: Any) -> Any:
-    """The tangent, as an array of zeros if it is a ``Zero``."""
+    """Return the tangent, as an array of zeros if it is a ``Zero``."""
     return tangent.instantiate() if type(tangent) is Zero else tangent
 
 
 def add_jaxvals(x: Any, y: Any) -> Any:
-    """The sum of two arrays."""
+    """Return the sum of two arrays."""
     return add(x, y)
 
 
 def add_tangents(x: Any, y: Any) -> Any:
-    """The sum of two tangents, either of which may be a ``Zero``."""
+    """Return the sum of two tangents, either of which may be a ``Zero``."""
     return y if type(x) is Zero else x if type(y) is Zero else add(x, y)
 
 
@@ -175,7 +175,7 @@ def deflinear2(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None
 
 
 def deflinear(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None:
-    """The same for a transpose that takes cotangents alone."""
+    """Set the rules of a linear primitive, by a transpose that takes cotangents alone."""
     deflinear2(primitive, lambda ct, *args, **params: transpose_rule(ct, **params))
 
 
@@ -190,7 +190,7 @@ def _without_result(rule: Callable[..., Any], dx: Any, out: Any, *primals: Any, 
 
 
 def defjvp2(primitive: Primitive, *jvprules: Callable[..., Any] | None) -> None:
-    """The same for rules that get the result after the tangent."""
+    """Set rules as ``defjvp`` does that get the result after the tangent."""
 
     def jvp(primals: Any, tangents: Any, **params: Any) -> Any:
         out = primitive.bind(*primals, **params)
@@ -225,7 +225,7 @@ def defbilinear(
 
 
 def get_primitive_transpose(p: Primitive) -> Callable[..., Any]:
-    """The rule to transpose a primitive.
+    """Return the rule to transpose a primitive.
 
     Raises:
         NotImplementedError: there is none.
@@ -234,7 +234,7 @@ def get_primitive_transpose(p: Primitive) -> Callable[..., Any]:
 
 
 def rule_of(table: dict[Primitive, Any], p: Primitive, what: str, home: str) -> Callable[..., Any]:
-    """The rule of a primitive in a table, or an error in words."""
+    """Return the rule of a primitive in a table, or raise an error in words."""
     rule = table.get(p)
     if rule is None:
         raise NotImplementedError(
@@ -247,26 +247,26 @@ def rule_of(table: dict[Primitive, Any], p: Primitive, what: str, home: str) -> 
 
 
 def as_tangent(t: Any) -> Any:
-    """A tangent or cotangent as rules get it."""
+    """Return a tangent or cotangent as rules get it."""
     is_zero = isinstance(t, symbolic_zeros.SymbolicZero)
     return Zero(ShapedArray(t.shape, t.dtype)) if is_zero else t
 
 
 def from_tangent(t: Any, like: Any) -> Any:
-    """A tangent that a rule returned for a result like this one."""
+    """Return a tangent that a rule returned for a result like this one."""
     if t is None or t is Zero or type(t) is Zero:
         return zero_from_primal(like, symbolic_zeros=True)
     return t
 
 
 def as_operand(x: Any) -> Any:
-    """An operand as rules to transpose get it."""
+    """Return an operand as rules to transpose get it."""
     if isinstance(x, Linear):
         return UndefinedPrimal(ShapedArray(x.shape, x.dtype, x.type.weak_type))
     return x
 
 
 def from_cotangent(ct: Any, x: Any) -> Any:
-    """A cotangent that a rule returned for this operand; None for zero, and for a known one."""
+    """Return a rule's cotangent for this operand; None for zero, and for a known one."""
     known = isinstance(x, Value) or not isinstance(x, (Linear, UndefinedPrimal))
     return None if known or ct is None or ct is Zero or type(ct) is Zero else ct

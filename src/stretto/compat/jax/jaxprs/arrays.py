@@ -46,7 +46,7 @@ __all__ = ["window_params", "windows_of"]
 
 
 def _mode(mode: Any, outside: str) -> str:
-    """The name of a mode here, where ``outside`` is what becomes of windows out of bounds."""
+    """Return a mode's name here; ``outside`` is what becomes of windows out of bounds."""
     mode = GatherScatterMode.from_any(mode)
     return outside if mode is GatherScatterMode.FILL_OR_DROP else mode.name.lower()
 
@@ -341,7 +341,7 @@ spell(
 
 
 def window_params(p: Any) -> dict[str, Any]:
-    """The parameters of windows."""
+    """Return the parameters of windows."""
     return {
         "window_dimensions": tuple([w.size for w in p.windows]),
         "window_strides": tuple([w.stride for w in p.windows]),
@@ -361,7 +361,7 @@ _WINDOW_PARAMS = (
 
 
 def windows_of(params: dict[str, Any]) -> tuple[AxisWindow, ...]:
-    """The windows that parameters say."""
+    """Return the windows that parameters say."""
     sizes, strides, padding, base, dilation = [params[name] for name in _WINDOW_PARAMS]
     lows, highs = zip(*padding, strict=True)
     along = zip(sizes, strides, lows, highs, base, dilation, strict=True)

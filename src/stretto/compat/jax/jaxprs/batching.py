@@ -48,7 +48,7 @@ class _Batchers(dict[Primitive, Callable[..., Any]]):
         return isinstance(p, KnownPrimitive) or super().__contains__(p)
 
     def get(self, p: Any, default: Any = None) -> Any:
-        """The rule, or the default where there is none."""
+        """Return the rule, or the default where there is none."""
         try:
             return self[p]
         except KeyError:
@@ -67,7 +67,7 @@ def _example(type: ArrayType, axis: int | None) -> ArrayType:
 
 
 def _by_own_rule(p: KnownPrimitive, args: Any, axes: Any, **params: Any) -> Any:
-    """The result of the rule that an operation has by itself, and where its examples lie."""
+    """Return the result of the rule that an operation has by itself, and where its examples lie."""
     values = [as_value(x, p.name, f"operand {i}") for i, x in enumerate(args)]
     places = range(len(values)) if p.order is None else p.order
     values, axes = [values[i] for i in places], [axes[i] for i in places]
@@ -120,7 +120,7 @@ class AxisData:
 def batched(
     p: Primitive, size: int, args: tuple[Any, ...], axes: list[int | None], params: dict[str, Any]
 ) -> tuple[list[Any], list[bool]]:
-    """The results of a primitive's rule, with examples along axis 0, and which are mapped."""
+    """Return a rule's results, with examples along axis 0, and which are mapped."""
     axis = AxisData(size)
     if p in fancy_primitive_batchers:
         outs, dims = fancy_primitive_batchers[p](axis, args, axes, **params)
@@ -144,14 +144,14 @@ def batched(
 
 
 def broadcast(x: Any, sz: int, axis: int, mesh_axis: Any = None) -> Any:
-    """The array repeated along a new axis."""
+    """Return the array repeated along a new axis."""
     del mesh_axis
     x = as_value(x, "broadcast")
     return move_axis(broadcast_to(x, (sz, *x.shape)), 0, axis)
 
 
 def bdim_at_front(x: Any, bdim: int | None, size: int, mesh_axis: Any = None) -> Any:
-    """The array with its examples along axis 0; repeated if it is the same for all."""
+    """Return the array with its examples along axis 0; repeated if it is the same for all."""
     return broadcast(x, size, 0, mesh_axis) if bdim is None else move_axis(x, bdim, 0)
 
 

@@ -177,7 +177,7 @@ spell(
 
 
 def _functions(params: dict[str, Any]) -> list[WrappedFun]:
-    """The function without its rules."""
+    """Return the function without its rules."""
     called = params["call_jaxpr"]
     return [wrap_init(lambda *args: eval_jaxpr(called.jaxpr, called.consts, *args))]
 
@@ -205,14 +205,14 @@ spell(IoCallback, "io_callback", {**_CALLBACK, "ordered": "ordered"})
 
 
 def _size(axis: Any) -> int:
-    """The size of a named axis that is mapped over."""
+    """Return the size of a named axis that is mapped over."""
     if axis not in settings.axes:
         raise NameError(f"no axis named {axis!r} is mapped over; there are {[*settings.axes]}")
     return settings.axes[axis]
 
 
 def _only(axes: Any) -> Any:
-    """The one axis of a tuple, or the axis itself."""
+    """Return the one axis of a tuple, or the axis itself."""
     return axes[0] if isinstance(axes, tuple) and len(axes) == 1 else axes
 
 
@@ -241,7 +241,7 @@ spell(
 
 
 def _across(cls: Any, **fixed: Any) -> Any:
-    """To and from parameters that have no size."""
+    """Return the functions to and from parameters that have no size."""
     more = ("perm",) if cls is PPermute else ()
 
     def params(p: Any, e: Any) -> dict[str, Any]:

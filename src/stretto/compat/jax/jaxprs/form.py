@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 WIDTH = 80
-"""What has more characters is broken into lines."""
+"""The most characters of a line; longer text is broken."""
 
 CALLS = {"inline": False, "keep_unused": False}
 """Parameters of compiled calls that are not printed with these values; nor are options, shardings,
@@ -37,7 +37,7 @@ layouts and donations of which there are none. Their names are printed first."""
 
 
 def text_of(shown: Any) -> str:
-    """The text of a jaxpr, or of an equation."""
+    """Return the text of a jaxpr, or of an equation."""
     return _Printer().jaxpr(shown, 0) if _is_jaxpr(shown) else _Printer().equation(shown, 0)
 
 
@@ -49,7 +49,7 @@ class _Printer:
         self._names: dict[Any, str] = {}
 
     def jaxpr(self, jaxpr: Any, indent: int) -> str:
-        """The text of a jaxpr whose later lines are indented so far."""
+        """Return the text of a jaxpr whose later lines are indented so far."""
         first = " ".join(map(self.declared, jaxpr.constvars))
         inputs = " ".join(map(self.declared, jaxpr.invars))
         # Laid out for lines of their own; whether all of it fits on one is seen afterwards.
@@ -64,7 +64,7 @@ class _Printer:
         return head + "".join(inner + e for e in equations) + outer + tail
 
     def equation(self, e: Any, indent: int) -> str:
-        """The text of an equation that begins so far from the left."""
+        """Return the text of an equation that begins so far from the left."""
         outs = " ".join(map(self.declared, e.outvars))
         operands = "".join(f" {self.used(a)}" for a in e.invars)
         start = f"{outs} = {e.primitive}" if outs else f"{e.primitive}"
@@ -88,11 +88,11 @@ class _Printer:
         return f"{name}={getattr(value, '__name__', value)}"
 
     def declared(self, v: Any) -> str:
-        """A variable with its type, where it is assigned."""
+        """Return a variable with its type, where it is assigned."""
         return f"{self._named(v)}:{v.aval.str_short(short_dtypes=True)}"
 
     def used(self, atom: Any) -> str:
-        """A variable, or a literal with its type."""
+        """Return a variable, or a literal with its type."""
         if hasattr(atom, "val"):
             # A float in as many digits as its own dtype needs.
             value = np.asarray(atom.val, atom.aval.dtype) if type(atom.val) is float else atom.val
@@ -112,7 +112,7 @@ def _is_jaxpr(value: Any) -> bool:
 
 
 def _printed_params(params: dict[str, Any]) -> Sequence[tuple[str, Any]]:
-    """The parameters that say something, in the order of the text."""
+    """Return the parameters that say something, in the order of the text."""
     params = {name: value for name, value in sorted(params.items()) if value is not None}
     if "donated_invars" not in params:
         return list(params.items())
@@ -128,7 +128,7 @@ def _printed_params(params: dict[str, Any]) -> Sequence[tuple[str, Any]]:
 
 
 def _letters() -> Iterator[str]:
-    """``a`` to ``z``, ``ba``, ``bb``, …: numbers to the base of 26."""
+    """Yield ``a`` to ``z``, ``ba``, ``bb``, …: numbers to the base of 26."""
     digits = "abcdefghijklmnopqrstuvwxyz"
     written: Callable[[int], str] = lambda n: (written(n // 26) if n >= 26 else "") + digits[n % 26]
     return map(written, itertools.count())
@@ -182,13 +182,13 @@ Atom: TypeAlias = Var | Literal
 
 
 class SourceInfo(NamedTuple):
-    """Where an equation was made: the user's line, and the named scopes."""
+    """The place where an equation was made: the user's line, and the named scopes."""
 
     traceback: Any
     name_stack: Any
 
     def replace(self, **changes: Any) -> SourceInfo:
-        """A copy with some fields replaced."""
+        """Return a copy with some fields replaced."""
         return self._replace(**changes)
 
 
@@ -208,7 +208,7 @@ CONTEXT = Context()
 
 
 class DebugInfo(NamedTuple):
-    """Which function a jaxpr is of, for messages."""
+    """Names the function that a jaxpr is of, for messages."""
 
     traced_for: str
     func_src_info: str
@@ -234,7 +234,7 @@ class JaxprEqn:
     ctx: Context = CONTEXT
 
     def replace(self, **changes: Any) -> JaxprEqn:
-        """A copy with some fields replaced."""
+        """Return a copy with some fields replaced."""
         given = {name: x for name, x in changes.items() if x is not None}
         return dataclasses.replace(self, **given)
 
@@ -251,7 +251,7 @@ def new_jaxpr_eqn(
     source_info: SourceInfo | None = None,
     ctx: Context | None = None,
 ) -> JaxprEqn:
-    """An equation of these parts."""
+    """Return an equation of these parts."""
     return JaxprEqn(
         list(invars), list(outvars), primitive, params, effects, source_info or NO_SOURCE,
         ctx or CONTEXT,
@@ -295,7 +295,7 @@ class Jaxpr:
         return [v.aval for v in self.outvars]
 
     def replace(self, **changes: Any) -> Jaxpr:
-        """A jaxpr of the same parts, but for those named."""
+        """Return a jaxpr of the same parts, but for those named."""
         names = ("constvars", "invars", "outvars", "eqns", "effects", "debug_info", "is_high")
         unknown = sorted(changes.keys() - {*names})
         if unknown:
@@ -303,7 +303,7 @@ class Jaxpr:
         return Jaxpr(**({name: getattr(self, name) for name in names} | changes))
 
     def pretty_print(self, **options: Any) -> str:
-        """As ``str``."""
+        """Print as ``str`` does."""
         del options
         return str(self)
 
@@ -336,17 +336,17 @@ class ClosedJaxpr:
     is_high = property(lambda self: self.jaxpr.is_high)
 
     def replace(self, *, jaxpr: Jaxpr | None = None, consts: Any = None) -> ClosedJaxpr:
-        """A copy with another jaxpr, or other constants."""
+        """Return a copy with another jaxpr, or other constants."""
         return ClosedJaxpr(
             self.jaxpr if jaxpr is None else jaxpr, self.consts if consts is None else consts
         )
 
     def map_jaxpr(self, change: Any) -> ClosedJaxpr:
-        """A copy with the jaxpr that ``change`` makes of this one."""
+        """Return a copy with the jaxpr that ``change`` makes of this one."""
         return ClosedJaxpr(change(self.jaxpr), self.consts)
 
     def pretty_print(self, **options: Any) -> str:
-        """As ``str``."""
+        """Print as ``str`` does."""
         del options
         return str(self.jaxpr)
 

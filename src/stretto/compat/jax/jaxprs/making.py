@@ -88,12 +88,12 @@ def _mark_keys(atoms: Sequence[Any], leaves: Sequence[Any]) -> None:
 
 
 def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
-    """The function of flat arguments that a closed jaxpr is."""
+    """Return the function of flat arguments that a closed jaxpr is."""
     return functools.partial(eval_jaxpr, closed_jaxpr.jaxpr, closed_jaxpr.consts)
 
 
 def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
-    """The jaxprs among the parameters of an equation."""
+    """Return the jaxprs among the parameters of an equation."""
     for value in params.values():
         for part in value if isinstance(value, tuple) else (value,):
             if isinstance(part, (Jaxpr, ClosedJaxpr)):
@@ -101,7 +101,7 @@ def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
 
 
 def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
-    """The jaxprs that its equations hold."""
+    """Return the jaxprs that its equations hold."""
     for e in jaxpr.eqns:
         yield from jaxprs_in_params(e.params)
 

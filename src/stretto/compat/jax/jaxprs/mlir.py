@@ -1,4 +1,4 @@
-"""How libraries' primitives are compiled: ``jax.interpreters.mlir``.
+"""``jax.interpreters.mlir``: the ways that libraries' primitives are compiled.
 
 A primitive is compiled as a function of operations that there are: its implementation, or what
 ``lower_fun`` was given. A rule that writes MLIR is refused, but for one that calls Python.
@@ -34,7 +34,7 @@ ir = RefusedName(
 
 
 class ModuleContext:
-    """What the rules of one program share; here they share nothing."""
+    """Holds what the rules of one program share, which is nothing here."""
 
     platforms = ("cpu",)
 
@@ -43,7 +43,7 @@ class ModuleContext:
 
 
 class LoweringRuleContext:
-    """What a rule is told of the operation that it is to write: the types, first of all."""
+    """Tells a rule of the operation that it is to write: the types, first of all."""
 
     def __init__(self, primitive: Primitive, avals_in: Any, avals_out: Any) -> None:
         self.primitive, self.avals_in, self.avals_out = primitive, avals_in, avals_out
@@ -51,7 +51,7 @@ class LoweringRuleContext:
         self.tokens_in = self.tokens_out = None
 
     def replace(self, **changes: Any) -> LoweringRuleContext:
-        """A copy with some fields replaced."""
+        """Return a copy with some fields replaced."""
         new = LoweringRuleContext(self.primitive, self.avals_in, self.avals_out)
         vars(new).update(vars(self), **changes)
         return new
@@ -64,13 +64,13 @@ class _Function:
         self.fun, self.multiple = fun, multiple
 
     def __call__(self, ctx: Any, *operands: Any, **params: Any) -> Sequence[Any]:
-        """The function's results, in a list."""
+        """Return the function's results, in a list."""
         out = self.fun(*operands, **params)
         return list(out) if self.multiple else [out]
 
 
 def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Callable[..., Any]:
-    """The rule to compile a primitive as a function of operations that there are.
+    """Return the rule to compile a primitive as a function of operations that there are.
 
     Args:
         fun: a function of arrays, and of the primitive's parameters by name.
@@ -93,7 +93,7 @@ def register_lowering(
 
 
 def lowered(p: Primitive, args: tuple[Any, ...], outs: Any, params: dict[str, Any]) -> list[Any]:
-    """What stands for a primitive in a program: the results, by its rule or implementation."""
+    """Return what stands for a primitive in a program, by its rule or implementation."""
     rule = lowerings.get(p)
     if rule is None:
         out = p.impl(*args, **params)

@@ -207,7 +207,7 @@ _OTHERWISE = {
     "scatter_mul": "scatter-mul",
     "scatter_sub": "scatter-sub",
 }
-"""What primitives are called in programs, where that is not the name of the object."""
+"""The names of primitives in programs that are not those of the objects."""
 
 _CALLS = {"call", "closed_call"}
 
@@ -223,7 +223,7 @@ def _absent(name: str) -> Primitive:
 
 
 def primitive_of(name: str) -> Primitive:
-    """The primitive that JAX calls ``<name>_p``.
+    """Return the primitive that JAX calls ``<name>_p``.
 
     Raises:
         AttributeError: there is none.

@@ -31,7 +31,7 @@ class _OfLibrary(operation[..., Any]):
 
 
 def operation_of(p: Primitive) -> Any:
-    """The operation that a primitive is, made once."""
+    """Return the operation that a primitive is, made once."""
     if p.operation is None:
         p.operation = _made(p)
     return p.operation
@@ -86,12 +86,12 @@ def _made(p: Primitive) -> _OfLibrary:
 
 
 def _avals(p: Primitive, types: Sequence[Any], params: dict[str, Any]) -> tuple[list[Any], Any]:
-    """The abstract values of the results, and the effects."""
+    """Return the abstract values of the results, and the effects."""
     out, effects = p.abstract_eval(*map(aval_of, types), **params)
     return list(out) if p.multiple_results else [out], effects
 
 
 def apply(p: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """The results of a primitive: one, or a tuple of them."""
+    """Return the results of a primitive: one, or a tuple of them."""
     values = [as_value(x, p.name, f"operand {i}") for i, x in enumerate(args)]
     return operation_of(p)(*values, **params)

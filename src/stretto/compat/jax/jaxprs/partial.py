@@ -38,24 +38,24 @@ class PartialVal(NamedTuple):
 
     @classmethod
     def known(cls, const: Any) -> PartialVal:
-        """A known value."""
+        """Return a known value."""
         return cls(None, const)
 
     @classmethod
     def unknown(cls, aval: Any) -> PartialVal:
-        """An unknown value of this abstract value."""
+        """Return an unknown value of this abstract value."""
         return cls(aval, None)
 
     def is_known(self) -> bool:
-        """Whether it is known."""
+        """Say whether it is known."""
         return self.aval is None
 
     def get_known(self) -> Any:
-        """The value, None if it is unknown."""
+        """Return the value, None if it is unknown."""
         return self.value if self.is_known() else None
 
     def get_aval(self) -> Any:
-        """The abstract value."""
+        """Return the abstract value."""
         return get_aval(self.value) if self.is_known() else self.aval
 
 

@@ -38,7 +38,7 @@ class Primitive:
         self._impl: Callable[..., Any] | None = None
         self._abstract_eval: Callable[..., Any] | None = None
         self.effectful = False
-        """Whether ``abstract_eval`` gives effects as well."""
+        """True where ``abstract_eval`` gives effects as well."""
         self.operation: Any = None
         """The operation that it is here, once it was applied; see ``own``."""
 
@@ -51,11 +51,11 @@ class Primitive:
         return list(outs) if self.multiple_results else outs
 
     def bind_with_trace(self, trace: Any, args: Any, *more: Any) -> Any:
-        """As ``bind``, under this trace; the parameters come last, as a dictionary."""
+        """Call ``bind`` under this trace; the parameters come last, as a dictionary."""
         return holding(state, "interpreter", trace, functools.partial(self.bind, **more[-1]), *args)
 
     def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
-        """The parameters that ``bind`` takes, from those of an equation: the same."""
+        """Return the parameters, with the functions among them, if any, as ``subfuns``."""
         return params
 
     def def_impl(self, impl: F) -> F:
@@ -69,7 +69,7 @@ class Primitive:
         return abstract_eval
 
     def def_effectful_abstract_eval(self, abstract_eval: F) -> F:
-        """The same for a rule that gives effects, second."""
+        """Set the rule for abstract values, one that gives effects, second."""
         self._abstract_eval, self.effectful = abstract_eval, True
         return abstract_eval
 
@@ -82,7 +82,7 @@ class Primitive:
         return self._impl(*args, **params)
 
     def abstract_eval(self, *avals: Any, **params: Any) -> Any:
-        """The abstract values of the results, and the effects."""
+        """Return the abstract values of the results, and the effects."""
         if self._abstract_eval is None:
             raise NotImplementedError(
                 f"primitive {self.name} has no rule for abstract values: give one with "
@@ -93,7 +93,7 @@ class Primitive:
 
     @property
     def has_abstract_eval(self) -> bool:
-        """Whether there is a rule for abstract values."""
+        """True where there is a rule for abstract values."""
         return self._abstract_eval is not None
 
 
@@ -124,10 +124,10 @@ class KnownPrimitive(Primitive):
         self.multiple_results = multiple
         self.order, self.results = order, results
         self.subfuns: Callable[[dict[str, Any]], Any] | None = None
-        """For a call with rules of its own: from parameters to the functions that it holds."""
+        """Gives the functions that a call with rules of its own holds, from its parameters."""
 
     def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
-        """The parameters, with the functions among them, where there are any, as ``subfuns``."""
+        """Return the parameters, with the functions among them, if any, as ``subfuns``."""
         return params if self.subfuns is None else {**params, "subfuns": self.subfuns(params)}
 
     def bind(self, *args: Any, **params: Any) -> Any:
@@ -148,7 +148,7 @@ class KnownPrimitive(Primitive):
         return self.bind(*args, **params)
 
     def abstract_eval(self, *avals: Any, **params: Any) -> Any:
-        """The abstract values of the results, and the effects."""
+        """Return the abstract values of the results, and the effects."""
         types = [type_of_aval(aval) for aval in avals]
         if self.order is not None:
             types = [types[i] for i in self.order]
@@ -158,7 +158,7 @@ class KnownPrimitive(Primitive):
 
 
 def as_jax_has(p: Primitive, outs: Sequence[Any]) -> list[Any]:
-    """The results of an operation in the order that the primitive has them in."""
+    """Return the results of an operation in the order that the primitive has them in."""
     order = getattr(p, "results", None)
     if order is None or len(order) != len(outs):
         return list(outs)
@@ -166,7 +166,7 @@ def as_jax_has(p: Primitive, outs: Sequence[Any]) -> list[Any]:
 
 
 def as_stretto_has(p: Primitive, outs: Sequence[Any]) -> list[Any]:
-    """The results of a primitive in the order that the operation has them in."""
+    """Return the results of a primitive in the order that the operation has them in."""
     order = getattr(p, "results", None)
     if order is None or len(order) != len(outs):
         return list(outs)
@@ -174,7 +174,7 @@ def as_stretto_has(p: Primitive, outs: Sequence[Any]) -> list[Any]:
 
 
 def _of_one_shape(values: list[Any]) -> list[Any]:
-    """The values, with scalars repeated to the shape of the others."""
+    """Return the values, with scalars repeated to the shape of the others."""
     shape = max([v.shape for v in values], key=len, default=())
     return [broadcast_to(v, shape) if v.shape == () and shape else v for v in values]
 
@@ -183,7 +183,7 @@ _KNOWN: dict[str, Primitive] = {}
 
 
 def known(name: str, make: Callable[[], Primitive]) -> Primitive:
-    """The primitive of this name, made if there is none."""
+    """Return the primitive of this name, made if there is none."""
     found = _KNOWN.get(name)
     if found is None:
         found = _KNOWN[name] = make()
@@ -191,5 +191,5 @@ def known(name: str, make: Callable[[], Primitive]) -> Primitive:
 
 
 def named(name: str) -> Primitive | None:
-    """The primitive of this name, if it is one of Stretto's."""
+    """Return the primitive of this name, if it is one of Stretto's."""
     return _KNOWN.get(name)

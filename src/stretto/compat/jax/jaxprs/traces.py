@@ -31,7 +31,7 @@ class Trace(Interpreter):
         self.recorder = self.parent.recorder
 
     def process_primitive(self, primitive: Any, tracers: Sequence[Any], params: Any, /) -> Any:
-        """What the operation does to these values: one result, or a list of them."""
+        """Return what the operation does to these values: one result, or a list of them."""
         raise NotImplementedError(f"{type(self).__name__} has to give process_primitive")
 
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
@@ -48,7 +48,7 @@ class Trace(Interpreter):
         return tuple(as_stretto_has(called, outs)) if primitive.multiple else outs
 
     def full_raise(self, x: Any) -> Any:
-        """The value, which needs no raising: values of other traces are operands as they are."""
+        """Return the value, which needs no raising: values of other traces are operands too."""
         return x
 
 
@@ -64,7 +64,7 @@ class TraceTag:
 
 @contextmanager
 def take_current_trace() -> Iterator[Any]:
-    """A block in which nothing is traced; the trace that was going on is what it gives."""
+    """Open a block in which nothing is traced, and give it the trace that was going on."""
     outer = state.interpreter
     state.interpreter = state.eager
     try:
@@ -75,7 +75,7 @@ def take_current_trace() -> Iterator[Any]:
 
 @contextmanager
 def set_current_trace(trace: Any, check_leaks: bool = False) -> Iterator[None]:
-    """A block in which operations are handed to this trace."""
+    """Open a block in which operations are handed to this trace."""
     del check_leaks
     outer = state.interpreter
     state.interpreter = trace

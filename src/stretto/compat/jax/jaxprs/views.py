@@ -63,18 +63,18 @@ __all__ = [
 
 
 class Spelling(NamedTuple):
-    """What an operation is called, and its parameters for an equation."""
+    """Names an operation, and gives its parameters for an equation."""
 
     primitive: Primitive
     params: Callable[[Any, core.Equation], dict[str, Any]]
 
 
 SPELLINGS: dict[type, Spelling] = {}
-"""How each class of operations is spelled; the tables fill it. Others are shown as they are."""
+"""The spelling of each class of operations, from the tables. Others are shown as they are."""
 
 
 def closed(program: core.Program) -> ClosedJaxpr:
-    """The program as a closed jaxpr, whose constants are the arrays that it holds."""
+    """Return the program as a closed jaxpr, whose constants are the arrays that it holds."""
     view = program.cache.get("closed jaxpr")
     found = None if view is None else view()
     if found is None:
@@ -84,18 +84,18 @@ def closed(program: core.Program) -> ClosedJaxpr:
 
 
 def opened(program: core.Program) -> Jaxpr:
-    """The program as a jaxpr without constants: the arrays that it holds are equations."""
+    """Return the program as a jaxpr without constants: the arrays that it holds are equations."""
     return jaxpr_of(program, len(program.inputs), keep=True)[0]
 
 
 def closed_over(program: core.Program, captured: Sequence[Any]) -> ClosedJaxpr:
-    """The same for a program whose last inputs are constants, with these values."""
+    """Return the same for a program whose last inputs are constants, with these values."""
     jaxpr, held = jaxpr_of(program, len(program.inputs) - len(captured))
     return ClosedJaxpr(jaxpr, [*captured, *held])
 
 
 def jaxpr_of(program: core.Program, own: int, keep: bool = False) -> tuple[Jaxpr, list[Any]]:
-    """The jaxpr of a program with so many inputs of its own, and the arrays that it holds.
+    """Return the jaxpr of a program with so many inputs of its own, and the arrays that it holds.
 
     The other inputs, and unless they are to be kept those arrays, are its constants.
     """
@@ -117,7 +117,7 @@ def jaxpr_of(program: core.Program, own: int, keep: bool = False) -> tuple[Jaxpr
 
 
 def _without_constants(program: core.Program) -> core.Program:
-    """The program with the arrays that it holds as its last inputs; they are in its cache."""
+    """Return the program with the arrays that it holds as its last inputs, in its cache."""
     found = program.cache.get("without constants")
     if found is None:
         constants = [e for e in program.equations if type(e.primitive) is Constant]
@@ -137,7 +137,7 @@ def _atom(atom: core.Atom, atoms: dict[core.Atom, Any], scalar: bool = False) ->
 
 
 def _literal(literal: core.Literal, scalar: bool) -> Literal:
-    """The constant; where operands are elements, one number stands for all of them."""
+    """Return the constant; where operands are elements, one number stands for all of them."""
     type, value = literal.type, literal.value
     if scalar:
         type = type.with_shape(())
@@ -151,7 +151,7 @@ def _literal(literal: core.Literal, scalar: bool) -> Literal:
 def spelled(
     operation: Any, types: Sequence[ArrayType]
 ) -> tuple[Primitive, dict[str, Any], list[int]]:
-    """What an operation on operands of these types is called, its parameters, and their order."""
+    """Return what an operation on such operands is called, its parameters, and their order."""
     spelling = _spelling(operation)
     outs = [core.Var(t) for t in operation.out_types(tuple(types))]
     e = core.Equation(operation, [core.Var(t) for t in types], outs)
@@ -185,7 +185,7 @@ def _spelling(operation: Any) -> Spelling:
 
 
 def generic(cls: Any) -> Spelling:
-    """An operation under its own name, with its own parameters."""
+    """Return an operation under its own name, with its own parameters."""
 
     def params(operation: Any, equation: core.Equation) -> dict[str, Any]:
         return {name: shown(getattr(operation, name)) for name in operation._parameters}
@@ -197,7 +197,7 @@ def generic(cls: Any) -> Spelling:
 
 
 def _of_user(operation: UserPrimitive) -> Spelling:
-    """The spelling of a user's operation: as a library made it, or as one with all it is."""
+    """Return the spelling of a user's operation: as a library made it, or as one with all it is."""
     made_by = getattr(operation.arguments.function, "made_by", None)
     if made_by is not None:
         return Spelling(made_by, lambda operation, _: dict(operation.options))
@@ -208,7 +208,7 @@ def _of_user(operation: UserPrimitive) -> Spelling:
 
 
 def shown(value: Any) -> Any:
-    """A parameter with programs as closed jaxprs."""
+    """Return a parameter with programs as closed jaxprs."""
     if isinstance(value, core.Program):
         return closed(value)
     if type(value) is tuple and any(isinstance(v, core.Program) for v in value):
@@ -220,7 +220,7 @@ def shown(value: Any) -> Any:
 
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, **options: Any) -> list[Any]:
-    """The outputs of a jaxpr for these constants and arguments.
+    """Return the outputs of a jaxpr for these constants and arguments.
 
     Args:
         jaxpr: the jaxpr.
@@ -250,18 +250,18 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, **options: Any) 
 
 
 def _outputs(jaxpr: Jaxpr, outs: Sequence[Any]) -> list[Any]:
-    """The outputs, those that are keys as keys."""
+    """Return the outputs, those that are keys as keys."""
     return [wrapped(o, a.aval) for o, a in zip(outs, jaxpr.outvars, strict=True)]
 
 
 def _fits(value: Any, expected: ArrayType) -> bool:
-    """Whether a value is already an array of this type."""
+    """Say whether a value is already an array of this type."""
     type = getattr(value, "type", None)
     return type is not None and (type.shape, type.dtype) == (expected.shape, expected.dtype)
 
 
 def program_of(jaxpr: Jaxpr | ClosedJaxpr) -> core.Program:
-    """The program of a jaxpr: the one that it shows, or one made of its equations."""
+    """Return the program of a jaxpr: the one that it shows, or one made of its equations."""
     inner = jaxpr.jaxpr
     consts = jaxpr.consts if isinstance(jaxpr, ClosedJaxpr) else ()
     if len(consts) != len(inner.constvars):
@@ -282,7 +282,7 @@ def _values(outs: Sequence[Any]) -> list[Any]:
 
 
 def meant(value: Any) -> Any:
-    """A parameter with jaxprs as programs."""
+    """Return a parameter with jaxprs as programs."""
     if isinstance(value, (ClosedJaxpr, Jaxpr)):
         return program_of(value)
     if type(value) is tuple and any(isinstance(v, (ClosedJaxpr, Jaxpr)) for v in value):
@@ -309,7 +309,7 @@ class Fixed(NamedTuple):
 
 
 Entry = Field | Fixed | str
-"""How a parameter is had; a text names that of the operation that it is."""
+"""The source of a parameter; a text names that of the operation that it is."""
 
 NONE = Fixed(None)
 
@@ -354,7 +354,7 @@ def spell_by_hand(
     params: Callable[[Any, Equation], dict[str, Any]],
     build: Callable[[dict[str, Any], Any], Any],
 ) -> None:
-    """The same with functions to and from the parameters.
+    """Say how a class is spelled by functions to and from the parameters.
 
     Where several classes have one name, the ``build`` of the first serves all.
     """
