@@ -12,8 +12,7 @@ from stretto.optim.base import (
     Mask,
     Scalar,
     ScalarOrSchedule,
-    making,
-    transformation,
+    optimizer,
 )
 from stretto.optim.combining import chain
 from stretto.optim.moments import (
@@ -41,7 +40,7 @@ __all__ = [
 
 
 @bounded
-@transformation
+@optimizer
 def adam(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -75,17 +74,14 @@ def adam(
     >>> snp.round(st.optim.apply_updates(params, updates)["w"], 3)
     Array([ 0.9, -1.9], dtype=float32)
     """
-    return making(
-        "adam",
-        lambda: chain(
-            scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
-            scale_by_learning_rate(learning_rate),
-        ),
+    return chain(
+        scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
+        scale_by_learning_rate(learning_rate),
     )
 
 
 @bounded
-@transformation
+@optimizer
 def adamw(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -117,18 +113,15 @@ def adamw(
     >>> snp.round(updates["w"], 3)
     Array([-0.6], dtype=float32)
     """
-    return making(
-        "adamw",
-        lambda: chain(
-            scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
-            add_decayed_weights(weight_decay, mask),
-            scale_by_learning_rate(learning_rate),
-        ),
+    return chain(
+        scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
+        add_decayed_weights(weight_decay, mask),
+        scale_by_learning_rate(learning_rate),
     )
 
 
 @bounded
-@transformation
+@optimizer
 def nadam(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -152,12 +145,10 @@ def nadam(
     >>> snp.round(updates["w"], 3)
     Array([-0.147], dtype=float32)
     """
-    return making(
-        "nadam", lambda: adam(learning_rate, b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov)
-    )
+    return adam(learning_rate, b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov)
 
 
-@transformation
+@optimizer
 def nadamw(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -181,15 +172,12 @@ def nadamw(
     >>> snp.round(updates["w"], 3)
     Array([-0.147], dtype=float32)
     """
-    return making(
-        "nadamw",
-        lambda: adamw(
-            learning_rate, b1, b2, eps, eps_root, mu_dtype, weight_decay, mask, nesterov=nesterov
-        ),
+    return adamw(
+        learning_rate, b1, b2, eps, eps_root, mu_dtype, weight_decay, mask, nesterov=nesterov
     )
 
 
-@transformation
+@optimizer
 def amsgrad(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -214,19 +202,14 @@ def amsgrad(
     >>> snp.round(updates["w"], 3)
     Array([-0.1], dtype=float32)
     """
-    return making(
-        "amsgrad",
-        lambda: chain(
-            scale_by_amsgrad(
-                b1, b2, eps, eps_root, mu_dtype, bias_correction_mu, bias_correction_nu
-            ),
-            scale_by_learning_rate(learning_rate),
-        ),
+    return chain(
+        scale_by_amsgrad(b1, b2, eps, eps_root, mu_dtype, bias_correction_mu, bias_correction_nu),
+        scale_by_learning_rate(learning_rate),
     )
 
 
 @bounded
-@transformation
+@optimizer
 def radam(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -254,17 +237,14 @@ def radam(
     >>> snp.round(updates["w"], 3)
     Array([-0.3], dtype=float32)
     """
-    return making(
-        "radam",
-        lambda: chain(
-            scale_by_radam(b1, b2, eps, eps_root, threshold, nesterov=nesterov),
-            scale_by_learning_rate(learning_rate),
-        ),
+    return chain(
+        scale_by_radam(b1, b2, eps, eps_root, threshold, nesterov=nesterov),
+        scale_by_learning_rate(learning_rate),
     )
 
 
 @bounded
-@transformation
+@optimizer
 def adamax(
     learning_rate: ScalarOrSchedule, b1: Scalar = 0.9, b2: Scalar = 0.999, eps: Scalar = 1e-8
 ) -> GradientTransformationExtraArgs:
@@ -285,12 +265,10 @@ def adamax(
     >>> snp.round(updates["w"], 3)
     Array([-0.1], dtype=float32)
     """
-    return making(
-        "adamax", lambda: chain(scale_by_adamax(b1, b2, eps), scale_by_learning_rate(learning_rate))
-    )
+    return chain(scale_by_adamax(b1, b2, eps), scale_by_learning_rate(learning_rate))
 
 
-@transformation
+@optimizer
 def adamaxw(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -315,17 +293,14 @@ def adamaxw(
     >>> snp.round(updates["w"], 3)
     Array([-0.6], dtype=float32)
     """
-    return making(
-        "adamaxw",
-        lambda: chain(
-            scale_by_adamax(b1, b2, eps),
-            add_decayed_weights(weight_decay, mask),
-            scale_by_learning_rate(learning_rate),
-        ),
+    return chain(
+        scale_by_adamax(b1, b2, eps),
+        add_decayed_weights(weight_decay, mask),
+        scale_by_learning_rate(learning_rate),
     )
 
 
-@transformation
+@optimizer
 def adabelief(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -351,16 +326,13 @@ def adabelief(
     >>> snp.round(updates["w"], 3)
     Array([-0.111], dtype=float32)
     """
-    return making(
-        "adabelief",
-        lambda: chain(
-            scale_by_belief(b1, b2, eps, eps_root, nesterov=nesterov),
-            scale_by_learning_rate(learning_rate),
-        ),
+    return chain(
+        scale_by_belief(b1, b2, eps, eps_root, nesterov=nesterov),
+        scale_by_learning_rate(learning_rate),
     )
 
 
-@transformation
+@optimizer
 def yogi(
     learning_rate: ScalarOrSchedule, b1: Scalar = 0.9, b2: Scalar = 0.999, eps: Scalar = 1e-3
 ) -> GradientTransformationExtraArgs:
@@ -377,6 +349,4 @@ def yogi(
     >>> snp.round(updates["w"], 3)
     Array([-0.1], dtype=float32)
     """
-    return making(
-        "yogi", lambda: chain(scale_by_yogi(b1, b2, eps), scale_by_learning_rate(learning_rate))
-    )
+    return chain(scale_by_yogi(b1, b2, eps), scale_by_learning_rate(learning_rate))

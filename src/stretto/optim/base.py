@@ -7,12 +7,14 @@ trees of arrays, of one structure and one set of types at all steps, so they pas
 
 Whose name errors carry: an optimizer's, in the transformations that it is made of.
 
-``adam`` makes its parts by ``making("adam", ...)``. Each part asks ``caller_of("scale_by_adam")``
-once, when it is made, for the name that it begins its messages with, then and in its updates.
+``adam`` is decorated by ``optimizer``. Each of the parts that it makes asks
+``caller_of("scale_by_adam")`` once, when it is made, for the name that it begins its messages with,
+then and in its updates.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 import sys
@@ -25,7 +27,7 @@ import numpy as np
 import stretto.numpy as snp
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import bounded
-from stretto._engine.core.descriptions import described
+from stretto._engine.core.descriptions import F, described
 from stretto._engine.core.guarded import guard
 from stretto._engine.core.left_out import left_out
 from stretto._engine.core.migration import OPTIMIZERS
@@ -329,6 +331,18 @@ def making(
 ) -> GradientTransformationExtraArgs:
     """What ``make`` gives, its parts named after the optimizer, or after the one that calls it."""
     return holding(_now, "optimizer", _now.optimizer or optimizer, make)
+
+
+def optimizer(function: F) -> F:
+    """Decorate a function that makes an optimizer: its parts are named after it."""
+    name = function.__name__
+
+    @functools.wraps(function)
+    def _make(*args: Any, **kwargs: Any) -> GradientTransformationExtraArgs:
+        call = functools.partial(function, *args, **kwargs)
+        return holding(_now, "optimizer", _now.optimizer or name, call)
+
+    return transformation(_make)  # type: ignore[return-value]
 
 
 def caller_of(part: str) -> str:

@@ -17,6 +17,7 @@ from stretto.optim.base import (
     ScalarOrSchedule,
     identity,
     making,
+    optimizer,
     transformation,
 )
 from stretto.optim.combining import chain, masked
@@ -51,7 +52,7 @@ __all__ = [
 
 
 @bounded
-@transformation
+@optimizer
 def sgd(
     learning_rate: ScalarOrSchedule,
     momentum: Scalar | None = None,
@@ -86,16 +87,13 @@ def sgd(
         raise ValueError("sgd: nesterov=True needs a momentum, such as momentum=0.9")
     check("sgd", least=0, optional=True, momentum=momentum)
     check_dtype("sgd", accumulator_dtype=accumulator_dtype)
-    return making(
-        "sgd",
-        lambda: chain(
-            identity() if momentum is None else trace(momentum, nesterov, accumulator_dtype),
-            scale_by_learning_rate(learning_rate),
-        ),
+    return chain(
+        identity() if momentum is None else trace(momentum, nesterov, accumulator_dtype),
+        scale_by_learning_rate(learning_rate),
     )
 
 
-@transformation
+@optimizer
 def noisy_sgd(
     learning_rate: ScalarOrSchedule,
     eta: Scalar = 0.01,
@@ -122,14 +120,11 @@ def noisy_sgd(
     >>> bool(snp.all(snp.abs(updates["w"] + 0.1) < 0.1))
     True
     """
-    return making(
-        "noisy_sgd",
-        lambda: chain(add_noise(eta, gamma, key), scale_by_learning_rate(learning_rate)),
-    )
+    return chain(add_noise(eta, gamma, key), scale_by_learning_rate(learning_rate))
 
 
 @bounded
-@transformation
+@optimizer
 def adagrad(
     learning_rate: ScalarOrSchedule, initial_accumulator_value: Scalar = 0.1, eps: Scalar = 1e-7
 ) -> GradientTransformationExtraArgs:
@@ -149,16 +144,13 @@ def adagrad(
     >>> snp.round(updates["w"], 3)
     Array([-0.1], dtype=float32)
     """
-    return making(
-        "adagrad",
-        lambda: chain(
-            scale_by_rss(initial_accumulator_value, eps), scale_by_learning_rate(learning_rate)
-        ),
+    return chain(
+        scale_by_rss(initial_accumulator_value, eps), scale_by_learning_rate(learning_rate)
     )
 
 
 @bounded
-@transformation
+@optimizer
 def adadelta(
     learning_rate: ScalarOrSchedule | None = None,
     rho: Scalar = 0.9,
@@ -187,18 +179,15 @@ def adadelta(
     >>> snp.round(updates["w"], 5)
     Array([-0.00316], dtype=float32)
     """
-    return making(
-        "adadelta",
-        lambda: chain(
-            add_decayed_weights(weight_decay, weight_decay_mask),
-            scale_by_adadelta(rho, eps),
-            scale_by_learning_rate(1.0 if learning_rate is None else learning_rate),
-        ),
+    return chain(
+        add_decayed_weights(weight_decay, weight_decay_mask),
+        scale_by_adadelta(rho, eps),
+        scale_by_learning_rate(1.0 if learning_rate is None else learning_rate),
     )
 
 
 @bounded
-@transformation
+@optimizer
 def rmsprop(
     learning_rate: ScalarOrSchedule,
     decay: Scalar = 0.9,
@@ -236,17 +225,14 @@ def rmsprop(
         raise ValueError("rmsprop: nesterov=True needs a momentum, such as momentum=0.9")
     check("rmsprop", least=0, optional=True, momentum=momentum)
     scaled = scale_by_stddev if centered else scale_by_rms
-    return making(
-        "rmsprop",
-        lambda: chain(
-            scaled(decay, eps, initial_scale, eps_in_sqrt, bias_correction),
-            scale_by_learning_rate(learning_rate),
-            identity() if momentum is None else trace(momentum, nesterov),
-        ),
+    return chain(
+        scaled(decay, eps, initial_scale, eps_in_sqrt, bias_correction),
+        scale_by_learning_rate(learning_rate),
+        identity() if momentum is None else trace(momentum, nesterov),
     )
 
 
-@transformation
+@optimizer
 def lion(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -277,17 +263,14 @@ def lion(
     >>> snp.round(updates["w"], 3)
     Array([-0.6], dtype=float32)
     """
-    return making(
-        "lion",
-        lambda: chain(
-            scale_by_lion(b1, b2, mu_dtype),
-            add_decayed_weights(weight_decay, mask),
-            scale_by_learning_rate(learning_rate),
-        ),
+    return chain(
+        scale_by_lion(b1, b2, mu_dtype),
+        add_decayed_weights(weight_decay, mask),
+        scale_by_learning_rate(learning_rate),
     )
 
 
-@transformation
+@optimizer
 def lamb(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -313,18 +296,15 @@ def lamb(
     >>> snp.round(updates["w"], 3)  # of length 0.5, a tenth of that of w
     Array([-0.354, -0.354], dtype=float32)
     """
-    return making(
-        "lamb",
-        lambda: chain(
-            scale_by_adam(b1, b2, eps, eps_root),
-            add_decayed_weights(weight_decay, mask),
-            scale_by_trust_ratio(),
-            scale_by_learning_rate(learning_rate),
-        ),
+    return chain(
+        scale_by_adam(b1, b2, eps, eps_root),
+        add_decayed_weights(weight_decay, mask),
+        scale_by_trust_ratio(),
+        scale_by_learning_rate(learning_rate),
     )
 
 
-@transformation
+@optimizer
 def lars(
     learning_rate: ScalarOrSchedule,
     weight_decay: ScalarOrSchedule = 0.0,
@@ -362,16 +342,13 @@ def lars(
     Array([-0.005,  0.   ], dtype=float32)
     """
     check("lars", least=0, momentum=momentum)
-    return making(
-        "lars",
-        lambda: chain(
-            add_decayed_weights(weight_decay, weight_decay_mask),
-            masked(
-                scale_by_trust_ratio(trust_coefficient=trust_coefficient, eps=eps), trust_ratio_mask
-            ),
-            scale_by_learning_rate(learning_rate),
-            trace(momentum, nesterov),
+    return chain(
+        add_decayed_weights(weight_decay, weight_decay_mask),
+        masked(
+            scale_by_trust_ratio(trust_coefficient=trust_coefficient, eps=eps), trust_ratio_mask
         ),
+        scale_by_learning_rate(learning_rate),
+        trace(momentum, nesterov),
     )
 
 
