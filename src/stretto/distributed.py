@@ -223,7 +223,7 @@ def process_allgather(x: Tree, tiled: bool = False) -> Tree:
             if tiled and not value.ndim:
                 raise ValueError(f"{caller}: tiled joins along the first axis; got {value.type}")
         _agree(f"{caller} of {structure} with {[str(value.type) for value in values]}")
-        return tree.unflatten(structure, [_gathered(value, tiled) for value in values])
+        return tree.unflatten(structure, [_gather(value, tiled) for value in values])
 
 
 def broadcast_one_to_all(x: Tree, is_source: bool | None = None) -> Tree:
@@ -361,7 +361,7 @@ def _whole(x: Array) -> np.ndarray:
     return np.array(api.sharding.placement.device_put(x, everywhere))
 
 
-def _gathered(value: Array, tiled: bool) -> np.ndarray:
+def _gather(value: Array, tiled: bool) -> np.ndarray:
     if not value.is_fully_addressable:
         return np.array(value) if value.is_fully_replicated else _whole(value)
     rows = _whole(_rows(np.asarray(value)))
@@ -370,7 +370,7 @@ def _gathered(value: Array, tiled: bool) -> np.ndarray:
 
 def _row(value: Array, source: int) -> np.ndarray:
     """Return the value of one process."""
-    return _gathered(value, False)[source, ...]
+    return _gather(value, False)[source, ...]
 
 
 def _agree(text: str, flag: bool = False) -> np.ndarray:
@@ -384,7 +384,7 @@ def _agree(text: str, flag: bool = False) -> np.ndarray:
     shown = said[:_SHOWN]
     message[_DIGEST : _DIGEST + len(shown)] = np.frombuffer(shown, np.uint8)
     message[-1] = flag
-    rows = _gathered(as_value(message, "distributed", "message"), False)
+    rows = _gather(as_value(message, "distributed", "message"), False)
     if (rows[:, :_DIGEST] != rows[0, :_DIGEST]).any():
         texts = [bytes(row[_DIGEST:-1]).rstrip(b"\0").decode(errors="replace") for row in rows]
         listed = "; ".join(f"process {i}: {text}" for i, text in enumerate(texts))

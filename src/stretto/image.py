@@ -187,7 +187,7 @@ def _shape(caller: str, x: Array, shape: Sequence[int]) -> tuple[int, ...]:
     return sizes
 
 
-def _scaled(
+def _scale(
     x: Array,
     sizes: tuple[int, ...],
     axes: Sequence[int],
@@ -261,7 +261,7 @@ def resize(
             x = snp.take(x, np.floor(places).astype(np.int32), d)
         return x
     scales = [sizes[d] / x.shape[d] if sizes[d] else math.inf for d in axes]
-    return _scaled(x, sizes, axes, scales, [0.0] * len(axes), kind, antialias, precision)
+    return _scale(x, sizes, axes, scales, [0.0] * len(axes), kind, antialias, precision)
 
 
 @rounded_once
@@ -329,7 +329,7 @@ def scale_and_translate(
     scales, translations = (
         [v[i] for i in range(len(axes))] for v in (scale_value, translation_value)
     )
-    return _scaled(x, sizes, axes, scales, translations, kind, antialias, precision)
+    return _scale(x, sizes, axes, scales, translations, kind, antialias, precision)
 
 
 exports(__name__)

@@ -100,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
     _adopt(True)
     try:
         for index in range(options.n):
-            children.append(_Child(index, _started(options, about, index), written))
+            children.append(_Child(index, _start(options, about, index), written))
         readers = [reader for child in children for reader in child.readers()]
         for reader in readers:
             reader.start()
@@ -124,7 +124,7 @@ def run(options: argparse.Namespace) -> int:
     return code if code > 0 else 128 - code
 
 
-def _started(
+def _start(
     options: argparse.Namespace, about: dict[str, str], index: int
 ) -> subprocess.Popen[bytes]:
     said = {"PYTHONUNBUFFERED": "1", **about, "STRETTO_PROCESS_ID": str(index)}

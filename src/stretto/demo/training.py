@@ -112,7 +112,7 @@ def predict(members: Member, images: np.ndarray) -> np.ndarray:
     return np.concatenate(parts, axis=1)
 
 
-def _shuffled(keys: st.Array, bootstraps: st.Array, epoch: int) -> st.Array:
+def _shuffle(keys: st.Array, bootstraps: st.Array, epoch: int) -> st.Array:
     """(members, draws): each bootstrap in an order drawn from its member's key and the epoch."""
     return st.vmap(lambda key, rows: st.random.permutation(st.random.fold_in(key, epoch), rows))(
         keys, bootstraps
@@ -121,7 +121,7 @@ def _shuffled(keys: st.Array, bootstraps: st.Array, epoch: int) -> st.Array:
 
 def _batches(keys: st.Array, bootstraps: st.Array, epoch: int, batch: int) -> Iterator[np.ndarray]:
     """(members, batch) rows of the data, step by step through one epoch."""
-    rows = np.asarray(_shuffled(keys, bootstraps, epoch))
+    rows = np.asarray(_shuffle(keys, bootstraps, epoch))
     for i in range(rows.shape[1] // batch):
         yield rows[:, i * batch : (i + 1) * batch]
 

@@ -85,7 +85,7 @@ def functional_call(
     """
     if not isinstance(module, Module):
         raise TypeError(f"functional_call: expected a module, got {class_of(module)}")
-    by_name = _merged(parameter_and_buffer_dicts)
+    by_name = _merge(parameter_and_buffer_dicts)
     copy = module.clone()
     here = named_arrays(copy)
     _check_names(type(module).__name__, here, by_name)
@@ -111,7 +111,7 @@ def functional_call(
             )
         for n in names if named else ():
             owner, attribute, old = here[n]
-            owner.__dict__[attribute] = _fitting(by_name[named[0]], old, named[0])
+            owner.__dict__[attribute] = _check_shape(by_name[named[0]], old, named[0])
     positional = () if args is None else args if isinstance(args, tuple) else (args,)
     with updates_of(copy.modules(), kept=return_buffers):
         out = copy(*positional, **(kwargs or {}))
@@ -121,7 +121,7 @@ def functional_call(
     return out, {name: owner.__dict__[attribute] for owner, attribute, name in buffers}
 
 
-def _merged(
+def _merge(
     dictionaries: Mapping[str, ArrayLike] | Sequence[Mapping[str, ArrayLike]],
 ) -> dict[str, Any]:
     """Return one dictionary from one or several."""
@@ -151,7 +151,7 @@ def _check_names(kind: str, here: Iterable[str], names: Iterable[str]) -> None:
         )
 
 
-def _fitting(array: ArrayLike, old: Array, name: str) -> Array:
+def _check_shape(array: ArrayLike, old: Array, name: str) -> Array:
     """Return the array, checked to have the shape of the module's own."""
     value = as_value(array, "functional_call", name)
     if value.shape != old.shape:

@@ -188,10 +188,10 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Tree:
     """
     out, pull, *aux = api.vjp(func, *primals, has_aux=has_aux)
 
-    return (out, Partial(_pulled, pull), *aux)
+    return (out, Partial(_pull_back, pull), *aux)
 
 
-def _pulled(pull: Callable[..., Any], cotangents: Tree) -> Tree:
+def _pull_back(pull: Callable[..., Any], cotangents: Tree) -> Tree:
     """Return the cotangents of the primals, by PyTorch's convention."""
     return _conjugate(pull(_conjugate(cotangents)))
 

@@ -328,10 +328,10 @@ def conv_general_shape_tuple(
     dims = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
     lhs = [lhs_shape[d] for d in dims.lhs_spec]
     rhs = [rhs_shape[d] for d in dims.rhs_spec]
-    return _placed(dims, conv_shape_tuple(lhs, rhs, window_strides, padding))
+    return _order_sizes(dims, conv_shape_tuple(lhs, rhs, window_strides, padding))
 
 
-def _placed(dims: ConvDimensionNumbers, sizes: Sequence[int]) -> tuple[int, ...]:
+def _order_sizes(dims: ConvDimensionNumbers, sizes: Sequence[int]) -> tuple[int, ...]:
     return tuple(sizes[dims.out_spec.index(d)] for d in range(len(sizes)))
 
 
@@ -374,7 +374,7 @@ def conv_transpose_shape_tuple(
         dilated(lhs_shape[d], s) for d, s in zip(dims.lhs_spec[2:], window_strides, strict=True)
     ]
     sizes = _positions("conv_transpose_shape_tuple", spread, kernel[2:], (1,) * len(spread), ends)
-    return _placed(dims, (lhs_shape[dims.lhs_spec[0]], kernel[0], *sizes))
+    return _order_sizes(dims, (lhs_shape[dims.lhs_spec[0]], kernel[0], *sizes))
 
 
 def reduce_window_shape_tuple(

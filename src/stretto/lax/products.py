@@ -288,7 +288,7 @@ def _ragged(
         return product(x, summed, other)
     kind = free if ragged in free else summed
     outer = (*shared, *kind[: kind.index(ragged)])
-    parted = _parted(caller, x, sizes, ragged, outer)
+    parted = _split_groups(caller, x, sizes, ragged, outer)
     if ragged in free:
         return product(parted, (*summed, x.ndim), (*other, *groups))
     return move_axis(product(parted, summed, other), len(shared) + len(free), 0)
@@ -303,7 +303,9 @@ def _one(caller: str, name: str, axes: Sequence[int], ndim: int, count: int) -> 
     return places
 
 
-def _parted(caller: str, x: Array, sizes: Array, ragged: int, outer: tuple[int, ...]) -> Array:
+def _split_groups(
+    caller: str, x: Array, sizes: Array, ragged: int, outer: tuple[int, ...]
+) -> Array:
     """Return ``x`` with a last axis of the groups: what is in each of them, zero elsewhere."""
     before = tuple(x.shape[d] for d in outer)
     if sizes.ndim not in (1, 1 + len(outer)) or sizes.shape[:-1] not in ((), before):
@@ -376,12 +378,12 @@ def scaled_dot(
     preferred = preferred_element_type
     dtype = np.dtype(ml_dtypes.bfloat16) if preferred is None else as_dtype(preferred)
     summed = dimension_numbers[0]
-    x = _scaled(caller, "lhs", convert(x, dtype), lhs_scale, summed[0])
-    y = _scaled(caller, "rhs", convert(y, dtype), rhs_scale, summed[1])
+    x = _apply_scales(caller, "lhs", convert(x, dtype), lhs_scale, summed[0])
+    y = _apply_scales(caller, "rhs", convert(y, dtype), rhs_scale, summed[1])
     return contracted(caller, x, y, dimension_numbers)
 
 
-def _scaled(
+def _apply_scales(
     caller: str, name: str, x: Array, scale: ArrayLike | None, summed: Sequence[int]
 ) -> Array:
     """Return the operand times its scales, each repeated for the elements that it is for."""

@@ -15,7 +15,7 @@ from stretto._engine.ops.sort import top_k
 __all__ = ["approx_max_k", "approx_min_k"]
 
 
-def _checked(
+def _check_arguments(
     caller: str, operand: ArrayLike, k: int, dimension: int, recall_target: float, override: int
 ) -> tuple[Array, int]:
     x = as_value(operand, caller, "operand")
@@ -73,7 +73,7 @@ def approx_max_k(
     (Array([3., 2.], dtype=float32), Array([0, 2], dtype=int32))
     """
     caller = "approx_max_k"
-    x, axis = _checked(
+    x, axis = _check_arguments(
         caller, operand, k, reduction_dimension, recall_target, reduction_input_size_override
     )
     return top_k(x, k, axis=axis)
@@ -114,7 +114,7 @@ def approx_min_k(
     (Array([1., 2.], dtype=float32), Array([1, 2], dtype=int32))
     """
     caller = "approx_min_k"
-    x, axis = _checked(
+    x, axis = _check_arguments(
         caller, operand, k, reduction_dimension, recall_target, reduction_input_size_override
     )
     key = select(ne(x, x), full_like(x, float("inf")), x)

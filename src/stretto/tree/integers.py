@@ -123,7 +123,7 @@ def _mean(xs: Array) -> Array:
     whole = add(whole, divide(subtract(rest, left), n))
     # left > n - left, and not 2 left > n, which might not fit
     other = subtract(n, left)
-    return _rounded(whole, gt(left, other), eq(left, other))
+    return _round(whole, gt(left, other), eq(left, other))
 
 
 def _nearest(xs: Array, weights: Array, known: Sequence[float | None]) -> Array:
@@ -146,9 +146,9 @@ def _nearest(xs: Array, weights: Array, known: Sequence[float | None]) -> Array:
     rest = subtract(moved, below)
     signed = convert(below, np.dtype(f"i{xs.dtype.itemsize}"))
     whole = add(multiply(first, multiple), convert(signed, xs.dtype))
-    return _rounded(whole, gt(rest, 0.5), eq(rest, 0.5))
+    return _round(whole, gt(rest, 0.5), eq(rest, 0.5))
 
 
-def _rounded(whole: Array, up: Array, half: Array) -> Array:
+def _round(whole: Array, up: Array, half: Array) -> Array:
     odd = eq(bitwise_and(whole, constant(np.ones((), whole.dtype))), 1)
     return where(up | (half & odd), add(whole, constant(np.ones((), whole.dtype))), whole)

@@ -280,7 +280,7 @@ def concat(trees: Iterable[T], axis: int = 0) -> T:
         raise ValueError("concat: expected at least one tree, got none")
     whole = [of_members(member, "concat") is not None for member in members]
     if any(whole):
-        return _joined(members, whole, axis)
+        return _join(members, whole, axis)
     spec = structure(members[0])
     _refuse_ensembles(members[0], spec, "concat")
     for i, member in enumerate(members[1:], 1):
@@ -301,7 +301,7 @@ def concat(trees: Iterable[T], axis: int = 0) -> T:
     return unflatten(spec, [concatenate(list(c), axis) for c in zip(*rows, strict=True)])
 
 
-def _joined(ensembles: list[Any], whole: list[bool], axis: int) -> Tree:
+def _join(ensembles: list[Any], whole: list[bool], axis: int) -> Tree:
     """Return the members of all ensembles as one."""
     _along_members(axis, "concat")
     if not all(whole):

@@ -85,7 +85,7 @@ def without_overflow(squares: Callable[[Array | None], Array]) -> tuple[Array, A
     return cond(reduce_or(overflows), scaled, lambda: total), units
 
 
-def _borrowed(x: ArrayLike, caller: str, argument: str) -> Array:
+def _borrow(x: ArrayLike, caller: str, argument: str) -> Array:
     """Return a leaf's value to be read at once: at rest NumPy's memory is not copied for it."""
     if (
         type(x) is np.ndarray
@@ -194,7 +194,7 @@ class _Sum:
 
     def add(self, x: Array, w: Array, number: float | None) -> None:
         """Add ``w * x``."""
-        self.type = _promoted([self.type, x.type])
+        self.type = _promote([self.type, x.type])
         if self.integers is None and self.rows is None:
             self._add(x, w)
         elif not are_integers([x.type], None if self.mean else [w]):
@@ -236,16 +236,16 @@ class _Sum:
             total = constant(total)
         elif self.mean:
             total = multiply(total, 1 / count)
-        return _finished(total, self.type.dtype)
+        return _finish(total, self.type.dtype)
 
 
-def _promoted(types: Sequence[ArrayType]) -> ArrayType:
+def _promote(types: Sequence[ArrayType]) -> ArrayType:
     """Return the type of a sum over leaves of these types, in whichever order they come."""
     dtype, weak = promote([(t.dtype, t.weak_type) for t in types])
     return array_type(types[0].shape, dtype, weak)
 
 
-def _finished(total: Array, dtype: np.dtype) -> Array:
+def _finish(total: Array, dtype: np.dtype) -> Array:
     """Return the sum as a result: strongly typed, and of low precision where all its leaves are."""
     narrow = _accumulator(dtype) != dtype and not is_complex(total.dtype)
     return convert(total, dtype if narrow else total.dtype)
@@ -268,11 +268,11 @@ def of_column(column: Sequence[Any], weights: Weights | Sequence[Any] | None) ->
         total = np.empty(first.shape, wide)
         scalars = [_scalar(w, wide) for w in weights.values]
         _add_scaled(total, [x.to_host() for x in column], scalars, True)
-        return _finished(constant(total), _promoted([x.type for x in column]).dtype)
+        return _finish(constant(total), _promote([x.type for x in column]).dtype)
     total = multiply(widened(first), weights.values[0])
     for x, w in zip(column[1:], weights.values[1:], strict=True):
         total = add(total, multiply(widened(x), w))
-    return _finished(total, _promoted([x.type for x in column]).dtype)
+    return _finish(total, _promote([x.type for x in column]).dtype)
 
 
 def _of_integers(column: Sequence[Any], weights: Weights | None) -> Array:
@@ -283,7 +283,7 @@ def _of_integers(column: Sequence[Any], weights: Weights | None) -> Array:
         for x, number in zip(column, numbers, strict=True):
             of_leaf.add(x, number)
         return of_leaf.result(weights is None)
-    dtype = _promoted([x.type for x in column]).dtype
+    dtype = _promote([x.type for x in column]).dtype
     stacked = stack([convert(x, dtype) for x in column])
     return of_stacked_integers(stacked, None if weights is None else stack(weights.values), numbers)
 
@@ -338,14 +338,14 @@ def _is_stacked(trees: Tree, count: int) -> bool:
     return len(trees) < count or shapes != shapes[:1] * len(trees)
 
 
-def _streamed(
+def _stream_sums(
     trees: Iterator[Any], weights: Weights | None, caller: str
 ) -> tuple[list[_Sum], int, Any]:
     """Return the sums by leaf, the number of trees, and their structure; holds one tree at a time.
 
     Without weights they are for means.
     """
-    alike = Alike(caller, _borrowed)
+    alike = Alike(caller, _borrow)
     sums: list[_Sum] = []
     one = as_value(1.0)
     number = 0
@@ -420,7 +420,7 @@ def weighted_sum(
     count = len(scalars.values)
     trees, stacked = _members_of(trees, stacked, "weighted_sum")
     if isinstance(trees, Iterator):
-        sums, _, spec = _streamed(trees, scalars, "weighted_sum")
+        sums, _, spec = _stream_sums(trees, scalars, "weighted_sum")
         return unflatten(spec, [s.result() for s in sums])
     if not (_is_stacked(trees, count) if stacked is None else stacked):
         members = list(trees)
@@ -429,7 +429,7 @@ def weighted_sum(
                 f"weighted_sum: expected one weight for each tree; got {len(members)} trees and "
                 f"{count} weights"
             )
-        return _listed(members, scalars, "weighted_sum")
+        return _sum_list(members, scalars, "weighted_sum")
     values, spec, size = size_of(trees, 0, "weighted_sum")
     if size != count:
         raise ValueError(
@@ -445,11 +445,11 @@ def _members_of(trees: Tree, stacked: bool | None, caller: str) -> tuple[Tree, b
     return (trees, stacked) if members is None else (iter(members), False)
 
 
-def _listed(members: Sequence[Any], weights: Weights | None, caller: str) -> Tree:
+def _sum_list(members: Sequence[Any], weights: Weights | None, caller: str) -> Tree:
     """Return the weighted sum of a list of trees, or their mean."""
     if not members:
         raise ValueError(f"{caller}: expected at least one tree, got none")
-    alike = Alike(caller, _borrowed)
+    alike = Alike(caller, _borrow)
     rows = [alike.row(member, i) for i, member in enumerate(members)]
     columns = zip(*rows, strict=True)
     return unflatten(alike.structure, [of_column(column, weights) for column in columns])
@@ -464,7 +464,7 @@ def _of_stacked(x: Array, weights: Weights | None) -> Array:
             numbers = None if weights is None else weights.numbers
             return of_stacked_integers(x, None if weights is None else stack(values), numbers)
     elif not _in_place(x, values[0]):
-        return _finished(tensordot(stack(values), widened(x), 1), x.dtype)
+        return _finish(tensordot(stack(values), widened(x), 1), x.dtype)
     host, type = x.to_host(), array_type(x.shape[1:], x.dtype)
     return of_column([Array(host[i], type) for i in range(len(host))], weights)
 
@@ -509,8 +509,8 @@ def mean_of(trees: Tree, stacked: bool | None, caller: str) -> Tree:
             raise ValueError(f"{caller}: expected at least one tree, got none")
         return unflatten(spec, [_of_stacked(v, None) for v in values])
     if not isinstance(trees, Iterator):
-        return _listed(list(trees), None, caller)
-    sums, count, spec = _streamed(trees, None, caller)
+        return _sum_list(list(trees), None, caller)
+    sums, count, spec = _stream_sums(trees, None, caller)
     return unflatten(spec, [s.result(count) for s in sums])
 
 

@@ -17,8 +17,8 @@ from stretto.compat.jax.avals import (
     is_key,
     pytype_aval_mappings,
     type_of_aval,
-    unwrapped,
-    wrapped,
+    unwrap_keys,
+    wrap_keys,
 )
 from stretto.compat.jax.jaxprs.making import jaxpr_as_fun, make_jaxpr
 from stretto.compat.jax.jaxprs.partial import (
@@ -179,7 +179,7 @@ def test_unknown_keys():
 def test_words():
     assert as_aval(KEY) == AVAL
     assert type_of_aval(AVAL).shape == (2,) and type_of_aval(AVAL).dtype == np.uint32
-    assert unwrapped(KEY).shape == (2,) and unwrapped(3) == 3
-    assert wrapped(unwrapped(KEY), AVAL).dtype == KEY.dtype and wrapped(KEY, AVAL) is KEY
+    assert unwrap_keys(KEY).shape == (2,) and unwrap_keys(3) == 3
+    assert wrap_keys(unwrap_keys(KEY), AVAL).dtype == KEY.dtype and wrap_keys(KEY, AVAL) is KEY
     with pytest.raises(AttributeError):
-        unwrapped(KEY).implementation  # noqa: B018 (words are numbers)
+        unwrap_keys(KEY).implementation  # noqa: B018 (words are numbers)

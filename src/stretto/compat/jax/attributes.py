@@ -91,7 +91,7 @@ def _compiler_ir(self: Any, dialect: str | None = None) -> _Module:
     return _Module(self.as_text(dialect))
 
 
-def _changed(self: NamedSharding, mesh: Any = None, spec: Any = None) -> NamedSharding:
+def _replace(self: NamedSharding, mesh: Any = None, spec: Any = None) -> NamedSharding:
     """Return a copy over another mesh, or with another spec."""
     return NamedSharding(mesh or self.mesh, self.spec if spec is None else spec)
 
@@ -126,7 +126,7 @@ def attach() -> None:
     Ref.aval = property(_aval)  # type: ignore[attr-defined]
     Tracer._trace = property(_trace, _set_trace)  # type: ignore[attr-defined]
     Array.unsafe_buffer_pointer = _pointer  # type: ignore[attr-defined]
-    NamedSharding.update = _changed  # type: ignore[attr-defined]
+    NamedSharding.update = _replace  # type: ignore[attr-defined]
     SymbolicZero.aval = property(_aval)  # type: ignore[attr-defined]
     Interpreter.main = property(lambda self: self)  # type: ignore[attr-defined]
     KeyArray.aval = property(_aval)  # type: ignore[attr-defined]
@@ -149,7 +149,7 @@ class _Ended(threading.local):
 _ended = _Ended()
 
 
-def _checked(run: Callable[..., Any]) -> Callable[..., Any]:
+def _add_checks(run: Callable[..., Any]) -> Callable[..., Any]:
     """Return an interpreter's ``run``, with these checks where they are switched on."""
 
     @functools.wraps(run)
@@ -220,4 +220,4 @@ def _is_own(holder: Any) -> bool:
 def _attach_checks() -> None:
     """Attach the checks; they look at JAX's settings at each trace."""
     for cls in (Recorder, Vectorizer, Differentiator):
-        cls.run = _checked(cls.run)  # type: ignore[method-assign]
+        cls.run = _add_checks(cls.run)  # type: ignore[method-assign]

@@ -48,8 +48,8 @@ __all__ = [
     "is_key",
     "pytype_aval_mappings",
     "type_of_aval",
-    "unwrapped",
-    "wrapped",
+    "unwrap_keys",
+    "wrap_keys",
 ]
 
 _ARRAYS = {Concrete, Traced, KeyArray}
@@ -367,12 +367,12 @@ def type_of_aval(aval: Any) -> ArrayType:
     return array_type(aval.shape, np.dtype(aval.dtype), bool(aval.weak_type))
 
 
-def unwrapped(x: Any) -> Any:
+def unwrap_keys(x: Any) -> Any:
     """Return the words of keys; anything else as it is."""
     return x._words if is_key(x) else x
 
 
-def wrapped(words: Any, aval: Any) -> Any:
+def wrap_keys(words: Any, aval: Any) -> Any:
     """Return the keys of these words, if that is what the abstract value says."""
     implementation = getattr(aval.dtype, "implementation", None)
     return words if implementation is None or is_key(words) else KeyArray(words, implementation)

@@ -292,7 +292,7 @@ class custom_jvp(stretto.custom_jvp[..., Any]):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return the function's value."""
-        return _called(self, super().__call__, args, kwargs)
+        return _call_at_rest(self, super().__call__, args, kwargs)
 
 
 class custom_vjp(stretto.custom_vjp[..., Any]):
@@ -300,10 +300,12 @@ class custom_vjp(stretto.custom_vjp[..., Any]):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return the function's value."""
-        return _called(self, super().__call__, args, kwargs)
+        return _call_at_rest(self, super().__call__, args, kwargs)
 
 
-def _called(function: Any, transformed: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _call_at_rest(
+    function: Any, transformed: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     if not state.interpreter.at_rest:
         return transformed(*args, **kwargs)
     function.check_rules()

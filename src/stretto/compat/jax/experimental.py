@@ -128,7 +128,7 @@ class BCOO(JAXSparse):
     __rmul__ = __mul__
 
 
-def _unflattened(shape: Any, children: Any) -> BCOO:
+def _unflatten(shape: Any, children: Any) -> BCOO:
     made = object.__new__(BCOO)
     made.shape = shape
     made.data, made.indices = children
@@ -138,7 +138,7 @@ def _unflattened(shape: Any, children: Any) -> BCOO:
 register_pytree_node(
     BCOO,
     lambda x: ((x.data, x.indices), x.shape),
-    _unflattened,
+    _unflatten,
 )
 
 

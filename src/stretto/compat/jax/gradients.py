@@ -31,7 +31,7 @@ def _random_like(x: Any, rng: np.random.RandomState) -> Any:
     return np.asarray(made).astype(dtype)
 
 
-def _moved(args: Any, tangents: Any, by: float) -> Any:
+def _move(args: Any, tangents: Any, by: float) -> Any:
     def one(x: Any, t: Any) -> Any:
         return x if t.dtype == float0 else np.asarray(x + by * np.asarray(t), t.dtype)
 
@@ -55,7 +55,7 @@ def _tolerance(values: Any, given: float | None) -> float:
 
 
 def _difference(f: Callable[..., Any], args: Any, tangents: Any, eps: float) -> Any:
-    above, below = f(*_moved(args, tangents, eps)), f(*_moved(args, tangents, -eps))
+    above, below = f(*_move(args, tangents, eps)), f(*_move(args, tangents, -eps))
     return trees.map_(
         lambda a, b: (
             (np.asarray(a) - np.asarray(b)) / (2 * eps)

@@ -219,7 +219,7 @@ def _isclose(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
     return a == b if is_key(a) and is_key(b) else snp.isclose(a, b, *args, **kwargs)
 
 
-def _compared(fun: Callable[..., Any], compare: Callable[..., Any]) -> Callable[..., Any]:
+def _compare_keys(fun: Callable[..., Any], compare: Callable[..., Any]) -> Callable[..., Any]:
     """Make ``equal`` or ``not_equal`` take keys, equal where all of their words are."""
 
     @functools.wraps(fun)
@@ -289,9 +289,9 @@ LAX_TAKING_KEYS: dict[str, Callable[..., Any]] = {
     **{name: with_keys(getattr(lax, name)) for name in _MOVING.split()},
     "broadcast_in_dim": of_keys(lax.broadcast_in_dim, _broadcast_in_dim),
     "convert_element_type": of_keys(lax.convert_element_type, _astype),
-    "eq": _compared(lax.eq, operator.eq),
+    "eq": _compare_keys(lax.eq, operator.eq),
     "expand_dims": of_keys(lax.expand_dims, _lax_expand_dims),
-    "ne": _compared(lax.ne, operator.ne),
+    "ne": _compare_keys(lax.ne, operator.ne),
     "squeeze": of_keys(lax.squeeze, lambda array, dimensions=None: array.squeeze(dimensions)),
 }
 """Functions by the name in ``jax.lax``."""
@@ -306,7 +306,7 @@ TAKING_KEYS: dict[str, Callable[..., Any]] = {
     "broadcast_to": with_keys(snp.broadcast_to),
     "concatenate": with_keys(snp.concatenate),
     "copy": with_keys(snp.copy),
-    "equal": _compared(snp.equal, operator.eq),
+    "equal": _compare_keys(snp.equal, operator.eq),
     "empty_like": _like(snp.empty_like),
     "expand_dims": _expand_dims,
     "isclose": _isclose,
@@ -314,7 +314,7 @@ TAKING_KEYS: dict[str, Callable[..., Any]] = {
     "isinf": _no_number(snp.isinf, False),
     "isnan": _no_number(snp.isnan, False),
     "ndim": _measure(snp.ndim, "ndim"),
-    "not_equal": _compared(snp.not_equal, operator.ne),
+    "not_equal": _compare_keys(snp.not_equal, operator.ne),
     "ones_like": _like(snp.ones_like),
     "ravel": _ravel,
     "reshape": _reshape,

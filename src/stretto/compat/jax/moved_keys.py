@@ -124,7 +124,7 @@ def _keys_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) ->
     return a._like(snp.full((*shape, words.shape[-1]), fill_value, words.dtype))
 
 
-def _filled(fun: Callable[..., Any]) -> Callable[..., Any]:
+def _fill_keys(fun: Callable[..., Any]) -> Callable[..., Any]:
     """Make ``zeros`` or ``empty`` take the dtype of keys as well."""
 
     @functools.wraps(fun)
@@ -175,12 +175,12 @@ _NAMES = (
 MOVING_KEYS: dict[str, Callable[..., Any]] = {
     **{name: moving_keys(getattr(snp, name)) for name in _NAMES.split()},
     "broadcast_arrays": _broadcast_arrays,
-    "empty": _filled(snp.empty),
+    "empty": _fill_keys(snp.empty),
     "full": of_keys(snp.full, _full_of_keys),
     "full_like": of_keys(snp.full_like, _keys_like),
     "isin": of_keys(snp.isin, _keys_are_in),
     "select": _select,
-    "zeros": _filled(snp.zeros),
+    "zeros": _fill_keys(snp.zeros),
 }
 """Functions by the name in ``jax.numpy``."""
 
@@ -198,16 +198,16 @@ permutation = drawing_keys(random.permutation)
 
 def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     """Call ``stretto.random.key``, to whose seed ``jax_random_seed_offset`` is added."""
-    return random.key(_moved(seed), impl=impl, dtype=dtype)
+    return random.key(_add_offset(seed), impl=impl, dtype=dtype)
 
 
 def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
     """Call ``stretto.random.PRNGKey``, likewise; a typed key under ``jax_enable_custom_prng``."""
     made = random.key if config.jax_enable_custom_prng else random.PRNGKey
-    return made(_moved(seed), impl=impl)
+    return made(_add_offset(seed), impl=impl)
 
 
-def _moved(seed: Any) -> Any:
+def _add_offset(seed: Any) -> Any:
     """Return the seed and the offset, in integers of as many bits as JAX has then."""
     offset = config.jax_random_seed_offset
     if not offset:

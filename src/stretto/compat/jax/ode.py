@@ -108,12 +108,12 @@ def odeint(
         given, consts = definition.unflatten(leaves)
         return ravel(converted(unravel(y), time, *given, *consts))[0]
 
-    solved = _solved(derivative, float(rtol), float(atol), mxstep, hmax, flat, t, leaves)
+    solved = _solve(derivative, float(rtol), float(atol), mxstep, hmax, flat, t, leaves)
     return stretto.vmap(unravel)(solved)
 
 
 @functools.partial(stretto.custom_vjp, nondiff_argnums=(0, 1, 2, 3, 4))
-def _solved(
+def _solve(
     func: Derivative, rtol: float, atol: float, mxstep: float, hmax: float, y0: Any, t: Any,
     args: list[Any],
 ) -> Any:  # fmt: skip
@@ -224,7 +224,7 @@ def _forward(
     func: Derivative, rtol: float, atol: float, mxstep: float, hmax: float, y0: Any, t: Any,
     args: list[Any],
 ) -> Any:  # fmt: skip
-    ys = _solved(func, rtol, atol, mxstep, hmax, y0, t, args)
+    ys = _solve(func, rtol, atol, mxstep, hmax, y0, t, args)
     return ys, (ys, t, args)
 
 
@@ -274,4 +274,4 @@ def _backward(
     return y_bar, snp.concatenate([start_bar[None], t_bars[::-1]]), every
 
 
-_solved.defvjp(_forward, _backward)
+_solve.defvjp(_forward, _backward)

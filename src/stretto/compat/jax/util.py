@@ -190,7 +190,7 @@ cache = functools.lru_cache
 weakref_lru_cache = functools.lru_cache
 
 
-def _sized(sequences: Sequence[Iterable[Any]]) -> list[list[Any]]:
+def _equal_lists(sequences: Sequence[Iterable[Any]]) -> list[list[Any]]:
     lists = [list(s) for s in sequences]
     for other in lists[1:]:
         if len(other) != len(lists[0]):
@@ -200,12 +200,12 @@ def _sized(sequences: Sequence[Iterable[Any]]) -> list[list[Any]]:
 
 def safe_map(f: Callable[..., Any], *args: Iterable[Any]) -> list[Any]:
     """Return ``map`` of sequences of one length, as a list."""
-    return list(map(f, *_sized(args)))
+    return list(map(f, *_equal_lists(args)))
 
 
 def safe_zip(*args: Iterable[Any]) -> list[tuple[Any, ...]]:
     """Return ``zip`` of sequences of one length, as a list."""
-    return list(zip(*_sized(args)))
+    return list(zip(*_equal_lists(args)))
 
 
 def unzip2(pairs: Iterable[tuple[Any, Any]]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

@@ -6,7 +6,7 @@ import stretto.numpy as snp
 from stretto._engine.core.interpreter import state
 from stretto.compat.jax.avals import ShapedArray
 from stretto.compat.jax.jaxprs.named import primitive_of
-from stretto.compat.jax.jaxprs.primitive import KnownPrimitive, Primitive, known, named
+from stretto.compat.jax.jaxprs.primitive import KnownPrimitive, Primitive, find_primitive, known
 
 
 def test_of_a_library():
@@ -33,9 +33,9 @@ def test_of_stretto():
 
 
 def test_names_are_one():
-    assert named("sin") is primitive_of("sin")
+    assert find_primitive("sin") is primitive_of("sin")
     assert known("sin", lambda: Primitive("another")) is primitive_of("sin")
-    assert named("nonsense") is None
+    assert find_primitive("nonsense") is None
 
 
 def test_numbers_stand_for_arrays_of_elements():

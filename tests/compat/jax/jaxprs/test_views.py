@@ -15,14 +15,14 @@ from stretto.compat.jax.jaxprs import views
 from stretto.compat.jax.jaxprs.form import ClosedJaxpr, Literal
 from stretto.compat.jax.jaxprs.making import jaxpr_as_fun, make_jaxpr
 from stretto.compat.jax.jaxprs.named import primitive_of
-from stretto.compat.jax.jaxprs.primitive import named
+from stretto.compat.jax.jaxprs.primitive import find_primitive
 from stretto.compat.jax.jaxprs.views import (
     NONE,
     Field,
     Fixed,
-    closed,
+    closed_jaxpr_of,
     eval_jaxpr,
-    opened,
+    open_jaxpr_of,
     program_of,
     spell,
     spell_as_it_is,
@@ -32,8 +32,8 @@ from stretto.compat.jax.jaxprs.views import (
 
 def test_a_program_has_one_view_while_anybody_has_it():
     program = st.make_graph(snp.sin)(1.0)
-    view = closed(program)
-    assert closed(program) is view
+    view = closed_jaxpr_of(program)
+    assert closed_jaxpr_of(program) is view
     assert program_of(view) is program
     gone = weakref.ref(view)
     del view
@@ -43,7 +43,7 @@ def test_a_program_has_one_view_while_anybody_has_it():
 
 def test_programs_are_freed_with_their_views():
     program = st.make_graph(snp.sin)(1.0)
-    closed(program)
+    closed_jaxpr_of(program)
     gone = weakref.ref(program)
     del program
     gc.collect()
@@ -55,14 +55,14 @@ def test_arrays_that_a_program_holds_become_constants():
     slope.defjvp(lambda p, t: (slope(*p), t[0] * snp.array([1.0, 2.0])))
     program = st.make_graph(lambda x: st.jvp(st.jit(slope), (x,), (x,))[1])(snp.ones(2))
     (inner,) = [e.primitive.program for e in program.equations if e.primitive.name == "call"]
-    view = closed(inner)
+    view = closed_jaxpr_of(inner)
     assert [c.tolist() for c in view.consts] == [[1.0, 2.0]]
-    assert not opened(inner).constvars
+    assert not open_jaxpr_of(inner).constvars
     (out,) = eval_jaxpr(view.jaxpr, view.consts, snp.ones(2), snp.ones(2))[1:]
     assert out.tolist() == [1.0, 2.0]
     built = program_of(view.replace(consts=[snp.array([5.0, 6.0])]))
     assert not built.inputs[2:]
-    assert jaxpr_as_fun(closed(built))(snp.ones(2), snp.ones(2))[1].tolist() == [5.0, 6.0]
+    assert jaxpr_as_fun(closed_jaxpr_of(built))(snp.ones(2), snp.ones(2))[1].tolist() == [5.0, 6.0]
 
 
 @pytest.mark.parametrize(("fun", "values"), [
@@ -129,7 +129,7 @@ def test_entries():
     entries = {"sizes": Field("shape", list, tuple), "sharding": NONE, "kept": Fixed(3)}
     spell(Reshape, "reshaped", entries)
     assert params_of(Reshape, Reshape((2, 3))) == {"sizes": [2, 3], "sharding": None, "kept": 3}
-    p: Any = named("reshaped")
+    p: Any = find_primitive("reshaped")
     assert p.build({"sizes": [6], "sharding": None}, ()) is Reshape((6,))
     assert p.bind(1.0, sizes=[1, 1]).shape == (1, 1)
 
@@ -139,11 +139,11 @@ def test_by_hand():
     build = lambda params, types: Reshape((params["n"],))
     spell_by_hand(Reshape, "flat", lambda p, e: {"n": p.shape[0]}, build)
     assert params_of(Reshape, Reshape((2,))) == {"n": 2}
-    assert named("flat").bind(1.0, n=1).shape == (1,)
+    assert find_primitive("flat").bind(1.0, n=1).shape == (1,)
 
 
 @pytest.mark.usefixtures("own_spellings")
 def test_as_it_is():
     spell_as_it_is(Reshape)
     assert params_of(Reshape, Reshape((2,))) == {"shape": (2,)}
-    assert named("reshape").bind(1.0, shape=(1, 1)).shape == (1, 1)
+    assert find_primitive("reshape").bind(1.0, shape=(1, 1)).shape == (1, 1)

@@ -15,7 +15,7 @@ from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.layout import move_axis
 from stretto.compat.jax.jaxprs.primitive import KnownPrimitive, Primitive
-from stretto.compat.jax.jaxprs.views import SPELLINGS, spelled
+from stretto.compat.jax.jaxprs.views import SPELLINGS, spell_operation
 
 __all__ = [
     "BatchTracer",
@@ -85,7 +85,7 @@ def _replace(cls: Any, rule: Callable[..., Any]) -> None:
 
     def vmap(self: Any, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         types = [_example(x.type, a) for x, a in zip(args, axes, strict=True)]
-        _, params, places = spelled(self, types)
+        _, params, places = spell_operation(self, types)
         out, axis = rule(
             tuple([args[i] for i in places]), tuple([axes[i] for i in places]), **params
         )
@@ -117,7 +117,7 @@ class AxisData:
         self.spmd_name = self.explicit_mesh_axis = None
 
 
-def batched(
+def call_batched(
     p: Primitive, size: int, args: tuple[Any, ...], axes: list[int | None], params: dict[str, Any]
 ) -> tuple[list[Any], list[bool]]:
     """Return a rule's results, with examples along axis 0, and which are mapped."""

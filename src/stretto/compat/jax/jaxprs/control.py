@@ -30,16 +30,16 @@ from stretto._engine.ops.collective.primitives import (
 )
 from stretto.compat.jax.avals import aval_of, type_of_aval
 from stretto.compat.jax.jaxprs.arrays import window_params, windows_of
-from stretto.compat.jax.jaxprs.primitive import named
+from stretto.compat.jax.jaxprs.primitive import find_primitive
 from stretto.compat.jax.jaxprs.views import (
     NONE,
     Entry,
     Field,
     Fixed,
-    closed,
+    closed_jaxpr_of,
     eval_jaxpr,
     meant,
-    opened,
+    open_jaxpr_of,
     spell,
     spell_by_hand,
 )
@@ -74,7 +74,7 @@ spell(
 
 
 def _cond_params(p: Any, e: Any) -> dict[str, Any]:
-    params: dict[str, Any] = {"branches": tuple([closed(b) for b in p.branches])}
+    params: dict[str, Any] = {"branches": tuple([closed_jaxpr_of(b) for b in p.branches])}
     if p.size is not None:  # of many examples, each with a number of its own
         params |= {"size": p.size, "mapped": p.mapped}
     return params
@@ -94,7 +94,7 @@ spell(
 spell_by_hand(
     ReduceWindow,
     "reduce_window",
-    lambda p, e: {"jaxpr": closed(p.computation), "consts": (), **window_params(p)},
+    lambda p, e: {"jaxpr": closed_jaxpr_of(p.computation), "consts": (), **window_params(p)},
     lambda params, types: ReduceWindow(meant(params["jaxpr"]), windows_of(params)),
 )
 spell(
@@ -115,7 +115,7 @@ spell(
 def _jit_params(p: Any, e: Any) -> dict[str, Any]:
     ins, outs = len(e.inputs), len(e.outputs)
     return {
-        "jaxpr": closed(p.program),
+        "jaxpr": closed_jaxpr_of(p.program),
         "name": p.program.name,
         "in_shardings": (None,) * ins,
         "out_shardings": (None,) * outs,
@@ -138,7 +138,7 @@ spell_by_hand(Call, "jit", _jit_params, _jit)
 
 def _remat_params(p: Any, e: Any) -> dict[str, Any]:
     return {
-        "jaxpr": opened(p.program),
+        "jaxpr": open_jaxpr_of(p.program),
         "prevent_cse": p.prevent_cse,
         "differentiated": p.again,
         "policy": p.policy,
@@ -183,7 +183,7 @@ def _functions(params: dict[str, Any]) -> list[WrappedFun]:
 
 
 for _name in ("custom_jvp_call", "custom_vjp_call"):
-    _call: Any = named(_name)
+    _call: Any = find_primitive(_name)
     _call.subfuns = _functions
 spell(CustomVmap, "custom_vmap_call", {"call": "program", "rule": "rule"})
 

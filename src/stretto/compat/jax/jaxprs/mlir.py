@@ -92,7 +92,9 @@ def register_lowering(
         lowerings[prim] = rule
 
 
-def lowered(p: Primitive, args: tuple[Any, ...], outs: Any, params: dict[str, Any]) -> list[Any]:
+def lower_primitive(
+    p: Primitive, args: tuple[Any, ...], outs: Any, params: dict[str, Any]
+) -> list[Any]:
     """Return what stands for a primitive in a program, by its rule or implementation."""
     rule = lowerings.get(p)
     if rule is None:

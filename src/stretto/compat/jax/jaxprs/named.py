@@ -12,8 +12,8 @@ from stretto.compat.jax.jaxprs.primitive import (
     CallPrimitive,
     KnownPrimitive,
     Primitive,
+    find_primitive,
     known,
-    named,
 )
 
 __all__ = ["NAMES", "primitive_of"]
@@ -229,7 +229,7 @@ def primitive_of(name: str) -> Primitive:
         AttributeError: there is none.
     """
     called = _OTHERWISE.get(name, name)
-    found = named(called)
+    found = find_primitive(called)
     if found is None and name in NAMES:
         found = known(called, lambda: _absent(called))
     if found is None:

@@ -48,7 +48,7 @@ def _made(p: Primitive) -> _OfLibrary:
         if state.interpreter.at_rest:
             return results(p.impl(*args, **params))
         outs = _avals(p, [x.type for x in args], params)[0] if p.has_abstract_eval else None
-        return single(mlir.lowered(p, args, outs, params))
+        return single(mlir.lower_primitive(p, args, outs, params))
 
     fun.__name__ = fun.__qualname__ = p.name
     made = _OfLibrary(fun)
@@ -74,7 +74,7 @@ def _made(p: Primitive) -> _OfLibrary:
 
     def vmap(size: int, mapped: Any, *args: Any, **params: Any) -> Any:
         axes = [0 if m else None for m in mapped]
-        outs, varies = batching.batched(p, size, args, axes, params)
+        outs, varies = batching.call_batched(p, size, args, axes, params)
         return single(outs), single(varies)
 
     if p.has_abstract_eval:

@@ -14,7 +14,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import Recorder, Traced, record
 from stretto._engine.core.rewriting import live
-from stretto.compat.jax.avals import get_aval, type_of_aval, unwrapped, wrapped
+from stretto.compat.jax.avals import get_aval, type_of_aval, unwrap_keys, wrap_keys
 from stretto.compat.jax.jaxprs.form import Jaxpr
 from stretto.compat.jax.jaxprs.views import closed_over, jaxpr_of, program_of
 
@@ -95,14 +95,15 @@ def trace_to_jaxpr_nounits(
     recorder.begin(getattr(fun, "__name__", "a function"))
     inputs = iter(recorder.inputs)
     args = [
-        p.value if p.is_known() else wrapped(Traced(recorder, next(inputs)), p.aval) for p in known
+        p.value if p.is_known() else wrap_keys(Traced(recorder, next(inputs)), p.aval)
+        for p in known
     ]
     call: Callable[..., Any] = getattr(fun, "call_wrapped", fun)
     outs = recorder.run(lambda: list(call(*args)))
     every = [instantiate] * len(outs) if isinstance(instantiate, bool) else list(instantiate)
     atoms, results = [], []
     for out, wanted in zip(outs, every, strict=True):
-        words = unwrapped(out)
+        words = unwrap_keys(out)
         unknown = type(words) is Traced and words.interpreter is recorder
         if unknown or wanted:
             value: Any = as_value(words, "trace_to_jaxpr_nounits", "a result")
@@ -126,8 +127,8 @@ def trace_to_jaxpr_dynamic(
     call: Callable[..., Any] = getattr(fun, "call_wrapped", fun)
 
     def flat(*values: Any) -> Any:
-        outs = call(*map(wrapped, values, in_avals))
-        return [as_value(unwrapped(o), "trace_to_jaxpr_dynamic", "a result") for o in outs], None
+        outs = call(*map(wrap_keys, values, in_avals))
+        return [as_value(unwrap_keys(o), "trace_to_jaxpr_dynamic", "a result") for o in outs], None
 
     program, _, captured = record(flat, list(map(type_of_aval, in_avals)))
     closed = closed_over(program, captured)

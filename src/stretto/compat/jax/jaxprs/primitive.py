@@ -12,9 +12,9 @@ from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.elementwise import Elementwise
 from stretto.compat.jax import jaxprs
-from stretto.compat.jax.avals import aval_of, type_of_aval, unwrapped
+from stretto.compat.jax.avals import aval_of, type_of_aval, unwrap_keys
 
-__all__ = ["CallPrimitive", "KnownPrimitive", "Primitive", "known", "named"]
+__all__ = ["CallPrimitive", "KnownPrimitive", "Primitive", "known", "find_primitive"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -132,7 +132,7 @@ class KnownPrimitive(Primitive):
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the operation."""
-        values = [as_value(unwrapped(x), self.name, f"operand {i}") for i, x in enumerate(args)]
+        values = [as_value(unwrap_keys(x), self.name, f"operand {i}") for i, x in enumerate(args)]
         if self.order is not None:
             values = [values[i] for i in self.order]
         operation = self.build(params, tuple([v.type for v in values]))
@@ -190,6 +190,6 @@ def known(name: str, make: Callable[[], Primitive]) -> Primitive:
     return found
 
 
-def named(name: str) -> Primitive | None:
+def find_primitive(name: str) -> Primitive | None:
     """Return the primitive of this name, if it is one of Stretto's."""
     return _KNOWN.get(name)

@@ -11,7 +11,7 @@ from stretto._engine.higher_order.custom_jvp import CustomJvp
 from stretto._engine.higher_order.custom_vjp import CustomVjp
 from stretto.compat.jax.jaxprs import control, named  # noqa: F401 (they fill the table)
 from stretto.compat.jax.jaxprs.primitive import as_stretto_has
-from stretto.compat.jax.jaxprs.views import spelled
+from stretto.compat.jax.jaxprs.views import spell_operation
 
 __all__ = ["Trace", "TraceTag", "set_current_trace", "take_current_trace"]
 
@@ -36,7 +36,7 @@ class Trace(Interpreter):
 
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
         """Hand on the operation under JAX's name."""
-        called, params, places = spelled(primitive, [a.type for a in args])
+        called, params, places = spell_operation(primitive, [a.type for a in args])
         rule = getattr(self, f"process_{called.name}", None)
         if rule is not None and isinstance(primitive, (CustomJvp, CustomVjp)):
             (fun,) = called.get_bind_params(params)["subfuns"]

@@ -25,7 +25,7 @@ from stretto._engine.core.types import ArrayType, scalar_dtype
 from stretto._engine.higher_order.user_primitive import UserPrimitive
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.iota import Constant
-from stretto.compat.jax.avals import aval_of, type_of_aval, unwrapped, wrapped
+from stretto.compat.jax.avals import aval_of, type_of_aval, unwrap_keys, wrap_keys
 from stretto.compat.jax.jaxprs.form import (
     NO_SOURCE,
     ClosedJaxpr,
@@ -46,19 +46,19 @@ __all__ = [
     "NONE",
     "SPELLINGS",
     "Spelling",
-    "closed",
+    "closed_jaxpr_of",
     "closed_over",
     "eval_jaxpr",
     "generic",
     "jaxpr_of",
     "meant",
-    "opened",
+    "open_jaxpr_of",
     "program_of",
     "shown",
     "spell",
     "spell_as_it_is",
     "spell_by_hand",
-    "spelled",
+    "spell_operation",
 ]
 
 
@@ -73,7 +73,7 @@ SPELLINGS: dict[type, Spelling] = {}
 """The spelling of each class of operations, from the tables. Others are shown as they are."""
 
 
-def closed(program: core.Program) -> ClosedJaxpr:
+def closed_jaxpr_of(program: core.Program) -> ClosedJaxpr:
     """Return the program as a closed jaxpr, whose constants are the arrays that it holds."""
     view = program.cache.get("closed jaxpr")
     found = None if view is None else view()
@@ -83,7 +83,7 @@ def closed(program: core.Program) -> ClosedJaxpr:
     return found
 
 
-def opened(program: core.Program) -> Jaxpr:
+def open_jaxpr_of(program: core.Program) -> Jaxpr:
     """Return the program as a jaxpr without constants: the arrays that it holds are equations."""
     return jaxpr_of(program, len(program.inputs), keep=True)[0]
 
@@ -148,7 +148,7 @@ def _literal(literal: core.Literal, scalar: bool) -> Literal:
     return Literal(number if is_number else value, aval_of(type))
 
 
-def spelled(
+def spell_operation(
     operation: Any, types: Sequence[ArrayType]
 ) -> tuple[Primitive, dict[str, Any], list[int]]:
     """Return what an operation on such operands is called, its parameters, and their order."""
@@ -210,7 +210,7 @@ def _of_user(operation: UserPrimitive) -> Spelling:
 def shown(value: Any) -> Any:
     """Return a parameter with programs as closed jaxprs."""
     if isinstance(value, core.Program):
-        return closed(value)
+        return closed_jaxpr_of(value)
     if type(value) is tuple and any(isinstance(v, core.Program) for v in value):
         return tuple(map(shown, value))
     return value
@@ -234,7 +234,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, **options: Any) 
             f"eval_jaxpr: the jaxpr takes {len(jaxpr.invars)} arguments and "
             f"{len(jaxpr.constvars)} constants, got {len(args)} and {len(consts)}"
         )
-    values = [unwrapped(x) for x in (*args, *consts)]
+    values = [unwrap_keys(x) for x in (*args, *consts)]
     if jaxpr.program is not None and all(map(_fits, values, jaxpr.program.in_types)):
         return _outputs(jaxpr, evaluate(jaxpr.program, values))
     known: dict[Any, Any] = dict(zip([*jaxpr.invars, *jaxpr.constvars], values, strict=True))
@@ -251,7 +251,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, **options: Any) 
 
 def _outputs(jaxpr: Jaxpr, outs: Sequence[Any]) -> list[Any]:
     """Return the outputs, those that are keys as keys."""
-    return [wrapped(o, a.aval) for o, a in zip(outs, jaxpr.outvars, strict=True)]
+    return [wrap_keys(o, a.aval) for o, a in zip(outs, jaxpr.outvars, strict=True)]
 
 
 def _fits(value: Any, expected: ArrayType) -> bool:
@@ -278,7 +278,7 @@ def program_of(jaxpr: Jaxpr | ClosedJaxpr) -> core.Program:
 
 
 def _values(outs: Sequence[Any]) -> list[Any]:
-    return [as_value(unwrapped(x), "a jaxpr", "an output") for x in outs]
+    return [as_value(unwrap_keys(x), "a jaxpr", "an output") for x in outs]
 
 
 def meant(value: Any) -> Any:
