@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
@@ -137,6 +138,7 @@ def conv_general_dilated_patches(
     return convert_element_type(out, preferred_element_type)
 
 
+@described_like(conv_general_dilated_patches)
 def conv_general_dilated_local(
     lhs: ArrayLike,
     rhs: ArrayLike,
@@ -151,18 +153,9 @@ def conv_general_dilated_local(
     """Convolve with another kernel at every output position.
 
     Args:
-        lhs: the input.
         rhs: the kernels, laid out as the kernel's axes in ``dimension_numbers``: output features,
             input features times window elements (in the order of ``conv_general_dilated_patches``),
             and the output's positions.
-        window_strides: the steps of the window along each spatial axis.
-        padding: ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"``, or a pair (low, high) for each spatial
-            axis.
-        filter_shape: the sizes of the window along the spatial axes.
-        lhs_dilation: the spacing of the inputs; by default 1.
-        rhs_dilation: the spacing of the window's elements; by default 1.
-        dimension_numbers: the layouts, as in ``conv_dimension_numbers``; by default ``NC...`` and
-            ``OI...``.
         precision: as in ``dot_general``.
 
     Returns:
@@ -335,6 +328,7 @@ def _order_sizes(dims: ConvDimensionNumbers, sizes: Sequence[int]) -> tuple[int,
     return tuple(sizes[dims.out_spec.index(d)] for d in range(len(sizes)))
 
 
+@described_like(conv_general_shape_tuple)
 def conv_transpose_shape_tuple(
     lhs_shape: Sequence[int],
     rhs_shape: Sequence[int],
@@ -345,17 +339,8 @@ def conv_transpose_shape_tuple(
     """Compute the shape of ``conv_transpose`` of arrays laid out by ``dimension_numbers``.
 
     Args:
-        lhs_shape: the shape of the input.
-        rhs_shape: the shape of the kernel.
         window_strides: how many outputs each input gives.
         padding: ``"SAME"``, ``"VALID"``, or a pair (low, high) for each spatial axis.
-        dimension_numbers: three strings, for input, kernel and output.
-
-    Returns:
-        The shape of the output.
-
-    Raises:
-        ValueError: numbers of entries or strings do not fit.
 
     >>> import stretto as st
     >>> names = ("NHWC", "HWIO", "NCHW")

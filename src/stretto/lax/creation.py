@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.integers import sizes_of
 from stretto._engine.core.interpreter import as_value, type_of
 from stretto._engine.core.types import as_dtype
@@ -99,6 +100,7 @@ def _filled(caller: str, shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLi
     return broadcast_to(value, shape_argument(shape, caller), caller)
 
 
+@described_like(full)
 def full_like(
     x: ArrayLike | SupportsDType,
     fill_value: ArrayLike,
@@ -110,18 +112,8 @@ def full_like(
 
     Args:
         x: an array, or what has a shape and a dtype.
-        fill_value: a scalar.
         dtype: another dtype.
         shape: another shape.
-        sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over the
-            mesh in use.
-
-    Returns:
-        The array.
-
-    Raises:
-        TypeError: ``fill_value`` is not a scalar.
-        ValueError: the result cannot be split as ``sharding`` says.
 
     >>> import stretto as st
     >>> st.lax.full_like(st.numpy.ones(2), 7)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import kind_of
@@ -79,6 +80,7 @@ def approx_max_k(
     return top_k(x, k, axis=axis)
 
 
+@described_like(approx_max_k)
 def approx_min_k(
     operand: ArrayLike,
     k: int,
@@ -92,20 +94,8 @@ def approx_min_k(
     Here all are found, which meets every ``recall_target``; the last two arguments have no
     effect.
 
-    Args:
-        operand: an array of real floats.
-        k: how many.
-        reduction_dimension: the axis, negative from the end.
-        recall_target: the share of them that must be found, above 0 and at most 1.
-        reduction_input_size_override: the size of the whole that ``operand`` is a part of, or -1.
-        aggregate_to_topk: whether no more than ``k`` may be returned.
-
     Returns:
         The elements, rising, and their int32 indices; NaN comes last.
-
-    Raises:
-        TypeError: ``operand`` is not of real floats.
-        ValueError: ``k`` is more than the size of the axis, or a target or size has no meaning.
 
     Source: Chern et al., "TPU-KNN: K nearest neighbor search at peak FLOP/s", NeurIPS 2022.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
@@ -64,8 +65,8 @@ class Distribution:
         return f"<distribution {self.name}: {', '.join(self.methods)}>"
 
     def allowed(self, *shapes: Array) -> Array | bool:
-        """Say where the parameters are allowed."""
-        return True
+        """Say where the parameters are allowed: by default, where all are positive."""
+        return functools.reduce(operator.and_, [x > 0 for x in shapes]) if shapes else True
 
     def support(self, *shapes: Array) -> tuple[ArrayLike, ArrayLike]:
         """The smallest and the largest value of the standard form."""
@@ -202,8 +203,8 @@ class Continuous(Density):
         ends: tuple[float, float],
         x: Array,
         shapes: Sequence[Array],
-        loc: Array | float,
-        scale: Array | float,
+        loc: Array | float = 0.0,
+        scale: Array | float = 1.0,
     ) -> Array:
         y = (x - loc) / scale
         inside, safe = self._inside(y, shapes)
@@ -211,45 +212,21 @@ class Continuous(Density):
         out = where(inside, formula(safe, *shapes), where(y <= low, ends[0], ends[1]))
         return where(self._is_valid(y, shapes, scale), out, math.nan)
 
-    def _cdf_of(
-        self,
-        x: Array,
-        shapes: Sequence[Array],
-        loc: Array | float = 0.0,
-        scale: Array | float = 1.0,
-    ) -> Array:
+    def _cdf_of(self, x: Array, shapes: Sequence[Array], *placement: Array) -> Array:
         """The probability of a value of at most ``x``."""
-        return self._cumulative(self.cdf_formula, (0, 1), x, shapes, loc, scale)
+        return self._cumulative(self.cdf_formula, (0, 1), x, shapes, *placement)
 
-    def _logcdf_of(
-        self,
-        x: Array,
-        shapes: Sequence[Array],
-        loc: Array | float = 0.0,
-        scale: Array | float = 1.0,
-    ) -> Array:
+    def _logcdf_of(self, x: Array, shapes: Sequence[Array], *placement: Array) -> Array:
         """The logarithm of the probability of a value of at most ``x``."""
-        return self._cumulative(self.logcdf_formula, (-math.inf, 0), x, shapes, loc, scale)
+        return self._cumulative(self.logcdf_formula, (-math.inf, 0), x, shapes, *placement)
 
-    def _sf_of(
-        self,
-        x: Array,
-        shapes: Sequence[Array],
-        loc: Array | float = 0.0,
-        scale: Array | float = 1.0,
-    ) -> Array:
+    def _sf_of(self, x: Array, shapes: Sequence[Array], *placement: Array) -> Array:
         """The survival function: the probability of a value above ``x``."""
-        return self._cumulative(self.sf_formula, (1, 0), x, shapes, loc, scale)
+        return self._cumulative(self.sf_formula, (1, 0), x, shapes, *placement)
 
-    def _logsf_of(
-        self,
-        x: Array,
-        shapes: Sequence[Array],
-        loc: Array | float = 0.0,
-        scale: Array | float = 1.0,
-    ) -> Array:
+    def _logsf_of(self, x: Array, shapes: Sequence[Array], *placement: Array) -> Array:
         """The logarithm of the probability of a value above ``x``."""
-        return self._cumulative(self.logsf_formula, (0, -math.inf), x, shapes, loc, scale)
+        return self._cumulative(self.logsf_formula, (0, -math.inf), x, shapes, *placement)
 
 
 class Invertible(Continuous):
@@ -281,35 +258,23 @@ class Invertible(Continuous):
         ends: tuple[ArrayLike, ArrayLike],
         q: Array,
         shapes: Sequence[Array],
-        loc: Array | float,
-        scale: Array | float,
+        loc: Array | float = 0.0,
+        scale: Array | float = 1.0,
     ) -> Array:
         inside = (q > 0) & (q < 1)
         y = where(inside, formula(where(inside, q, 0.5), *shapes), where(q == 0, *ends))
         valid = (q >= 0) & (q <= 1) & self._is_valid(q, shapes, scale)
         return where(valid, y * scale + loc, math.nan)
 
-    def _ppf_of(
-        self,
-        q: Array,
-        shapes: Sequence[Array],
-        loc: Array | float = 0.0,
-        scale: Array | float = 1.0,
-    ) -> Array:
+    def _ppf_of(self, q: Array, shapes: Sequence[Array], *placement: Array) -> Array:
         """The quantile: the value at which the ``cdf`` is ``q``; NaN outside [0, 1]."""
         ends = self.support(*shapes)
-        return self._quantile(self.ppf_formula, ends, q, shapes, loc, scale)
+        return self._quantile(self.ppf_formula, ends, q, shapes, *placement)
 
-    def _isf_of(
-        self,
-        q: Array,
-        shapes: Sequence[Array],
-        loc: Array | float = 0.0,
-        scale: Array | float = 1.0,
-    ) -> Array:
+    def _isf_of(self, q: Array, shapes: Sequence[Array], *placement: Array) -> Array:
         """The value at which the survival function is ``q``; NaN outside [0, 1]."""
         low, high = self.support(*shapes)
-        return self._quantile(self.isf_formula, (high, low), q, shapes, loc, scale)
+        return self._quantile(self.isf_formula, (high, low), q, shapes, *placement)
 
 
 class Discrete(Distribution):

@@ -29,10 +29,6 @@ class Pareto(Invertible):
 
     shapes = ("b",)
 
-    def allowed(self, b: Array) -> Array:
-        """b > 0."""
-        return b > 0
-
     def support(self, b: Array) -> tuple[ArrayLike, ArrayLike]:
         """Start at 1."""
         return 1, math.inf

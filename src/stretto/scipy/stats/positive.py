@@ -31,10 +31,6 @@ class Gamma(Continuous):
 
     shapes = ("a",)
 
-    def allowed(self, a: Array) -> Array:
-        """a > 0."""
-        return a > 0
-
     def support(self, a: Array) -> tuple[ArrayLike, ArrayLike]:
         """Start at 0."""
         return 0, math.inf
@@ -100,10 +96,6 @@ class Beta(Continuous):
 
     shapes = ("a", "b")
 
-    def allowed(self, a: Array, b: Array) -> Array:
-        """Both positive."""
-        return (a > 0) & (b > 0)
-
     def support(self, a: Array, b: Array) -> tuple[ArrayLike, ArrayLike]:
         """Span 0 to 1."""
         return 0, 1
@@ -139,10 +131,6 @@ class T(Continuous):
     """
 
     shapes = ("df",)
-
-    def allowed(self, df: Array) -> Array:
-        """df > 0."""
-        return df > 0
 
     def logpdf_formula(self, y: Array, df: Array) -> Array:
         """-(df + 1)/2 log(1 + y²/df) - log(√df B(df/2, 1/2))."""
@@ -190,10 +178,6 @@ class GenNorm(Continuous):
     """
 
     shapes = ("beta",)
-
-    def allowed(self, beta: Array) -> Array:
-        """beta > 0."""
-        return beta > 0
 
     def logpdf_formula(self, y: Array, beta: Array) -> Array:
         """Log beta - log 2 - log Γ(1/beta) - |y|^beta."""
