@@ -341,19 +341,8 @@ def rnn_tanh(
     >>> outputs.round(3).tolist(), last.shape
     ([[0.7620000243186951], [0.7620000243186951]], (1, 1))
     """
-    out, (h,) = network(
-        TANH,
-        input,
-        hx,
-        params,
-        has_biases,
-        num_layers,
-        dropout,
-        train,
-        bidirectional,
-        batch_first,
-        key,
-    )
+    settings = (has_biases, num_layers, dropout, train, bidirectional, batch_first, key)
+    out, (h,) = network(TANH, input, hx, params, *settings)
     return out, h
 
 
@@ -384,19 +373,8 @@ def rnn_relu(
     >>> outputs.tolist()
     [[1.0], [2.0], [3.0]]
     """
-    out, (h,) = network(
-        RELU,
-        input,
-        hx,
-        params,
-        has_biases,
-        num_layers,
-        dropout,
-        train,
-        bidirectional,
-        batch_first,
-        key,
-    )
+    settings = (has_biases, num_layers, dropout, train, bidirectional, batch_first, key)
+    out, (h,) = network(RELU, input, hx, params, *settings)
     return out, h
 
 
@@ -435,19 +413,8 @@ def lstm(
     >>> outputs.shape, h.shape, c.shape
     ((5, 3, 4), (1, 3, 4), (1, 3, 4))
     """
-    out, (h, c) = network(
-        LSTM,
-        input,
-        hx,
-        params,
-        has_biases,
-        num_layers,
-        dropout,
-        train,
-        bidirectional,
-        batch_first,
-        key,
-    )
+    settings = (has_biases, num_layers, dropout, train, bidirectional, batch_first, key)
+    out, (h, c) = network(LSTM, input, hx, params, *settings)
     return out, h, c
 
 
@@ -479,19 +446,8 @@ def gru(
     >>> outputs.shape, h.shape
     ((5, 3, 4), (1, 3, 4))
     """
-    out, (h,) = network(
-        GRU,
-        input,
-        hx,
-        params,
-        has_biases,
-        num_layers,
-        dropout,
-        train,
-        bidirectional,
-        batch_first,
-        key,
-    )
+    settings = (has_biases, num_layers, dropout, train, bidirectional, batch_first, key)
+    out, (h,) = network(GRU, input, hx, params, *settings)
     return out, h
 
 

@@ -438,7 +438,7 @@ def csd(
 
 
 @rounded_once
-@described_like(stft)
+@described_like(csd)
 def welch(
     x: ArrayLike,
     fs: ArrayLike = 1.0,
@@ -453,12 +453,6 @@ def welch(
     average: str = "mean",
 ) -> tuple[Array, Array]:
     """Compute the power spectral density of a signal, by Welch's method.
-
-    Args:
-        x: a signal.
-        nperseg: how many points a segment has; by default 256.
-        scaling: ``"density"`` for a power per unit of frequency, ``"spectrum"`` for a power.
-        average: ``"mean"``, or ``"median"``, corrected for its bias.
 
     Returns:
         The frequencies, and the powers, which are real.
