@@ -70,7 +70,6 @@ def is_supported_dtype(dtype: Any) -> bool:
     return snp.dtype(dtype).kind in "biufc"
 
 
-DType = np.dtype
 ExtendedDType = type("ExtendedDType", (), {"__doc__": "Dtypes that are not of numbers."})
 
 
