@@ -53,7 +53,7 @@ def narrow_body(body: Program) -> Program:
     >>> def step(x, i):
     ...     return snp.where(i > 3, x.at[i].set(2.0), x)
     >>> program = st.make_graph(step)(snp.ones(1000), 0)
-    >>> for version in (program, narrowed(program)):
+    >>> for version in (program, narrow_body(program)):
     ...     (select,) = [e for e in version.equations if "select" in e.primitive.name][-1:]
     ...     print(select.outputs[0].type)
     float32[1000]
