@@ -50,7 +50,7 @@ def test_a_name_is_found_or_not():
     assert check(Name("jax.numpy.linalg.norm", 1, ("x", "ord=", "axis=", "keepdims="))) == ""
     assert check(Name("jax.lax.exp_p", 1, None)) == ""
     assert "there is no stretto.numpy.nothing" in check(Name("jax.numpy.nothing", 1, None))
-    assert check(Name("jax.numpy.sin", 1, ("angle",))) == "angle cannot be passed by name"
+    assert check(Name("jax.numpy.sin", 1, ("angle",))) == "angle is called x"
 
 
 def test_the_table(capsys, monkeypatch):

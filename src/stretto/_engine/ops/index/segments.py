@@ -178,7 +178,7 @@ _DOC = """{summary}
             or the result cannot be split as ``out_sharding`` says.
 
     >>> import stretto as st, stretto.numpy as snp
-    >>> st.ops.{name}(snp.array([1.0, 2.0, 4.0]), snp.array([0, 2, 0]))
+    >>> st.lax.{name}(snp.array([1.0, 2.0, 4.0]), snp.array([0, 2, 0]))
     Array([{example}], dtype=float32)
     """
 
