@@ -16,7 +16,7 @@ with warnings.catch_warnings(record=True) as caught:
 
 def main(extension: str) -> None:
     """Try what a first program uses, and look whether the extension is there."""
-    info = st.print_environment_info(return_string=True) or ""
+    info = st.debug.print_environment_info(return_string=True) or ""
     words = [str(w.message) for w in caught if "extension in C" in str(w.message)]
     assert f"{extension} its extension in C" in info, info
     assert len(words) == (extension == "without"), words

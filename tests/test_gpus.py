@@ -12,7 +12,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax, nn, optim, random
-from stretto._engine.xla import clients
+from stretto._engine.xla import clients, plugins
 from tests import gpus
 from tests.functions import checks, table
 from tests.functions import test_functions as every_entry  # noqa: F401 (fills the table)
@@ -350,7 +350,7 @@ def test_the_default_of_a_process_and_jaxs_names_for_it():
 
 def test_without_a_gpu_or_its_plugin(monkeypatch):
     monkeypatch.setattr(clients, "_accelerators", [])
-    monkeypatch.setattr(clients.plugins, "found", lambda: None)
+    monkeypatch.setattr(plugins, "find", lambda: None)
     with pytest.raises(RuntimeError, match=r"no backend 'gpu': .*pip install 'jax-cuda13-plugin\["):
         clients.accelerator()
     assert not clients._accelerators

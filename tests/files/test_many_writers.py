@@ -273,12 +273,12 @@ def test_where_there_can_be_no_file(path):
 KILLED = """
 import itertools, sys
 import numpy as np, stretto as st
-from stretto.files import writing
+from stretto.files import save_files
 from stretto.files.many_writers import Group, write_together
 x = st.sharding.NamedSharding(st.make_mesh((8,), ("x",)), st.P("x"))
 for i in itertools.count():
     tree = {n: st.device_put(np.full((8, 1 << 12), i), x) for n in "abc"}
-    write_together(sys.argv[1], *writing._parts(tree, None), Group(0, 1, lambda name: None))
+    write_together(sys.argv[1], *save_files._parts(tree, None), Group(0, 1, lambda name: None))
     print(i, flush=True)
 """
 

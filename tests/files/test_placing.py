@@ -11,8 +11,9 @@ from hypothesis import strategies as some
 import stretto as st
 import stretto.numpy as snp
 from stretto import P
+from stretto._engine.xla import partitions, sharded
 from stretto._engine.xla.device import Device
-from stretto.files import load_files, opening
+from stretto.files import opening
 from stretto.sharding import NamedSharding, SingleDeviceSharding
 
 pytestmark = pytest.mark.devices
@@ -169,8 +170,8 @@ def test_one_process_of_eight_reads_what_its_device_needs(path, monkeypatch, spe
     st.save(path, {"big": big})
     header = int.from_bytes(path.read_bytes()[:8], "little")
     monkeypatch.setattr(Device, "is_local", property(lambda device: device.id == 5))
-    monkeypatch.setattr(load_files.partitions, "put", lambda parts, type, place: parts)
-    monkeypatch.setattr(load_files.sharded, "of_parts", lambda type, parts, place: parts)
+    monkeypatch.setattr(partitions, "put", lambda parts, type, place: parts)
+    monkeypatch.setattr(sharded, "of_parts", lambda type, parts, place: parts)
     reads = counted(monkeypatch)
     ((part,),) = st.load(path, sharding=over(8, spec)).values()
     index = over(8, spec).indices(big.shape)[5]

@@ -50,8 +50,10 @@ def check_calls(family, *, least):
         arrays = [[st.numpy.asarray(a) for a in own] for _, _, own, _ in calls]
         for outs in (every(arrays), st.jit(every)(arrays)):
             for (op, _, own, expected), found in zip(calls, outs, strict=True):
+                assert found[0] is not None, op
                 for x, y in zip(found, expected, strict=True):
-                    _check(op, own, np.asarray(x), y)
+                    if x is not None:  # as what PyTorch keeps for its own backward pass is here
+                        _check(op, own, np.asarray(x), y)
 
 
 def _check(op, arrays, x, y):

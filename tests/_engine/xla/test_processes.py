@@ -45,8 +45,8 @@ print("seconds:", time.monotonic() - since)
 
 # What is in this process alone goes on: compiled, split over its devices, or not.
 assert st.jit(lambda a: a @ a)(snp.ones((200, 200)))[0, 0] == 200
-here = st.distributed.local_devices()
-own = st.make_mesh((len(here),), ("l",), devices=here)
+local = st.distributed.local_devices()
+own = st.make_mesh((len(local),), ("l",), devices=local)
 total = st.shard_map(lambda a: lax.psum(a, "l"), mesh=own, in_specs=P("l"), out_specs=P())
 assert total(np.arange(4.0)).sum() == 6
 try:

@@ -14,6 +14,7 @@ import functools
 import importlib
 import os
 import re
+import weakref
 from collections.abc import Iterator, Sequence
 from math import ceil
 from typing import Any, NoReturn, TypeVar
@@ -344,6 +345,8 @@ _starting = False
 left_behind: list[Any] = []
 """The runtimes of the parent of a forked process, which do not work in the child. Empty in
 other processes."""
+_clients: list[weakref.ref[Any]] = []
+"""All clients that were made, some of which are gone."""
 
 
 def runtime() -> Runtime:
@@ -366,6 +369,7 @@ def _start(kind: type[R], *args: Any) -> R:
     try:
         _starting = True
         made = kind(*args)
+        _clients.append(weakref.ref(made.client))
         xla.ending.wait_at_end()
         return made
     finally:
@@ -392,6 +396,18 @@ def started() -> bool:
 def in_use() -> list[Runtime]:
     """Return all runtimes that programs are compiled for."""
     return [runtime(), *_others.values(), *_of_job.values(), *_accelerators]
+
+
+def keep() -> None:
+    """Keep all clients until the process is gone, those of past jobs too.
+
+    Python's last collection would destroy them, and a client's end waits for its threads, which may
+    be in a loop that never ends, or wait for a process that has died.
+    """
+    for found in _clients:
+        client = found()
+        if client is not None:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(client))
 
 
 def join(job: Job, coordination: Any, address: str) -> None:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 from stretto._engine.native import native
+from stretto._engine.xla import clients
 from stretto._engine.xla.patience import abandoned, close, unfinished
 
 _TASKS = "/proc/self/task"
@@ -84,6 +85,7 @@ def _end() -> None:
         for wait in _waits:
             wait()
         close()
+        clients.keep()
         _wait_for_threads()
         # What goes on in vain is not waited for, as it may go on for ever.
         wait_until_idle(_SHORT if abandoned() else _PATIENCE)
