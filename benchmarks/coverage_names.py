@@ -38,7 +38,7 @@ INITIALIZERS = "jax.nn.initializers", "stretto.compat.jax.initializers"
 """The module below a namespace whose names are not looked for below that."""
 
 REASONS = {
-    "jax.numpy.clip": "JAX's default for the array serves an old name; here the array is needed",
+    "jax.numpy.clip": "JAX's default for the array serves an old name; here the array is needed"
 }
 """Names that are left out on purpose, and why."""
 

@@ -247,9 +247,4 @@ def environment() -> dict[str, str]:
     """
     unwanted = ("PYTHONDONTWRITEBYTECODE", "JAX_COMPILATION_CACHE_DIR", "STRETTO_CACHE_DIR")
     kept = {name: value for name, value in os.environ.items() if name not in unwanted}
-    return {
-        **kept,
-        "JAX_PLATFORMS": "cpu",
-        "CUDA_VISIBLE_DEVICES": "",
-        "STRETTO_DISK_CACHE": "0",
-    }
+    return {**kept, "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "", "STRETTO_DISK_CACHE": "0"}

@@ -111,13 +111,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     runs, of_models, of_layers, of_shapes, of_tasks = [
         [json.loads(file.read_text(encoding="utf-8")) for file in files]
-        for files in (
-            options.runs,
-            options.models,
-            options.layers,
-            options.shapes,
-            options.tasks,
-        )
+        for files in (options.runs, options.models, options.layers, options.shapes, options.tasks)
     ]
     kept = (
         json.loads(options.counts.read_text(encoding="utf-8")) if options.counts.exists() else None
@@ -364,10 +358,7 @@ def _table(
 
 
 def _summary(
-    machine: str,
-    runs: Sequence[Report],
-    results: Sequence[Outcome],
-    known: Mapping[str, Workload],
+    machine: str, runs: Sequence[Report], results: Sequence[Outcome], known: Mapping[str, Workload]
 ) -> str:
     """Say how many goals are met, and by medians of how many runs at least."""
     tables = [rows_of(run, known) for run in runs]

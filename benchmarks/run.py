@@ -91,11 +91,7 @@ def run(workloads: Sequence[Workload], options: argparse.Namespace, console: Con
                 python = options.peer_python if framework in PEERS else sys.executable
                 try:
                     workers[framework] = Worker(
-                        framework,
-                        python,
-                        options.patience,
-                        package=options.package,
-                        **settings,
+                        framework, python, options.patience, package=options.package, **settings
                     )
                 except WorkerError as error:
                     done.failures.append(Failure("start", framework, str(error)))
@@ -148,10 +144,7 @@ def _progress(name: str, status: Any) -> Callable[[str], None]:
 
 
 def _contestants(
-    workload: Workload,
-    workers: dict[str, Worker],
-    weighers: dict[str, Worker],
-    patience: float,
+    workload: Workload, workers: dict[str, Worker], weighers: dict[str, Worker], patience: float
 ) -> list[Contestant]:
     """All contestants that have the workload, in the order of the columns."""
     if workload.timed_by == "import":

@@ -19,11 +19,7 @@ __all__ = ["register"]
 Function: TypeAlias = Callable[..., Any]
 
 PADDED = Padded(
-    jnp,
-    jax.lax.scan,
-    jax.nn.softmax,
-    partial(jax.nn.gelu, approximate=False),
-    jax.nn.sigmoid,
+    jnp, jax.lax.scan, jax.nn.softmax, partial(jax.nn.gelu, approximate=False), jax.nn.sigmoid
 )
 
 

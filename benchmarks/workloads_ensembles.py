@@ -56,10 +56,7 @@ IMAGE = 32
 SEQUENCE, HEADS, FEED_FORWARD = 32, 4, 128
 """Of the transformer block; its width is the only one of its sizes."""
 
-QUICK_TASKS = (
-    "mlp-n10-b64-gradient-own",
-    "cnn-n8-b16-forward-own",
-)
+QUICK_TASKS = ("mlp-n10-b64-gradient-own", "cnn-n8-b16-forward-own")
 """The rows that the quick run has."""
 
 KINK = 1e-5

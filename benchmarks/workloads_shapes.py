@@ -135,11 +135,7 @@ def weights(model: str) -> dict[str, Floats]:
     shapes: dict[str, dict[str, tuple[int, ...]]] = {
         "attention": attention,
         "block": {**attention, **mlp, **norms},
-        "lstm": {
-            "bias": (4 * WIDTH,),
-            "hidden": (WIDTH, 4 * WIDTH),
-            "input": (WIDTH, 4 * WIDTH),
-        },
+        "lstm": {"bias": (4 * WIDTH,), "hidden": (WIDTH, 4 * WIDTH), "input": (WIDTH, 4 * WIDTH)},
         "pool": mlp,
     }
     return {
@@ -148,10 +144,7 @@ def weights(model: str) -> dict[str, Floats]:
     }
 
 
-CALLS: dict[str, str] = {
-    "cube": "x * x * x",
-    "attend": f"attention, {WIDTH} features",
-}
+CALLS: dict[str, str] = {"cube": "x * x * x", "attend": f"attention, {WIDTH} features"}
 """The functions that are called with arrays of many lengths, and their titles."""
 
 

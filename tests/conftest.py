@@ -14,10 +14,7 @@ os.environ.setdefault("STRETTO_INTERPRET_SMALL", "0")
 # To compile takes most of the time of the tests, and of that to make good machine code five sixths.
 # The programs are the same, and so are the passes of XLA that change them. For each flag: its value
 # here, and for users.
-FLAGS = {
-    "xla_backend_optimization_level": (0, 3),
-    "xla_cpu_parallel_codegen_split_count": (1, 32),
-}
+FLAGS = {"xla_backend_optimization_level": (0, 3), "xla_cpu_parallel_codegen_split_count": (1, 32)}
 if metadata.version("jaxlib").startswith("0.10."):  # XLA ends the process at a flag unknown to it
     FLAGS["xla_cpu_use_fusion_emitters"] = (False, True)
 QUICKLY = " ".join(f"--{name}={str(here).lower()}" for name, (here, _) in FLAGS.items())

@@ -147,10 +147,7 @@ def test_convolutions(gpu):
         image, kernel = (snp.asarray(10 * a).astype(dtype) for a in (x, k))
         for options in ({"padding": "SAME"}, {"padding": "VALID", "rhs_dilation": (2, 1)}):
             f = partial(
-                lax.conv_general_dilated,
-                window_strides=(1, 2),
-                feature_group_count=2,
-                **options,
+                lax.conv_general_dilated, window_strides=(1, 2), feature_group_count=2, **options
             )
             there = f(st.device_put(image, gpu), kernel)
             error = 0.02 if dtype == "bfloat16" else 1e-5

@@ -121,8 +121,7 @@ def test_refuses():
     with pytest.raises(ValueError, match=r"resize: shape must have a size for each axis.*3, 3"):
         resize(X, (3, 3), "linear")
     with pytest.raises(
-        ValueError,
-        match=r"an axis of float32\[0\] is empty, so \(3,\) cannot be made from it",
+        ValueError, match=r"an axis of float32\[0\] is empty, so \(3,\) cannot be made from it"
     ):
         resize(X[:0], (3,), "linear")
     with pytest.raises(ValueError, match="method 'nearest' is not available here; use resize"):

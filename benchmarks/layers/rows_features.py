@@ -97,10 +97,7 @@ NORMALISATION = [
         training=True,
     ),
     Row(
-        "group-norm",
-        "GroupNorm",
-        normalizing(IMAGES, channels("num_channels")),
-        {"num_groups": 32},
+        "group-norm", "GroupNorm", normalizing(IMAGES, channels("num_channels")), {"num_groups": 32}
     ),
     *(
         Row(

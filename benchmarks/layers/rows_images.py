@@ -137,11 +137,7 @@ CONVOLUTIONS = [
 SEQUENCES = (of(normal(1, 32, 128)), of(normal(8, 64, 512)), of(normal(16, 256, 1024)))
 IMAGE = (of(normal(1, 16, 32, 32)), of(normal(8, 64, 56, 56)), of(normal(8, 64, 112, 112)))
 SMALLER = (of(normal(1, 16, 28, 28)), of(normal(8, 64, 56, 56)), of(normal(16, 128, 56, 56)))
-VOLUMES = (
-    of(normal(1, 8, 4, 16, 16)),
-    of(normal(2, 32, 8, 28, 28)),
-    of(normal(4, 64, 8, 28, 28)),
-)
+VOLUMES = (of(normal(1, 8, 4, 16, 16)), of(normal(2, 32, 8, 28, 28)), of(normal(4, 64, 8, 28, 28)))
 ENDS = (of(normal(1, 96, 7, 7)), of(normal(8, 512, 8, 8)), of(normal(32, 2048, 8, 8)))
 BY_RANK = {1: SEQUENCES, 2: IMAGE, 3: VOLUMES}
 
@@ -207,12 +203,7 @@ RESIZING = [
         {"size": (37, 37), "mode": "bilinear"},
         without_jax="jax.image.resize, without antialiasing, is compared at a factor of 2",
     ),
-    Row(
-        "interpolate-area",
-        "interpolate",
-        SMALLER,
-        {"size": (14, 14), "mode": "area"},
-    ),
+    Row("interpolate-area", "interpolate", SMALLER, {"size": (14, 14), "mode": "area"}),
 ]
 
 PADDING = [

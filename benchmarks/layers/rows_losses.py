@@ -80,11 +80,7 @@ LOSSES = [
         ),
         without_jax="JAX has none, and none is written plainly",
     ),
-    Row(
-        "multilabel-soft-margin-loss",
-        "MultiLabelSoftMarginLoss",
-        labels(normal(), uniform()),
-    ),
+    Row("multilabel-soft-margin-loss", "MultiLabelSoftMarginLoss", labels(normal(), uniform())),
     Row(
         "margin-ranking-loss",
         "MarginRankingLoss",

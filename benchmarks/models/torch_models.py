@@ -64,12 +64,7 @@ def attention(query: Any, key: Any, value: Any) -> Any:
     return functional.scaled_dot_product_attention(query, key, value)
 
 
-APPLY = {
-    "mlp": mlp,
-    "cnn": cnn_channels_last,
-    "cnn-nchw": cnn,
-    "transformer": transformer,
-}
+APPLY = {"mlp": mlp, "cnn": cnn_channels_last, "cnn-nchw": cnn, "transformer": transformer}
 
 
 def loss(apply: Any, params: Any, data: Any) -> Any:

@@ -102,11 +102,7 @@ def adam(variables: list[torch.Tensor]) -> torch.optim.Optimizer:
 
 
 def summary(
-    network: table.Network,
-    losses: Any,
-    named: list[tuple[str, Any]],
-    optimizer: Any,
-    several: bool,
+    network: table.Network, losses: Any, named: list[tuple[str, Any]], optimizer: Any, several: bool
 ) -> list[Any]:
     """What is compared of a step; `named` parameters come stacked, or member by member."""
     after: dict[str, list[Any]] = {}

@@ -7,15 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from benchmarks.networks.jax_layers import (
-    HWIO,
-    Take,
-    batch_norm,
-    conv,
-    dense,
-    inside,
-    layer_norm,
-)
+from benchmarks.networks.jax_layers import HWIO, Take, batch_norm, conv, dense, inside, layer_norm
 from benchmarks.networks.sizes import Block
 
 __all__ = ["MODELS"]

@@ -8,14 +8,7 @@ from dataclasses import dataclass
 
 from rich.table import Table
 
-from benchmarks.parity.compare import (
-    AGREE,
-    BOTH_REFUSE,
-    DIFFER,
-    PEER_REFUSES,
-    PEER_WRONG,
-    Verdict,
-)
+from benchmarks.parity.compare import AGREE, BOTH_REFUSE, DIFFER, PEER_REFUSES, PEER_WRONG, Verdict
 
 __all__ = ["OUTCOMES", "Tried", "counts_of", "reasons_of", "table_of"]
 

@@ -39,10 +39,7 @@ _MAKERS: dict[str, Callable[[], Call]] = {
         _mixer, mlp_ratio=4, block_layer=mlp_mixer.ResBlock, norm_layer=mlp_mixer.Affine
     ),
     "gmlp": partial(
-        _mixer,
-        mlp_ratio=6,
-        block_layer=mlp_mixer.SpatialGatingBlock,
-        mlp_layer=mlp_mixer.GatedMlp,
+        _mixer, mlp_ratio=6, block_layer=mlp_mixer.SpatialGatingBlock, mlp_layer=mlp_mixer.GatedMlp
     ),
     "deit": partial(_named, "deit_tiny_patch16_224", **_TRANSFORMER),
     "xcit": partial(_named, "xcit_nano_12_p16_224", **_TRANSFORMER),
@@ -60,11 +57,7 @@ _MAKERS: dict[str, Callable[[], Call]] = {
         _named, "efficientformer_l1", 224, depths=(1, 1, 1, 2), embed_dims=(8, 16, 32, 64)
     ),
     "edgenext": partial(
-        _named,
-        "edgenext_xx_small",
-        depths=(1, 1, 2, 1),
-        dims=(8, 16, 32, 64),
-        heads=(4, 4, 4, 4),
+        _named, "edgenext_xx_small", depths=(1, 1, 2, 1), dims=(8, 16, 32, 64), heads=(4, 4, 4, 4)
     ),
     "levit": partial(
         _named,

@@ -101,12 +101,7 @@ def _video() -> Call:
 
 _MAKERS: dict[str, Callable[[], Call]] = {
     name: partial(_named, name)
-    for name in (
-        "resnet18",
-        "resnet50",
-        "shufflenet_v2_x0_5",
-        "squeezenet1_1",
-    )
+    for name in ("resnet18", "resnet50", "shufflenet_v2_x0_5", "squeezenet1_1")
 } | {
     "mobilenet_v2": partial(_named, "mobilenet_v2", width_mult=0.35),
     "mobilenet_v3_small": partial(_named, "mobilenet_v3_small", width_mult=0.5),

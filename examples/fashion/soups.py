@@ -33,11 +33,7 @@ def copies(members: Iterable[Any], each: int) -> st.Ensemble:
 
 
 def soups(
-    group: st.Ensemble,
-    scores: np.ndarray,
-    images: list[np.ndarray],
-    held_out: Part,
-    key: Any,
+    group: st.Ensemble, scores: np.ndarray, images: list[np.ndarray], held_out: Part, key: Any
 ) -> tuple[Any, Soup]:
     """The mean of all members' weights, and that of those which make it no worse, best first.
 

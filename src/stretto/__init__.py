@@ -110,16 +110,12 @@ if TYPE_CHECKING:
     )
     from stretto._engine.higher_order.custom_jvp import custom_jvp as custom_jvp
     from stretto._engine.higher_order.custom_vjp import custom_vjp as custom_vjp
-    from stretto._engine.higher_order.custom_vmap import (
-        custom_vmap as custom_vmap,
-    )
+    from stretto._engine.higher_order.custom_vmap import custom_vmap as custom_vmap
     from stretto._engine.higher_order.refs import freeze as freeze, new_ref as new_ref
     from stretto._engine.higher_order.user_primitive import primitive as primitive
     from stretto._engine.core.mesh import P as P
     from stretto._engine.ops.identities import checkpoint_name as checkpoint_name
-    from stretto._engine.xla.device import (
-        devices as devices,
-    )
+    from stretto._engine.xla.device import devices as devices
     from stretto.ensemble.ensemble import Ensemble as Ensemble
     from stretto.files import load as load, save as save
     from stretto.torch.hosted.exporting import to_torch as to_torch

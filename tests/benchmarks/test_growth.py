@@ -17,10 +17,7 @@ def test_a_curve_for_each_contestant_that_has_figures():
     stretto, unknown = {"median": 2e-5, "peak_bytes": 2**20}, {"median": 1e-5, "peak_bytes": None}
     too_small = {"median": 1e-5, "peak_bytes": 4096}
     figure = draw(
-        [
-            entry(1, stretto=stretto, jax=unknown),
-            entry(10, stretto=stretto, jax=too_small),
-        ]
+        [entry(1, stretto=stretto, jax=unknown), entry(10, stretto=stretto, jax=too_small)]
     )
     above, below = figure.axes
     assert [line.get_label() for line in above.lines] == ["stretto", "jax"]

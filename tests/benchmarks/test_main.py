@@ -109,6 +109,6 @@ def test_goals_and_fractions_of_the_peak():
     assert entry["contestants"]["stretto"]["fraction_of_peak"] == pytest.approx(0.25)
     assert entry["fastest_peer"] == "jax unroll"
     assert [(goal["ratio"], goal["met"]) for goal in entry["goals"]] == [
-        (pytest.approx(2.0), False),
+        (pytest.approx(2.0), False)
     ]
     assert entry["failures"] == [{"contestant": "torch", "message": "died"}]

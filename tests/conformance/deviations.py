@@ -37,7 +37,7 @@ DEVIATIONS = {
 
 ERRATA = {
     "sqrt": "The standard's text gives `sqrt` of `±inf + bj` for the other sign of infinity; this "
-    "library follows C99, as the standard does elsewhere: `sqrt(-inf + 1j)` is `0 + inf j`.",
+    "library follows C99, as the standard does elsewhere: `sqrt(-inf + 1j)` is `0 + inf j`."
 }
 
 CHOICES = {

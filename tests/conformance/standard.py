@@ -288,12 +288,7 @@ OPERATORS = {
     "==": ("eq", "equal"),
     "!=": ("ne", "not_equal"),
 }
-UNARY_OPERATORS = {
-    "abs": "abs",
-    "invert": "bitwise_invert",
-    "neg": "negative",
-    "pos": "positive",
-}
+UNARY_OPERATORS = {"abs": "abs", "invert": "bitwise_invert", "neg": "negative", "pos": "positive"}
 
 FINFO = ("bits", "eps", "max", "min", "smallest_normal", "dtype")
 IINFO = ("bits", "max", "min", "dtype")

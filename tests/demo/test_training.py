@@ -19,13 +19,7 @@ def labeled(examples, seed):
 
 
 DATA = Dataset(
-    "blocks",
-    (4, 5),
-    tuple("0123456789"),
-    labeled(200, 0),
-    labeled(50, 1),
-    labeled(100, 2),
-    RECIPE,
+    "blocks", (4, 5), tuple("0123456789"), labeled(200, 0), labeled(50, 1), labeled(100, 2), RECIPE
 )
 
 

@@ -53,10 +53,7 @@ PAIRS = {
         lambda p: stats.trim_mean(p, 0.25, axis=0),
     ),
     "maximum": (combination.maximum, lambda p: p.max(0)),
-    "geometric_mean": (
-        combination.geometric_mean,
-        lambda p: normalized(stats.gmean(p, axis=0)),
-    ),
+    "geometric_mean": (combination.geometric_mean, lambda p: normalized(stats.gmean(p, axis=0))),
     "weighted_geometric_mean": (
         lambda p: combination.geometric_mean(p, WEIGHTS),
         lambda p: normalized(stats.gmean(p, axis=0, weights=WEIGHTS[:, None, None])),

@@ -21,10 +21,7 @@ PAIRS = {
     "auroc": (detection.auroc, metrics.roc_auc_score),
     "aupr": (detection.aupr, metrics.average_precision_score),
     "fpr95": (detection.fpr_at_tpr, plain_fpr),
-    "fpr50": (
-        lambda s, p: detection.fpr_at_tpr(s, p, 0.5),
-        lambda p, s: plain_fpr(p, s, 0.5),
-    ),
+    "fpr50": (lambda s, p: detection.fpr_at_tpr(s, p, 0.5), lambda p, s: plain_fpr(p, s, 0.5)),
 }
 JITTED = {name: st.jit(pair[0]) for name, pair in PAIRS.items()}
 SCORES = RNG.normal(size=(3, 200)).astype(np.float32)

@@ -66,12 +66,7 @@ def test_arrays_are_split_or_on_all_devices():
     split = whole.shard(mesh(**BOTH))
     (arrays,) = split.state_dict()
     specs = {name: tuple(x.sharding.spec) for name, x in arrays.items()}
-    assert specs == {
-        "0.weight": (),
-        "0.bias": (),
-        "2.weight": ("members",),
-        "2.bias": ("members",),
-    }
+    assert specs == {"0.weight": (), "0.bias": (), "2.weight": ("members",), "2.bias": ("members",)}
     np.testing.assert_allclose(split(X), whole(X), rtol=1e-6, atol=1e-6)
 
 

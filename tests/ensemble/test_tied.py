@@ -54,10 +54,7 @@ def plain_gradients(model):
 
 
 def test_what_counts_as_tied():
-    assert ties_of(autoencoders(1)[0]) == (
-        ("decoder.weight", "encoder.weight"),
-        ("again", "norm"),
-    )
+    assert ties_of(autoencoders(1)[0]) == (("decoder.weight", "encoder.weight"), ("again", "norm"))
     zeros = snp.zeros(3)
     model = nn.Module()
     model.register_buffer("a", zeros)

@@ -54,10 +54,7 @@ PAIRS = {
     "confidence": (uncertainty.confidence, lambda p: p.mean(0).max(-1)),
     "margin": (uncertainty.margin, plain_margin),
     "variance": (uncertainty.variance, lambda p: p.var(0)),
-    "pairwise_kl": (
-        uncertainty.pairwise_kl,
-        pairwise(lambda a, b: stats.entropy(a, b, axis=-1)),
-    ),
+    "pairwise_kl": (uncertainty.pairwise_kl, pairwise(lambda a, b: stats.entropy(a, b, axis=-1))),
     "pairwise_js": (
         uncertainty.pairwise_js,
         pairwise(lambda a, b: distance.jensenshannon(a, b, axis=-1) ** 2),

@@ -7,13 +7,7 @@ from pathlib import Path
 import pytest
 
 import stretto.special  # noqa: F401 (with what is imported on its own, defines the primitives)
-from stretto._engine.core.primitive import (
-    CARRIED,
-    PRIMITIVES,
-    RULES,
-    ZERO_DERIVATIVE,
-    Refused,
-)
+from stretto._engine.core.primitive import CARRIED, PRIMITIVES, RULES, ZERO_DERIVATIVE, Refused
 from stretto._engine.core.types import kind_of
 from stretto.laws import Law
 

@@ -281,8 +281,7 @@ def test_tied_members():
     params, _ = stack_module_state(models)
     assert list(params) == ["a.weight", "a.bias", "b.bias"]
     close(
-        vmap(lambda p: functional_call(models[0], p, X))(params),
-        np.stack([m(X) for m in models]),
+        vmap(lambda p: functional_call(models[0], p, X))(params), np.stack([m(X) for m in models])
     )
     models[2].b.weight = models[2].b.weight + 1
     with pytest.raises(ValueError, match="member 2 holds one array at two places where member 0"):

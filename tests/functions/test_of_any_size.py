@@ -172,10 +172,7 @@ OWN = {
     "select_and_gather_add": (windows(-np.inf, lax.max), "jvp"),
     "select_and_scatter_add": (windows(-np.inf, lax.max), "vjp"),
     "custom_root": (root, "values"),
-    "mapped": (
-        lambda x: st.vmap(lambda w: x @ w)(snp.ones((64, 3, 200))).sum(0),
-        "values",
-    ),
+    "mapped": (lambda x: st.vmap(lambda w: x @ w)(snp.ones((64, 3, 200))).sum(0), "values"),
 }
 """Programs in which the rules of operations run that no function of the table has."""
 

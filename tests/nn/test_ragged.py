@@ -76,9 +76,7 @@ LAYERS = {
     "encoder_layer": (lambda: nn.TransformerEncoderLayer(4, 2, 8, 0.0, key=KEY), itself),
     "encoder": (
         lambda: nn.TransformerEncoder(
-            nn.TransformerEncoderLayer(4, 2, 8, 0.0, activation="gelu", key=KEY),
-            1,
-            nn.LayerNorm(4),
+            nn.TransformerEncoderLayer(4, 2, 8, 0.0, activation="gelu", key=KEY), 1, nn.LayerNorm(4)
         ),
         itself,
     ),
@@ -92,10 +90,7 @@ LAYERS = {
     "conv1d": (lambda: nn.Conv1d(4, 3, 3, padding=1, key=KEY), rows),
     "conv1d_same": (lambda: nn.Conv1d(4, 3, 4, padding="same", key=KEY), rows),
     "conv1d_strided": (lambda: nn.Conv1d(4, 3, 3, stride=2, padding=1, key=KEY), rows),
-    "conv1d_dilated": (
-        lambda: nn.Conv1d(4, 4, 3, padding=2, dilation=2, groups=2, key=KEY),
-        rows,
-    ),
+    "conv1d_dilated": (lambda: nn.Conv1d(4, 4, 3, padding=2, dilation=2, groups=2, key=KEY), rows),
     "conv1d_of_one_batch": (lambda: nn.Conv1d(4, 3, 1, key=KEY), batch_of_one),
     "conv_transpose1d": (lambda: nn.ConvTranspose1d(4, 3, 3, stride=2, key=KEY), rows),
     "layer_norm": (lambda: nn.LayerNorm(4), itself),
@@ -111,10 +106,7 @@ LAYERS = {
     "max_pool_strided": (lambda: nn.MaxPool1d(3, 2, 1), rows),
     "mean_pool": (lambda: nn.AvgPool1d(3, 1, 1), rows),
     "mean_pool_strided": (lambda: nn.AvgPool1d(3, 2, 1), rows),
-    "mean_pool_of_what_is_there": (
-        lambda: nn.AvgPool1d(3, 2, 1, count_include_pad=False),
-        rows,
-    ),
+    "mean_pool_of_what_is_there": (lambda: nn.AvgPool1d(3, 2, 1, count_include_pad=False), rows),
     "network": (
         lambda: nn.Sequential(nn.Linear(4, 8, key=KEY), nn.GELU(), nn.Linear(8, 2, key=KEY)),
         itself,

@@ -76,7 +76,7 @@ CASES = [
             -0.47723,
             1.23107,
         ],
-    ),
+    )
 ]
 
 KEY = st.random.PRNGKey(0)

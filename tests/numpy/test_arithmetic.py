@@ -74,16 +74,7 @@ def test_power_derivative_at_zero():
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "negative",
-        "positive",
-        "absolute",
-        "abs",
-        "fabs",
-        "sign",
-        "square",
-    ],
+    "name", ["negative", "positive", "absolute", "abs", "fabs", "sign", "square"]
 )
 def test_unary(agree, name):
     agree(name, F)

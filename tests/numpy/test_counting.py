@@ -39,7 +39,7 @@ def test_messages():
             lambda: snp.digitize(snp.ones(2), snp.ones(2, "float8_e5m2")),
             TypeError,
             r"digitize: types",
-        ),
+        )
     ],
 )
 def test_messages_name_the_function_called(call, error, words):

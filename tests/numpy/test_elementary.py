@@ -13,15 +13,7 @@ WILD = np.array([np.nan, np.inf, -np.inf, 0.0, -1.0], np.float32)
 COMPLEX = np.array([1 + 2j, -3j, 0.5], np.complex64)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "exp",
-        "exp2",
-        "expm1",
-        "cbrt",
-    ],
-)
+@pytest.mark.parametrize("name", ["exp", "exp2", "expm1", "cbrt"])
 def test_everywhere(agree, name):
     agree(name, F, dtype="float32", rtol=1e-5)
     agree(name, np.array([0, 1, 2], np.int32), dtype="float32", rtol=1e-5)

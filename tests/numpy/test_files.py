@@ -217,11 +217,7 @@ def test_what_is_refused():
             st.errors.TracedValueError,
             "a file holds values, but arr",
         ),
-        (
-            lambda: snp.fromstring("1", sep=""),
-            ValueError,
-            "sep must be the text between",
-        ),
+        (lambda: snp.fromstring("1", sep=""), ValueError, "sep must be the text between"),
         (lambda: snp.fromiter(["a"], "U1"), TypeError, "expected a dtype of numbers"),
     ]
     for call, error, message in cases:

@@ -50,10 +50,7 @@ FORMULAS = {
     "log(1 - sigmoid(x))": (lambda x: snp.log(1 - nn.sigmoid(x)), lambda x: -np.logaddexp(0, x)),
     "log1p(-sigmoid(x))": (lambda x: snp.log1p(-nn.sigmoid(x)), lambda x: -np.logaddexp(0, x)),
     "1 - sigmoid(x)": (lambda x: 1 - nn.sigmoid(x), lambda x: np.exp(-np.logaddexp(0, x))),
-    "1 / (1 + exp(-x))": (
-        lambda x: 1 / (1 + snp.exp(-x)),
-        lambda x: np.exp(-np.logaddexp(0, -x)),
-    ),
+    "1 / (1 + exp(-x))": (lambda x: 1 / (1 + snp.exp(-x)), lambda x: np.exp(-np.logaddexp(0, -x))),
     "exp(x) / (1 + exp(x))": (
         lambda x: snp.exp(x) / (1 + snp.exp(x)),
         lambda x: np.exp(-np.logaddexp(0, -x)),

@@ -102,8 +102,7 @@ def test_own_hyperparameters():
     make = optim.inject_hyperparams(optim.adamw, static_args=["b1", "b2", "eps", "eps_root"])
     together = trained(tx)
     assert_members_alone(
-        together,
-        lambda i: make(learning_rate=rates[i], weight_decay=decays[i], b1=0.8),
+        together, lambda i: make(learning_rate=rates[i], weight_decay=decays[i], b1=0.8)
     )
     hyperparams = together[1].hyperparams
     assert sorted(hyperparams) == ["learning_rate", "weight_decay"]

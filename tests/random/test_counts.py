@@ -50,16 +50,8 @@ DRAWS = {
         [2, 43, 91, 126, 147, 225, 238, 280],
         [8, 44, 76, 127, 164, 210, 241, 276],
     ),
-    "poisson_u8": (
-        lambda k: R.poisson(k, 4.0, (5,), "uint8"),
-        [3, 7, 2, 2, 5],
-        [5, 4, 4, 3, 5],
-    ),
-    "poisson_edges": (
-        lambda k: R.poisson(k, A(4) * NAN),
-        [-1, -1, -1, -1],
-        [-1, -1, -1, -1],
-    ),
+    "poisson_u8": (lambda k: R.poisson(k, 4.0, (5,), "uint8"), [3, 7, 2, 2, 5], [5, 4, 4, 3, 5]),
+    "poisson_edges": (lambda k: R.poisson(k, A(4) * NAN), [-1, -1, -1, -1], [-1, -1, -1, -1]),
     "poisson_edge2": (
         lambda k: R.poisson(k, N([0.0, -1.0, 1e30])),
         [0, -1, 2147483647],

@@ -36,11 +36,7 @@ DRAWS = {
         [1647787593, 2064983878, 2110163556, -1554803889],
         [1643700818, 1662554585, -309855424, 1813393133],
     ),
-    "randint_empty": (
-        lambda k: R.randint(k, (3,), 4, 4),
-        [4, 4, 4],
-        [4, 4, 4],
-    ),
+    "randint_empty": (lambda k: R.randint(k, (3,), 4, 4), [4, 4, 4], [4, 4, 4]),
     "randint_uint8": (
         lambda k: R.randint(k, (8,), 0, 256, "uint8"),
         [154, 139, 249, 186, 237, 223, 33, 10],
@@ -71,11 +67,7 @@ DRAWS = {
         [0, 0, 1, 1, 1, 0, 1, 0, 0, 0, 1, 0],
         [0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0],
     ),
-    "bernoulli_p": (
-        lambda k: R.bernoulli(k, A(6) / 6),
-        [0, 0, 1, 0, 0, 1],
-        [0, 0, 0, 0, 1, 1],
-    ),
+    "bernoulli_p": (lambda k: R.bernoulli(k, A(6) / 6), [0, 0, 1, 0, 0, 1], [0, 0, 0, 0, 1, 1]),
     "rademacher": (
         lambda k: R.rademacher(k, (8,)),
         [1, -1, 1, 1, 1, -1, -1, 1],
@@ -86,26 +78,14 @@ DRAWS = {
         [1, 255, 1, 255, 255],
         [1, 1, 255, 255, 1],
     ),
-    "rademacher_bool": (
-        lambda k: R.rademacher(k, (5,), "bool"),
-        [1, 1, 1, 1, 1],
-        [1, 1, 1, 1, 1],
-    ),
+    "rademacher_bool": (lambda k: R.rademacher(k, (5,), "bool"), [1, 1, 1, 1, 1], [1, 1, 1, 1, 1]),
     "rademacher_f16": (
         lambda k: R.rademacher(k, (5,), "float16"),
         [1.0, -1.0, 1.0, -1.0, -1.0],
         [1.0, 1.0, -1.0, -1.0, 1.0],
     ),
-    "categorical": (
-        lambda k: R.categorical(k, A(4, 3)),
-        [1, 2, 2, 2],
-        [2, 2, 2, 2],
-    ),
-    "categorical_axis": (
-        lambda k: R.categorical(k, A(2, 3) / 9, axis=0),
-        [1, 0, 1],
-        [1, 0, 0],
-    ),
+    "categorical": (lambda k: R.categorical(k, A(4, 3)), [1, 2, 2, 2], [2, 2, 2, 2]),
+    "categorical_axis": (lambda k: R.categorical(k, A(2, 3) / 9, axis=0), [1, 0, 1], [1, 0, 0]),
     "categorical_shape": (
         lambda k: R.categorical(k, A(2, 3) / 9, shape=(3, 2)),
         [1, 2, 2, 2, 1, 0],
@@ -136,11 +116,7 @@ DRAWS = {
         [0, 7, 6, 1, 2, 3, 4, 5],
         [2, 7, 6, 5, 0, 1, 4, 3],
     ),
-    "choice": (
-        lambda k: R.choice(k, 10, (6,)),
-        [7, 5, 4, 9, 7, 1],
-        [6, 1, 2, 5, 4, 3],
-    ),
+    "choice": (lambda k: R.choice(k, 10, (6,)), [7, 5, 4, 9, 7, 1], [6, 1, 2, 5, 4, 3]),
     "choice_columns": (
         lambda k: R.choice(k, A(2, 5), (3,), axis=1),
         [1.0, 2.0, 1.0, 6.0, 7.0, 6.0],

@@ -13,11 +13,7 @@ from tests.random.seeds import JAX
 # R = jax.random, k = key(0x123456789, impl=...), and jax_threefry_partitionable off, then on; in
 # row-major order.
 KEYS = {
-    "rbg key": (
-        R.key_data,
-        [0, 591751049, 0, 591751049],
-        [0, 591751049, 0, 591751049],
-    ),
+    "rbg key": (R.key_data, [0, 591751049, 0, 591751049], [0, 591751049, 0, 591751049]),
     "rbg split": (
         lambda k: R.key_data(R.split(k)),
         [
@@ -131,11 +127,7 @@ KEYS = {
         [3, 2, 6, 5, 1, 0, 4, 7],
         [1, 4, 0, 2, 6, 3, 7, 5],
     ),
-    "unsafe_rbg key": (
-        R.key_data,
-        [0, 591751049, 0, 591751049],
-        [0, 591751049, 0, 591751049],
-    ),
+    "unsafe_rbg key": (R.key_data, [0, 591751049, 0, 591751049], [0, 591751049, 0, 591751049]),
     "unsafe_rbg split": (
         lambda k: R.key_data(R.split(k)),
         [

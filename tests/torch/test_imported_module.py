@@ -81,13 +81,7 @@ def test_an_ensemble():
     evaluated = st.Ensemble([module(seed) for seed in range(3)])
     with pytest.raises(ValueError, match=r"evaluation mode.*from_torch\(\.\.\., train=True\)"):
         evaluated.fit(loss, (X, y), st.optim.sgd(0.05), epochs=1)
-    fitted = ensemble.fit(
-        loss,
-        (X, y),
-        st.optim.sgd(0.05),
-        epochs=3,
-        batch_size=4,
-    )
+    fitted = ensemble.fit(loss, (X, y), st.optim.sgd(0.05), epochs=3, batch_size=4)
     before = float((out**2).mean())
     assert float((fitted.ensemble(X)["y"] ** 2).mean()) < before
 

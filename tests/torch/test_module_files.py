@@ -58,8 +58,7 @@ def test_operations_that_are_not_there(tmp_path):
     path = tmp_path / "net.safetensors"
     st.torch.save(path, module())
     damaged(
-        path,
-        lambda d: d["programs"]["evaluation"]["graph"]["nodes"][0].__setitem__(0, "os.system"),
+        path, lambda d: d["programs"]["evaluation"]["graph"]["nodes"][0].__setitem__(0, "os.system")
     )
     with pytest.raises(NotImplementedError, match=r"os\.system, in layer"):
         st.torch.load(path)

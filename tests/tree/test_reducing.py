@@ -120,10 +120,7 @@ ONES = {"a": [np.ones(2, np.float32)], "b": 1.0}
 
 
 @pytest.mark.parametrize(
-    "call, error, message",
-    [
-        (lambda: st.tree.reduce(lambda x, y: x, {}), TypeError, "empty"),
-    ],
+    "call, error, message", [(lambda: st.tree.reduce(lambda x, y: x, {}), TypeError, "empty")]
 )
 def test_mistakes_are_named(call, error, message):
     with pytest.raises(error, match=message):

@@ -355,8 +355,7 @@ def of_func(net: Net, params: Params, x: Array) -> None:
     assert_type(func.grad(with_aux, has_aux=True)(params, x), tuple[Params, int])
     assert_type(func.grad_and_value(loss)(params, x), tuple[Params, Array])
     assert_type(
-        func.grad_and_value(with_aux, has_aux=True)(params, x),
-        tuple[Params, tuple[Array, int]],
+        func.grad_and_value(with_aux, has_aux=True)(params, x), tuple[Params, tuple[Array, int]]
     )
     assert_type(func.vmap(loss, in_dims=(None, 0))(params, x), Array)
     value, back = func.vjp(loss, params, x)
@@ -368,8 +367,7 @@ def of_func(net: Net, params: Params, x: Array) -> None:
     arrays = net.state_dict()
     assert_type(func.functional_call(net, arrays, (x,)), Array)
     assert_type(
-        func.functional_call(net, arrays, x, return_buffers=True),
-        tuple[Array, dict[str, Array]],
+        func.functional_call(net, arrays, x, return_buffers=True), tuple[Array, dict[str, Array]]
     )
     assert_type(func.stack_module_state([net]), tuple[dict[str, Array], dict[str, Array]])
 

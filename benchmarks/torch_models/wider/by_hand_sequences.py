@@ -301,7 +301,6 @@ MODELS = [
     Model("sequences/rotary_gpt", lambda: Call(RotaryGpt(), (tokens(6, 3, 50),))),
     Model("sequences/s4d", lambda: Call(LinearRecurrence(), (torch.randn(2, 8, 12),))),
     Model(
-        "sequences/ctc",
-        lambda: Call(Ctc(), (torch.randn(2, 4, 10), torch.randint(1, 6, (2, 3)))),
+        "sequences/ctc", lambda: Call(Ctc(), (torch.randn(2, 4, 10), torch.randint(1, 6, (2, 3))))
     ),
 ]

@@ -161,12 +161,7 @@ _ALL: dict[str, tuple[str, str, dict[str, Any], _Inputs]] = {
         },
         _next,
     ),
-    "ctrl": (
-        "CTRLLMHeadModel",
-        "CTRLConfig",
-        {**_GPT, "dff": 64, "n_ctx": 64},
-        _next,
-    ),
+    "ctrl": ("CTRLLMHeadModel", "CTRLConfig", {**_GPT, "dff": 64, "n_ctx": 64}, _next),
     "mpt": (
         "MptForCausalLM",
         "MptConfig",
@@ -219,12 +214,7 @@ _ALL: dict[str, tuple[str, str, dict[str, Any], _Inputs]] = {
         {"vocab_size": 100, "d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 64},
         _text,
     ),
-    "longformer": (
-        "LongformerModel",
-        "LongformerConfig",
-        {**_SIZES, "attention_window": 4},
-        _text,
-    ),
+    "longformer": ("LongformerModel", "LongformerConfig", {**_SIZES, "attention_window": 4}, _text),
     "big_bird": (
         "BigBirdModel",
         "BigBirdConfig",
@@ -245,12 +235,7 @@ _ALL: dict[str, tuple[str, str, dict[str, Any], _Inputs]] = {
         },
         _text,
     ),
-    "fnet": (
-        "FNetModel",
-        "FNetConfig",
-        {**_SIZES, "use_tpu_fourier_optimizations": False},
-        _plain,
-    ),
+    "fnet": ("FNetModel", "FNetConfig", {**_SIZES, "use_tpu_fourier_optimizations": False}, _plain),
     "convbert": ("ConvBertModel", "ConvBertConfig", {**_SIZES, "embedding_size": 16}, _text),
     "squeezebert": (
         "SqueezeBertModel",
@@ -296,12 +281,7 @@ _ALL: dict[str, tuple[str, str, dict[str, Any], _Inputs]] = {
     "canine": (
         "CanineModel",
         "CanineConfig",
-        {
-            **_SIZES,
-            "local_transformer_stride": 4,
-            "downsampling_rate": 4,
-            "num_hash_buckets": 64,
-        },
+        {**_SIZES, "local_transformer_stride": 4, "downsampling_rate": 4, "num_hash_buckets": 64},
         partial(_plain, 16),
     ),
     "layoutlm": (

@@ -164,12 +164,7 @@ _ALL: dict[str, tuple[str, str, dict[str, Any], Callable[[], dict[str, Any]]]] =
         _SERIES,
         _series,
     ),
-    "informer": (
-        "InformerModel",
-        "InformerConfig",
-        {**_SERIES, "attention_type": "full"},
-        _series,
-    ),
+    "informer": ("InformerModel", "InformerConfig", {**_SERIES, "attention_type": "full"}, _series),
     "autoformer": (
         "AutoformerModel",
         "AutoformerConfig",

@@ -25,10 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the demo's options to its parser."""
     source = parser.add_mutually_exclusive_group()
     source.add_argument(
-        "--data",
-        type=Path,
-        metavar="DIR",
-        help="the four IDX files of MNIST's form, gzip'd or not",
+        "--data", type=Path, metavar="DIR", help="the four IDX files of MNIST's form, gzip'd or not"
     )
     source.add_argument("--digits", action="store_true", help="use the digits of scikit-learn")
     parser.add_argument(

@@ -80,11 +80,7 @@ def header(arrays: Mapping[str, Elements], words: Mapping[str, str]) -> bytes:
     end = 0
     for name, x in arrays.items():
         begin, end = end, end + x.nbytes
-        entries[name] = {
-            "dtype": code_of(x.dtype),
-            "shape": x.shape,
-            "data_offsets": (begin, end),
-        }
+        entries[name] = {"dtype": code_of(x.dtype), "shape": x.shape, "data_offsets": (begin, end)}
     try:
         text = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
     except UnicodeEncodeError as error:

@@ -242,12 +242,7 @@ def _parts_in(path: str) -> tuple[int, list[tuple[str, tuple[int, ...], tuple[in
         places = file.places()
         said = json.loads(file.metadata[_ENTRY])
         parts = [
-            (
-                array,
-                tuple(start),
-                file.stated[key][1],
-                Part(None, places[key][0], tuple(checksums)),
-            )
+            (array, tuple(start), file.stated[key][1], Part(None, places[key][0], tuple(checksums)))
             for key, (array, start, checksums) in said.items()
         ]
         return file.size(), parts

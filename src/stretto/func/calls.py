@@ -163,9 +163,7 @@ def _check_shape(array: ArrayLike, old: Array, name: str) -> Array:
     return value
 
 
-def stack_module_state(
-    models: Iterable[Module],
-) -> tuple[dict[str, Array], dict[str, Array]]:
+def stack_module_state(models: Iterable[Module]) -> tuple[dict[str, Array], dict[str, Array]]:
     """Stack the parameters, and the buffers, of modules of one kind.
 
     An array that a module holds in two places is given once, by its first name.

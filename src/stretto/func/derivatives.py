@@ -23,16 +23,7 @@ from stretto._engine.ops.complex_parts import conj
 from stretto.random.streams import refusing
 from stretto.tree import Partial
 
-__all__ = [
-    "grad",
-    "grad_and_value",
-    "hessian",
-    "jacfwd",
-    "jacrev",
-    "jvp",
-    "linearize",
-    "vjp",
-]
+__all__ = ["grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "vjp"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -55,9 +46,7 @@ def _is_complex(leaf: Tree) -> bool:
 
 @overload
 def grad_and_value(
-    func: Callable[Concatenate[X, P], R],
-    argnums: Literal[0] = 0,
-    has_aux: Literal[False] = False,
+    func: Callable[Concatenate[X, P], R], argnums: Literal[0] = 0, has_aux: Literal[False] = False
 ) -> Callable[Concatenate[X, P], tuple[X, R]]: ...
 @overload
 def grad_and_value(
@@ -107,9 +96,7 @@ def grad_and_value(
 
 @overload
 def grad(
-    func: Callable[Concatenate[X, P], Any],
-    argnums: Literal[0] = 0,
-    has_aux: Literal[False] = False,
+    func: Callable[Concatenate[X, P], Any], argnums: Literal[0] = 0, has_aux: Literal[False] = False
 ) -> Callable[Concatenate[X, P], X]: ...
 @overload
 def grad(

@@ -22,15 +22,7 @@ from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.sharding import laid_out
 
-__all__ = [
-    "dtype",
-    "empty",
-    "full",
-    "full_like",
-    "shape_argument",
-    "shape_as_value",
-    "stage",
-]
+__all__ = ["dtype", "empty", "full", "full_like", "shape_argument", "shape_as_value", "stage"]
 
 
 def shape_argument(shape: ShapeLike, caller: str) -> tuple[int, ...]:

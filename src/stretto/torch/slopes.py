@@ -39,10 +39,7 @@ def _remainder(x: Any, y: Any) -> Any:
 
 
 # r = x - y floor(x / y), where the floor is constant, at multiples as well.
-_remainder.defjvps(
-    lambda dx, out, x, y: dx,
-    lambda dy, out, x, y: -dy * snp.floor_divide(x, y),
-)
+_remainder.defjvps(lambda dx, out, x, y: dx, lambda dy, out, x, y: -dy * snp.floor_divide(x, y))
 
 
 def remainder(x: Any, y: Any) -> Any:
@@ -251,9 +248,7 @@ def _every_greatest(x: Any) -> Any:
     return snp.max(x, -1)
 
 
-_every_greatest.defjvps(
-    lambda dx, out, x: snp.sum(snp.where(x == out[..., None], dx, 0), -1),
-)
+_every_greatest.defjvps(lambda dx, out, x: snp.sum(snp.where(x == out[..., None], dx, 0), -1))
 
 
 def every_greatest(x: Any) -> Any:

@@ -321,10 +321,7 @@ def test_passed_twice():
         ):
             use()
     with pytest.raises(ValueError, match=r"as tree\['a'\], which is donated, and as tree\['b'\]"):
-        st.jit(
-            lambda tree: st.tree.map(lambda v: v + 1, tree),
-            donate_argnums=0,
-        )({"a": x, "b": x})
+        st.jit(lambda tree: st.tree.map(lambda v: v + 1, tree), donate_argnums=0)({"a": x, "b": x})
     with pytest.raises(ValueError, match="as y, which is donated, and as a captured array"):
         st.jit(lambda y: y + x, donate_argnums=0)(x)
     assert not x.is_deleted()

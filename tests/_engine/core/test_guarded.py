@@ -159,12 +159,7 @@ def test_of_a_class_its_methods(made):
     own = space["Own"]
     go = own.go.__code__
     guard(own)
-    faults = [
-        lambda: own(0),
-        lambda: own(1).third,
-        own.fourth,
-        own.fifth,
-    ]
+    faults = [lambda: own(0), lambda: own(1).third, own.fourth, own.fifth]
     for fault in faults:
         with pytest.raises((ZeroDivisionError, LookupError, AttributeError)):
             fault()

@@ -265,9 +265,7 @@ RULES = {
     "jvp of mapped cond": lambda p, t: [
         a[0]
         for a in st.jvp(
-            st.vmap(lambda x: st.lax.cond(x > 0, scanned, snp.exp, x)),
-            (p[0][None],),
-            (t[0][None],),
+            st.vmap(lambda x: st.lax.cond(x > 0, scanned, snp.exp, x)), (p[0][None],), (t[0][None],)
         )
     ],
     "jvp of another rule": lambda p, t: st.jvp(with_rule(lambda p, t: st.jvp(scanned, p, t)), p, t),

@@ -258,10 +258,7 @@ GOOD = lambda x: {"a": x[:, 0], "b": x}
     [
         (lambda n, m, x: GOOD(x), "must return a pair"),
         (lambda n, m, x: (GOOD(x), True), r"must return, second, a boolean.*they part at output"),
-        (
-            lambda n, m, x: (GOOD(x), {"a": True, "b": [True]}),
-            r"they part at output\['b'\]",
-        ),
+        (lambda n, m, x: (GOOD(x), {"a": True, "b": [True]}), r"they part at output\['b'\]"),
         (lambda n, m, x: (GOOD(x), {"a": 0, "b": True}), "second, booleans; got 0"),
         (lambda n, m, x: (x, YES), "must return an output like the function's output"),
         (

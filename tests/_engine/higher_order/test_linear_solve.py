@@ -29,10 +29,7 @@ def eliminate(a, b):
 def direct(a, b):
     """By elimination, of the matrix and of its transpose."""
     return lax.custom_linear_solve(
-        lambda x: a @ x,
-        b,
-        lambda matvec, b: eliminate(a, b),
-        lambda vecmat, b: eliminate(a.T, b),
+        lambda x: a @ x, b, lambda matvec, b: eliminate(a, b), lambda vecmat, b: eliminate(a.T, b)
     )
 
 

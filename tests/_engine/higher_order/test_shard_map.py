@@ -57,11 +57,7 @@ PROGRAMS = {
         XY,
         XY,
     ),
-    "loop": (
-        lambda a: lax.fori_loop(0, 3, lambda i, c: c + lax.pmean(snp.sin(c), "x"), a),
-        XY,
-        XY,
-    ),
+    "loop": (lambda a: lax.fori_loop(0, 3, lambda i, c: c + lax.pmean(snp.sin(c), "x"), a), XY, XY),
     "cond": (lambda a: lax.cond(lax.psum(a.sum(), ("x", "y")) > 0, snp.sin, snp.cos, a), XY, XY),
     "own cond": (lambda a: lax.cond(a.sum() > 0, snp.sin, snp.cos, a), XY, XY),
     "checkpoint": (st.checkpoint(lambda a: lax.psum(snp.sin(a) ** 2, "y")), XY, X),

@@ -72,12 +72,7 @@ def test_laws(law):
     law.check()
 
 
-ONE = {
-    "negative": ops.negative,
-    "absolute": ops.absolute,
-    "sign": ops.sign,
-    "square": ops.square,
-}
+ONE = {"negative": ops.negative, "absolute": ops.absolute, "sign": ops.sign, "square": ops.square}
 TWO = {
     "add": ops.add,
     "subtract": ops.subtract,

@@ -6,18 +6,7 @@ import pytest
 from stretto import jit
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.ops import exponential as ops
-from stretto.laws import (
-    bf16,
-    c64,
-    c128,
-    check_special,
-    f32,
-    f64,
-    i8,
-    law,
-    special_values,
-    u32,
-)
+from stretto.laws import bf16, c64, c128, check_special, f32, f64, i8, law, special_values, u32
 
 INEXACT = {
     ops.Exp: (ops.exp, -2, 2),

@@ -26,10 +26,7 @@ BINARY = {
 }
 
 # Difference quotients are taken in 64 bits anyway, and vmap treats all dtypes alike.
-LESS = {
-    f64: {"derivative": False, "mapped": False},
-    **{t: {"mapped": False} for t in (bf16, u32)},
-}
+LESS = {f64: {"derivative": False, "mapped": False}, **{t: {"mapped": False} for t in (bf16, u32)}}
 LAWS = [
     *(
         law(p, f, t(2, 3), t(2, 3), **LESS.get(t, {}))

@@ -34,10 +34,7 @@ NUMPY = {
     "atanh": np.arctanh,
 }
 # Difference quotients are taken in 64 bits anyway, and vmap treats all dtypes alike.
-LESS = {
-    f64: {"derivative": False, "mapped": False},
-    **{t: {"mapped": False} for t in (bf16, c64)},
-}
+LESS = {f64: {"derivative": False, "mapped": False}, **{t: {"mapped": False} for t in (bf16, c64)}}
 LAWS = [
     *(
         law(p, f, t(2, 3).within(low, high), **LESS.get(t, {}))

@@ -21,13 +21,8 @@ from stretto.laws import (
     u32,
 )
 
-INEXACT = {
-    ops.Sqrt: (ops.sqrt, 0.1, 3),
-    ops.Rsqrt: (ops.rsqrt, 0.1, 3),
-}
-FLOAT = {
-    ops.Cbrt: (ops.cbrt, 0.1, 3),
-}
+INEXACT = {ops.Sqrt: (ops.sqrt, 0.1, 3), ops.Rsqrt: (ops.rsqrt, 0.1, 3)}
+FLOAT = {ops.Cbrt: (ops.cbrt, 0.1, 3)}
 # Difference quotients are taken in 64 bits anyway, and vmap treats all dtypes alike.
 LESS = {
     f64: {"derivative": False, "mapped": False},

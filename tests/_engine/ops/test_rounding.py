@@ -6,16 +6,7 @@ import pytest
 from stretto import grad
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.ops import rounding as ops
-from stretto.laws import (
-    bf16,
-    check_special,
-    f16,
-    f32,
-    f64,
-    law,
-    special_pairs,
-    special_values,
-)
+from stretto.laws import bf16, check_special, f16, f32, f64, law, special_pairs, special_values
 
 UNARY = {
     ops.Floor: ops.floor,

@@ -8,16 +8,7 @@ import pytest
 
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.ops.shape import (
-    Pad,
-    Rev,
-    Slice,
-    pad,
-    rev,
-    slice_,
-    slice_in_dim,
-    split,
-)
+from stretto._engine.ops.shape import Pad, Rev, Slice, pad, rev, slice_, slice_in_dim, split
 from stretto.laws import b1, bf16, c64, f32, f64, i8, i32, law
 from tests.any_size import holds
 
@@ -135,16 +126,10 @@ def test_what_changes_nothing_is_the_same_object():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda x: pad(x, 0, 3),
-            r"^pad: padding_config must be \(low, high, interior\) triples",
-        ),
+        (lambda x: pad(x, 0, 3), r"^pad: padding_config must be \(low, high, interior\) triples"),
         (lambda x: pad(x, 0, [1]), r"^pad: padding_config must be .* triples, got"),
         (lambda x: pad(x, 0, [(1, 0)]), r"^pad: padding_config must be .* triples, got"),
-        (
-            lambda x: pad(x, 0, [(1.5, 0, 0)]),
-            "^pad: padding_config must be an integer, got the",
-        ),
+        (lambda x: pad(x, 0, [(1.5, 0, 0)]), "^pad: padding_config must be an integer, got the"),
         (lambda x: slice_in_dim(x, "a", 2), "^slice_in_dim: start_index must be an integer"),
         (lambda x: slice_in_dim(x, 0, 1.5), "^slice_in_dim: limit_index must be an integer"),
     ],

@@ -5,17 +5,7 @@ import pytest
 
 from stretto import enable_x64, jit
 from stretto._engine.ops import trigonometric as ops
-from stretto.laws import (
-    FULLY,
-    bf16,
-    c64,
-    c128,
-    check_special,
-    f32,
-    f64,
-    law,
-    special_values,
-)
+from stretto.laws import FULLY, bf16, c64, c128, check_special, f32, f64, law, special_values
 
 FUNCTIONS = {
     ops.Sin: (ops.sin, -3, 3),
@@ -26,10 +16,7 @@ FUNCTIONS = {
     ops.Tanh: (ops.tanh, -2, 2),
 }
 # Difference quotients are taken in 64 bits anyway, and vmap treats all dtypes alike.
-LESS = {
-    f64: {"derivative": False, "mapped": False},
-    **{t: {"mapped": False} for t in (bf16, c64)},
-}
+LESS = {f64: {"derivative": False, "mapped": False}, **{t: {"mapped": False} for t in (bf16, c64)}}
 LAWS = [
     *(
         law(p, f, t(2, 3).within(low, high), **LESS.get(t, {}))

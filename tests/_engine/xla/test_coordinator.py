@@ -324,8 +324,7 @@ def test_halves_of_connections_and_of_lines():
 
 
 @pytest.mark.parametrize(
-    "noise",
-    [b"5\n", b"null\n", b'{"ping": 0}\n', b'{"bye": 7000000}\n', b"[" * 3000, b"x" * 2000],
+    "noise", [b"5\n", b"null\n", b'{"ping": 0}\n', b'{"bye": 7000000}\n', b"[" * 3000, b"x" * 2000]
 )
 def test_a_process_that_talks_nonsense_has_died(noise):
     with coordinated(2) as at:

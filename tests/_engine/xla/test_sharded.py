@@ -21,14 +21,7 @@ def over(spec, *shape, names="xyz"):
 
 
 A = np.arange(64.0, dtype=np.float32).reshape(8, 8)
-WAYS = [
-    P("x"),
-    P(None, "x"),
-    P(("x", "y")),
-    P("y", "x"),
-    P(None, ("y", "x")),
-    P(),
-]
+WAYS = [P("x"), P(None, "x"), P(("x", "y")), P("y", "x"), P(None, ("y", "x")), P()]
 
 
 @pytest.mark.parametrize("spec", WAYS, ids=str)

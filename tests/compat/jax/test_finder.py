@@ -17,12 +17,7 @@ def test_modules_are_views_of_strettos():
         print(float(norm.pdf(0.0)) == float(st.scipy.stats.norm.pdf(0.0)))
         print(jax is __import__("sys").modules["jax"], jax.numpy is jnp, jnp.ndarray is jax.Array)
         """
-    ) == [
-        "0.10.2 jax jax.numpy jax.scipy.linalg",
-        "True True True",
-        "True",
-        "True True True",
-    ]
+    ) == ["0.10.2 jax jax.numpy jax.scipy.linalg", "True True True", "True", "True True True"]
 
 
 def test_metadata_say_which_version_is_presented():

@@ -86,11 +86,7 @@ def test_passed_and_taken_from_outside():
         other.set(jnp.zeros(2))
         print(f(box, 0.0))
     """
-    assert prints(code, start=BOX) == [
-        "[3. 3.] [7. 7.] 1",
-        "[3. 3.] 2 [4. 4.]",
-        "[3. 3.]",
-    ]
+    assert prints(code, start=BOX) == ["[3. 3.] [7. 7.] 1", "[3. 3.] 2 [4. 4.]", "[3. 3.]"]
 
 
 def test_in_loops_branches_and_derivatives():

@@ -13,10 +13,7 @@ X = st.random.normal(st.random.PRNGKey(1), (4, 6))
 
 def make():
     return nn.Sequential(
-        nn.Linear(6, 8, key=KEY),
-        nn.BatchNorm1d(8),
-        nn.Dropout(0.5),
-        nn.Linear(8, 3, key=KEY),
+        nn.Linear(6, 8, key=KEY), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 3, key=KEY)
     )
 
 

@@ -19,10 +19,7 @@ entry(
 entry(
     "numpy.select",
     np.select,
-    [
-        call([MASK, given([True, True, False], "bool")], [x(3), x(2, 3)], 2),
-        call([MASK], [x(3)], 0),
-    ],
+    [call([MASK, given([True, True, False], "bool")], [x(3), x(2, 3)], 2), call([MASK], [x(3)], 0)],
     "f32 i32 bool",
 )
 entry(

@@ -26,12 +26,7 @@ METHODS = [
 ]
 BESIDE_NAN = "there is no difference quotient beside NaN; the functions beneath have one"
 
-for name, per in (
-    ("quantile", 1),
-    ("nanquantile", 1),
-    ("percentile", 100),
-    ("nanpercentile", 100),
-):
+for name, per in (("quantile", 1), ("nanquantile", 1), ("percentile", 100), ("nanpercentile", 100)):
     places = np.multiply(FRACTIONS, per)
     methods = METHODS if name == "quantile" else METHODS[:3]
     entry(

@@ -35,15 +35,7 @@ draws("PRNGKey", [call(x()), call(7)], "i32 u32", narrowed="JAX's words: the low
 draws("bits", [call(key()), call(key(), (2, 3), "uint8"), call(typed_key(), (3,))], "u32")
 
 # Draws of a shape
-for name in (
-    "cauchy",
-    "exponential",
-    "gumbel",
-    "laplace",
-    "logistic",
-    "maxwell",
-    "normal",
-):
+for name in ("cauchy", "exponential", "gumbel", "laplace", "logistic", "maxwell", "normal"):
     draws(name, [call(key(), (2, 3)), call(typed_key())])
 draws("rademacher", [call(key(), (2, 3)), call(typed_key())])
 draws("uniform", [call(key(), (2, 3)), call(typed_key(), (3,), None, x(3, low=-3, high=-1), p())])

@@ -31,11 +31,7 @@ entry(
 entry(
     "scipy.signal.detrend",
     scipy.signal.detrend,
-    [
-        call(x(2, 7)),
-        call(x(3, 2), axis=0, type="constant"),
-        call(x(7), bp=[2, 5]),
-    ],
+    [call(x(2, 7)), call(x(3, 2), axis=0, type="constant"), call(x(7), bp=[2, 5])],
     "f32 i32 c64",
 )
 

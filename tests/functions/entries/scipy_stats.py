@@ -115,9 +115,7 @@ distribution(
     undifferentiated="it is a step function",
 )
 distribution(
-    "poisson",
-    [call(x(3, low=0.1, high=9)), call(given([140.0, 160.0, 900.0], "f32"))],
-    "entropy",
+    "poisson", [call(x(3, low=0.1, high=9)), call(given([140.0, 160.0, 900.0], "f32"))], "entropy"
 )
 
 # of vectors

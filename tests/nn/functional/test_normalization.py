@@ -169,10 +169,7 @@ CASES_OF_LAWS = {
     ),
     "rms_norm": (lambda x, w: F.rms_norm(x, 4, w), (f32(2, 4), f32(4))),
     "group_norm": (lambda x, w, b: F.group_norm(x, 2, w, b), (f32(2, 4, 2), f32(4), f32(4))),
-    "local_response_norm": (
-        lambda x: F.local_response_norm(x, 3, 0.5, 0.75, 1.0),
-        (f32(1, 4, 2),),
-    ),
+    "local_response_norm": (lambda x: F.local_response_norm(x, 3, 0.5, 0.75, 1.0), (f32(1, 4, 2),)),
     "normalize": (F.normalize, (f32(2, 4).within(0.5, 2),)),
     "cubes": (lambda x: F.normalize(x, 3.0, 0), (f32(3, 2).within(0.5, 2),)),
 }

@@ -13,11 +13,7 @@ ANY = X + 6 * np.eye(5)
 POSITIVE = X @ X.T + np.eye(5)
 B = RNG.normal(size=5)
 METHODS = {"cg": (cg, POSITIVE), "bicgstab": (bicgstab, ANY), "gmres": (gmres, ANY)}
-COMPLEX = {
-    "cg": POSITIVE + 1j * (X - X.T) * 0.2,
-    "bicgstab": ANY + 1j * X,
-    "gmres": ANY + 1j * X,
-}
+COMPLEX = {"cg": POSITIVE + 1j * (X - X.T) * 0.2, "bicgstab": ANY + 1j * X, "gmres": ANY + 1j * X}
 
 
 @pytest.fixture(autouse=True)

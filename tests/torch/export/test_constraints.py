@@ -247,11 +247,7 @@ class Nested(nn.Module):
 
 def test_nested_and_bounded():
     module = WithWeight()
-    shapes = {
-        "x": {1: Dim.AUTO},
-        "options": {"y": {1: Dim("y", min=2, max=9)}},
-        "factor": None,
-    }
+    shapes = {"x": {1: Dim.AUTO}, "options": {"y": {1: Dim("y", min=2, max=9)}}, "factor": None}
     args = X, {"y": rows(6)}
     (model,) = st.Ensemble.from_torch([module], args, {"factor": 3.0}, dynamic_shapes=shapes)
     y = np.ones((6, 3), np.float32)

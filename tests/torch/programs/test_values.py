@@ -61,10 +61,7 @@ class Calls(nn.Module):
     [
         (lambda x: x * x.sum().item(), "aten._local_scalar_dense.default"),
         (lambda x: x.tolist(), "aten._local_scalar_dense.default"),
-        (
-            lambda x: x.repeat_interleave(x[:, 0].long(), dim=0),
-            "aten.repeat_interleave.Tensor",
-        ),
+        (lambda x: x.repeat_interleave(x[:, 0].long(), dim=0), "aten.repeat_interleave.Tensor"),
     ],
 )
 def test_operations(function, op):

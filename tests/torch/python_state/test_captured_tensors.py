@@ -125,17 +125,7 @@ class Tied(Base):
         return self.held[0](x) + x @ self.w
 
 
-RIGHT = [
-    InDictionaries,
-    InLists,
-    InFunctions,
-    Parts,
-    Detached,
-    Data,
-    InModules,
-    InBranches,
-    Tied,
-]
+RIGHT = [InDictionaries, InLists, InFunctions, Parts, Detached, Data, InModules, InBranches, Tied]
 
 
 def made(kind):

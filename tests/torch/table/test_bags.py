@@ -91,11 +91,7 @@ def test_a_recommender():
             return self.top(torch.cat([x, pairs], 1))
 
     torch.manual_seed(0)
-    args = (
-        torch.randn(2, 3).double(),
-        torch.randint(0, 6, (2, 5)),
-        torch.tensor([[0, 2], [0, 4]]),
-    )
+    args = (torch.randn(2, 3).double(), torch.randint(0, 6, (2, 5)), torch.tensor([[0, 2], [0, 4]]))
     check_module([Recommender() for _ in range(2)], args)
 
 

@@ -330,10 +330,7 @@ def add_masked(x: Any, y: Any) -> Any:
     shape = x.type.shape
 
     def make() -> Any:
-        return bitwise_or(
-            both(own_x, shape).value(shape),
-            both(own_y, shape).value(shape),
-        )
+        return bitwise_or(both(own_x, shape).value(shape), both(own_y, shape).value(shape))
 
     whole = Condition(Later(make, None, [*own_x, *own_y]), True, tuple(range(len(shape))))
     return Masked((*shared, whole), x.type, total, total)

@@ -223,10 +223,7 @@ def vmap_flat(
 
 
 def vmap_program(
-    program: Program,
-    size: int,
-    mapped: tuple[bool, ...],
-    force: tuple[bool, ...] | None = None,
+    program: Program, size: int, mapped: tuple[bool, ...], force: tuple[bool, ...] | None = None
 ) -> tuple[Program, tuple[bool, ...]]:
     """Give the program for ``size`` examples, which lie along axis 0 of mapped inputs and outputs.
 

@@ -37,18 +37,8 @@ _CALL = {
         ("PRECALL", 1, 1),
         ("CALL", 1, 4),
     ),
-    (3, 12): (
-        ("PUSH_NULL", 0, 0),
-        ("LOAD_CONST", _CONSTANT, 0),
-        ("COPY", 3, 0),
-        ("CALL", 1, 3),
-    ),
-    (3, 13): (
-        ("LOAD_CONST", _CONSTANT, 0),
-        ("PUSH_NULL", 0, 0),
-        ("COPY", 3, 0),
-        ("CALL", 1, 3),
-    ),
+    (3, 12): (("PUSH_NULL", 0, 0), ("LOAD_CONST", _CONSTANT, 0), ("COPY", 3, 0), ("CALL", 1, 3)),
+    (3, 13): (("LOAD_CONST", _CONSTANT, 0), ("PUSH_NULL", 0, 0), ("COPY", 3, 0), ("CALL", 1, 3)),
 }
 _STACK = 8
 """The depth that the handler needs: four for the call, the exceptions, and where it was raised."""

@@ -170,10 +170,7 @@ def batched_backward(
 
 
 def linear_call(
-    fun: Callable[..., Any],
-    fun_transpose: Callable[..., Any],
-    residual_args: Any,
-    linear_args: Any,
+    fun: Callable[..., Any], fun_transpose: Callable[..., Any], residual_args: Any, linear_args: Any
 ) -> Any:
     """Compute ``fun(residual_args, linear_args)``, whose transpose is given.
 

@@ -35,9 +35,7 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import align_mapped
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axes, check_axes, reshape
-from stretto._engine.ops.reducing.reduce import (
-    lines_first,
-)
+from stretto._engine.ops.reducing.reduce import lines_first
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import laid_out
 

@@ -18,12 +18,7 @@ from stretto._engine import higher_order
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.autodiff.jvp import jvp_program
 from stretto._engine.autodiff.linearize import apply_linear, linearize_program
-from stretto._engine.autodiff.masked import (
-    everywhere,
-    put_together,
-    take_apart,
-    with_conditions,
-)
+from stretto._engine.autodiff.masked import everywhere, put_together, take_apart, with_conditions
 from stretto._engine.autodiff.transpose import masked_backward, parts_read
 from stretto._engine.autodiff.vmap import to_axis, vmap_program
 from stretto._engine.core import tree

@@ -179,9 +179,7 @@ class ShardMap(ControlFlow):
         program, mask = transpose_program(self.program, linear, active)
         known = _kept(self.ins, [not is_linear for is_linear in linear])
         back = self.of(
-            program,
-            [*known, *_kept(self.outs, active)],
-            _kept(_kept(self.ins, linear), mask),
+            program, [*known, *_kept(self.outs, active)], _kept(_kept(self.ins, linear), mask)
         )
         values = [a for a in args if not isinstance(a, Linear)]
         outs = iter(back(*values, *(ct for ct in cts if ct is not None)))

@@ -222,8 +222,7 @@ class While(ControlFlow):
         over = [a is not None for a in axes]
         cond_over, body_over, carry_over = self._parts(over)
         mask = settle_carry(
-            tuple(carry_over),
-            lambda m: vmap_program(self.body, size, (*body_over, *m), m)[1],
+            tuple(carry_over), lambda m: vmap_program(self.body, size, (*body_over, *m), m)[1]
         )
         cond_varies = vmap_program(self.cond, size, (*cond_over, *mask))[1][0]
         if cond_varies and observable(self.effects):
@@ -464,10 +463,7 @@ def loop_while(
         got = list(out) if is_leaf else f"a tree of {list(out)}"
         raise TypeError(f"{caller}: cond_fun must return a boolean scalar, got {got}")
     loop = While(
-        captured_first(cond, count),
-        captured_first(body, count),
-        len(cond_consts),
-        len(body_consts),
+        captured_first(cond, count), captured_first(body, count), len(cond_consts), len(body_consts)
     )
     return tree.unflatten(structure, loop(*cond_consts, *body_consts, *init))
 

@@ -81,10 +81,7 @@ class Sub(Elementwise):
     partials = (lambda dx, out, x, y: dx, lambda dy, out, x, y: -dy)
 
     def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
-        return (
-            ct if isinstance(x, Linear) else None,
-            -ct if isinstance(y, Linear) else None,
-        )
+        return (ct if isinstance(x, Linear) else None, -ct if isinstance(y, Linear) else None)
 
 
 class Mul(Elementwise):
@@ -146,10 +143,7 @@ class Rem(Elementwise):
     widens = True
     op = "remainder"
     # x - trunc(x/y) y
-    partials = (
-        lambda dx, out, x, y: dx,
-        lambda dy, out, x, y: -dy * truncated(divide(x, y)),
-    )
+    partials = (lambda dx, out, x, y: dx, lambda dy, out, x, y: -dy * truncated(divide(x, y)))
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.fmod(x, y) if is_inexact(x.dtype) else division.rest(x, y)

@@ -13,13 +13,7 @@ from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.types import ArrayType, array_type, is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import zeros_like
-from stretto._engine.ops.elementwise import (
-    COMPLEX,
-    FLOAT,
-    Elementwise,
-    binary,
-    describe_unary,
-)
+from stretto._engine.ops.elementwise import COMPLEX, FLOAT, Elementwise, binary, describe_unary
 
 
 class Real(Elementwise):

@@ -85,10 +85,7 @@ class DotGeneral(Bilinear):
         for axes_x, axes_y, what in ((*self.summed, "contracted"), (*self.shared, "shared")):
             _check_pairs(x, y, axes_x, axes_y, what)
         free_x, free_y = self.free(x, y)
-        shape = (
-            *[x.shape[a] for a in (*self.shared[0], *free_x)],
-            *[y.shape[a] for a in free_y],
-        )
+        shape = (*[x.shape[a] for a in (*self.shared[0], *free_x)], *[y.shape[a] for a in free_y])
         weak = self.preferred is None and x.weak_type and y.weak_type
         return array_type(shape, self.preferred or x.dtype, weak)
 
@@ -446,10 +443,7 @@ def _matmul(x: Any, y: Any, settings: tuple[Any, Any]) -> Any:
     kept_y = [a for a in range(y.ndim) if a not in squeezed_y]
     op = DotGeneral(
         ((len(kept_x) - 1,), (len(kept_y) - 1 - columns,)),
-        (
-            tuple([kept_x.index(i) for i, _ in shared]),
-            tuple([kept_y.index(j) for _, j in shared]),
-        ),
+        (tuple([kept_x.index(i) for i, _ in shared]), tuple([kept_y.index(j) for _, j in shared])),
         *settings,
     )
     out = op(squeeze(x, tuple(squeezed_x)), squeeze(y, tuple(squeezed_y)))

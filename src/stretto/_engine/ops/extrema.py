@@ -70,10 +70,7 @@ class Extremum(Choice, abstract=True):
     costs = thresholds.EXTREMUM
     widens = True
     # at ties each argument gets half
-    partials = (
-        lambda dx, out, x, y: dx * _share(x, y),
-        lambda dy, out, x, y: dy * _share(y, x),
-    )
+    partials = (lambda dx, out, x, y: dx * _share(x, y), lambda dy, out, x, y: dy * _share(y, x))
 
 
 class Max(Extremum):

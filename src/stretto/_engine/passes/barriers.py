@@ -8,12 +8,7 @@ from typing import Any
 
 from stretto._engine.core.primitive import Kernel, Primitive
 from stretto._engine.core.program import Atom, Equation, Program, Var
-from stretto._engine.core.rewriting import (
-    changed_inside,
-    remembered,
-    types_made,
-    with_equations,
-)
+from stretto._engine.core.rewriting import changed_inside, remembered, types_made, with_equations
 from stretto._engine.core.types import bytes_of, is_inexact
 from stretto._engine.higher_order.call import Call
 from stretto._engine.ops.comparison import Comparison, Select

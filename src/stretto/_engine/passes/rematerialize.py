@@ -234,11 +234,7 @@ class _Copies:
     """The equations of a program, with copies where they are needed."""
 
     def __init__(
-        self,
-        program: Program,
-        lives: _Lives,
-        again: dict[Var, list[Equation]],
-        kept: set[Atom],
+        self, program: Program, lives: _Lives, again: dict[Var, list[Equation]], kept: set[Atom]
     ) -> None:
         self.equations: list[Equation] = []
         self._again = again

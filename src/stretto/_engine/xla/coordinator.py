@@ -114,12 +114,7 @@ class Meeting:
     """The processes that have come."""
 
     def __init__(
-        self,
-        server: socket.socket,
-        service: int | str,
-        count: int,
-        patience: float,
-        secret: bytes,
+        self, server: socket.socket, service: int | str, count: int, patience: float, secret: bytes
     ) -> None:
         self.server, self.service, self.count = server, service, count
         self.patience, self.secret = patience, secret

@@ -20,13 +20,7 @@ from stretto._engine import xla
 from stretto._engine.core.errors import ConfigError
 from stretto._engine.core.types import ArrayType
 from stretto._engine.lowering.text import Text
-from stretto._engine.xla.clients import (
-    Runtime,
-    in_use,
-    left_behind,
-    refuse_fork,
-    runtime,
-)
+from stretto._engine.xla.clients import Runtime, in_use, left_behind, refuse_fork, runtime
 from stretto._engine.xla.misreads import misreads
 from stretto._engine.xla.options import (
     LIBRARY,

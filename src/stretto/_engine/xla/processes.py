@@ -254,12 +254,7 @@ def _start_coordinator(
 
 
 def _introduced(
-    there: tuple[str, int],
-    count: int,
-    index: int,
-    heartbeat: float,
-    secret: bytes,
-    deadline: float,
+    there: tuple[str, int], count: int, index: int, heartbeat: float, secret: bytes, deadline: float
 ) -> tuple[socket.socket, Members]:
     """Connect to the coordinator, once it is there; each proves to the other what it is."""
     problem: OSError = TimeoutError("process 0 has not come")

@@ -160,10 +160,7 @@ def _plain(leaf: Any) -> Any:
 
 
 def checkpoint(
-    fun: Callable[..., Any] | None = None,
-    *,
-    concrete: bool = False,
-    **options: Any,
+    fun: Callable[..., Any] | None = None, *, concrete: bool = False, **options: Any
 ) -> Any:
     """Call ``stretto.checkpoint`` with JAX's parameters."""
     if concrete:

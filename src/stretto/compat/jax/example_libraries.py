@@ -309,11 +309,7 @@ def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
 glorot, randn, logsoftmax = glorot_normal, normal, log_softmax
 
 Layer = tuple[Callable[..., Any], Callable[..., Any]]
-_GLOROT, _NORMAL, _SMALL = (
-    glorot_normal(),
-    normal(),
-    normal(1e-6),
-)
+_GLOROT, _NORMAL, _SMALL = (glorot_normal(), normal(), normal(1e-6))
 
 
 def Dense(out_dim: int, W_init: Any = _GLOROT, b_init: Any = _NORMAL) -> Layer:

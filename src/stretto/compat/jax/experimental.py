@@ -135,11 +135,7 @@ def _unflatten(shape: Any, children: Any) -> BCOO:
     return made
 
 
-register_pytree_node(
-    BCOO,
-    lambda x: ((x.data, x.indices), x.shape),
-    _unflatten,
-)
+register_pytree_node(BCOO, lambda x: ((x.data, x.indices), x.shape), _unflatten)
 
 
 class Format:

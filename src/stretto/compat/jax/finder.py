@@ -27,14 +27,7 @@ VERSION = "0.10.2"
 """The version of JAX whose names are presented."""
 
 ROOT = "stretto.compat.jax.root"
-SAME = frozenset(
-    {
-        "distributed",
-        "image",
-        "numpy.fft",
-        "scipy",
-    }
-)
+SAME = frozenset({"distributed", "image", "numpy.fft", "scipy"})
 """Modules, with all below them, that are Stretto's as they are."""
 
 PUBLIC = {

@@ -6,13 +6,7 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from stretto._engine.core.keys import (
-    DictKey,
-    FlattenedIndexKey,
-    GetAttrKey,
-    SequenceKey,
-    keystr,
-)
+from stretto._engine.core.keys import DictKey, FlattenedIndexKey, GetAttrKey, SequenceKey, keystr
 from stretto._engine.core.nodes import (
     register_dataclass,
     register_pytree_node,

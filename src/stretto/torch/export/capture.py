@@ -234,10 +234,7 @@ def _ordinary(leaf: Any) -> Any:
 
 
 def read(
-    exported: ExportedProgram,
-    called: inspect.Signature | None = None,
-    *,
-    least: int | None = None,
+    exported: ExportedProgram, called: inspect.Signature | None = None, *, least: int | None = None
 ) -> Captured:
     """The graph, signature and constants of an exported program.
 

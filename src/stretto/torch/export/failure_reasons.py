@@ -44,10 +44,7 @@ _REASONS = [
         r"Boolean value of Tensor|not.*trace.*\bbool\b",
         _CHOICE,
     ),
-    (
-        r"data.dependent|unbacked|Unbacked|_local_scalar_dense|DataDependent",
-        _NUMBER,
-    ),
+    (r"data.dependent|unbacked|Unbacked|_local_scalar_dense|DataDependent", _NUMBER),
     (
         r"\.numpy\(\) is not supported|tensor subclasses|numpy",
         "it leaves PyTorch for NumPy; what NumPy computes is not exported. Use PyTorch's functions",
@@ -69,10 +66,7 @@ _REASONS = [
     ),
 ]
 _MAKES_A_NUMBER = re.compile(r"\b(int|float|range)\(|\.(item|tolist)\(")
-_FILES = {
-    ("nn", "utils", "rnn.py"): _PACKED,
-    ("torch", "jit", "_script.py"): _SCRIPTED,
-}
+_FILES = {("nn", "utils", "rnn.py"): _PACKED, ("torch", "jit", "_script.py"): _SCRIPTED}
 """Files of PyTorch that an error came through, and what that means."""
 
 

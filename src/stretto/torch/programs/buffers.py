@@ -78,12 +78,7 @@ def with_totals(graph: Graph) -> Graph:
 _RENORM = "aten.embedding_renorm.default"
 """The operation that shortens rows."""
 
-_COPIES = (
-    "aten.alias.default",
-    "aten.clone.default",
-    "aten.detach.default",
-    "operator.getitem",
-)
+_COPIES = ("aten.alias.default", "aten.clone.default", "aten.detach.default", "operator.getitem")
 _WRITE = "stretto.with_backward.default"
 """The operation that gives what was written, its fourth argument, with the slope of what it is in
 the place of."""

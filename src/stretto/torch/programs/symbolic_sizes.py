@@ -82,9 +82,7 @@ def names(text: str) -> frozenset[str]:
     return frozenset([text]) if text.isidentifier() else _compiled(text)[1]
 
 
-def bind(
-    shapes: Iterable[tuple[Sequence[int | str | None], Sequence[Any]]],
-) -> dict[str, Any]:
+def bind(shapes: Iterable[tuple[Sequence[int | str | None], Sequence[Any]]]) -> dict[str, Any]:
     """The values of named sizes, from the shapes as they are written and as they are.
 
     A name that stands nowhere by itself is solved for, where it is one of a linear expression. The

@@ -88,12 +88,7 @@ def _extreme(values: Callable[..., Any], places: Callable[..., Any]) -> Callable
 
 
 def _norm(
-    x: Any,
-    ord: float = 2,
-    dim: _Dims = None,
-    keepdim: bool = False,
-    *,
-    dtype: Any = None,
+    x: Any, ord: float = 2, dim: _Dims = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Any:
     x = x if dtype is None else x.astype(dtype)
     size, axis = snp.abs(x), _axes(dim) if x.ndim else None

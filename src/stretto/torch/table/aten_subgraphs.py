@@ -87,10 +87,7 @@ def _once(name: str, arrays: Sequence[Any], cotangents: Sequence[Any]) -> Any:
 
 
 def _grad(
-    part: Callable[..., Any],
-    free: Sequence[Any],
-    inputs: Sequence[Any],
-    cotangents: Sequence[Any],
+    part: Callable[..., Any], free: Sequence[Any], inputs: Sequence[Any], cotangents: Sequence[Any]
 ) -> tuple[Any, ...]:
     """The gradients of a part by its inputs; a missing cotangent is of ones."""
     outs, pull_back = vjp(lambda *xs: tuple(part(*xs, *free)), *inputs)
@@ -102,10 +99,7 @@ def _grad(
 
 
 def _jvp(
-    part: Callable[..., Any],
-    free: Sequence[Any],
-    inputs: Sequence[Any],
-    tangents: Sequence[Any],
+    part: Callable[..., Any], free: Sequence[Any], inputs: Sequence[Any], tangents: Sequence[Any]
 ) -> tuple[Any, ...]:
     moving = tuple([dx.astype(x.dtype) for x, dx in zip(inputs, tangents, strict=True)])
     return tuple(jvp(lambda *xs: tuple(part(*xs, *free)), tuple(inputs), moving)[1])

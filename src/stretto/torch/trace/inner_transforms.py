@@ -140,11 +140,7 @@ def _pulled_back(outs: Any, ins: Any, cts: Any) -> Any:
         return pytree.tree_map(torch.zeros_like, ins)
     chosen = [results[k] for k in moving]
     grads = _grad(
-        chosen,
-        leaves,
-        [given[k] for k in moving],
-        create_graph=True,
-        materialize_grads=True,
+        chosen, leaves, [given[k] for k in moving], create_graph=True, materialize_grads=True
     )
     return pytree.tree_unflatten(list(grads), spec)
 

@@ -128,9 +128,7 @@ def test_float0_goes_through_every_transformation():
     x, n = 2.0, snp.arange(2)
     zeros = np.zeros(2, float0), np.zeros((), float0)
     for wrap in (lambda g: g, st.jit):
-        dx, dn, dflag = wrap(
-            st.grad(lambda *a: f(*a)[0], (0, 1, 2), allow_int=True),
-        )(x, n, True)
+        dx, dn, dflag = wrap(st.grad(lambda *a: f(*a)[0], (0, 1, 2), allow_int=True))(x, n, True)
         assert float(dx) == 2 * 3 * x**2
         assert (dn.shape, dn.dtype, dflag.shape, dflag.dtype) == ((2,), float0, (), float0)
         (dy, (dlast, dflag)) = wrap(lambda x: st.jvp(f, (x, n, True), (1.0, *zeros))[1])(x)

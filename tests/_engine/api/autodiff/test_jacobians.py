@@ -22,10 +22,7 @@ def h(x):
     return {"a": snp.stack([x[0] * x[1], snp.exp(x[2])]), "s": snp.sum(x**2)}
 
 
-JACOBIAN = {
-    "a": np.array([[X[1], X[0], 0], [0, 0, np.exp(X[2])]]),
-    "s": 2 * X,
-}
+JACOBIAN = {"a": np.array([[X[1], X[0], 0], [0, 0, np.exp(X[2])]]), "s": 2 * X}
 
 
 @pytest.mark.parametrize("jac", [st.jacfwd, st.jacrev], ids=["jacfwd", "jacrev"])

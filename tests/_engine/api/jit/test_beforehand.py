@@ -129,10 +129,7 @@ def test_under_other_transformations():
     np.testing.assert_allclose(st.jit(st.grad(f))(x), st.grad(f)(x), rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(st.grad(st.jit(f))(x), st.grad(f)(x), rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(
-        st.jit(st.vmap(f))(snp.stack([x, 2 * x])),
-        snp.stack([f(x), f(2 * x)]),
-        rtol=1e-4,
-        atol=1e-6,
+        st.jit(st.vmap(f))(snp.stack([x, 2 * x])), snp.stack([f(x), f(2 * x)]), rtol=1e-4, atol=1e-6
     )
 
 

@@ -411,8 +411,7 @@ def test_compilations_are_logged(caplog):
         first.getMessage(),
     )
     assert re.fullmatch(
-        rf"compiled scan for \(.*int32.*\): lower {number}, compile {number}",
-        second.getMessage(),
+        rf"compiled scan for \(.*int32.*\): lower {number}, compile {number}", second.getMessage()
     )
 
 

@@ -182,11 +182,7 @@ def test_compiler_options_that_are_not_there(options, error, message):
 
 def test_compiler_options_hold_for_a_whole_program():
     f = st.jit(snp.sin, compiler_options={"xla_cpu_enable_fast_math": True})
-    for use in (
-        lambda: st.jit(f)(1.0),
-        lambda: st.grad(f)(1.0),
-        lambda: st.vmap(f)(snp.ones(2)),
-    ):
+    for use in (lambda: st.jit(f)(1.0), lambda: st.grad(f)(1.0), lambda: st.vmap(f)(snp.ones(2))):
         with pytest.raises(ValueError, match=r"sin has compiler_options.*outermost jit"):
             use()
     inner = st.jit(snp.sin)

@@ -117,21 +117,11 @@ def test_arrays_on_devices_are_checked():
     one, two, three = (st.device_put(np.ones(2), d) for d in st.devices()[:3])
     who = "make_array_from_single_device_arrays: "
     cases = [
-        (
-            (4,),
-            [one],
-            ValueError,
-            "arrays must have one for each of the 2 devices .* got 1",
-        ),
+        ((4,), [one], ValueError, "arrays must have one for each of the 2 devices .* got 1"),
         ((4,), [one, one], ValueError, r"arrays\[0\] and arrays\[1\] are both on cpu:0, and each"),
         ((4,), [one, three], ValueError, r"arrays\[1\], float32\[2\], must be on one .* on cpu:2"),
         ((4,), [one, st.device_put(np.ones(2), sharding)], ValueError, "it is on cpu:0, cpu:1"),
-        (
-            (8,),
-            [one, two],
-            ValueError,
-            r"arrays\[0\] must have the shape \(4,\) of a part of",
-        ),
+        ((8,), [one, two], ValueError, r"arrays\[0\] must have the shape \(4,\) of a part of"),
         ((4,), [one, two > 0], TypeError, r"arrays\[1\] must have the dtype float32, that of arr"),
         ((4,), [one, np.ones(2)], TypeError, r"arrays\[1\] must be an array .* got ndarray"),
         ((4,), one, TypeError, "arrays must be a list of arrays, one for each device"),
@@ -191,13 +181,7 @@ def test_what_a_process_has_is_checked():
         "make_array_from_process_local_data: ",
     )
     cases = [
-        (
-            over(P("x")),
-            np.ones(3),
-            None,
-            ValueError,
-            "axis 0 of local_data.* has size 3, which",
-        ),
+        (over(P("x")), np.ones(3), None, ValueError, "axis 0 of local_data.* has size 3, which"),
         (over(P("x")), A, (16, 8), ValueError, "axis 0 of local_data.*size 8, and must have 2 of"),
         (over(P("x")), A, (8,), ValueError, "global_shape must have a size for each axis of local"),
         (over(P("x")), A, (8, 2.5), TypeError, "global_shape must be an integer"),

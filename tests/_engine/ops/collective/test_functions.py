@@ -268,16 +268,10 @@ def test_no_examples():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda x: lax.ppermute(x, "i", 3),
-            "ppermute: perm must be a sequence of .source",
-        ),
+        (lambda x: lax.ppermute(x, "i", 3), "ppermute: perm must be a sequence of .source"),
         (lambda x: lax.ppermute(x, "i", [0, 1]), "ppermute: perm must be a sequence of integers"),
         (lambda x: lax.pshuffle(x, "i", 3), "pshuffle: perm must be a sequence of integers, got 3"),
-        (
-            lambda x: lax.all_gather(x, "i", axis_index_groups=3),
-            "all_gather: axis_index_groups",
-        ),
+        (lambda x: lax.all_gather(x, "i", axis_index_groups=3), "all_gather: axis_index_groups"),
     ],
 )
 def test_arguments_of_the_wrong_kind_are_named(call, message):

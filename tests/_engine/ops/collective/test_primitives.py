@@ -73,18 +73,8 @@ def test_derivatives_within_are_those_outside(primitive):
     f = bent(FUNCTIONS[primitive])
     whole = along(f)
     ct = RNG.normal(size=whole(X).shape).astype(np.float32)
-    agree(
-        along(lambda x, t: st.jvp(f, (x,), (t,))),
-        lambda x, t: st.jvp(whole, (x,), (t,)),
-        X,
-        T,
-    )
-    agree(
-        along(lambda x, c: st.vjp(f, x)[1](c)),
-        lambda x, c: st.vjp(whole, x)[1](c),
-        X,
-        ct,
-    )
+    agree(along(lambda x, t: st.jvp(f, (x,), (t,))), lambda x, t: st.jvp(whole, (x,), (t,)), X, T)
+    agree(along(lambda x, c: st.vjp(f, x)[1](c)), lambda x, c: st.vjp(whole, x)[1](c), X, ct)
     agree(
         along(lambda x, t: st.linearize(f, x)[1](t)),
         lambda x, t: st.linearize(whole, x)[1](t),

@@ -25,11 +25,7 @@ from tests.any_size import holds
 
 SETTINGS = {
     "plain": ((2, 3, 5, 6), (4, 3, 3, 2), {}),
-    "strided_same": (
-        (2, 3, 5, 6),
-        (4, 3, 3, 2),
-        {"window_strides": (2, 3), "padding": "SAME"},
-    ),
+    "strided_same": ((2, 3, 5, 6), (4, 3, 3, 2), {"window_strides": (2, 3), "padding": "SAME"}),
     "dilated_cropped": (
         (2, 2, 5, 6),
         (3, 2, 3, 2),
@@ -151,14 +147,7 @@ def test_is_its_definition(lhs, rhs, strides, padding, ld, rd, groups):
     rng = np.random.default_rng(0)
     x, w = (rng.integers(-4, 5, shape).astype(np.float32) for shape in (lhs, rhs))
     f = lambda x, w: conv_general_dilated(
-        x,
-        w,
-        strides,
-        padding,
-        ld,
-        rd,
-        feature_group_count=groups[0],
-        batch_group_count=groups[1],
+        x, w, strides, padding, ld, rd, feature_group_count=groups[0], batch_group_count=groups[1]
     )
     want = by_loop(x, w, strides, padding, ld, rd, *groups)
     np.testing.assert_array_equal(f(x, w), want)  # whole numbers, so exact

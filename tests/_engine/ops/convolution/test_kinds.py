@@ -74,12 +74,7 @@ def test_layouts_by_default_up_to_three_spatial_axes():
 @pytest.mark.parametrize(
     "strides, padding, rest, message",
     [
-        (
-            (1, 1, 1),
-            "SAME",
-            {},
-            r"strides \(1, 1, 1\) must have 2 entries for lhs: float32\[1",
-        ),
+        ((1, 1, 1), "SAME", {}, r"strides \(1, 1, 1\) must have 2 entries for lhs: float32\[1"),
         ((1,), [(1, 1)] * 2, {}, r"strides \(1,\) must have 2 entries"),
         ((1, 1), "SAME", {"rhs_dilation": (1,)}, r"rhs_dilation \(1,\) must have 2 entries"),
         ((1, 1), [(1, 1)], {"use_consistent_padding": True}, r"padding \(\(1, 1\),\) must have 2"),

@@ -16,7 +16,7 @@ LAWS = [
         law(primitive, lambda x, place=place: place(x, 1), case, derivative=False)
         for primitive, place in PLACES.items()
         for case in (f32(2, 3), bf16(2, 40), b1(3, 4), u32(2, 3), f32(0, 2), SPECIAL)
-    ),
+    )
 ]
 
 

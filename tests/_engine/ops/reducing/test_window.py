@@ -247,12 +247,7 @@ def test_errors_name_what_does_not_fit():
         ReduceWindowMax.transpose(None)
 
 
-@given(
-    some.integers(1, 9),
-    some.integers(1, 4),
-    some.integers(-2, 3),
-    some.integers(-2, 5),
-)
+@given(some.integers(1, 9), some.integers(1, 4), some.integers(-2, 3), some.integers(-2, 5))
 def test_transpose_of_tiles_gives_each_element_its_window(n, size, low, high):
     assume(n + low + high >= size)
     window = AxisWindow(size, size, low, high)

@@ -100,10 +100,4 @@ def test_rules_of_operations_that_there_are():
         out, axis = products((x, jnp.ones(3)), (0, None), **params)
         print(out, axis)
         """
-    ) == [
-        "1 True",
-        "1 True",
-        "2.0 True",
-        "False None",
-        "[ 3. 12.] 0",
-    ]
+    ) == ["1 True", "1 True", "2.0 True", "False None", "[ 3. 12.] 0"]

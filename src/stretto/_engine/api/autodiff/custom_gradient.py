@@ -47,9 +47,7 @@ class _Residuals(NamedTuple):
     captured: list[Any]
 
 
-def custom_gradient(
-    fun: Callable[P, tuple[R, Callable[..., Any]]],
-) -> custom_vjp[P, R]:
+def custom_gradient(fun: Callable[P, tuple[R, Callable[..., Any]]]) -> custom_vjp[P, R]:
     """Make a function from one that returns its value and its derivative.
 
     Args:

@@ -13,13 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 from stretto._engine.api.argument_leaves import LEAF, as_argnums, values_of_tree, wraps
-from stretto._engine.api.autodiff.flat import (
-    Flat,
-    chosen,
-    is_active,
-    of_derivative,
-    pull_back,
-)
+from stretto._engine.api.autodiff.flat import Flat, chosen, is_active, of_derivative, pull_back
 from stretto._engine.api.autodiff.linear_functions import JvpFunction, VjpFunction, tangents_of
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.autodiff.jvp import jvp_flat

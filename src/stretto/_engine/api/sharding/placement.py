@@ -18,12 +18,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.interpreter import Tracer, Value, state
 from stretto._engine.core.mesh import PartitionSpec
-from stretto._engine.core.shardings import (
-    NamedSharding,
-    Sharding,
-    SingleDeviceSharding,
-    can_split,
-)
+from stretto._engine.core.shardings import NamedSharding, Sharding, SingleDeviceSharding, can_split
 from stretto._engine.eager.interpreter import EAGER, at_home
 from stretto._engine.ops.sharding_constraint import ShardingConstraint, named_here
 from stretto._engine.xla.array import SHARDED, Array

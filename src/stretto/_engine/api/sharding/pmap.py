@@ -134,9 +134,7 @@ def pmap(
 
             of_one.__name__ = identifier(name_of(fun))
             outs = tree.map(
-                lambda a: along(a, 1 + max(a or 0, 0), name),
-                out_axes,
-                is_leaf=lambda a: a is None,
+                lambda a: along(a, 1 + max(a or 0, 0), name), out_axes, is_leaf=lambda a: a is None
             )
             return shard_map(
                 of_one,

@@ -105,10 +105,7 @@ def shard_map(
 
         pairs = [(i, j) for i, j in equal_lengths(structure, values) if ins[i] == ins[j]]
 
-        mine = Parts(
-            lambda *xs: function(*tree.unflatten(structure, xs)),
-            dict(kinds_of(refs)),
-        )
+        mine = Parts(lambda *xs: function(*tree.unflatten(structure, xs)), dict(kinds_of(refs)))
 
         def flat(*xs: Any) -> Any:
             result, given = mine(*share_lengths(xs, pairs))
@@ -182,12 +179,7 @@ def _spec(spec: Any, mesh: Mesh, axes: Sequence[Any], caller: str, argument: str
 
 
 def smap(
-    f: Callable[..., Any] | None = None,
-    /,
-    *,
-    in_axes: Any = 0,
-    out_axes: Any,
-    axis_name: Any,
+    f: Callable[..., Any] | None = None, /, *, in_axes: Any = 0, out_axes: Any, axis_name: Any
 ) -> Any:
     """Map a function over the parts of its arguments along one axis of the mesh in use.
 

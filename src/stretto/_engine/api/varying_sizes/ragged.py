@@ -305,11 +305,7 @@ class Ragged:
 
 tree.register_attributes(
     Ragged,
-    lambda x: (
-        (x._values, x._lengths),
-        (x._most, x._wide, x._at_least()),
-        ("values", "lengths"),
-    ),
+    lambda x: ((x._values, x._lengths), (x._most, x._wide, x._at_least()), ("values", "lengths")),
     lambda how, children: Ragged._of(*children, *how),
 )
 RAGGED.append(Ragged)

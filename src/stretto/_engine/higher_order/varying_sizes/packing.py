@@ -68,10 +68,7 @@ def variable_of_rows(type: ArrayType) -> SizeVariable | None:
 
 
 def packed_program(
-    program: Program,
-    examples: Examples,
-    over: tuple[bool, ...],
-    summed: tuple[bool, ...],
+    program: Program, examples: Examples, over: tuple[bool, ...], summed: tuple[bool, ...]
 ) -> Program:
     """Return the program for all examples.
 

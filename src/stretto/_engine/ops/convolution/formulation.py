@@ -12,12 +12,7 @@ from typing import Any, NamedTuple
 
 from stretto._engine.core.recorder import record_shared
 from stretto._engine.core.types import ArrayType
-from stretto._engine.ops.convolution import (
-    forms,
-    positions,
-    shifted,
-    windows,
-)
+from stretto._engine.ops.convolution import forms, positions, shifted, windows
 from stretto._engine.ops.convolution.operands import (
     MOST_GROUPS,
     by_group,

@@ -116,10 +116,7 @@ def _windows(
         window.append(k)
         gaps.append(stride * d)
     return np.lib.stride_tricks.as_strided(
-        x,
-        (*x.shape[:2], *sizes, *window),
-        (*x.strides[:2], *steps, *gaps),
-        writeable=False,
+        x, (*x.shape[:2], *sizes, *window), (*x.strides[:2], *steps, *gaps), writeable=False
     )
 
 
@@ -367,9 +364,7 @@ def _transpose_rhs(op: ConvGeneralDilated, ct: Any, lhs: Any, rhs: ArrayType) ->
         op.lhs_dilation,
         op.strides,
         ConvDimensionNumbers(
-            (features, batch, *spatial_l),
-            (out_features, out_batch, *spatial_o),
-            (i, o, *spatial_r),
+            (features, batch, *spatial_l), (out_features, out_batch, *spatial_o), (i, o, *spatial_r)
         ),
         op.batch_groups,
         op.feature_groups,

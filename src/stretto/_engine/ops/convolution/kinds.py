@@ -12,11 +12,7 @@ from stretto._engine.core.integers import integers, pairs_of
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.convolution.general import convolved, ones_or
-from stretto._engine.ops.convolution.geometry import (
-    dilated,
-    dimension_numbers_of,
-    transposed_pad,
-)
+from stretto._engine.ops.convolution.geometry import dilated, dimension_numbers_of, transposed_pad
 from stretto._engine.ops.layout import transpose
 from stretto._engine.ops.shape import rev
 

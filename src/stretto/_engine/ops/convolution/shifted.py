@@ -88,13 +88,7 @@ def of_feature_groups(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     window = kernel.shape[3:]
     for element in itertools.product(range(kernel.shape[2]), *map(range, window)):
         starts = [j * d for j, d in zip(element[1:], op.rhs_dilation, strict=True)]
-        part = cut(
-            image,
-            (inside, *places),
-            (element[0], *starts),
-            (1, *counts),
-            (1, *op.strides),
-        )
+        part = cut(image, (inside, *places), (element[0], *starts), (1, *counts), (1, *op.strides))
         one = cut(kernel, range(2, kernel.ndim), element, [1] * len(element), [1] * len(element))
         factor = broadcast_in_dim(reshape(one, kernel.shape[:2]), sizes, (features, inside))
         if part.shape != tuple(sizes):

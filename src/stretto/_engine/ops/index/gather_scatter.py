@@ -225,10 +225,7 @@ scatter = _scatter(
     "3, 5",
 )
 scatter_add = _scatter(
-    ScatterAdd,
-    "Add values to windows of an array.",
-    "every update added to its element",
-    " 3, 10",
+    ScatterAdd, "Add values to windows of an array.", "every update added to its element", " 3, 10"
 )
 scatter_sub = _scatter(
     ScatterSub,

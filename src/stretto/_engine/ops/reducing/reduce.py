@@ -22,13 +22,7 @@ from stretto._engine.ops.broadcast import broadcast_in_dim, reduce_sum
 from stretto._engine.ops.comparison import eq, ne, select, zeros_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import COMPARABLE, INTEGRAL, NUMERIC
-from stretto._engine.ops.layout import (
-    canonical_axes,
-    check_axes,
-    reduce_vmap,
-    reshape,
-    transpose,
-)
+from stretto._engine.ops.layout import canonical_axes, check_axes, reduce_vmap, reshape, transpose
 from stretto._engine.ops.shape import pad, slice_in_dim
 
 

@@ -16,10 +16,7 @@ from stretto._engine.ops import thresholds
 from stretto._engine.ops.arithmetic import absolute as absolute_of
 from stretto._engine.ops.arithmetic import sign
 from stretto._engine.ops.comparison import full_like, lt, select, zeros_like
-from stretto._engine.ops.elementwise import (
-    describe_unary,
-    unary,
-)
+from stretto._engine.ops.elementwise import describe_unary, unary
 from stretto._engine.ops.exponential import exp as exp_of
 from stretto._engine.ops.written import (
     Number,

@@ -75,9 +75,7 @@ def of_convolution(
     choices = [
         Choice(Form.IN_TURN, 1.1 * time + stacking + cutting + size * machine.turn, in_turn),
         Choice(
-            Form.GROUPED_CONVOLUTION if both else Form.WIDE_CONVOLUTION,
-            together + stacking,
-            mapped,
+            Form.GROUPED_CONVOLUTION if both else Form.WIDE_CONVOLUTION, together + stacking, mapped
         ),
     ]
     if size <= MOST_WRITTEN:

@@ -125,11 +125,7 @@ class _Longer(Exception):
 
 
 def loop_in(
-    equations: Sequence[Equation],
-    low: int,
-    high: int,
-    period: int,
-    homes: Homes,
+    equations: Sequence[Equation], low: int, high: int, period: int, homes: Homes
 ) -> Loop | None:
     """Return the loop that most of the equations from ``low`` up to ``high`` form, if they do."""
     if high - low < LEAST_COPIES * period:
@@ -206,12 +202,7 @@ class _Reader:
     """Compares the copies of a body, the first of which begins at an equation."""
 
     def __init__(
-        self,
-        equations: Sequence[Equation],
-        start: int,
-        period: int,
-        copies: int,
-        homes: Homes,
+        self, equations: Sequence[Equation], start: int, period: int, copies: int, homes: Homes
     ) -> None:
         self.equations = equations
         self.start, self.period, self.copies = start, period, copies

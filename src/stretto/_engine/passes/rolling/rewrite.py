@@ -113,11 +113,7 @@ class _Writer:
     """Writes one loop, and enters in ``stacks`` what it stacks for others."""
 
     def __init__(
-        self,
-        program: Program,
-        loop: Loop,
-        use: Use,
-        stacks: dict[tuple[int, Kept], Var],
+        self, program: Program, loop: Loop, use: Use, stacks: dict[tuple[int, Kept], Var]
     ) -> None:
         self.program, self.loop, self.use, self.stacks = program, loop, use, stacks
         self.place = program.equations[loop.start].place
@@ -167,11 +163,7 @@ class _Writer:
             *(first[0] for *_, first in self.carries),
             *(outer for outer, _ in self.stacked.values()),
         ]
-        return [
-            *self.before,
-            Equation(scan, operands, [*finals, *stacks], self.place),
-            *self.after,
-        ]
+        return [*self.before, Equation(scan, operands, [*finals, *stacks], self.place), *self.after]
 
     def read(self, source: Source) -> Atom:
         """Return the atom that stands for the operand in the body."""

@@ -201,10 +201,7 @@ spell(
     results=(1, 0, 2),  # the values first
 )
 spell_as_it_is(
-    Lu,
-    ShardingConstraint,
-    primitives.select_and_gather_add_p,
-    primitives.select_and_scatter_add_p,
+    Lu, ShardingConstraint, primitives.select_and_gather_add_p, primitives.select_and_scatter_add_p
 )
 spell(RandomBits, "random_bits", {"bit_width": "width", "shape": "shape", "layout": "layout"})
 spell(
@@ -219,10 +216,7 @@ spell(
     },
 )
 spell_by_hand(
-    Conj,
-    "conj",
-    lambda p, e: {"input_dtype": e.inputs[0].type.dtype},
-    lambda params, types: Conj(),
+    Conj, "conj", lambda p, e: {"input_dtype": e.inputs[0].type.dtype}, lambda params, types: Conj()
 )
 
 
@@ -278,11 +272,7 @@ def _slice(params: dict[str, Any], types: Any) -> Any:
 
 
 def _slice_params(p: Any, e: Any) -> dict[str, Any]:
-    return {
-        "start_indices": p.starts,
-        "limit_indices": p.limits,
-        "strides": _strides(p.strides),
-    }
+    return {"start_indices": p.starts, "limit_indices": p.limits, "strides": _strides(p.strides)}
 
 
 spell_by_hand(primitives.slice_p, "slice", _slice_params, _slice)
@@ -333,11 +323,7 @@ def _triangular(params: dict[str, Any], types: Any) -> Any:
 
 
 spell_by_hand(TriangularSolve, "triangular_solve", _triangular_params, _triangular)
-spell(
-    Qr,
-    "qr",
-    {"pivoting": Fixed(False), "full_matrices": "full", "use_magma": NONE},
-)
+spell(Qr, "qr", {"pivoting": Fixed(False), "full_matrices": "full", "use_magma": NONE})
 
 
 def window_params(p: Any) -> dict[str, Any]:

@@ -86,11 +86,7 @@ def _cond(params: dict[str, Any], types: Any) -> Any:
 
 
 spell_by_hand(Cond, "cond", _cond_params, _cond)
-spell(
-    Reduce,
-    "reduce",
-    {"jaxpr": "computation", "dimensions": "axes", "computation": NONE},
-)
+spell(Reduce, "reduce", {"jaxpr": "computation", "dimensions": "axes", "computation": NONE})
 spell_by_hand(
     ReduceWindow,
     "reduce_window",
