@@ -41,9 +41,9 @@ class Part(NamedTuple):
     file: str | None
     """The name of a data file; ``None`` for the file that says so."""
     offset: int
-    """Of its first byte."""
+    """The offset of its first byte."""
     checksums: tuple[str, ...] = ()
-    """Of each block; empty where there are none."""
+    """The checksum of each block; empty where there are none."""
 
 
 class Grid(NamedTuple):
@@ -127,7 +127,7 @@ def _kept(raw: np.ndarray) -> np.ndarray:
 
 
 def _within(box: shardings.Index, sizes: Sequence[int], place: Sequence[int]) -> shardings.Index:
-    """What a box has of the part at this place, counted from where that begins."""
+    """Return the overlap of a box with the part at this place, counted from its beginning."""
     return tuple(
         [
             slice(max(part.start - k * n, 0), min(part.stop - k * n, n))

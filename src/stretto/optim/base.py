@@ -318,7 +318,7 @@ def set_to_zero() -> GradientTransformationExtraArgs:
 
 
 class _Making(threading.local):
-    """What this thread is making parts for, or None."""
+    """The name of the optimizer that this thread is making parts for, or None."""
 
     optimizer: str | None = None
 
@@ -329,7 +329,7 @@ _now = _Making()
 def making(
     optimizer: str, make: Callable[[], GradientTransformationExtraArgs]
 ) -> GradientTransformationExtraArgs:
-    """What ``make`` gives, its parts named after the optimizer, or after the one that calls it."""
+    """Return what ``make`` gives; its parts have the name of the outermost optimizer."""
     return holding(_now, "optimizer", _now.optimizer or optimizer, make)
 
 

@@ -51,7 +51,7 @@ def configuration_of(
     validation: Tree,
     **settings: Any,
 ) -> dict[str, str]:
-    """What must be equal for a training to be resumed, in words.
+    """Describe in words what must be equal for a training to be resumed.
 
     The program of a step stands for the loss, the optimizer and the members.
     """

@@ -87,7 +87,7 @@ class NotebookBar:
         return " · ".join([self._description, *parts, *([self._losses] if self._losses else [])])
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        """What notebooks ask of an object that they show."""
+        """Return what notebooks show, as text and as HTML."""
         filled = "" if self._total is None else f' value="{self._done}" max="{self._total}"'
         text = self._text()
         bar = f"<progress{filled}></progress> <code>{html.escape(text)}</code>"

@@ -270,7 +270,7 @@ def is_row(x: object) -> bool:
 def of_each(
     arguments: Mapping[str, Any], size: int, argument: str, every: bool = False
 ) -> dict[str, Array]:
-    """Those of the arguments that have an entry for each member, as arrays."""
+    """Return the arguments that have an entry for each member, as arrays."""
     columns = {}
     for name, x in arguments.items():
         if not (every or is_row(x)):
@@ -288,7 +288,7 @@ def of_each(
 def in_places(
     packs: Sequence[Pack], results: Sequence[Mapping[str, Array]], size: int
 ) -> dict[str, Array]:
-    """What each pack gives for its members, as one array by name in the order of all members."""
+    """Join by name what each pack gives, in the order of all members."""
     if len(packs) == 1 and packs[0].group.size == size:
         return dict(results[0])
     out: dict[str, Any] = {}

@@ -95,7 +95,7 @@ _ONCE = torch.autograd.function.once_differentiable(lambda: None).__code__
 
 
 class _Context(FunctionCtx):
-    """What ``forward`` leaves for ``backward``."""
+    """Holds for ``backward`` what ``forward`` leaves."""
 
     def __init__(self, of: type, args: Sequence[Any]) -> None:
         self._forward_cls = of
@@ -106,7 +106,7 @@ class _Context(FunctionCtx):
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What ``save_for_backward`` was given."""
+        """Return the tensors that ``save_for_backward`` was given."""
         return tuple(self.to_save)
 
 

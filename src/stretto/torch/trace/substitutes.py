@@ -113,7 +113,7 @@ def _lstsq(
 def _bincount(
     x: torch.Tensor, weights: torch.Tensor | None = None, minlength: int = 0
 ) -> torch.Tensor | None:
-    """As many counts as ``minlength`` says."""
+    """Return as many counts as ``minlength`` says."""
     if not minlength:
         return None
     if weights is None:
