@@ -15,6 +15,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -94,14 +95,16 @@ class Sources:
                 users[home].add(name)
         return users
 
-    def mirror(self, name: str) -> str | None:
-        """Return the path of the test file that mirrors a module of ``src``, if it is there."""
+    def mirrors(self, name: str) -> list[str]:
+        """Return the paths of the test files that mirror a module of ``src``, as are there."""
         path = self.paths[name]
         if not path.startswith("src/stretto/"):
-            return None
+            return []
         below = Path(path).relative_to("src/stretto")
-        mirrored = Path("tests") / below.with_name(f"test_{below.name.lstrip('_')}")
-        return mirrored.as_posix() if (self.root / mirrored).is_file() else None
+        stem = f"test_{below.stem.lstrip('_')}"
+        folder = self.root / "tests" / below.parent
+        found = [*folder.glob(f"{stem}.py"), *sorted(folder.glob(f"{stem}_*.py"))]
+        return [file.relative_to(self.root).as_posix() for file in found]
 
     def testers(self, name: str) -> list[str]:
         """Return the test files that use a module, also by way of helpers in ``tests``."""
@@ -190,9 +193,8 @@ def _defined(node: ast.stmt) -> set[str]:
 
 
 def tests_of(sources: Sources, name: str) -> list[str]:
-    """Return the test files of one module: its mirror first, then those that use it."""
-    mirror = sources.mirror(name)
-    return list(dict.fromkeys([*([mirror] if mirror else []), *sources.testers(name)]))
+    """Return the test files of one module: its mirrors first, then those that use it."""
+    return list(dict.fromkeys([*sources.mirrors(name), *sources.testers(name)]))
 
 
 def tests_for(sources: Sources, paths: Iterable[str], depth: int = 1) -> list[str]:
@@ -208,11 +210,11 @@ def tests_for(sources: Sources, paths: Iterable[str], depth: int = 1) -> list[st
             modules.append(sources.names[path])
             own |= dict.fromkeys([path] if Path(path).name.startswith("test_") else [])
         own |= {test: None for folder, test in FOLDERS.items() if path.startswith(folder)}
-    mirrors = [sources.mirror(name) for name in sources.around(modules, depth)]
+    mirrors = [sources.mirrors(name) for name in sources.around(modules, depth)]
     doctests = [path for name in modules if (path := sources.paths[name]).startswith("src/")]
     users = [path for name in modules for path in sources.testers(name)]
-    found = dict.fromkeys([*own, *filter(None, mirrors[: len(modules)]), *doctests])
-    found |= dict.fromkeys([*filter(None, mirrors), *users])
+    found = dict.fromkeys([*own, *chain.from_iterable(mirrors[: len(modules)]), *doctests])
+    found |= dict.fromkeys([*chain.from_iterable(mirrors), *users])
     return [path for path in found if (sources.root / path).exists()]
 
 

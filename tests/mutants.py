@@ -360,16 +360,17 @@ class Copy:
 
 
 def stages(sources: Sources, path: str) -> list[list[str]]:
-    """Return the tests of a module in their order: its mirror, and then what else uses it."""
+    """Return the tests of a module in their order: its mirrors, and then what else uses it."""
     name = sources.names[path]
-    mirror = sources.mirror(name)
-    mirrors = [m for user in sources.around([name], 1)[1:] if (m := sources.mirror(user))]
-    folder = os.path.dirname(mirror or "")
+    own = sources.mirrors(name)
+    mirrors = [m for user in sources.around([name], 1)[1:] for m in sources.mirrors(user)]
+    folder = os.path.dirname(own[0]) if own else ""
     others = dict.fromkeys([*mirrors, *tests_of(sources, name)])
     others |= dict.fromkeys(t for t in sources.names if re.match(rf"{folder}/test_[^/]+$", t))
-    others.pop(mirror, None)
+    for mirror in own:
+        others.pop(mirror, None)
     near = sorted(others, key=lambda test: not test.startswith(f"{folder}/"))
-    return [[mirror] if mirror else [], near[:FILES]]
+    return [own, near[:FILES]]
 
 
 def equivalent(path: Path = EQUIVALENT) -> dict[tuple[str, str], str]:

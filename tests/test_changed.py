@@ -116,4 +116,6 @@ def test_changes_are_those_since_the_branch_left_and_new_files(root):
 def test_here_a_function_leads_to_its_file():
     sources = changed.Sources()
     assert sources.home("stretto.vmap") == "stretto._engine.api.vectorize"
-    assert sources.mirror("stretto._engine.api.vectorize") == "tests/_engine/api/test_vectorize.py"
+    assert sources.mirrors("stretto._engine.api.vectorize") == [
+        "tests/_engine/api/test_vectorize.py"
+    ]
