@@ -17,9 +17,9 @@ from stretto.numpy.arithmetic import *
 from stretto.numpy.axis_order import *
 from stretto.numpy.bits import *
 from stretto.numpy.choosing import *
-from stretto.numpy.classifying import *
+from stretto.numpy.logic import *
 from stretto.numpy.clipping import *
-from stretto.numpy.comparisons import *
+from stretto.numpy.logic import *
 from stretto.numpy.complex_parts import *
 from stretto.numpy.creation import *
 from stretto.numpy.cumulative import *

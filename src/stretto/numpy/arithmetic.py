@@ -22,7 +22,7 @@ from stretto._engine.ops.elementwise import INEXACT, promote_values
 from stretto._engine.ops.powers import reciprocal
 from stretto._engine.xla.array import Array
 from stretto.numpy.arguments import numeric_values, refuse_complex
-from stretto.numpy.classifying import isinf
+from stretto.numpy.logic import isinf
 
 __all__ = [
     "abs",

@@ -13,9 +13,8 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.eager.twins import NUMERIC, eager
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.elementwise import broadcast_shapes
-from stretto.numpy.classifying import isclose, isnan
-from stretto.numpy.comparisons import equal
 from stretto.numpy.creation import listed
+from stretto.numpy.logic import equal, isclose, isnan
 from stretto.numpy.reductions import all
 
 _BOOL = np.dtype(bool)

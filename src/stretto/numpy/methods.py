@@ -25,11 +25,11 @@ from stretto.numpy import (
     bits,
     choosing,
     clipping,
-    comparisons,
     complex_parts,
     cumulative,
     device_methods,
     extrema,
+    logic,
     manipulation,
     partitioning,
     reductions,
@@ -72,12 +72,12 @@ _BINARY: dict[str, Callable[[ArrayLike, ArrayLike], Tree]] = {
     "rshift": bits.right_shift,
 }
 _COMPARISONS: dict[str, Callable[[ArrayLike, ArrayLike], Tree]] = {
-    "eq": comparisons.equal,
-    "ne": comparisons.not_equal,
-    "lt": comparisons.less,
-    "le": comparisons.less_equal,
-    "gt": comparisons.greater,
-    "ge": comparisons.greater_equal,
+    "eq": logic.equal,
+    "ne": logic.not_equal,
+    "lt": logic.less,
+    "le": logic.less_equal,
+    "gt": logic.greater,
+    "ge": logic.greater_equal,
 }
 _UNARY: dict[str, Callable[[Any], Any]] = {
     "neg": arithmetic.negative,
@@ -149,7 +149,7 @@ def _iterate(self: Array) -> Iterator[Array]:
 
 
 def _contains(self: Array, element: ArrayLike) -> bool:
-    return bool(reductions.any(comparisons.equal(self, element)))
+    return bool(reductions.any(logic.equal(self, element)))
 
 
 def _one_sequence(shape: tuple[Any, ...]) -> Tree:

@@ -32,10 +32,8 @@ from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.layout import canonical_axes, squeeze
 from stretto._engine.ops.shape import rev
 from stretto.numpy.arguments import refuse_complex
-from stretto.numpy.classifying import isfinite
-from stretto.numpy.comparisons import greater
 from stretto.numpy.extrema import max as max_
-from stretto.numpy.logic import mask_of_where
+from stretto.numpy.logic import greater, isfinite, mask_of_where
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.reductions import sum as sum_
 

@@ -15,7 +15,7 @@ from stretto._engine.ops import division, rounding
 from stretto._engine.ops.comparison import eq, full_like, lt, ne, select, zeros_like
 from stretto._engine.xla.array import Array
 from stretto.numpy.arguments import numeric_values
-from stretto.numpy.classifying import copysign
+from stretto.numpy.logic import copysign
 
 __all__ = ["divmod", "floor_divide", "fmod", "mod", "remainder"]
 

@@ -25,9 +25,8 @@ from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.cumulative import cummax
 from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto._engine.ops.sort import argsort, sort
-from stretto.numpy.classifying import isnan
-from stretto.numpy.comparisons import equal
 from stretto.numpy.joining import concatenate
+from stretto.numpy.logic import equal, isnan
 from stretto.numpy.manipulation import ravel
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.searching import flatnonzero, searchsorted

@@ -20,9 +20,7 @@ from stretto._engine.ops.reducing.cumulative import cumlogsumexp, cummax, cummin
 from stretto.numpy import (
     arithmetic,
     bits,
-    classifying,
     clipping,
-    comparisons,
     complex_parts,
     cumulative,
     elementary,
@@ -165,9 +163,9 @@ def attach(module: ModuleType) -> None:
 for _module in (
     arithmetic,
     bits,
-    classifying,
+    logic,
     clipping,
-    comparisons,
+    logic,
     complex_parts,
     elementary,
     logic,

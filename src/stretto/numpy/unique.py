@@ -27,9 +27,9 @@ from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis, move_axis, reshape
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.xla.array import Array
-from stretto.numpy.classifying import isnan
 from stretto.numpy.cumulative import cumsum
 from stretto.numpy.index_updates import At
+from stretto.numpy.logic import isnan
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.searching import concrete, flatnonzero, index_array
 from stretto.numpy.sorting import lexsort

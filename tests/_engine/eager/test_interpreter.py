@@ -21,7 +21,7 @@ from stretto._engine.eager.interpreter import EAGER, at_home, default_sharding, 
 from stretto._engine.eager.table import TABLE
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.trigonometric import COS
-from stretto.numpy import arithmetic, comparisons
+from stretto.numpy import arithmetic, logic
 
 SHAPES = [(), (0,), (1,), (3,), (0, 3), (2, 0)]
 FUNCTIONS = {
@@ -68,12 +68,12 @@ GENERAL = {
     operator.mul: arithmetic.multiply,
     operator.truediv: arithmetic.true_divide,
     operator.pow: arithmetic.power,
-    operator.lt: comparisons.less,
-    operator.le: comparisons.less_equal,
-    operator.gt: comparisons.greater,
-    operator.ge: comparisons.greater_equal,
-    operator.eq: comparisons.equal,
-    operator.ne: comparisons.not_equal,
+    operator.lt: logic.less,
+    operator.le: logic.less_equal,
+    operator.gt: logic.greater,
+    operator.ge: logic.greater_equal,
+    operator.eq: logic.equal,
+    operator.ne: logic.not_equal,
 }
 DTYPES = [np.dtype(t) for t in (bool, "i1", "u1", "i4", "u4", "f2", "f4", "c8", ml_dtypes.bfloat16)]
 NUMBERS = [0, 1, -1, 3, 300, 2**40, True, 0.1, 2.5, -0.0, 1e300, float("nan"), float("inf"), 1.5j]
