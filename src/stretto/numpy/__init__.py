@@ -30,7 +30,7 @@ from stretto.numpy.flips import *
 from stretto.numpy.inspection import __array_api_version__, __array_namespace_info__
 from stretto.numpy.logic import *
 from stretto.numpy.manipulation import *
-from stretto.numpy.partitioning import *
+from stretto.numpy.sorting import *
 from stretto.numpy.properties import *
 from stretto.numpy.ranges import *
 from stretto.numpy.reductions import *

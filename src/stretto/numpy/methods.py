@@ -31,7 +31,6 @@ from stretto.numpy import (
     extrema,
     logic,
     manipulation,
-    partitioning,
     reductions,
     remainders,
     rounding,
@@ -371,7 +370,7 @@ class ArrayMethods:
     any = reductions.any
     argmax = extrema.argmax
     argmin = extrema.argmin
-    argpartition = partitioning.argpartition
+    argpartition = sorting.argpartition
     argsort = sorting.argsort
     astype = _astype
     byteswap = views.byteswap

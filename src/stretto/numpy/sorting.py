@@ -1,27 +1,30 @@
-"""Sorted arrays, and the indices that sort."""
+"""Sorted and partitioned arrays, and the indices that sort them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.types import default_dtype
+from stretto._engine.core.types import default_dtype, inexact_dtype, is_complex
 from stretto._engine.core.typing import ArrayLike, DTypeLike
-from stretto._engine.eager.twins import AS_GIVEN, REAL, eager
+from stretto._engine.eager.twins import AS_GIVEN, INDEX, REAL, eager
 from stretto._engine.ops import sort as ops
 from stretto._engine.ops.broadcast import broadcast_to, reshape
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.iota import iota
+from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis
+from stretto._engine.ops.shape import rev, split
 from stretto._engine.xla.array import Array
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.searching import one_axis
 
-__all__ = ["argsort", "lexsort", "sort"]
+__all__ = ["argpartition", "argsort", "lexsort", "partition", "sort", "sort_complex"]
 
 _INT32 = np.dtype(np.int32)
 
@@ -155,3 +158,144 @@ def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
     index = broadcast_to(reshape(iota(_INT32, shape[axis]), places), shape)
     out = ops.sort_operands([*values[::-1], index], axis, num_keys=len(values))
     return convert(out[-1], default_dtype("int"))
+
+
+_MANY = 1 << 12
+"""From so many elements on, NumPy's partition at rest takes a fifth of the time of a sort."""
+
+
+def _places(kth: int | Sequence[int], n: int, caller: str) -> list[int]:
+    """The places, counted from the front."""
+    wanted: Any = kth
+    try:
+        places = [
+            operator.index(k) for k in (wanted if isinstance(kth, (tuple, list)) else [wanted])
+        ]
+    except TypeError:
+        raise TypeError(
+            f"{caller}: kth must be an integer or a sequence of them; got {kth!r}"
+        ) from None
+    for k in places:
+        if not -n <= k < n:
+            raise ValueError(f"{caller}: kth {k} is out of bounds for an axis of {n} elements")
+    return [k % n for k in places]
+
+
+def partition(
+    a: ArrayLike,
+    kth: int | Sequence[int],
+    axis: int | None = -1,
+    kind: str = "introselect",
+    order: None = None,
+) -> Array:
+    """Partition the elements along an axis about the one that belongs at a place.
+
+    Those before it are in rising order, those after it in falling order; for several ``kth`` all
+    are in rising order. Outside of ``jit``, from 4096 elements on, the parts are in NumPy's order,
+    which does not sort them. NaN comes last.
+
+    Args:
+        a: an array.
+        kth: the place, or several; negative ones from the end.
+        axis: the axis to partition along, the last by default; None flattens first.
+        kind: has no effect.
+        order: must be None: arrays have no fields.
+
+    Returns:
+        An array of the dtype of ``a``.
+
+    Raises:
+        NotImplementedError: ``order`` is given.
+        TypeError: ``kth`` is not of integers.
+        ValueError: ``axis`` is out of bounds; or ``kth`` is out of bounds.
+
+    As NumPy's ``partition``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.partition(snp.array([6, 2, 5, 1, 4]), 1)
+    Array([1, 2, 6, 5, 4], dtype=int32)
+    """
+    refuse_order("partition", order)
+    x, axis = one_axis(a, axis, "partition")
+    places = _places(kth, x.shape[axis], "partition")
+    return _partition(x, kth=places, axis=axis)
+
+
+def _of_many(partition: Callable[..., Any]) -> Callable[..., Any]:
+    """NumPy's function, for arrays so large that it is faster than a sort."""
+
+    def twin(x: np.ndarray, *, kth: Sequence[int], axis: int) -> np.ndarray | None:
+        return partition(x, kth, axis) if x.size >= _MANY else None
+
+    return twin
+
+
+@eager(_of_many(np.partition), REAL)
+def _partition(x: Array, *, kth: Sequence[int], axis: int) -> Array:
+    line = ops.sort(x, axis)
+    if len(kth) != 1:
+        return line
+    front, rest = split(line, (kth[0] + 1, line.shape[axis] - kth[0] - 1), axis)
+    return concatenate([front, rev(rest, (axis,))], axis)
+
+
+@described_like(partition)
+def argpartition(
+    a: ArrayLike,
+    kth: int | Sequence[int],
+    axis: int | None = -1,
+    kind: str = "introselect",
+    order: None = None,
+) -> Array:
+    """Find the indices that partition the elements along an axis about a place.
+
+    Those of elements before it are in the elements' order, those after it in their own; for many
+    elements as for ``partition``.
+
+    Returns:
+        The indices, of the default integer and the shape of ``a``.
+
+    As NumPy's ``argpartition``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.argpartition(snp.array([6, 2, 5, 1, 4]), 1)
+    Array([3, 1, 0, 2, 4], dtype=int32)
+    """
+    refuse_order("argpartition", order)
+    x, axis = one_axis(a, axis, "argpartition")
+    places = _places(kth, x.shape[axis], "argpartition")
+    return _argpartition(x, kth=places, axis=axis)
+
+
+@eager(_of_many(np.argpartition), REAL, INDEX)
+def _argpartition(x: Array, *, kth: Sequence[int], axis: int) -> Array:
+    index = ops.argsort(x, axis)
+    if len(kth) != 1:
+        return index
+    front, rest = split(index, (kth[0] + 1, index.shape[axis] - kth[0] - 1), axis)
+    return concatenate([front, ops.sort(rest, axis)], axis)
+
+
+def sort_complex(a: ArrayLike) -> Array:
+    """Sort the elements as complex numbers, by real, then imaginary part, along the last axis.
+
+    Args:
+        a: an array of rank 1 or more.
+
+    Returns:
+        A complex array, of complex128 for float64 and complex128.
+
+    Raises:
+        ValueError: the rank is 0.
+
+    As NumPy's ``sort_complex``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.sort_complex(snp.array([3.0, 1.0]))
+    Array([1.+0.j, 3.+0.j], dtype=complex64)
+    """
+    x = as_value(a, "sort_complex", "a")
+    if not is_complex(x.dtype):
+        wide = inexact_dtype(x.dtype) == np.float64
+        x = convert(x, np.dtype(np.complex128 if wide else np.complex64))
+    return ops.sort(x, -1)

@@ -1,4 +1,4 @@
-"""Entries of `numpy/sets.py` and `numpy/partitioning.py`."""
+"""Entries of `numpy/sets.py` and `numpy/sorting.py`."""
 
 import numpy as np
 
