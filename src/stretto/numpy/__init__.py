@@ -42,7 +42,7 @@ from stretto.numpy.statistics import *
 from stretto.numpy.taking import *
 from stretto.numpy.trigonometric import *
 from stretto.numpy.ufunc import *
-from stretto.numpy.ufuncs import *
+from stretto.numpy.ufunc import *
 from stretto.numpy.unique import *
 
 bool = _dtypes.bool_

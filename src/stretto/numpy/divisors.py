@@ -14,7 +14,7 @@ from stretto._engine.eager.twins import INTEGER, eager
 from stretto._engine.ops.arithmetic import DIV, REM, absolute
 from stretto._engine.ops.comparison import eq, full_like, select, zeros_like
 from stretto._engine.ops.elementwise import INTEGRAL, promote_values
-from stretto.numpy.ufuncs import attach
+from stretto.numpy.ufunc import attach
 
 __all__ = ["gcd", "lcm"]
 

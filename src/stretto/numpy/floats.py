@@ -28,7 +28,7 @@ from stretto.numpy.arguments import refuse_out
 from stretto.numpy.clipping import clip
 from stretto.numpy.logic import copysign, isfinite, isinf, truth
 from stretto.numpy.reductions import sum as sum_
-from stretto.numpy.ufuncs import attach
+from stretto.numpy.ufunc import attach
 
 __all__ = ["frexp", "ldexp", "modf", "nextafter", "packbits", "spacing", "unpackbits"]
 
