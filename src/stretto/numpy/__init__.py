@@ -14,7 +14,7 @@ from stretto._engine.core.lazy import exports
 from stretto._engine.xla.array import Array as Array
 from stretto.numpy import dtypes as _dtypes
 from stretto.numpy.arithmetic import *
-from stretto.numpy.axis_order import *
+from stretto.numpy.manipulation import *
 from stretto.numpy.bits import *
 from stretto.numpy.choosing import *
 from stretto.numpy.logic import *
@@ -26,7 +26,7 @@ from stretto.numpy.cumulative import *
 from stretto.numpy.dtypes import *
 from stretto.numpy.elementary import *
 from stretto.numpy.extrema import *
-from stretto.numpy.flips import *
+from stretto.numpy.manipulation import *
 from stretto.numpy.inspection import __array_api_version__, __array_namespace_info__
 from stretto.numpy.logic import *
 from stretto.numpy.manipulation import *

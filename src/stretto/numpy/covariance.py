@@ -17,11 +17,10 @@ from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.powers import sqrt
 from stretto.numpy.arguments import inexact_values
-from stretto.numpy.axis_order import transpose
 from stretto.numpy.clipping import clip
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.joining import concatenate
-from stretto.numpy.manipulation import diagonal
+from stretto.numpy.manipulation import diagonal, transpose
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.statistics import average
 

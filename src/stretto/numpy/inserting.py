@@ -26,11 +26,10 @@ from stretto._engine.ops.layout import canonical_axis, expand_dims, reshape
 from stretto._engine.ops.reducing.reduce import reduce_or
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sort import argsort, sort
-from stretto.numpy.axis_order import moveaxis
 from stretto.numpy.creation import broadcast_argument
 from stretto.numpy.index_updates import At
 from stretto.numpy.indices import concrete_of
-from stretto.numpy.manipulation import ravel
+from stretto.numpy.manipulation import moveaxis, ravel
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.taking import take
 

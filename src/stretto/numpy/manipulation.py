@@ -1,4 +1,4 @@
-"""Dtypes, shapes and diagonals: ``astype``, ``reshape``, ``broadcast_to``, ``diagonal``."""
+"""Arrays rearranged: their dtypes and shapes, the order of axes and of elements, diagonals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.integers import entries_of, integer, integers
 from stretto._engine.core.interpreter import Value, as_value
-from stretto._engine.core.types import scalar_dtype
+from stretto._engine.core.sizes import is_size
+from stretto._engine.core.types import kind_of, scalar_dtype
 from stretto._engine.core.typing import (
     Array,
     ArrayLike,
@@ -20,15 +21,21 @@ from stretto._engine.core.typing import (
     ShardingLike,
     Tree,
 )
-from stretto._engine.eager.twins import COMPLEX, FLOAT, eager
+from stretto._engine.eager.twins import BOOL, COMPLEX, FLOAT, NUMERIC, eager
 from stretto._engine.ops import broadcast, elementwise, layout
+from stretto._engine.ops.broadcast import canonical_axes
 from stretto._engine.ops.convert import value_in
+from stretto._engine.ops.index.along_axis import take_along_axis
+from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.joining import concatenate
+from stretto._engine.ops.layout import canonical_axis
 from stretto._engine.ops.linalg.matrix_parts import diagonal_of, on_diagonal
+from stretto._engine.ops.shape import rev, slice_in_dim
 from stretto._engine.ops.sharding import laid_out
 from stretto.numpy.arguments import integer_or_traced, put_result
-from stretto.numpy.axis_order import moveaxis
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.reductions import sum as sum_
+from stretto.numpy.remainders import remainder
 
 if TYPE_CHECKING:
     from stretto._engine.xla.device import Device
@@ -43,12 +50,22 @@ __all__ = [
     "broadcast_to",
     "diagonal",
     "expand_dims",
+    "flip",
+    "fliplr",
+    "flipud",
+    "matrix_transpose",
+    "moveaxis",
+    "permute_dims",
     "ravel",
     "reshape",
+    "roll",
+    "rollaxis",
+    "rot90",
     "squeeze",
+    "swapaxes",
     "trace",
+    "transpose",
 ]
-
 
 # Dtype
 
@@ -445,3 +462,325 @@ def _sum_of_diagonal(
         return sum_(diagonal(x, offset, axis1, axis2), -1, dtype, out)
     x = moveaxis(x, (axis1, axis2), (-2, -1))
     return sum_(x, (-2, -1), dtype, out, where=on_diagonal(x.shape[-2:], offset))
+
+
+def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
+    """Reorder the axes.
+
+    Args:
+        a: an array, or a number.
+        axes: for each axis of the result, that of ``a``; reversed by default.
+
+    Returns:
+        An array of the same elements.
+
+    Raises:
+        ValueError: ``axes`` does not name each axis once.
+
+    As NumPy's ``transpose``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.transpose(snp.ones((2, 3, 4)), (0, 2, 1)).shape
+    (2, 4, 3)
+    """
+    return layout.transpose(a, axes)
+
+
+@described_like(transpose)
+def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
+    """Reorder the axes, as ``transpose`` does.
+
+    Args:
+        axes: for each axis of the result, that of ``a``.
+
+    As the array API standard's ``permute_dims``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.permute_dims(snp.ones((2, 3, 4)), (0, 2, 1)).shape
+    (2, 4, 3)
+    """
+    return layout.transpose(a, axes)
+
+
+def matrix_transpose(x: ArrayLike, /) -> Array:
+    """Exchange the last two axes.
+
+    Args:
+        x: an array of rank 2 or more.
+
+    Returns:
+        An array of the same elements.
+
+    Raises:
+        ValueError: the rank is below 2.
+
+    As the array API standard's ``matrix_transpose``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.matrix_transpose(snp.ones((2, 3, 4))).shape
+    (2, 4, 3)
+    """
+    value = as_value(x, "matrix_transpose")
+    if value.ndim < 2:
+        raise ValueError(f"matrix_transpose: expected an array of rank 2 or more, got {value.type}")
+    return swapaxes(value, -1, -2)
+
+
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
+    """Exchange two axes.
+
+    Args:
+        a: an array.
+        axis1: the one axis.
+        axis2: the other axis.
+
+    Returns:
+        An array of the same elements.
+
+    Raises:
+        ValueError: an axis is out of bounds.
+
+    As NumPy's ``swapaxes``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.swapaxes(snp.ones((2, 3)), 0, 1).shape
+    (3, 2)
+    """
+    x = as_value(a, "swapaxes", "a")
+    first, second = (canonical_axis(d, x.ndim, "swapaxes") for d in (axis1, axis2))
+    order = list(range(x.ndim))
+    order[first], order[second] = second, first
+    return layout.transpose(x, order)
+
+
+def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
+    """Move axes to other places; the others keep their order.
+
+    Args:
+        a: an array.
+        source: the axes to move.
+        destination: their places in the result.
+
+    Returns:
+        An array of the same elements.
+
+    Raises:
+        ValueError: an axis is out of bounds, or is named twice; or ``source`` and ``destination``
+            differ in number.
+
+    As NumPy's ``moveaxis``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.moveaxis(snp.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
+    x = as_value(a, "moveaxis", "a")
+    sources = canonical_axes(source, x.ndim, "moveaxis")
+    places = canonical_axes(destination, x.ndim, "moveaxis")
+    if len(sources) != len(places):
+        raise ValueError(
+            f"moveaxis: source {source} and destination {destination} must name the same number "
+            "of axes"
+        )
+    order = [d for d in range(x.ndim) if d not in sources]
+    for place, d in sorted(zip(places, sources, strict=True)):
+        order.insert(place, d)
+    return layout.transpose(x, order)
+
+
+def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
+    """Move an axis back until it lies before another.
+
+    Args:
+        a: an array.
+        axis: the axis to move.
+        start: the axis that it comes before.
+
+    Returns:
+        An array of the same elements.
+
+    Raises:
+        TypeError: ``start`` is not an integer.
+        ValueError: ``axis`` is out of bounds.
+
+    As NumPy's ``rollaxis``; ``moveaxis`` is clearer.
+
+    >>> import stretto.numpy as snp
+    >>> snp.rollaxis(snp.ones((2, 3, 4)), 2).shape
+    (4, 2, 3)
+    """
+    x = as_value(a, "rollaxis", "a")
+    axis = canonical_axis(axis, x.ndim, "rollaxis")
+    start = integer(start, "rollaxis", "start") + (x.ndim if start < 0 else 0)
+    return moveaxis(x, axis, start - 1 if axis < start else start)
+
+
+def flip(m: ArrayLike, axis: Axes = None) -> Array:
+    """Reverse the order of the elements along axes.
+
+    Args:
+        m: an array.
+        axis: the axes to reverse along; all by default.
+
+    Returns:
+        An array of the shape of ``m``.
+
+    Raises:
+        ValueError: an axis is out of bounds, or is named twice.
+
+    As NumPy's ``flip``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.flip(snp.array([1, 2, 3]))
+    Array([3, 2, 1], dtype=int32)
+    """
+    x = as_value(m, "flip", "m")
+    return rev(x, canonical_axes(axis, x.ndim, "flip"))
+
+
+def flipud(m: ArrayLike) -> Array:
+    """Reverse the order of the elements along the first axis.
+
+    Args:
+        m: an array of rank 1 or more.
+
+    Returns:
+        An array of the shape of ``m``.
+
+    Raises:
+        ValueError: the rank is 0.
+
+    As NumPy's ``flipud``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.flipud(snp.array([[1, 2], [3, 4]]))
+    Array([[3, 4],
+           [1, 2]], dtype=int32)
+    """
+    return flip(m, 0)
+
+
+def fliplr(m: ArrayLike) -> Array:
+    """Reverse the order of the elements along the second axis.
+
+    Args:
+        m: an array of rank 2 or more.
+
+    Returns:
+        An array of the shape of ``m``.
+
+    Raises:
+        ValueError: the rank is below 2.
+
+    As NumPy's ``fliplr``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.fliplr(snp.array([[1, 2], [3, 4]]))
+    Array([[2, 1],
+           [4, 3]], dtype=int32)
+    """
+    return flip(m, 1)
+
+
+def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
+    """Rotate by right angles in the plane of two axes.
+
+    Args:
+        m: an array of rank 2 or more.
+        k: the number of right angles, from the first of ``axes`` towards the second.
+        axes: the two axes of the plane.
+
+    Returns:
+        An array of the same elements.
+
+    Raises:
+        TypeError: ``k`` is not an integer.
+        ValueError: an axis is out of bounds, or is named twice.
+
+    As NumPy's ``rot90``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.rot90(snp.array([[1, 2], [3, 4]]))
+    Array([[2, 4],
+           [1, 3]], dtype=int32)
+    """
+    x = as_value(m, "rot90", "m")
+    first, second = canonical_axes(tuple(axes), x.ndim, "rot90")
+    turns = integer(k, "rot90", "k") % 4
+    if turns == 0:
+        return x
+    if turns == 2:
+        return flip(x, (first, second))
+    if turns == 1:
+        return swapaxes(flip(x, second), first, second)
+    return flip(swapaxes(x, first, second), second)
+
+
+def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axes = None) -> Array:
+    """Move the elements along axes; those that fall off at the end come in at the start.
+
+    Args:
+        a: an array.
+        shift: the integer number of places, or one for each axis; may be traced.
+        axis: the axes to move along; by default all elements, in row-major order.
+
+    Returns:
+        An array of the shape of ``a``.
+
+    Raises:
+        TypeError: ``shift`` is not of integers.
+        ValueError: ``axis`` is out of bounds; or ``shift`` and ``axis`` differ in number.
+
+    As NumPy's ``roll``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.roll(snp.arange(4), 1)
+    Array([3, 0, 1, 2], dtype=int32)
+    """
+    return _roll(as_value(a, "roll", "a"), shift=_shifts(shift), axis=axis)
+
+
+@eager(np.roll, BOOL + NUMERIC)
+def _roll(x: Array, *, shift: ArrayLike | tuple[ArrayLike, ...], axis: Axes) -> Array:
+    if axis is None:
+        return broadcast.reshape(_roll(ravel(x), shift=shift, axis=0), x.shape)
+    axes = [canonical_axis(d, x.ndim, "roll") for d in entries_of(axis)]
+    if isinstance(shift, (Value, np.ndarray)) and shift.ndim:
+        shift = tuple(shift[i] for i in range(shift.shape[0]))
+    shifts = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
+    if len(shifts) != len(axes):
+        axes = axes * len(shifts) if len(axes) == 1 else axes
+    if len(shifts) != len(axes):
+        raise ValueError(f"roll: shift {shift} and axis {axis} must have equal lengths")
+    for by, d in zip(shifts, axes, strict=True):
+        x = _roll_one(x, by, d)
+    return x
+
+
+def _shifts(shift: Tree) -> Tree:
+    """The shift, or a tuple of them, as integers, traced or not."""
+    if isinstance(shift, (tuple, list, range)):
+        return tuple([_shifts(s) for s in shift])
+    if not isinstance(shift, (Value, np.ndarray)):
+        return integer(shift, "roll", "shift")
+    if kind_of(shift.dtype) not in ("int", "uint", "bool"):
+        raise TypeError(f"roll: shift must be of integers, got an array of dtype {shift.dtype}")
+    return shift
+
+
+def _roll_one(x: Array, shift: ArrayLike, axis: int) -> Array:
+    n = x.shape[axis]
+    if n == 0:
+        return x
+    if isinstance(shift, Value):
+        place = broadcasted_iota(shift.dtype, (n,), 0) - shift
+        place = broadcast.reshape(remainder(place, n), tuple(n if d == axis else 1 for d in
+                                                             range(x.ndim)))  # fmt: skip
+        return take_along_axis(x, place, axis, "promise_in_bounds", wrap_negative=False)
+    if is_size(n):
+        return _roll_one(x, as_value(shift, "roll", "shift"), axis)
+    by = integer(shift, "roll", "shift") % n
+    if by == 0:
+        return x
+    tail = slice_in_dim(x, n - by, n, 1, axis)
+    return concatenate([tail, slice_in_dim(x, 0, n - by, 1, axis)], axis)

@@ -21,7 +21,6 @@ from stretto._engine.ops.contract import dot, matmul
 from stretto._engine.xla.array import Array
 from stretto.numpy import (
     arithmetic,
-    axis_order,
     bits,
     choosing,
     clipping,
@@ -270,7 +269,7 @@ def _transpose(self: Array, *axes: Axes) -> Array:
     >>> snp.ones((2, 3, 4)).transpose(2, 0, 1).shape
     (4, 2, 3)
     """
-    return axis_order.transpose(self, _one_sequence(axes) if axes else None)
+    return manipulation.transpose(self, _one_sequence(axes) if axes else None)
 
 
 def _flatten(self: Array, order: str = "C", *, out_sharding: ShardingLike | None = None) -> Array:
@@ -339,8 +338,8 @@ def _compress(
 
 
 _GETTERS: dict[str, Callable[[Any], Any]] = {
-    "T": axis_order.transpose,
-    "mT": axis_order.matrix_transpose,
+    "T": manipulation.transpose,
+    "mT": manipulation.matrix_transpose,
     "real": complex_parts.real,
     "imag": complex_parts.imag,
     "device": device_methods.device,
@@ -402,7 +401,7 @@ class ArrayMethods:
     squeeze = manipulation.squeeze
     std = statistics.std
     sum = reductions.sum
-    swapaxes = axis_order.swapaxes
+    swapaxes = manipulation.swapaxes
     take = taking.take
     to_device = device_methods.to_device
     tobytes = views.tobytes

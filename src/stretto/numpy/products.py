@@ -27,7 +27,7 @@ from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto._engine.ops.sharding import laid_out
 from stretto._engine.xla.array import Array
 from stretto.numpy.arguments import refuse_out
-from stretto.numpy.axis_order import moveaxis
+from stretto.numpy.manipulation import moveaxis
 
 if TYPE_CHECKING:
     from stretto.lax.products import PrecisionLike

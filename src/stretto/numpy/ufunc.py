@@ -46,12 +46,12 @@ from stretto.numpy import (
     trigonometric,
 )
 from stretto.numpy.arguments import refuse_inplace, refuse_out
-from stretto.numpy.axis_order import moveaxis
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.index_updates import At, IndexUpdate
 from stretto.numpy.indexing import getitem
 from stretto.numpy.indices import concrete_of
 from stretto.numpy.logic import mask_of_where
+from stretto.numpy.manipulation import moveaxis
 from stretto.numpy.normalized import logsumexp
 from stretto.numpy.reductions import keep, masked
 from stretto.numpy.taking import take

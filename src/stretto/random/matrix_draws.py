@@ -14,8 +14,8 @@ from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.layout import expand_dims, squeeze
 from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.sharding import laid_out
-from stretto.numpy.axis_order import matrix_transpose
 from stretto.numpy.linalg import cholesky, eigh, qr, svd
+from stretto.numpy.manipulation import matrix_transpose
 from stretto.random.distributions import normal
 from stretto.random.draw_arguments import draw, float_dtype, rounded, static_shape, wide
 from stretto.random.keys import checked

@@ -16,7 +16,7 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import canonical_axes
 from stretto.numpy.arguments import put_result
 from stretto.numpy.dtypes import as_dtype
-from stretto.numpy.flips import roll
+from stretto.numpy.manipulation import roll
 
 if TYPE_CHECKING:
     from stretto._engine.xla.device import Device

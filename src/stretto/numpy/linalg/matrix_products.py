@@ -15,9 +15,9 @@ from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis, expand_dims, squeeze
 from stretto._engine.ops.linalg.matrix_parts import identity
 from stretto._engine.ops.shape import slice_in_dim
-from stretto.numpy.axis_order import matrix_transpose
 from stretto.numpy.linalg.systems import inv
 from stretto.numpy.manipulation import diagonal as diagonal_along
+from stretto.numpy.manipulation import matrix_transpose
 from stretto.numpy.manipulation import trace as trace_along
 from stretto.numpy.products import matmul, tensordot, vecdot
 from stretto.numpy.products import outer as outer_of

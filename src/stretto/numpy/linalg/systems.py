@@ -22,9 +22,9 @@ from stretto._engine.ops.layout import expand_dims, reshape, squeeze
 from stretto._engine.ops.linalg import determinant as linalg_determinant
 from stretto._engine.ops.linalg.lu import solve as solve_matrices
 from stretto._engine.ops.linalg.svd import Pinv, Svd
-from stretto.numpy.axis_order import moveaxis
 from stretto.numpy.extrema import max as max_
 from stretto.numpy.linalg.floats import matrices, same_floats, systems
+from stretto.numpy.manipulation import moveaxis
 from stretto.numpy.reductions import sum as sum_
 
 __all__ = ["det", "inv", "lstsq", "pinv", "slogdet", "solve", "tensorinv", "tensorsolve"]

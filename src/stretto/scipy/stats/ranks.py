@@ -18,12 +18,11 @@ from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.layout import canonical_axis, reshape
 from stretto._engine.ops.powers import root_of_squares
 from stretto.numpy.arguments import inexact_values, weakly_inexact
-from stretto.numpy.axis_order import moveaxis
 from stretto.numpy.cumulative import cumsum
 from stretto.numpy.extrema import argmax
 from stretto.numpy.joining import concatenate
 from stretto.numpy.logic import isnan
-from stretto.numpy.manipulation import expand_dims
+from stretto.numpy.manipulation import expand_dims, moveaxis
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.searching import searchsorted, where
