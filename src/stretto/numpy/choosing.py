@@ -22,7 +22,7 @@ from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axes, canonical_axis, expand_dims, reshape
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.clipping import clip
-from stretto.numpy.indices import concrete_of
+from stretto.numpy.indexing import concrete_of
 from stretto.numpy.logic import truth
 from stretto.numpy.manipulation import ravel
 from stretto.numpy.remainders import remainder

@@ -30,7 +30,7 @@ from stretto.numpy.counting import add_up
 from stretto.numpy.differences import diff
 from stretto.numpy.extrema import max as max_
 from stretto.numpy.extrema import min as min_
-from stretto.numpy.indices import concrete_of
+from stretto.numpy.indexing import concrete_of
 from stretto.numpy.joining import stack
 from stretto.numpy.manipulation import ravel
 from stretto.numpy.ranges import linspace

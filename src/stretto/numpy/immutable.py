@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from stretto._engine.core.migration import ARRAYS
 from stretto._engine.core.typing import Array
-from stretto.numpy.indices import show
+from stretto.numpy.indexing import show
 
 if TYPE_CHECKING:
     from stretto._engine.core.array_updates import Index

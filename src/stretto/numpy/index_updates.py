@@ -13,8 +13,7 @@ from stretto._engine.core.typing import ArrayLike, ShardingLike
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.index.geometry import reading_mode
 from stretto._engine.xla.array import Array
-from stretto.numpy.indexing import getitem
-from stretto.numpy.indices import show
+from stretto.numpy.indexing import getitem, show
 from stretto.numpy.updating import apply_again, apply_to_mask, mask_of, names_once, update
 
 if TYPE_CHECKING:

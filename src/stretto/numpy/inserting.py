@@ -28,7 +28,7 @@ from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sort import argsort, sort
 from stretto.numpy.creation import broadcast_argument
 from stretto.numpy.index_updates import At
-from stretto.numpy.indices import concrete_of
+from stretto.numpy.indexing import concrete_of
 from stretto.numpy.manipulation import moveaxis, ravel
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.taking import take

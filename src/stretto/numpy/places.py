@@ -22,7 +22,7 @@ from stretto.numpy.clipping import clip
 from stretto.numpy.creation import shape_of
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.filled import ones
-from stretto.numpy.indices import concrete_of
+from stretto.numpy.indexing import concrete_of
 from stretto.numpy.remainders import remainder
 from stretto.numpy.searching import index_array, nonzero
 

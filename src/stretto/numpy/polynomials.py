@@ -29,7 +29,7 @@ from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto.numpy.cumulative import cumprod
 from stretto.numpy.filled import zeros
-from stretto.numpy.indices import concrete_of
+from stretto.numpy.indexing import concrete_of
 from stretto.numpy.limits import finfo
 from stretto.numpy.linalg.factorizations import eigvals
 from stretto.numpy.linalg.systems import inv, lstsq

@@ -32,7 +32,7 @@ from stretto._engine.ops.sort import argsort, sort
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.clipping import maximum, minimum
 from stretto.numpy.cumulative import cumsum
-from stretto.numpy.indices import concrete_of
+from stretto.numpy.indexing import concrete_of
 from stretto.numpy.logic import isnan
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.reductions import sum as sum_

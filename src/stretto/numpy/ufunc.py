@@ -48,8 +48,7 @@ from stretto.numpy import (
 from stretto.numpy.arguments import refuse_inplace, refuse_out
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.index_updates import At, IndexUpdate
-from stretto.numpy.indexing import getitem
-from stretto.numpy.indices import concrete_of
+from stretto.numpy.indexing import concrete_of, getitem
 from stretto.numpy.logic import mask_of_where
 from stretto.numpy.manipulation import moveaxis
 from stretto.numpy.normalized import logsumexp

@@ -37,7 +37,7 @@ from stretto._engine.ops.reducing.reduce import reduce_or
 from stretto._engine.ops.shape import rev
 from stretto._engine.ops.sharding import laid_out
 from stretto._engine.xla.array import Array
-from stretto.numpy.indices import (
+from stretto.numpy.indexing import (
     Index,
     Integer,
     Integers,

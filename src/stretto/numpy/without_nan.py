@@ -22,7 +22,7 @@ from stretto.numpy.cumulative import cumprod, cumsum
 from stretto.numpy.extrema import argmax, argmin, no_extremum
 from stretto.numpy.extrema import max as max_
 from stretto.numpy.extrema import min as min_
-from stretto.numpy.indices import concrete_of
+from stretto.numpy.indexing import concrete_of
 from stretto.numpy.logic import isnan, mask_of_where
 from stretto.numpy.reductions import all as all_
 from stretto.numpy.reductions import any as any_
