@@ -8,8 +8,6 @@ Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
 # ruff: noqa: F403 (each file's __all__ says what it gives)
 
 from stretto._engine.core.lazy import exports
-from stretto.numpy.fft.frequencies import *
-from stretto.numpy.fft.real_transforms import *
-from stretto.numpy.fft.transforms import *
+from stretto.numpy.fft import *
 
 exports(__name__)
