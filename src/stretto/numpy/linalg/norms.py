@@ -19,8 +19,7 @@ from stretto._engine.ops.layout import canonical_axes, expand_dims, reshape
 from stretto._engine.ops.powers import power, root_of_squares
 from stretto.numpy.extrema import max as max_
 from stretto.numpy.extrema import min as min_
-from stretto.numpy.linalg.factorizations import eigvalsh, svdvals
-from stretto.numpy.linalg.floats import floats, matrices
+from stretto.numpy.linalg.factorizations import eigvalsh, floats, matrices, svdvals
 from stretto.numpy.linalg.systems import inv
 from stretto.numpy.logic import isnan
 from stretto.numpy.manipulation import moveaxis

@@ -23,7 +23,7 @@ from stretto._engine.ops.linalg import determinant as linalg_determinant
 from stretto._engine.ops.linalg.lu import solve as solve_matrices
 from stretto._engine.ops.linalg.svd import Pinv, Svd
 from stretto.numpy.extrema import max as max_
-from stretto.numpy.linalg.floats import matrices, same_floats, systems
+from stretto.numpy.linalg.factorizations import matrices, same_floats, systems
 from stretto.numpy.manipulation import moveaxis
 from stretto.numpy.reductions import sum as sum_
 

@@ -19,7 +19,7 @@ from stretto._engine.ops.linalg.qr import HouseholderProduct
 from stretto._engine.ops.linalg.schur import Hessenberg, Schur
 from stretto._engine.ops.linalg.triangular import triangular_solve
 from stretto._engine.ops.shape import pad, slice_in_dim
-from stretto.numpy.linalg.floats import as_complex, matrices, same_floats, values_of
+from stretto.numpy.linalg.factorizations import as_complex, matrices, same_floats, values_of
 from stretto.numpy.searching import flatnonzero
 
 __all__ = ["eigh", "eigh_tridiagonal", "hessenberg", "rsf2csf", "schur"]

@@ -46,7 +46,7 @@ from stretto._engine.ops.linalg.triangular import TriangularSolve
 from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.reducing.reduce import reduce_max, reduce_min
 from stretto._engine.ops.rounding import ceil
-from stretto.numpy.linalg.floats import as_complex, floats, matrices, same_floats, values_of
+from stretto.numpy.linalg.factorizations import as_complex, floats, matrices, same_floats, values_of
 from stretto.scipy.linalg.eigenvalues import rsf2csf
 
 __all__ = ["expm", "expm_frechet", "funm", "solve_sylvester", "sqrtm"]

@@ -19,7 +19,7 @@ from stretto._engine.ops.elementwise import NUMERIC, broadcast_shapes, check_kin
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims, reshape
 from stretto._engine.ops.shape import pad, rev, slice_in_dim
-from stretto.numpy.linalg.floats import floats
+from stretto.numpy.linalg.factorizations import floats
 
 __all__ = [
     "block_diag",

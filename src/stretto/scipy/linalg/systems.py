@@ -24,7 +24,7 @@ from stretto._engine.ops.linalg.matrix_parts import (
     matrix_transpose,
 )
 from stretto._engine.ops.linalg.triangular import TriangularSolve, solve_triangles
-from stretto.numpy.linalg.floats import matrices, systems, values_of
+from stretto.numpy.linalg.factorizations import matrices, systems, values_of
 from stretto.scipy.linalg.factorizations import cho_factor
 
 __all__ = ["cho_solve", "det", "inv", "lu_solve", "solve", "solve_triangular"]

@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import as_value
-from stretto.numpy.linalg.floats import (
+from stretto.numpy.linalg.factorizations import (
     as_complex,
     floats,
     matrices,
