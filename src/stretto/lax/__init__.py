@@ -197,7 +197,7 @@ if TYPE_CHECKING:
     from stretto.lax.aliases import *
     from stretto.lax.arrays import *
     from stretto.lax.convolutions import *
-    from stretto.lax.creation import (
+    from stretto.lax.arrays import (
         dtype as dtype,
         empty as empty,
         full as full,
@@ -274,12 +274,12 @@ exports(
     stretto._engine.ops.trigonometric: cosh sinh
     .: linalg
     .aliases: abs complex div map max min neg pow rem sort sub
-    .arrays: broadcast broadcast_like broadcast_shapes broadcast_to_rank collapse index_in_dim
-        index_take select_n sort_key_val stack tile unstack
+    .arrays: broadcast broadcast_like broadcast_shapes broadcast_to_rank collapse dtype empty full
+        full_like index_in_dim index_take select_n shape_argument shape_as_value sort_key_val stack
+        stage tile unstack dtype empty full full_like shape_as_value stage
     .convolutions: ConvGeneralDilatedDimensionNumbers conv_general_dilated_local
         conv_general_dilated_patches conv_general_permutations conv_general_shape_tuple
         conv_shape_tuple conv_transpose_shape_tuple padtype_to_pads reduce_window_shape_tuple
-    .creation: dtype empty full full_like shape_as_value stage
     .elementary: RoundingMethod cbrt cos exp exp2 expm1 log log1p logistic mul round rsqrt sin sqrt
         tan tanh
     .platforms: after_all composite create_token dce_sink pbroadcast pcast platform_dependent precv

@@ -5,7 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.lax import creation as lax
+from stretto.lax import arrays as lax
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
