@@ -194,7 +194,7 @@ if TYPE_CHECKING:
     from stretto._engine.ops.special.incomplete_beta import betainc as betainc
     from stretto._engine.ops.trigonometric import cosh as cosh, sinh as sinh
     from stretto.lax import linalg as linalg
-    from stretto.lax.aliases import *
+    from stretto.lax.elementary import *
     from stretto.lax.arrays import *
     from stretto.lax.convolutions import *
     from stretto.lax.arrays import (
@@ -273,15 +273,16 @@ exports(
     stretto._engine.ops.special.incomplete_beta: betainc
     stretto._engine.ops.trigonometric: cosh sinh
     .: linalg
-    .aliases: abs complex div map max min neg pow rem sort sub
+    .elementary: RoundingMethod abs cbrt complex cos div exp exp2 expm1 log log1p logistic map max
+        min mul neg pow rem round rsqrt sin sort sqrt sub tan tanh RoundingMethod abs cbrt complex
+        cos div exp exp2 expm1 log log1p logistic map max min mul neg pow rem round rsqrt sin sort
+        sqrt sub tan tanh
     .arrays: broadcast broadcast_like broadcast_shapes broadcast_to_rank collapse dtype empty full
         full_like index_in_dim index_take select_n shape_argument shape_as_value sort_key_val stack
         stage tile unstack dtype empty full full_like shape_as_value stage
     .convolutions: ConvGeneralDilatedDimensionNumbers conv_general_dilated_local
         conv_general_dilated_patches conv_general_permutations conv_general_shape_tuple
         conv_shape_tuple conv_transpose_shape_tuple padtype_to_pads reduce_window_shape_tuple
-    .elementary: RoundingMethod cbrt cos exp exp2 expm1 log log1p logistic mul round rsqrt sin sqrt
-        tan tanh
     .platforms: after_all composite create_token dce_sink pbroadcast pcast platform_dependent precv
         psend ragged_all_to_all rng_uniform
     .primitives: abs_p acos_p acosh_p add_p all_gather_p all_to_all_p and_p argmax_p argmin_p asin_p

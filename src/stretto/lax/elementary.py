@@ -1,7 +1,7 @@
 """Functions of numbers with the further arguments of ``jax.lax``: accuracy, rounding, dtype.
 
 The functions themselves are in ``ops/exponential``, ``ops/powers``, ``ops/trigonometric`` and
-``ops/rounding``.
+``ops/rounding``. At the end are the engine's functions that ``jax.lax`` calls by other names.
 """
 
 from __future__ import annotations
@@ -11,29 +11,50 @@ import functools
 import inspect
 from collections.abc import Callable
 
+from stretto._engine.api import loops
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import as_dtype, is_inexact
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
-from stretto._engine.ops import arithmetic, exponential, powers, rounding, trigonometric
+from stretto._engine.ops import (
+    arithmetic,
+    complex_parts,
+    exponential,
+    extrema,
+    powers,
+    rounding,
+    trigonometric,
+)
+from stretto._engine.ops import sort as sorting
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import FLOAT, check_kind
 from stretto._engine.ops.precision import AccuracyMode, Tolerance, check_accuracy
 
 __all__ = [
     "RoundingMethod",
+    "abs",
     "cbrt",
+    "complex",
     "cos",
+    "div",
     "exp",
     "exp2",
     "expm1",
     "log",
     "log1p",
     "logistic",
+    "map",
+    "max",
+    "min",
     "mul",
+    "neg",
+    "pow",
+    "rem",
     "round",
     "rsqrt",
     "sin",
+    "sort",
     "sqrt",
+    "sub",
     "tan",
     "tanh",
 ]
@@ -142,3 +163,16 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Ar
     dtype = as_dtype(out_dtype)
     operands = [convert(as_value(v, "mul", name), dtype) for v, name in ((x, "x"), (y, "y"))]
     return arithmetic.multiply(*operands)
+
+
+abs = arithmetic.absolute
+complex = complex_parts.complex_
+div = arithmetic.divide
+map = loops.map_
+max = extrema.maximum
+min = extrema.minimum
+neg = arithmetic.negative
+pow = powers.power
+rem = arithmetic.remainder
+sort = sorting.sort_operands
+sub = arithmetic.subtract

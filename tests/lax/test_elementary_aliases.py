@@ -4,7 +4,7 @@ import pytest
 
 import stretto.numpy as snp
 from stretto import lax
-from stretto.lax import aliases
+from stretto.lax import elementary
 
 CALLS = {
     "abs": ((-2.0,), 2.0),
@@ -21,9 +21,9 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("name", aliases.__all__)
+@pytest.mark.parametrize("name", elementary.__all__)
 def test_the_function_of_that_meaning(name):
     function = getattr(lax, name)
     args, expected = CALLS[name]
-    assert function is getattr(aliases, name)
+    assert function is getattr(elementary, name)
     assert function(*args).tolist() == expected
