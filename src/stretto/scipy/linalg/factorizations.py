@@ -28,7 +28,7 @@ from stretto._engine.ops.linalg.svd import SvdAlgorithm
 from stretto._engine.ops.linalg.svd import svd as lax_svd
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sort import argsort
-from stretto.lax.polar import polar_factor
+from stretto.lax.linalg import polar_factor
 from stretto.numpy.linalg.factorizations import matrices, same_floats, values_of
 
 __all__ = ["cho_factor", "cholesky", "lu", "lu_factor", "polar", "qr", "qr_multiply", "svd"]
