@@ -197,15 +197,6 @@ if TYPE_CHECKING:
     from stretto.lax.elementary import *
     from stretto.lax.arrays import *
     from stretto.lax.convolutions import *
-    from stretto.lax.arrays import (
-        dtype as dtype,
-        empty as empty,
-        full as full,
-        full_like as full_like,
-        shape_as_value as shape_as_value,
-        stage as stage,
-    )
-    from stretto.lax.elementary import *
     from stretto.lax.platforms import *
     from stretto.lax.primitives import *
     from stretto.lax.products import *
@@ -274,12 +265,10 @@ exports(
     stretto._engine.ops.trigonometric: cosh sinh
     .: linalg
     .elementary: RoundingMethod abs cbrt complex cos div exp exp2 expm1 log log1p logistic map max
-        min mul neg pow rem round rsqrt sin sort sqrt sub tan tanh RoundingMethod abs cbrt complex
-        cos div exp exp2 expm1 log log1p logistic map max min mul neg pow rem round rsqrt sin sort
-        sqrt sub tan tanh
+        min mul neg pow rem round rsqrt sin sort sqrt sub tan tanh
     .arrays: broadcast broadcast_like broadcast_shapes broadcast_to_rank collapse dtype empty full
-        full_like index_in_dim index_take select_n shape_argument shape_as_value sort_key_val stack
-        stage tile unstack dtype empty full full_like shape_as_value stage
+        full_like index_in_dim index_take select_n shape_as_value sort_key_val stack stage tile
+        unstack
     .convolutions: ConvGeneralDilatedDimensionNumbers conv_general_dilated_local
         conv_general_dilated_patches conv_general_permutations conv_general_shape_tuple
         conv_shape_tuple conv_transpose_shape_tuple padtype_to_pads reduce_window_shape_tuple

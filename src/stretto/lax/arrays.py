@@ -49,7 +49,6 @@ __all__ = [
     "index_in_dim",
     "index_take",
     "select_n",
-    "shape_argument",
     "shape_as_value",
     "sort_key_val",
     "stack",
@@ -57,11 +56,6 @@ __all__ = [
     "tile",
     "unstack",
 ]
-
-
-def shape_argument(shape: ShapeLike, caller: str) -> tuple[int, ...]:
-    """Return the sizes that a shape has; a number is that of one axis."""
-    return sizes_of(shape, caller)
 
 
 def dtype(x: ArrayLike | DTypeLike) -> np.dtype:
@@ -123,7 +117,7 @@ def _filled(caller: str, shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLi
         raise TypeError(f"{caller}: fill_value must be a scalar, got {value.type}")
     weak = dtype is None and value.weak_type
     value = convert(value, value.dtype if dtype is None else as_dtype(dtype), weak)
-    return broadcast_to(value, shape_argument(shape, caller), caller)
+    return broadcast_to(value, sizes_of(shape, caller), caller)
 
 
 @described_like(full)
@@ -190,7 +184,7 @@ def shape_as_value(shape: Sequence[int]) -> Array:
     Array([2, 3], dtype=int32)
     """
     return as_value(
-        np.asarray(shape_argument(shape, "shape_as_value"), np.int32), "shape_as_value", "shape"
+        np.asarray(sizes_of(shape, "shape_as_value"), np.int32), "shape_as_value", "shape"
     )
 
 
@@ -240,7 +234,7 @@ def broadcast(
            [1, 2]], dtype=int32)
     """
     x = as_value(operand, "broadcast", "operand")
-    first = shape_argument(sizes, "broadcast")
+    first = sizes_of(sizes, "broadcast")
     dims = range(len(first), len(first) + x.ndim)
     return broadcast_in_dim(x, (*first, *x.shape), dims, out_sharding=out_sharding)
 
@@ -286,7 +280,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     if not shapes:
         return ()
     return elementwise.broadcast_shapes(
-        "broadcast_shapes", *[shape_argument(s, "broadcast_shapes") for s in shapes]
+        "broadcast_shapes", *[sizes_of(s, "broadcast_shapes") for s in shapes]
     )
 
 
@@ -363,7 +357,7 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     Array([1, 2, 1, 2], dtype=int32)
     """
     x = as_value(operand, "tile", "operand")
-    counts = shape_argument(reps, "tile")
+    counts = sizes_of(reps, "tile")
     if len(counts) != x.ndim or any(n < 0 for n in counts):
         raise ValueError(
             f"tile: reps must have a number, 0 or more, for each axis of {x.type}; got {counts}"

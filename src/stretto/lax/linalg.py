@@ -54,7 +54,6 @@ __all__ = [
     "lu",
     "lu_pivots_to_permutation",
     "ormqr",
-    "polar_factor",
     "qdwh",
     "qr",
     "schur",
@@ -64,8 +63,6 @@ __all__ = [
     "tridiagonal",
     "tridiagonal_solve",
 ]
-
-exports(__name__)
 
 
 _INT32 = np.dtype(np.int32)
@@ -221,3 +218,6 @@ def qdwh(
         )
     u, steps, converged = polar_factor(value, "qdwh", eps, max_iterations)
     return u, symmetrized(matmul(adjoint(u), value)), steps, converged
+
+
+exports(__name__)
