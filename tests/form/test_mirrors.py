@@ -27,7 +27,6 @@ WITHOUT = {
     "demo/timing.py": DEMO,
     "fft.py": EXPORTS,
     "info_command.py": "one call; test_main runs it",
-    "lax/linalg.py": EXPORTS,
     "linalg.py": EXPORTS,
     "scipy/integrate.py": EXPORTS,
     "scipy/special.py": EXPORTS,

@@ -10,7 +10,8 @@ from stretto._engine.ops import exponential
 from stretto._engine.ops.precision import AccuracyMode, Tolerance
 from stretto.lax import elementary as lax
 
-NAMES = [n for n in lax.__all__ if n not in ("RoundingMethod", "mul", "round")]
+NAMES = ["cbrt", "cos", "exp", "exp2", "expm1", "log", "log1p", "logistic"]
+NAMES += ["rsqrt", "sin", "sqrt", "tan", "tanh"]
 
 
 @pytest.mark.parametrize("name", NAMES)
