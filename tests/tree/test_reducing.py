@@ -11,7 +11,7 @@ from hypothesis import strategies as hs
 from hypothesis.extra import numpy as hnp
 
 import stretto as st
-from stretto._engine.core.keys import keystr
+from stretto._engine.core.nodes import keystr
 
 
 class Pair(NamedTuple):

@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 import stretto.numpy as snp
+from stretto._engine.core.caches import WeakTable
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.core.weak import WeakTable
 from stretto._engine.ops.broadcast import of_rank
 from stretto.nn.functional.activations import indicator
 

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from stretto._engine.core.boundary import bounded
+from stretto._engine.core.caches import WeakTable
 from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.threads import lock
 from stretto._engine.core.typing import Array, Tree
-from stretto._engine.core.weak import WeakTable
 
 if TYPE_CHECKING:
     from stretto.nn.module import Module

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 import numpy as np
 
 from stretto._engine.core.boundary import reraise_foreign
-from stretto._engine.core.bounded import room
+from stretto._engine.core.caches import room
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import BooleanIndexError, TracedValueError
 from stretto._engine.core.integers import shown

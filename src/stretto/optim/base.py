@@ -29,9 +29,9 @@ from stretto._engine.core import tree
 from stretto._engine.core.boundary import bounded
 from stretto._engine.core.descriptions import F, described
 from stretto._engine.core.guarded import guard
-from stretto._engine.core.left_out import left_out
 from stretto._engine.core.migration import OPTIMIZERS
 from stretto._engine.core.threads import holding
+from stretto._engine.core.tree import left_out
 from stretto._engine.core.types import is_float0
 from stretto._engine.core.typing import Array, Tree
 from stretto.numpy.immutable import absent

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stretto._engine.core.errors import refuse_unknown
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.lazy import brief
-from stretto._engine.core.spelling import refuse_unknown
 from stretto._engine.core.types import default_dtype, is_inexact
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Tree
 from stretto._engine.ops.convert import convert

@@ -10,9 +10,9 @@ import numpy as np
 
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core import tree
+from stretto._engine.core.errors import refuse_unknown
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Value, as_value
-from stretto._engine.core.spelling import refuse_unknown
 from stretto._engine.core.typing import Array, Tree
 from stretto.optim.base import (
     GradientTransformation,

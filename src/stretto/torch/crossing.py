@@ -15,7 +15,7 @@ import torch  # pyright: ignore[reportMissingImports]
 
 from stretto._engine.core.config import config
 from stretto._engine.core.files import opened
-from stretto._engine.core.narrowing import narrowed
+from stretto._engine.core.integers import narrowed
 from stretto._engine.core.types import array_type, canonical_dtype, is_inexact
 from stretto._engine.core.typing import Array
 from stretto._engine.xla import pjrt

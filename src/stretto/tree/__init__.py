@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from stretto._engine.core.lazy import exports
 
 if TYPE_CHECKING:
-    from stretto._engine.core.keys import (
+    from stretto._engine.core.nodes import (
         DictKey as DictKey,
         FlattenedIndexKey as FlattenedIndexKey,
         GetAttrKey as GetAttrKey,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 exports(
     __name__,
     """
-    stretto._engine.core.keys: DictKey FlattenedIndexKey GetAttrKey SequenceKey keystr
+    stretto._engine.core.nodes: DictKey FlattenedIndexKey GetAttrKey SequenceKey keystr
     stretto._engine.core.tree: flatten flatten_with_path leaves map register_dataclass
         register_pytree_node register_pytree_node_class register_pytree_with_keys
         register_pytree_with_keys_class register_static structure unflatten

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from stretto._engine.core import tree as _tree
-from stretto._engine.core.bounded import room
+from stretto._engine.core.caches import room
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.tree import flatten, leaves, structure, unflatten

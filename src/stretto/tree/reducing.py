@@ -146,7 +146,7 @@ def map_with_path(
     Returns:
         A tree of the results.
 
-    >>> from stretto._engine.core.keys import keystr
+    >>> from stretto._engine.core.nodes import keystr
     >>> map_with_path(lambda path, x: (keystr(path), x), {"w": [1]})
     {'w': [("['w'][0]", 1)]}
     """

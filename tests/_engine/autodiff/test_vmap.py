@@ -10,9 +10,8 @@ from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.autodiff.jvp import jvp_flat
 from stretto._engine.autodiff.vmap import AxisSize, Batched, to_axis, vmap_flat, vmap_program
 from stretto._engine.core.config import over_axis, settings
-from stretto._engine.core.effects import names_axis
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.primitive import Primitive, Refused
+from stretto._engine.core.primitive import Primitive, Refused, names_axis
 from stretto._engine.core.program import check
 from stretto._engine.ops.collective.primitives import AxisIndex, PSum
 from tests.any_size import holds

@@ -14,7 +14,7 @@ import time
 import pytest
 
 from stretto._engine.core import files
-from stretto._engine.core.bounded import room
+from stretto._engine.core.caches import room
 from tests.interruptions import interrupted, lines_of
 
 LEFT = ".stretto-0123456789abcdef"

@@ -9,8 +9,7 @@ import pytest
 from stretto import grad, jit
 from stretto import numpy as snp
 from stretto._engine.core import tree
-from stretto._engine.core.keys import GetAttrKey
-from stretto._engine.core.nodes import register_dataclass, tell
+from stretto._engine.core.nodes import GetAttrKey, register_dataclass, tell
 
 
 @register_dataclass

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from stretto import make_graph
-from stretto._engine.core import bounded, primitive
+from stretto._engine.core import caches, primitive
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import (
@@ -220,7 +220,7 @@ def test_what_was_inferred_goes_with_a_primitive_that_holds_programs():
 
 
 def test_so_many_types_and_no_more(monkeypatch):
-    monkeypatch.setattr(primitive, "room", lambda table: bounded.room(table, 3))
+    monkeypatch.setattr(primitive, "room", lambda table: caches.room(table, 3))
     transpose = Transpose((1, 0))
     transpose.inferred.clear()
     for n in range(1, 9):

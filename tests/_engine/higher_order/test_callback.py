@@ -8,9 +8,9 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.core.effects import CALLBACK, ORDERED
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import state
+from stretto._engine.core.primitive import CALLBACK, ORDERED
 from stretto._engine.core.program import check
 from stretto._engine.core.types import array_type
 from stretto._engine.higher_order.callback import (

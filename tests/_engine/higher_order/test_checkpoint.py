@@ -8,8 +8,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.core.effects import CALLBACK
-from stretto._engine.core.primitive import CARRIED, NOT_LINEAR, ZERO_DERIVATIVE, Primitive
+from stretto._engine.core.primitive import CALLBACK, CARRIED, NOT_LINEAR, ZERO_DERIVATIVE, Primitive
 from stretto._engine.core.program import check
 from stretto._engine.higher_order.checkpoint import Checkpoint
 from stretto.laws import c64, f32, f64, i32, law

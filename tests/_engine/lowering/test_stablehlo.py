@@ -7,9 +7,8 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.core.canonical import form
 from stretto._engine.core.position import lines_of
-from stretto._engine.core.program import Equation, Program, Var, check
+from stretto._engine.core.program import Equation, Program, Var, check, form
 from stretto._engine.core.recorder import record
 from stretto._engine.core.types import array_type
 from stretto._engine.lowering import stablehlo

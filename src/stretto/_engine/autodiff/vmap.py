@@ -14,9 +14,9 @@ import numpy as np
 
 from stretto._engine.autodiff.evaluate import evaluate, record_closed
 from stretto._engine.core.config import over_axis, settings
-from stretto._engine.core.effects import names_axis
 from stretto._engine.core.errors import NonFiniteError
 from stretto._engine.core.interpreter import Interpreter, Tracer, Value, state
+from stretto._engine.core.primitive import names_axis
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import standing
 from stretto._engine.core.sizes import unnamed

@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from stretto._engine.core.bounded import room
+from stretto._engine.core.caches import room
 
 _PREFIX = ".stretto-"
 _OURS = re.compile(rf"\{_PREFIX}[0-9a-f]{{16}}")

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 
 from stretto._engine.core.errors import EscapedTracerError, RefError, TracedValueError
-from stretto._engine.core.integers import shown
-from stretto._engine.core.narrowing import narrowed
+from stretto._engine.core.integers import narrowed, shown
 from stretto._engine.core.position import Place, Position, place
 from stretto._engine.core.program import repeated
 from stretto._engine.core.types import ArrayType, array_type, canonical_dtype, kind_of, scalar_dtype

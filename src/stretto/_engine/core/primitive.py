@@ -3,6 +3,10 @@
 A rule is either written in the class, inherited from the base class of a family, or refused with a
 reason (``Refused``); a class that leaves one out cannot be defined. ``ops/elementwise`` is the
 family to look at first.
+
+Effects are what an operation does besides computing its outputs: ``Primitive.effects`` and
+``Program.effects`` are sets of them. An operation with an observable effect is kept even though
+nothing reads its outputs; a named axis is what a collective needs from a ``vmap`` around it.
 """
 
 from __future__ import annotations
@@ -11,10 +15,10 @@ import dataclasses
 import enum
 import inspect
 import math
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, dataclass_transform
 
-from stretto._engine.core.bounded import room
+from stretto._engine.core.caches import room
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import state
 from stretto._engine.core.threads import lock
@@ -22,6 +26,55 @@ from stretto._engine.core.types import ArrayType
 
 if TYPE_CHECKING:
     from stretto._engine.core.program import Atom, Equation
+
+
+class Effect:
+    """Something that can be seen from outside the program; compared by identity.
+
+    Args:
+        name: what programs call it; by default its class.
+    """
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name or type(self).__name__
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+CALLBACK = Effect("callback")
+"""A Python function is called, as often as the program says, in any order."""
+
+ORDERED = Effect("ordered callback")
+"""A Python function is called, in the order of the program."""
+
+
+class NamedAxis(NamedTuple):
+    """The operation works across the examples of the ``vmap`` whose axis has this name."""
+
+    name: Any
+
+
+class OnMesh(NamedTuple):
+    """The operation says where on the devices of this mesh its results are."""
+
+    mesh: Any
+
+
+def meshes(effects: Iterable[Any]) -> list[Any]:
+    """Return the meshes that the effects name."""
+    return [e.mesh for e in effects if type(e) is OnMesh]
+
+
+def observable(effects: Iterable[Any]) -> bool:
+    """Say whether any of the effects would be missed if the operation were dropped."""
+    return any(isinstance(e, Effect) for e in effects)
+
+
+def names_axis(effects: Iterable[Any], name: Any) -> bool:
+    """Say whether any of the effects works across the axis of this name."""
+    return any(type(e) is NamedAxis and e.name == name for e in effects)
+
 
 RULES = ("infer", "reference", "lower", "jvp", "transpose", "vmap", "padded")
 """The rules that every primitive has, inherits or refuses."""
@@ -366,7 +419,7 @@ class Primitive(metaclass=_Interned):
 
     @property
     def effects(self) -> frozenset[Any]:
-        """Return what it does besides computing outputs; see ``core/effects``."""
+        """Return what it does besides computing outputs; see ``core/primitive``."""
         return _NO_EFFECTS
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:

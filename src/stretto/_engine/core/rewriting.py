@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stretto._engine.core.effects import observable
+from stretto._engine.core.primitive import observable
 from stretto._engine.core.program import Equation, Program, Var
 from stretto._engine.core.types import ArrayType
 

@@ -2,7 +2,11 @@
 
 ``None`` is a node without leaves, dictionaries go by sorted keys; lists, tuples, named tuples,
 ordered dictionaries, and registered classes and dataclasses are nodes; all else is a leaf.
-Registering is in ``nodes``, and keys of paths are in ``keys``; this is the namespace of all.
+Registering, and keys of paths, are in ``nodes``; this is the namespace of all.
+
+A class of nodes may keep leaves out of training, as modules do their buffers: its method
+``_undifferentiated`` then gives those of an object. Derivatives by integers among them are no
+error, and optimizers do not see them.
 """
 
 from __future__ import annotations
@@ -12,9 +16,10 @@ from typing import Any
 
 import optree
 
-from stretto._engine.core.keys import key_of, word
+from stretto._engine.core.caches import room
 from stretto._engine.core.nodes import (  # noqa: F401 (functions of trees like those below)
     NAMESPACE,
+    key_of,
     register_attributes,
     register_dataclass,
     register_pytree_node,
@@ -22,6 +27,7 @@ from stretto._engine.core.nodes import (  # noqa: F401 (functions of trees like 
     register_pytree_with_keys,
     register_pytree_with_keys_class,
     register_static,
+    word,
 )
 
 
@@ -299,3 +305,31 @@ def prefix_leaves(prefix: Any, tree: Any, caller: str, argument: str) -> list[An
 
     walk(prefix, tree, argument)
     return out
+
+
+_known: dict[Any, frozenset[int]] = {}
+
+
+def left_out(x: Any, treedef: Any) -> frozenset[int]:
+    """Return the numbers of those leaves, of a tree of this structure."""
+    found = _known.get(treedef)
+    if found is None:
+        found = room(_known)[treedef] = frozenset(_found(x))
+    return found
+
+
+def _found(x: Any) -> set[int]:
+    numbers: set[int] = set()
+    start = 0
+    for node in leaves(x, _leaves_out):
+        inside = structure(node)
+        stop = start + inside.num_leaves
+        if _leaves_out(node):
+            numbered = unflatten(inside, range(start, stop))
+            numbers.update([i for i in numbered._undifferentiated() if isinstance(i, int)])
+        start = stop
+    return numbers
+
+
+def _leaves_out(node: Any) -> bool:
+    return hasattr(type(node), "_undifferentiated")

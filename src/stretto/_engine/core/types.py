@@ -1,7 +1,11 @@
-"""Array types (shape, dtype, weak type) and how they promote.
+"""Array types (shape, dtype, weak type), how they promote, and whether their ranks may differ.
 
 Promotion follows the lattice of JAX's type promotion semantics: Python scalars are weak and take
 the dtype of what they meet; other types go to their least upper bound.
+
+``config.numpy_rank_promotion`` says whether arrays of different ranks may broadcast. The functions
+of ``ops/broadcast`` check their arguments by ``check_ranks``. Fast paths that skip the check are
+taken only where ``differ`` says that there is nothing to report.
 """
 
 from __future__ import annotations
@@ -354,3 +358,23 @@ def has_rows(type: ArrayType) -> bool:
 def bytes_of(type: ArrayType) -> int:
     """Return the bytes that the elements of an array of this type take."""
     return type.size * type.dtype.itemsize
+
+
+def differ(*shapes: tuple[int, ...]) -> bool:
+    """Say whether shapes, but for rank 0, differ in rank, and the setting objects to it."""
+    return settings.ranks != "allow" and len({len(shape) for shape in shapes if shape}) > 1
+
+
+def check_ranks(caller: str, *shapes: tuple[int, ...]) -> None:
+    """Warn, or raise ``ValueError``, where the shapes ``differ``."""
+    if settings.ranks == "allow" or not differ(*shapes):
+        return
+    shape_list = " and ".join(map(str, shapes))
+    message = (
+        f"{caller}: shapes {shape_list} differ in rank, and config.numpy_rank_promotion is "
+        f"{config.numpy_rank_promotion!r}; give them one rank first, such as by x[None, :] or "
+        f"snp.expand_dims(x, axis)"
+    )
+    if config.numpy_rank_promotion == "raise":
+        raise ValueError(message)
+    warnings.warn(message, stacklevel=user_stack_level())

@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.boundary import reraise_foreign
-from stretto._engine.core.bounded import room
+from stretto._engine.core.caches import room
 from stretto._engine.core.config import settings
 from stretto._engine.core.interpreter import Value, state
 from stretto._engine.core.interpreter import splat as constant
 from stretto._engine.core.program import repeated
-from stretto._engine.core.ranks import differ
-from stretto._engine.core.types import ArrayType
+from stretto._engine.core.types import ArrayType, differ
 from stretto._engine.core.typing import ArrayLike, Tree
 from stretto._engine.eager.interpreter import EAGER, at_rest, quiet, wide
 from stretto._engine.eager.table import Operator

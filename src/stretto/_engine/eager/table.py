@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.bounded import CAPACITY, room
+from stretto._engine.core.caches import CAPACITY, room
 from stretto._engine.core.config import watch
 from stretto._engine.core.types import ArrayType
 from stretto._engine.core.typing import ArrayLike, Tree

@@ -17,8 +17,7 @@ import numpy as np
 
 from stretto._engine.core.boundary import reraise_foreign
 from stretto._engine.core.interpreter import state
-from stretto._engine.core.ranks import differ
-from stretto._engine.core.types import ArrayType, array_type, default_dtype
+from stretto._engine.core.types import ArrayType, array_type, default_dtype, differ
 from stretto._engine.core.typing import DType, Tree
 from stretto._engine.eager.binary import element_of
 from stretto._engine.eager.interpreter import EAGER, array_of, quiet

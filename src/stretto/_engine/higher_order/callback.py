@@ -18,10 +18,9 @@ import numpy as np
 
 from stretto._engine.core import tree
 from stretto._engine.core.config import shaping, under
-from stretto._engine.core.effects import CALLBACK, ORDERED
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Tracer, Value, as_value, constant, refuse_masked, state
-from stretto._engine.core.primitive import Primitive, Refused
+from stretto._engine.core.primitive import CALLBACK, ORDERED, Primitive, Refused
 from stretto._engine.core.recorder import record
 from stretto._engine.core.threads import holding
 from stretto._engine.core.types import ArrayType, array_type, canonical_dtype, kind_of, promote

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from stretto._engine.autodiff.evaluate import evaluate, record_closed
 from stretto._engine.autodiff.linearize import apply_linear, linearize_program
 from stretto._engine.core.config import settings
-from stretto._engine.core.effects import observable
+from stretto._engine.core.primitive import observable
 from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.rewriting import drop_dead
 from stretto._engine.core.types import ArrayType

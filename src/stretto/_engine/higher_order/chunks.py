@@ -15,8 +15,8 @@ import numpy as np
 from stretto._engine import higher_order
 from stretto._engine.autodiff.vmap import vmap_flat, vmap_program
 from stretto._engine.core.config import settings
-from stretto._engine.core.effects import observable
 from stretto._engine.core.interpreter import Value, splat
+from stretto._engine.core.primitive import observable
 from stretto._engine.core.program import Atom, Literal, Program
 from stretto._engine.core.recorder import Recorder, Traced, record, standing
 from stretto._engine.core.types import ArrayType

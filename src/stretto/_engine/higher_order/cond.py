@@ -24,8 +24,8 @@ from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.cells import collecting, giving, write_all
 from stretto._engine.core.config import config
-from stretto._engine.core.effects import NamedAxis
 from stretto._engine.core.interpreter import Linear, as_value
+from stretto._engine.core.primitive import NamedAxis
 from stretto._engine.core.program import Atom, Equation, Program, Var, literal
 from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import restricted, used_inputs, with_inputs

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import numpy as np
 
 from stretto._engine.core import tree
-from stretto._engine.core.bounded import room
+from stretto._engine.core.caches import room
 from stretto._engine.core.cells import Cell, carrying, values_of_cells, write_all
 from stretto._engine.core.errors import RefError
 from stretto._engine.core.interpreter import as_value, state

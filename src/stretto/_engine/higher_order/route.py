@@ -15,7 +15,7 @@ import numpy as np
 
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.autodiff.vmap import vmap_program
-from stretto._engine.core.effects import observable
+from stretto._engine.core.primitive import observable
 from stretto._engine.core.program import Program
 from stretto._engine.higher_order.family import has_open_loop
 from stretto._engine.higher_order.only_where import only_where

@@ -25,9 +25,9 @@ from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.cells import collecting
 from stretto._engine.core.config import config
-from stretto._engine.core.effects import observable
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Linear, constant
+from stretto._engine.core.primitive import observable
 from stretto._engine.core.program import Atom, Equation, Literal, Program, Var
 from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import drop_dead, restricted, used_inputs, with_inputs

@@ -17,10 +17,10 @@ from stretto._engine.autodiff.jvp import jvp_program
 from stretto._engine.autodiff.linearize import apply_linear, linearize_program
 from stretto._engine.autodiff.transpose import transpose_program
 from stretto._engine.autodiff.vmap import AxisSize, vmap_program
-from stretto._engine.core.effects import NamedAxis, OnMesh
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.mesh import Mesh, PartitionSpec, axes_of
+from stretto._engine.core.primitive import NamedAxis, OnMesh
 from stretto._engine.core.program import Equation, Program, Var, literal
 from stretto._engine.core.rewriting import restricted, used_inputs, with_inputs
 from stretto._engine.core.shardings import NamedSharding, check_split

@@ -16,11 +16,11 @@ from stretto._engine.autodiff.linearize import apply_linear
 from stretto._engine.autodiff.vmap import AxisSize
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
-from stretto._engine.core.bounded import room
+from stretto._engine.core.caches import room
 from stretto._engine.core.config import settings, shaping, under
-from stretto._engine.core.effects import observable
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Linear, state
+from stretto._engine.core.primitive import observable
 from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.sizes import unnamed
 from stretto._engine.core.types import ArrayType, array_type

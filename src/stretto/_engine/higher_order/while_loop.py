@@ -26,8 +26,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.cells import collecting
 from stretto._engine.core.config import config
-from stretto._engine.core.effects import NamedAxis, observable
-from stretto._engine.core.primitive import Refused
+from stretto._engine.core.primitive import NamedAxis, Refused, observable
 from stretto._engine.core.program import Atom, Equation, Literal, Program, Var
 from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import live, restricted, silenced, used_inputs, with_inputs

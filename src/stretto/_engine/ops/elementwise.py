@@ -18,12 +18,12 @@ from stretto._engine.core.integers import shown
 from stretto._engine.core.interpreter import Tracer, Value, as_value, splat, state
 from stretto._engine.core.primitive import CARRIED, NOT_LINEAR, Primitive
 from stretto._engine.core.program import repeated
-from stretto._engine.core.ranks import check_ranks
 from stretto._engine.core.sizes import exceeds
 from stretto._engine.core.types import (
     ArrayType,
     array_type,
     canonical_dtype,
+    check_ranks,
     inexact_dtype,
     is_inexact,
     kind_of,

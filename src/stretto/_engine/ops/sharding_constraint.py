@@ -13,10 +13,9 @@ import numpy as np
 
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
-from stretto._engine.core.effects import OnMesh
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.mesh import UNCONSTRAINED, PartitionSpec
-from stretto._engine.core.primitive import CARRIED, Primitive
+from stretto._engine.core.primitive import CARRIED, OnMesh, Primitive
 from stretto._engine.core.shardings import NamedSharding, Sharding, check_names, check_split
 from stretto._engine.core.types import ArrayType
 

@@ -14,7 +14,7 @@ import importlib
 from collections.abc import Callable, Sequence
 
 from stretto._engine.core.config import config
-from stretto._engine.core.effects import meshes
+from stretto._engine.core.primitive import meshes
 from stretto._engine.core.program import Program
 from stretto._engine.core.rewriting import holds_programs
 from stretto._engine.core.shardings import Placement

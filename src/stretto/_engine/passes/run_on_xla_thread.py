@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.effects import CALLBACK, ORDERED
+from stretto._engine.core.primitive import CALLBACK, ORDERED
 from stretto._engine.core.program import Atom, Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import remembered

@@ -13,9 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.canonical import literal_key, operation_key
-from stretto._engine.core.effects import observable
-from stretto._engine.core.program import Atom, Equation, Literal, Program, Var, as_literal
+from stretto._engine.core.primitive import observable
+from stretto._engine.core.program import (
+    Atom,
+    Equation,
+    Literal,
+    Program,
+    Var,
+    as_literal,
+    literal_key,
+    operation_key,
+)
 from stretto._engine.core.rewriting import drop_dead, remembered
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.elementwise import Elementwise

@@ -17,13 +17,13 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from stretto._engine import xla
+from stretto._engine.core.caches import WeakTable
 from stretto._engine.core.config import config
-from stretto._engine.core.effects import meshes
 from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.primitive import meshes
 from stretto._engine.core.program import Equation, Program, Var
 from stretto._engine.core.threads import Turn, once
 from stretto._engine.core.types import ArrayType, array_type
-from stretto._engine.core.weak import WeakTable
 from stretto._engine.lowering.stablehlo import lower
 from stretto._engine.lowering.text import Text
 from stretto._engine.passes.prepare import for_platform, prepare

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
-from stretto._engine.core.bounded import room
-from stretto._engine.core.effects import meshes
+from stretto._engine.core.caches import room
 from stretto._engine.core.mesh import UNCONSTRAINED, PartitionSpec
+from stretto._engine.core.primitive import meshes
 from stretto._engine.core.program import Program, Var
 from stretto._engine.core.shardings import (
     Index,

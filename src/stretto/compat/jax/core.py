@@ -14,9 +14,9 @@ import numpy as np
 from stretto import ensure_compile_time_eval
 from stretto._engine.autodiff.vmap import Vectorizer
 from stretto._engine.core.config import settings
-from stretto._engine.core.effects import Effect
 from stretto._engine.core.errors import ProgramError as JaxprTypeError
 from stretto._engine.core.interpreter import Value, state
+from stretto._engine.core.primitive import Effect
 from stretto._engine.core.types import float0, is_inexact, kind_of
 from stretto.compat.jax.avals import (
     AbstractToken,

@@ -6,8 +6,12 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from stretto._engine.core.keys import DictKey, FlattenedIndexKey, GetAttrKey, SequenceKey, keystr
 from stretto._engine.core.nodes import (
+    DictKey,
+    FlattenedIndexKey,
+    GetAttrKey,
+    SequenceKey,
+    keystr,
     register_dataclass,
     register_pytree_node,
     register_pytree_node_class,

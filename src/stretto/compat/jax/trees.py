@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import optree
 
 from stretto._engine.core import nodes
-from stretto._engine.core.keys import DictKey, FlattenedIndexKey, GetAttrKey, Keyed, SequenceKey
+from stretto._engine.core.nodes import DictKey, FlattenedIndexKey, GetAttrKey, Keyed, SequenceKey
 from stretto._engine.xla.clients import pytree
 from stretto.random.key_arrays import KeyArray
 from stretto.tree import ravel as ravelled

@@ -18,7 +18,7 @@ from stretto import optim, random
 from stretto._engine.api.graph import ShapeDtypeStruct, eval_shape
 from stretto._engine.core import integers, tree
 from stretto._engine.core.config import config
-from stretto._engine.core.spelling import meant
+from stretto._engine.core.errors import meant
 from stretto._engine.core.typing import ArrayLike, Key, Tree
 from stretto.ensemble.ensemble import Ensemble
 from stretto.ensemble.estimators import estimator_files

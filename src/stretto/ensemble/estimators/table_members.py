@@ -16,7 +16,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto import nn, random
-from stretto._engine.core.spelling import meant
+from stretto._engine.core.errors import meant
 from stretto._engine.core.typing import Array, Key, Tree
 from stretto.nn.module import Module
 

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from stretto._engine.core import integers
 from stretto._engine.core.boundary import bounded
-from stretto._engine.core.spelling import meant
+from stretto._engine.core.errors import meant
 from stretto._engine.core.typing import Key, Tree
 from stretto.ensemble.ensemble import Ensemble
 from stretto.ensemble.sweeping.halving import Clock, Halving, cuts_of

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from stretto._engine.core.boundary import hide_frames
-from stretto._engine.core.spelling import meant
+from stretto._engine.core.errors import meant
 from stretto.ensemble.score_arguments import is_table
 from stretto.ensemble.training.training_data import is_examples
 from stretto.optim.base import GradientTransformation

@@ -12,8 +12,7 @@ import numpy as np
 from stretto import distributed
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.core.config import config
-from stretto._engine.core.errors import DonatedArrayError
-from stretto._engine.core.spelling import meant
+from stretto._engine.core.errors import DonatedArrayError, meant
 from stretto._engine.core.typing import Tree
 from stretto._engine.xla.device import process_index
 from stretto.ensemble.training.train_state import TrainState

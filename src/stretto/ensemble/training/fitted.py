@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Generic
 import numpy as np
 
 import stretto.ensemble
+from stretto._engine.core.errors import meant
 from stretto._engine.core.lazy import shown
-from stretto._engine.core.spelling import meant
 from stretto.ensemble.groups import M_co
 from stretto.ensemble.optional import axes_of, first_of
 from stretto.ensemble.training.divergence import Divergence

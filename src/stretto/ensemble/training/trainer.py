@@ -19,10 +19,10 @@ from stretto._engine.api.jit.jit import jit
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import bounded
 from stretto._engine.core.config import settings
+from stretto._engine.core.errors import refuse_unknown
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.mesh import PartitionSpec
-from stretto._engine.core.spelling import refuse_unknown
 from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
 from stretto._engine.ops.convert import convert
 from stretto.ensemble.groups import Group

@@ -15,7 +15,7 @@ from stretto._engine.api.autodiff.derivatives import vjp
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.api.jit.signature import Static
 from stretto._engine.core import tree
-from stretto._engine.core.bounded import room
+from stretto._engine.core.caches import room
 from stretto._engine.core.rewriting import live, used_inputs
 from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, Tree

@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax
-from stretto._engine.core.effects import NamedAxis
+from stretto._engine.core.primitive import NamedAxis
 from stretto._engine.core.program import check
 from stretto._engine.core.types import array_type
 from stretto._engine.higher_order.custom_vmap import sequential_vmap

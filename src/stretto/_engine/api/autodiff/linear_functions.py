@@ -15,9 +15,8 @@ from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.autodiff.linearize import LinearMap
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import bounded
-from stretto._engine.core.canonical import form
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.program import Program
+from stretto._engine.core.program import Program, form
 from stretto._engine.core.types import ArrayType, is_float0, is_inexact
 from stretto._engine.higher_order.symbolic_zeros import zero_tangent
 from stretto._engine.ops.convert import convert

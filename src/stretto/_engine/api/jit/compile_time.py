@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from stretto._engine.core.effects import NamedAxis
 from stretto._engine.core.interpreter import Interpreter, Tracer, state
+from stretto._engine.core.primitive import NamedAxis
 from stretto._engine.eager.interpreter import EAGER
 
 

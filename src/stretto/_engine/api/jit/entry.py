@@ -22,10 +22,10 @@ from stretto._engine.api.jit.beforehand import beforehand, with_equal_ones_merge
 from stretto._engine.api.jit.runners import BufferRunner, DonatingRunner, PlacedRunner, Runner
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
-from stretto._engine.core.effects import meshes, observable
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.position import user_stack_level
+from stretto._engine.core.primitive import meshes, observable
 from stretto._engine.core.program import Atom, Program
 from stretto._engine.core.rewriting import live, used_inputs
 from stretto._engine.core.threads import Turn, in_turn

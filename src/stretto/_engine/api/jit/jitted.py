@@ -43,6 +43,7 @@ from stretto._engine.api.varying_sizes.lengths import RAGGED, equal_lengths, sha
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary, hide_frames
+from stretto._engine.core.caches import WeakTable
 from stretto._engine.core.config import config, settings
 from stretto._engine.core.errors import RefError
 from stretto._engine.core.functions import likeness_of, name_of
@@ -50,7 +51,6 @@ from stretto._engine.core.interpreter import Tracer, state
 from stretto._engine.core.lazy import shown
 from stretto._engine.core.recorder import record
 from stretto._engine.core.threads import Turn, in_child, once
-from stretto._engine.core.weak import WeakTable
 from stretto._engine.eager.interpreter import EAGER, OnDevice
 from stretto._engine.higher_order.call import Call
 from stretto._engine.higher_order.refs import Ref, at_once, read_refs

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from stretto._engine.api.jit.entry import Entry
 from stretto._engine.api.jit.signature import Signature
-from stretto._engine.core.bounded import room
+from stretto._engine.core.caches import room
 from stretto._engine.core.config import shaping
 from stretto._engine.core.errors import RecompilationWarning
 from stretto._engine.core.position import user_stack_level

@@ -20,7 +20,7 @@ from stretto._engine.api.varying_sizes.buckets import Buckets, dynamic_size
 from stretto._engine.api.varying_sizes.lengths import equal_lengths
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core import tree
-from stretto._engine.core.bounded import room
+from stretto._engine.core.caches import room
 from stretto._engine.core.config import config, settings
 from stretto._engine.core.errors import RefError
 from stretto._engine.core.interpreter import Tracer, constant, state

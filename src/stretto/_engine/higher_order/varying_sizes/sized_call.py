@@ -18,9 +18,9 @@ from stretto._engine.autodiff.linearize import apply_linear, linearize_program
 from stretto._engine.autodiff.transpose import transpose_program
 from stretto._engine.autodiff.vmap import vmap_program
 from stretto._engine.core.config import config
-from stretto._engine.core.effects import names_axis
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Linear
+from stretto._engine.core.primitive import names_axis
 from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.rewriting import (
     changed_inside,

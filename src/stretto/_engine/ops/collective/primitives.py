@@ -12,8 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stretto._engine.core.effects import NamedAxis
-from stretto._engine.core.primitive import CARRIED, ZERO_DERIVATIVE, Primitive, Refused
+from stretto._engine.core.primitive import CARRIED, ZERO_DERIVATIVE, NamedAxis, Primitive, Refused
 from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to, reduce_sum
 from stretto._engine.ops.comparison import full_like

@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from stretto._engine.core.effects import observable
+from stretto._engine.core.primitive import observable
 from stretto._engine.core.program import Atom, Equation, Program
 from stretto._engine.ops.joining import Concatenate
 from stretto._engine.ops.layout import Reshape

@@ -14,8 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from stretto._engine.core.canonical import operation_key
-from stretto._engine.core.program import Atom, Equation, Literal, Var, literal
+from stretto._engine.core.program import Atom, Equation, Literal, Var, literal, operation_key
 from stretto._engine.core.types import ArrayType, array_type, bytes_of
 from stretto._engine.ops.broadcast import BroadcastInDim
 from stretto._engine.ops.convert import ConvertElementType

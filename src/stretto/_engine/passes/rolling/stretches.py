@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stretto._engine.core.canonical import operation_key
-from stretto._engine.core.program import Equation
+from stretto._engine.core.program import Equation, operation_key
 from stretto._engine.ops.shape import Pad, Slice
 
 LEAST_COPIES = 4

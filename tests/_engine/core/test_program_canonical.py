@@ -7,8 +7,7 @@ import numpy as np
 import stretto as st
 from stretto import numpy as snp
 from stretto._engine.autodiff.evaluate import evaluate
-from stretto._engine.core.canonical import form, literal_key, operation_key
-from stretto._engine.core.program import literal
+from stretto._engine.core.program import form, literal, literal_key, operation_key
 from stretto._engine.core.types import array_type
 
 X = np.ones(3, np.float32)

@@ -5,7 +5,7 @@ from collections import OrderedDict, namedtuple
 import pytest
 
 from stretto._engine.core import tree
-from stretto._engine.core.keys import DictKey, FlattenedIndexKey, GetAttrKey, SequenceKey, keystr
+from stretto._engine.core.nodes import DictKey, FlattenedIndexKey, GetAttrKey, SequenceKey, keystr
 
 Point = namedtuple("Point", ["x", "y"])
 

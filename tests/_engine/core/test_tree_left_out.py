@@ -3,7 +3,7 @@
 import stretto as st
 from stretto import nn
 from stretto._engine.core import tree
-from stretto._engine.core.left_out import left_out
+from stretto._engine.core.tree import left_out
 
 
 def found(x):

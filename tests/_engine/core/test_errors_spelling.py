@@ -5,7 +5,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import optim
-from stretto._engine.core.spelling import meant, refuse_unknown
+from stretto._engine.core.errors import meant, refuse_unknown
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import weakref
 
 import pytest
 
-from stretto._engine.core.weak import WeakTable
+from stretto._engine.core.caches import WeakTable
 
 
 class Thing:

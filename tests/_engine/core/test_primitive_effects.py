@@ -1,7 +1,7 @@
 """What effects say, and that programs unite those of their operations."""
 
 import stretto as st
-from stretto._engine.core.effects import (
+from stretto._engine.core.primitive import (
     CALLBACK,
     ORDERED,
     Effect,

@@ -7,8 +7,8 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.core import bounded
-from stretto._engine.core.bounded import CAPACITY, room
+from stretto._engine.core import caches
+from stretto._engine.core.caches import CAPACITY, room
 
 
 def test_there_is_room_for_one_more():
@@ -33,10 +33,10 @@ def small(monkeypatch):
     """Every table has room for three."""
 
     def room(table, capacity=3):
-        return bounded.room(table, min(capacity, 3))
+        return caches.room(table, min(capacity, 3))
 
     for name, module in list(sys.modules.items()):
-        if name.startswith("stretto.") and getattr(module, "room", None) is bounded.room:
+        if name.startswith("stretto.") and getattr(module, "room", None) is caches.room:
             monkeypatch.setattr(module, "room", room)
 
 

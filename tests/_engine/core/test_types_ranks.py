@@ -9,7 +9,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.config import watch
-from stretto._engine.core.ranks import differ
+from stretto._engine.core.types import differ
 
 X, Y = snp.ones((2, 3)), snp.ones(3)
 BINARY = {

@@ -1,16 +1,38 @@
-"""A table of values held weakly: an entry lives for as long as something else holds its value.
+"""Caches in memory: dictionaries of bounded size, and tables that hold their values weakly.
+
+``room`` bounds plain dictionaries, which are emptied when they are full: a look-up, which hot paths
+do, then costs no more than usual. Whatever adds an entry calls it first.
 
 The standard library's weak containers run Python code when an object is freed. An exception that a
 signal handler raises inside that code, such as the one for Ctrl-C, is lost, because Python has no
-caller to hand it to. Here nothing runs at that moment: adding an entry now and then removes those
-that are dead.
+caller to hand it to. In a ``WeakTable`` nothing runs at that moment: adding an entry now and then
+removes those that are dead.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+Table = TypeVar("Table", bound=dict[Any, Any])
+
+CAPACITY = 4096
+"""By default: more than a program has of nearly anything that is cached."""
+
+
+def room(table: Table, capacity: int = CAPACITY) -> Table:
+    """Return the table, emptied if it is full: entries still in use soon come back.
+
+    >>> table = {i: i for i in range(4)}
+    >>> room(table, capacity=4)["new"] = 4
+    >>> table
+    {'new': 4}
+    """
+    if len(table) >= capacity:
+        table.clear()
+    return table
+
 
 T = TypeVar("T")
 

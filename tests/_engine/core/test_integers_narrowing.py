@@ -4,7 +4,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.core.narrowing import check_fits, fits, narrowed
+from stretto._engine.core.integers import check_fits, fits, narrowed
 
 STAMPS = 1_700_000_000_000 + np.arange(200) * 86_400_000
 WIDE = np.array([3, 2**40 + 7, -(2**40)])

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from stretto._engine.core.faults import fault_of, operand, wrong
 from stretto._engine.core.types import array_type
+from stretto._engine.eager.checked import fault_of, operand, wrong
 
 X = np.array([[1.0, np.nan], [np.inf, -2.0]], np.float32)
 F32 = array_type((2, 2), np.dtype(np.float32))
