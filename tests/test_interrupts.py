@@ -9,8 +9,8 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.config import config, settings
 from stretto._engine.core.interpreter import state
+from stretto._engine.core.position import scope
 from stretto._engine.core.program import Program
-from stretto._engine.core.scope import scope
 from stretto._engine.eager.interpreter import EAGER
 from stretto._engine.xla import callbacks
 from stretto.nn import updating
@@ -91,7 +91,7 @@ def normalized(x):
 
 # What is called, made anew, with what it is called with; and the files in which it is interrupted.
 STATE = (
-    "core/config", "core/threads", "core/interpreter", "core/recorder", "core/scope",
+    "core/config", "core/threads", "core/interpreter", "core/recorder", "core/position",
     "core/boundary", "autodiff/", "higher_order/", "eager/interpreter", "xla/callbacks",
     "eager/interpreted", "api/", "random/streams", "nn/updating",
 )  # fmt: skip
@@ -123,7 +123,7 @@ WORKS = {
     "a rule that captures": (lambda: captured_rule, np.float32(2), STATE),
 }
 BLOCKS = {
-    "a scope": (lambda: in_a_scope, X, ("core/scope", "core/threads")),
+    "a scope": (lambda: in_a_scope, X, ("core/position", "core/threads")),
     "settings": (lambda: set_and_run, X, ("core/config", "core/threads")),
     "a stream of keys": (lambda: dropped, X, ("random/streams",)),
     "buffers": (lambda: normalized, X, ("nn/updating",)),

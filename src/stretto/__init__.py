@@ -19,7 +19,7 @@ try:
         enable_x64 as enable_x64,
     )
     from stretto._engine.core.lazy import exports
-    from stretto._engine.core.scope import named_scope as named_scope
+    from stretto._engine.core.position import named_scope as named_scope
     from stretto._engine.core.version import VERSION as __version__
     from stretto._engine.xla.array import Array as Array
 finally:

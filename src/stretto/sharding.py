@@ -11,8 +11,13 @@ from stretto._engine.api.sharding.arrays_from_parts import (
 )
 from stretto._engine.core.lazy import exports
 from stretto._engine.core.mesh import Mesh, PartitionSpec
-from stretto._engine.core.mesh_in_use import get_mesh, set_mesh
-from stretto._engine.core.shardings import NamedSharding, Sharding, SingleDeviceSharding
+from stretto._engine.core.shardings import (
+    NamedSharding,
+    Sharding,
+    SingleDeviceSharding,
+    get_mesh,
+    set_mesh,
+)
 
 __all__ = [
     "Mesh",

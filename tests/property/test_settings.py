@@ -3,7 +3,7 @@
 import pytest
 
 import stretto as st
-from stretto._engine.core import known_settings
+from stretto._engine.core import config
 from stretto._engine.core.rewriting import drop_dead
 from stretto._engine.eager.interpreted import interpretable
 from stretto._engine.passes.prepare import prepare
@@ -70,11 +70,9 @@ def test_large_arrays(name):
 
 
 def test_settings_name_every_optimization():
-    switches = {
-        name for name, setting in known_settings.SETTINGS.items() if setting.default is True
-    }
+    switches = {name for name, setting in config.SETTINGS.items() if setting.default is True}
     assert switches == set(OPTIMISATIONS)
-    assert {"auto", "measure", *PLANS} == set(known_settings.SETTINGS["plan"].choices)
+    assert {"auto", "measure", *PLANS} == set(config.SETTINGS["plan"].choices)
     assert all(SETTINGS[f"{name} off"] == {**ALL_ON, name: False} for name in OPTIMISATIONS)
 
 

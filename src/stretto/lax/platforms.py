@@ -10,7 +10,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.scope import named_call
+from stretto._engine.core.position import named_call
 from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.collective.functions import all_gather, axis_size
 from stretto._engine.ops.layout import reshape

@@ -8,7 +8,8 @@ import threading
 
 import pytest
 
-from stretto._engine.xla import handshake, private
+from stretto._engine.core import files
+from stretto._engine.xla import handshake
 
 LONG = "0123456789abcdef"
 OTHER = 12345
@@ -20,7 +21,7 @@ def alone(monkeypatch, tmp_path):
     monkeypatch.delenv(handshake.SECRET, raising=False)
     monkeypatch.delenv(handshake.SECRET_FILE, raising=False)
     monkeypatch.setenv("STRETTO_CACHE_DIR", str(tmp_path / "caches"))
-    monkeypatch.setattr(private, "_SAFE", set())
+    monkeypatch.setattr(files, "_SAFE", set())
 
 
 def secret(local=False):
@@ -123,7 +124,7 @@ def test_the_users_own_that_others_know(tmp_path, monkeypatch):
         os.chown(path, OTHER, OTHER)
         refused(f"{path} belongs to user 12345", local=True)
         os.chown(path, 0, 0)
-        private._SAFE.clear()
+        files._SAFE.clear()
         os.chown(tmp_path, OTHER, OTHER)
         refused(f"leads through {tmp_path}, a folder of user 12345", local=True)
         os.chown(tmp_path, 0, 0)

@@ -12,7 +12,8 @@ import time
 
 import pytest
 
-from stretto._engine.xla import private, store
+from stretto._engine.core import files
+from stretto._engine.xla import store
 from tests.interruptions import interrupted, lines_of
 
 KEY = "ab" * 32
@@ -136,7 +137,7 @@ def test_a_folder_that_others_can_write(folder, mode):
 
 def test_a_folder_in_one_that_everybody_can_write(folder):
     above = os.path.dirname(folder)
-    private._SAFE.clear()  # as in a process that begins
+    files._SAFE.clear()  # as in a process that begins
     os.chmod(above, 0o777)
     with pytest.raises(store.Unsafe, match=f"leads through {above}.*chmod o-w {above}"):
         store.read(folder, KEY, LIMIT)
@@ -372,10 +373,11 @@ def loaded(name, path):
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-for name in ("stretto", "stretto._engine", "stretto._engine.xla"):
+for name in ("stretto", "stretto._engine", "stretto._engine.core"):
     sys.modules[name] = types.ModuleType(name)
-beside = os.path.join(os.path.dirname(sys.argv[1]), "private.py")
-loaded("stretto._engine.xla.private", beside)
+engine = os.path.dirname(os.path.dirname(sys.argv[1]))
+for name in ("caches", "files"):
+    loaded(f"stretto._engine.core.{name}", os.path.join(engine, "core", f"{name}.py"))
 store = loaded("store", sys.argv[1])
 folder, key = sys.argv[2:4]
 """

@@ -15,15 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stretto._engine.core.captured_constants import take_as_own
 from stretto._engine.core.cells import refusing_cells
 from stretto._engine.core.config import settings
 from stretto._engine.core.errors import EscapedTracerError
 from stretto._engine.core.interpreter import Tracer, constant, splat, state
+from stretto._engine.core.position import joined, scope
 from stretto._engine.core.program import Atom, Equation, Literal, Program
-from stretto._engine.core.recorder import Recorder, record, standing
+from stretto._engine.core.recorder import Recorder, record, standing, take_as_own
 from stretto._engine.core.rewriting import drop_dead
-from stretto._engine.core.scope import joined, scope
 from stretto._engine.core.threads import holding
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.iota import Constant, Held

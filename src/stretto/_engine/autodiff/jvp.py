@@ -23,9 +23,9 @@ from stretto._engine.autodiff.masked_rules import push_forward
 from stretto._engine.core.config import settings
 from stretto._engine.core.errors import NonFiniteError
 from stretto._engine.core.interpreter import Form, Interpreter, Tracer, Value, state
+from stretto._engine.core.position import joined, scope
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import standing
-from stretto._engine.core.scope import joined, scope
 from stretto._engine.core.threads import holding
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.comparison import zeros_like

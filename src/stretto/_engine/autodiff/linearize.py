@@ -15,11 +15,10 @@ from stretto._engine.autodiff.evaluate import evaluate, record_closed
 from stretto._engine.autodiff.jvp import Differentiator
 from stretto._engine.core.config import settings
 from stretto._engine.core.interpreter import Value, state
-from stretto._engine.core.position import Place, place
+from stretto._engine.core.position import Place, place, scope, scopes
 from stretto._engine.core.program import Atom, Program, literal
 from stretto._engine.core.recorder import Recorder, Traced
 from stretto._engine.core.rewriting import remembered
-from stretto._engine.core.scope import scope, scopes
 from stretto._engine.core.threads import holding
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.comparison import full

@@ -29,10 +29,9 @@ from stretto._engine.autodiff.masked_rules import pass_back
 from stretto._engine.core.config import settings
 from stretto._engine.core.errors import NonFiniteError
 from stretto._engine.core.interpreter import Linear, splat, state
-from stretto._engine.core.position import Place
+from stretto._engine.core.position import Place, joined, scope
 from stretto._engine.core.program import Equation, Literal, Program
 from stretto._engine.core.recorder import standing
-from stretto._engine.core.scope import joined, scope
 from stretto._engine.core.threads import holding
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.arithmetic import ADD

@@ -178,8 +178,8 @@ class Mesh:
 
     __slots__ = ("_hash", "axis_names", "device_list", "devices")
 
-    __enter__ = LazyMethod("stretto._engine.core.mesh_in_use", "enter")
-    __exit__ = LazyMethod("stretto._engine.core.mesh_in_use", "leave")
+    __enter__ = LazyMethod("stretto._engine.core.shardings", "enter")
+    __exit__ = LazyMethod("stretto._engine.core.shardings", "leave")
 
     devices: np.ndarray
     axis_names: tuple[Any, ...]

@@ -3,11 +3,17 @@
 The recorder is an interpreter that writes each operation down as an equation. What the function
 takes from outside (captured arrays, tracers of enclosing transformations) becomes an input of the
 program, after the function's own, so that programs are always closed.
+
+A program has single numbers in its text, wherever they come from. Where programs are compared, all
+that a function closes over has to be inputs instead, told from the constants that it makes itself
+(``closing_over``): then functions that differ in those values alone have programs of one form.
+``linearize`` and ``vjp`` need it, whose results are trees of such values, and ``make_jaxpr`` of
+``stretto.as_jax``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,12 +21,47 @@ import numpy as np
 
 from stretto._engine.core.config import settings
 from stretto._engine.core.interpreter import Form, Interpreter, Tracer, Value, state
-from stretto._engine.core.position import Place, place
+from stretto._engine.core.position import Place, place, scope, scopes
 from stretto._engine.core.program import Atom, Equation, Literal, Program, Var, as_literal
-from stretto._engine.core.scope import scope, scopes
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.threads import holding
 from stretto._engine.core.types import ArrayType
+
+
+class _Own:
+    """Makes constants as the eager interpreter does, and knows them again."""
+
+    __slots__ = ("_made",)
+
+    def __init__(self) -> None:
+        self._made: dict[int, Any] = {}
+
+    def constant(self, host: np.ndarray, type: ArrayType) -> Any:
+        """Return the array that holds this NumPy array, which must not be written to afterwards."""
+        value = state.eager.constant(host, type)
+        if host.size <= 1 or not any(host.strides):  # else it is an input in any case
+            self.take(value)
+        return value
+
+    def take(self, value: Any) -> None:
+        """Know this array as if it had been made here."""
+        self._made[id(value)] = value
+
+    def made(self, value: Any) -> bool:
+        """Say whether this array was made here."""
+        return id(value) in self._made
+
+
+def closing_over(fun: Callable[..., Any], *args: Any) -> Any:
+    """Return ``fun(*args)``; what functions recorded in it close over are inputs of programs."""
+    return holding(state, "maker", _Own(), fun, *args)
+
+
+def take_as_own(values: Iterable[Any]) -> None:
+    """Have arrays be constants that the function makes: those of a program that it runs."""
+    if state.maker is not state.eager:
+        for value in values:
+            state.maker.take(value)
 
 
 class Traced(Tracer):

@@ -25,10 +25,9 @@ import numpy as np
 from stretto._engine.core.config import config, settings
 from stretto._engine.core.errors import NonFiniteError
 from stretto._engine.core.interpreter import Interpreter, _State, constant, splat, state
-from stretto._engine.core.position import Position, user_position
+from stretto._engine.core.position import Position, scopes, user_position
 from stretto._engine.core.program import Atom, Equation, Literal, Program
 from stretto._engine.core.recorder import record, standing
-from stretto._engine.core.scope import scopes
 from stretto._engine.core.types import ArrayType
 from stretto._engine.eager.interpreter import EAGER
 from stretto._engine.higher_order.call import Call

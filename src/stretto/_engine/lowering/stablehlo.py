@@ -11,11 +11,10 @@ from types import CodeType, MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from stretto._engine import higher_order
-from stretto._engine.core.position import Place, line_at, lines_of
+from stretto._engine.core.position import Place, joined, line_at, lines_of
 from stretto._engine.core.primitive import ORDERED
 from stretto._engine.core.program import Program, form, literal_key
 from stretto._engine.core.recorder import record
-from stretto._engine.core.scope import joined
 from stretto._engine.lowering.collectives import Collectives
 from stretto._engine.lowering.text import TOKEN, Operand, Text, escape, identifier, tensor_type
 

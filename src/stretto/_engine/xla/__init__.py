@@ -17,9 +17,9 @@ if TYPE_CHECKING:  # loaded when first used
         malloc,
         partitions,
         plugins,
-        printing,
         sharded,
         slow_compiles,
+        printing,
     )
 
 exports(__name__)

@@ -101,7 +101,7 @@ class _StoodFor(type):
         return isinstance(x, Value)
 
 
-@shown("stretto._engine.xla.showing", "card_of")
+@shown("stretto._engine.xla.printing", "card_of")
 class Array(Holder, Value, metaclass=_StoodFor):
     """An immutable array of numbers; make one with ``stretto.numpy.array``.
 

@@ -21,8 +21,8 @@ import stat
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
+from stretto._engine.core.files import Unsafe, check_owned, check_way
 from stretto._engine.core.machine import cache_directory
-from stretto._engine.xla.private import Unsafe, check_owned, check_way
 
 SECRET, SECRET_FILE = "STRETTO_JOB_SECRET", "STRETTO_JOB_SECRET_FILE"
 LONGEST = 1024

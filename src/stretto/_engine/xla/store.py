@@ -23,7 +23,7 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from stretto._engine.xla.private import Unsafe, check_owned, check_way
+from stretto._engine.core.files import Unsafe, check_owned, check_way
 
 _HEADER = struct.Struct("<8s32sQ32s")
 """A magic number, the key, the length of the content, and the SHA-256 of the content."""

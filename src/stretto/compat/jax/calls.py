@@ -21,7 +21,7 @@ from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.api.sharding.pmap import pmap as pmap_over_devices
 from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import state
-from stretto._engine.core.scope import named_call as named
+from stretto._engine.core.position import named_call as named
 from stretto._engine.core.shardings import SingleDeviceSharding
 from stretto._engine.xla import device as platforms
 from stretto._engine.xla.clients import started
@@ -32,8 +32,8 @@ from stretto.compat.jax.avals import Tracer, is_key
 from stretto.random.key_arrays import KeyArray
 
 __all__ = [
-    "Backend",
     "STARTED",
+    "Backend",
     "checkpoint",
     "custom_jvp",
     "custom_vjp",

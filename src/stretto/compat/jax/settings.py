@@ -12,9 +12,9 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from stretto._engine.core.config import SETTINGS
 from stretto._engine.core.config import config as ours
 from stretto._engine.core.errors import ConfigError
-from stretto._engine.core.known_settings import SETTINGS
 
 __all__ = ["Config", "block", "config", "start"]
 

@@ -16,7 +16,7 @@ import numpy as np
 
 import stretto
 from stretto._engine.core.mesh import Mesh
-from stretto._engine.core.mesh_in_use import get_mesh
+from stretto._engine.core.shardings import get_mesh
 from stretto.compat.jax import trees
 from stretto.compat.jax.naming import RefusedName
 from stretto.distributed import process_allgather

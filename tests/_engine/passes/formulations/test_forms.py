@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import stretto.numpy as snp
+from stretto._engine.core.config import SETTINGS
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.known_settings import SETTINGS
 from stretto._engine.passes.formulations.forms import Form, Parts, Plan, Shared, Whole
 
 

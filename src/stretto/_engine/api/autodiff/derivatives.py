@@ -20,8 +20,8 @@ from stretto._engine.autodiff.jvp import jvp_flat
 from stretto._engine.autodiff.linearize import LinearMap, linearize_flat
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
-from stretto._engine.core.captured_constants import closing_over
 from stretto._engine.core.functions import name_of
+from stretto._engine.core.recorder import closing_over
 from stretto._engine.core.types import is_complex, is_inexact
 from stretto._engine.higher_order.symbolic_zeros import zero_tangent
 from stretto._engine.ops.comparison import full

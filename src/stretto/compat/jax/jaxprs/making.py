@@ -10,10 +10,10 @@ from typing import Any
 from stretto._engine.api.argument_leaves import wraps
 from stretto._engine.api.graph import record_call, shapes_of
 from stretto._engine.api.jit.signature import argument_set
-from stretto._engine.core.captured_constants import closing_over
 from stretto._engine.core.config import over_axis
 from stretto._engine.core.errors import ProgramError
 from stretto._engine.core.functions import name_of
+from stretto._engine.core.recorder import closing_over
 from stretto.compat.jax import trees
 from stretto.compat.jax.avals import as_aval, is_key
 from stretto.compat.jax.calls import described, description

@@ -18,9 +18,9 @@ import numpy as np
 
 from stretto._engine.autodiff.evaluate import evaluate, record_closed
 from stretto._engine.core import program as core
-from stretto._engine.core.captured_constants import take_as_own
 from stretto._engine.core.interpreter import as_value, constant
 from stretto._engine.core.program import Equation
+from stretto._engine.core.recorder import take_as_own
 from stretto._engine.core.types import ArrayType, scalar_dtype
 from stretto._engine.higher_order.user_primitive import UserPrimitive
 from stretto._engine.ops.elementwise import Elementwise
@@ -40,11 +40,11 @@ from stretto.compat.jax.jaxprs.form import (
 from stretto.compat.jax.jaxprs.primitive import KnownPrimitive, Primitive, as_jax_has, known
 
 __all__ = [
+    "NONE",
+    "SPELLINGS",
     "Entry",
     "Field",
     "Fixed",
-    "NONE",
-    "SPELLINGS",
     "Spelling",
     "closed_jaxpr_of",
     "closed_over",

@@ -6,8 +6,8 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.autodiff.evaluate import evaluate
-from stretto._engine.core.captured_constants import closing_over
 from stretto._engine.core.interpreter import state
+from stretto._engine.core.recorder import closing_over
 
 
 def _inputs(fun, *args):

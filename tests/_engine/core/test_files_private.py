@@ -8,7 +8,8 @@ from types import SimpleNamespace as Entry
 
 import pytest
 
-from stretto._engine.xla import private, store
+from stretto._engine.core import files
+from stretto._engine.xla import store
 
 OTHER, THIRD = 12345, 23456
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser gives files away")
@@ -17,7 +18,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser gi
 @pytest.fixture(autouse=True)
 def unwalked(monkeypatch):
     """No way was walked before, as in a new process."""
-    monkeypatch.setattr(private, "_SAFE", set())
+    monkeypatch.setattr(files, "_SAFE", set())
 
 
 @pytest.fixture
@@ -29,15 +30,15 @@ def way(tmp_path):
 
 
 def refused(path, words):
-    with pytest.raises(private.Unsafe, match=words) as caught:
-        private.check_way(str(path))
+    with pytest.raises(files.Unsafe, match=words) as caught:
+        files.check_way(str(path))
     return str(caught.value)
 
 
 def test_what_is_the_users_own_is_safe(way):
-    private.check_way(str(way))
-    private.check_way(str(way / "not" / "there" / "yet"))
-    private.check_way("/")
+    files.check_way(str(way))
+    files.check_way(str(way / "not" / "there" / "yet"))
+    files.check_way("/")
 
 
 @needs_root
@@ -62,7 +63,7 @@ def test_a_folder_that_everybody_can_write(way, up):
         way, f"the way to {way} leads through {its}, which everybody can write to: chmod o-w {its}"
     )
     its.chmod(0o1777)  # there nobody renames what is another's
-    private.check_way(str(way))
+    files.check_way(str(way))
 
 
 @needs_root
@@ -72,7 +73,7 @@ def test_a_folder_that_a_group_can_write(way):
     os.chown(middle, 0, THIRD)
     refused(way, f"users of group {THIRD} can write to: chmod g-w {middle}")
     middle.chmod(0o1775)
-    private.check_way(str(way))
+    files.check_way(str(way))
 
 
 def test_the_group_that_is_a_users_own(monkeypatch):
@@ -83,9 +84,9 @@ def test_the_group_that_is_a_users_own(monkeypatch):
         100: Entry(gr_name="users", gr_mem=[]),
         7: Entry(gr_name="ada", gr_mem=["bob"]),
     }
-    monkeypatch.setattr(private.pwd, "getpwuid", accounts.__getitem__)
-    monkeypatch.setattr(private.grp, "getgrgid", groups.__getitem__)
-    alone = private._alone.__wrapped__
+    monkeypatch.setattr(files.pwd, "getpwuid", accounts.__getitem__)
+    monkeypatch.setattr(files.grp, "getgrgid", groups.__getitem__)
+    alone = files._alone.__wrapped__
     assert alone(1000, 1000)
     assert not alone(100, 1001) and not alone(100, 1000) and not alone(7, 1000)
     assert not alone(1000, 1001) and not alone(55, 1000) and not alone(1000, 55)
@@ -97,9 +98,9 @@ def test_the_group_that_is_a_users_own(monkeypatch):
 
 def test_a_private_group_may_write_unless_a_list_names_others(way, monkeypatch):
     way.parent.chmod(0o775)
-    monkeypatch.setattr(private, "_alone", lambda group, user: True)
-    private.check_way(str(way))
-    private._SAFE.clear()
+    monkeypatch.setattr(files, "_alone", lambda group, user: True)
+    files.check_way(str(way))
+    files._SAFE.clear()
     named = lambda path: ["system.posix_acl_access"] if path == str(way.parent) else []
     monkeypatch.setattr(os, "listxattr", named, raising=False)
     refused(way, f"chmod g-w {way.parent}")
@@ -114,8 +115,8 @@ def test_links_and_the_folders_that_they_lead_through(way, tmp_path):
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "in").symlink_to("../others/door")  # relative, and then absolute
-    private.check_way(str(mine / "in"))
-    private._SAFE.clear()
+    files.check_way(str(mine / "in"))
+    files._SAFE.clear()
     os.chown(others, OTHER, OTHER)
     refused(
         mine / "in", f"the way to {mine / 'in'} leads through {others}, a folder of user {OTHER}"
@@ -141,8 +142,8 @@ def test_ways_up_are_walked_as_they_are(way, tmp_path):
     target.mkdir(parents=True)
     (way / "link").symlink_to(target)
     (tmp_path / "again").symlink_to(way / "link" / ".." / ".." / "one")
-    private.check_way(str(tmp_path / "again"))
-    private._SAFE.clear()
+    files.check_way(str(tmp_path / "again"))
+    files._SAFE.clear()
     os.chown(tmp_path / "target", OTHER, OTHER)
     refused(tmp_path / "again", f"leads through {tmp_path / 'target'}")
 
@@ -151,24 +152,24 @@ def test_a_way_is_walked_once(way, monkeypatch):
     looked = []
     lstat = os.lstat
     monkeypatch.setattr(os, "lstat", lambda path: looked.append(path) or lstat(path))
-    private.check_way(str(way))
+    files.check_way(str(way))
     first = len(looked)
     assert first == len(way.parts)
-    private.check_way(str(way))
+    files.check_way(str(way))
     assert len(looked) == first
-    private.check_way(str(way / "new"))  # not there, so it is looked for again
-    private.check_way(str(way / "new"))
+    files.check_way(str(way / "new"))  # not there, so it is looked for again
+    files.check_way(str(way / "new"))
     assert len(looked) == first + 2 * (first + 1)
     user = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: user + 1)
-    assert (str(way), os.geteuid()) not in private._SAFE  # another user finds out anew
+    assert (str(way), os.geteuid()) not in files._SAFE  # another user finds out anew
 
 
 @needs_root
 def test_nothing_is_made_read_or_cleared_below_another_users_folder(way):
     folder, key = str(way / "caches" / "programs"), "ab" * 32
     store.write(folder, key, b"x", 1 << 20)
-    private._SAFE.clear()
+    files._SAFE.clear()
     os.chown(way.parent, OTHER, OTHER)
     for use in (
         lambda: store.read(folder, key, 1 << 20),

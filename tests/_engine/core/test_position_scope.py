@@ -7,7 +7,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.core.scope import joined, named_call, scope
+from stretto._engine.core.position import joined, named_call, scope
 
 X = snp.array([1.0, 2.0])
 
