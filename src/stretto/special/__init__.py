@@ -11,15 +11,10 @@ Array([0.5  , 0.975], dtype=float32)
 
 from stretto._engine.core.lazy import exports
 from stretto.special.bessel import *
-from stretto.special.betas import *
+from stretto.special.gammas import *
 from stretto.special.entropies import *
 from stretto.special.errors import *
-from stretto.special.faddeeva import *
-from stretto.special.gammas import *
-from stretto.special.harmonics import *
 from stretto.special.hypergeometric import *
 from stretto.special.integrals import *
-from stretto.special.owens import *
-from stretto.special.sums import *
 
 exports(__name__)

@@ -1,4 +1,4 @@
-"""Products with logarithms, entropies, and the transformations of statistics.
+"""Products with logarithms, entropies, softmax, and the transformations of statistics.
 
 Written so that values are right where a factor vanishes, with derivative rules of their own.
 """
@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 
 from stretto._engine.core.descriptions import described_like
-from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.core.typing import Array, ArrayLike, Axes
 from stretto._engine.higher_order.custom_jvp import custom_jvp
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.bitwise import bitwise_and
@@ -18,8 +18,23 @@ from stretto._engine.ops.convert import rounded_once
 from stretto._engine.ops.elementwise import FLOAT, check_kind, promote_values, unary
 from stretto._engine.ops.exponential import LOGISTIC, exp, expm1, log, log1p
 from stretto._engine.ops.powers import power
+from stretto.numpy import normalized
+from stretto.numpy.normalized import logsumexp
 
-__all__ = ["boxcox", "boxcox1p", "entr", "expit", "kl_div", "logit", "rel_entr", "xlog1py", "xlogy"]
+__all__ = [
+    "boxcox",
+    "boxcox1p",
+    "entr",
+    "expit",
+    "kl_div",
+    "log_softmax",
+    "logit",
+    "logsumexp",
+    "rel_entr",
+    "softmax",
+    "xlog1py",
+    "xlogy",
+]
 
 
 def _pair(caller: str, x: ArrayLike, y: ArrayLike) -> list[Array]:
@@ -341,3 +356,42 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     Array([0., 2.], dtype=float32)
     """
     return _boxcox1p(*_pair("boxcox1p", x, lmbda))
+
+
+def softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
+    """Compute ``exp(x) / sum(exp(x))`` over axes, without overflow.
+
+    Args:
+        x: an array.
+        axis: the axes to add over, negative from the end; all by default.
+
+    Returns:
+        The shares, of the shape of ``x``, which add up to 1 over the axes.
+
+    Raises:
+        ValueError: an axis is out of bounds, or is named twice.
+
+    As SciPy's ``softmax``.
+
+    >>> import stretto as st
+    >>> st.special.softmax(st.numpy.array([[0.0, 1000.0], [0.0, 0.0]]), axis=1)
+    Array([[0. , 1. ],
+           [0.5, 0.5]], dtype=float32)
+    """
+    return normalized.softmax(x, axis)
+
+
+@described_like(softmax)
+def log_softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
+    """Compute ``x - logsumexp(x)`` over axes.
+
+    Returns:
+        The logarithms of ``softmax``, of the shape of ``x``.
+
+    As SciPy's ``log_softmax``.
+
+    >>> import stretto as st
+    >>> st.special.log_softmax(st.numpy.array([0.0, 1000.0]))
+    Array([-1000.,     0.], dtype=float32)
+    """
+    return normalized.log_softmax(x, axis)

@@ -7,7 +7,7 @@ from scipy import special as sp
 from stretto import grad, jit, special
 from stretto._engine.core.config import enable_x64
 from stretto._engine.core.interpreter import as_value
-from stretto.special.faddeeva import erf_complex, erfc_complex, erfcx_complex
+from stretto.special.errors import erf_complex, erfc_complex, erfcx_complex
 
 VALUES = [
     (0.5 + 0.1j, 0.7175877421575944 + 0.40847440160301646j),
