@@ -2,9 +2,9 @@
 
 Make a key with ``key(seed)``, ``split`` it for every further use, and hand each part to one draw.
 Numbers are drawn in float32 at least: those of a narrower dtype are rounded last.
-Read ``keys`` (and beneath it ``implementations`` and ``key_arrays``), ``distributions``,
-``truncated``, ``discrete_draws``, ``parametric``, ``gamma_draws``, ``made_of_gammas``, ``counts``,
-``matrix_draws``, and ``streams`` for layers that are not handed a key.
+Read ``keys`` (and beneath it ``key_arrays``), ``distributions``, ``truncated``, ``discrete_draws``,
+``parametric``, ``gamma_draws``, ``matrix_draws``, and ``streams`` for layers that are not handed a
+key.
 
 >>> from stretto import random
 >>> key, subkey = random.split(random.key(0))
@@ -33,11 +33,9 @@ from stretto.random.streams import keys as keys, manual_seed as manual_seed, nex
 PRNGKeyArray = _key_arrays.KeyArray
 
 if TYPE_CHECKING:
-    from stretto.random.counts import *
     from stretto.random.discrete_draws import *
     from stretto.random.distributions import *
     from stretto.random.gamma_draws import *
-    from stretto.random.made_of_gammas import *
     from stretto.random.matrix_draws import *
     from stretto.random.parametric import *
     from stretto.random.truncated import *
@@ -45,11 +43,10 @@ if TYPE_CHECKING:
 exports(
     __name__,
     """
-    .counts: binomial geometric multinomial poisson
-    .discrete_draws: bernoulli categorical choice permutation rademacher randint
+    .discrete_draws: bernoulli binomial categorical choice geometric multinomial permutation poisson
+        rademacher randint
     .distributions: cauchy exponential gumbel laplace logistic maxwell normal uniform
-    .gamma_draws: gamma loggamma
-    .made_of_gammas: ball beta chisquare dirichlet f generalized_normal t
+    .gamma_draws: ball beta chisquare dirichlet f gamma generalized_normal loggamma t
     .matrix_draws: multivariate_normal orthogonal
     .parametric: double_sided_maxwell lognormal pareto rayleigh triangular wald weibull_min
     .truncated: truncated_normal

@@ -50,7 +50,7 @@ from stretto.random.keys import checked, parts, random_bits
 __all__ = ["cauchy", "exponential", "gumbel", "laplace", "logistic", "maxwell", "normal", "uniform"]
 
 _LARGE = 1 << 18
-"""From this many elements on, some ten draws repay the time to compile."""
+"""The number of elements from which some ten draws repay the time to compile."""
 
 
 def when_large(fun: Callable[..., Array], static_argnums: tuple[int, ...]) -> Callable[..., Array]:
@@ -97,7 +97,7 @@ def _drawn(
     formula: Callable[..., Array],
     *parameters: float,
 ) -> Array:
-    """A formula of numbers in [0, 1) and static parameters."""
+    """Return a formula of numbers in [0, 1) and static parameters."""
     size = math.prod(shape)
     return _formula_when_large(size, key, shape, dtype, caller, formula, parameters)
 
@@ -120,8 +120,7 @@ def uniform(
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or a bound does not broadcast to ``shape``; or the result
-            cannot be split as ``out_sharding`` says.
+        ValueError: a size is negative, or a bound does not broadcast to ``shape``.
 
     >>> from stretto import random
     >>> key, subkey = random.split(random.PRNGKey(0x23456789))
@@ -152,7 +151,7 @@ def uniform(
 
 
 def between(unit: Array, minval: float, maxval: float) -> Array:
-    """Numbers in [0, 1) as numbers between two static bounds."""
+    """Return numbers in [0, 1) as numbers between two static bounds."""
     if minval == 0 and maxval == 1:
         return unit
     low, high = (np.asarray(bound).astype(unit.dtype) for bound in (minval, maxval))
@@ -168,13 +167,13 @@ def stretched(unit: Array, low: Array, high: Array) -> Array:
 
 
 def _inside(x: Array, low: np.ndarray, high: np.ndarray) -> Array:
-    """Numbers that are rounded to the dtype of the bounds kept in [low, high)."""
+    """Keep numbers that are rounded to the dtype of the bounds in [low, high)."""
     below = full_like(x, adjacent(high, -1))
     return maximum(full_like(x, low), minimum(below, x))
 
 
 def adjacent(x: np.ndarray, direction: int) -> np.ndarray:
-    """The number of this dtype that comes next, upwards for 1 and downwards for -1."""
+    """Return the number of this dtype that comes next, upwards for 1 and downwards for -1."""
     # Not towards infinity, which some types of 8 bits do not have.
     return np.nextafter(x, np.asarray(direction * ml_dtypes.finfo(x.dtype).max, x.dtype))
 
@@ -195,7 +194,7 @@ def normal(
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is neither floating nor complex.
-        ValueError: a size is negative; or the result cannot be split as ``out_sharding`` says.
+        ValueError: a size is negative.
 
     >>> from stretto import random
     >>> key, subkey = random.split(random.PRNGKey(0x23456789))
@@ -216,7 +215,7 @@ def normal(
 
 
 def normal_of(unit: Array) -> Array:
-    """Numbers in [0, 1) as normal ones: sqrt(2) erf_inv(u), u uniform in (-1, 1)."""
+    """Return numbers in [0, 1) as normal ones: sqrt(2) erf_inv(u), u uniform in (-1, 1)."""
     low = adjacent(np.asarray(-1, unit.dtype), 1)
     u = between(unit, float(low), 1.0)
     return multiply(full_like(u, math.sqrt(2)), erf_inv(u))
@@ -244,7 +243,7 @@ def exponential(
 
 
 def exponential_of(unit: Array) -> Array:
-    """Numbers in [0, 1) as exponential ones."""
+    """Return numbers in [0, 1) as exponential ones."""
     return negative(log1p(negative(unit)))
 
 
@@ -266,8 +265,7 @@ def gumbel(
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: a size is negative, or ``mode`` is none of these; or the result cannot be split
-            as ``out_sharding`` says.
+        ValueError: a size is negative, or ``mode`` is none of these.
 
     >>> from stretto import random
     >>> random.gumbel(random.key(0), (2, 3), mode="highest").shape
@@ -308,7 +306,7 @@ def _gumbel_of_words(words: Array, sizes: tuple[int, ...]) -> Array:
 
 
 def _float_of_words(high: Array, low: Array) -> Array:
-    """The float32 of 64 bits after the binary point, cut off after 24 of them, and never zero."""
+    """Return the float32 of 64 bits after the binary point, cut off after 24, and never zero."""
     at_high, at_low = _leading_zeros(high), _leading_zeros(low)
     empty = at_high == 32
     shift = select(empty, full_like(at_high, 1), at_high)  # what is not used has a shift in range

@@ -1,4 +1,4 @@
-"""What the arguments of draws share: shapes, dtypes, parameters, where arrays lie."""
+"""Arguments of draws: shapes, dtypes, parameters, and where the results lie."""
 
 from __future__ import annotations
 
@@ -28,25 +28,21 @@ _ARGUMENTS = {
     "key": "a key, typed or raw.",
     "shape": "of the result.",
     "dtype": "floating; the default float by default.",
-    "out_sharding": "where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``.",
+    "out_sharding": "where the result is to be, a ``NamedSharding`` or a ``PartitionSpec``; "
+    "raises\n        ``ValueError`` where it cannot be split so.",
     "scale": "the scale.",
 }
 _RETURNS = "Numbers of this shape and dtype."
 _FLOATING = "TypeError: ``key`` is not one key, or ``dtype`` is not floating.\n"
 
-draw = described(
-    _ARGUMENTS,
-    _RETURNS,
-    f"{_FLOATING}    ValueError: a size is negative; or the result cannot be split as "
-    "``out_sharding`` says.",
-)
+draw = described(_ARGUMENTS, _RETURNS, f"{_FLOATING}    ValueError: a size is negative.")
 """Complete the docstring of a function that draws."""
 
 draw_of_parameters = described(
     _ARGUMENTS,
     _RETURNS,
     f"{_FLOATING}    ValueError: a size is negative, or a parameter does not broadcast to "
-    "``shape``; or the\n        result cannot be split as ``out_sharding`` says.",
+    "``shape``.",
 )
 """Complete the docstring of a function that draws from a distribution with parameters."""
 
@@ -103,7 +99,7 @@ def rounded(x: Array, dtype: np.dtype) -> Array:
 
 
 def static_shape(shape: ShapeLike | Array | np.ndarray, caller: str) -> tuple[int, ...]:
-    """The shape as a tuple of Python integers; refuses traced sizes."""
+    """Return the shape as a tuple of Python integers; refuses traced sizes."""
     if isinstance(shape, Tracer):
         raise TracedValueError(
             f"random.{caller}: shape must be known while tracing, but is traced: {shape.origin()}. "
@@ -116,7 +112,7 @@ def static_shape(shape: ShapeLike | Array | np.ndarray, caller: str) -> tuple[in
 
 
 def float_dtype(dtype: DTypeLike | None, caller: str) -> np.dtype:
-    """The floating dtype asked for, the default for None."""
+    """Return the floating dtype asked for, the default for None."""
     target = scalar_dtype(float) if dtype is None else as_dtype(dtype)
     if kind_of(target) != "float":
         raise TypeError(f"random.{caller}: dtype must be floating, got {target}")
@@ -124,7 +120,7 @@ def float_dtype(dtype: DTypeLike | None, caller: str) -> np.dtype:
 
 
 def integer_dtype(dtype: DTypeLike | None, caller: str) -> np.dtype:
-    """The integer dtype asked for, of 8 to 64 bits; the default for None."""
+    """Return the integer dtype asked for, of 8 to 64 bits; the default for None."""
     target = default_dtype("int") if dtype is None else as_dtype(dtype)
     if target.kind not in "iu":
         raise TypeError(f"random.{caller}: dtype must be an integer of 8 to 64 bits, got {target}")
@@ -168,7 +164,7 @@ def parameter(
     lossless: bool = False,
     nonnegative: bool = False,
 ) -> Array:
-    """A distribution's parameter, in the dtype to draw in, ``nonnegative`` where it must be.
+    """Return a parameter in the dtype to draw in; checks that it is ``nonnegative`` if it must.
 
     Where it must be ``lossless``, ``TypePromotionError`` if ``dtype``, that of the result, is not
     what the two promote to.
@@ -187,14 +183,14 @@ def parameter(
 
 
 def shape_of(shape: ShapeLike | None, caller: str, *parameters: Any) -> tuple[int, ...]:
-    """The shape asked for; for None that to which the parameters broadcast."""
+    """Return the shape asked for; for None that to which the parameters broadcast."""
     if shape is None:
         return broadcast_shapes(f"random.{caller}", *[p.shape for p in parameters])
     return static_shape(shape, caller)
 
 
 def spread(x: Array, shape: tuple[int, ...], caller: str, name: str) -> Array:
-    """A parameter of a distribution at the shape of the draw.
+    """Return a parameter of a distribution at the shape of the draw.
 
     Raises ``ValueError`` where it does not broadcast to that.
     """

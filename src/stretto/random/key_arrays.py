@@ -1,32 +1,173 @@
-"""``KeyArray``: typed keys, an array of which is a tree node around its words.
+"""``KeyArray``: typed keys, arrays of which are tree nodes around their words; and implementations.
 
 A typed key knows its implementation. An array of keys of shape ``s`` has one child, the words:
 ``uint32[*s, n]``; so it goes wherever trees go (docs/decisions/0023).
+
+The three implementations, under JAX's names, make a key of a seed, split it, fold data in, and draw
+bits. Each works on words: uint32 arrays whose last axis holds a key, and whose leading axes hold
+many. ``threefry2x32`` is the default: every bit is that of a published cipher, in one of two
+layouts of counters (``config.threefry_partitionable``). ``rbg`` splits keys in the same way, and
+draws bits with Philox, which takes fewer operations a bit; ``unsafe_rbg`` also splits and folds
+with Philox, by a rule that has not been shown to be sound.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from stretto._engine.core import tree
+from stretto._engine.core.config import config
 from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.integers import entries_of, integers
-from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.lazy import shown
+from stretto._engine.core.showing.cards import Card, counted, ends, line
 from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike
-from stretto._engine.ops.layout import canonical_axis
+from stretto._engine.ops.bitwise import bitwise_xor
+from stretto._engine.ops.broadcast import broadcast_to
+from stretto._engine.ops.comparison import zeros_like
+from stretto._engine.ops.joining import concatenate
+from stretto._engine.ops.layout import canonical_axis, move_axis, reshape
+from stretto._engine.ops.random.bits import RandomBits, threefry2x32
+from stretto._engine.ops.random.rng_bit_generator import RandomAlgorithm, RngBitGenerator
+from stretto._engine.ops.shape import slice_in_dim
 from stretto.dtypes import prng_key
-from stretto.random.implementations import Implementation
 
 if TYPE_CHECKING:
     from stretto._engine.core.array_updates import Index
 
-
+_PHILOX = RandomAlgorithm.RNG_PHILOX
 _UINT32 = np.dtype(np.uint32)
+_ROWS_PER_KEY = 10
+"""The rows of bits that ``unsafe_rbg`` draws for each that it keeps as a key."""
+
+
+class Implementation(NamedTuple):
+    """Functions of words; ``size`` of them are a key.
+
+    ``seed(pair)`` makes a key of the two words of a seed; ``split(words, shape)`` new keys of each,
+    along axes before the last; ``fold_in(words, low)`` a key of each and a word of its own;
+    ``bits(words, width, shape)`` unsigned integers of each, in the words' leading axes, then shape.
+    """
+
+    name: str
+    tag: str
+    size: int
+    seed: Callable[[Array], Array]
+    split: Callable[[Array, tuple[int, ...]], Array]
+    fold_in: Callable[[Array, Array], Array]
+    bits: Callable[[Array, int, tuple[int, ...]], Array]
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return implementation, (self.name,)
+
+
+def _columns(words: Array) -> list[Array]:
+    """Return the words of keys, each without the last axis."""
+    axis = words.ndim - 1
+    parts = [slice_in_dim(words, i, i + 1, axis=axis) for i in range(words.shape[axis])]
+    return [reshape(x, words.shape[:-1]) for x in parts]
+
+
+def _joined(columns: Sequence[Array]) -> Array:
+    return concatenate([reshape(x, (*x.shape, 1)) for x in columns], columns[0].ndim)
+
+
+def _threefry_split(words: Array, shape: tuple[int, ...]) -> Array:
+    if config.threefry_partitionable:
+        return RandomBits(32, shape, "pairs")(words)
+    return RandomBits(32, (*shape, 2), "original")(words)
+
+
+def _threefry_fold_in(words: Array, low: Array) -> Array:
+    # The two words of the key that has the data as its seed, as counters.
+    k0, k1 = _columns(words)
+    low = broadcast_to(low, k0.shape)
+    return _joined(threefry2x32(k0, k1, zeros_like(low), low))
+
+
+def _threefry_bits(words: Array, width: int, shape: tuple[int, ...]) -> Array:
+    layout = "partitionable" if config.threefry_partitionable else "original"
+    return RandomBits(width, shape, layout)(words)
+
+
+def _twice(pair: Array) -> Array:
+    return concatenate([pair, pair], pair.ndim - 1)
+
+
+def _halves(words: Array) -> Array:
+    """Return the two pairs of words that an rbg key consists of, along an axis before the last."""
+    return reshape(words, (*words.shape[:-1], 2, 2))
+
+
+def _rbg_split(words: Array, shape: tuple[int, ...]) -> Array:
+    batch = words.shape[:-1]
+    halves = _threefry_split(_halves(words), shape)
+    return reshape(move_axis(halves, len(batch), halves.ndim - 2), (*batch, *shape, 4))
+
+
+def _rbg_fold_in(words: Array, low: Array) -> Array:
+    low = low if not low.ndim else reshape(low, (*low.shape, 1))
+    return reshape(_threefry_fold_in(_halves(words), low), words.shape)
+
+
+def _rbg_bits(words: Array, width: int, shape: tuple[int, ...]) -> Array:
+    return RngBitGenerator(shape, np.dtype(f"u{width // 8}"), _PHILOX)(words)[1]
+
+
+def _unsafe_split(words: Array, shape: tuple[int, ...]) -> Array:
+    batch, count = words.shape[:-1], math.prod(shape)
+    rows = reshape(
+        _rbg_bits(words, 32, (_ROWS_PER_KEY * count, 4)), (*batch, count, _ROWS_PER_KEY, 4)
+    )
+    kept = slice_in_dim(rows, 0, 1, axis=len(batch) + 1)
+    return reshape(kept, (*batch, *shape, 4))
+
+
+def _unsafe_fold_in(words: Array, low: Array) -> Array:
+    seeded = _twice(_joined([zeros_like(low), low]))
+    rows = _rbg_bits(seeded, 32, (_ROWS_PER_KEY, 4))
+    last = slice_in_dim(rows, _ROWS_PER_KEY - 1, _ROWS_PER_KEY, axis=low.ndim)
+    return bitwise_xor(words, broadcast_to(reshape(last, (*low.shape, 4)), words.shape))
+
+
+IMPLEMENTATIONS = {
+    scheme.name: scheme
+    for scheme in (
+        Implementation(
+            "threefry2x32",
+            "fry",
+            2,
+            lambda pair: pair,
+            _threefry_split,
+            _threefry_fold_in,
+            _threefry_bits,
+        ),
+        Implementation("rbg", "rbg", 4, _twice, _rbg_split, _rbg_fold_in, _rbg_bits),
+        Implementation("unsafe_rbg", "urbg", 4, _twice, _unsafe_split, _unsafe_fold_in, _rbg_bits),
+    )
+}
+
+
+def implementation(name: str | None = None) -> Implementation:
+    """Return the implementation of this name, or ``config.default_prng_impl``."""
+    return IMPLEMENTATIONS[config.default_prng_impl if name is None else name]
 
 
 class KeyDtype:
@@ -46,7 +187,7 @@ class KeyDtype:
 
     @property
     def name(self) -> str:
-        """As it is printed."""
+        """The name, as it is printed."""
         return f"key<{self.implementation.tag}>"
 
     @property
@@ -67,7 +208,7 @@ class KeyDtype:
         return KeyDtype, (self.implementation,)
 
 
-@shown("stretto.random.key_cards", "card_of", "text_of")
+@shown("stretto.random.key_arrays", "card_of", "text_of")
 class KeyArray:
     """Keys of one implementation, in an array; immutable.
 
@@ -85,7 +226,7 @@ class KeyArray:
     __slots__ = ("_implementation", "_words")
     __array_priority__ = 100  # so that NumPy's operators leave it to those below
     inner_axes: ClassVar[int] = 1
-    """How many of the last axes of its child are not its own."""
+    """The number of last axes of its child that are not its own."""
 
     _words: Array
     _implementation: Implementation
@@ -161,11 +302,11 @@ class KeyArray:
         raise TypeError("a key array has no truth value")
 
     def __getitem__(self, index: Index) -> KeyArray:
-        """As an array's, of all keys."""
+        """Return the keys at an index, of the kinds that arrays take."""
         return self._like(self._words[self._index(index)])
 
     def _index(self, index: Index) -> tuple[Any, ...]:
-        """The index of the words: whole keys, whatever the index of keys."""
+        """Return the index of the words: whole keys, whatever the index of keys."""
         entries = index if isinstance(index, tuple) else (index,)
         dots = any(entry is Ellipsis for entry in entries)
         count = sum(_axes(entry) for entry in entries)
@@ -176,7 +317,7 @@ class KeyArray:
         return (*entries, slice(None)) if dots else (*entries, ..., slice(None))
 
     def __eq__(self, other: object) -> Array:
-        """Where keys are equal; shapes broadcast. ``TypeError`` for another implementation's."""
+        """Say where keys are equal; raises ``TypeError`` for those of another implementation."""
         if not isinstance(other, KeyArray):
             return NotImplemented
         if other._implementation is not self._implementation:
@@ -187,7 +328,7 @@ class KeyArray:
         return equal
 
     def __ne__(self, other: object) -> Array:
-        """Where keys differ."""
+        """Say where keys differ."""
         equal: Any = self.__eq__(other)
         if equal is NotImplemented:
             return equal
@@ -330,7 +471,7 @@ class KeyArray:
 
 
 def _axes(entry: Index) -> int:
-    """How many axes an entry of an index takes."""
+    """Count the axes that an entry of an index takes."""
     if entry is None or entry is Ellipsis or isinstance(entry, (bool, np.bool_)):
         return 0
     if isinstance(entry, (slice, int, np.integer)):
@@ -361,11 +502,11 @@ class _AtIndex:
         self._place = keys._words.at[keys._index(index)]
 
     def get(self, **options: Any) -> KeyArray:
-        """The keys there."""
+        """Return the keys there."""
         return self._keys._like(self._place.get(**options))
 
     def set(self, values: KeyArray, **options: Any) -> KeyArray:
-        """All keys, with those there replaced; ``TypeError`` for what are no keys of the type."""
+        """Return all keys, with those there replaced; raises ``TypeError`` for other types."""
         if getattr(values, "dtype", None) != self._keys.dtype:
             raise TypeError(
                 f"keys.at[...].set: expected keys of type {self._keys.dtype}, got "
@@ -379,3 +520,36 @@ tree.register_attributes(
     lambda keys: ((keys._words,), keys._implementation, ("words",)),
     lambda implementation, words: KeyArray(words[0], implementation),
 )
+
+
+_MOST = 20
+"""The most keys whose words are printed, of those in an array."""
+
+
+def text_of(keys: KeyArray) -> str:
+    """Return the ``repr`` of typed keys."""
+    words: Any = keys._words
+    shape = words.shape[:-1] if isinstance(words, Value) else np.shape(words)[:-1]
+    return f"Array({shape}, dtype={keys.dtype}) overlaying:\n{_words(words)}"
+
+
+def card_of(keys: KeyArray) -> Card:
+    """Typed keys, with their words."""
+    words: Any = keys._words
+    shape = words.shape[:-1] if isinstance(words, Value) else np.shape(words)[:-1]
+    count = int(np.prod(shape, dtype=int))
+    body = tuple([line(text) for text in _words(words).split("\n")])
+    implementation = keys._implementation.name
+    return Card(f"{keys.dtype}{list(shape)}", (counted(count, "key"), implementation), body)
+
+
+def _words(words: Value) -> str:
+    """Write the words of keys, of some where there are many; or what stands for them."""
+    array: Any = words
+    if not isinstance(words, Value) or isinstance(words, Tracer) or array.is_deleted():
+        return repr(words)
+    if words.size <= _MOST * words.shape[-1]:
+        return str(words)
+    rows = np.asarray(words).reshape(-1, words.shape[-1])
+    first, left_out, last = ends(range(len(rows)), _MOST)
+    return f"{rows[list(first)]}\n... {left_out:,} more keys ...\n{rows[list(last)]}"

@@ -26,15 +26,20 @@ from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import laid_out
 from stretto.random.draw_arguments import draw, static_shape
-from stretto.random.implementations import IMPLEMENTATIONS, Implementation, implementation
-from stretto.random.key_arrays import KeyArray, KeyDtype
+from stretto.random.key_arrays import (
+    IMPLEMENTATIONS,
+    Implementation,
+    KeyArray,
+    KeyDtype,
+    implementation,
+)
 
 _UINT32 = np.dtype(np.uint32)
 _WORD = 0xFFFFFFFF
 
 
 def _resolved(impl: str | KeyDtype | None, caller: str) -> Implementation:
-    """The implementation of a name or a dtype, the default for None."""
+    """Return the implementation of a name or a dtype, the default for None."""
     if isinstance(impl, KeyDtype):
         return impl.implementation
     if impl is None or (isinstance(impl, str) and impl in IMPLEMENTATIONS):
@@ -52,7 +57,7 @@ def _one_of(impl: str | KeyDtype | None, dtype: KeyDtype | None, caller: str) ->
 
 
 def _of_data(keys: Key, caller: str, single: bool = False) -> tuple[Array, Implementation]:
-    """The words of keys, and their implementation; ``TypeError`` for what is not a key, or one."""
+    """Return the words of keys and their implementation; ``TypeError`` for what is no key."""
     if isinstance(keys, KeyArray):
         words, scheme = keys._words, keys._implementation
         if not (single and keys.shape):
@@ -73,24 +78,24 @@ def _of_data(keys: Key, caller: str, single: bool = False) -> tuple[Array, Imple
 
 
 def checked(key: Key, caller: str) -> Key:
-    """One key, typed or a value of raw words; refuses what is not one."""
+    """Return one key, typed or a value of raw words; refuses what is not one."""
     words, _ = _of_data(key, caller, single=True)
     return key if isinstance(key, KeyArray) else words
 
 
 def _typed(words: Array, scheme: Implementation) -> Key:
-    """A ``KeyArray``, which annotations call a ``Key``, as they do an array of raw words."""
+    """Return a ``KeyArray``, which annotations call a ``Key``, as they do an array of words."""
     keys: Any = KeyArray(words, scheme)
     return keys
 
 
 def _like(key: Key, words: Array) -> Key:
-    """Words as keys of the kind of ``key``."""
+    """Return words as keys of the kind of ``key``."""
     return _typed(words, key._implementation) if isinstance(key, KeyArray) else words
 
 
 def _seeded(seed: ArrayLike, scheme: Implementation, caller: str) -> Array:
-    """The words of the key of a seed."""
+    """Return the words of the key of a seed."""
     if isinstance(seed, np.ndarray) and not seed.ndim and seed.dtype.kind in "iu":
         seed = seed.item()
     if isinstance(seed, (int, np.integer)):
@@ -313,7 +318,7 @@ def split(key: Key, num: int | Sequence[int] = 2) -> Key:
 
 
 def parts(key: Key, count: int, caller: str = "split") -> list[Key]:
-    """The ``count`` keys of a split, each by itself."""
+    """Return the ``count`` keys of a split, each by itself."""
     words, scheme = _of_data(key, caller, single=True)
     rows = scheme.split(words, (count,))
     each = [reshape(slice_in_dim(rows, i, i + 1), (scheme.size,)) for i in range(count)]
@@ -378,7 +383,7 @@ def bits(
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is another.
-        ValueError: a size is negative; or the result cannot be split as ``out_sharding`` says.
+        ValueError: a size is negative.
 
     >>> from stretto import random
     >>> random.bits(random.PRNGKey(0), (2,))

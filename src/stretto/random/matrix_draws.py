@@ -50,8 +50,7 @@ def multivariate_normal(
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
-        ValueError: shapes do not match, or ``method`` is none of these; or the result cannot be
-            split as ``out_sharding`` says.
+        ValueError: shapes do not match, or ``method`` is none of these.
 
     >>> from stretto import random
     >>> import stretto.numpy as snp
@@ -128,7 +127,7 @@ def orthogonal(
 
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is neither floating nor complex.
-        ValueError: a size is negative; or the result cannot be split as ``out_sharding`` says.
+        ValueError: a size is negative.
 
     Source: Mezzadri, "How to generate random matrices from the classical compact groups", Notices
     of the AMS 54, 2007.

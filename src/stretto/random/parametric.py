@@ -63,8 +63,7 @@ def lognormal(
     Raises:
         TypeError: ``key`` is not one key, ``dtype`` is neither floating nor complex, or
             (``TypePromotionError``) ``sigma`` is of a wider dtype.
-        ValueError: a size is negative, or a parameter does not broadcast to ``shape``; or the
-            result cannot be split as ``out_sharding`` says.
+        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
 
     >>> from stretto import random
     >>> bool((random.lognormal(random.key(0), shape=(9,)) > 0).all())

@@ -37,7 +37,7 @@ class _Stream:
         self._interpreter = state.interpreter
 
     def draw(self, caller: str) -> Key:
-        """The next key; ``RuntimeError`` where it is refused."""
+        """Return the next key; raises ``RuntimeError`` where it is refused."""
         why = self.refusal()
         if why:
             raise RuntimeError(f"{caller} draws random numbers, but {why}")
@@ -185,7 +185,7 @@ def _first() -> _Stream:
 
 
 def _in_force() -> _Stream:
-    """The innermost stream."""
+    """Return the innermost stream."""
     if _ambient.streams:
         return _ambient.streams[-1]
     stream = _Default.stream

@@ -38,7 +38,7 @@ _NEAR = 0.5
 """An interval that begins this far from 0 counts as a tail."""
 
 _STEPS = 4
-"""Of Newton's method: from 0.5 on, three leave an error of 2e-9, four one of rounding."""
+"""The steps of Newton's method: from 0.5 on, three err by 2e-9, four by rounding."""
 
 
 def _mills(x: Number) -> Number:
@@ -47,7 +47,7 @@ def _mills(x: Number) -> Number:
 
 
 def _tail_formula(near: Number, far: Number, v: Number) -> Number:
-    """The x for which Q(x) = Q(near) - v (Q(near) - Q(far))."""
+    """Return the x for which Q(x) = Q(near) - v (Q(near) - Q(far))."""
     at_near = _mills(near)
     # Q(far) / Q(near), which their own values, 0 in far tails, would not give.
     ratio = exp(-0.5 * (far - near) * (far + near)) * _mills(far) / at_near
@@ -89,7 +89,7 @@ NORMAL_TAIL = NormalTail()
 
 
 def _center(unit: Array, low: Array, high: Array) -> Array:
-    """Numbers in [0, 1) as normal ones between bounds: JAX's formula."""
+    """Turn numbers in [0, 1) into normal ones between bounds, by JAX's formula."""
     root = full((), math.sqrt(2), unit.dtype)
     first, last = (erf(divide(bound, root)) for bound in (low, high))
     sizes = unit.shape
@@ -98,7 +98,7 @@ def _center(unit: Array, low: Array, high: Array) -> Array:
 
 
 def _tail(unit: Array, low: Array, high: Array) -> Array:
-    """The same where the bounds have one sign: the upper tail, or the lower one turned round."""
+    """Do the same where the bounds have one sign: by the upper tail, or the lower turned round."""
     upper = gt(low, full_like(low, 0))
     near, far = select(upper, low, negative(high)), select(upper, high, negative(low))
     # The lower tail is run through from its far end, where unit is 0 and a bound may be infinite.
@@ -111,7 +111,7 @@ def _tail(unit: Array, low: Array, high: Array) -> Array:
 def _between(
     unit: Array, low: Array, high: Array, known: tuple[np.ndarray, np.ndarray] | None
 ) -> Array:
-    """Numbers in [0, 1) as normal ones between bounds, which may be ``known`` while tracing."""
+    """Turn numbers in [0, 1) into normal ones between bounds, maybe ``known`` while tracing."""
     if drawing_as_jax() or (known is not None and known[0] <= _NEAR and known[1] >= -_NEAR):
         return _center(unit, low, high)
     low, high = (spread(x, unit.shape, "", "") for x in (low, high))
@@ -151,7 +151,7 @@ def truncated_normal(
     Raises:
         TypeError: ``key`` is not one key, or ``dtype`` is not floating.
         ValueError: a size is negative, the bounds are two numbers in the wrong order, or a bound
-            does not broadcast to ``shape``; or the result cannot be split as ``out_sharding`` says.
+            does not broadcast to ``shape``.
 
     Source: Devroye, Non-Uniform Random Variate Generation, 1986, II.2, for the inversion; Newton's
     method on the logarithm of the tail.

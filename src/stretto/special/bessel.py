@@ -244,7 +244,7 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
 
 
 def _legendre_formula(n: Number, m: Number, theta: Number) -> Number:
-    """The factor of Y that depends on theta; zero for |m| > n."""
+    """Return the factor of Y that depends on theta; zero for |m| > n."""
     order = absolute(m)
     defined = (n >= order) & (floor(n) == n) & (floor(m) == m)
     n, order = where(defined, n, 0.0), where(defined, order, 0.0)

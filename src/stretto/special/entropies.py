@@ -42,7 +42,7 @@ def _pair(caller: str, x: ArrayLike, y: ArrayLike) -> list[Array]:
 
 
 def _real(caller: str, *arguments: ArrayLike) -> list[Array]:
-    """The arguments as floats of one dtype and shape; refuses complex numbers."""
+    """Return the arguments as floats of one dtype and shape; refuses complex numbers."""
     values = promote_values(caller, *arguments, inexact=True)
     check_kind(caller, FLOAT, values[0].type)
     return values
@@ -138,7 +138,7 @@ def _power_over(logarithm: Array, c: Array) -> Array:
 
 
 def _power_over_slope(logarithm: Array, c: Array) -> Array:
-    """The derivative of ``_power_over`` in c: l^2 (u e^u - (e^u - 1)) / u^2, u = l c.
+    """Differentiate ``_power_over`` in c: l^2 (u e^u - (e^u - 1)) / u^2, u = l c.
 
     Near u = 0 its series: l^2 Σ u^k / (k! (k + 2)).
     """

@@ -303,7 +303,7 @@ class ErfcxSlope(Written):
         return _recurrence(before, 2.0 * x * before - 2 / math.sqrt(math.pi), 2.0, x, self.order)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The derivative of the next order."""
+        """Return the derivative of the next order."""
         return self(*primals), tangents[0] * ErfcxSlope(self.order + 1)(*primals)
 
 
@@ -318,12 +318,12 @@ class DawsnSlope(Written):
         return _recurrence(before, 1.0 - 2.0 * x * before, -2.0, x, self.order)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The derivative of the next order."""
+        """Return the derivative of the next order."""
         return self(*primals), tangents[0] * DawsnSlope(self.order + 1)(*primals)
 
 
 def _recurrence(before: Number, out: Number, factor: float, x: Number, order: int) -> Number:
-    """The derivative of this order, where y^(n + 1) = factor (x y^(n) + n y^(n - 1))."""
+    """Return this order's derivative, where y^(n + 1) = factor (x y^(n) + n y^(n - 1))."""
     for n in range(1, order):
         before, out = out, factor * (x * out + n * before)
     return out
@@ -342,7 +342,7 @@ class Ndtr(Written):
 
     @staticmethod
     def formula(x: Number) -> Number:
-        """By the complementary error function, which is exact in the tail."""
+        """Compute by the complementary error function, which is exact in the tail."""
         return 0.5 * erfc_of(-_ROOT_HALF * x)
 
 

@@ -107,7 +107,7 @@ def _kummer(a: Number, b: Number, x: Number, da: float, db: float) -> tuple[Numb
 def _kummer_series(
     active: Number, a: Number, b: Number, x: Number, mirrored: Number, da: float, db: float
 ) -> tuple[Number, Number]:
-    """The series and its derivative; where ``mirrored``, a stands for b - a."""
+    """Return the series and its derivative; where ``mirrored``, a stands for b - a."""
     moved = where(mirrored, db - da, da + 0.0 * x)
     return _series(active, (a,), (b,), (moved, db), x)
 
@@ -209,7 +209,7 @@ class Hyp1f1(Written):
 
     @staticmethod
     def formula(a: Number, b: Number, x: Number) -> Number:
-        """The value alone."""
+        """Return the value alone."""
         return _kummer(a, b, x, 0.0, 0.0)[0]
 
     exact = from_scipy("hyp1f1")
@@ -222,7 +222,7 @@ class Hyp1f1Slope(Written):
     partials = (refused_partial("the derivatives of hyp1f1 in a and b have no derivatives"),) * 3
 
     def formula(self, a: Number, b: Number, x: Number) -> Number:
-        """The derivative alone."""
+        """Return the derivative alone."""
         return _kummer(a, b, x, float(self.which == 0), float(self.which == 1))[1]
 
 
@@ -238,7 +238,7 @@ class Hyp2f1(Written):
 
     @staticmethod
     def formula(a: Number, b: Number, c: Number, x: Number) -> Number:
-        """The value alone."""
+        """Return the value alone."""
         return _gauss(a, b, c, x, 0.0, 0.0, 0.0)[0]
 
     exact = from_scipy("hyp2f1")
@@ -251,7 +251,7 @@ class Hyp2f1Slope(Written):
     partials = (refused_partial("the derivatives of hyp2f1 in a, b and c have no derivatives"),) * 4
 
     def formula(self, a: Number, b: Number, c: Number, x: Number) -> Number:
-        """The derivative alone."""
+        """Return the derivative alone."""
         return _gauss(a, b, c, x, *[float(self.which == i) for i in range(3)])[1]
 
 

@@ -236,7 +236,7 @@ class SineIntegral(Written):
 
     @staticmethod
     def formula(x: Number) -> Number:
-        """The first of the pair."""
+        """Return the first of the pair."""
         return _sici_formulas(x)[0]
 
     def exact(self, x: np.ndarray) -> np.ndarray:
@@ -251,7 +251,7 @@ class CosineIntegral(Written):
 
     @staticmethod
     def formula(x: Number) -> Number:
-        """The second of the pair."""
+        """Return the second of the pair."""
         return _sici_formulas(x)[1]
 
     def exact(self, x: np.ndarray) -> np.ndarray:
@@ -266,7 +266,7 @@ class FresnelSine(Written):
 
     @staticmethod
     def formula(x: Number) -> Number:
-        """The first of the pair."""
+        """Return the first of the pair."""
         return _fresnel_formulas(x)[0]
 
     def exact(self, x: np.ndarray) -> np.ndarray:
@@ -281,7 +281,7 @@ class FresnelCosine(Written):
 
     @staticmethod
     def formula(x: Number) -> Number:
-        """The second of the pair."""
+        """Return the second of the pair."""
         return _fresnel_formulas(x)[1]
 
     def exact(self, x: np.ndarray) -> np.ndarray:

@@ -175,7 +175,7 @@ extend.linear_util
         transformation_with_aux transformation_with_aux2 wrap_init
 extend.random
     .runtime: define_prng_impl
-    stretto.random.implementations: Implementation>PRNGImpl
+    stretto.random.key_arrays: Implementation>PRNGImpl
 extend.source_info_util
     .runtime: register_exclusion
 flatten_util
