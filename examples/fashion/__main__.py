@@ -17,7 +17,7 @@ import stretto as st
 import stretto.numpy as snp
 from examples.fashion import data, models, scoring, soups, training
 from stretto import nn
-from stretto.demo.errors import DemoError
+from stretto.demo.options import DemoError
 
 EXPLAINED = 256
 

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 import stretto
 from stretto.demo import options as demo_options
-from stretto.demo.errors import DemoError
+from stretto.demo.options import DemoError
 
 __all__ = ["main"]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stretto.demo import data
-from stretto.demo.errors import DemoError
+from stretto.demo.options import DemoError
 
 
 def write_idx(path, array):

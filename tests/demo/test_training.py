@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import stretto as st
-from stretto.demo import scoring, timing, training
+from stretto.demo import comparison, run, training
 from stretto.demo.data import Dataset, Labeled, Recipe
 
 RECIPE = Recipe(draws=64, epochs=4, batch=16, rates=(1e-3, 1e-2))
@@ -76,7 +76,7 @@ def test_one_member_has_the_middle_rate():
 
 
 def test_one_program_equals_the_loop(three):
-    found = timing.measure(three[0])
+    found = run.measure(three[0])
     assert found.members == 3
     assert found.difference < 1e-4
     assert found.together > 0 and found.looped > 0
@@ -84,11 +84,11 @@ def test_one_program_equals_the_loop(three):
 
 def test_comparison(three):
     members = three[0].members
-    found = scoring.compare(members, DATA)
+    found = comparison.compare(members, DATA)
     assert found.member_probs.shape == (3, 100, 10)
     assert found.members.nll.shape == (3,)
     np.testing.assert_allclose(found.mean_member.nll, found.members.nll.mean())
     assert found.ensemble.nll <= found.mean_member.nll  # Jensen
-    alone = st.tree.leaves(scoring.soup(members.params))
+    alone = st.tree.leaves(comparison.soup(members.params))
     for mean, stacked in zip(alone, st.tree.leaves(members.params)):
         np.testing.assert_allclose(mean, np.asarray(stacked).mean(axis=0), rtol=1e-5, atol=1e-7)

@@ -12,7 +12,6 @@ SOURCES, TESTS = ROOT / "src" / "stretto", ROOT / "tests"
 
 EXPORTS = "only names of other modules"
 TYPES = "annotations alone, which pyright checks"
-DEMO = "demo/test_run runs the whole command"
 
 WITHOUT = {
     "__main__.py": "one call; test_main runs it",
@@ -21,10 +20,6 @@ WITHOUT = {
     "_engine/core/version.py": "one constant",
     "as_jax/__main__.py": "as_jax/test_main runs it",
     "checkpoint_policies.py": EXPORTS,
-    "demo/classifier.py": DEMO,
-    "demo/errors.py": "a class without a body",
-    "demo/scoring.py": DEMO,
-    "demo/timing.py": DEMO,
     "fft.py": EXPORTS,
     "info_command.py": "one call; test_main runs it",
     "linalg.py": EXPORTS,

@@ -1,19 +1,24 @@
-"""The images: Fashion-MNIST or its like from IDX files, or scikit-learn's digits."""
+"""The images: Fashion-MNIST or its like from IDX files, or scikit-learn's digits.
+
+IDX is the format of MNIST and its kin (Y. LeCun, "The MNIST database"): a big-endian header of two
+zero bytes, one byte for the element type, one for the number of dimensions, and each dimension as a
+32-bit integer; then the elements, row by row. Nothing that a file says is trusted.
+"""
 
 from __future__ import annotations
 
+import gzip
+import math
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from stretto.demo.errors import DemoError
-from stretto.demo.extras import require
-from stretto.demo.idx import read_idx
-from stretto.demo.options import DEFAULT_DATA
+from stretto.demo.options import DEFAULT_DATA, DemoError, require
 
-__all__ = ["CLASSES", "Dataset", "Labeled", "Recipe", "digits", "from_idx", "load"]
+__all__ = ["CLASSES", "Dataset", "Labeled", "Recipe", "digits", "from_idx", "load", "read_idx"]
 
 CLASSES = 10
 _SPLIT_SEED = 0  # the splits stay the same whatever the seed of the members
@@ -145,3 +150,58 @@ def _find(directory: Path, name: str) -> Path:
     """Return the plain file if it is there, else the gzip'd one, there or not."""
     plain = directory / name
     return plain if plain.is_file() else directory / f"{name}.gz"
+
+
+_UNSIGNED_BYTES = 0x08
+_MOST_BYTES = 2**31
+
+
+def read_idx(path: Path, ndim: int) -> np.ndarray:
+    """Return the array of unsigned bytes in an IDX file, gzip'd if its name ends in ``.gz``.
+
+    Args:
+        path: the file.
+        ndim: how many dimensions it must have.
+
+    Returns:
+        uint8, read-only, of the shape that the header states.
+
+    Raises:
+        DemoError: the file is missing, cannot be read, is damaged, shorter or longer than its
+            header says, or of another type or number of dimensions.
+    """
+    try:
+        with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
+            return _parse(path, file, ndim)
+    except FileNotFoundError:
+        raise DemoError(f"{path}: no such file") from None
+    except EOFError:
+        raise DemoError(f"{path}: truncated: the gzip stream ends early") from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise DemoError(f"{path}: damaged gzip file: {error}") from None
+    except OSError as error:
+        raise DemoError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _parse(path: Path, file: BinaryIO | gzip.GzipFile, ndim: int) -> np.ndarray:
+    header = file.read(4 + 4 * ndim)
+    if len(header) < 4:
+        raise DemoError(f"{path}: truncated: {len(header)} bytes, shorter than a header")
+    magic, expected = int.from_bytes(header[:4]), _UNSIGNED_BYTES << 8 | ndim
+    if magic != expected:
+        raise DemoError(
+            f"{path}: expected an IDX file of unsigned bytes in {ndim} dimensions, magic number "
+            f"0x{expected:08x}, got 0x{magic:08x}"
+        )
+    if len(header) < 4 + 4 * ndim:
+        raise DemoError(f"{path}: truncated: the header ends after {len(header)} bytes")
+    shape = tuple(int(size) for size in np.frombuffer(header, ">u4", offset=4))
+    size, written = math.prod(shape), "×".join(map(str, shape))
+    if not 0 < size <= _MOST_BYTES:
+        raise DemoError(f"{path}: expected 1 to {_MOST_BYTES} bytes of data, got {written}")
+    content = file.read(size + 1)  # one more, to see the end of the file
+    if len(content) != size:
+        fault = "truncated" if len(content) < size else "too long"
+        held = f"{len(content)} bytes" if len(content) < size else "more"
+        raise DemoError(f"{path}: {fault}: the header says {written} = {size} bytes, got {held}")
+    return np.frombuffer(content, np.uint8).reshape(shape)

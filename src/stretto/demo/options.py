@@ -1,13 +1,30 @@
-"""The options of ``stretto demo``; light, because every ``stretto --help`` imports it."""
+"""The options of ``stretto demo`` and its errors; light, as every ``stretto --help`` imports it."""
 
 from __future__ import annotations
 
 import argparse
 import math
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
-__all__ = ["DEFAULT_DATA", "DESCRIPTION", "add_arguments"]
+__all__ = ["DEFAULT_DATA", "DESCRIPTION", "DemoError", "add_arguments", "require"]
+
+
+class DemoError(Exception):
+    """An option, a data file or a missing package stops the demo; the message is one line."""
+
+
+def require(module: str, package: str, purpose: str) -> ModuleType:
+    """Return the module, or raise an error that says what it is for and how to install it."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        raise DemoError(
+            f"{purpose} needs the package {package}: pip install 'stretto[demo]'"
+        ) from error
+
 
 DEFAULT_DATA = Path("/usr/share/datasets/fashion-mnist")
 """The folder of the files of Debian's package dataset-fashion-mnist."""

@@ -1,20 +1,128 @@
-"""All members at once: their keys, bootstraps and learning rates, and the loop over batches."""
+"""The training: one classifier and its step, and the loop over batches for all members at once.
+
+Classifier and step are written for one member and one batch, and know of no ensemble; ``vmap``
+makes the step of all members, each with its own key, bootstrap and learning rate.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.demo.classifier import Member, new_member, probabilities, step
+from stretto._engine.core.typing import ArrayLike, Key
 from stretto.demo.data import CLASSES, Dataset
-from stretto.demo.errors import DemoError
+from stretto.demo.options import DemoError
 
-__all__ = ["HIDDEN", "Plan", "Trained", "learning_rates", "predict", "step_all", "train"]
+__all__ = [
+    "HIDDEN",
+    "Adam",
+    "Layer",
+    "Member",
+    "Params",
+    "Plan",
+    "Trained",
+    "learning_rates",
+    "new_member",
+    "predict",
+    "probabilities",
+    "step",
+    "step_all",
+    "train",
+]
+
+
+class Layer(NamedTuple):
+    """A dense layer."""
+
+    weight: st.Array
+    """(inputs, outputs)."""
+    bias: st.Array
+    """(outputs,)."""
+
+
+Params = tuple[Layer, ...]
+
+
+class Adam(NamedTuple):
+    """The state of the optimizer (Kingma and Ba, 2015)."""
+
+    steps: st.Array
+    """(), how many steps were taken."""
+    mean: Params
+    """The running mean of the gradients."""
+    square: Params
+    """The running mean of their squares."""
+
+
+class Member(NamedTuple):
+    """A classifier in training."""
+
+    params: Params
+    adam: Adam
+
+
+def new_member(key: Key, sizes: Sequence[int]) -> Member:
+    """Return a classifier with layers between these sizes, drawn from the key.
+
+    Weights are normal with variance 2/inputs (He et al., 2015), biases zero.
+    """
+    keys = st.random.split(key, len(sizes) - 1)
+    params = tuple(
+        Layer(st.random.normal(k, (inputs, outputs)) * (2 / inputs) ** 0.5, snp.zeros(outputs))
+        for k, inputs, outputs in zip(keys, sizes, sizes[1:])
+    )
+    zeros = st.tree.map(snp.zeros_like, params)
+    return Member(params, Adam(snp.zeros(()), zeros, zeros))
+
+
+def logits(params: Params, images: st.Array) -> st.Array:
+    """(batch, classes) of images (batch, pixels), uint8, which are scaled to [0, 1] here."""
+    x = images.astype(snp.float32) / 255
+    *hidden, last = params
+    for layer in hidden:
+        x = st.nn.relu(x @ layer.weight + layer.bias)
+    return x @ last.weight + last.bias
+
+
+def probabilities(params: Params, images: st.Array) -> st.Array:
+    """(batch, classes), summing to 1 over the classes."""
+    return st.nn.softmax(logits(params, images), dim=-1)
+
+
+def loss(params: Params, images: st.Array, labels: st.Array) -> st.Array:
+    """Return the mean cross-entropy of a batch, in nats."""
+    log_probs = st.nn.log_softmax(logits(params, images), dim=-1)
+    chosen = st.nn.one_hot(labels, log_probs.shape[-1])
+    return -snp.mean(snp.sum(log_probs * chosen, axis=-1))
+
+
+def step(
+    member: Member, rate: st.Array, images: st.Array, labels: st.Array, rows: ArrayLike
+) -> tuple[Member, st.Array]:
+    """Return the member after a step of Adam on these rows of the data, and the loss before it.
+
+    Args:
+        member: the classifier.
+        rate: (), its learning rate.
+        images: (examples, pixels), uint8, all of the training images.
+        labels: (examples,), their labels.
+        rows: (batch,), the batch.
+    """
+    params, (steps, mean, square) = member
+    value, gradient = st.value_and_grad(loss)(params, images[rows], labels[rows])
+    steps = steps + 1
+    mean = st.tree.map(lambda m, g: 0.9 * m + 0.1 * g, mean, gradient)
+    square = st.tree.map(lambda s, g: 0.999 * s + 0.001 * g * g, square, gradient)
+    # The bias corrections of Adam's mean and square, folded into the rate.
+    rate = rate * snp.sqrt(1 - 0.999**steps) / (1 - 0.9**steps)
+    params = st.tree.map(lambda p, m, s: p - rate * m / (snp.sqrt(s) + 1e-8), params, mean, square)
+    return Member(params, Adam(steps, mean, square)), value
+
 
 HIDDEN = (128, 128)
 _IMAGES_AT_ONCE = 1000

@@ -18,7 +18,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.layout import reshape
-from stretto.func.vectorize import vmap
+from stretto.func import vmap
 from stretto.nn.inputs import positive, refuse
 from stretto.nn.module import Module, stateful_call
 from stretto.nn.updating import named_arrays

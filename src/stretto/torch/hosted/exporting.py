@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.typing import Array, Tree
-from stretto.func.calls import functional_call
+from stretto.func import functional_call
 from stretto.nn.module import Module
 from stretto.nn.updating import named_arrays
 from stretto.random.streams import next_key

@@ -5,8 +5,8 @@ import gzip
 import numpy as np
 import pytest
 
-from stretto.demo.errors import DemoError
-from stretto.demo.idx import read_idx
+from stretto.demo.data import read_idx
+from stretto.demo.options import DemoError
 
 IMAGES = np.arange(2 * 3 * 4, dtype=np.uint8).reshape(2, 3, 4)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stretto.demo import extras
+from stretto.demo import options
 from tests.test_cli import outcome
 
 
@@ -14,13 +14,13 @@ from tests.test_cli import outcome
     ],
 )
 def test_missing_packages(capsys, monkeypatch, tmp_path, missing, message):
-    real = extras.import_module
+    real = options.import_module
 
     def import_module(name):
         if name.startswith(missing):
             raise ModuleNotFoundError(f"No module named {missing!r}", name=missing)
         return real(name)
 
-    monkeypatch.setattr(extras, "import_module", import_module)
+    monkeypatch.setattr(options, "import_module", import_module)
     status, line = outcome(capsys, "demo", "--digits", "--picture", str(tmp_path / "picture.png"))
     assert (status, line) == (2, f"stretto demo: {message}: pip install 'stretto[demo]'\n")
