@@ -8,7 +8,6 @@ PACKAGES = (
     "stretto",
     "stretto.ensemble",
     "stretto.files",
-    "stretto.func",
     "stretto.lax",
     "stretto.nn",
     "stretto.nn.functional",

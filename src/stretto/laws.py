@@ -1,4 +1,20 @@
-"""The laws of operations, checked for a function and the types of its arguments."""
+"""The laws that every operation obeys, and one call that checks them.
+
+Above all other layers: for tests. For a function and the types (or values) of its arguments:
+
+1. the inferred types are the real ones;
+2. the compiled program gives what eager evaluation gives;
+3. the jvp is the limit of differences (taken in 64 bits), and close to it in the dtype asked for;
+4. the transpose is the adjoint: Re⟨ct, J v⟩ = Re⟨Jᵀ ct, v⟩;
+5. ``vmap`` is the loop, for each mix of mapped arguments and axes, eagerly and compiled;
+6. ``vmap`` of the derivative is the loop of derivatives; derivatives of derivatives exist.
+
+Where a test run compiles with few optimizations, ``FULLY`` has the options that restore them: the
+function's own program, in each dtype, and all programs of float32 are compiled as users' are.
+
+``check_special`` checks the second of these where it most often fails: at zeros, infinities,
+NaN and the ends of the range.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +23,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import ml_dtypes
 import numpy as np
 
 from stretto._engine.api.autodiff.derivatives import jvp, vjp
@@ -20,13 +37,162 @@ from stretto._engine.core.lazy import exports
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.program import Program
 from stretto._engine.core.program import check as check_program
-from stretto._engine.core.types import is_inexact
-from stretto._engine.core.typing import Array, ArrayLike, Tree
+from stretto._engine.core.types import float0, is_complex, is_inexact, kind_of, real_dtype
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Tree
 from stretto._engine.higher_order.user_primitive import UserPrimitive, primitive
-from stretto.laws.arguments import TypeOf
-from stretto.laws.comparing import FULLY, as_wide, check_close, tolerance_of
 
-__all__ = ["Law", "check", "law"]
+__all__ = [
+    "FULLY",
+    "Law",
+    "TypeOf",
+    "b1",
+    "bf16",
+    "c64",
+    "c128",
+    "check",
+    "check_special",
+    "f16",
+    "f32",
+    "f64",
+    "i8",
+    "i32",
+    "law",
+    "special_pairs",
+    "special_values",
+    "u32",
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class TypeOf:
+    """An argument drawn at random: its dtype and shape, and the range to draw from.
+
+    ``f32(2, 3)`` and its like make one.
+
+    Args:
+        dtype: the dtype.
+        shape: the sizes of the axes.
+        low: the least number; of unsigned integers at least 0.
+        high: the greatest; of integers up to 3 more.
+
+    >>> from stretto.laws import TypeOf
+    >>> import numpy as np
+    >>> str(TypeOf(np.dtype("float32"), (2, 3)))
+    'float32[2, 3]'
+    """
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    low: float = -2.0
+    high: float = 2.0
+
+    def within(self, low: float, high: float) -> TypeOf:
+        """Return the same type, to be drawn from another range.
+
+        Args:
+            low: the least number.
+            high: the greatest.
+
+        Returns:
+            The type.
+        """
+        return dataclasses.replace(self, low=low, high=high)
+
+    def draw(self, rng: np.random.Generator) -> np.ndarray:
+        """Draw an array of this type.
+
+        Args:
+            rng: the source of the numbers.
+
+        Returns:
+            The array, of this dtype and shape.
+        """
+        kind = kind_of(self.dtype)
+        if kind == "bool":
+            return rng.random(self.shape) < 0.5
+        if kind in ("int", "uint"):
+            low = max(int(self.low), 0) if kind == "uint" else int(self.low)
+            return np.asarray(rng.integers(low, int(self.high) + 4, self.shape)).astype(self.dtype)
+        x = rng.uniform(self.low, self.high, self.shape)
+        if kind == "complex":
+            x = x + 1j * rng.uniform(self.low, self.high, self.shape)
+        return np.asarray(x).astype(self.dtype)
+
+    def __str__(self) -> str:
+        return f"{self.dtype.name}{list(self.shape)}"
+
+
+def _maker(short: str, name: str) -> Callable[..., TypeOf]:
+    dtype = np.dtype(getattr(ml_dtypes, name, name))
+
+    def make(*shape: int) -> TypeOf:
+        return TypeOf(dtype, shape)
+
+    make.__doc__ = f"""Make an argument of dtype {name} that is drawn at random.
+
+    Args:
+        *shape: the sizes of the axes.
+
+    Returns:
+        The argument, drawn from -2 to 2; its method ``within`` sets another range.
+
+    >>> from stretto import laws
+    >>> str(laws.{short}(2, 3))
+    '{name}[2, 3]'
+    """
+    return make
+
+
+b1 = _maker("b1", "bool")
+
+
+i8, i32, u32 = _maker("i8", "int8"), _maker("i32", "int32"), _maker("u32", "uint32")
+
+
+bf16, f16 = _maker("bf16", "bfloat16"), _maker("f16", "float16")
+
+
+f32, f64 = _maker("f32", "float32"), _maker("f64", "float64")
+
+
+c64, c128 = _maker("c64", "complex64"), _maker("c128", "complex128")
+
+
+FULLY: dict[str, Any] = {}
+"""Options of the compiler for code as users get it; none where all code is compiled so."""
+
+
+def tolerance_of(dtype: np.dtype) -> float:
+    """Return a few units in the last place: XLA and NumPy round these functions differently."""
+    if not is_inexact(dtype):
+        return 0.0
+    part = real_dtype(dtype)
+    return (64 if part.itemsize >= 4 else 4) * float(ml_dtypes.finfo(part).eps)
+
+
+def check_close(got: Tree, want: Tree, what: str, factor: float = 1.0) -> None:
+    """Raise ``AssertionError``, which says ``what``, unless the leaves agree up to rounding."""
+    got_leaves, want_leaves = tree.leaves(got), tree.leaves(want)
+    assert len(got_leaves) == len(want_leaves), (
+        f"{what}: {len(got_leaves)} results, expected {len(want_leaves)}"
+    )
+    for g, w in zip(got_leaves, want_leaves, strict=True):
+        x, y = np.asarray(g), np.asarray(w)
+        if x.dtype == float0:
+            continue
+        assert x.shape == y.shape, f"{what}: shapes {x.shape} and {y.shape}"
+        assert x.dtype == y.dtype, f"{what}: dtypes {x.dtype} and {y.dtype}"
+        tolerance = tolerance_of(x.dtype) * factor
+        dtype = x.dtype if x.dtype.kind in "biuc" else np.dtype(np.float64)
+        x, y = x.astype(dtype), y.astype(dtype)
+        scale = np.max(np.abs(y), where=np.isfinite(y), initial=0) if tolerance else 0
+        np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance * scale, err_msg=what)
+
+
+def as_wide(x: ArrayLike) -> np.ndarray:
+    """Return the elements in 64 bits for each real part."""
+    host = np.asarray(x)
+    return host.astype(np.complex128 if is_complex(host.dtype) else np.float64)
 
 
 class _Compiled(NamedTuple):
@@ -412,6 +578,111 @@ class Law:
 def _pair(xs: Sequence[ArrayLike], ys: Sequence[ArrayLike]) -> float:
     """Return the real part of the sum of products."""
     return float(sum(np.real(np.sum(as_wide(x) * as_wide(y))) for x, y in zip(xs, ys, strict=True)))
+
+
+def special_values(dtype: DTypeLike) -> np.ndarray:
+    """Make an array of the numbers of a dtype at which functions tend to be wrong.
+
+    Zeros, ones, small and large numbers, and the ends of the range; of floats also infinities and
+    NaN. Complex numbers are finite, without -0.
+
+    Args:
+        dtype: the dtype.
+
+    Returns:
+        The numbers, of this dtype and rank 1.
+
+    >>> from stretto.laws import special_values
+    >>> special_values("int8")
+    array([   0,    1,    2,    3,    7,   -1,   -2,   -3,  127,  126, -128,
+           -127], dtype=int8)
+    """
+    dtype = np.dtype(dtype)
+    kind = kind_of(dtype)
+    if kind == "bool":
+        return np.array([False, True])
+    if kind in ("int", "uint"):
+        bounds = ml_dtypes.iinfo(dtype)
+        low, high = int(bounds.min), int(bounds.max)
+        numbers = (0, 1, 2, 3, 7, -1, -2, -3, high, high - 1, low, low + 1)
+        return np.array([(n - low) % (high - low + 1) + low for n in numbers], object).astype(dtype)
+    if kind == "complex":
+        parts = np.array([0, 1, -1, 0.5, -0.5, 2, -2, 1e-5, -1e-5, 3], dtype)
+        return (parts[:, None] + parts * dtype.type(1j)).ravel()
+    f = ml_dtypes.finfo(dtype)
+    ends = [float(f.max), float(f.tiny), float(f.eps), 1 + float(f.eps), 1 - float(f.eps) / 2]
+    plain = [0.0, 1, 0.5, 2, 3, 1.5, 2.5, 10, 20, 88, 100, 1e-5, 0.1, 1e4, np.inf, *ends]
+    with np.errstate(all="ignore"):
+        return np.array([*plain, *(-x for x in plain), np.nan]).astype(dtype)
+
+
+def special_pairs(dtype: DTypeLike) -> tuple[np.ndarray, np.ndarray]:
+    """Make two arrays of all pairs of the special values of a dtype.
+
+    Args:
+        dtype: the dtype.
+
+    Returns:
+        The first number of each pair, and the second, of this dtype and rank 1.
+
+    >>> from stretto.laws import special_pairs
+    >>> special_pairs("bool")
+    (array([False, False,  True,  True]), array([False,  True, False,  True]))
+    """
+    values = special_values(dtype)
+    return np.repeat(values, values.size), np.tile(values, values.size)
+
+
+def check_special(functions: Mapping[str, Callable[..., Any]], *args: np.ndarray) -> None:
+    """Check that each function gives compiled what it gives eagerly.
+
+    All are compiled as one program. Elements are compared up to rounding, with the sign of zeros.
+    Numbers below the least normal one count as zero, since compiled programs flush them.
+
+    Args:
+        functions: the functions of these arrays, by name.
+        *args: the arrays, such as those of ``special_values``.
+
+    Raises:
+        AssertionError: results differ; the message has each function and element where they do.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.laws import check_special, special_values
+    >>> check_special({"abs": snp.abs}, special_values("float32"))
+    """
+    wide = any(x.dtype.itemsize >= 8 and x.dtype != np.complex64 for x in args)
+    with enable_x64(wide):
+        values = [as_value(x) for x in args]
+        each = lambda *xs: {name: f(*xs) for name, f in functions.items()}
+        with config(interpret_small=False):
+            together = jit(each, compiler_options=FULLY)(*values)
+        broken = []
+        for name, got in together.items():
+            compiled, eager = np.asarray(got), np.asarray(functions[name](*values))
+            assert (compiled.dtype, compiled.shape) == (eager.dtype, eager.shape), name
+            for place in np.argwhere(~_alike(compiled, eager)):
+                at = tuple(place)
+                arguments = ", ".join(str(x[at] if x.ndim else x) for x in args)
+                broken.append(f"{name}({arguments}): compiled {compiled[at]}, eager {eager[at]}")
+        assert not broken, "\n".join(broken)
+
+
+def _alike(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    if not is_inexact(x.dtype):
+        return x == y
+    tolerance = tolerance_of(x.dtype)
+    flushed = 4 * float(ml_dtypes.finfo(np.real(x).dtype).tiny)
+    x, y = as_wide(x), as_wide(y)
+    with np.errstate(all="ignore"):
+        near = np.abs(x - y) <= tolerance * np.abs(y) + flushed
+        if np.iscomplexobj(x):
+            return near | (_same(np.real(x), np.real(y)) & _same(np.imag(x), np.imag(y)))
+        return _same(x, y) | (near & (np.signbit(x) == np.signbit(y)))
+
+
+def _same(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Say whether they are equal, with the sign of zeros, or both NaN."""
+    return (np.isnan(x) & np.isnan(y)) | ((x == y) & (np.signbit(x) == np.signbit(y)))
 
 
 exports(__name__)

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import stretto as st
-from stretto.laws import FULLY
-from stretto.laws.comparing import as_wide, check_close, tolerance_of
+from stretto.laws import FULLY, as_wide, check_close, tolerance_of
 
 ONE = np.ones(2, np.float32)
 
