@@ -20,7 +20,7 @@ import stretto.numpy as snp
 from stretto import P
 from stretto._engine.core import files as core_files
 from stretto._engine.xla.device import Device
-from stretto.files import file_parts, many_writers, opening, save_files
+from stretto.files import file_parts, load_files, many_writers, save_files
 from stretto.files.file_parts import folder_of, remove
 from stretto.files.many_writers import Group, write_together
 from stretto.sharding import NamedSharding
@@ -106,8 +106,8 @@ def test_a_device_reads_what_it_needs_and_that_is_checked(path, monkeypatch):
         file.write(bytes([byte[0] ^ 1]))
     reads = counted(monkeypatch)
     only = lambda name, x: over(1, P())
-    with opening.open_file(path, "load") as file:
-        entry = opening.contents_of(file).entries["w"]
+    with load_files.open_file(path, "load") as file:
+        entry = load_files.contents_of(file).entries["w"]
         reads.clear()
         for row in (0, 1, 2, 4, 7):
             box = slice(row, row + 1), slice(5, 105)
@@ -375,7 +375,7 @@ def test_a_tree_that_is_replaced_while_it_is_read_is_read_again(path, monkeypatc
     new = {"w": st.device_put(-np.arange(8.0), over(8, P("x")))}
     for method in ("check_data", "_opened"):
         saved(path, old)
-        real, calls = getattr(opening.File, method), []
+        real, calls = getattr(load_files.File, method), []
 
         def slow(self, *args, real=real, calls=calls):
             calls.append(1)
@@ -384,7 +384,7 @@ def test_a_tree_that_is_replaced_while_it_is_read_is_read_again(path, monkeypatc
             return real(self, *args)
 
         with monkeypatch.context() as patch:
-            patch.setattr(opening.File, method, slow)
+            patch.setattr(load_files.File, method, slow)
             same(st.load(path), new)
 
 

@@ -13,7 +13,7 @@ import stretto.numpy as snp
 from stretto import P
 from stretto._engine.xla import partitions, sharded
 from stretto._engine.xla.device import Device
-from stretto.files import opening
+from stretto.files import load_files
 from stretto.sharding import NamedSharding, SingleDeviceSharding
 
 pytestmark = pytest.mark.devices
@@ -136,7 +136,7 @@ def test_what_like_says(path):
 )
 def test_what_is_refused_before_anything_is_read(path, monkeypatch, sharding, error, words):
     st.save(path, {"w": snp.ones((12, 4))})
-    monkeypatch.setattr(opening.File, "read", None)
+    monkeypatch.setattr(load_files.File, "read", None)
     with pytest.raises(error, match=words):
         st.load(path, sharding=sharding())
 
@@ -154,13 +154,13 @@ def test_64_bits(path):
 
 def counted(monkeypatch):
     """What is read from here on: the number of bytes of each reading."""
-    reads, real = [], opening.bytes_at
+    reads, real = [], load_files.bytes_at
 
     def count(file, offset, size):
         reads.append(size)
         return real(file, offset, size)
 
-    monkeypatch.setattr(opening, "bytes_at", count)
+    monkeypatch.setattr(load_files, "bytes_at", count)
     return reads
 
 

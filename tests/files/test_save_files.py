@@ -19,7 +19,7 @@ import safetensors.numpy
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core import files
-from stretto.files import file_headers
+from stretto.files import file_parts
 from tests.interruptions import interrupted, lines_of
 
 
@@ -92,7 +92,7 @@ def test_half_a_character_is_refused(path, words):
 
 
 def test_a_header_longer_than_any_reader_takes(path, monkeypatch):
-    monkeypatch.setattr(file_headers, "_LONGEST", 1000)
+    monkeypatch.setattr(file_parts, "_LONGEST", 1000)
     with pytest.raises(ValueError, match=r"metadata take .* the format has room for 1000"):
         st.save(path, 1, {"note": "x" * 1000})
     assert os.listdir(path.parent) == []

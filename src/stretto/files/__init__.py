@@ -1,10 +1,9 @@
 """Trees of arrays in files: ``save``, ``load``, and ``load_header``.
 
-A file is in the safetensors format, data only: loading one runs no code. ``names``: what the arrays
-are called, and how the tree is described · ``file_elements``: leaves as arrays that the
-format has · ``slabs``: those that are split over devices · ``file_headers`` and their checksums,
-``save_files`` · ``file_parts``: where arrays are in files, and any box of one · ``opening``,
-``load_files`` · ``many_writers``: what several processes write.
+A file is in the safetensors format, data only: loading one runs no code. ``names`` names the arrays
+and describes the tree; ``file_elements`` has leaves as arrays that the format has, whole or split
+over devices; ``file_parts`` has headers and checksums, and any box of an array that lies in parts.
+``save_files`` and ``load_files`` use them, and ``many_writers`` has several processes write.
 """
 
 from typing import TYPE_CHECKING

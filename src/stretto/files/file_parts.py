@@ -1,13 +1,16 @@
-"""Arrays in parts: the index of who wrote which, and any box of an array from its parts.
+"""Headers and checksums of files in the safetensors format, and arrays that lie in files in parts.
 
-The index of a tree that several processes wrote: which part of which array is in which file.
+A header says as JSON the names, types and places of the arrays. A checksum of all that a file holds
+is kept in the file itself; it is of names, types, metadata and elements, and not of how the header
+is written. Checkpoints have one; files that others may edit have none. Arrays in several files have
+a checksum for each block, so that what is read can be checked, and nothing else is read for it.
 
-The file at the path itself holds no array then, and says, as JSON among its metadata, what is in
-the data files, which are in a folder beside it (docs/decisions/0046-files-of-several-processes.md).
+The index of a tree that several processes wrote says which part of which array is in which file.
+The file at the path itself holds no array then, and has the index, as JSON, among its metadata; the
+data files are in a folder beside it (docs/decisions/0046-files-of-several-processes.md).
 
-Arrays that lie in a file, or in several, in equal parts; and any box of one, read by its runs.
-
-Pure geometry: ``opening`` has the files. An array in one piece is one of a single part.
+Of arrays that lie in equal parts, in one file or several, any box is read by its runs. This is pure
+geometry: ``load_files`` has the files. An array in one piece is one of a single part.
 """
 
 from __future__ import annotations
@@ -17,15 +20,94 @@ import itertools
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from stretto._engine.core import shardings
 from stretto._engine.core.files import remove_abandoned
 from stretto._engine.core.lazy import LazyModule
+from stretto.files.file_elements import Elements, code_of
 from stretto.files.names import Damaged
+
+hashlib = LazyModule("hashlib")
+json = LazyModule("json")
+
+
+Bytes: TypeAlias = bytes | memoryview
+
+CHECKSUM = "stretto.checksum"
+"""The entry of the metadata that holds it."""
+
+
+def checksum(
+    types: Mapping[str, tuple[str, tuple[int, ...]]],
+    words: Mapping[str, str],
+    pieces_of: Callable[[str], Iterable[Bytes]],
+) -> str:
+    """The SHA-256 of arrays, by name of these codes and shapes, and of the metadata.
+
+    >>> checksum({"w": ("U8", (2,))}, {"epoch": "7"}, lambda name: [b"a", b"b"])[:8]
+    '...'
+    """
+    described = [
+        sorted((name, word) for name, word in words.items() if name != CHECKSUM),
+        sorted((name, code, list(shape)) for name, (code, shape) in types.items()),
+    ]
+    digest = hashlib.sha256(json.dumps(described).encode())
+    for name in sorted(types):
+        for piece in pieces_of(name):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def block_checksums(data: Bytes) -> list[str]:
+    """The checksum of each block of bytes.
+
+    >>> block_checksums(b"")
+    []
+    """
+    whole = memoryview(data)
+    return [_of_block(whole[i : i + BLOCK]) for i in range(0, len(whole), BLOCK)]
+
+
+def _of_block(data: Bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+_HEADER_ALIGNMENT = 8
+_LONGEST = 100_000_000  # bytes of a header, which no reader of the format goes beyond
+
+
+def in_order(arrays: Mapping[str, Elements]) -> dict[str, Elements]:
+    """The arrays in the format's order, the widest types first, so that all are aligned."""
+    names = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
+    return {name: arrays[name] for name in names}
+
+
+def header(arrays: Mapping[str, Elements], words: Mapping[str, str]) -> bytes:
+    """The file up to its first element: the length of what follows, and that, as JSON."""
+    entries: dict[str, Any] = {"__metadata__": words}
+    end = 0
+    for name, x in arrays.items():
+        begin, end = end, end + x.nbytes
+        entries[name] = {"dtype": code_of(x.dtype), "shape": x.shape, "data_offsets": (begin, end)}
+    try:
+        text = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"save: the names and the metadata must be text, and {error.object[error.start]!r} is "
+            f"half a character"
+        ) from None
+    text += b" " * (-len(text) % _HEADER_ALIGNMENT)
+    if len(text) > _LONGEST:
+        raise ValueError(
+            f"save: the names, shapes and metadata take {len(text)} bytes, and the format has room "
+            f"for {_LONGEST}; keep large data in arrays"
+        )
+    return len(text).to_bytes(8, "little") + text
+
 
 BLOCK = 1 << 20
 """Bytes that have a checksum of their own, of a part that has any."""
@@ -178,9 +260,6 @@ def _cut(box: shardings.Index, span: int) -> Iterator[shardings.Index]:
     step = max(1, count * _SPAN // span)
     for i in range(part.start, part.stop, step):
         yield (*box[:axis], slice(i, min(i + step, part.stop)), *box[axis + 1 :])
-
-
-json = LazyModule("json")
 
 
 INDEX = "stretto.parts"

@@ -19,24 +19,27 @@ from stretto import distributed
 from stretto._engine.core.files import opened, write_whole
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.xla.device import Device, process_count, process_index
-from stretto.files import slabs
-from stretto.files.file_elements import code_of
-from stretto.files.file_headers import CHECKSUM, block_checksums, checksum, header, in_order
+from stretto.files import file_elements
+from stretto.files.file_elements import Elements, Slabs, code_of, pieces_of
 from stretto.files.file_parts import (
     ANNOUNCED,
+    CHECKSUM,
     INDEX,
     Grid,
     Index,
     Part,
+    block_checksums,
+    checksum,
     data_name,
     discard,
     folder_of,
+    header,
+    in_order,
     index_text,
     parse_index,
     remove_parts,
 )
-from stretto.files.opening import File
-from stretto.files.slabs import Elements, Slabs, pieces_of
+from stretto.files.load_files import File
 
 json = LazyModule("json")
 
@@ -54,7 +57,7 @@ class Group(NamedTuple):
     count: int
     sync: Callable[[str], object]
     """Waits until all processes have called it with this name."""
-    owner: Callable[[Device], int] = slabs.owner
+    owner: Callable[[Device], int] = file_elements.owner
     """The process that a device belongs to."""
 
 
@@ -161,7 +164,7 @@ def _write_data(path: str, arrays: Mapping[str, np.ndarray | Slabs], group: Grou
     write_whole(path, put, "save")
 
 
-def _own_parts(x: np.ndarray | Slabs, group: Group) -> list[slabs.Part]:
+def _own_parts(x: np.ndarray | Slabs, group: Group) -> list[file_elements.Part]:
     if not math.prod(x.shape):
         return []
     if isinstance(x, Slabs):
@@ -170,7 +173,7 @@ def _own_parts(x: np.ndarray | Slabs, group: Group) -> list[slabs.Part]:
         if len(owners) > 1:
             return x.parts(group.index, group.owner)
         return x.parts(group.index, lambda device: 0)
-    return [] if group.index else [slabs.Part((0,) * x.ndim, x.shape, x.dtype, lambda: x)]
+    return [] if group.index else [file_elements.Part((0,) * x.ndim, x.shape, x.dtype, lambda: x)]
 
 
 def _write_index(

@@ -17,11 +17,17 @@ from stretto import files
 from stretto._engine.core import tree
 from stretto._engine.core.files import checked_path, write_whole
 from stretto._engine.core.typing import Tree
-from stretto.files.file_elements import code_of, stored
-from stretto.files.file_headers import CHECKSUM, checksum, header, in_order
-from stretto.files.file_parts import INDEX, folder_of, remove_parts
+from stretto.files.file_elements import Slabs, code_of, pieces_of, stored
+from stretto.files.file_parts import (
+    CHECKSUM,
+    INDEX,
+    checksum,
+    folder_of,
+    header,
+    in_order,
+    remove_parts,
+)
 from stretto.files.names import DESCRIPTION, describe, leaf_names
-from stretto.files.slabs import Slabs, pieces_of
 
 
 def save(

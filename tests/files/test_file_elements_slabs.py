@@ -9,9 +9,8 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import P
-from stretto.files import slabs
-from stretto.files.file_elements import stored
-from stretto.files.slabs import pieces_of
+from stretto.files import file_elements
+from stretto.files.file_elements import pieces_of, stored
 from stretto.sharding import NamedSharding
 
 pytestmark = pytest.mark.devices
@@ -44,7 +43,7 @@ def test_scalars_and_nothing(shape):
 
 
 def test_a_few_rows_at_a_time(monkeypatch):
-    monkeypatch.setattr(slabs, "_PIECE", 64)
+    monkeypatch.setattr(file_elements, "_PIECE", 64)
     host = np.arange(128, dtype=np.float32).reshape(16, 8)
     pieces = list(pieces_of(stored(on(host, P("x", "y")), "x", "save").array))
     assert [len(piece) for piece in pieces] == [64] * 8
@@ -61,7 +60,7 @@ def test_a_file_is_the_same_however_arrays_are_split(tmp_path):
 
 
 def test_no_array_is_put_together(tmp_path, monkeypatch):
-    monkeypatch.setattr(slabs, "_PIECE", 1 << 18)
+    monkeypatch.setattr(file_elements, "_PIECE", 1 << 18)
     x = on(np.ones((1 << 10, 1 << 12), np.float32), P("x", "y"))  # 16 MiB
     st.save(tmp_path / "x", x)  # what is loaded once
     tracemalloc.start()

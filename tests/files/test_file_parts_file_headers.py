@@ -7,8 +7,7 @@ import json
 
 import numpy as np
 
-from stretto.files.file_headers import CHECKSUM, block_checksums, checksum, header, in_order
-from stretto.files.file_parts import BLOCK
+from stretto.files.file_parts import BLOCK, CHECKSUM, block_checksums, checksum, header, in_order
 
 
 def test_names_types_and_places():

@@ -6,11 +6,21 @@ import numpy as np
 import pytest
 
 import stretto as st
-from stretto.files import opening
-from stretto.files.file_headers import CHECKSUM, checksum, header
-from stretto.files.file_parts import INDEX, Grid, Index, Part, data_name, folder_of, index_text
+from stretto.files import load_files
+from stretto.files.file_parts import (
+    CHECKSUM,
+    INDEX,
+    Grid,
+    Index,
+    Part,
+    checksum,
+    data_name,
+    folder_of,
+    header,
+    index_text,
+)
+from stretto.files.load_files import File, bytes_at, check, contents_of, open_file
 from stretto.files.names import Damaged
-from stretto.files.opening import File, bytes_at, check, contents_of, open_file
 from stretto.files.save_files import write
 
 W = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -46,14 +56,14 @@ def test_a_file_that_is_replaced_while_it_is_opened_is_opened_again(path, monkey
             opened.append(self)
             super()._check()
 
-    monkeypatch.setattr(opening, "File", Slow)
+    monkeypatch.setattr(load_files, "File", Slow)
     assert st.load(path) == 2
     assert len(opened) == 2 and opened[0].raw.closed
 
 
 @pytest.mark.parametrize("piece", [5, 1 << 24])
 def test_checksums_are_computed_piece_by_piece(path, monkeypatch, piece):
-    monkeypatch.setattr(opening, "_PIECE", piece)
+    monkeypatch.setattr(load_files, "_PIECE", piece)
     write(path, {"w": W}, None, with_checksum=True)
     with open_file(path, "load") as file:
         check(file)
