@@ -2,8 +2,7 @@
 
 The structure functions come from ``core.tree``; here is what computes. ``reducing`` leaves to one
 value · ``members``: a list of trees, and one stacked tree · ``sums`` with weights, in one pass ·
-``arithmetic``: trees as vectors · ``functions`` that are
-trees.
+``arithmetic``: trees as vectors.
 
 To type checkers the result of a function of trees is of its argument's type: the structure is the
 same, though leaves that were numbers, or NumPy's arrays, have become ``Array``.
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
         unflatten as unflatten,
     )
     from stretto.tree.arithmetic import *
-    from stretto.tree.functions import Partial as Partial, Unravel as Unravel, ravel as ravel
     from stretto.tree.members import (
         concat as concat,
         stack as stack,
@@ -58,8 +56,7 @@ exports(
     stretto._engine.core.tree: flatten flatten_with_path leaves map register_dataclass
         register_pytree_node register_pytree_node_class register_pytree_with_keys
         register_pytree_with_keys_class register_static structure unflatten
-    .arithmetic: cast dot norm slerp
-    .functions: Partial Unravel ravel
+    .arithmetic: Partial Unravel cast dot norm ravel slerp
     .members: concat stack take unstack
     .reducing: all broadcast leaves_with_path map_with_path reduce reduce_associative static
         transpose

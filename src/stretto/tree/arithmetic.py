@@ -1,31 +1,141 @@
-"""Trees as vectors: product, norm, and the arc between two; and other dtypes for their leaves."""
+"""Trees as vectors: ``ravel``, products, norms, the arc between two; and other dtypes for leaves.
+
+``ravel`` makes one vector of a tree of arrays, for algorithms that work on vectors, such as line
+searches; its inverse is a tree, as ``Partial`` is, a function that holds arrays.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import math
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value, constant, state
+from stretto._engine.core.lazy import brief
 from stretto._engine.core.tree import leaves, map, unflatten
-from stretto._engine.core.types import as_dtype, inexact_dtype, is_complex, is_inexact
+from stretto._engine.core.types import as_dtype, inexact_dtype, is_complex, is_inexact, promote
 from stretto._engine.core.typing import ArrayLike, DTypeLike, Tree
 from stretto._engine.ops.arithmetic import absolute, add, divide, multiply, subtract
 from stretto._engine.ops.broadcast import reduce_sum
-from stretto._engine.ops.comparison import gt, where
+from stretto._engine.ops.comparison import full, gt, where
 from stretto._engine.ops.complex_parts import conj, real
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.inverse_trigonometric import acos
+from stretto._engine.ops.joining import concatenate
+from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.powers import root_of_squares, sqrt
+from stretto._engine.ops.shape import split
 from stretto._engine.ops.trigonometric import sin
 from stretto._engine.xla.array import Array
 from stretto.tree.members import Alike
 from stretto.tree.sums import of_column, widened, without_overflow
 
-__all__ = ["cast", "dot", "norm", "slerp"]
+if TYPE_CHECKING:
+    from optree import PyTreeSpec
+
+__all__ = ["Partial", "Unravel", "cast", "dot", "norm", "ravel", "slerp"]
 
 T = TypeVar("T")
+
+_FLOAT32 = np.dtype(np.float32)
+
+
+@brief
+@dataclasses.dataclass(frozen=True)
+class Unravel:
+    """The way back from a line of numbers to a tree; equal and hashable, so it can be static.
+
+    Args:
+        structure: the structure of the tree.
+        shapes: the shapes of its leaves.
+        dtypes: their dtypes.
+        dtype: the dtype of the line.
+    """
+
+    structure: PyTreeSpec
+    shapes: tuple[tuple[int, ...], ...]
+    dtypes: tuple[np.dtype, ...]
+    dtype: np.dtype
+
+    def __call__(self, flat: ArrayLike) -> Tree:
+        """Return the tree with these numbers.
+
+        Raises ``ValueError`` if there are too many or too few. Where the leaves' dtypes differ,
+        raises ``TypeError`` for any dtype but that of the line; otherwise the leaves take the dtype
+        of ``flat``.
+        """
+        x = as_value(flat, "unravel", "flat")
+        sizes = [math.prod(shape) for shape in self.shapes]
+        if x.shape != (sum(sizes),):
+            raise ValueError(f"unravel: expected {sum(sizes)} numbers of rank 1, got {x.type}")
+        mixed = set(self.dtypes) != {self.dtype}
+        if mixed and self.dtypes and x.dtype != self.dtype:
+            raise TypeError(
+                f"unravel: expected {self.dtype.name}, which the dtypes of the leaves combine "
+                f"to; got {x.type}"
+            )
+        parts: Sequence[Any] = split(x, sizes) if sizes else []
+        leaves = [reshape(part, shape) for part, shape in zip(parts, self.shapes, strict=True)]
+        if mixed:
+            leaves = [_to(leaf, dtype) for leaf, dtype in zip(leaves, self.dtypes, strict=True)]
+        return tree.unflatten(self.structure, leaves)
+
+
+def _to(x: Array, dtype: np.dtype) -> Array:
+    return convert(real(x) if is_complex(x.dtype) and not is_complex(dtype) else x, dtype)
+
+
+def ravel(pytree: Tree) -> tuple[Array, Unravel]:
+    """Put the elements of all leaves in one vector.
+
+    Args:
+        pytree: a tree of arrays; leaves of several dtypes are promoted.
+
+    Returns:
+        The vector; and the function that turns such a vector back into a tree, whose leaves have
+        their own dtypes.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.tree import ravel
+    >>> flat, unravel = ravel({"w": snp.ones((2, 2)), "b": snp.zeros(1)})
+    >>> flat
+    Array([0., 1., 1., 1., 1.], dtype=float32)
+    >>> unravel(2 * flat)["b"].shape
+    (1,)
+    """
+    leaves, structure = tree.flatten(pytree)
+    values = [as_value(leaf, "ravel", "a leaf") for leaf in leaves]
+    if not values:
+        return full((0,), 0, _FLOAT32), Unravel(structure, (), (), _FLOAT32)
+    dtype, _ = promote([(v.dtype, v.weak_type) for v in values], "ravel")
+    lines = [convert(reshape(v, (v.size,)), dtype) for v in values]
+    shapes, dtypes = (tuple(v.shape for v in values), tuple(v.dtype for v in values))
+    return concatenate(lines), Unravel(structure, shapes, dtypes, dtype)
+
+
+class Partial(functools.partial):
+    """``functools.partial`` that is a tree of its arguments; the function is static.
+
+    It therefore passes through transformations, and ``jit`` compiles again for another function.
+
+    >>> import stretto as st
+    >>> double = st.tree.Partial(lambda x, y: x * y, 2.0)
+    >>> st.jit(lambda f, x: f(x))(double, 3.0)
+    Array(6., dtype=float32, weak_type=True)
+    """
+
+
+tree.register_pytree_node(
+    Partial,
+    lambda x: ((x.args, x.keywords), x.func),
+    lambda func, children: Partial(func, *children[0], **children[1]),
+)
+
 
 _ROW = 1 << 12  # elements: few enough to be added up in 32 bits
 _BLOCK = _ROW << 7  # elements: of low precision, widened at a time
