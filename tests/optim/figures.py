@@ -38,6 +38,22 @@ def name_of(case):
     return f"{case[0]}-" + ",".join(f"{k}={v}" for k, v in case[1].items())
 
 
+ADAMS = frozenset(
+    [
+        "adabelief",
+        "adam",
+        "adamax",
+        "adamaxw",
+        "adamw",
+        "amsgrad",
+        "nadam",
+        "nadamw",
+        "radam",
+        "yogi",
+    ]
+)
+"""Adam's family, whose tests have tolerances of their own."""
+
 OPTIMISERS = [
     (
         "sgd",

@@ -12,7 +12,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import nn, optim
-from stretto.optim import adams, base, optimizers
+from stretto.optim import base, optimizers
 from tests.optim.running import types
 
 
@@ -166,7 +166,7 @@ def test_the_repr_is_the_call_that_made_it(make, text):
     assert repr(make()) == text and len(text) < 80
 
 
-OPTIMISERS = [*adams.__all__, *optimizers.__all__]
+OPTIMISERS = optimizers.__all__
 NUMBERS = [
     (name, argument)
     for name in OPTIMISERS
@@ -322,6 +322,6 @@ def test_names_of_other_threads(monkeypatch):
         thread.join()
         return optim.identity()
 
-    monkeypatch.setattr(adams, "scale_by_adam", from_adam)
+    monkeypatch.setattr(optimizers, "scale_by_adam", from_adam)
     optim.adam(0.1)
     assert messages[0].startswith("scale_by_adam: b1 must be")

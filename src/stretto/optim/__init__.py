@@ -3,8 +3,7 @@
 An optimizer has ``init(params)``, which makes its state, and ``update(grads, state, params)``,
 which gives the updates and the new state; ``apply_updates`` adds them. Names, arguments, defaults
 and values are those of optax. ``per_member`` transforms each member of a stacked ensemble alone,
-with hyperparameters of its own. Read ``base`` first, then ``leaves``, ``moments`` and
-``member_optimizers``.
+with hyperparameters of its own. Read ``base`` first, then ``moments`` and ``combining``.
 
 >>> import stretto as st, stretto.numpy as snp
 >>> params = {"w": snp.array([1.0, -2.0])}
@@ -27,47 +26,37 @@ from stretto._engine.core.lazy import exports
 
 if TYPE_CHECKING:
     from stretto.optim.accumulation import *
-    from stretto.optim.adams import *
     from stretto.optim.base import *
-    from stretto.optim.update_norms import *
     from stretto.optim.combining import *
-    from stretto.optim.schedules import *
-    from stretto.optim.rms import *
-    from stretto.optim.hyperparameters import *
-    from stretto.optim.leaves import safe_increment as safe_increment
-    from stretto.optim.member_optimizers import *
     from stretto.optim.moments import *
-    from stretto.optim.momentum import *
     from stretto.optim.optimizers import *
+    from stretto.optim.rms import *
     from stretto.optim.scaling import *
-    from stretto.optim.parameter_updates import *
+    from stretto.optim.schedules import *
 
 exports(
     __name__,
     """
     .accumulation: ApplyIfFiniteState MultiSteps MultiStepsState apply_if_finite skip_not_finite
-    .adams: adabelief adam adamax adamaxw adamw amsgrad nadam nadamw radam yogi
     .base: EmptyState GradientTransformation GradientTransformationExtraArgs Mask MaskedNode
-        ScalarOrSchedule Schedule identity set_to_zero stateless with_extra_args_support
-    .update_norms: adaptive_grad_clip clip clip_by_block_rms clip_by_global_norm global_norm
-        scale_by_param_block_rms scale_by_trust_ratio
-    .combining: MaskedState PartitionState chain masked multi_transform named_chain
+        ScalarOrSchedule Schedule apply_updates identity incremental_update periodic_update
+        safe_increment set_to_zero stateless with_extra_args_support
+    .combining: InjectStatefulHyperparamsState MaskedState PartitionState ScheduleState chain
+        inject_hyperparams masked multi_transform named_chain per_member
+    .moments: EmaState ScaleByAdamState ScaleByAmsgradState ScaleByBeliefState ScaleByLionState
+        TraceState ema scale_by_adam scale_by_adamax scale_by_amsgrad scale_by_belief scale_by_lion
+        scale_by_radam scale_by_yogi trace
+    .optimizers: adabelief adadelta adafactor adagrad adam adamax adamaxw adamw amsgrad lamb lars
+        lion nadam nadamw noisy_sgd radam rmsprop sgd yogi
+    .rms: FactoredState ScaleByAdaDeltaState ScaleByRStdDevState ScaleByRStdDevWithCountState
+        ScaleByRmsState ScaleByRmsWithCountState ScaleByRssState scale_by_adadelta
+        scale_by_factored_rms scale_by_rms scale_by_rss scale_by_stddev
+    .scaling: AddNoiseState ScaleByScheduleState WeightDecaySchedule adaptive_grad_clip
+        add_decayed_weights add_noise clip clip_by_block_rms clip_by_global_norm global_norm scale
+        scale_by_learning_rate scale_by_param_block_rms scale_by_schedule scale_by_trust_ratio
     .schedules: constant_schedule cosine_decay_schedule cosine_onecycle_schedule exponential_decay
         join_schedules linear_onecycle_schedule linear_schedule piecewise_constant_schedule
         piecewise_interpolate_schedule polynomial_schedule sgdr_schedule warmup_constant_schedule
         warmup_cosine_decay_schedule warmup_exponential_decay_schedule
-    .rms: FactoredState ScaleByAdaDeltaState ScaleByRStdDevState ScaleByRStdDevWithCountState
-        ScaleByRmsState ScaleByRmsWithCountState ScaleByRssState scale_by_adadelta
-        scale_by_factored_rms scale_by_rms scale_by_rss scale_by_stddev
-    .hyperparameters: InjectStatefulHyperparamsState ScheduleState inject_hyperparams
-    .leaves: safe_increment
-    .member_optimizers: per_member
-    .moments: ScaleByAdamState ScaleByAmsgradState ScaleByBeliefState scale_by_adam scale_by_adamax
-        scale_by_amsgrad scale_by_belief scale_by_radam scale_by_yogi
-    .momentum: EmaState ScaleByLionState TraceState ema scale_by_lion trace
-    .optimizers: adadelta adafactor adagrad lamb lars lion noisy_sgd rmsprop sgd
-    .scaling: AddNoiseState ScaleByScheduleState WeightDecaySchedule add_decayed_weights add_noise
-        scale scale_by_learning_rate scale_by_schedule
-    .parameter_updates: apply_updates incremental_update periodic_update
     """,
 )

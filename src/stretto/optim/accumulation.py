@@ -20,11 +20,8 @@ from stretto.numpy.arguments import weakly_inexact
 from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
-    as_transformation,
-    transformation,
-)
-from stretto.optim.leaves import (
     all_finite,
+    as_transformation,
     check,
     check_dtype,
     chosen,
@@ -32,6 +29,7 @@ from stretto.optim.leaves import (
     first_count,
     leafwise,
     safe_increment,
+    transformation,
 )
 
 __all__ = [

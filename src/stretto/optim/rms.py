@@ -21,8 +21,10 @@ from stretto._engine.core.typing import Array, Shape, Tree
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.powers import rsqrt
 from stretto.numpy.arguments import weakly_inexact
-from stretto.optim.base import GradientTransformationExtraArgs, Scalar, caller_of, transformation
-from stretto.optim.leaves import (
+from stretto.optim.base import (
+    GradientTransformationExtraArgs,
+    Scalar,
+    caller_of,
     check,
     columns,
     filled,
@@ -32,6 +34,7 @@ from stretto.optim.leaves import (
     running_mean,
     safe_increment,
     squared,
+    transformation,
     unbias,
     wide,
 )

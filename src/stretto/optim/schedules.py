@@ -19,8 +19,7 @@ import stretto.numpy as snp
 from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto.optim.base import Scalar, Schedule, schedule
-from stretto.optim.leaves import check
+from stretto.optim.base import Scalar, Schedule, check, schedule
 
 __all__ = [
     "constant_schedule",

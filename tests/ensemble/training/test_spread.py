@@ -8,7 +8,7 @@ import stretto.numpy as snp
 from stretto import P, lax, optim
 from stretto.ensemble.over_mesh import OverMesh
 from stretto.ensemble.training.spread import check_elementwise, gathered, part_of, spec_of
-from stretto.optim.member_optimizers import per_member
+from stretto.optim.combining import per_member
 from tests.meshes import mesh
 
 OWN = {"w": snp.ones((2, 3, 4)), "b": snp.ones((2, 4))}

@@ -31,7 +31,7 @@ from stretto.ensemble.training.over_devices import everywhere, of_all_parts, ove
 from stretto.ensemble.training.spread import gathered, part_of
 from stretto.ensemble.training.train_state import Pack
 from stretto.ensemble.training.training_data import rows_of
-from stretto.optim.parameter_updates import apply_updates
+from stretto.optim.base import apply_updates
 from stretto.random.keys import fold_in
 
 _NOISE = 3  # the streams 0 to 2 of a key are those of DataOrder

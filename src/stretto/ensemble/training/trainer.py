@@ -52,7 +52,7 @@ from stretto.optim.base import (
     GradientTransformationExtraArgs,
     as_transformation,
 )
-from stretto.optim.member_optimizers import per_member as of_members
+from stretto.optim.combining import per_member as of_members
 from stretto.random.keys import PRNGKey, checked
 from stretto.random.streams import next_key
 

@@ -7,7 +7,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import optim
-from stretto.optim import leaves
+from stretto.optim import base
 
 BF16 = ml_dtypes.bfloat16
 
@@ -29,10 +29,10 @@ def test_moments_keep_their_dtype_and_updates_have_the_common_one(update, moment
 
     def rule(g, m):
         seen.extend([g.dtype, m.dtype])
-        return g + m, m + leaves.squared(g)
+        return g + m, m + base.squared(g)
 
     g, m = snp.ones(2, update), snp.ones(2, moment)
-    new, after = leaves.leafwise("who", rule, g, {"m": m})
+    new, after = base.leafwise("who", rule, g, {"m": m})
     assert new.dtype == common and after.dtype == moment
     assert min(d.itemsize for d in seen) >= 4
 
@@ -47,7 +47,7 @@ def test_none_is_a_place_without_a_leaf():
 
 def test_errors_name_who_and_where():
     def apply(updates, moment, params=None):
-        return leaves.leafwise("who", lambda g, *_: (g, g), updates, {"m": moment}, params)
+        return base.leafwise("who", lambda g, *_: (g, g), updates, {"m": moment}, params)
 
     one = snp.ones(2)
     with pytest.raises(
@@ -83,9 +83,9 @@ def test_unbias_is_exact_to_rounding():
     for decay in (0.5, 0.9, 0.999, 0.9999999):
         for count in (1, 2, 7, 1000, 10**6):
             exact = -1 / np.expm1(count * np.log(np.float64(decay)))
-            for f in (leaves.unbias, st.jit(leaves.unbias, static_argnums=0)):
+            for f in (base.unbias, st.jit(base.unbias, static_argnums=0)):
                 np.testing.assert_allclose(f(decay, snp.array(count)), exact, rtol=1e-6)
-    assert float(leaves.unbias(0.0, snp.array(1))) == 1
+    assert float(base.unbias(0.0, snp.array(1))) == 1
 
 
 def test_safe_increment_stops_at_the_largest():
@@ -105,24 +105,24 @@ def test_a_count_at_its_end_still_updates():
 
 
 def test_bounds_of_numbers():
-    leaves.check("who", least=0, below=1, x=0.5, y=np.float32(0.5), z=snp.array(7.0))
-    leaves.check("who", least=0, schedules=True, optional=True, s=len, n=None)
+    base.check("who", least=0, below=1, x=0.5, y=np.float32(0.5), z=snp.array(7.0))
+    base.check("who", least=0, schedules=True, optional=True, s=len, n=None)
     with pytest.raises(TypeError, match="who: n must be a number or an array, got None"):
-        leaves.check("who", n=None)
+        base.check("who", n=None)
     with pytest.raises(TypeError, match="who: s must be a number or an array, got <built-in"):
-        leaves.check("who", optional=True, n=None, s=len)
+        base.check("who", optional=True, n=None, s=len)
     with pytest.raises(TypeError, match="who: n must be a number, an array or a schedule"):
-        leaves.check("who", schedules=True, n=None)
+        base.check("who", schedules=True, n=None)
     with pytest.raises(ValueError, match=r"who: x must be at least 0 and below 1, got 1\.0"):
-        leaves.check("who", least=0, below=1, x=1.0)
+        base.check("who", least=0, below=1, x=1.0)
     with pytest.raises(ValueError, match=r"who: x must be above 0, got nan"):
-        leaves.check("who", above=0, x=float("nan"))
+        base.check("who", above=0, x=float("nan"))
     with pytest.raises(TypeError, match=r"who: x must be a number or an array, got True"):
-        leaves.check("who", x=True)
+        base.check("who", x=True)
 
 
 def test_dtypes_of_moments():
-    leaves.check_dtype("who", a=None, b="float16", c=snp.bfloat16, d=float, e=np.dtype("f8"))
+    base.check_dtype("who", a=None, b="float16", c=snp.bfloat16, d=float, e=np.dtype("f8"))
     for dtype in (int, "float99", bool, "complex64"):
         with pytest.raises(TypeError, match="who: a must be a floating dtype, got "):
-            leaves.check_dtype("who", a=dtype)
+            base.check_dtype("who", a=dtype)

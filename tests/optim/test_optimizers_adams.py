@@ -7,16 +7,15 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import optim
-from stretto.optim import adams
-from tests.optim.figures import NARROW_MOMENTS, OPTIMISERS, name_of, numbers
+from tests.optim.figures import ADAMS, NARROW_MOMENTS, OPTIMISERS, name_of, numbers
 from tests.optim.running import assert_stable, flat, run, run_scan, slowly
 
-CASES = [case for case in OPTIMISERS if case[0] in adams.__all__]
-NARROW = [case for case in NARROW_MOMENTS if case[0] in adams.__all__]
+CASES = [case for case in OPTIMISERS if case[0] in ADAMS]
+NARROW = [case for case in NARROW_MOMENTS if case[0] in ADAMS]
 
 
 def test_every_optimizer_has_figures():
-    assert {name for name, _, _ in CASES} == set(adams.__all__)
+    assert {name for name, _, _ in CASES} == ADAMS
 
 
 @pytest.mark.parametrize("case", CASES, ids=name_of)
