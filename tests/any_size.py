@@ -27,8 +27,8 @@ from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.sizes import SizeVariable, is_size, size_of
 from stretto._engine.core.types import ArrayType, array_type, is_inexact
-from stretto._engine.higher_order.varying_sizes.padding import padded_program, variables_of
-from stretto._engine.higher_order.varying_sizes.sized_call import SizedCall
+from stretto._engine.higher_order.fixed_sizes import padded_program, variables_of
+from stretto._engine.higher_order.sized_call import SizedCall
 from stretto.errors import MissingRuleError, SizeError
 from tests.functions.checks import close, leaves
 

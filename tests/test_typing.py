@@ -5,7 +5,7 @@ import numpy as np
 import stretto as st
 import stretto.numpy as snp
 from stretto import typing
-from stretto._engine.higher_order.symbolic_zeros import (
+from stretto._engine.higher_order.custom_function import (
     custom_vjp_primal_tree_values,
     zero_from_primal,
 )

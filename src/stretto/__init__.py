@@ -108,8 +108,8 @@ if TYPE_CHECKING:
         io_callback as io_callback,
         pure_callback as pure_callback,
     )
-    from stretto._engine.higher_order.custom_jvp import custom_jvp as custom_jvp
-    from stretto._engine.higher_order.custom_vjp import custom_vjp as custom_vjp
+    from stretto._engine.higher_order.custom_derivatives import custom_jvp as custom_jvp
+    from stretto._engine.higher_order.custom_derivatives import custom_vjp as custom_vjp
     from stretto._engine.higher_order.custom_vmap import custom_vmap as custom_vmap
     from stretto._engine.higher_order.refs import freeze as freeze, new_ref as new_ref
     from stretto._engine.higher_order.user_primitive import primitive as primitive
@@ -149,8 +149,7 @@ exports(
     ._engine.api.vectorize: vmap
     ._engine.api.waiting: block_until_ready
     ._engine.higher_order.callback: io_callback pure_callback
-    ._engine.higher_order.custom_jvp: custom_jvp
-    ._engine.higher_order.custom_vjp: custom_vjp
+    ._engine.higher_order.custom_derivatives: custom_jvp custom_vjp
     ._engine.higher_order.custom_vmap: custom_vmap
     ._engine.higher_order.refs: freeze new_ref
     ._engine.higher_order.user_primitive: primitive

@@ -1,7 +1,7 @@
 """Policies of ``checkpoint``: functions that say which values derivatives keep."""
 
 from stretto._engine.core.lazy import exports
-from stretto._engine.higher_order.policies import (
+from stretto._engine.higher_order.checkpoint import (
     Policy,
     checkpoint_dots,
     checkpoint_dots_with_no_batch_dims,

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         TracedCall as TracedCall,
     )
     from stretto._engine.higher_order.refs import Ref as Ref
-    from stretto._engine.higher_order.symbolic_zeros import (
+    from stretto._engine.higher_order.custom_function import (
         CustomVJPPrimal as CustomVJPPrimal,
         SymbolicZero as SymbolicZero,
     )
@@ -74,7 +74,7 @@ exports(
     stretto._engine.api.jit.jitted: Jitted
     stretto._engine.api.jit.stages: ArgInfo Compiled Lowered TracedCall
     stretto._engine.higher_order.refs: Ref
-    stretto._engine.higher_order.symbolic_zeros: CustomVJPPrimal SymbolicZero
+    stretto._engine.higher_order.custom_function: CustomVJPPrimal SymbolicZero
     stretto._engine.xla.device: Device
     """,
 )

@@ -20,7 +20,7 @@ import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.primitive import CARRIED, PRIMITIVES, Refused
 from stretto._engine.core.recorder import record
-from stretto._engine.higher_order.custom_vjp import CustomVjpForward
+from stretto._engine.higher_order.custom_derivatives import CustomVjpForward
 from stretto._engine.ops.broadcast import ReduceSum
 from stretto._engine.ops.linalg.qr import Geqp3
 from stretto._engine.ops.random.bits import threefry2x32

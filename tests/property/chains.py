@@ -14,7 +14,7 @@ import stretto as st
 from stretto._engine.core.program import check as check_program
 from stretto._engine.core.types import is_inexact, kind_of
 from stretto._engine.eager import interpreted
-from stretto._engine.higher_order import route, scan, while_loop
+from stretto._engine.higher_order import cond, scan, while_loop
 from stretto._engine.passes import prepare
 from tests.property import (  # noqa: F401 (they fill the tables)
     control,
@@ -32,9 +32,9 @@ from tests.property.transformations import TRANSFORMATIONS, Function, Inapplicab
 
 __all__ = [
     "COMPILED_WHOLE",
+    "ROLLED",
     "Failure",
     "Outcome",
-    "ROLLED",
     "Step",
     "draw_chain",
     "run_chain",
@@ -76,7 +76,7 @@ class Knob(NamedTuple):
         return f"{module}.{self.name} = {self.said or self.value}"
 
 
-ROUTED = (Knob(route, "_WORTH", -1.0),)
+ROUTED = (Knob(cond, "_WORTH", -1.0),)
 """Examples are sent to their branches, not each through all."""
 
 COMPILED = (Knob(scan, "_INTERPRET_UP_TO", -1), Knob(while_loop, "_INTERPRET_UP_TO", -1))

@@ -10,7 +10,7 @@ from stretto._engine.core.recorder import record
 from stretto._engine.core.size_guards import known_sizes, varying_sizes
 from stretto._engine.core.sizes import size_variable
 from stretto._engine.core.types import array_type
-from stretto._engine.higher_order.varying_sizes.padding import padded_program, variables_of
+from stretto._engine.higher_order.fixed_sizes import padded_program, variables_of
 from tests.any_size import garbage
 from tests.property.lengths import OPERATIONS, Lengths
 from tests.property.oracles import assert_same

@@ -19,9 +19,8 @@ from stretto._engine.api.waiting import block_until_ready
 from stretto._engine.core.config import config
 from stretto._engine.core.lazy import shown
 from stretto._engine.core.program import Program
-from stretto._engine.passes.formulations.chunk_size import peak_bytes
 from stretto._engine.passes.formulations.mapped import Mapped
-from stretto._engine.passes.formulations.members import Decision
+from stretto._engine.passes.formulations.members import Decision, peak_bytes
 
 _ROUNDS = 5
 

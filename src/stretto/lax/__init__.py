@@ -6,17 +6,16 @@ from stretto._engine.core.lazy import exports
 
 if TYPE_CHECKING:
     from stretto._engine.api.loops import scan as scan
-    from stretto._engine.higher_order.associative_scan import associative_scan as associative_scan
+    from stretto._engine.higher_order.loops import associative_scan as associative_scan
     from stretto._engine.higher_order.cond import cond as cond, switch as switch
     from stretto._engine.higher_order.implicit import (
         custom_linear_solve as custom_linear_solve,
         custom_root as custom_root,
     )
     from stretto._engine.higher_order.loops import fori_loop as fori_loop
-    from stretto._engine.higher_order.reduce import reduce as reduce
+    from stretto._engine.higher_order.reduce import reduce as reduce, reduce_window as reduce_window
     from stretto._engine.higher_order.stop_gradient import stop_gradient as stop_gradient
     from stretto._engine.higher_order.while_loop import while_loop as while_loop
-    from stretto._engine.higher_order.window import reduce_window as reduce_window
     from stretto._engine.higher_order.linear_call import linear_call as linear_call
     from stretto._engine.ops.arithmetic import add as add, sign as sign, square as square
     from stretto._engine.ops.identities import optimization_barrier as optimization_barrier
@@ -207,14 +206,12 @@ exports(
     __name__,
     """
     stretto._engine.api.loops: scan
-    stretto._engine.higher_order.associative_scan: associative_scan
+    stretto._engine.higher_order.loops: associative_scan fori_loop
     stretto._engine.higher_order.cond: cond switch
     stretto._engine.higher_order.implicit: custom_linear_solve custom_root
-    stretto._engine.higher_order.loops: fori_loop
-    stretto._engine.higher_order.reduce: reduce
+    stretto._engine.higher_order.reduce: reduce reduce_window
     stretto._engine.higher_order.stop_gradient: stop_gradient
     stretto._engine.higher_order.while_loop: while_loop
-    stretto._engine.higher_order.window: reduce_window
     stretto._engine.higher_order.linear_call: linear_call
     stretto._engine.ops.arithmetic: add sign square
     stretto._engine.ops.identities: optimization_barrier

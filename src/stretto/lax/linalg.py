@@ -13,7 +13,7 @@ import numpy as np
 from stretto._engine.core.lazy import exports
 from stretto._engine.core.types import float0, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.higher_order.custom_jvp import custom_jvp
+from stretto._engine.higher_order.custom_derivatives import custom_jvp
 from stretto._engine.higher_order.while_loop import while_loop
 from stretto._engine.ops.arithmetic import absolute, square
 from stretto._engine.ops.bitwise import bitwise_not

@@ -23,7 +23,6 @@ from stretto._engine.higher_order import reduce as _reduce
 from stretto._engine.higher_order import scan as _scan
 from stretto._engine.higher_order import stop_gradient as _stop_gradient
 from stretto._engine.higher_order import while_loop as _while_loop
-from stretto._engine.higher_order import window as _window
 from stretto._engine.ops import arithmetic as _arithmetic
 from stretto._engine.ops import bitcast as _bitcast
 from stretto._engine.ops import bits as _bits
@@ -155,7 +154,7 @@ reduce_or_p = _reducing.ReduceOr
 reduce_precision_p = _bits.ReducePrecision
 reduce_prod_p = _reducing.ReduceProd
 reduce_sum_p = _broadcast.ReduceSum
-reduce_window_p = _window.ReduceWindow
+reduce_window_p = _reduce.ReduceWindow
 reduce_window_max_p = _reducing_window.ReduceWindowMax
 reduce_window_min_p = _reducing_window.ReduceWindowMin
 reduce_window_sum_p = _reducing_window.ReduceWindowSum

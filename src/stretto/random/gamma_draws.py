@@ -16,7 +16,7 @@ import numpy as np
 
 from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike, ShardingLike
-from stretto._engine.higher_order.custom_jvp import custom_jvp
+from stretto._engine.higher_order.custom_derivatives import custom_jvp
 from stretto._engine.higher_order.stop_gradient import stop_gradient
 from stretto._engine.higher_order.while_loop import while_loop
 from stretto._engine.ops.arithmetic import absolute

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.typing import Array, ArrayLike, Axes
-from stretto._engine.higher_order.custom_jvp import custom_jvp
+from stretto._engine.higher_order.custom_derivatives import custom_jvp
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.bitwise import bitwise_and
 from stretto._engine.ops.comparison import eq, full_like, ge, gt, lt, select, zeros_like

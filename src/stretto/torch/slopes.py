@@ -11,7 +11,7 @@ from typing import Any
 
 import stretto.numpy as snp
 from stretto import lax, special
-from stretto._engine.higher_order.custom_jvp import custom_jvp
+from stretto._engine.higher_order.custom_derivatives import custom_jvp
 
 
 def _alike(x: Any, y: Any) -> list[Any]:

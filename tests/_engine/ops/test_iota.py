@@ -11,7 +11,7 @@ from stretto._engine.core.errors import MissingRuleError, SizeError
 from stretto._engine.core.recorder import record
 from stretto._engine.core.sizes import size_variable
 from stretto._engine.core.types import array_type
-from stretto._engine.higher_order.varying_sizes.padding import padded_program, variables_of
+from stretto._engine.higher_order.fixed_sizes import padded_program, variables_of
 from stretto._engine.ops.iota import Constant, Held, Iota, SizeOf, broadcasted_iota, iota
 from stretto.laws import f32, f64, law
 

@@ -118,7 +118,7 @@ class _State(threading.local):
     """What makes constants: the eager interpreter, or what notes them (``captured_constants``)."""
     stand_ins: Mapping[int, Any] = {}
     """While a user's derivative rule runs: the values that stand in for the tracers it captured,
-    whose own trace has ended, by the tracers' ids; see ``higher_order/user_rule``."""
+    whose own trace has ended, by the tracers' ids; see ``higher_order/custom_function``."""
     residuals: list[Any] | None = None
     """Where to note what derivatives keep, while somebody asks; see ``api/explain/kept``."""
 

@@ -1,28 +1,43 @@
-"""Functions with the user's own rules: their arguments, and the call of a rule.
+"""Functions with the user's own rules: their arguments, the call of a rule, and the zeros it sees.
 
 ``custom_jvp``, ``custom_vjp`` and ``custom_vmap`` derive from the classes here. The signature
 resolves all arguments to positions. Arguments named as not differentiable reach the rules as they
 are; the others reach them as trees of values.
+
+A rule is a Python function that may have captured tracers of a trace that has ended by the time it
+runs; ``user_rule`` gives them their present values.
+
+Inside this package a zero tangent or cotangent is ``None``. A user's rule gets an array of zeros
+instead, or a ``SymbolicZero`` if it asks for these.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
+
+import numpy as np
 
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
-from stretto._engine.core.errors import PerturbationError
+from stretto._engine.core.config import settings
+from stretto._engine.core.errors import EscapedTracerError, PerturbationError
 from stretto._engine.core.functions import name_of, signature_of
-from stretto._engine.core.interpreter import Tracer, Value, as_value, state
+from stretto._engine.core.interpreter import Interpreter, Tracer, Value, as_value, state
+from stretto._engine.core.position import place
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
-from stretto._engine.core.types import ArrayType, is_inexact
-from stretto._engine.higher_order.family import ControlFlow
+from stretto._engine.core.sizes import is_size
+from stretto._engine.core.threads import holding
+from stretto._engine.core.types import ArrayType, float0, is_float0, is_inexact, kind_of
+from stretto._engine.higher_order.family import ControlFlow, parting
 from stretto._engine.higher_order.refs import hide_refs
-from stretto._engine.higher_order.user_rule import describe, fit
+from stretto._engine.ops.comparison import full
+from stretto._engine.ops.convert import convert
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -356,3 +371,225 @@ class Arguments:
                     f"{caller} is differentiated by a value of type {value.type} that it takes "
                     f"from outside ({value.origin()}), and {remedy}"
                 )
+
+
+class _StandIns(Interpreter):
+    """Hands on operations, with captured tracers replaced by the values that they have now.
+
+    A rule may run long after its function was traced, under another transformation. A tracer that
+    it captured stands for an operand of the recorded operation, and that has a new value by then.
+    """
+
+    __slots__ = ("parent", "recorder", "values")
+
+    def __init__(self, values: Mapping[int, Any]) -> None:
+        self.parent = state.interpreter
+        self.recorder = self.parent.recorder
+        self.values = values
+
+    def process(self, primitive: Any, args: Sequence[Any]) -> Any:
+        """Hand the operation on, with values in place of the tracers that stand for them."""
+        values = self.values
+        return self.parent.process(primitive, [values.get(id(a), a) for a in args])
+
+
+def user_rule(
+    caller: str,
+    captured: Sequence[Any],
+    now: Sequence[Any],
+    call: Callable[[Callable[[Any], Any]], Any],
+) -> Any:
+    """Return the result of ``call``, which calls a rule; ``captured`` tracers now mean ``now``.
+
+    ``None`` among ``captured`` stands for values that are not traced. ``call`` gets a function that
+    it must apply to whatever the rule returns, since that may be a captured tracer.
+    """
+    values = {id(c): v for c, v in zip(captured, now, strict=True) if c is not None and c is not v}
+    recorder = state.interpreter.recorder
+    if settings.key.debugged and recorder is not None and recorder.locate is not place:
+        again = user_rule, caller, captured, now, call
+        return holding(recorder, "locate", place, *again)  # at the lines of the rule
+    try:
+        if not values:
+            return call(lambda x: x)
+        both = {**state.stand_ins, **values}
+        under = "interpreter", _StandIns(values)
+        present = lambda x: values.get(id(x), x)
+        return holding(state, "stand_ins", both, holding, state, *under, call, present)
+    except EscapedTracerError as error:
+        raise EscapedTracerError(
+            f"{caller} uses a traced value from outside that the function itself does not use; "
+            f"pass it to the function as an argument. ({error})"
+        ) from error
+
+
+def fit_results(
+    x: Any,
+    structure: Any,
+    types: Sequence[ArrayType],
+    caller: str,
+    what: str,
+    tangent: bool = False,
+) -> list[Any]:
+    """Return a rule's results as values of these types; ``None`` for a zero tangent.
+
+    Raises ``TypeError``, which says what is wrong where.
+    """
+    leaves, x_structure = tree.flatten(x)
+    if x_structure != structure:
+        raise TypeError(
+            f"{caller} must return {what} like the function's output; they part at "
+            f"{parting(structure, x_structure, 'output')}"
+        )
+    paths = tree.paths(tree.unflatten(structure, range(len(leaves))), "output")
+    return [
+        fit(leaf, t, f"{caller} must return {what}", path, tangent)
+        for leaf, t, path in zip(leaves, types, paths, strict=True)
+    ]
+
+
+def fit(x: Any, type: ArrayType, caller: str, path: str, tangent: bool) -> Any:
+    """Return one leaf of a rule's result as a value of this type; ``None`` for a zero tangent."""
+    if tangent:
+        if isinstance(x, SymbolicZero) and x.shape == type.shape:
+            return None
+        if not is_inexact(type.dtype):
+            if is_float0(x) and x.shape == type.shape:
+                return None
+            raise TypeError(
+                f"{caller} of dtype float0 and shape {type.shape} for {type} at {path}, got "
+                f"{describe(x)}"
+            )
+    value = as_value(x, caller, path)
+    if not fits(value, type):
+        raise TypeError(f"{caller} of type {type} at {path}, got {value.type}")
+    return convert(value, type.dtype, type.weak_type)
+
+
+def fits(value: Any, type: ArrayType) -> bool:
+    """Say if a value is of this type, or a Python number that can take it without loss."""
+    if value.shape != type.shape:
+        return False
+    if value.dtype == type.dtype:
+        return True
+    return value.weak_type and _RANK[kind_of(value.dtype)] <= _RANK[kind_of(type.dtype)]
+
+
+_RANK = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3}
+
+
+def describe(x: Any) -> str:
+    """Return a value as messages show it: by its type if it has one."""
+    return repr(x.type) if hasattr(x, "type") else repr(x)
+
+
+@dataclasses.dataclass(frozen=True)
+class SymbolicZero:
+    """A tangent or cotangent that is known to be zero, so that nothing was computed for it.
+
+    Rules given with ``symbolic_zeros=True`` get it as a leaf, and may return it. The dtype is
+    float0 where the value is an integer or a boolean.
+
+    Args:
+        shape: the sizes of the axes.
+        dtype: the dtype.
+
+    >>> SymbolicZero((2,), np.dtype("float32"))
+    SymbolicZero(shape=(2,), dtype=float32)
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    def __repr__(self) -> str:
+        dtype = "float0" if self.dtype == float0 else self.dtype.name
+        return f"SymbolicZero(shape={self.shape}, dtype={dtype})"
+
+
+@dataclasses.dataclass(frozen=True)
+class CustomVJPPrimal:
+    """A leaf as ``fwd`` gets it with ``symbolic_zeros=True``.
+
+    Args:
+        value: the value.
+        perturbed: whether it is differentiated by.
+    """
+
+    value: Any
+    perturbed: bool
+
+
+def custom_vjp_primal_tree_values(x: Any) -> Any:
+    """Replace each ``CustomVJPPrimal`` of a tree by its value.
+
+    Args:
+        x: the tree, as ``fwd`` gets it with ``symbolic_zeros=True``.
+
+    Returns:
+        The tree of values.
+
+    >>> custom_vjp_primal_tree_values({"x": CustomVJPPrimal(1.0, True), "n": 2})
+    {'x': 1.0, 'n': 2}
+    """
+    return tree.map(lambda leaf: leaf.value if isinstance(leaf, CustomVJPPrimal) else leaf, x)
+
+
+def zero_tangent(value: Any) -> Any:
+    """Return the zero of the tangent space of a value: float0 for integers and booleans.
+
+    NumPy has no array of a size that varies: there the zero is symbolic.
+    """
+    if is_inexact(value.dtype):
+        return full(value.shape, 0, value.dtype, value.weak_type)
+    if any(map(is_size, value.shape)):
+        return symbolic_zero(value)
+    return np.zeros(value.shape, float0)
+
+
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+    """Make the zero tangent or cotangent for each leaf of a tree.
+
+    Args:
+        val: a tree of arrays.
+        symbolic_zeros: whether to make ``SymbolicZero`` objects rather than arrays.
+
+    Returns:
+        The tree of zeros; their dtype is float0 where the leaf is an integer or a boolean.
+
+    Raises:
+        TypeError: a leaf is no array.
+
+    >>> import stretto.numpy as snp
+    >>> zero_from_primal(snp.ones(2))
+    Array([0., 0.], dtype=float32)
+    >>> zero_from_primal({"n": 1}, symbolic_zeros=True)
+    {'n': SymbolicZero(shape=(), dtype=float0)}
+    """
+
+    def zero(leaf: Any) -> Any:
+        value = as_value(leaf, "zero_from_primal", "a leaf")
+        return symbolic_zero(value) if symbolic_zeros else zero_tangent(value)
+
+    return tree.map(zero, val)
+
+
+def symbolic_zero(value: Any) -> SymbolicZero:
+    """Return the symbolic zero of the tangent space of a value or type."""
+    return SymbolicZero(value.shape, value.dtype if is_inexact(value.dtype) else float0)
+
+
+def given_or_zero(value: Any, tangent: Any, symbolic: bool) -> Any:
+    """Return the tangent as a user's rule gets it, with a zero in place of ``None``."""
+    if tangent is not None:
+        return tangent
+    return symbolic_zero(value) if symbolic else zero_tangent(value)

@@ -24,10 +24,11 @@ from stretto._engine.higher_order.custom_function import (
     P,
     R_co,
     WithRule,
+    fit_results,
+    user_rule,
 )
 from stretto._engine.higher_order.family import parting
 from stretto._engine.higher_order.loops import map_
-from stretto._engine.higher_order.user_rule import fit_results, user_rule
 from stretto._engine.ops.layout import move_to_front
 
 F = TypeVar("F", bound=Callable[..., Any])

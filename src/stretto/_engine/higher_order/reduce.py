@@ -1,7 +1,8 @@
-"""Reductions over axes by any operation: ``reduce``.
+"""Reductions by any operation: ``reduce`` over axes, ``reduce_window`` over windows.
 
 The user's function is traced. If its program is a single addition, product, maximum and so on, the
-reduction becomes the primitive for that; otherwise it keeps the program.
+reduction becomes the primitive for that (for windows, of ``ops/reducing/window``); otherwise it
+keeps the program.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,24 +19,53 @@ from stretto._engine.autodiff.jvp import jvp_flat
 from stretto._engine.autodiff.vmap import vmap_flat, vmap_program
 from stretto._engine.core import tree
 from stretto._engine.core.errors import EscapedTracerError, MissingRuleError
-from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.primitive import NOT_LINEAR
-from stretto._engine.core.program import Program
+from stretto._engine.core.integers import integers
+from stretto._engine.core.interpreter import Tracer, as_value
+from stretto._engine.core.primitive import NOT_LINEAR, Primitive
+from stretto._engine.core.program import Literal, Program
 from stretto._engine.core.rewriting import used_inputs, with_inputs
 from stretto._engine.core.sizes import is_size
-from stretto._engine.core.types import ArrayType, array_type
+from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
 from stretto._engine.core.typing import ShardingLike
 from stretto._engine.higher_order.family import ControlFlow, parting, split
-from stretto._engine.higher_order.monoid import is_monoid, monoid_of, start_of
 from stretto._engine.higher_order.scan import Scan
-from stretto._engine.ops.bitwise import OR
-from stretto._engine.ops.broadcast import broadcast_to
+from stretto._engine.ops.arithmetic import Add, Mul, add, multiply
+from stretto._engine.ops.bitwise import OR, And, Or, Xor, bitwise_and, bitwise_or, bitwise_xor
+from stretto._engine.ops.broadcast import ReduceSum, broadcast_to
 from stretto._engine.ops.comparison import full, select
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convolution.geometry import check_front, dilated, pads
 from stretto._engine.ops.elementwise import align_mapped
+from stretto._engine.ops.extrema import Max, Min, maximum, minimum
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axes, check_axes, reshape
-from stretto._engine.ops.reducing.reduce import lines_first
+from stretto._engine.ops.reducing.reduce import (
+    ReduceAnd,
+    ReduceMax,
+    ReduceMin,
+    ReduceOr,
+    ReduceProd,
+    ReduceXor,
+    lines_first,
+)
+from stretto._engine.ops.reducing.window import (
+    ReduceWindowAnd,
+    ReduceWindowMax,
+    ReduceWindowMin,
+    ReduceWindowOr,
+    ReduceWindowProd,
+    ReduceWindowSum,
+    ReduceWindowXor,
+    WindowReduction,
+)
+from stretto._engine.ops.reducing.window_geometry import (
+    PLAIN,
+    AxisWindow,
+    Windows,
+    patches,
+    window_attributes,
+    window_shape,
+)
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import laid_out
 
@@ -394,4 +424,301 @@ def reduce(
     else:
         starts = [start_of(caller, x, s) for x, s in zip(arrays, starts, strict=True)]
         outs = Reduce(program, axes)(*arrays, *starts)
+    return tree.unflatten(structure, outs)
+
+
+_SAMPLES = 24
+"""The triples of elements that a program is tried with; one that is not associative shows."""
+
+
+class Monoid(NamedTuple):
+    """An associative, commutative operation with an identity, and its reductions."""
+
+    whole: Callable[[tuple[int, ...]], Primitive]
+    window: type[WindowReduction]
+    combine: Callable[[Any, Any], Any]
+
+    def started(self, caller: str, out: Any, start: Any) -> Any:
+        """Combine ``out``, a reduction that began with the identity, with ``start``."""
+        neutral = self.window.identity(start.dtype)
+        if not isinstance(start, Tracer) and np.asarray(start) == neutral:
+            return out
+        return self.combine(start_of(caller, out, start), out)
+
+
+_MONOIDS: dict[type[Primitive], Monoid] = {
+    Add: Monoid(ReduceSum, ReduceWindowSum, add),
+    Mul: Monoid(ReduceProd, ReduceWindowProd, multiply),
+    Max: Monoid(ReduceMax, ReduceWindowMax, maximum),
+    Min: Monoid(ReduceMin, ReduceWindowMin, minimum),
+    And: Monoid(ReduceAnd, ReduceWindowAnd, bitwise_and),
+    Or: Monoid(ReduceOr, ReduceWindowOr, bitwise_or),
+    Xor: Monoid(ReduceXor, ReduceWindowXor, bitwise_xor),
+}
+_OF_TRUTH: dict[type[Primitive], type[Primitive]] = {Add: Or, Mul: And}
+
+
+def monoid_of(program: Program) -> Monoid | None:
+    """Return the monoid, if the program is the one operation of a known monoid."""
+    if len(program.equations) != 1:
+        return None
+    (equation,) = program.equations
+    whole = [*equation.outputs] == [*program.outputs]
+    if not whole or len(program.inputs) != 2 or {*equation.inputs} != {*program.inputs}:
+        return None
+    kind = type(equation.primitive)
+    if kind_of(program.in_types[0].dtype) == "bool":
+        kind = _OF_TRUTH.get(kind, kind)
+    return _MONOIDS.get(kind)
+
+
+def start_of(caller: str, x: Any, start: Any) -> Any:
+    """Return an initial value in the dtype of its operand."""
+    dtype, _ = promote([(x.dtype, False), (start.dtype, start.weak_type)], caller)
+    if dtype != x.dtype:
+        raise TypeError(
+            f"{caller}: expected an initial value of dtype {x.dtype.name}, got {start.type}"
+        )
+    return convert(start, dtype)
+
+
+def is_monoid(program: Program, starts: Sequence[Any]) -> bool | None:
+    """Return whether a program is associative, and ``starts`` leave every element as it is.
+
+    It is tried on random elements. None if that cannot be told: some operation has no value here,
+    or an initial value is traced.
+    """
+    count = len(program.outputs)
+    if any([isinstance(start, Tracer) for start in starts]):
+        return None
+    rng = np.random.default_rng(0)
+    dtypes = [v.type.dtype for v in program.inputs[:count]]
+    x, y, z = ([_samples(rng, dtype) for dtype in dtypes] for _ in range(3))
+    every = (True,) * (2 * count), (True,) * count
+    pairs, _ = vmap_program(program, _SAMPLES, *every)
+    with np.errstate(all="ignore"):
+        try:
+            left = _values(pairs, [*_values(pairs, [*x, *y]), *z])
+            right = _values(pairs, [*x, *_values(pairs, [*y, *z])])
+            kept: list[np.ndarray] = []
+            if starts:
+                start = [np.repeat(np.asarray(s), _SAMPLES) for s in starts]
+                kept = [*_values(pairs, [*start, *x]), *_values(pairs, [*x, *start])]
+        except MissingRuleError:
+            return None
+    return all(map(_alike, [*left, *kept], [*right, *x, *x][: len(left) + len(kept)]))
+
+
+def _samples(rng: np.random.Generator, dtype: np.dtype) -> np.ndarray:
+    """Random elements: a few of each sign, for floats and integers."""
+    kind = kind_of(dtype)
+    if kind == "bool":
+        return rng.random(_SAMPLES) < 0.5
+    if kind in ("int", "uint"):
+        return rng.integers(0 if kind == "uint" else -4, 5, _SAMPLES).astype(dtype)
+    real = rng.uniform(-2, 2, _SAMPLES)
+    return (real + 1j * rng.uniform(-2, 2, _SAMPLES) if kind == "complex" else real).astype(dtype)
+
+
+def _alike(x: np.ndarray, y: np.ndarray) -> bool:
+    """Say if arrays are equal to rounding, where both are numbers."""
+    if kind_of(x.dtype) not in ("float", "complex"):
+        return np.array_equal(x, y)
+    known = np.isfinite(x) & np.isfinite(y)
+    x, y = x[known].astype(complex), y[known].astype(complex)
+    # Rounding of a few operations, also in bfloat16; what is not associative is far off somewhere.
+    return bool(np.all(np.abs(x - y) <= 0.06 * (1 + np.abs(x))))
+
+
+def _values(program: Program, args: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return a program's outputs by NumPy; ``MissingRuleError`` where an operation has none."""
+    known: dict[Any, np.ndarray] = dict(zip(program.inputs, args, strict=True))
+
+    def read(atom: Any) -> np.ndarray:
+        return atom.array() if isinstance(atom, Literal) else known[atom]
+
+    for equation in program.equations:
+        primitive: Any = equation.primitive
+        inputs = [read(a) for a in equation.inputs]
+        if primitive.holds_programs:
+            inner = primitive.inlined()
+            if inner is None:
+                raise MissingRuleError(f"{primitive.name} has no value outside of a program")
+            outs = _values(inner, inputs)
+        elif primitive.effects or primitive.calls_python:
+            raise MissingRuleError(f"{primitive.name} has effects")
+        else:
+            result = primitive.reference(*inputs)
+            outs = result if primitive.multiple else [result]
+        known.update(zip(equation.outputs, map(np.asarray, outs), strict=True))
+    return [read(a) for a in program.outputs]
+
+
+class ReduceWindow(Combination):
+    """The elements of each window combined by a program."""
+
+    windows: Windows
+
+    @property
+    def along(self) -> Sequence[int]:
+        """The axes with windows of more than an element."""
+        return [axis for axis, window in enumerate(self.windows) if window != PLAIN]
+
+    def padded(self, at: Any, *args: Any) -> Sequence[Any]:
+        """Padding is passed over, like that of the windows."""
+        check_front(self.name, [w.low for w in self.windows])
+        return super().padded(at, *args)
+
+    def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
+        """Return the number of windows along each axis."""
+        shape = window_shape(self.name, self.check(types), self.windows)
+        return tuple(t.with_shape(shape) for t in self.computation.out_types)
+
+    def in_pairs(self, *args: Any) -> list[Any]:
+        """Return windows along an extra axis, reduced axis by axis, the last axis first."""
+        arrays, starts = split(args, len(args) // 2)
+        over = Reduce(self.computation, (0,))
+        for axis, window in reversed([*enumerate(self.windows)]):
+            if window != PLAIN:
+                lines = [patches(x, axis, window, s) for x, s in zip(arrays, starts, strict=True)]
+                arrays = over.in_pairs(*lines, *starts)
+        return arrays
+
+    def lines(self, arrays: Sequence[Any], starts: Sequence[Any]) -> tuple[list[Any], Any]:
+        """Return the elements of each window along a first axis, in row-major order.
+
+        Padding is masked.
+        """
+        mask = full(arrays[0].shape, True, np.dtype(bool))
+        absent = full((), False, np.dtype(bool))
+        filled = [*zip(arrays, starts, strict=True), (mask, absent)]
+        *lines, mask = [self._in_lines(x, fill) for x, fill in filled]
+        return lines, mask
+
+    def _in_lines(self, x: Any, fill: Any) -> Any:
+        rank = len(self.windows)
+        for k, (axis, window) in enumerate(reversed([*enumerate(self.windows)])):
+            x = patches(x, k + axis, window, fill)
+        return reshape(x, (math.prod(x.shape[:rank]), *x.shape[rank:]))
+
+    def steps(self, type: ArrayType) -> int:
+        """Return the elements of a window."""
+        return math.prod(w.size for w in self.windows)
+
+    def lower(self, b: Any, *operands: Any) -> list[Any]:
+        """StableHLO ``reduce_window``; the program for scalars, which XLA returns unchanged."""
+        if not operands[0].type.size or not b.outs[0].size or not self.windows:
+            return b.inline_many(self.interpret, *operands)
+        attributes = window_attributes(b, self.windows)
+        return self.lowered(b, "reduce_window", operands, attributes)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """Use windows of one element along the mapped axis; other operations for a scalar."""
+        placed = self.mapped(size, args, axes)
+        if placed is None:
+            return vmap_flat(self.composed, size, args, axes)
+        values, axis = placed
+        windows = (*self.windows[:axis], PLAIN, *self.windows[axis:])
+        outs = ReduceWindow(self.computation, windows)(*values)
+        return outs, (axis,) * len(outs)
+
+
+def _windows(
+    caller: str,
+    x: ArrayType,
+    sizes: Sequence[int],
+    strides: Sequence[int] | None,
+    padding: Any,
+    base_dilation: Sequence[int] | None,
+    window_dilation: Sequence[int] | None,
+) -> Windows:
+    """Return the windows along each axis of ``x``; raises ``ValueError`` if an entry is missing."""
+    plain = (1,) * x.ndim
+    options = {
+        "window_dimensions": sizes,
+        "window_strides": plain if strides is None else strides,
+        "base_dilation": plain if base_dilation is None else base_dilation,
+        "window_dilation": plain if window_dilation is None else window_dilation,
+    }
+    ints = {name: integers(values, "reduce_window", name) for name, values in options.items()}
+    for name, values in ints.items():
+        if len(values) != x.ndim or min(values, default=1) < 1:
+            raise ValueError(
+                f"{caller}: {name} must be a positive integer for each axis of {x}, got {values}"
+            )
+    sizes, strides, bases, dilations = ints.values()
+    extents = [dilated(n, d) for n, d in zip(sizes, dilations, strict=True)]
+    ends = pads(padding, x.shape, extents, strides, caller)
+    if len(ends) != x.ndim:
+        raise ValueError(
+            f"{caller}: padding must be a pair (low, high) for each axis of {x}, got {padding}"
+        )
+    lows, highs = [low for low, _ in ends], [high for _, high in ends]
+    columns = zip(sizes, strides, lows, highs, bases, dilations, strict=True)
+    return tuple(AxisWindow(*column) for column in columns)
+
+
+def reduce_window(
+    operand: Any,
+    init_value: Any,
+    computation: Callable[[Any, Any], Any],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: str | Sequence[tuple[int, int]] = "VALID",
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> Any:
+    """Combine the elements in each window over an array, by any associative function.
+
+    A ``computation`` that is ``lax.add``, ``mul``, ``max``, ``min`` or bitwise becomes that
+    reduction, and the initial value is combined with its result once. For others the initial value
+    must leave every element as it is. On a CPU, one that is not associative takes the elements of a
+    window in row-major order, starting from the initial value and without the padding, compiled or
+    not, and so does its derivative. That of ``max`` and ``min`` goes to the first of equal
+    elements.
+
+    Args:
+        operand: an array, or a tree of arrays of one shape.
+        init_value: the initial scalar, or a tree of them of the same structure.
+        computation: an associative and commutative function of two elements that returns one.
+        window_dimensions: the size of the window along each axis.
+        window_strides: the steps between windows along each axis; by default 1.
+        padding: ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"``, or a pair (low, high) for each axis.
+        base_dilation: the spacing of the elements along each axis; by default 1.
+        window_dilation: the spacing of the elements of a window along each axis; by default 1.
+
+    Returns:
+        The combinations, one for each window; of the dtypes of ``operand``.
+
+    Raises:
+        TypeError: ``computation`` returns something unlike what it takes, or uses traced values
+            from outside.
+        ValueError: shapes or structures differ, an initial value is not a scalar, there is no
+            operand, or the numbers of entries for the axes do not fit.
+
+    Source: StableHLO, ``reduce_window``.
+
+    >>> import stretto as st
+    >>> x = st.numpy.array([1.0, 3.0, 2.0, 5.0])
+    >>> st.lax.reduce_window(x, -st.numpy.inf, st.lax.max, (2,), (2,), "VALID")
+    Array([3., 5.], dtype=float32)
+    """
+    caller = "reduce_window"
+    arrays, starts, program, structure = combination(caller, operand, init_value, computation)
+    windows = _windows(
+        caller,
+        arrays[0].type,
+        window_dimensions,
+        window_strides,
+        padding,
+        base_dilation,
+        window_dilation,
+    )
+    monoid = monoid_of(program)
+    if monoid is not None:
+        out = monoid.window(windows)(*arrays)
+        outs = [monoid.started(caller, out, starts[0])]
+    else:
+        starts = [start_of(caller, x, s) for x, s in zip(arrays, starts, strict=True)]
+        outs = ReduceWindow(program, windows)(*arrays, *starts)
     return tree.unflatten(structure, outs)

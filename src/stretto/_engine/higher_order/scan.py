@@ -33,6 +33,7 @@ from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import drop_dead, restricted, used_inputs, with_inputs
 from stretto._engine.core.sizes import at_least, is_size
 from stretto._engine.core.types import ArrayType, array_type
+from stretto._engine.higher_order.call import only_where
 from stretto._engine.higher_order.family import (
     ControlFlow,
     captured_first,
@@ -44,7 +45,6 @@ from stretto._engine.higher_order.family import (
     values_of,
 )
 from stretto._engine.higher_order.narrowed import narrow_body
-from stretto._engine.higher_order.only_where import only_where
 from stretto._engine.higher_order.refs import holds_refs, scan_over_refs, scan_writing
 from stretto._engine.higher_order.while_loop import settle_carry, settle_types, with_out_types
 from stretto._engine.ops.broadcast import broadcast_to

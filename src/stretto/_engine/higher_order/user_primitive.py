@@ -26,11 +26,17 @@ from stretto._engine.core.sizes import unnamed
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.higher_order.call import Call
 from stretto._engine.higher_order.callback import declared_types
-from stretto._engine.higher_order.custom_function import Arguments, CustomFunction, P, R_co
+from stretto._engine.higher_order.custom_function import (
+    Arguments,
+    CustomFunction,
+    P,
+    R_co,
+    fit_results,
+    given_or_zero,
+    user_rule,
+)
 from stretto._engine.higher_order.custom_vmap import mapped_result
 from stretto._engine.higher_order.family import ControlFlow, or_zeros
-from stretto._engine.higher_order.symbolic_zeros import given_or_zero
-from stretto._engine.higher_order.user_rule import fit_results, user_rule
 from stretto._engine.ops.layout import move_to_front
 
 F = TypeVar("F", bound=Callable[..., Any])

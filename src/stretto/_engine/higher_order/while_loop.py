@@ -32,7 +32,7 @@ from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import live, restricted, silenced, used_inputs, with_inputs
 from stretto._engine.core.sizes import unnamed
 from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
-from stretto._engine.higher_order.call import call
+from stretto._engine.higher_order.call import call, holding_where, only_where
 from stretto._engine.higher_order.family import (
     ControlFlow,
     captured_first,
@@ -43,7 +43,6 @@ from stretto._engine.higher_order.family import (
     split,
     values_of,
 )
-from stretto._engine.higher_order.only_where import holding_where, only_where
 from stretto._engine.higher_order.refs import while_writing
 from stretto._engine.ops.arithmetic import Add
 from stretto._engine.ops.bitwise import And

@@ -31,7 +31,7 @@ class Pass:
     platform: str | None = None
     """The platform that it is for; all, if none is given."""
     needed: Callable[[Program], object] | None = None
-    """Whether the program may have what the pass looks for."""
+    """Says whether the program may have what the pass looks for."""
     home: str = ""
     """Its module, if not that of its name in this package."""
 
@@ -50,15 +50,16 @@ class Pass:
 
 
 _BARRIERS = "stretto._engine.passes.barriers"
+_SIMPLIFY = "stretto._engine.passes.simplify"
 
 PREPARING = (
     Pass(
         "inline_sized_calls",
         needed=holds_programs,
-        home="stretto._engine.higher_order.varying_sizes.sized_call",
+        home="stretto._engine.higher_order.sized_call",
     ),
     Pass("live", home="stretto._engine.core.rewriting"),
-    Pass("factor_dot_sums", "simplify"),
+    Pass("factor_dot_sums", "simplify", home=_SIMPLIFY),
     Pass("simplify", "simplify"),
     # Products are gathered before loops are found: a loop that is found has none of its own.
     Pass("hoist_products", "simplify"),
@@ -67,7 +68,12 @@ PREPARING = (
     Pass("delay_writes", "simplify"),
     Pass("split_chained_products", "simplify", home=_BARRIERS),
     Pass("materialize_shared", "simplify", home=_BARRIERS),
-    Pass("merge_all_reduces", "simplify", needed=lambda program: meshes(program.effects)),
+    Pass(
+        "merge_all_reduces",
+        "simplify",
+        needed=lambda program: meshes(program.effects),
+        home=_SIMPLIFY,
+    ),
 )
 FINISHING = (
     Pass("barrier_before_choices", home=_BARRIERS),

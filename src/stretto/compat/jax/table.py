@@ -84,7 +84,7 @@ custom_batching
 custom_derivatives
     stretto._engine.api.autodiff.custom_gradient: closure_convert custom_gradient
     stretto._engine.higher_order.linear_call: linear_call
-    stretto._engine.higher_order.symbolic_zeros: CustomVJPPrimal custom_vjp_primal_tree_values
+    stretto._engine.higher_order.custom_function: CustomVJPPrimal custom_vjp_primal_tree_values
         zero_from_primal
     .calls: custom_jvp custom_vjp
     .jaxprs.ad: SymbolicZero

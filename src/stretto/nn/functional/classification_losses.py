@@ -22,7 +22,7 @@ from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType, is_inexact, kind_of
 from stretto._engine.core.typing import ArrayLike
-from stretto._engine.higher_order.custom_jvp import custom_jvp
+from stretto._engine.higher_order.custom_derivatives import custom_jvp
 from stretto._engine.higher_order.scan import scan
 from stretto._engine.higher_order.stop_gradient import stop_gradient
 from stretto._engine.ops.broadcast import of_rank

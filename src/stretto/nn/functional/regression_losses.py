@@ -12,7 +12,7 @@ import math
 import stretto.numpy as snp
 from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.higher_order.custom_jvp import custom_jvp
+from stretto._engine.higher_order.custom_derivatives import custom_jvp
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.convert import rounded_once
 from stretto._engine.ops.layout import expand_dims

@@ -14,7 +14,7 @@ from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.types import is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.higher_order.custom_jvp import custom_jvp
+from stretto._engine.higher_order.custom_derivatives import custom_jvp
 from stretto._engine.higher_order.implicit import custom_linear_solve
 from stretto._engine.higher_order.loops import fori_loop
 from stretto._engine.higher_order.stop_gradient import stop_gradient

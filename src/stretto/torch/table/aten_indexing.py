@@ -9,7 +9,7 @@ import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.sizes import at_least, is_size
-from stretto._engine.higher_order.custom_jvp import custom_jvp
+from stretto._engine.higher_order.custom_derivatives import custom_jvp
 from stretto.nn import functional as F
 from stretto.torch.slopes import power_norm, written
 

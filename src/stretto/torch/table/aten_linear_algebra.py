@@ -8,7 +8,7 @@ from typing import Any
 import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.api.autodiff.derivatives import jvp
-from stretto._engine.higher_order.custom_jvp import custom_jvp
+from stretto._engine.higher_order.custom_derivatives import custom_jvp
 from stretto.scipy.linalg import expm
 from stretto.torch.slopes import written
 

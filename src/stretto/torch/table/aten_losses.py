@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import stretto.numpy as snp
-from stretto._engine.higher_order.custom_jvp import custom_jvp
+from stretto._engine.higher_order.custom_derivatives import custom_jvp
 from stretto.nn import functional as F
 from stretto.torch.slopes import binary_cross_entropy
 

@@ -24,9 +24,8 @@ from stretto._engine.core.recorder import record
 from stretto._engine.core.size_guards import known_sizes, varying_sizes
 from stretto._engine.core.sizes import Size, SizeVariable, at_least, at_most, greater, size_of
 from stretto._engine.core.types import ArrayType
-from stretto._engine.higher_order.custom_jvp import custom_jvp
-from stretto._engine.higher_order.custom_vjp import custom_vjp
-from stretto._engine.higher_order.varying_sizes.sized_call import SizedCall
+from stretto._engine.higher_order.custom_derivatives import custom_jvp, custom_vjp
+from stretto._engine.higher_order.sized_call import SizedCall
 from stretto.numpy.unique import starts_of_runs
 from stretto.random.streams import next_key
 from stretto.torch.table.aten_indexing import readable

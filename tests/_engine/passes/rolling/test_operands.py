@@ -13,7 +13,7 @@ from stretto._engine.passes.rolling.operands import (
     loop_in,
     wired,
 )
-from stretto._engine.passes.rolling.stretches import LEAST_COPIES, tokens_of
+from stretto._engine.passes.rolling.roll_loops import LEAST_COPIES, tokens_of
 from tests._engine.passes.rolling.test_roll_loops import array, straight
 
 

@@ -6,7 +6,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.passes.prepare import prepare
 from stretto._engine.passes.rolling.profit import LOOP, OPERATION, compile_time, count, may_pay
-from stretto._engine.passes.rolling.stretches import Stretch
+from stretto._engine.passes.rolling.roll_loops import Stretch
 from tests._engine.passes.rolling.test_roll_loops import (
     array,
     gradient,

@@ -6,8 +6,8 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import check
-from stretto._engine.passes.rolling.liveness import exchange
 from stretto._engine.passes.rolling.operands import loop_in
+from stretto._engine.passes.rolling.profit import exchange
 from stretto._engine.passes.rolling.rewrite import write_loops
 from tests._engine.passes.rolling.test_operands import places
 from tests._engine.passes.rolling.test_roll_loops import array, gradient, rolled, straight

@@ -1,6 +1,6 @@
 """``checkpoint``: derivatives that compute values again instead of keeping them.
 
-``higher_order/policies`` has what may be kept, ``higher_order/checkpoint`` how it is done.
+``higher_order/checkpoint`` has what may be kept, and how it is done.
 
 ``print_saved_residuals`` shows what a reverse derivative keeps from the forward pass: of use when
 choosing what a ``checkpoint`` is to keep.
@@ -29,8 +29,7 @@ from stretto._engine.core.cells import giving, write_all
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.recorder import record
-from stretto._engine.higher_order.checkpoint import Checkpoint
-from stretto._engine.higher_order.policies import Policy
+from stretto._engine.higher_order.checkpoint import Checkpoint, Policy
 from stretto._engine.higher_order.refs import Apart
 
 P = ParamSpec("P")

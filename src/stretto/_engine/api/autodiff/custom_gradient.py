@@ -26,9 +26,9 @@ from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.types import float0, is_inexact
-from stretto._engine.higher_order.custom_vjp import custom_vjp
+from stretto._engine.higher_order.custom_derivatives import custom_vjp
+from stretto._engine.higher_order.custom_function import fits
 from stretto._engine.higher_order.family import parting
-from stretto._engine.higher_order.user_rule import fits
 from stretto._engine.ops.convert import convert
 
 P = ParamSpec("P")

@@ -23,7 +23,7 @@ from stretto._engine.core.boundary import boundary
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.recorder import closing_over
 from stretto._engine.core.types import is_complex, is_inexact
-from stretto._engine.higher_order.symbolic_zeros import zero_tangent
+from stretto._engine.higher_order.custom_function import zero_tangent
 from stretto._engine.ops.comparison import full
 
 P = ParamSpec("P")

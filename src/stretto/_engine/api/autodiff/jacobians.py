@@ -32,7 +32,7 @@ from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import constant
 from stretto._engine.core.types import ArrayType, float0, is_complex, is_inexact
 from stretto._engine.higher_order.chunks import map_chunks, positive
-from stretto._engine.higher_order.symbolic_zeros import zero_tangent
+from stretto._engine.higher_order.custom_function import zero_tangent
 from stretto._engine.ops.layout import move_axis, reshape
 
 P = ParamSpec("P")

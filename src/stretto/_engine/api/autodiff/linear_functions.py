@@ -18,7 +18,7 @@ from stretto._engine.core.boundary import bounded
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.program import Program, form
 from stretto._engine.core.types import ArrayType, is_float0, is_inexact
-from stretto._engine.higher_order.symbolic_zeros import zero_tangent
+from stretto._engine.higher_order.custom_function import zero_tangent
 from stretto._engine.ops.convert import convert
 
 

@@ -20,8 +20,8 @@ from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import drop_dead
 from stretto._engine.core.types import ArrayType, is_inexact
+from stretto._engine.higher_order.custom_function import fits
 from stretto._engine.higher_order.family import ControlFlow, parting
-from stretto._engine.higher_order.user_rule import fits
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
 

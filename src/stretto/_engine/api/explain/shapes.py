@@ -21,8 +21,8 @@ from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.lazy import shown
 from stretto._engine.core.position import Position
 from stretto._engine.core.program import Literal, Program
-from stretto._engine.higher_order.varying_sizes.padding import notes_of
-from stretto._engine.higher_order.varying_sizes.sized_call import SizedCall
+from stretto._engine.higher_order.fixed_sizes import notes_of
+from stretto._engine.higher_order.sized_call import SizedCall
 
 _WAYS = {
     "replaced": "replace padding first",

@@ -28,7 +28,7 @@ from stretto._engine.core.size_guards import Guard, known_sizes, varying_sizes
 from stretto._engine.core.sizes import Size, SizeVariable, size_of
 from stretto._engine.core.types import ArrayType
 from stretto._engine.eager.interpreter import EAGER
-from stretto._engine.higher_order.varying_sizes.sized_call import SizedCall
+from stretto._engine.higher_order.sized_call import SizedCall
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.shape import pad, slice_
 from stretto._engine.xla.array import Array

@@ -25,11 +25,10 @@ from stretto._engine.core.size_guards import known_sizes, varying_sizes
 from stretto._engine.core.sizes import Size, SizeVariable, exceeds, size_of
 from stretto._engine.core.types import ArrayType
 from stretto._engine.higher_order.family import split
+from stretto._engine.higher_order.fixed_sizes import variable_of_rows, variables_of
 from stretto._engine.higher_order.loops import map_
 from stretto._engine.higher_order.scan import loop_scan
-from stretto._engine.higher_order.varying_sizes.packing import variable_of_rows
-from stretto._engine.higher_order.varying_sizes.padding import variables_of
-from stretto._engine.higher_order.varying_sizes.sized_call import SizedCall
+from stretto._engine.higher_order.sized_call import SizedCall
 from stretto._engine.ops.bucket import Bucket, varying
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert

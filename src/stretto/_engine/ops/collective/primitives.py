@@ -274,7 +274,7 @@ def take_rows(x: Any, places: np.ndarray, fill: Any) -> Any:
 #
 # A collective takes as long as a message between all devices, whatever it carries; so sums that
 # can be taken at once are, and a sum along one axis after another is one along both.
-# ``passes/merge_all_reduces`` writes it into programs.
+# ``passes/simplify`` writes it into programs.
 
 
 class TotalsTogether(Primitive):

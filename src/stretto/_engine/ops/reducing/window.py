@@ -1,6 +1,6 @@
 """Reductions over windows: sum, product, greatest, least, bits and truth.
 
-The function in front of these is in ``higher_order/window``, beside the operation for other
+The function in front of these is in ``higher_order/reduce``, beside the operation for other
 reductions.
 """
 

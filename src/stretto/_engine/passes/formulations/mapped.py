@@ -32,10 +32,15 @@ from stretto._engine.core.types import ArrayType
 from stretto._engine.higher_order.call import Call
 from stretto._engine.higher_order.chunks import map_chunks, record_example
 from stretto._engine.higher_order.family import ControlFlow, cut
-from stretto._engine.passes.formulations.chunk_size import CHOICES, chunk_within, operations
 from stretto._engine.passes.formulations.forms import Plan
 from stretto._engine.passes.formulations.measured import fastest, fingerprint
-from stretto._engine.passes.formulations.members import Decision, plan_members
+from stretto._engine.passes.formulations.members import (
+    CHOICES,
+    Decision,
+    chunk_within,
+    operations,
+    plan_members,
+)
 from stretto._engine.passes.prepare import finish_planned
 
 _WORTH = 1 << 14

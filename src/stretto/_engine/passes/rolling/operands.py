@@ -22,7 +22,7 @@ from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.index.dynamic import DynamicSlice, DynamicUpdateSlice
 from stretto._engine.ops.layout import Reshape, Transpose
 from stretto._engine.ops.shape import Pad, Slice
-from stretto._engine.passes.rolling.stretches import LEAST_COPIES, Stretch, stretches
+from stretto._engine.passes.rolling.roll_loops import LEAST_COPIES, Stretch, stretches
 
 _MOST_DELAY = 3
 """The most copies back that a carried value may come from."""

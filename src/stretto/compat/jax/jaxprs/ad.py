@@ -16,8 +16,8 @@ from stretto._engine.autodiff.jvp import Dual
 from stretto._engine.core.errors import PerturbationError
 from stretto._engine.core.interpreter import Linear, Value
 from stretto._engine.core.types import float0
-from stretto._engine.higher_order import symbolic_zeros
-from stretto._engine.higher_order.symbolic_zeros import zero_from_primal
+from stretto._engine.higher_order import custom_function
+from stretto._engine.higher_order.custom_function import zero_from_primal
 from stretto._engine.ops.arithmetic import add
 from stretto._engine.ops.comparison import full
 from stretto.compat.jax.avals import ShapedArray, get_aval
@@ -63,10 +63,10 @@ add_jaxvals_p = primitive_of("add_jaxvals")
 
 class _OfAval(type):
     def __call__(cls, aval: Any) -> Any:
-        return symbolic_zeros.SymbolicZero(tuple(aval.shape), np.dtype(aval.dtype))
+        return custom_function.SymbolicZero(tuple(aval.shape), np.dtype(aval.dtype))
 
     def __instancecheck__(cls, x: object) -> bool:
-        return isinstance(x, symbolic_zeros.SymbolicZero)
+        return isinstance(x, custom_function.SymbolicZero)
 
 
 class SymbolicZero(metaclass=_OfAval):
@@ -248,7 +248,7 @@ def rule_of(table: dict[Primitive, Any], p: Primitive, what: str, home: str) -> 
 
 def as_tangent(t: Any) -> Any:
     """Return a tangent or cotangent as rules get it."""
-    is_zero = isinstance(t, symbolic_zeros.SymbolicZero)
+    is_zero = isinstance(t, custom_function.SymbolicZero)
     return Zero(ShapedArray(t.shape, t.dtype)) if is_zero else t
 
 

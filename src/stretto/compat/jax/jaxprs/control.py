@@ -12,14 +12,12 @@ from stretto._engine.higher_order.call import Call
 from stretto._engine.higher_order.callback import IoCallback, PureCallback
 from stretto._engine.higher_order.checkpoint import Checkpoint
 from stretto._engine.higher_order.cond import Cond
-from stretto._engine.higher_order.custom_jvp import CustomJvp
-from stretto._engine.higher_order.custom_vjp import CustomVjp
+from stretto._engine.higher_order.custom_derivatives import CustomJvp, CustomVjp
 from stretto._engine.higher_order.custom_vmap import CustomVmap
 from stretto._engine.higher_order.implicit import CustomLinearSolve
-from stretto._engine.higher_order.reduce import Reduce
+from stretto._engine.higher_order.reduce import Reduce, ReduceWindow
 from stretto._engine.higher_order.scan import Scan
 from stretto._engine.higher_order.while_loop import While
-from stretto._engine.higher_order.window import ReduceWindow
 from stretto._engine.ops.collective.primitives import (
     AllGather,
     AllToAll,

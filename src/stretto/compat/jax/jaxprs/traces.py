@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from stretto._engine.core.interpreter import Interpreter, state
-from stretto._engine.higher_order.custom_jvp import CustomJvp
-from stretto._engine.higher_order.custom_vjp import CustomVjp
+from stretto._engine.higher_order.custom_derivatives import CustomJvp, CustomVjp
 from stretto.compat.jax.jaxprs import control, named  # noqa: F401 (they fill the table)
 from stretto.compat.jax.jaxprs.primitive import as_stretto_has
 from stretto.compat.jax.jaxprs.views import spell_operation

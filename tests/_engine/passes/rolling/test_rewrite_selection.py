@@ -5,8 +5,8 @@ import numpy as np
 import stretto.numpy as snp
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import check
-from stretto._engine.passes.rolling.selection import with_loops
-from stretto._engine.passes.rolling.stretches import Stretch, stretches, tokens_of
+from stretto._engine.passes.rolling.rewrite import with_loops
+from stretto._engine.passes.rolling.roll_loops import Stretch, stretches, tokens_of
 from tests._engine.passes.rolling.test_roll_loops import array, lengths, power, straight
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.passes.rolling.stretches import LEAST_COPIES, stretches, tokens_of
+from stretto._engine.passes.rolling.roll_loops import LEAST_COPIES, stretches, tokens_of
 
 
 def numbered(text):

@@ -12,14 +12,14 @@ from stretto._engine.core.program import Literal, Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.sizes import size_variable
 from stretto._engine.core.types import array_type, has_rows
-from stretto._engine.higher_order.varying_sizes.packing import (
+from stretto._engine.higher_order.fixed_sizes import (
     Examples,
     packed_program,
+    padded_program,
     variable_of_rows,
 )
-from stretto._engine.higher_order.varying_sizes.padding import padded_program
 from stretto._engine.ops.bucket import varying
-from tests._engine.higher_order.varying_sizes.test_padding import PROGRAMS, program_of
+from tests._engine.higher_order.test_fixed_sizes_padding import PROGRAMS, program_of
 
 N, M = size_variable("n"), size_variable("m")
 (V,) = N.variables()

@@ -5,8 +5,8 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.higher_order.call import only_where
 from stretto._engine.higher_order.family import has_open_loop
-from stretto._engine.higher_order.only_where import only_where
 
 # Halved until it is small: for another sign each of the loops goes on for ever.
 
@@ -201,7 +201,7 @@ def test_a_branch_that_sums_over_the_examples():
 
 def test_routed_examples(monkeypatch):
     """A part of the examples of one branch may hold some of the next one's."""
-    monkeypatch.setattr("stretto._engine.higher_order.route.worth_routing", lambda *_: True)
+    monkeypatch.setattr("stretto._engine.higher_order.cond.worth_routing", lambda *_: True)
     numbers = np.random.default_rng(0).integers(0, 50, 37).astype(np.int32)
     got = st.jit(st.vmap(parity))(numbers)
     np.testing.assert_array_equal(got, [expected(n) for n in numbers])

@@ -8,7 +8,7 @@ import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import check
-from stretto._engine.passes.factor_dot_sums import factor_dot_sums
+from stretto._engine.passes.simplify import factor_dot_sums
 
 RNG = np.random.default_rng(0)
 A, B = (snp.asarray(RNG.normal(size=s), np.float32) for s in ((5, 3, 4), (5, 4, 2)))

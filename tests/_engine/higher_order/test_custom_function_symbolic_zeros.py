@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.types import float0
-from stretto._engine.higher_order.symbolic_zeros import (
+from stretto._engine.higher_order.custom_function import (
     CustomVJPPrimal,
     SymbolicZero,
     custom_vjp_primal_tree_values,

@@ -32,9 +32,10 @@ from stretto._engine.core.rewriting import (
 from stretto._engine.core.sizes import Size, SizeVariable
 from stretto._engine.core.types import ArrayType
 from stretto._engine.higher_order.family import ControlFlow
-from stretto._engine.higher_order.varying_sizes.packing import Examples, packed_program
-from stretto._engine.higher_order.varying_sizes.padding import (
+from stretto._engine.higher_order.fixed_sizes import (
+    Examples,
     asks_for_sizes,
+    packed_program,
     padded_program,
     variables_of,
 )

@@ -7,8 +7,7 @@ import stretto.numpy as snp
 from stretto._engine.core.cost import CPU
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.ops.contract import DotGeneral
-from stretto._engine.passes.formulations.forms import Parts, Shared, Whole
-from stretto._engine.passes.formulations.products import of_product
+from stretto._engine.passes.formulations.forms import Parts, Shared, Whole, of_product
 
 SIZE = 6
 # Name: the operation, and the shapes of one member's operands.
@@ -75,7 +74,7 @@ def test_chunks_are_offered_where_several_members_a_turn_stay_in_the_cache():
 
 
 def test_chunks_of_members_give_the_same(monkeypatch):
-    monkeypatch.setattr("stretto._engine.passes.formulations.products._CHUNK_BYTES", 200)
+    monkeypatch.setattr("stretto._engine.passes.formulations.forms._CHUNK_BYTES", 200)
     op, *shapes = PRODUCTS["matrices"]
     x, y = numbers(0, SIZE, *shapes[0]), numbers(1, *shapes[1])
     for values in ((x, y), (y, x)):

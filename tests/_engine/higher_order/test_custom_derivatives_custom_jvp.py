@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.types import float0
-from stretto._engine.higher_order.custom_jvp import CustomJvp
+from stretto._engine.higher_order.custom_derivatives import CustomJvp
 from stretto.laws import c64, f32, f64, law
 
 

@@ -8,7 +8,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import P, lax
-from stretto._engine.passes.merge_all_reduces import merge_all_reduces
+from stretto._engine.passes.simplify import merge_all_reduces
 from tests.meshes import mesh
 
 pytestmark = pytest.mark.devices

@@ -8,12 +8,14 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import array_type
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.convolution.geometry import conv_dimension_numbers
-from stretto._engine.passes.formulations.convolutions import (
+from stretto._engine.passes.formulations.forms import (
     MOST_WRITTEN,
+    Parts,
+    Shared,
+    Whole,
     convolution_fraction,
     of_convolution,
 )
-from stretto._engine.passes.formulations.forms import Parts, Shared, Whole
 
 SIZE = 3
 

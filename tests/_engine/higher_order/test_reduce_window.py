@@ -5,7 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.higher_order.window import ReduceWindow
+from stretto._engine.higher_order.reduce import ReduceWindow
 from stretto.laws import bf16, f32, f64, i32, law
 from tests.any_size import holds
 

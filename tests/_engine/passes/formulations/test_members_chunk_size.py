@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.cost import CPU
-from stretto._engine.passes.formulations.chunk_size import (
+from stretto._engine.passes.formulations.members import (
     Work,
     best_chunk,
     budget,

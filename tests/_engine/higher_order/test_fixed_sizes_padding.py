@@ -11,11 +11,7 @@ from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.recorder import record
 from stretto._engine.core.sizes import is_size, size_variable
 from stretto._engine.core.types import array_type
-from stretto._engine.higher_order.varying_sizes.padding import (
-    below_greatest,
-    padded_program,
-    variables_of,
-)
+from stretto._engine.higher_order.fixed_sizes import below_greatest, padded_program, variables_of
 
 N, M = size_variable("n"), size_variable("m")
 F32 = np.dtype(np.float32)

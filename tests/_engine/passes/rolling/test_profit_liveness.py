@@ -2,8 +2,8 @@
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.passes.rolling.liveness import Gathered, exchange, sources_of
 from stretto._engine.passes.rolling.operands import Carried, Given, loop_in
+from stretto._engine.passes.rolling.profit import Gathered, exchange, sources_of
 from tests._engine.passes.rolling.test_operands import places
 from tests._engine.passes.rolling.test_roll_loops import array, straight
 

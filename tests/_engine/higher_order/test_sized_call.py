@@ -10,7 +10,7 @@ from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.recorder import record
 from stretto._engine.core.sizes import size_variable
 from stretto._engine.core.types import array_type
-from stretto._engine.higher_order.varying_sizes.sized_call import SizedCall, inline_sized_calls
+from stretto._engine.higher_order.sized_call import SizedCall, inline_sized_calls
 from stretto._engine.passes.prepare import prepare
 from stretto.laws import law
 

@@ -6,8 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax
-from stretto._engine.higher_order.monoid import is_monoid
-from stretto._engine.higher_order.reduce import combination
+from stretto._engine.higher_order.reduce import combination, is_monoid
 
 
 @pytest.mark.parametrize(

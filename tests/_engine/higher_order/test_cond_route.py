@@ -5,8 +5,8 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.higher_order import route
-from stretto._engine.higher_order.cond import Cond
+from stretto._engine.higher_order import cond
+from stretto._engine.higher_order.cond import Cond, worth_routing
 from stretto.laws import f32, f64, law
 
 BRANCHES = [
@@ -26,7 +26,7 @@ def many(i, x, w):
 
 @pytest.fixture
 def routed(monkeypatch):
-    monkeypatch.setattr(route, "_WORTH", -1.0)
+    monkeypatch.setattr(cond, "_WORTH", -1.0)
 
 
 INDEX = np.array([2, 0, 1, 2, 0, 0, 1, 2, 2], np.int32)
@@ -92,7 +92,7 @@ def test_cheap_branches_are_selected_and_dear_ones_routed():
         graph = st.make_graph(st.vmap(lambda p, x: st.lax.cond(p, branch, lambda x: x, x)))
         program = graph(snp.ones(64, bool), snp.ones((64, 1000)))
         (cond,) = [e.primitive for e in program.equations if isinstance(e.primitive, Cond)]
-        return route.worth_routing(cond.branches, cond.size)
+        return worth_routing(cond.branches, cond.size)
 
     assert index(dear)
     assert not index(snp.sin)

@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.higher_order.user_rule import fits
+from stretto._engine.higher_order.custom_function import fits
 
 
 def with_rules(fun, fwd, bwd):
