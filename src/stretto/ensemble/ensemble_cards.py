@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stretto._engine.core import tree
-from stretto._engine.core.showing.cards import (
+from stretto._engine.core.cards import (
     Card,
     Item,
     bytes_in,

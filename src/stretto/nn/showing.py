@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from stretto._engine.core.showing.cards import (
+from stretto._engine.core.cards import (
     MOST_LINES,
     Card,
     Item,

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from stretto._engine.core import tree
+from stretto._engine.core.cards import Card, counted, ends, line
 from stretto._engine.core.config import config
 from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.integers import entries_of, integers
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.lazy import shown
-from stretto._engine.core.showing.cards import Card, counted, ends, line
 from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike
 from stretto._engine.ops.bitwise import bitwise_xor
 from stretto._engine.ops.broadcast import broadcast_to

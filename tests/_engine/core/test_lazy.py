@@ -167,7 +167,7 @@ def test_a_plain_module_says_what_to_write():
 
 def test_a_class_is_shown_by_a_card_of_another_module(package):
     (Path(package.__path__[0]) / "cards.py").write_text(
-        "from stretto._engine.core.showing.cards import Card\n"
+        "from stretto._engine.core.cards import Card\n"
         "def card_of(x): return Card(f'<{x.name}>')\n"
         "def text_of(x): return f'Drawing {x.name}'\n"
     )

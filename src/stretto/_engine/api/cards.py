@@ -6,18 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stretto._engine.core import pictures
+from stretto._engine.core.cards import Card, Item, counted, ends, first_lines, line, one_line, size
 from stretto._engine.core.interpreter import Tracer
-from stretto._engine.core.showing import pictures
-from stretto._engine.core.showing.cards import (
-    Card,
-    Item,
-    counted,
-    ends,
-    first_lines,
-    line,
-    one_line,
-    size,
-)
 from stretto._engine.core.types import is_float0
 
 if TYPE_CHECKING:  # they name this module

@@ -12,6 +12,6 @@ from typing import TYPE_CHECKING
 from stretto._engine.core.lazy import exports
 
 if TYPE_CHECKING:  # loaded when first used
-    from stretto._engine.core import files, migration, shardings, showing, tree
+    from stretto._engine.core import cards, files, migration, shardings, tree
 
 exports(__name__)

@@ -61,7 +61,7 @@ class LazyMethod:
 
 
 def shown(home: str, card: str, text: str | None = None) -> Callable[[C], C]:
-    """Decorate a class whose objects notebooks and rich show by a card; see ``core/showing``.
+    """Decorate a class whose objects notebooks and rich show by a card; see ``core/cards``.
 
     ``card`` is the function of the module ``home`` that makes the card of an object. ``text`` is
     the one that makes its ``repr``, where that is not the class's own.
@@ -72,12 +72,10 @@ def shown(home: str, card: str, text: str | None = None) -> Callable[[C], C]:
     """
 
     def _repr_html_(self: Any) -> str:
-        return core.showing.html.html_of(getattr(importlib.import_module(home), card)(self))
+        return core.cards.html_of(getattr(importlib.import_module(home), card)(self))
 
     def __rich__(self: Any) -> Any:
-        return core.showing.terminal.renderable_of(
-            getattr(importlib.import_module(home), card)(self)
-        )
+        return core.cards.renderable_of(getattr(importlib.import_module(home), card)(self))
 
     def __repr__(self: Any) -> str:
         assert text is not None
@@ -93,7 +91,7 @@ def shown(home: str, card: str, text: str | None = None) -> Callable[[C], C]:
     return decorate
 
 
-brief = shown("stretto._engine.core.showing.cards", "card_of", "text_of")
+brief = shown("stretto._engine.core.cards", "card_of", "text_of")
 """Decorates a class of named fields with trees of arrays, whose ``repr`` is short."""
 
 

@@ -93,7 +93,7 @@ class Equation:
         return None if self.place is None else Position(*self.place)
 
 
-@shown("stretto._engine.core.showing.cards", "program_card")
+@shown("stretto._engine.core.cards", "program_card")
 class Program:
     """Inputs, equations in order, and outputs; compared and hashed as an object, never changed."""
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stretto._engine.core.showing import pictures
-from stretto._engine.core.showing.cards import MOST_LINES, Card, Item, line, number, size
+from stretto._engine.core import pictures
+from stretto._engine.core.cards import MOST_LINES, Card, Item, line, number, size
 from stretto._engine.core.types import ArrayType, bytes_of
 from stretto._engine.xla.array import SHARDED, Array
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stretto._engine.core import pictures
+from stretto._engine.core.cards import Card, Item, amount, counted, ends, line, number
 from stretto._engine.core.interpreter import Value
-from stretto._engine.core.showing import pictures
-from stretto._engine.core.showing.cards import Card, Item, amount, counted, ends, line, number
 from stretto.ensemble import ensemble_cards
 
 if TYPE_CHECKING:  # they name this module

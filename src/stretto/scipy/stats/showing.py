@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.showing import pictures
-from stretto._engine.core.showing.cards import Card, line
+from stretto._engine.core import pictures
+from stretto._engine.core.cards import Card, line
 from stretto.scipy.stats.distribution import Distribution
 
 

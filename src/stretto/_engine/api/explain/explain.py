@@ -35,9 +35,9 @@ from stretto._engine.api.explain.words import near, short
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.api.jit.jitted import Jitted
 from stretto._engine.core.boundary import boundary
+from stretto._engine.core.cards import size
 from stretto._engine.core.interpreter import state
 from stretto._engine.core.lazy import shown
-from stretto._engine.core.showing.cards import size
 from stretto._engine.core.threads import holding
 from stretto._engine.xla.instructions import transfers_of
 from stretto._engine.xla.options import library_of

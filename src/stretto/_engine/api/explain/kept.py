@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 from stretto._engine.api.explain.words import short, where
 from stretto._engine.autodiff.jvp import Dual
 from stretto._engine.autodiff.vmap import Batched
+from stretto._engine.core.cards import size
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.position import Position
 from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.recorder import Traced
-from stretto._engine.core.showing.cards import size
 from stretto._engine.core.types import bytes_of
 from stretto._engine.higher_order.checkpoint import Checkpoint
 from stretto._engine.higher_order.scan import Scan

@@ -11,8 +11,8 @@ from typing import Any
 
 from stretto._engine.api.explain.words import near, short
 from stretto._engine.api.jit.entry import Entry, aliases_of
+from stretto._engine.core.cards import size
 from stretto._engine.core.config import config
-from stretto._engine.core.showing.cards import size
 from stretto._engine.core.types import bytes_of
 from stretto._engine.xla.instructions import temporaries_at_peak
 from stretto._engine.xla.malloc import LARGE, is_glibc

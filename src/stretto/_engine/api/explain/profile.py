@@ -23,9 +23,9 @@ from stretto._engine.api.jit.jit import jit
 from stretto._engine.api.jit.jitted import Jitted
 from stretto._engine.api.waiting import block_until_ready
 from stretto._engine.core.boundary import boundary
+from stretto._engine.core.cards import size
 from stretto._engine.core.config import config
 from stretto._engine.core.program import Equation, Program
-from stretto._engine.core.showing.cards import size
 from stretto._engine.ops.broadcast import ReduceSum
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.general import ConvGeneralDilated

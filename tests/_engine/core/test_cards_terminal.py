@@ -3,8 +3,7 @@
 import subprocess
 import sys
 
-from stretto._engine.core.showing.cards import Card, line
-from stretto._engine.core.showing.terminal import renderable_of
+from stretto._engine.core.cards import Card, line, renderable_of
 from tests.pages import printed
 
 

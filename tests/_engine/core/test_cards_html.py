@@ -2,8 +2,7 @@
 
 import pytest
 
-from stretto._engine.core.showing.cards import Card, line
-from stretto._engine.core.showing.html import MOST, escaped, html_of
+from stretto._engine.core.cards import MOST_ON_PAGE, Card, escaped, html_of, line
 from tests.pages import page_of, text_in
 
 EVIL = "<script>alert('a' & \"b\")</script>"
@@ -42,7 +41,7 @@ def test_lines_that_follow_one_another_are_one_block():
 
 def test_a_page_is_bounded():
     html = page_of(html_of(Card("a", (), tuple([line(str(k)) for k in range(100_000)]))))
-    assert html.count("\n") <= MOST + 1 and "more" in html
+    assert html.count("\n") <= MOST_ON_PAGE + 1 and "more" in html
 
 
 def test_a_page_has_no_colours_for_a_background():

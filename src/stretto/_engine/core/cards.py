@@ -1,20 +1,32 @@
-"""Cards: what is shown of an object, whatever it is shown on; those of trees and of programs."""
+"""Cards: what is shown of an object, as HTML in notebooks and by rich in terminals.
+
+Loaded when something is first shown. Every kind of object has a function that makes its card, named
+where its class is decorated with ``shown``; those of trees and of programs are here. HTML is
+without scripts, and without anything from outside; its colours are those of the page around it, so
+that it fits light and dark ones, and parts fold by ``<details>``. Rich is imported when it itself
+asks how an object looks.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import html
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Tracer, Value
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.pictures import INK
 from stretto._engine.core.program import Program, lines_of
 
-# Counts and sizes in words, and lists and texts that stay short.
-
+if TYPE_CHECKING:
+    from rich.text import Text
+    from rich.tree import Tree
 
 T = TypeVar("T")
 
@@ -67,10 +79,7 @@ def one_line(text: str, most: int = 80) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-# ``Card``: what is shown of an object, whatever it is shown on.
-#
-# Every kind of object has a function that makes its card, named where its class is decorated with
-# ``shown``.
+# Cards
 
 
 Line: TypeAlias = tuple[tuple[str, str], ...]
@@ -275,3 +284,119 @@ def _line(printed: _Printed, depth: int) -> Line:
     level, before, name, after = printed
     words = line("  " * (level - depth) + before)
     return (*words, (name, "op"), (after, "")) if name else words
+
+
+# HTML
+
+
+MOST_ON_PAGE = 600
+"""The most lines of a card."""
+
+_LONGEST = 2000
+"""The most characters of one piece of text."""
+
+# One colour is legible on white and on black; everything else is the page's own.
+_STYLE = """
+.stretto{font:13px/1.45 var(--jp-code-font-family,ui-monospace,Menlo,Consolas,monospace)}
+.stretto details{margin-left:1.2em}.stretto>details{margin-left:0}
+.stretto summary{cursor:pointer;margin-left:0}
+.stretto .leaf{margin-left:1.2em}.stretto>.leaf{margin-left:0}
+.stretto pre{margin:0 0 0 1.2em;padding:0;background:none;color:inherit;font:inherit;
+white-space:pre;overflow-x:auto}
+.stretto b{font-weight:600}.stretto .quiet{opacity:.65}.stretto .op{color:INK}
+.stretto figure{margin:4px 0 4px 1.2em}.stretto svg,.stretto img{display:block;max-width:100%}
+.stretto img{image-rendering:pixelated}
+""".replace("INK", INK)
+
+
+def html_of(card: Card) -> str:
+    """Return the card as a piece of a page."""
+    style = " ".join(_STYLE.split())
+    body = _html_of_card(pruned(card, MOST_ON_PAGE))
+    return f'<div class="stretto"><style>{style}</style>{body}</div>'
+
+
+# Of control characters HTML allows these alone; half a surrogate pair cannot be encoded at all.
+_FORBIDDEN = re.compile("[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\U0010ffff]")
+
+
+def escaped(text: str) -> str:
+    """Return the text as characters of a page, whatever is in it; cut where it is very long."""
+    if len(text) > _LONGEST:
+        text = f"{text[:_LONGEST]}…"
+    return html.escape(_FORBIDDEN.sub("\ufffd", text))
+
+
+def _html_of_card(card: Card) -> str:
+    head = f"<b>{escaped(card.title)}</b>"
+    if card.facts:
+        head += f' <span class="quiet">{escaped(" · ".join(card.facts))}</span>'
+    figure = f"<figure>{card.picture}</figure>" if card.picture else ""
+    if not card.body and not figure:
+        return f'<div class="leaf">{head}</div>'
+    opened = " open" if card.open else ""
+    inside = f"{figure}{''.join(_html_of_items(card.body))}"
+    return f"<details{opened}><summary>{head}</summary>{inside}</details>"
+
+
+def _html_of_items(body: Sequence[Item]) -> Iterable[str]:
+    """Write the items, lines that follow one another as one block."""
+    for are_cards, items in itertools.groupby(body, lambda item: isinstance(item, Card)):
+        if are_cards:
+            yield from [_html_of_card(item) for item in items if isinstance(item, Card)]
+        else:
+            lines = [_html_of_line(item) for item in items if not isinstance(item, Card)]
+            yield f"<pre>{chr(10).join(lines)}</pre>"
+
+
+def _html_of_line(line: Line) -> str:
+    return "".join(
+        [
+            f'<span class="{kind}">{escaped(text)}</span>' if kind else escaped(text)
+            for text, kind in line
+        ]
+    )
+
+
+# Terminals
+
+
+rich_text, rich_tree = LazyModule("rich.text"), LazyModule("rich.tree")
+_STYLES = {"op": "cyan", "quiet": "dim", "": ""}
+
+
+def renderable_of(card: Card) -> Any:
+    """Return what rich prints for the card: a tree, or a line where there is nothing below it."""
+    card = pruned(card, MOST_LINES - 1)
+    root = rich_tree.Tree(_text_of_head(card), guide_style="dim", hide_root=False)
+    _fill(root, card)
+    return root
+
+
+def _fill(root: Tree, card: Card) -> None:
+    """Hang the body below, lines that follow one another in one piece."""
+    block: list[Text] = [rich_text.Text(card.sketch, style="cyan")] if card.sketch else []
+    for item in card.body:
+        if isinstance(item, Card):
+            if block:
+                root.add(rich_text.Text("\n").join(block))
+                block = []
+            _fill(root.add(_text_of_head(item)), item)
+        else:
+            block.append(_text_of_line(item))
+    if block:
+        root.add(rich_text.Text("\n").join(block))
+
+
+def _text_of_head(card: Card) -> Text:
+    head = rich_text.Text(card.title, style="bold")
+    if card.facts:
+        head.append(f" {' · '.join(card.facts)}", style="not bold dim")
+    return head
+
+
+def _text_of_line(line: Line) -> Text:
+    text = rich_text.Text(no_wrap=True, overflow="ellipsis")
+    for piece, kind in line:
+        text.append(piece, style=_STYLES[kind])
+    return text

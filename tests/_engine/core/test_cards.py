@@ -8,8 +8,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.core.lazy import brief
-from stretto._engine.core.showing.cards import (
+from stretto._engine.core.cards import (
     MOST_LINES,
     Card,
     amount,
@@ -23,6 +22,7 @@ from stretto._engine.core.showing.cards import (
     short,
     size,
 )
+from stretto._engine.core.lazy import brief
 from tests.pages import page_of, printed, text_in
 
 
