@@ -16,6 +16,7 @@ from stretto._engine.eager.interpreter import EAGER
 from stretto._engine.passes.formulations import measured
 from stretto._engine.xla.array import Array
 from stretto._engine.xla.device import check_device_count
+from stretto._engine.xla.memory import keep_memory
 from stretto.numpy import methods, stable_forms
 
 install_eager(EAGER)
@@ -23,7 +24,7 @@ methods.attach(Value)
 stable_forms.attach()
 guard(Value)
 guard(Array)
-measured.clock.seconds_of = lambda program: xla.kernels.seconds_of(program)  # noqa: PLW0108 (as below)
+measured.clock.seconds_of = lambda program: xla.kernels.seconds_of(program)  # noqa: PLW0108 (it would load)
 
 _CHECKED = "stretto._engine.eager.checked"
 _checked = LazyModule(_CHECKED)  # few programs ask for it
@@ -39,5 +40,5 @@ watch.follow = _follow
 _follow(True)
 
 of_process("num_cpu_devices", check_device_count)
-of_process("keep_memory", lambda value: xla.malloc.keep_memory(value))  # noqa: PLW0108 (it would load)
+of_process("keep_memory", keep_memory)
 of_process("default_device", lambda name: api.sharding.default_device.follow_setting(name))  # noqa: PLW0108 (as above)

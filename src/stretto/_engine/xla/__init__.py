@@ -1,7 +1,7 @@
 """Arrays, devices and compiled programs; only ``clients`` and ``pjrt`` import jaxlib.
 
-Read ``pjrt`` (jaxlib), ``array``, ``eager`` (what runs outside any trace), ``cache`` and ``disk``
-(compiled programs, kept), then ``callbacks``.
+Read ``pjrt`` (jaxlib), ``array``, ``cache`` and ``disk`` (compiled programs, kept), then
+``callbacks``.
 """
 
 from typing import TYPE_CHECKING
@@ -14,12 +14,12 @@ if TYPE_CHECKING:  # loaded when first used
         disk,
         ending,
         kernels,
-        malloc,
+        memory,
         partitions,
         plugins,
+        printing,
         sharded,
         slow_compiles,
-        printing,
     )
 
 exports(__name__)

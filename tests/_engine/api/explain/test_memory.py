@@ -5,7 +5,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.config import config
-from stretto._engine.xla import malloc
+from stretto._engine.xla import memory
 
 PARAMS = {"w": snp.ones((64, 64)), "b": snp.ones((4096,))}
 X = snp.ones((32, 64))
@@ -70,7 +70,7 @@ def wide(rows):
     return st.explain(lambda x, y: abs(x @ y) @ snp.sin(y.T), *shapes)
 
 
-@pytest.mark.skipif(not malloc.is_glibc(), reason="the C library is not glibc")
+@pytest.mark.skipif(not memory.is_glibc(), reason="the C library is not glibc")
 def test_large_temporaries_are_mapped_anew_unless_memory_is_kept(monkeypatch):
     report = wide(2048)
     assert report.memory.mapped == report.memory.temporaries >= 64 << 20
@@ -86,5 +86,5 @@ def test_large_temporaries_are_mapped_anew_unless_memory_is_kept(monkeypatch):
 
 
 def test_nothing_is_advised_that_the_c_library_cannot_do(monkeypatch):
-    monkeypatch.setattr(malloc.platform, "libc_ver", lambda: ("", ""))
+    monkeypatch.setattr(memory.platform, "libc_ver", lambda: ("", ""))
     assert wide(2048).memory.mapped == 0

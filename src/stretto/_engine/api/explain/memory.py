@@ -15,7 +15,7 @@ from stretto._engine.core.cards import size
 from stretto._engine.core.config import config
 from stretto._engine.core.types import bytes_of
 from stretto._engine.xla.instructions import temporaries_at_peak
-from stretto._engine.xla.malloc import LARGE, is_glibc
+from stretto._engine.xla.memory import ALWAYS_MAPPED, is_glibc
 from stretto._engine.xla.pjrt import Executable
 
 _MOST = 5
@@ -65,7 +65,7 @@ def memory_of(executable: Executable) -> Memory:
         by_line.setdefault(line, []).append(one.bytes)
     largest = [(line, sum(sizes), len(sizes)) for line, sizes in by_line.items()]
     temporaries = int(stats.temp_size_in_bytes)
-    anew = temporaries >= LARGE and is_glibc() and not config.keep_memory
+    anew = temporaries >= ALWAYS_MAPPED and is_glibc() and not config.keep_memory
     return Memory(
         int(stats.argument_size_in_bytes),
         int(stats.output_size_in_bytes),

@@ -9,7 +9,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import lax, nn
 from stretto._engine.lowering.writer import Writer
-from stretto._engine.xla.misreads import misreads
+from stretto._engine.xla.pjrt import misreads
 
 SUMS, PRODUCTS = "LIBRARY_FUSION_TYPE_REDUCE", "LIBRARY_FUSION_TYPE_DOT"
 X, W = snp.ones((8, 64)), snp.ones((96, 64))

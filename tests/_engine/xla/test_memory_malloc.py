@@ -8,9 +8,9 @@ import pytest
 
 import stretto as st
 from stretto._engine.core.errors import ConfigError
-from stretto._engine.xla import malloc
+from stretto._engine.xla import memory
 
-glibc = pytest.mark.skipif(not malloc.is_glibc(), reason="the C library is not glibc")
+glibc = pytest.mark.skipif(not memory.is_glibc(), reason="the C library is not glibc")
 
 FAULTS = """
 import resource, statistics
@@ -67,7 +67,7 @@ def run(code, **environment):
 
 def faults(first="", middle="", **environment):
     """The page faults of a call, after many: the heap grows for the first ten to twenty."""
-    code = FAULTS.format(first=first, middle=middle, large=malloc.LARGE)
+    code = FAULTS.format(first=first, middle=middle, large=memory.ALWAYS_MAPPED)
     return float(run(code, **environment))
 
 
@@ -144,7 +144,7 @@ def test_a_block_of_one_thread_cannot_have_it():
 
 
 def test_another_c_library_is_refused(monkeypatch):
-    monkeypatch.setattr(malloc.platform, "libc_ver", lambda: ("", ""))
+    monkeypatch.setattr(memory.platform, "libc_ver", lambda: ("", ""))
     with pytest.raises(ConfigError, match="needs glibc's mallopt"):
         st.config.keep_memory = True
     assert not st.config.keep_memory
@@ -154,7 +154,7 @@ def test_nothing_is_called_by_default(monkeypatch):
     def called(value):
         raise AssertionError(value)
 
-    monkeypatch.setattr(malloc.ctypes, "CDLL", called)
+    monkeypatch.setattr(memory.ctypes, "CDLL", called)
     st.config.keep_memory = False
     assert not st.config.keep_memory
     unasked = "import ctypes; ctypes.CDLL = None; import stretto; print('nothing')"

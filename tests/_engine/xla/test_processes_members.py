@@ -8,7 +8,7 @@ import time
 import pytest
 
 from stretto._engine.xla.handshake import line
-from stretto._engine.xla.members import Members, NotAnswered, Refused
+from stretto._engine.xla.processes import Members, NotAnswered, Refused
 from tests.processes import SECRET, coordinated
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.xla import room
+from stretto._engine.xla import memory
 
 SIDE = 1 << 20
 """Of a square of which no machine has the memory: 4 TiB."""
@@ -68,14 +68,14 @@ def test_every_call_is_refused():
 
 @pytest.fixture
 def looked_at(monkeypatch):
-    monkeypatch.setattr(room, "LARGE", 0)
+    monkeypatch.setattr(memory, "LARGE", 0)
     monkeypatch.setattr("stretto._engine.xla.pjrt.LARGE", 0)
 
 
 def test_free_memory_is_asked_for_twice(looked_at, monkeypatch):
     """What other programs have begun to use may become free: they are waited for first."""
     answers = iter([10, 10**12, 10, 10])
-    monkeypatch.setattr(room, "available", lambda: next(answers))
+    monkeypatch.setattr(memory, "available", lambda: next(answers))
     f, x = outer(100)
     assert f(x).shape == (100, 100)
     with pytest.raises(MemoryError, match=r"it needs 40,000 bytes .* and 10 bytes are free"):
@@ -83,20 +83,20 @@ def test_free_memory_is_asked_for_twice(looked_at, monkeypatch):
 
 
 def test_total_memory_bounds(looked_at, monkeypatch):
-    monkeypatch.setattr(room, "total", lambda: 39_999)
+    monkeypatch.setattr(memory, "total", lambda: 39_999)
     f, x = outer(100)
     with pytest.raises(MemoryError, match="there are 39,999 bytes in all"):
         f(x).block_until_ready()
 
 
 def test_memory_of_an_argument_that_is_donated_does_not_count(looked_at, monkeypatch):
-    monkeypatch.setattr(room, "total", lambda: 39_999)
+    monkeypatch.setattr(memory, "total", lambda: 39_999)
     f = st.jit(lambda x: x + 1, donate_argnums=0)
     assert float(f(snp.ones((100, 100)))[0, 0]) == 2
 
 
 def test_what_the_system_says():
-    everything, free = room.total(), room.available()
+    everything, free = memory.total(), memory.available()
     assert everything is None or (free is not None and 0 < free <= everything)
 
 
@@ -110,18 +110,18 @@ def test_control_groups(monkeypatch):
         "/sys/fs/cgroup/mine/memory.stat": "anon 7\ninactive_file 200000\n",
         "/sys/fs/cgroup/memory.max": "max\n",
     }
-    monkeypatch.setattr(room, "_read", lambda path: files.get(path, ""))
-    assert (room.total(), room.available()) == (600_000, 300_000)
+    monkeypatch.setattr(memory, "_read", lambda path: files.get(path, ""))
+    assert (memory.total(), memory.available()) == (600_000, 300_000)
     del files["/proc/self/cgroup"]
-    assert (room.total(), room.available()) == (1_050 * 1024, 905 * 1024)
+    assert (memory.total(), memory.available()) == (1_050 * 1024, 905 * 1024)
 
 
 def test_errors_of_the_runtime_in_words():
     error = RuntimeError(
         "INTERNAL: Error dispatching: Out of memory allocating 460800000000 bytes."
     )
-    explained = room.explanation_of(error)
+    explained = memory.explanation_of(error)
     assert isinstance(explained, MemoryError)
     assert "it asked for 460,800,000,000 bytes (461 GB)" in str(explained)
     other = RuntimeError("INTERNAL: another")
-    assert room.explanation_of(other) is other
+    assert memory.explanation_of(other) is other
