@@ -1,22 +1,23 @@
 """The command ``stretto``, also ``python -m stretto``: parses arguments and runs a subcommand.
 
 Errors in the arguments or the data are reported in one line on standard error, with exit status 2.
-A subcommand's module is imported only when it is chosen, so that ``stretto --help`` stays quick.
+What a subcommand needs is imported only when it is chosen, so that ``stretto --help`` stays quick.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import NoReturn
 
 import stretto
+from stretto._engine import xla
+from stretto._engine.core.config import config
 from stretto.demo import options as demo_options
 from stretto.demo.options import DemoError
-
-__all__ = ["main"]
 
 _CACHE = """
 Shows where compiled programs are kept on disk, for other processes, and how much space they take.
@@ -54,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:  # argparse: after help, the version, or an error
         return stop.code if isinstance(stop.code, int) else 0
     try:
-        return import_module(arguments.module).run(arguments)
+        return arguments.run(arguments)
     except DemoError as error:
         print(f"stretto {arguments.command}: {_one_line(error)}", file=sys.stderr)
         return 2
@@ -78,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     demo_options.add_arguments(demo)
-    demo.set_defaults(module="stretto.demo.run")
+    demo.set_defaults(run=_of("stretto.demo.run"))
     cache = commands.add_parser(
         "cache",
         help="show the compiled programs that are kept on disk, or clear them",
@@ -86,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     cache.add_argument("action", nargs="?", choices=["clear"], help="clear: remove all of them")
-    cache.set_defaults(module="stretto.cache_command")
+    cache.set_defaults(run=_cache)
     launch = commands.add_parser(
         "launch",
         help="run a script in several processes of this machine that can compute as one",
@@ -97,14 +98,14 @@ def _parser() -> argparse.ArgumentParser:
     launch.add_argument("--devices", type=_positive, help="how many devices each of them has")
     launch.add_argument("script", help="the script, a file of Python")
     launch.add_argument("arguments", nargs=argparse.REMAINDER, help="the arguments of the script")
-    launch.set_defaults(module="stretto.launch_command")
+    launch.set_defaults(run=_of("stretto.launch_command"))
     info = commands.add_parser(
         "info",
         help="print versions, platform, devices and settings, for reports of faults",
         description="Prints what st.debug.print_environment_info() prints.",
         allow_abbrev=False,
     )
-    info.set_defaults(module="stretto.info_command")
+    info.set_defaults(run=_info)
     return parser
 
 
@@ -117,3 +118,40 @@ def _positive(text: str) -> int:
 
 def _one_line(message: object) -> str:
     return " ".join(str(message).split())
+
+
+def _of(module: str) -> Callable[[argparse.Namespace], int]:
+    """Return the subcommand that a module has as ``run``."""
+    return lambda options: import_module(module).run(options)
+
+
+def _info(options: argparse.Namespace) -> int:
+    """Print what ``st.debug.print_environment_info()`` prints."""
+    xla.environment.print_environment_info()
+    return 0
+
+
+def _cache(options: argparse.Namespace) -> int:
+    """Show the compiled programs that are kept on disk, or clear them; 2 for unsafe files."""
+    folder = xla.disk.folder()
+    if folder is None:
+        print("Compiled programs are not kept: there is no home directory, nor STRETTO_CACHE_DIR.")
+        return 0
+    try:
+        programs = xla.store.clear(folder) if options.action else xla.store.kept(folder)
+    except OSError as error:
+        print(f"stretto cache: {error}", file=sys.stderr)
+        return 2
+    size = f"{sum(file.size for file in programs):,} bytes"
+    if options.action:
+        print(f"Removed {len(programs)} compiled programs, {size}, from {folder}")
+        return 0
+    print(f"directory  {folder}")
+    print(f"programs   {len(programs)}")
+    print(f"size       {size} of at most {config.disk_cache_size:,}")
+    if programs:
+        days = sorted([time.strftime("%Y-%m-%d %H:%M", time.localtime(f.used)) for f in programs])
+        print(f"last used  {days[0]} (the oldest) to {days[-1]}")
+    if not config.disk_cache:
+        print("off        by STRETTO_DISK_CACHE")
+    return 0

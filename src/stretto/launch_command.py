@@ -22,8 +22,6 @@ from typing import IO
 from stretto._engine.xla.coordinator import MARK, free_port
 from stretto._engine.xla.handshake import SECRET
 
-__all__ = ["run"]
-
 _PATIENCE = 5.0
 """The seconds that processes have to finish after they were told to end."""
 _LEFT = 2.0

@@ -21,7 +21,6 @@ WITHOUT = {
     "as_jax/__main__.py": "as_jax/test_main runs it",
     "checkpoint_policies.py": EXPORTS,
     "fft.py": EXPORTS,
-    "info_command.py": "one call; test_main runs it",
     "linalg.py": EXPORTS,
     "scipy/integrate.py": EXPORTS,
     "scipy/special.py": EXPORTS,

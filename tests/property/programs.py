@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["Block", "PREAMBLE", "Statement", "Var", "free", "live", "namespace", "renamed"]
+__all__ = ["PREAMBLE", "Block", "Statement", "Var", "free", "live", "namespace", "renamed"]
 
 PREAMBLE = """\
 import numpy as np

@@ -16,11 +16,11 @@ from tests.property.oracles import arrays, assert_same
 from tests.property.programs import Var
 
 __all__ = [
+    "MOST_ELEMENTS",
+    "TRANSFORMATIONS",
     "Function",
     "Inapplicable",
     "Link",
-    "MOST_ELEMENTS",
-    "TRANSFORMATIONS",
     "Transformation",
     "defined",
     "names",

@@ -20,13 +20,14 @@ from stretto.compat.jax.avals import (
     unwrap_keys,
     wrap_keys,
 )
-from stretto.compat.jax.jaxprs.making import jaxpr_as_fun, make_jaxpr
-from stretto.compat.jax.jaxprs.partial import (
+from stretto.compat.jax.jaxprs.jaxpr import program_of
+from stretto.compat.jax.jaxprs.making import (
     PartialVal,
+    jaxpr_as_fun,
+    make_jaxpr,
     trace_to_jaxpr_dynamic,
     trace_to_jaxpr_nounits,
 )
-from stretto.compat.jax.jaxprs.views import program_of
 from stretto.dtypes import float0
 from tests.compat.jax.running import prints
 

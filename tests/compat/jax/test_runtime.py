@@ -8,8 +8,8 @@ import pytest
 import stretto as st
 from stretto.compat.jax import runtime
 from stretto.compat.jax.jaxprs import ad
-from stretto.compat.jax.jaxprs.named import primitive_of
-from stretto.compat.jax.table import module_of
+from stretto.compat.jax.jaxprs.operations import primitive_of
+from stretto.compat.jax.naming import module_of
 
 
 def test_a_primitive_applied():

@@ -13,13 +13,15 @@ if TYPE_CHECKING:  # loaded when first used
         background,
         disk,
         ending,
+        environment,
         kernels,
         memory,
         partitions,
         plugins,
-        printing,
         sharded,
         slow_compiles,
+        printing,
+        store,
     )
 
 exports(__name__)

@@ -34,8 +34,6 @@ from stretto.numpy.dtypes import ScalarType
 from stretto.random.key_arrays import KeyArray
 from stretto.typing import SymbolicZero
 
-__all__ = ["attach"]
-
 
 def _aval(self: Any) -> ShapedArray:
     """Return the abstract value."""

@@ -35,23 +35,6 @@ from stretto._engine.xla.device import default_device
 from stretto.dtypes import extended, issubdtype
 from stretto.random.key_arrays import KeyArray
 
-__all__ = [
-    "AbstractRef",
-    "AbstractToken",
-    "AbstractValue",
-    "Array",
-    "ShapedArray",
-    "Tracer",
-    "as_aval",
-    "aval_of",
-    "get_aval",
-    "is_key",
-    "pytype_aval_mappings",
-    "type_of_aval",
-    "unwrap_keys",
-    "wrap_keys",
-]
-
 _ARRAYS = {Concrete, Traced, KeyArray}
 _OTHERS = {np.ndarray, bool, int, float, complex, str, type(None), FunctionType}
 """Classes that clients ask about for each leaf of a tree."""

@@ -1,14 +1,12 @@
-"""Transformations with the parameters that JAX's have: ``jit``, ``grad``, ``pmap``, ``eval_shape``.
-
-In JAX ``jit(f)`` in a loop shares what was traced of ``f``, and libraries rely on that. Functions
-with derivatives of their own get numbers as they are at rest, where Stretto's make arrays of them.
-"""
+"""``jit``, ``grad``, ``pmap``, ``eval_shape`` and callbacks, with JAX's parameters and errors."""
 
 from __future__ import annotations
 
 import functools
 import os
 import re
+import sys
+import traceback
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FunctionType
@@ -17,48 +15,20 @@ from typing import Any
 import numpy as np
 
 import stretto
+from stretto import debug, lax
 from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.api.sharding.pmap import pmap as pmap_over_devices
 from stretto._engine.core.config import config
-from stretto._engine.core.interpreter import state
+from stretto._engine.core.interpreter import Value, state
 from stretto._engine.core.position import named_call as named
 from stretto._engine.core.shardings import SingleDeviceSharding
 from stretto._engine.xla import device as platforms
 from stretto._engine.xla.clients import started
 from stretto._engine.xla.device import default_device
 from stretto._engine.xla.sharded import sharding_if_any
-from stretto.compat.jax import trees
+from stretto.compat.jax import tree_util
 from stretto.compat.jax.avals import Tracer, is_key
 from stretto.random.key_arrays import KeyArray
-
-__all__ = [
-    "STARTED",
-    "Backend",
-    "checkpoint",
-    "custom_jvp",
-    "custom_vjp",
-    "described",
-    "description",
-    "device_count",
-    "device_get",
-    "devices",
-    "eval_shape",
-    "follow_flags",
-    "grad",
-    "jit",
-    "linear_transpose",
-    "local_device_count",
-    "local_devices",
-    "make_mesh",
-    "named_call",
-    "pmap",
-    "read_flags",
-    "remat",
-    "shared_jit",
-    "value_and_grad",
-    "vjp",
-    "with_sharding_constraint",
-]
 
 _UINT32 = np.dtype(np.uint32)
 
@@ -145,7 +115,7 @@ def pmap(
 
     @functools.wraps(over_devices)  # which has also its ``lower``
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        return trees.map_(_plain, over_devices(*args, **kwargs))
+        return tree_util.map_(_plain, over_devices(*args, **kwargs))
 
     return mapped
 
@@ -199,7 +169,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 def device_get(x: Any) -> Any:
     """Return the arrays of a tree in NumPy; typed keys and traced values stay what they are."""
     stays = lambda leaf: is_key(leaf) or isinstance(leaf, Tracer)
-    return trees.map_(lambda leaf: leaf if stays(leaf) else stretto.device_get(leaf), x)
+    return tree_util.map_(lambda leaf: leaf if stays(leaf) else stretto.device_get(leaf), x)
 
 
 def described(leaf: Any) -> Any:
@@ -221,7 +191,7 @@ def eval_shape(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
 
     A result may be a ``ShapeDtypeStruct`` already.
     """
-    args, kwargs = trees.map_(described, (args, kwargs))
+    args, kwargs = tree_util.map_(described, (args, kwargs))
     known: list[ShapeDtypeStruct | None] = []
 
     def note(leaf: Any) -> Any:
@@ -229,14 +199,16 @@ def eval_shape(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         known.append(leaf if is_known else None)
         return 0 if is_known else leaf
 
-    out = stretto.eval_shape(lambda *xs, **ys: trees.map_(note, fun(*xs, **ys)), *args, **kwargs)
+    out = stretto.eval_shape(
+        lambda *xs, **ys: tree_util.map_(note, fun(*xs, **ys)), *args, **kwargs
+    )
     given = iter(known)
 
     def known_or_traced(leaf: Any) -> Any:
         struct = next(given)
         return description(leaf) if struct is None else struct
 
-    return trees.map_(known_or_traced, out)
+    return tree_util.map_(known_or_traced, out)
 
 
 def _refuse(reduce_axes: Any, caller: str) -> None:
@@ -405,3 +377,96 @@ def follow_flags() -> None:
     if not STARTED:
         STARTED.asked = True
         read_flags()
+
+
+def _strong(leaf: Any) -> Any:
+    weak = isinstance(leaf, Value) and leaf.type.weak_type
+    return lax.convert_element_type(leaf, leaf.dtype) if weak else leaf
+
+
+def as_called(callback: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function as programs of JAX's call it.
+
+    No array that it gets is weak, and what it raises becomes a ``RuntimeError`` with that in its
+    text, where clients look for the names of their own errors.
+    """
+    if not callable(callback):
+        return callback
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            args, kwargs = tree_util.map_(_strong, (args, kwargs))
+            return callback(*args, **kwargs)
+        except Exception as error:
+            lines = "".join(traceback.format_exception(error))
+            raise RuntimeError(f"INTERNAL: error calling a Python callback: {lines}") from error
+
+    call.__name__ = getattr(callback, "__name__", type(callback).__name__)
+    return call
+
+
+def pure_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: Any = None,
+    vmap_method: str | None = None,
+    vectorized: bool | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Call ``stretto.pure_callback`` with JAX's parameters."""
+    if vectorized is not None and vmap_method is None:
+        vmap_method = "legacy_vectorized" if vectorized else "sequential"
+    return stretto.pure_callback(
+        as_called(callback),
+        result_shape_dtypes,
+        *args,
+        sharding=sharding,
+        vmap_method="expand_dims" if vmap_method == "legacy_vectorized" else vmap_method,
+        **kwargs,
+    )
+
+
+def io_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: Any = None,
+    ordered: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Call ``stretto.io_callback`` with JAX's errors."""
+    return stretto.io_callback(
+        as_called(callback),
+        result_shape_dtypes,
+        *args,
+        sharding=sharding,
+        ordered=ordered,
+        **kwargs,
+    )
+
+
+def debug_callback(
+    callback: Callable[..., Any],
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    **kwargs: Any,
+) -> None:
+    """Call ``stretto.debug.callback`` with JAX's errors."""
+    debug.callback(as_called(callback), *args, ordered=ordered, partitioned=partitioned, **kwargs)
+
+
+def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
+    """Call ``stretto.debug.print``; while tracing, its text will not say which values were weak."""
+    traced = not state.interpreter.at_rest
+
+    strong = lambda leaf: _strong(leaf) if traced or isinstance(leaf, Tracer) else leaf
+    args, kwargs = tree_util.map_(strong, (args, kwargs))
+    debug.print(fmt, *args, ordered=ordered, **kwargs)
+
+
+def breakpoint(**options: Any) -> None:
+    """Stop in Python's debugger: while a function is traced, where it is traced."""
+    del options
+    sys.breakpointhook()

@@ -31,7 +31,7 @@ from stretto._engine.higher_order.while_loop import While
 from stretto._engine.ops.arithmetic import DIV, REM
 from stretto._engine.ops.index.dynamic import DynamicSlice, DynamicUpdateSlice
 from stretto._engine.ops.index.primitives import Gather, ScatterFamily
-from stretto.compat.jax import trees
+from stretto.compat.jax import tree_util
 
 __all__ = [
     "Error",
@@ -166,7 +166,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     del debug
     if np.dtype(snp.asarray(pred).dtype) != np.dtype(bool):
         raise TypeError(f"check: pred must be boolean, got {snp.asarray(pred).dtype}")
-    flat, structure = trees.flatten((fmt_args, fmt_kwargs))
+    flat, structure = tree_util.flatten((fmt_args, fmt_kwargs))
     for value in flat:
         if not hasattr(value, "dtype") and not isinstance(value, (bool, int, float, complex)):
             raise TypeError(

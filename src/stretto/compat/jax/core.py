@@ -1,12 +1,13 @@
-"""``jax.core`` and ``jax.extend.core``: types of values while tracing, jaxprs, and primitives.
+"""``jax.core`` and ``jax.extend.core``: types of values, jaxprs, primitives and traces.
 
-Jaxprs are those of ``compat/jax/jaxprs``.
+Traces of a library's own are classes that are handed every operation, by JAX's name.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterator, Sequence, Set
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,10 @@ from stretto import ensure_compile_time_eval
 from stretto._engine.autodiff.vmap import Vectorizer
 from stretto._engine.core.config import settings
 from stretto._engine.core.errors import ProgramError as JaxprTypeError
-from stretto._engine.core.interpreter import Value, state
+from stretto._engine.core.interpreter import Interpreter, Value, state
 from stretto._engine.core.primitive import Effect
 from stretto._engine.core.types import float0, is_inexact, kind_of
+from stretto._engine.higher_order.custom_derivatives import CustomJvp, CustomVjp
 from stretto.compat.jax.avals import (
     AbstractToken,
     AbstractValue,
@@ -27,7 +29,7 @@ from stretto.compat.jax.avals import (
     is_key,
     pytype_aval_mappings,
 )
-from stretto.compat.jax.jaxprs.form import (
+from stretto.compat.jax.jaxprs.jaxpr import (
     Atom,
     ClosedJaxpr,
     DebugInfo,
@@ -37,6 +39,7 @@ from stretto.compat.jax.jaxprs.form import (
     Literal,
     Var,
     new_jaxpr_eqn,
+    spell_operation,
 )
 from stretto.compat.jax.jaxprs.making import (
     check_jaxpr,
@@ -45,8 +48,7 @@ from stretto.compat.jax.jaxprs.making import (
     jaxprs_in_params,
     subjaxprs,
 )
-from stretto.compat.jax.jaxprs.primitive import CallPrimitive, Primitive
-from stretto.compat.jax.jaxprs.traces import Trace, TraceTag, set_current_trace, take_current_trace
+from stretto.compat.jax.jaxprs.primitive import CallPrimitive, Primitive, as_stretto_has
 
 __all__ = [
     "AbstractToken",
@@ -101,6 +103,76 @@ __all__ = [
     "unsafe_get_axis_names_DO_NOT_USE",
     "valid_jaxtype",
 ]
+
+
+class Trace(Interpreter):
+    """Decides what operations do to the values of a library's own.
+
+    A subclass gives ``process_primitive``, which gets each operation, its operands, and its
+    parameters; and, for functions with rules of their own, may give ``process_custom_jvp_call`` and
+    ``process_custom_vjp_call``.
+    """
+
+    ended = False
+
+    def __init__(self) -> None:
+        self.parent = state.interpreter
+        self.recorder = self.parent.recorder
+
+    def process_primitive(self, primitive: Any, tracers: Sequence[Any], params: Any, /) -> Any:
+        """Return what the operation does to these values: one result, or a list of them."""
+        raise NotImplementedError(f"{type(self).__name__} has to give process_primitive")
+
+    def process(self, primitive: Any, args: Sequence[Any]) -> Any:
+        """Hand on the operation under JAX's name."""
+        called, params, places = spell_operation(primitive, [a.type for a in args])
+        rule = getattr(self, f"process_{called.name}", None)
+        if rule is not None and isinstance(primitive, (CustomJvp, CustomVjp)):
+            (fun,) = called.get_bind_params(params)["subfuns"]
+            rules = [None] if isinstance(primitive, CustomJvp) else [None, None]
+            more = {} if isinstance(primitive, CustomJvp) else {"out_trees": None}
+            outs = rule(called, fun, *rules, args, symbolic_zeros=True, **more)
+        else:
+            outs = self.process_primitive(called, [args[i] for i in places], params)
+        return tuple(as_stretto_has(called, outs)) if primitive.multiple else outs
+
+    def full_raise(self, x: Any) -> Any:
+        """Return the value, which needs no raising: values of other traces are operands too."""
+        return x
+
+
+class TraceTag:
+    """Tells the values of one trace from those of others; all are equal."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TraceTag)
+
+    def __hash__(self) -> int:
+        return hash(TraceTag)
+
+
+@contextmanager
+def take_current_trace() -> Iterator[Any]:
+    """Open a block in which nothing is traced, and give it the trace that was going on."""
+    outer = state.interpreter
+    state.interpreter = state.eager
+    try:
+        yield outer
+    finally:
+        state.interpreter = outer
+
+
+@contextmanager
+def set_current_trace(trace: Any, check_leaks: bool = False) -> Iterator[None]:
+    """Open a block in which operations are handed to this trace."""
+    del check_leaks
+    outer = state.interpreter
+    state.interpreter = trace
+    try:
+        yield
+    finally:
+        state.interpreter = outer
+
 
 Effects = Set[Effect]
 typeof = get_aval

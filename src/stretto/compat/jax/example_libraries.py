@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from stretto import ShapeDtypeStruct, eval_shape, lax, random
 from stretto import numpy as snp
-from stretto.compat.jax import trees
+from stretto.compat.jax import tree_util
 from stretto.compat.jax.initializers import glorot_normal, normal, ones, zeros
 from stretto.compat.jax.nn import (
     elu,
@@ -56,20 +56,20 @@ def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
         init_one, update_one, params_one = opt_maker(*args, **kwargs)
 
         def init(params: Any) -> OptimizerState:
-            flat, definition = trees.flatten(params)
-            parts = [trees.flatten(init_one(x)) for x in flat]
+            flat, definition = tree_util.flatten(params)
+            parts = [tree_util.flatten(init_one(x)) for x in flat]
             packed = tuple([tuple(leaves) for leaves, _ in parts])
             return OptimizerState(packed, definition, tuple([inner for _, inner in parts]))
 
         def update(i: Any, grads: Any, state: OptimizerState) -> OptimizerState:
-            flat, definition = trees.flatten(grads)
+            flat, definition = tree_util.flatten(grads)
             if definition != state.tree_def:
                 raise TypeError(
                     f"optimizer: the gradients have the structure {definition}, and the "
                     f"parameters {state.tree_def}"
                 )
             each = zip(flat, state.packed_state, state.subtree_defs, strict=True)
-            new = [trees.flatten(update_one(i, g, inner.unflatten(s))) for g, s, inner in each]
+            new = [tree_util.flatten(update_one(i, g, inner.unflatten(s))) for g, s, inner in each]
             packed = tuple([tuple(leaves) for leaves, _ in new])
             return OptimizerState(packed, definition, state.subtree_defs)
 
@@ -272,14 +272,14 @@ def sm3(step_size: Any, momentum: float = 0.9) -> Any:
 
 def l2_norm(tree: Any) -> Any:
     """Return the root of the sum of the squares of all leaves."""
-    return snp.sqrt(sum([snp.vdot(x, x) for x in trees.leaves(tree)]))
+    return snp.sqrt(sum([snp.vdot(x, x) for x in tree_util.leaves(tree)]))
 
 
 def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
     """Return the gradients, made smaller where their norm is above a bound."""
     norm = l2_norm(grad_tree)
     factor = snp.where(norm < max_norm, 1.0, max_norm / norm)
-    return trees.map_(lambda g: g * factor.astype(g.dtype), grad_tree)
+    return tree_util.map_(lambda g: g * factor.astype(g.dtype), grad_tree)
 
 
 class JoinPoint:
@@ -300,8 +300,8 @@ def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
 
 def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
     """Return the state that ``unpack_optimizer_state`` took apart."""
-    points, definition = trees.flatten(marked_pytree)
-    parts = [trees.flatten(point.subtree) for point in points]
+    points, definition = tree_util.flatten(marked_pytree)
+    parts = [tree_util.flatten(point.subtree) for point in points]
     packed = tuple([tuple(leaves) for leaves, _ in parts])
     return OptimizerState(packed, definition, tuple([inner for _, inner in parts]))
 

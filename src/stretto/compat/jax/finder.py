@@ -18,10 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from stretto._engine.core.interpreter import ARRAY_METHODS
-from stretto.compat.jax.naming import REFUSED, RefusedName
-from stretto.compat.jax.table import ROWS, module_of
-
-__all__ = ["VERSION", "Presented", "install"]
+from stretto.compat.jax.naming import REFUSED, ROWS, RefusedName, module_of
 
 VERSION = "0.10.2"
 """The version of JAX whose names are presented."""

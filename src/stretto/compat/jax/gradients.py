@@ -10,9 +10,7 @@ import numpy as np
 import stretto
 from stretto._engine.api.graph import typeof
 from stretto._engine.core.types import float0, is_inexact, kind_of
-from stretto.compat.jax import trees
-
-__all__ = ["check_grads", "check_jvp", "check_vjp"]
+from stretto.compat.jax import tree_util
 
 STEP = 1e-4
 """The step of the differences, as JAX's."""
@@ -35,12 +33,12 @@ def _move(args: Any, tangents: Any, by: float) -> Any:
     def one(x: Any, t: Any) -> Any:
         return x if t.dtype == float0 else np.asarray(x + by * np.asarray(t), t.dtype)
 
-    return trees.map_(one, args, tangents)
+    return tree_util.map_(one, args, tangents)
 
 
 def _dot(a: Any, b: Any) -> Any:
     total = 0.0
-    for x, y in zip(trees.leaves(a), trees.leaves(b), strict=True):
+    for x, y in zip(tree_util.leaves(a), tree_util.leaves(b), strict=True):
         if np.asarray(y).dtype != float0 and np.asarray(x).dtype != float0:
             total = total + np.sum(np.asarray(x, np.complex128) * np.asarray(y, np.complex128))
     return np.real(total)
@@ -49,14 +47,14 @@ def _dot(a: Any, b: Any) -> Any:
 def _tolerance(values: Any, given: float | None) -> float:
     if given is not None:
         return given
-    sizes = [np.dtype(x.dtype) for x in map(np.asarray, trees.leaves(values))]
+    sizes = [np.dtype(x.dtype) for x in map(np.asarray, tree_util.leaves(values))]
     real = [d.itemsize // (2 if d.kind == "c" else 1) for d in sizes if d != float0]
     return max([_TOL.get(size, 1e-5) for size in real], default=1e-5)
 
 
 def _difference(f: Callable[..., Any], args: Any, tangents: Any, eps: float) -> Any:
     above, below = f(*_move(args, tangents, eps)), f(*_move(args, tangents, -eps))
-    return trees.map_(
+    return tree_util.map_(
         lambda a, b: (
             (np.asarray(a) - np.asarray(b)) / (2 * eps)
             if is_inexact(np.asarray(a).dtype)
@@ -68,7 +66,7 @@ def _difference(f: Callable[..., Any], args: Any, tangents: Any, eps: float) -> 
 
 
 def _close(a: Any, b: Any, atol: float, rtol: float, what: str) -> None:
-    for x, y in zip(trees.leaves(a), trees.leaves(b), strict=True):
+    for x, y in zip(tree_util.leaves(a), tree_util.leaves(b), strict=True):
         x, y = np.asarray(x), np.asarray(y)
         if float0 not in (x.dtype, y.dtype):
             np.testing.assert_allclose(x, y, atol=atol, rtol=rtol, err_msg=what)
@@ -86,7 +84,7 @@ def check_jvp(
     """Hold forward derivatives along a random direction to differences."""
     rng = np.random.RandomState(0)
     args = tuple(args)
-    tangents = trees.map_(lambda x: _random_like(x, rng), args)
+    tangents = tree_util.map_(lambda x: _random_like(x, rng), args)
     value, tangent = f_jvp(args, tangents)
     expected = f(*args)
     atol, rtol = _tolerance(expected, atol), _tolerance(expected, rtol)
@@ -110,9 +108,9 @@ def check_vjp(
     expected = f(*args)
     atol, rtol = _tolerance(expected, atol), _tolerance(expected, rtol)
     _close(value, expected, atol, rtol, f"{err_msg} VJP primal")
-    tangents = trees.map_(lambda x: _random_like(x, rng), args)
+    tangents = tree_util.map_(lambda x: _random_like(x, rng), args)
     moved = _difference(f, args, tangents, eps)
-    cotangents = trees.map_(lambda x: _random_like(x, rng), expected)
+    cotangents = tree_util.map_(lambda x: _random_like(x, rng), expected)
     one = _dot(tangents, back(cotangents))
     np.testing.assert_allclose(
         one, _dot(moved, cotangents), atol=atol, rtol=rtol, err_msg=f"{err_msg} VJP cotangent"

@@ -24,23 +24,7 @@ from stretto._engine.ops.convert import convert
 from stretto.compat.jax.avals import AbstractValue, pytype_aval_mappings
 from stretto.compat.jax.jaxprs.primitive import Primitive
 from stretto.compat.jax.naming import RefusedName
-from stretto.compat.jax.trees import LEAVES
-
-__all__ = [
-    "AvalMutableQDD",
-    "AvalQDD",
-    "HiPrimitive",
-    "HiPspec",
-    "HiType",
-    "MutableHiType",
-    "VJPHiPrimitive",
-    "aval_method",
-    "aval_property",
-    "control_flow_allowed_effects",
-    "cur_qdd",
-    "register_hitype",
-]
-
+from stretto.compat.jax.tree_util import LEAVES
 
 HIGH: dict[type, Any] = {}
 """The classes of such values, with the function that gives a value's type."""

@@ -11,8 +11,8 @@ import numpy as np
 from stretto import lax
 from stretto import numpy as snp
 from stretto._engine.core.config import config
+from stretto.compat.jax.arrays import floats, in_floats
 from stretto.compat.jax.avals import Array, is_key
-from stretto.compat.jax.convolving import floats, in_floats
 from stretto.compat.jax.keys import TAKING_KEYS
 from stretto.compat.jax.naming import names_of
 from stretto.numpy.dtypes import ScalarType

@@ -19,12 +19,10 @@ import stretto
 from stretto import lax
 from stretto import numpy as snp
 from stretto._engine.core.types import float0
-from stretto.compat.jax import trees
+from stretto.compat.jax import tree_util
 from stretto.compat.jax.avals import Tracer
 from stretto.compat.jax.core import valid_jaxtype
 from stretto.tree import ravel
-
-__all__ = ["odeint"]
 
 Derivative = Callable[..., Any]
 
@@ -92,7 +90,7 @@ def odeint(
     >>> abs(float(y[1]) - 0.36788) < 1e-4
     True
     """
-    for leaf in trees.leaves(args):
+    for leaf in tree_util.leaves(args):
         if not isinstance(leaf, Tracer) and not valid_jaxtype(leaf):
             raise TypeError(f"odeint: args must be trees of arrays or numbers; got {leaf!r}")
     t = snp.asarray(t)
@@ -102,7 +100,7 @@ def odeint(
         raise TypeError(f"odeint: t must have one axis; got the shape {t.shape}")
     flat, unravel = ravel(y0)
     converted, captured = stretto.closure_convert(func, y0, t[0], *args)
-    leaves, definition = trees.flatten((args, captured))
+    leaves, definition = tree_util.flatten((args, captured))
 
     def derivative(y: Any, time: Any, *leaves: Any) -> Any:
         given, consts = definition.unflatten(leaves)
@@ -258,7 +256,7 @@ def _backward(
             reversed_slopes, state, times, *floats,
             rtol=rtol, atol=atol, mxstep=mxstep, hmax=hmax,
         )  # fmt: skip
-        _, y_bar, start_bar, args_bar = trees.map_(lambda x: x[1], solved)
+        _, y_bar, start_bar, args_bar = tree_util.map_(lambda x: x[1], solved)
         return (y_bar + g[i - 1], start_bar, args_bar), t_bar
 
     start = (g[-1], snp.zeros((), t.dtype), [snp.zeros_like(a) for a in floats])

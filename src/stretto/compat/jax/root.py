@@ -16,7 +16,7 @@ from stretto._engine.api.sharding.placement import copy_to_host_async as copy_to
 from stretto._engine.api.sharding.shard_map import smap as smap
 from stretto._engine.xla.device import default_backend as default_backend
 from stretto.compat.jax.avals import get_aval as typeof
-from stretto.compat.jax.callbacks import pure_callback as pure_callback
+from stretto.compat.jax.calls import pure_callback as pure_callback
 from stretto.compat.jax.calls import (
     checkpoint as checkpoint,
     custom_jvp as custom_jvp,

@@ -16,8 +16,6 @@ from stretto._engine.core.config import SETTINGS
 from stretto._engine.core.config import config as ours
 from stretto._engine.core.errors import ConfigError
 
-__all__ = ["Config", "block", "config", "start"]
-
 OURS = {
     "jax_debug_infs": "debug_infs",
     "jax_debug_nans": "debug_nans",

@@ -17,7 +17,7 @@ import numpy as np
 import stretto
 from stretto._engine.core.mesh import Mesh
 from stretto._engine.core.shardings import get_mesh
-from stretto.compat.jax import trees
+from stretto.compat.jax import tree_util
 from stretto.compat.jax.naming import RefusedName
 from stretto.distributed import process_allgather
 
@@ -210,7 +210,7 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
     Raises:
         AssertionError: they differ.
     """
-    for every in trees.leaves(process_allgather(in_tree)):
+    for every in tree_util.leaves(process_allgather(in_tree)):
         if stretto.distributed.process_count() > 1 and not all(
             [np.array_equal(every[0], x) for x in every]
         ):
@@ -219,9 +219,9 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
 
 def _over(mesh: Any, pspecs: Any, tree: Any) -> list[Any]:
     """Return the sharding of each leaf, of specs for a prefix of the tree."""
-    specs, definition = trees.flatten(pspecs, lambda x: isinstance(x, stretto.P))
+    specs, definition = tree_util.flatten(pspecs, lambda x: isinstance(x, stretto.P))
     parts = definition.flatten_up_to(tree)
-    counts = [len(trees.leaves(part)) for part in parts]
+    counts = [len(tree_util.leaves(part)) for part in parts]
     every = [spec for spec, count in zip(specs, counts, strict=True) for _ in range(count)]
     return [stretto.sharding.NamedSharding(mesh, spec) for spec in every]
 
@@ -234,7 +234,7 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs
         global_mesh: the devices.
         pspecs: the specs, of a tree that is a prefix of ``local_inputs``.
     """
-    flat, definition = trees.flatten(local_inputs)
+    flat, definition = tree_util.flatten(local_inputs)
     shardings = _over(global_mesh, pspecs, local_inputs)
     made = stretto.sharding.make_array_from_process_local_data
     return definition.unflatten(
@@ -250,7 +250,7 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspec
         global_mesh: the devices.
         pspecs: the specs, of a tree that is a prefix of ``global_inputs``.
     """
-    flat, definition = trees.flatten(global_inputs)
+    flat, definition = tree_util.flatten(global_inputs)
     shardings = _over(global_mesh, pspecs, global_inputs)
     return definition.unflatten([_local(x, s) for x, s in zip(flat, shardings, strict=True)])
 

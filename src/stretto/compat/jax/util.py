@@ -13,44 +13,7 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from stretto.compat.jax import trees
-
-__all__ = [
-    "DebugInfo",
-    "HashableFunction",
-    "HashablePartial",
-    "Store",
-    "StoreException",
-    "WrappedFun",
-    "argnums_partial",
-    "cache",
-    "concatenate",
-    "curry",
-    "debug_info",
-    "donation_vector",
-    "flatten_axes",
-    "flatten_fun",
-    "flatten_fun_nokwargs",
-    "infer_argnums_and_argnames",
-    "merge_lists",
-    "partition_list",
-    "safe_map",
-    "safe_zip",
-    "shaped_abstractify",
-    "split_dict",
-    "split_list",
-    "subvals",
-    "toposort",
-    "transformation",
-    "transformation2",
-    "transformation_with_aux",
-    "transformation_with_aux2",
-    "unzip2",
-    "unzip3",
-    "weakref_lru_cache",
-    "wrap_init",
-    "wraps",
-]
+from stretto.compat.jax import tree_util
 
 
 class DebugInfo(NamedTuple):
@@ -305,7 +268,7 @@ class HashableFunction:
 
 def _flatten_fun(call: Callable[..., Any], store: Any, in_tree: Any, *args: Any) -> list[Any]:
     positional, named = in_tree.unflatten(args)
-    flat, definition = trees.flatten(call(*positional, **named))
+    flat, definition = tree_util.flatten(call(*positional, **named))
     store.store(definition)
     return flat
 
@@ -313,7 +276,7 @@ def _flatten_fun(call: Callable[..., Any], store: Any, in_tree: Any, *args: Any)
 def _flatten_fun_nokwargs(
     call: Callable[..., Any], store: Any, in_tree: Any, *args: Any
 ) -> list[Any]:
-    flat, definition = trees.flatten(call(*in_tree.unflatten(args)))
+    flat, definition = tree_util.flatten(call(*in_tree.unflatten(args)))
     store.store(definition)
     return flat
 
@@ -364,13 +327,13 @@ def flatten_axes(name: str, treedef: Any, axis_tree: Any, **options: Any) -> lis
     del options
     whole = treedef.unflatten([object()] * treedef.num_leaves)
     out: list[Any] = []
-    flat, prefix = trees.flatten(axis_tree, lambda x: x is None)
+    flat, prefix = tree_util.flatten(axis_tree, lambda x: x is None)
     try:
         parts = prefix.flatten_up_to(whole)
     except ValueError as error:
         raise ValueError(f"{name}: must be a prefix of {treedef}: {error}") from None
     for axis, part in zip(flat, parts):
-        out.extend([axis] * len(trees.leaves(part)))
+        out.extend([axis] * len(tree_util.leaves(part)))
     return out
 
 
@@ -395,7 +358,7 @@ def donation_vector(donate_argnums: Any, donate_argnames: Any, in_tree: Any) -> 
     """Say whether each leaf is donated."""
     del donate_argnames
     args, _ = in_tree.unflatten([0] * in_tree.num_leaves)
-    return tuple([i in donate_argnums for i, arg in enumerate(args) for _ in trees.leaves(arg)])
+    return tuple([i in donate_argnums for i, arg in enumerate(args) for _ in tree_util.leaves(arg)])
 
 
 def fun_signature(fun: Callable[..., Any]) -> inspect.Signature | None:

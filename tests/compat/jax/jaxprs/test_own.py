@@ -9,7 +9,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto.compat.jax.avals import ShapedArray
-from stretto.compat.jax.jaxprs import ad, batching, mlir
+from stretto.compat.jax.jaxprs import ad, batching, own
 from stretto.compat.jax.jaxprs.making import make_jaxpr
 from stretto.compat.jax.jaxprs.own import operation_of
 from stretto.compat.jax.jaxprs.primitive import Primitive
@@ -73,7 +73,7 @@ def test_the_implementation_sees_arrays_and_the_rule_to_compile_takes_its_place(
     p = Primitive("chosen")
     p.def_impl(lambda x: snp.array(x.item()))
     p.def_abstract_eval(lambda x: x)
-    mlir.register_lowering(p, mlir.lower_fun(lambda x: x * 10, multiple_results=False))
+    own.register_lowering(p, own.lower_fun(lambda x: x * 10, multiple_results=False))
     assert float(p.bind(1.0)) == 1.0
     assert float(st.jit(p.bind)(1.0)) == 10.0
 

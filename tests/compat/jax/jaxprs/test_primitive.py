@@ -5,7 +5,7 @@ import pytest
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import state
 from stretto.compat.jax.avals import ShapedArray
-from stretto.compat.jax.jaxprs.named import primitive_of
+from stretto.compat.jax.jaxprs.operations import primitive_of
 from stretto.compat.jax.jaxprs.primitive import KnownPrimitive, Primitive, find_primitive, known
 
 

@@ -21,7 +21,7 @@ from stretto._engine.higher_order.custom_function import zero_from_primal
 from stretto._engine.ops.arithmetic import add
 from stretto._engine.ops.comparison import full
 from stretto.compat.jax.avals import ShapedArray, get_aval
-from stretto.compat.jax.jaxprs.named import primitive_of
+from stretto.compat.jax.jaxprs.operations import primitive_of
 from stretto.compat.jax.jaxprs.primitive import Primitive
 from stretto.tree import register_pytree_node
 

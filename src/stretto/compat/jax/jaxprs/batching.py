@@ -14,8 +14,8 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.layout import move_axis
+from stretto.compat.jax.jaxprs.jaxpr import SPELLINGS, spell_operation
 from stretto.compat.jax.jaxprs.primitive import KnownPrimitive, Primitive
-from stretto.compat.jax.jaxprs.views import SPELLINGS, spell_operation
 
 __all__ = [
     "BatchTracer",

@@ -14,8 +14,6 @@ from stretto._engine.ops.elementwise import Elementwise
 from stretto.compat.jax import jaxprs
 from stretto.compat.jax.avals import aval_of, type_of_aval, unwrap_keys
 
-__all__ = ["CallPrimitive", "KnownPrimitive", "Primitive", "known", "find_primitive"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -5,7 +5,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto.compat.jax.avals import ShapedArray
-from stretto.compat.jax.jaxprs.form import (
+from stretto.compat.jax.jaxprs.jaxpr import (
     ClosedJaxpr,
     DropVar,
     Jaxpr,
@@ -16,7 +16,7 @@ from stretto.compat.jax.jaxprs.form import (
     new_jaxpr_eqn,
 )
 from stretto.compat.jax.jaxprs.making import eval_jaxpr, make_jaxpr
-from stretto.compat.jax.jaxprs.named import primitive_of
+from stretto.compat.jax.jaxprs.operations import primitive_of
 
 VECTOR = ShapedArray((2,), "float32")
 
@@ -66,7 +66,7 @@ def test_where_equations_come_from():
 
     source = make_jaxpr(f)(1.0).eqns[0].source_info
     assert source.name_stack == "inner"
-    assert "test_form" in str(source.traceback)
+    assert "test_jaxpr_form" in str(source.traceback)
     assert source.replace(name_stack="").name_stack == ""
     with make_jaxpr(f)(1.0).eqns[0].ctx.manager:
         assert make_jaxpr(f)(1.0).jaxpr.debug_info.func_name == "f"

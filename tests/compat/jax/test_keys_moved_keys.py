@@ -8,7 +8,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax
-from stretto.compat.jax.moved_keys import LAX_MOVING_KEYS, MOVING_KEYS, drawing_keys
+from stretto.compat.jax.keys import LAX_MOVING_KEYS, MOVING_KEYS, drawing_keys
 
 KEYS = st.random.split(st.random.key(0), 6).reshape(2, 3)
 WORDS = np.asarray(st.random.key_data(KEYS))

@@ -4,9 +4,9 @@ import pytest
 
 import stretto.numpy as snp
 from stretto._engine.core.primitive import PRIMITIVES
+from stretto.compat.jax.jaxprs.jaxpr import SPELLINGS
 from stretto.compat.jax.jaxprs.making import make_jaxpr
-from stretto.compat.jax.jaxprs.named import NAMES, primitive_of
-from stretto.compat.jax.jaxprs.views import SPELLINGS
+from stretto.compat.jax.jaxprs.operations import NAMES, primitive_of
 
 
 def test_every_name_is_a_primitive():

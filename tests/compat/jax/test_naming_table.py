@@ -5,9 +5,9 @@ import importlib
 import pytest
 
 from stretto import lax
-from stretto.compat.jax.jaxprs.named import primitive_of
+from stretto.compat.jax.jaxprs.operations import primitive_of
 from stretto.compat.jax.keys import LAX_TAKING_KEYS
-from stretto.compat.jax.table import ROWS, module_of
+from stretto.compat.jax.naming import ROWS, module_of
 
 
 @pytest.mark.parametrize("path", ROWS)

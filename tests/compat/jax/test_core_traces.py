@@ -6,7 +6,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import state
 from stretto.compat.jax.avals import Tracer, get_aval
-from stretto.compat.jax.jaxprs.traces import Trace, TraceTag, set_current_trace, take_current_trace
+from stretto.compat.jax.core import Trace, TraceTag, set_current_trace, take_current_trace
 
 
 class Noted(Tracer):

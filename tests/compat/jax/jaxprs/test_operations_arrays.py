@@ -9,10 +9,9 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax
-from stretto.compat.jax.jaxprs.form import ClosedJaxpr, Jaxpr, Literal
+from stretto.compat.jax.jaxprs.jaxpr import SPELLINGS, ClosedJaxpr, Jaxpr, Literal
 from stretto.compat.jax.jaxprs.making import make_jaxpr
-from stretto.compat.jax.jaxprs.named import NAMES, primitive_of
-from stretto.compat.jax.jaxprs.views import SPELLINGS
+from stretto.compat.jax.jaxprs.operations import NAMES, primitive_of
 from tests.functions import checks, entries, table
 
 for _, _name, _ in pkgutil.iter_modules(entries.__path__):

@@ -1,17 +1,38 @@
-"""Operations on arrays: JAX's name and parameters for each.
+"""Operations under JAX's names and with its parameters, and every primitive that JAX names.
 
-Those of ``lax/primitives`` have JAX's names there, and are in this table where they have parameters
-as well.
+First those on arrays: those of ``lax/primitives`` have JAX's names there, and are in this table
+where they have parameters as well. Then those that hold programs, which are shown as closed jaxprs,
+and those across named axes. A primitive that ``jax.extend.core.primitives`` or ``jax.lax`` names
+and that has no counterpart here is there to be compared with, and says so when it is applied.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.config import settings
+from stretto._engine.core.primitive import Primitive as Operation
+from stretto._engine.higher_order.call import Call
+from stretto._engine.higher_order.callback import IoCallback, PureCallback
+from stretto._engine.higher_order.checkpoint import Checkpoint
+from stretto._engine.higher_order.cond import Cond
+from stretto._engine.higher_order.custom_derivatives import CustomJvp, CustomVjp
+from stretto._engine.higher_order.custom_vmap import CustomVmap
+from stretto._engine.higher_order.implicit import CustomLinearSolve
+from stretto._engine.higher_order.reduce import Reduce, ReduceWindow
+from stretto._engine.higher_order.scan import Scan
+from stretto._engine.higher_order.while_loop import While
 from stretto._engine.ops.arithmetic import ADD
+from stretto._engine.ops.collective.primitives import (
+    AllGather,
+    AllToAll,
+    AxisIndex,
+    PPermute,
+    PSum,
+    PSumScatter,
+)
 from stretto._engine.ops.comparison import Select
 from stretto._engine.ops.complex_parts import Conj
 from stretto._engine.ops.identities import Name
@@ -29,20 +50,30 @@ from stretto._engine.ops.random.bits import RandomBits, Threefry2x32
 from stretto._engine.ops.reducing.window_geometry import AxisWindow
 from stretto._engine.ops.rounding import Round, RoundAway
 from stretto._engine.ops.sharding_constraint import ShardingConstraint
-from stretto.compat.jax.jaxprs.primitive import KnownPrimitive, known
-from stretto.compat.jax.jaxprs.views import (
+from stretto.compat.jax.avals import aval_of, type_of_aval
+from stretto.compat.jax.jaxprs.jaxpr import (
     NONE,
     Entry,
     Field,
     Fixed,
+    closed_jaxpr_of,
+    eval_jaxpr,
+    meant,
+    open_jaxpr_of,
     spell,
     spell_as_it_is,
     spell_by_hand,
 )
+from stretto.compat.jax.jaxprs.primitive import (
+    CallPrimitive,
+    KnownPrimitive,
+    Primitive,
+    find_primitive,
+    known,
+)
+from stretto.compat.jax.util import WrappedFun, wrap_init
 from stretto.lax import primitives
 from stretto.lax.elementary import RoundingMethod
-
-__all__ = ["window_params", "windows_of"]
 
 
 def _mode(mode: Any, outside: str) -> str:
@@ -152,7 +183,7 @@ def _spell_all() -> None:
     for spelled, own in vars(primitives).items():
         name = spelled.removesuffix("_p")
         if spelled.endswith("_p") and name not in others:
-            cls = type(own) if isinstance(own, Primitive) else own
+            cls = type(own) if isinstance(own, Operation) else own
             jax_name = name.replace("scatter_", "scatter-") if name.startswith("scatter") else name
             spell(cls, jax_name, TABLE.get(name, {}))
 
@@ -367,3 +398,278 @@ for _cls in (
     )
 
 known("add_any", lambda: KnownPrimitive("add_any", lambda params, types: ADD))
+
+
+__all__: list[str] = []
+
+# Loops and branches
+
+spell(
+    Scan,
+    "scan",
+    {
+        "jaxpr": "body",
+        "length": "length",
+        "num_consts": "consts",
+        "num_carry": "carry",
+        "reverse": "reverse",
+        "unroll": "unroll",
+    },
+)
+spell(
+    While,
+    "while",
+    {
+        "cond_jaxpr": "cond",
+        "body_jaxpr": "body",
+        "cond_nconsts": "cond_consts",
+        "body_nconsts": "body_consts",
+    },
+)
+
+
+def _cond_params(p: Any, e: Any) -> dict[str, Any]:
+    params: dict[str, Any] = {"branches": tuple([closed_jaxpr_of(b) for b in p.branches])}
+    if p.size is not None:  # of many examples, each with a number of its own
+        params |= {"size": p.size, "mapped": p.mapped}
+    return params
+
+
+def _cond(params: dict[str, Any], types: Any) -> Any:
+    branches = meant(tuple(params["branches"]))
+    return Cond(branches, params.get("size"), params.get("mapped", ()))
+
+
+spell_by_hand(Cond, "cond", _cond_params, _cond)
+spell(Reduce, "reduce", {"jaxpr": "computation", "dimensions": "axes", "computation": NONE})
+spell_by_hand(
+    ReduceWindow,
+    "reduce_window",
+    lambda p, e: {"jaxpr": closed_jaxpr_of(p.computation), "consts": (), **window_params(p)},
+    lambda params, types: ReduceWindow(meant(params["jaxpr"]), windows_of(params)),
+)
+spell(
+    CustomLinearSolve,
+    "custom_linear_solve",
+    {
+        "matvec": "equation",
+        "solve": "solve",
+        "vecmat": "vecmat",
+        "transpose_solve": "transpose_solve",
+        "consts": "consts",
+    },
+)
+
+# Calls
+
+
+def _jit_params(p: Any, e: Any) -> dict[str, Any]:
+    ins, outs = len(e.inputs), len(e.outputs)
+    return {
+        "jaxpr": closed_jaxpr_of(p.program),
+        "name": p.program.name,
+        "in_shardings": (None,) * ins,
+        "out_shardings": (None,) * outs,
+        "in_layouts": (None,) * ins,
+        "out_layouts": (None,) * outs,
+        "donated_invars": (False,) * ins,
+        "ctx_mesh": None,
+        "keep_unused": False,
+        "inline": False,
+        "compiler_options_kvs": (),
+    }
+
+
+def _jit(params: dict[str, Any], types: Any) -> Any:
+    return Call(meant(params["jaxpr"]))
+
+
+spell_by_hand(Call, "jit", _jit_params, _jit)
+
+
+def _remat_params(p: Any, e: Any) -> dict[str, Any]:
+    return {
+        "jaxpr": open_jaxpr_of(p.program),
+        "prevent_cse": p.prevent_cse,
+        "differentiated": p.again,
+        "policy": p.policy,
+    }
+
+
+def _remat(params: dict[str, Any], types: Any) -> Any:
+    program, again = meant(params["jaxpr"]), params.get("differentiated", False)
+    return Checkpoint(program, params.get("policy"), params.get("prevent_cse", True), again)
+
+
+spell_by_hand(Checkpoint, "remat2", _remat_params, _remat)
+spell(
+    CustomJvp,
+    "custom_jvp_call",
+    {
+        "call_jaxpr": "program",
+        "jvp_jaxpr_fun": "rule",
+        "num_consts": Fixed(0),
+        "symbolic_zeros": Fixed(True),
+    },
+)
+spell(
+    CustomVjp,
+    "custom_vjp_call",
+    {
+        "call_jaxpr": "program",
+        "fwd_jaxpr_thunk": "rule",
+        "bwd": NONE,
+        "num_consts": Fixed(0),
+        "out_trees": NONE,
+        "symbolic_zeros": Fixed(True),
+        "optimize_remat": "optimize_remat",
+    },
+)
+
+
+def _functions(params: dict[str, Any]) -> list[WrappedFun]:
+    """Return the function without its rules."""
+    called = params["call_jaxpr"]
+    return [wrap_init(lambda *args: eval_jaxpr(called.jaxpr, called.consts, *args))]
+
+
+for _name in ("custom_jvp_call", "custom_vjp_call"):
+    _call: Any = find_primitive(_name)
+    _call.subfuns = _functions
+spell(CustomVmap, "custom_vmap_call", {"call": "program", "rule": "rule"})
+
+# Python called
+
+_CALLBACK: dict[str, Entry] = {
+    "callback": "host",
+    "result_avals": Field(
+        "results",
+        lambda types: tuple(map(aval_of, types)),
+        lambda avals: tuple(map(type_of_aval, avals)),
+    ),
+    "sharding": NONE,
+}
+spell(PureCallback, "pure_callback", {**_CALLBACK, "vmap_method": "vmap_method"})
+spell(IoCallback, "io_callback", {**_CALLBACK, "ordered": "ordered"})
+
+# Across named axes
+
+
+def _size(axis: Any) -> int:
+    """Return the size of a named axis that is mapped over."""
+    if axis not in settings.axes:
+        raise NameError(f"no axis named {axis!r} is mapped over; there are {[*settings.axes]}")
+    return settings.axes[axis]
+
+
+def _only(axes: Any) -> Any:
+    """Return the one axis of a tuple, or the axis itself."""
+    return axes[0] if isinstance(axes, tuple) and len(axes) == 1 else axes
+
+
+def _of_axes(p: Any, e: Any) -> dict[str, Any]:
+    return {"axes": (p.axis,), "axis_index_groups": None}
+
+
+def _psum(params: dict[str, Any], types: Any) -> Any:
+    axis = _only(params["axes"])
+    return PSum(axis, _size(axis))
+
+
+spell_by_hand(PSum, "psum", _of_axes, _psum)
+_NAMED = Field("axis", lambda axis: (axis,), _only)
+_ALONG_ZERO = {"axis_name": _NAMED, "axis_size": "size", "tiled": Fixed(False)}
+spell(
+    AllGather,
+    "all_gather",
+    {**_ALONG_ZERO, "all_gather_dimension": Fixed(0), "axis_index_groups": NONE},
+)
+spell(
+    PSumScatter,
+    "reduce_scatter",
+    {**_ALONG_ZERO, "scatter_dimension": Fixed(0), "axis_index_groups": NONE},
+)
+
+
+def _across(cls: Any, **fixed: Any) -> Any:
+    """Return the functions to and from parameters that have no size."""
+    more = ("perm",) if cls is PPermute else ()
+
+    def params(p: Any, e: Any) -> dict[str, Any]:
+        name = (p.axis,) if cls is PPermute else p.axis
+        return {"axis_name": name, **{n: getattr(p, n) for n in more}, **fixed}
+
+    def build(params: dict[str, Any], types: Any) -> Any:
+        axis = _only(params["axis_name"])
+        return cls(axis, _size(axis), *[params[n] for n in more])
+
+    return params, build
+
+
+spell_by_hand(AxisIndex, "axis_index", *_across(AxisIndex))
+spell_by_hand(PPermute, "ppermute", *_across(PPermute))
+_whole = {"split_axis": 0, "concat_axis": 0, "axis_index_groups": None, "tiled": False}
+spell_by_hand(AllToAll, "all_to_all", *_across(AllToAll, **_whole))
+
+
+_NAMES = """
+    abs acos acosh add add_jaxvals after_all all_gather all_to_all and approx_top_k argmax
+    argmin asin asinh atan2 atan atanh axis_index bessel_i0e bessel_i1e bitcast_convert_type
+    broadcast_in_dim call cbrt ceil cholesky clamp closed_call clz complex concatenate cond conj
+    conv_general_dilated convert_element_type copy cos cosh create_token cumlogsumexp cummax
+    cummin cumprod cumsum custom_jvp_call custom_lin custom_vjp_call device_put digamma div
+    dot_general dynamic_slice dynamic_update_slice eig eigh empty2 eq eq_to erf_inv erf erfc
+    exp2 exp expm1 fft floor gather ge get gt hessenberg householder_product igamma_grad_a
+    igamma igammac imag integer_pow iota is_finite jit le le_to lgamma linear_solve log1p log
+    logistic lt lt_to lu max min mul name ne neg nextafter not or pad pmax pmin polygamma
+    population_count pow ppermute psum qr ragged_all_to_all random_bits random_fold_in
+    random_gamma random_seed random_split real reduce_and reduce_max reduce_min reduce_or reduce
+    reduce_precision reduce_prod reduce_sum reduce_window_max reduce_window_min reduce_window
+    reduce_window_sum reduce_xor regularized_incomplete_beta rem remat reshape rev
+    rng_bit_generator rng_uniform round rsqrt scan scatter_add scatter_max scatter_min
+    scatter_mul scatter schur select_and_gather_add select_and_scatter_add select_and_scatter
+    select_n sharding_constraint shift_left shift_right_arithmetic shift_right_logical sign sin
+    sinh slice sort sqrt square squeeze stop_gradient sub svd swap tan tanh threefry2x32 top_k
+    transpose triangular_solve tridiagonal tridiagonal_solve while xor zeta
+"""
+NAMES = _NAMES.split()
+"""The names of these primitives, without the ``_p`` at the end."""
+
+_OTHERWISE = {
+    "add_jaxvals": "add_any",
+    "linear_solve": "custom_linear_solve",
+    "remat": "remat2",
+    "scatter_add": "scatter-add",
+    "scatter_max": "scatter-max",
+    "scatter_min": "scatter-min",
+    "scatter_mul": "scatter-mul",
+    "scatter_sub": "scatter-sub",
+}
+"""The names of primitives in programs that are not those of the objects."""
+
+_CALLS = {"call", "closed_call"}
+
+
+def _absent(name: str) -> Primitive:
+    def build(params: dict[str, Any], types: Any) -> NoReturn:
+        raise NotImplementedError(
+            f"{name}: Stretto has no such operation, so its programs never contain it, and it "
+            f"cannot be applied: call the function of jax.numpy or jax.lax that means it"
+        )
+
+    return CallPrimitive(name) if name in _CALLS else KnownPrimitive(name, build)
+
+
+def primitive_of(name: str) -> Primitive:
+    """Return the primitive that JAX calls ``<name>_p``.
+
+    Raises:
+        AttributeError: there is none.
+    """
+    called = _OTHERWISE.get(name, name)
+    found = find_primitive(called)
+    if found is None and name in NAMES:
+        found = known(called, lambda: _absent(called))
+    if found is None:
+        raise AttributeError(f"no primitive is called {name}_p")
+    return found

@@ -11,15 +11,13 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.program import Equation
 from stretto._engine.ops.layout import Reshape
-from stretto.compat.jax.jaxprs import views
-from stretto.compat.jax.jaxprs.form import ClosedJaxpr, Literal
-from stretto.compat.jax.jaxprs.making import jaxpr_as_fun, make_jaxpr
-from stretto.compat.jax.jaxprs.named import primitive_of
-from stretto.compat.jax.jaxprs.primitive import find_primitive
-from stretto.compat.jax.jaxprs.views import (
+from stretto.compat.jax.jaxprs import jaxpr
+from stretto.compat.jax.jaxprs.jaxpr import (
     NONE,
+    ClosedJaxpr,
     Field,
     Fixed,
+    Literal,
     closed_jaxpr_of,
     eval_jaxpr,
     open_jaxpr_of,
@@ -28,6 +26,9 @@ from stretto.compat.jax.jaxprs.views import (
     spell_as_it_is,
     spell_by_hand,
 )
+from stretto.compat.jax.jaxprs.making import jaxpr_as_fun, make_jaxpr
+from stretto.compat.jax.jaxprs.operations import primitive_of
+from stretto.compat.jax.jaxprs.primitive import find_primitive
 
 
 def test_a_program_has_one_view_while_anybody_has_it():
@@ -117,11 +118,11 @@ def test_operations_of_users():
 @pytest.fixture
 def own_spellings(monkeypatch):
     monkeypatch.setattr("stretto.compat.jax.jaxprs.primitive._KNOWN", {})
-    monkeypatch.setattr(views, "SPELLINGS", dict(views.SPELLINGS))
+    monkeypatch.setattr(jaxpr, "SPELLINGS", dict(jaxpr.SPELLINGS))
 
 
 def params_of(cls: Any, operation: Any) -> dict:
-    return views.SPELLINGS[cls].params(operation, Equation(operation, (), ()))
+    return jaxpr.SPELLINGS[cls].params(operation, Equation(operation, (), ()))
 
 
 @pytest.mark.usefixtures("own_spellings")

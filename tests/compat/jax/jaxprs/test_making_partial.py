@@ -6,11 +6,12 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import lax
 from stretto.compat.jax.avals import ShapedArray
-from stretto.compat.jax.jaxprs.making import eval_jaxpr, make_jaxpr
-from stretto.compat.jax.jaxprs.partial import (
+from stretto.compat.jax.jaxprs.making import (
     DynamicJaxprTracer,
     PartialVal,
     dce_jaxpr,
+    eval_jaxpr,
+    make_jaxpr,
     trace_to_jaxpr_dynamic,
     trace_to_jaxpr_nounits,
 )

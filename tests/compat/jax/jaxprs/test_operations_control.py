@@ -6,9 +6,9 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax
-from stretto.compat.jax.jaxprs.form import ClosedJaxpr, Jaxpr
+from stretto.compat.jax.jaxprs.jaxpr import ClosedJaxpr, Jaxpr
 from stretto.compat.jax.jaxprs.making import make_jaxpr
-from tests.compat.jax.jaxprs.test_arrays import interpreted
+from tests.compat.jax.jaxprs.test_operations_arrays import interpreted
 
 JIT = (
     "compiler_options_kvs ctx_mesh donated_invars in_layouts in_shardings inline jaxpr keep_unused "

@@ -5,7 +5,7 @@ import pytest
 
 import stretto.numpy as snp
 from stretto import config
-from stretto.compat.jax.convolving import floats, in_floats
+from stretto.compat.jax.arrays import floats, in_floats
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "int32", "uint8", "uint16", "uint32"])
