@@ -19,10 +19,17 @@ from stretto.numpy.linalg.matrix_products import *
 from stretto.numpy.linalg.norms import *
 from stretto.numpy.linalg.systems import *
 from stretto.scipy.linalg.eigenvalues import eigh_tridiagonal, hessenberg, rsf2csf, schur
-from stretto.scipy.linalg.factorizations import cho_factor, lu, lu_factor, polar, qr_multiply
+from stretto.scipy.linalg.factorizations import (
+    cho_factor,
+    cho_solve,
+    lu,
+    lu_factor,
+    lu_solve,
+    polar,
+    qr_multiply,
+    solve_triangular,
+)
 from stretto.scipy.linalg.functions import *
 from stretto.scipy.linalg.matrices import *
-from stretto.scipy.linalg.named_matrices import *
-from stretto.scipy.linalg.systems import cho_solve, lu_solve, solve_triangular
 
 exports(__name__)

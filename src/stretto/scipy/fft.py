@@ -33,7 +33,7 @@ _NORMS = (None, "backward", "ortho", "forward")
 
 
 def _turn(x: Array, angles: np.ndarray) -> Array:
-    """The complex numbers ``x exp(i angle)`` along the last axis."""
+    """Return the complex numbers ``x exp(i angle)`` along the last axis."""
     dtype = complex_dtype(x.dtype)
     return convert(x, dtype) * of_rank(np.exp(1j * angles).astype(dtype), x.ndim)
 
@@ -133,7 +133,7 @@ def _resized(
 
 
 def _sizes(s: ShapeLike | None) -> list[int | None] | None:
-    """The sizes along the axes, None for those that keep theirs, which -1 says as well."""
+    """Return sizes along the axes, None for those that keep theirs, which -1 says as well."""
     if s is None:
         return None
     return [None if n == -1 else n for n in entries_of(s)]

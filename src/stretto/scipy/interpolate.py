@@ -132,7 +132,7 @@ class RegularGridInterpolator:
 
     @staticmethod
     def _along(p: Array, grid: Array, kind: str) -> list[tuple[Array, Array | None]]:
-        """The indices to read along one axis, and their weights."""
+        """Return the indices to read along one axis, and their weights."""
         low = snp.clip(snp.searchsorted(grid, p, side="right") - 1, 0, grid.size - 2)
         left = grid.at[low].get(mode="promise_in_bounds")
         right = grid.at[low + 1].get(mode="promise_in_bounds")

@@ -40,7 +40,7 @@ _INDICES: dict[str, Callable[[Array, int], Array]] = {
 
 
 def _round(x: Array) -> Array:
-    """The nearest integer; halves are rounded away from zero."""
+    """Return the nearest integer; halves are rounded away from zero."""
     return sign(x) * floor(absolute(x) + 0.5)
 
 
@@ -111,7 +111,7 @@ def map_coordinates(
 
 
 def _along(point: Array, order: int) -> list[tuple[Array, Array | None]]:
-    """The indices to read along one axis, and their weights."""
+    """Return the indices to read along one axis, and their weights."""
     if not is_inexact(point.dtype):
         return [(point, None)]
     if order == 0:
@@ -126,7 +126,7 @@ _INT = np.dtype(np.int32)
 
 
 def _read(x: Array, indices: Sequence[Array], mode: str, value: Array) -> Array:
-    """The elements at these indices; ``value`` outside, in mode ``"constant"``."""
+    """Return the elements at these indices; ``value`` outside, in mode ``"constant"``."""
     at = tuple([_INDICES[mode](i, n) for i, n in zip(indices, x.shape, strict=True)])
     out = x.at[at].get(mode="promise_in_bounds")
     if mode != "constant":

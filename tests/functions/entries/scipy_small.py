@@ -51,7 +51,7 @@ without_entry(
     "scipy.interpolate.RegularGridInterpolator",
 )
 without_entry(
-    "a search, which is tested in tests/scipy/optimize/test_minimizing.py",
+    "a search, which is tested in tests/scipy/test_optimize_minimizing.py",
     "scipy.optimize.minimize",
     "scipy.optimize.OptimizeResults",
 )

@@ -1,8 +1,8 @@
 """``stretto.scipy.linalg``: SciPy's linear algebra, on the matrices in the last two axes.
 
-Read ``factorizations``, ``systems``, ``eigenvalues``, ``sylvester``, ``functions``, ``matrices``,
-``named_matrices``. As in ``stretto.numpy.linalg``, values raise no exceptions: where a matrix is
-singular or not positive definite, or LAPACK fails, the results for that matrix are infinite or NaN.
+Read ``factorizations``, ``eigenvalues``, ``functions``, ``matrices``. As in
+``stretto.numpy.linalg``, values raise no exceptions: where a matrix is singular or not positive
+definite, or LAPACK fails, the results for that matrix are infinite or NaN.
 
 >>> import stretto as st
 >>> import stretto.numpy as snp
@@ -17,7 +17,5 @@ from stretto.scipy.linalg.eigenvalues import *
 from stretto.scipy.linalg.factorizations import *
 from stretto.scipy.linalg.functions import *
 from stretto.scipy.linalg.matrices import *
-from stretto.scipy.linalg.named_matrices import *
-from stretto.scipy.linalg.systems import *
 
 exports(__name__)

@@ -115,7 +115,7 @@ def solve_sylvester(
         return masked(matmul(z, matmul(solve_triangles(r, s, f), adjoint(w))))
 
     def solve_transposed(_: object, c: Array) -> Array:
-        """For a^T x + x b^T = c, where a^T = conj(z) r^T z^T."""
+        """Solve a^T x + x b^T = c, where a^T = conj(z) r^T z^T."""
         f = matmul(matrix_transpose(z), matmul(as_complex(c), conj(w)))
         y = matrix_transpose(solve_triangles(s, r, matrix_transpose(f)))
         return masked(matmul(conj(z), matmul(y, matrix_transpose(w))))
@@ -183,7 +183,7 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
 
 
 def _pade(x: Array, m: int, solve: Callable[[Array, Array], Array]) -> Array:
-    """The diagonal Padé approximant of degree m: (v - u)^-1 (v + u)."""
+    """Return the diagonal Padé approximant of degree m: (v - u)^-1 (v + u)."""
     # v and u are the even and the odd part of the sum over k of
     # (2m - k)! m! / ((2m)! k! (m - k)!) x^k.
     weights = [
@@ -251,7 +251,7 @@ def expm_frechet(
 
 
 def _columns(start: Array, system: Callable[[Array, Array], tuple[Array, Array, Array]]) -> Array:
-    """An upper triangle with a known diagonal, computed column by column from ``start``.
+    """Compute an upper triangle with a known diagonal column by column from ``start``.
 
     Column ``j`` above the diagonal solves a triangular system: ``system(j, triangle)`` returns
     matrices, whose part above the diagonal is used, the diagonal to put in them, and the right-hand
@@ -286,7 +286,7 @@ def _at(x: Array, j: Array) -> Array:
 
 @custom_jvp
 def _square_root(x: Array) -> Array:
-    """The principal square root of matrices."""
+    """Return the principal square root of matrices."""
     # Björck and Hammarling (1983): r r = t for triangles, so (r_ii + r_jj) r_ij is t_ij minus the
     # sum of r_ik r_kj over i < k < j. The real Schur form comes first, so that real eigenvalues
     # stay real; the roots of negative ones then lie on the positive imaginary axis.

@@ -1,4 +1,7 @@
-"""Structured matrices: given elements in a fixed pattern."""
+"""Structured matrices: of given elements in a fixed pattern, and named ones of a given size.
+
+The named ones are Fourier's, Hadamard's, Helmert's, Hilbert's and Pascal's.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ import numpy as np
 from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import default_dtype, is_complex
-from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.bilinear import promote_dtypes, promote_dtypes_of
 from stretto._engine.ops.broadcast import broadcast_to
@@ -19,6 +23,7 @@ from stretto._engine.ops.elementwise import NUMERIC, broadcast_shapes, check_kin
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims, reshape
 from stretto._engine.ops.shape import pad, rev, slice_in_dim
+from stretto.numpy.creation import asarray
 from stretto.numpy.linalg.factorizations import floats
 
 __all__ = [
@@ -26,22 +31,29 @@ __all__ = [
     "circulant",
     "companion",
     "convolution_matrix",
+    "dft",
     "fiedler",
     "fiedler_companion",
+    "hadamard",
     "hankel",
+    "helmert",
+    "hilbert",
+    "invhilbert",
+    "invpascal",
     "leslie",
+    "pascal",
     "toeplitz",
 ]
 
 
 def _vector(caller: str, x: ArrayLike, argument: str) -> Array:
-    """The value; a number becomes a vector of one element."""
+    """Return the value; a number becomes a vector of one element."""
     value = as_value(x, caller, argument)
     return value if value.ndim else reshape(value, (1,))
 
 
 def _at(x: Array, positions: np.ndarray) -> Array:
-    """The elements at these positions along the last axis."""
+    """Return the elements at these positions along the last axis."""
     return x[..., positions]
 
 
@@ -146,7 +158,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 
 
 def _alike(caller: str, c: Array, r: Array) -> tuple[Array, Array]:
-    """Both with one dtype and one shape of the leading axes."""
+    """Return both with one dtype and one shape of the leading axes."""
     c, r = promote_dtypes(caller, c, r)
     batch = broadcast_shapes(caller, c.shape[:-1], r.shape[:-1])
     return broadcast_to(c, (*batch, c.shape[-1])), broadcast_to(r, (*batch, r.shape[-1]))
@@ -359,3 +371,188 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     zero = zeros_like(slice_in_dim(kernel, 0, 1, 1, kernel.ndim - 1))
     values = concatenate([kernel, zero], kernel.ndim - 1)
     return _at(values, np.where((position >= 0) & (position < m), position, m))
+
+
+scipy_linalg = LazyModule("scipy.linalg")
+
+
+def _size(caller: str, n: int, least: int = 0) -> int:
+    n = integer(n, caller, "n")
+    if n < least:
+        raise ValueError(f"{caller}: n must be {least} or more, got {n}")
+    return n
+
+
+def _kind(caller: str, kind: str | None) -> str:
+    if kind not in (None, "symmetric", "lower", "upper"):
+        raise ValueError(f"{caller}: kind must be 'symmetric', 'lower' or 'upper'; got {kind!r}")
+    return kind or "symmetric"
+
+
+def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
+    """Make the matrix of the discrete Fourier transform: ``exp(-2 pi i j k / n)``.
+
+    Args:
+        n: the number of rows.
+        scale: None; ``"sqrtn"`` to divide by the root of ``n``, so that the matrix is unitary; or
+            ``"n"`` to divide by ``n``.
+        dtype: the dtype; by default the default complex one.
+
+    Returns:
+        The matrix, ``[n, n]``.
+
+    Raises:
+        TypeError: ``n`` is not an integer.
+        ValueError: ``n`` is negative, or there is no such scale.
+
+    As SciPy's ``dft``.
+
+    >>> import stretto as st
+    >>> st.scipy.linalg.dft(2).real
+    Array([[ 1.,  1.],
+           [ 1., -1.]], dtype=float32)
+    """
+    n = _size("dft", n)
+    if scale not in (None, "sqrtn", "n"):
+        raise ValueError(f"dft: scale must be None, 'sqrtn' or 'n'; got {scale!r}")
+    turns = np.outer(np.arange(n), np.arange(n)) % max(n, 1) / max(n, 1)
+    divisor = {None: 1.0, "sqrtn": max(n, 1) ** 0.5, "n": max(n, 1)}[scale]
+    return asarray(
+        np.exp(-2j * np.pi * turns) / divisor, default_dtype("complex") if dtype is None else dtype
+    )
+
+
+def hadamard(n: int, dtype: DTypeLike = int) -> Array:
+    """Make Hadamard's matrix by Sylvester's construction: orthogonal rows of 1 and -1.
+
+    Args:
+        n: the number of rows, a power of 2.
+        dtype: the dtype; by default the default integer.
+
+    Returns:
+        The matrix, ``[n, n]``.
+
+    Raises:
+        TypeError: ``n`` is not an integer.
+        ValueError: ``n`` is not a power of 2.
+
+    As SciPy's ``hadamard``.
+
+    >>> import stretto as st
+    >>> st.scipy.linalg.hadamard(2)
+    Array([[ 1,  1],
+           [ 1, -1]], dtype=int32)
+    """
+    n = _size("hadamard", n, 1)
+    if n & (n - 1):
+        raise ValueError(f"hadamard: n must be a power of 2, got {n}")
+    return asarray(scipy_linalg.hadamard(n, np.int8), dtype)
+
+
+def helmert(n: int, full: bool = False) -> Array:
+    """Make orthonormal contrasts: the rows of Helmert's matrix.
+
+    Args:
+        n: the number of columns.
+        full: whether to include the first row, which is constant.
+
+    Returns:
+        The matrix, ``[n - 1, n]``, or ``[n, n]`` if ``full``.
+
+    Raises:
+        TypeError: ``n`` is not an integer.
+        ValueError: ``n`` is not positive.
+
+    As SciPy's ``helmert``.
+
+    >>> import stretto as st
+    >>> st.scipy.linalg.helmert(2).round(4)
+    Array([[ 0.7071, -0.7071]], dtype=float32)
+    """
+    return asarray(scipy_linalg.helmert(_size("helmert", n, 1), full), default_dtype("float"))
+
+
+def hilbert(n: int) -> Array:
+    """Make Hilbert's matrix, ``1 / (i + j + 1)``.
+
+    Args:
+        n: the number of rows.
+
+    Returns:
+        The matrix, ``[n, n]``.
+
+    Raises:
+        TypeError: ``n`` is not an integer.
+        ValueError: ``n`` is negative.
+
+    As SciPy's ``hilbert``.
+
+    >>> import stretto as st
+    >>> st.scipy.linalg.hilbert(2).round(4)
+    Array([[1.    , 0.5   ],
+           [0.5   , 0.3333]], dtype=float32)
+    """
+    return asarray(scipy_linalg.hilbert(_size("hilbert", n)), default_dtype("float"))
+
+
+@described_like(hilbert)
+def invhilbert(n: int) -> Array:
+    """Make the inverse of Hilbert's matrix.
+
+    Returns:
+        The matrix, ``[n, n]``: integers, as floats, rounded once.
+
+    As SciPy's ``invhilbert``.
+
+    >>> import stretto as st
+    >>> st.scipy.linalg.invhilbert(2)
+    Array([[ 4., -6.],
+           [-6., 12.]], dtype=float32)
+    """
+    n = _size("invhilbert", n)
+    return _rounded_once(scipy_linalg.invhilbert(n, exact=True))
+
+
+def pascal(n: int, kind: str | None = None) -> Array:
+    """Make Pascal's triangle as a matrix.
+
+    Args:
+        n: the number of rows.
+        kind: ``"symmetric"``, the default, ``"lower"`` or ``"upper"``.
+
+    Returns:
+        The matrix, ``[n, n]``: integers, as floats, rounded once.
+
+    Raises:
+        TypeError: ``n`` is not an integer.
+        ValueError: ``n`` is negative, or there is no such kind.
+
+    As SciPy's ``pascal``.
+
+    >>> import stretto as st
+    >>> st.scipy.linalg.pascal(3)
+    Array([[1., 1., 1.],
+           [1., 2., 3.],
+           [1., 3., 6.]], dtype=float32)
+    """
+    return _rounded_once(scipy_linalg.pascal(_size("pascal", n), _kind("pascal", kind)))
+
+
+@described_like(pascal)
+def invpascal(n: int, kind: str | None = None) -> Array:
+    """Make the inverse of ``pascal(n, kind)``.
+
+    As SciPy's ``invpascal``.
+
+    >>> import stretto as st
+    >>> st.scipy.linalg.invpascal(2)
+    Array([[ 2., -1.],
+           [-1.,  1.]], dtype=float32)
+    """
+    return _rounded_once(scipy_linalg.invpascal(_size("invpascal", n), _kind("invpascal", kind)))
+
+
+def _rounded_once(exact: np.ndarray) -> Array:
+    """Integers of arbitrary size, as default floats."""
+    with np.errstate(over="ignore"):
+        return asarray(exact.astype(default_dtype("float")))

@@ -50,12 +50,12 @@ class SupportsMatmul(Protocol):
     """An object that multiplies an array by ``@``."""
 
     def __matmul__(self, other: Array, /) -> Array:
-        """The product."""
+        """Return the product."""
         ...
 
 
 Matrix: TypeAlias = Array | np.ndarray | SupportsMatmul | Product
-"""What users give for a matrix."""
+"""A matrix as users give it."""
 Solution: TypeAlias = tuple[Array, Array, Array]
 """x, the number of steps, and the norm of the residual."""
 Method: TypeAlias = Callable[[Product, Array, Array, Product, Array, int], Solution]
@@ -184,7 +184,7 @@ def _by_gmres(restart: int) -> Method:
 
 
 def _product(caller: str, argument: str, matrix: Matrix) -> Product:
-    """The function that multiplies by a matrix."""
+    """Return the function that multiplies by a matrix."""
     x: Any = matrix
     if callable(x):
         return x

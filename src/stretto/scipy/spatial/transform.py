@@ -1,6 +1,7 @@
 """``stretto.scipy.spatial.transform``: rotations of space, and interpolation between them.
 
-The formulae are in ``quaternions``.
+A rotation is a unit quaternion ``[..., 4]``, x y z w. The formulas to and from other forms are
+differentiable, even at the identity.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import stretto.numpy as snp
 from stretto import random
@@ -21,12 +22,171 @@ from stretto._engine.core.tree import register_dataclass
 from stretto._engine.core.types import as_dtype, inexact_dtype, is_complex
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto._engine.ops.convert import convert
-from stretto.scipy.spatial import quaternions
+from stretto._engine.ops.powers import root_of_squares
 
 if TYPE_CHECKING:
     from stretto._engine.core.array_updates import Index
 
 __all__ = ["Rotation", "Slerp"]
+
+
+def _sum(x: Array) -> Array:
+    return snp.sum(x, -1, keepdims=True)
+
+
+def _length(x: Array) -> Array:
+    """Return the norm over the last axis, which is kept; its derivative at 0 is 0."""
+    return root_of_squares(_sum(x * x))
+
+
+def normalized(q: Array) -> Array:
+    """Scale to length 1; NaN where the length is 0."""
+    return q / snp.sqrt(_sum(q * q))
+
+
+def _parts(q: Array) -> tuple[Array, Array]:
+    """Return the vector and the real part, with the sign that makes the latter positive."""
+    q = snp.where(q[..., 3:] < 0, -q, q)
+    return q[..., :3], q[..., 3:]
+
+
+def product(p: Array, q: Array) -> Array:
+    """Return the rotation by ``q``, then by ``p``."""
+    u, a, v, b = p[..., :3], p[..., 3:], q[..., :3], q[..., 3:]
+    vector = a * v + b * u + snp.cross(u, v)
+    return snp.concatenate([vector, a * b - _sum(u * v)], -1)
+
+
+# Vectors along the axis, with the angle as their length
+
+_SMALL = 1e-4
+
+
+def quaternion_of_rotvec(v: Array) -> Array:
+    """sin(a / 2) v / a and cos(a / 2) with the angle a = |v|; near 0 by their series."""
+    squares = _sum(v * v)
+    small = squares < _SMALL
+    angle = snp.sqrt(snp.where(small, 1, squares))
+    sine = snp.where(small, 0.5 - squares / 48 + squares**2 / 3840, snp.sin(angle / 2) / angle)
+    cosine = snp.where(small, 1 - squares / 8 + squares**2 / 384, snp.cos(angle / 2))
+    return snp.concatenate([sine * v, cosine], -1)
+
+
+def rotvec_of(q: Array) -> Array:
+    """2 atan(|v| / w) v / |v|; near 0 by the series."""
+    v, w = _parts(q)
+    squares = _sum(v * v)
+    small = squares < _SMALL * _SMALL
+    ratio = squares / snp.where(small, w * w, 1)
+    length = snp.sqrt(snp.where(small, 1, squares))
+    far = 2 * snp.arctan2(length, w) / length
+    near = 2 / snp.where(small, w, 1) * (1 - ratio / 3)
+    return v * snp.where(small, near, far)
+
+
+def magnitude_of(q: Array) -> Array:
+    """Return the angle, from 0 to pi."""
+    v, w = _parts(q)
+    return 2 * snp.arctan2(_length(v), w)[..., 0]
+
+
+# Matrices
+
+
+def matrix_of(q: Array) -> Array:
+    """``[..., 3, 3]``."""
+    x, y, z, w = (q[..., i] for i in range(4))
+    rows = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+        [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+        [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+    ]
+    return snp.stack([snp.stack(row, -1) for row in rows], -2)
+
+
+def quaternion_of_matrix(m: Array) -> Array:
+    """Normalize the longest of four multiples of the quaternion, one by each element.
+
+    Source: Shepperd, Quaternion from rotation matrix (1978).
+    """
+    a, b, c = m[..., 0, 0], m[..., 1, 1], m[..., 2, 2]
+    xy, xz, yz = (m[..., i, j] + m[..., j, i] for i, j in ((0, 1), (0, 2), (1, 2)))
+    x, y, z = (m[..., j, i] - m[..., i, j] for i, j in ((1, 2), (2, 0), (0, 1)))
+    squares = [1 + a - b - c, 1 - a + b - c, 1 - a - b + c, 1 + a + b + c]
+    rows = [
+        [squares[0], xy, xz, x],
+        [xy, squares[1], yz, y],
+        [xz, yz, squares[2], z],
+        [x, y, z, squares[3]],
+    ]
+    multiples = snp.stack([snp.stack(row, -1) for row in rows], -2)
+    longest = snp.argmax(snp.stack(squares, -1), -1)
+    return normalized(snp.take_along_axis(multiples, longest[..., None, None], -2)[..., 0, :])
+
+
+# Modified Rodrigues parameters: tan(a / 4) along the axis
+
+
+def quaternion_of_mrp(m: Array) -> Array:
+    """(2 m, 1 - |m|^2) / (1 + |m|^2)."""
+    squares = _sum(m * m)
+    return snp.concatenate([2 * m, 1 - squares], -1) / (1 + squares)
+
+
+def mrp_of(q: Array) -> Array:
+    """v / (1 + w)."""
+    v, w = _parts(q)
+    return v / (1 + w)
+
+
+# Angles about axes
+
+
+def quaternion_of_euler(axes: list[int], intrinsic: bool, angles: Array) -> Array:
+    """Turn about axes by angles ``[..., len(axes)]``; if ``intrinsic``, the axes turn too."""
+    out: Any = None
+    for i, axis in enumerate(axes):
+        half = angles[..., i] / 2
+        parts = [snp.zeros_like(half)] * 3 + [snp.cos(half)]
+        parts[axis] = snp.sin(half)
+        turn = snp.stack(parts, -1)
+        if out is None:
+            out = turn
+        else:
+            out = product(out, turn) if intrinsic else product(turn, out)
+    return out
+
+
+_DEGENERATE = 1e-7
+
+
+def euler_of(q: Array, axes: list[int], intrinsic: bool) -> Array:
+    """``[..., 3]``: the angles about three axes; the last is 0 where only a sum is determined.
+
+    Source: Bernardes and Viollet, Quaternion to Euler angles conversion (2022).
+    """
+    i, j, k = axes[::-1] if intrinsic else axes
+    proper = i == k
+    if proper:
+        k = 3 - i - j
+    sign = (i - j) * (j - k) * (k - i) // 2
+    x, y, z, w = q[..., i], q[..., j], sign * q[..., k], q[..., 3]
+    a, b, c, d = (w, x, y, z) if proper else (w - y, x + z, y + w, z - x)
+    middle = 2 * snp.arctan2(snp.hypot(c, d), snp.hypot(a, b))
+    total, rest = snp.arctan2(b, a), snp.arctan2(d, c)
+    low, high = middle < _DEGENERATE, middle > math.pi - _DEGENERATE
+    first, last = total - rest, total + rest
+    if intrinsic:
+        first, last = last, first
+    # Where the middle angle is at an end of its range, the first and last turns share an axis.
+    combined = snp.where(low, 2 * total, (2 if intrinsic else -2) * rest)
+    first = snp.where(low | high, combined, first)
+    last = snp.where(low | high, 0, last)
+    if not proper:
+        first, last = (first * sign, last) if intrinsic else (first, last * sign)
+        middle = middle - math.pi / 2
+    angles = snp.stack([first, middle, last], -1)
+    return (angles + math.pi) % (2 * math.pi) - math.pi
 
 
 def _floats(caller: str, x: ArrayLike, argument: str, *shape: int) -> Array:
@@ -44,7 +204,7 @@ _RADIANS = math.pi / 180
 
 
 def _axes(caller: str, seq: str, least: int) -> tuple[list[int], bool]:
-    """The numbers of the axes, and whether they turn too."""
+    """Return the numbers of the axes, and whether they turn too."""
     letters = "XYZ" if isinstance(seq, str) and seq.isupper() else "xyz"
     valid = isinstance(seq, str) and least <= len(seq) <= 3 and set(seq) <= set(letters)
     if not valid or any(a == b for a, b in itertools.pairwise(seq)):
@@ -90,7 +250,7 @@ class Rotation:
         Raises:
             ValueError: ``quat`` is not real, or not of that shape.
         """
-        return Rotation(quaternions.normalized(_floats("Rotation.from_quat", quat, "quat", 4)))
+        return Rotation(normalized(_floats("Rotation.from_quat", quat, "quat", 4)))
 
     @staticmethod
     def from_matrix(matrix: ArrayLike) -> Rotation:
@@ -106,7 +266,7 @@ class Rotation:
             ValueError: ``matrix`` is not real, or not of that shape.
         """
         return Rotation(
-            quaternions.from_matrix(_floats("Rotation.from_matrix", matrix, "matrix", 3, 3))
+            quaternion_of_matrix(_floats("Rotation.from_matrix", matrix, "matrix", 3, 3))
         )
 
     @staticmethod
@@ -124,7 +284,7 @@ class Rotation:
             ValueError: ``rotvec`` is not real, or not of that shape.
         """
         v = _floats("Rotation.from_rotvec", rotvec, "rotvec", 3)
-        return Rotation(quaternions.from_rotvec(v * _RADIANS if degrees else v))
+        return Rotation(quaternion_of_rotvec(v * _RADIANS if degrees else v))
 
     @staticmethod
     def from_mrp(mrp: ArrayLike) -> Rotation:
@@ -139,7 +299,7 @@ class Rotation:
         Raises:
             ValueError: ``mrp`` is not real, or not of that shape.
         """
-        return Rotation(quaternions.from_mrp(_floats("Rotation.from_mrp", mrp, "mrp", 3)))
+        return Rotation(quaternion_of_mrp(_floats("Rotation.from_mrp", mrp, "mrp", 3)))
 
     @staticmethod
     def from_euler(seq: str, angles: ArrayLike, degrees: bool = False) -> Rotation:
@@ -162,7 +322,7 @@ class Rotation:
         axes, intrinsic = _axes(caller, seq, 1)
         x = as_value(angles, caller, "angles")
         x = _floats(caller, x[None] if not x.ndim and len(axes) == 1 else x, "angles", len(axes))
-        return Rotation(quaternions.from_euler(axes, intrinsic, x * _RADIANS if degrees else x))
+        return Rotation(quaternion_of_euler(axes, intrinsic, x * _RADIANS if degrees else x))
 
     @staticmethod
     def identity(num: int | None = None, dtype: DTypeLike = float) -> Rotation:
@@ -196,7 +356,7 @@ class Rotation:
 
         """
         shape = (4,) if num is None else (integer(num, "Rotation.random", "num", 0), 4)
-        return Rotation(quaternions.normalized(random.normal(random_key, shape)))
+        return Rotation(normalized(random.normal(random_key, shape)))
 
     @staticmethod
     def concatenate(rotations: Sequence[Rotation]) -> Rotation:
@@ -233,7 +393,7 @@ class Rotation:
         Returns:
             The matrix, ``[..., 3, 3]``.
         """
-        return quaternions.matrix_of(self.quat)
+        return matrix_of(self.quat)
 
     def as_rotvec(self, degrees: bool = False) -> Array:
         """Give the vector along the axis, as long as the angle, which is at most pi.
@@ -244,7 +404,7 @@ class Rotation:
         Returns:
             The vector, ``[..., 3]``.
         """
-        out = quaternions.rotvec_of(self.quat)
+        out = rotvec_of(self.quat)
         return out / _RADIANS if degrees else out
 
     def as_mrp(self) -> Array:
@@ -253,7 +413,7 @@ class Rotation:
         Returns:
             The parameters, ``[..., 3]``.
         """
-        return quaternions.mrp_of(self.quat)
+        return mrp_of(self.quat)
 
     def as_euler(self, seq: str, degrees: bool = False) -> Array:
         """Give the angles about three axes.
@@ -270,7 +430,7 @@ class Rotation:
             ValueError: ``seq`` does not name three such axes, or names one twice in a row.
         """
         axes, intrinsic = _axes("Rotation.as_euler", seq, 3)
-        out = quaternions.euler_of(self.quat, axes, intrinsic)
+        out = euler_of(self.quat, axes, intrinsic)
         return out / _RADIANS if degrees else out
 
     # Operations
@@ -307,7 +467,7 @@ class Rotation:
         Returns:
             The angle, in radians, from 0 to pi.
         """
-        return quaternions.magnitude_of(self.quat)
+        return magnitude_of(self.quat)
 
     def mean(self, weights: ArrayLike | None = None) -> Rotation:
         """Average an array of rotations: find the one with the least sum of squared distances.
@@ -336,11 +496,11 @@ class Rotation:
         return self.quat.ndim == 1
 
     def __mul__(self, other: Rotation) -> Rotation:
-        """The rotation by ``other``, then by this one; they broadcast."""
+        """Return the rotation by ``other``, then by this one; they broadcast."""
         if not isinstance(other, Rotation):
             return NotImplemented
         p, q = snp.broadcast_arrays(self.quat, other.quat)
-        return Rotation(quaternions.normalized(quaternions.product(p, q)))
+        return Rotation(normalized(product(p, q)))
 
     def __len__(self) -> int:
         if self.single:
@@ -405,7 +565,7 @@ class Slerp:
         return cls(t, t[1:] - t[:-1], rotations, steps.as_rotvec())
 
     def __call__(self, times: ArrayLike) -> Rotation:
-        """The rotations at these times; before the first and after the last, extrapolated."""
+        """Return the rotations at these times, extrapolated before the first and after the last."""
         t = as_value(times, "Slerp", "times")
         last = self.timedelta.size - 1
         interval = snp.clip(snp.searchsorted(self.times, t, side="right") - 1, 0, last)

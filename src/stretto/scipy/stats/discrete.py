@@ -23,7 +23,7 @@ from stretto.special import betainc, betaln, gammaincc, gammaln, xlog1py, xlogy
 
 
 def log_choose(n: Array, k: Array) -> Array:
-    """The logarithm of the binomial coefficient, by the beta function."""
+    """Return the logarithm of the binomial coefficient, by the beta function."""
     return -betaln(n - k + 1, k + 1) - log1p(n)
 
 
@@ -47,7 +47,7 @@ class Binom(Discrete):
     if TYPE_CHECKING:  # what ``methods`` names, made by the base class
 
         def cdf(self, k: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-            """The probability of a value of at most the first argument."""
+            """Return the probability of a value of at most the first argument."""
             ...
 
     def allowed(self, n: Array, p: Array) -> Array:
@@ -63,7 +63,7 @@ class Binom(Discrete):
         return log_choose(n, k) + xlogy(k, p) + xlog1py(n - k, -p)
 
     def cdf_formula(self, k: Array, n: Array, p: Array) -> Array:
-        """The incomplete beta function of 1 - p."""
+        """Return the incomplete beta function of 1 - p."""
         return betainc(where(n > k, n - k, 1.0), k + 1, 1 - p)
 
 
@@ -86,11 +86,11 @@ class Bernoulli(Discrete):
     if TYPE_CHECKING:  # what ``methods`` names, made by the base class
 
         def cdf(self, k: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-            """The probability of a value of at most the first argument."""
+            """Return the probability of a value of at most the first argument."""
             ...
 
         def ppf(self, q: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-            """The quantile: the inverse of ``cdf``."""
+            """Return the quantile: the inverse of ``cdf``."""
             ...
 
     def allowed(self, p: Array) -> Array:
@@ -110,7 +110,7 @@ class Bernoulli(Discrete):
         return 1 - p
 
     def _ppf_of(self, q: Array, shapes: Sequence[Array], loc: Array | float = 0.0) -> Array:
-        """The smallest value at which the ``cdf`` is at least ``q``; NaN outside [0, 1]."""
+        """Return the smallest value at which the ``cdf`` is at least ``q``; NaN outside [0, 1]."""
         (p,) = shapes
         valid = self.allowed(p) & (q >= 0) & (q <= 1)
         out = where(q <= 1 - p, 0, 1) + loc
@@ -166,7 +166,7 @@ class Geom(Discrete):
     if TYPE_CHECKING:  # what ``methods`` names, made by the base class
 
         def cdf(self, k: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-            """The probability of a value of at most the first argument."""
+            """Return the probability of a value of at most the first argument."""
             ...
 
     def allowed(self, p: Array) -> Array:
@@ -210,7 +210,7 @@ class NBinom(Discrete):
     if TYPE_CHECKING:  # what ``methods`` names, made by the base class
 
         def cdf(self, k: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-            """The probability of a value of at most the first argument."""
+            """Return the probability of a value of at most the first argument."""
             ...
 
     def allowed(self, n: Array, p: Array) -> Array:
@@ -226,7 +226,7 @@ class NBinom(Discrete):
         return gammaln(k + n) - gammaln(k + 1) - gammaln(n) + n * log(p) + xlog1py(k, -p)
 
     def cdf_formula(self, k: Array, n: Array, p: Array) -> Array:
-        """The incomplete beta function of p."""
+        """Return the incomplete beta function of p."""
         return betainc(n, k + 1, p)
 
 
@@ -249,11 +249,11 @@ class Poisson(Discrete):
     if TYPE_CHECKING:  # what ``methods`` names, made by the base class
 
         def cdf(self, k: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-            """The probability of a value of at most the first argument."""
+            """Return the probability of a value of at most the first argument."""
             ...
 
     terms: ClassVar[int] = 320
-    """How many terms the entropy sums, for means up to which its series is not yet accurate."""
+    """The terms that the entropy sums, for means up to which its series is not yet accurate."""
 
     def allowed(self, mu: Array) -> Array:
         """mu ≥ 0."""
@@ -268,7 +268,7 @@ class Poisson(Discrete):
         return xlogy(k, mu) - mu - gammaln(k + 1)
 
     def cdf_formula(self, k: Array, mu: Array) -> Array:
-        """The complement of the incomplete gamma function."""
+        """Return the complement of the incomplete gamma function."""
         return gammaincc(k + 1, mu)
 
     @rounded_once

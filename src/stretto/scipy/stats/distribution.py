@@ -1,4 +1,4 @@
-"""Hold what distributions share: arguments, location and scale, and the edges of the support.
+"""Distributions: the arguments, location, scale and edges of the support that all have.
 
 A distribution gives formulas for its standard form; the public methods here add what holds for all
 of them: arguments of one dtype that broadcast, ``y = (x - loc) / scale``, -inf or 0 outside the
@@ -13,10 +13,14 @@ import inspect
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from stretto._engine.core.descriptions import described
 from stretto._engine.core.lazy import shown
+from stretto._engine.core import pictures
+from stretto._engine.core.cards import Card, line
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.convert import rounded_once
 from stretto._engine.ops.elementwise import FLOAT, check_kind, promote_values
@@ -29,10 +33,10 @@ _SHARED = (
     "Its methods take a value, and these parameters, by position or by name. All are promoted and\n"
     "broadcast together; the result is NaN where a parameter is out of its range."
 )
-"""What docstrings of distributions say after the first sentence."""
+"""The words of all distributions' docstrings after the first sentence."""
 
 
-@shown("stretto.scipy.stats.showing", "card_of")
+@shown("stretto.scipy.stats.distribution", "card_of")
 class Distribution:
     """A distribution: its parameters, and public methods that take them by position or by name."""
 
@@ -44,7 +48,7 @@ class Distribution:
         "loc": "the location; 0 by default.",
         "scale": "the scale, positive; 1 by default.",
     }
-    """What docstrings say of them."""
+    """The words of docstrings about them."""
     methods: ClassVar[dict[str, str]] = {}
     """The public methods, and the name of the first argument of each."""
 
@@ -69,16 +73,16 @@ class Distribution:
         return functools.reduce(operator.and_, [x > 0 for x in shapes]) if shapes else True
 
     def support(self, *shapes: Array) -> tuple[ArrayLike, ArrayLike]:
-        """The smallest and the largest value of the standard form."""
+        """Return the smallest and the largest value of the standard form."""
         return -math.inf, math.inf
 
     def inner(self, *shapes: Array) -> ArrayLike:
-        """A value inside the support: what formulas get in place of one outside."""
+        """Return a value inside the support: what formulas get in place of one outside."""
         return 0.0
 
 
 def _public(name: str, first: str, cls: type[Distribution]) -> Callable[..., Array]:
-    """The method that binds arguments to names, promotes them, and calls ``_{name}_of``."""
+    """Return the method that binds arguments to names, promotes them, and calls ``_{name}_of``."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [inspect.Parameter(n, kind) for n in ("self", first, *cls.shapes)]
     parameters += [inspect.Parameter(n, kind, default=v) for n, v in cls.placing.items()]
@@ -114,15 +118,15 @@ class Density(Distribution):
     if TYPE_CHECKING:  # what ``methods`` names, made by ``_public``
 
         def logpdf(self, x: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-            """The logarithm of the probability density: -inf outside the support."""
+            """Return the logarithm of the probability density: -inf outside the support."""
             ...
 
         def pdf(self, x: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-            """The probability density: 0 outside the support."""
+            """Return the probability density: 0 outside the support."""
             ...
 
     def logpdf_formula(self, y: Array, *shapes: Array) -> Array:
-        """The logarithm of the density of the standard form, inside the support."""
+        """Return the logarithm of the density of the standard form, inside the support."""
         raise NotImplementedError
 
     def _is_valid(self, y: Array, shapes: Sequence[Array], scale: Array | float) -> Array:
@@ -141,14 +145,14 @@ class Density(Distribution):
         loc: Array | float = 0.0,
         scale: Array | float = 1.0,
     ) -> Array:
-        """The logarithm of the probability density: -inf outside the support."""
+        """Return the logarithm of the probability density: -inf outside the support."""
         y = (x - loc) / scale
         inside, safe = self._inside(y, shapes)
         out = where(inside, self.logpdf_formula(safe, *shapes) - log(scale), -math.inf)
         return where(self._is_valid(y, shapes, scale), out, math.nan)
 
     def _pdf_of(self, x: Array, shapes: Sequence[Array], *placement: Array) -> Array:
-        """The probability density: 0 outside the support."""
+        """Return the probability density: 0 outside the support."""
         return exp(self._logpdf_of(x, shapes, *placement))
 
 
@@ -166,35 +170,35 @@ class Continuous(Density):
     if TYPE_CHECKING:  # what ``methods`` names, made by ``_public``
 
         def cdf(self, x: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-            """The probability of a value of at most the first argument."""
+            """Return the probability of a value of at most the first argument."""
             ...
 
         def logcdf(self, x: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-            """The logarithm of ``cdf``."""
+            """Return the logarithm of ``cdf``."""
             ...
 
         def sf(self, x: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-            """The survival function: the probability of a greater value."""
+            """Return the survival function: the probability of a greater value."""
             ...
 
         def logsf(self, x: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-            """The logarithm of ``sf``."""
+            """Return the logarithm of ``sf``."""
             ...
 
     def cdf_formula(self, y: Array, *shapes: Array) -> Array:
-        """The probability of at most y, inside the support."""
+        """Return the probability of at most y, inside the support."""
         raise NotImplementedError
 
     def sf_formula(self, y: Array, *shapes: Array) -> Array:
-        """The probability of more than y, inside the support."""
+        """Return the probability of more than y, inside the support."""
         return 1 - self.cdf_formula(y, *shapes)
 
     def logcdf_formula(self, y: Array, *shapes: Array) -> Array:
-        """The logarithm of ``cdf_formula``; overridden where it can be more accurate."""
+        """Return the logarithm of ``cdf_formula``; overridden where it can be more accurate."""
         return log(self.cdf_formula(y, *shapes))
 
     def logsf_formula(self, y: Array, *shapes: Array) -> Array:
-        """The logarithm of the probability of more than y."""
+        """Return the logarithm of the probability of more than y."""
         return log(self.sf_formula(y, *shapes))
 
     def _cumulative(
@@ -213,19 +217,19 @@ class Continuous(Density):
         return where(self._is_valid(y, shapes, scale), out, math.nan)
 
     def _cdf_of(self, x: Array, shapes: Sequence[Array], *placement: Array) -> Array:
-        """The probability of a value of at most ``x``."""
+        """Return the probability of a value of at most ``x``."""
         return self._cumulative(self.cdf_formula, (0, 1), x, shapes, *placement)
 
     def _logcdf_of(self, x: Array, shapes: Sequence[Array], *placement: Array) -> Array:
-        """The logarithm of the probability of a value of at most ``x``."""
+        """Return the logarithm of the probability of a value of at most ``x``."""
         return self._cumulative(self.logcdf_formula, (-math.inf, 0), x, shapes, *placement)
 
     def _sf_of(self, x: Array, shapes: Sequence[Array], *placement: Array) -> Array:
-        """The survival function: the probability of a value above ``x``."""
+        """Return the survival function: the probability of a value above ``x``."""
         return self._cumulative(self.sf_formula, (1, 0), x, shapes, *placement)
 
     def _logsf_of(self, x: Array, shapes: Sequence[Array], *placement: Array) -> Array:
-        """The logarithm of the probability of a value above ``x``."""
+        """Return the logarithm of the probability of a value above ``x``."""
         return self._cumulative(self.logsf_formula, (0, -math.inf), x, shapes, *placement)
 
 
@@ -237,19 +241,19 @@ class Invertible(Continuous):
     if TYPE_CHECKING:  # what ``methods`` names, made by ``_public``
 
         def ppf(self, q: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-            """The quantile: the inverse of ``cdf``."""
+            """Return the quantile, the inverse of ``cdf``."""
             ...
 
         def isf(self, q: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-            """The inverse of ``sf``."""
+            """Return the inverse of ``sf``."""
             ...
 
     def ppf_formula(self, q: Array, *shapes: Array) -> Array:
-        """The y at which the cumulative distribution is q."""
+        """Return the y at which the cumulative distribution is q."""
         raise NotImplementedError
 
     def isf_formula(self, q: Array, *shapes: Array) -> Array:
-        """The y at which the survival function is q."""
+        """Return the y at which the survival function is q."""
         return self.ppf_formula(1 - q, *shapes)
 
     def _quantile(
@@ -267,12 +271,12 @@ class Invertible(Continuous):
         return where(valid, y * scale + loc, math.nan)
 
     def _ppf_of(self, q: Array, shapes: Sequence[Array], *placement: Array) -> Array:
-        """The quantile: the value at which the ``cdf`` is ``q``; NaN outside [0, 1]."""
+        """Return the quantile: the value at which the ``cdf`` is ``q``; NaN outside [0, 1]."""
         ends = self.support(*shapes)
         return self._quantile(self.ppf_formula, ends, q, shapes, *placement)
 
     def _isf_of(self, q: Array, shapes: Sequence[Array], *placement: Array) -> Array:
-        """The value at which the survival function is ``q``; NaN outside [0, 1]."""
+        """Return the value at which the survival function is ``q``; NaN outside [0, 1]."""
         low, high = self.support(*shapes)
         return self._quantile(self.isf_formula, (high, low), q, shapes, *placement)
 
@@ -289,23 +293,23 @@ class Discrete(Distribution):
     if TYPE_CHECKING:  # what ``methods`` names, made by ``_public``
 
         def logpmf(self, k: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-            """The logarithm of the probability: -inf where it is not one of the values."""
+            """Return the logarithm of the probability: -inf where it is not one of the values."""
             ...
 
         def pmf(self, k: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-            """The probability of the value."""
+            """Return the probability of the value."""
             ...
 
     def logpmf_formula(self, k: Array, *shapes: Array) -> Array:
-        """The logarithm of the probability of an integer inside the support."""
+        """Return the logarithm of the probability of an integer inside the support."""
         raise NotImplementedError
 
     def cdf_formula(self, k: Array, *shapes: Array) -> Array:
-        """The probability of at most k, inside the support."""
+        """Return the probability of at most k, inside the support."""
         raise NotImplementedError
 
     def _logpmf_of(self, k: Array, shapes: Sequence[Array], loc: Array | float = 0.0) -> Array:
-        """The logarithm of the probability of ``k``: -inf where it is not one of the values."""
+        """Return the logarithm of the probability of ``k``, -inf where it is none of the values."""
         k = k - loc
         low, high = self.support(*shapes)
         inside = (k >= low) & (k <= high) & (k < math.inf) & (k == floor(k))
@@ -314,14 +318,41 @@ class Discrete(Distribution):
         return where(self.allowed(*shapes) & ~isnan(k), out, math.nan)
 
     def _pmf_of(self, k: Array, shapes: Sequence[Array], *placement: Array) -> Array:
-        """The probability of ``k``."""
+        """Return the probability of ``k``."""
         return exp(self._logpmf_of(k, shapes, *placement))
 
     def _cdf_of(self, k: Array, shapes: Sequence[Array], loc: Array | float = 0.0) -> Array:
-        """The probability of a value of at most ``k``."""
+        """Return the probability of a value of at most ``k``."""
         k = floor(k - loc)
         low, high = self.support(*shapes)
         inside = (k >= low) & (k < high)
         safe = where(inside, k, self.inner(*shapes))
         out = where(inside, self.cdf_formula(safe, *shapes), where(k < low, 0, 1))
         return where(self.allowed(*shapes) & ~isnan(k), out, math.nan)
+
+
+def card_of(distribution: Distribution) -> Card:
+    """Show a distribution, and its density where the standard form has no parameters."""
+    parameters = [*distribution.shapes, *[f"{n}={v}" for n, v in distribution.placing.items()]]
+    body = (
+        line(f"parameters: {', '.join(parameters) or 'none'}"),
+        line(f"methods: {', '.join(distribution.methods)}"),
+    )
+    facts: tuple[str, ...] = ()
+    picture = ""
+    if not distribution.shapes:
+        low, high = [float(edge) for edge in distribution.support()]  # type: ignore[arg-type]
+        facts = (f"support from {low:g} to {high:g}",)
+        picture = _density(distribution, low, high)
+    return Card(f"distribution {distribution.name}", facts, body, picture=picture)
+
+
+def _density(distribution: Distribution, low: float, high: float) -> str:
+    """Draw the curve of the standard form's density, over most of the support."""
+    pdf: Any = getattr(distribution, "pdf", None)
+    if pdf is None:
+        return ""
+    start, stop = max(low, -5.0 if high > 0 else -10.0), min(high, 5.0 if low < 0 else 8.0)
+    margin = 0.1 * (stop - start)
+    places = np.linspace(start - margin, stop + margin, 200, dtype=np.float32)
+    return pictures.curve(np.asarray(pdf(places), np.float64))

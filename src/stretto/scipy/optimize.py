@@ -1,23 +1,31 @@
-"""The search that quasi-Newton methods share: a direction, a length, an update of the estimate.
+"""``stretto.scipy.optimize``: minima of functions, by quasi-Newton methods.
 
-One ``while_loop``; each method supplies the estimate of the inverse Hessian that gives the
-direction. Source: Nocedal and Wright, Numerical Optimization (2006), chapter 6.
+The methods share a search, one ``while_loop``: a direction, a length, an update of the estimate of
+the inverse Hessian, which each supplies and which gives the direction. Source: Nocedal and Wright,
+Numerical Optimization (2006), chapter 6.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import ml_dtypes
+import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.api.autodiff.derivatives import value_and_grad
 from stretto._engine.core import tree
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.lazy import exports
+from stretto._engine.core.types import inexact_dtype, is_complex
 from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.higher_order.scan import scan
 from stretto._engine.higher_order.while_loop import while_loop
 from stretto._engine.ops.convert import convert
+
+__all__ = ["OptimizeResults", "minimize"]
 
 # The line search: how far to go in a direction.
 #
@@ -132,10 +140,7 @@ def _inside(a: _End, b: _End) -> Array:
     return a.length + width * snp.where(valid, snp.clip(fraction, _MARGIN, 1 - _MARGIN), 0.5)
 
 
-# The search that quasi-Newton methods share: a direction, a length, an update of the estimate.
-#
-# One ``while_loop``; each method supplies the estimate of the inverse Hessian that gives the
-# direction. Source: Nocedal and Wright, Numerical Optimization (2006), chapter 6.
+# The search that the methods share.
 
 
 class Estimate(NamedTuple):
@@ -183,7 +188,7 @@ class State(NamedTuple):
 
 
 def descend(fun: Callable[[Array], ArrayLike], x: Array, method: Estimate, stop: Stop) -> State:
-    """The state at the end of the search from the vector ``x``."""
+    """Return the state at the end of the search from the vector ``x``."""
 
     def evaluate(x: Array) -> tuple[Array, Array]:
         value, gradient = value_and_grad(fun)(x)
@@ -269,7 +274,7 @@ def curvature(s: Array, y: Array) -> tuple[Array, Array, Array]:
 
 
 def minimize_bfgs(fun: Callable[[Array], ArrayLike], x: Array, stop: Stop) -> tuple[State, Array]:
-    """The state at the end of the search from the vector ``x``, and the inverse Hessian."""
+    """Search from the vector ``x`` to the state at the end, and return the inverse Hessian too."""
     end = descend(fun, x, Estimate(_start, _product, _updated), stop)
     return end, end.estimate @ end.estimate.T
 
@@ -310,7 +315,7 @@ class _Memory(NamedTuple):
 
 
 def minimize_lbfgs(fun: Callable[[Array], ArrayLike], x: Array, stop: Stop, memory: int) -> State:
-    """The state at the end of the search from the vector ``x``; ``memory`` is a number of steps."""
+    """Search from the vector ``x`` to the state at the end; ``memory`` is a number of steps."""
 
     def start(x: Array) -> _Memory:
         rows = snp.zeros((memory, x.size), x.dtype)
@@ -336,7 +341,7 @@ def _recent_product(m: _Memory, g: Array) -> Array:
 
 
 def _recent(m: _Memory, s: Array, y: Array, b: Array) -> _Memory:
-    """With this step in place of the oldest; unchanged unless y^T s is positive."""
+    """Put this step in place of the oldest, if y^T s is positive."""
     is_curved, c, scale = curvature(s, y)
     appended = lambda old, new: snp.where(is_curved, snp.concatenate([old[1:], new[None]]), old)
     return _Memory(
@@ -345,3 +350,150 @@ def _recent(m: _Memory, s: Array, y: Array, b: Array) -> _Memory:
         appended(m.weight, 1 / c),
         snp.where(is_curved, scale, m.scale),
     )
+
+
+class OptimizeResults(NamedTuple):
+    """The result of a search.
+
+    ``x`` is the best point, ``fun`` and ``jac`` the value and gradient there, ``hess_inv`` the
+    estimate of the inverse Hessian, None for ``"L-BFGS"``. ``success`` says whether the gradient,
+    or the gain of the last step, is small enough; ``status`` is 0 if so, 1 if the limit of steps or
+    values was reached, 5 where a line search found no lower value. ``nit`` counts steps, ``nfev``
+    and ``njev`` values and gradients.
+    """
+
+    x: Array
+    success: Array
+    status: Array
+    fun: Array
+    jac: Array
+    hess_inv: Array | None
+    nfev: Array
+    njev: Array
+    nit: Array
+
+
+_COMMON = {"gtol": 1e-5, "norm": float("inf")}
+_OPTIONS = {
+    "BFGS": {**_COMMON, "line_search_maxiter": 10, "maxiter": None},
+    "L-BFGS": {
+        **_COMMON,
+        "ftol": 1e7 * float(np.finfo(np.float64).eps),
+        "maxcor": 10,
+        "maxfun": 15000,
+        "maxiter": 15000,
+        "maxls": 20,
+    },
+}
+_METHODS = {"bfgs": "BFGS", "l-bfgs": "L-BFGS", "l-bfgs-experimental-do-not-rely-on-this": "L-BFGS"}
+
+
+def minimize(
+    fun: Callable[..., ArrayLike],
+    x0: ArrayLike,
+    args: tuple[Any, ...] = (),
+    *,
+    method: str,
+    tol: float | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> OptimizeResults:
+    """Search for a minimum of a function of a vector.
+
+    Works inside ``jit`` and ``vmap``, where each example stops by itself. The result has forward
+    derivatives only; for reverse ones see ``lax.custom_root``.
+
+    Args:
+        fun: a function of ``x`` and ``args`` that returns a real number.
+        x0: where to start, a vector.
+        args: further arguments of ``fun``.
+        method: ``"BFGS"``; or ``"L-BFGS"`` for many variables, which uses only the last steps
+            (JAX's ``"l-bfgs-experimental-do-not-rely-on-this"`` is another name for it).
+        tol: a default for ``gtol`` and ``ftol``.
+        options: see below.
+
+    Returns:
+        An ``OptimizeResults``.
+
+    Raises:
+        TypeError: ``x0`` is not real, or ``args`` are not a tuple.
+        ValueError: ``x0`` is not a vector, or there is no such method or option.
+
+    Options of both methods: the search ends where the ``norm`` of the gradient (its largest
+    element) is less than ``gtol`` (1e-5), or after ``maxiter`` steps. For ``"BFGS"`` these are 200
+    for each element of ``x0``, with ``line_search_maxiter`` values each (10). For ``"L-BFGS"`` they
+    are 15000, with ``maxls`` values each (20), ``maxfun`` in all (15000), and ``maxcor`` steps in
+    memory (10); it also ends where a step lowers the value by no more than ``ftol`` (2.2e-9) times
+    its size, or times 1 if that is larger.
+
+    As SciPy's ``minimize``.
+
+    >>> import stretto as st
+    >>> import stretto.numpy as snp
+    >>> result = st.scipy.optimize.minimize(
+    ...     lambda x: snp.sum((x - 1) ** 2), snp.zeros(2), method="BFGS"
+    ... )
+    >>> result.x.round(3), bool(result.success)
+    (Array([1., 1.], dtype=float32), True)
+    """
+    caller = "minimize"
+    name = _METHODS.get(method.lower()) if isinstance(method, str) else None
+    if name is None:
+        bounds = isinstance(method, str) and method.lower() == "l-bfgs-b"
+        raise ValueError(
+            f"{caller}: method must be 'BFGS' or 'L-BFGS'; got {method!r}"
+            f"{'; bounds are not supported, use L-BFGS without them' * bounds}"
+        )
+    if not isinstance(args, tuple):
+        raise TypeError(f"{caller}: args must be a tuple of further arguments; got {args!r}")
+    settings = dict(_OPTIONS[name])
+    unknown = sorted(set(options or ()) - set(settings))
+    if unknown:
+        raise ValueError(
+            f"{caller}: method {name!r} has the options {', '.join(settings)}; got "
+            f"{', '.join(unknown)}"
+        )
+    x = as_value(x0, caller, "x0")
+    if is_complex(x.dtype):
+        raise TypeError(
+            f"{caller}: expected real numbers, got x0 {x.type}; pass real and imaginary parts"
+        )
+    if x.ndim != 1 or not x.size:
+        raise ValueError(
+            f"{caller}: expected x0 of rank 1 and not empty, got {x.type}; use .ravel()"
+        )
+    x = convert(x, inexact_dtype(x.dtype))
+    if tol is not None:
+        settings.update({key: tol for key in ("gtol", "ftol") if key in settings})
+    settings.update(options or {})
+    objective = lambda x: fun(x, *args)
+    if name == "BFGS":
+        steps = 200 * x.size if settings["maxiter"] is None else settings["maxiter"]
+        stop = Stop(steps, settings["gtol"], settings["norm"], settings["line_search_maxiter"])
+        end, inverse = minimize_bfgs(objective, x, stop)
+    else:
+        memory = operator.index(settings["maxcor"])
+        if memory < 1:
+            raise ValueError(f"{caller}: maxcor must be 1 or more; got {memory}")
+        stop = Stop(
+            settings["maxiter"],
+            settings["gtol"],
+            settings["norm"],
+            settings["maxls"],
+            settings["ftol"],
+            settings["maxfun"],
+        )
+        end, inverse = minimize_lbfgs(objective, x, stop, memory), None
+    return OptimizeResults(
+        x=end.x,
+        success=end.converged,
+        status=end.status(),
+        fun=end.value,
+        jac=end.gradient,
+        hess_inv=inverse,
+        nfev=end.evaluations,
+        njev=end.evaluations,
+        nit=end.step,
+    )
+
+
+exports(__name__)

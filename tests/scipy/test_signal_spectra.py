@@ -8,8 +8,17 @@ from scipy.signal import windows
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import as_value
-from stretto.scipy.signal import csd, detrend, istft, stft, welch
-from stretto.scipy.signal.spectra import overlap_of, overlapped, segments, window_of
+from stretto.scipy.signal import (
+    csd,
+    detrend,
+    istft,
+    overlap_of,
+    overlapped,
+    segments,
+    stft,
+    welch,
+    window_of,
+)
 
 X = np.random.default_rng(0).normal(size=(2, 17)).astype(np.float32)
 

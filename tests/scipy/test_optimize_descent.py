@@ -5,7 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.scipy.optimize.descent import (
+from stretto.scipy.optimize import (
     _DECREASE,
     _FLATTER,
     Estimate,
