@@ -80,7 +80,9 @@ def test_angles_about_every_triple_of_axes(intrinsic):
             letters = letters.upper() if intrinsic else letters
             angles = q.euler_of(np.array(rotations.as_quat()), list(order), intrinsic)
             np.testing.assert_allclose(angles, rotations.as_euler(letters), atol=1e-12)
-            same_turn(q.quaternion_of_euler(list(order), intrinsic, angles), rotations.as_quat(), 1e-12)
+            same_turn(
+                q.quaternion_of_euler(list(order), intrinsic, angles), rotations.as_quat(), 1e-12
+            )
 
 
 @pytest.mark.parametrize("intrinsic", [False, True])
