@@ -18,7 +18,7 @@ sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
 from reference import escaped, write  # noqa: E402
 
-from stretto._engine.core.version import VERSION  # noqa: E402
+from stretto._engine import VERSION  # noqa: E402
 
 project = "Stretto"
 author = "The Stretto authors"

@@ -20,7 +20,7 @@ try:
     )
     from stretto._engine.core.lazy import exports
     from stretto._engine.core.position import named_scope as named_scope
-    from stretto._engine.core.version import VERSION as __version__
+    from stretto._engine import VERSION as __version__
     from stretto._engine.xla.array import Array as Array
 finally:
     if _collects:

@@ -17,7 +17,6 @@ WITHOUT = {
     "__main__.py": "one call; test_main runs it",
     "_engine/core/array_updates.py": TYPES,
     "_engine/core/typing.py": TYPES,
-    "_engine/core/version.py": "one constant",
     "as_jax/__main__.py": "as_jax/test_main runs it",
     "checkpoint_policies.py": EXPORTS,
     "fft.py": EXPORTS,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.lazy import brief
 from stretto._engine.core.tree import register_dataclass, unflatten
 from stretto._engine.core.types import is_inexact

@@ -24,7 +24,7 @@ import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.api.autodiff.derivatives import grad, jvp
 from stretto._engine.api.vectorize import vmap
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.tree import register_dataclass
 from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.broadcast import of_rank

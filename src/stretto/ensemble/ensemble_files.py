@@ -11,9 +11,9 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from stretto._engine import VERSION
 from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.core.files import checked_path
-from stretto._engine.core.version import VERSION
 from stretto.ensemble.ensemble_layout import Layout
 from stretto.ensemble.groups import Group, changed
 from stretto.files.load_files import load, load_header

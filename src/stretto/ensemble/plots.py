@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import stretto.numpy as snp
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.lazy import exports
 from stretto._engine.core.typing import ArrayLike
 from stretto.ensemble.calibration_error import Binning, ece, reliability

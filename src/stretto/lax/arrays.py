@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.integers import integer, sizes_of
 from stretto._engine.core.interpreter import as_value, type_of
 from stretto._engine.core.types import as_dtype, is_inexact, kind_of

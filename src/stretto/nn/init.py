@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from stretto import random
-from stretto._engine.core.descriptions import described, described_like
+from stretto._engine.core.functions import described, described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import exports
 from stretto._engine.core.types import scalar_dtype

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from stretto._engine.core.boundary import bounded
 from stretto._engine.core.caches import WeakTable
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.threads import lock
 from stretto._engine.core.typing import Array, Tree

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stretto._engine.core.descriptions import described, described_like
+from stretto._engine.core.functions import described, described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.sizes import greater
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto.nn.functional.checks import numbers
 from stretto.nn.functional.padding import pad

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from stretto._engine.core.descriptions import described, described_like
+from stretto._engine.core.functions import described, described_like
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, Tree
 from stretto.nn import functional as F
 from stretto.nn import init

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto.nn import functional as F
 from stretto.nn.function_layers import FunctionLayer, applies

@@ -12,7 +12,7 @@ from typing import Any
 
 import stretto.numpy as snp
 from stretto._engine.core import tree
-from stretto._engine.core.descriptions import described, described_like
+from stretto._engine.core.functions import described, described_like
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto.nn import functional as F
 from stretto.nn import init

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_inexact, kind_of, scalar_dtype
 from stretto._engine.core.typing import ArrayLike
-from stretto._engine.eager.binary import binary_function
-from stretto._engine.eager.twins import FLOAT, eager
+from stretto._engine.eager.twins import FLOAT, binary_function, eager
 from stretto._engine.ops import arithmetic as ops
 from stretto._engine.ops import powers
 from stretto._engine.ops.arithmetic import absolute, negative, sign, square

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import kind_of
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.eager.binary import binary_function
-from stretto._engine.eager.twins import INTEGER, eager
+from stretto._engine.eager.twins import INTEGER, binary_function, eager
 from stretto._engine.ops import bitwise
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.bitwise import bitwise_not, shift_left

@@ -8,12 +8,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, is_inexact
 from stretto._engine.core.typing import ArrayLike
-from stretto._engine.eager.binary import binary_function
-from stretto._engine.eager.twins import FLOAT, REAL, eager
+from stretto._engine.eager.twins import FLOAT, REAL, binary_function, eager
 from stretto._engine.ops import complex_parts as ops
 from stretto._engine.ops.comparison import eq, full_like, gt, lt, ne, where
 from stretto._engine.ops.convert import convert

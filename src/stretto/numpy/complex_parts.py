@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops import complex_parts as ops
 from stretto._engine.ops.complex_parts import conj

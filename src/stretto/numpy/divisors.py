@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.types import kind_of
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.eager.twins import INTEGER, eager

@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from stretto._engine.core import types
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.interpreter import Value, as_value, refuse_masked
 from stretto._engine.core.types import canonical_dtype, kind_of, named_dtype, promote, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike, DType, DTypeLike

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.sizes import alike
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.eager.twins import NUMERIC, eager

@@ -14,9 +14,9 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO
 import ml_dtypes
 import numpy as np
 
-from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.files import checked_path, opened, write_whole
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto.numpy.creation import asarray

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.interpreter import as_value, gives_array, state, type_of
 from stretto._engine.core.types import array_type, scalar_dtype
 from stretto._engine.core.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike, SupportsDType
-from stretto._engine.eager.binary import splat
 from stretto._engine.eager.interpreter import EAGER
+from stretto._engine.eager.twins import splat
 from stretto._engine.ops.convert import convert, value_in
 from stretto._engine.xla.array import SHARDED, Array
 from stretto.numpy.arguments import put_result

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import promote
 from stretto._engine.core.typing import Array, ArrayLike, Axis, DTypeLike, Tree

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, is_inexact, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.eager.binary import binary_function
-from stretto._engine.eager.twins import FLOAT, eager
+from stretto._engine.eager.twins import FLOAT, binary_function, eager
 from stretto._engine.ops import bitwise
 from stretto._engine.ops import comparison as ops
 from stretto._engine.ops.arithmetic import absolute

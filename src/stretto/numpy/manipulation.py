@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.integers import entries_of, integer, integers
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.sizes import is_size

@@ -15,8 +15,8 @@ from stretto._engine.core.interpreter import Value, gives_array
 from stretto._engine.core.migration import is_pytorch
 from stretto._engine.core.types import array_type
 from stretto._engine.core.typing import ArrayLike, Axes, DTypeLike, ShapeLike, ShardingLike, Tree
-from stretto._engine.eager.binary import matrix_product
 from stretto._engine.eager.table import OPERATORS, eager_call
+from stretto._engine.eager.twins import matrix_product
 from stretto._engine.ops.contract import dot, matmul
 from stretto._engine.xla.array import Array
 from stretto.numpy import (

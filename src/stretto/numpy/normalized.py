@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from stretto._engine import higher_order
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.sizes import exceeds
 from stretto._engine.core.types import is_complex, real_dtype

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.errors import TracedValueError
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import default_dtype

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import ArrayLike, DTypeLike, ShardingLike
 from stretto._engine.eager.twins import COMPLEX, FLOAT, NUMERIC, eager

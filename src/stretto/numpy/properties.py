@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.interpreter import Value, type_of
 from stretto._engine.core.types import ArrayType
 from stretto._engine.core.typing import ArrayLike, Tree

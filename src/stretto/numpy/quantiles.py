@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.size_guards import without_elements
 from stretto._engine.core.sizes import is_size

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from stretto._engine.core.config import config
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value, as_value, state
 from stretto._engine.core.sizes import greater, is_size

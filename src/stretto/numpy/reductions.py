@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import default_dtype, is_complex, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike

@@ -6,10 +6,10 @@ from functools import partial
 
 import numpy as np
 
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.types import is_complex, is_inexact, kind_of
 from stretto._engine.core.typing import ArrayLike
-from stretto._engine.eager.binary import binary_function
+from stretto._engine.eager.twins import binary_function
 from stretto._engine.ops import arithmetic as ops
 from stretto._engine.ops import division, rounding
 from stretto._engine.ops.comparison import eq, full_like, lt, ne, select, zeros_like

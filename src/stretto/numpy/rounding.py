@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact

@@ -17,8 +17,18 @@ from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.sizes import greater, is_size
 from stretto._engine.core.types import array_type, default_dtype, is_inexact
 from stretto._engine.core.typing import ArrayLike, Axis
-from stretto._engine.eager.binary import element_of, same_dtype, splat
-from stretto._engine.eager.twins import ANY, AS_GIVEN, BOOL, INDEX, INTEGER, NUMERIC, eager
+from stretto._engine.eager.twins import (
+    ANY,
+    AS_GIVEN,
+    BOOL,
+    INDEX,
+    INTEGER,
+    NUMERIC,
+    eager,
+    element_of,
+    same_dtype,
+    splat,
+)
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.comparison import full, full_like, ge, lt, select
 from stretto._engine.ops.comparison import where as choose

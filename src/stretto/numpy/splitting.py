@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.integers import integer, integers
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.sizes import greater, lesser

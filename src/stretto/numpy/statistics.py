@@ -7,7 +7,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.sizes import Size, is_size
 from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact, real_dtype

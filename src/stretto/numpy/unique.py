@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.size_guards import without_elements

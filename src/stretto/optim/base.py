@@ -31,7 +31,7 @@ import stretto.numpy as snp
 from stretto._engine.api.argument_leaves import as_values
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import bounded
-from stretto._engine.core.descriptions import F, described
+from stretto._engine.core.functions import F, described
 from stretto._engine.core.guarded import guard
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.migration import OPTIMIZERS

@@ -13,7 +13,7 @@ import numpy as np
 import stretto.numpy as snp
 from stretto._engine.api.argument_leaves import values_of_tree
 from stretto._engine.core import tree
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import brief
 from stretto._engine.core.types import real_dtype

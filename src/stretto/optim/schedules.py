@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto.optim.base import Scalar, Schedule, check, schedule

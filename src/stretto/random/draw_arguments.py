@@ -11,8 +11,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from stretto._engine.core.descriptions import described
 from stretto._engine.core.errors import TracedValueError, TypePromotionError
+from stretto._engine.core.functions import described
 from stretto._engine.core.integers import sizes_of
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.types import as_dtype, default_dtype, kind_of, promote, scalar_dtype

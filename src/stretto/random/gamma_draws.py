@@ -14,7 +14,7 @@ import math
 import ml_dtypes
 import numpy as np
 
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike, ShardingLike
 from stretto._engine.higher_order.custom_derivatives import custom_jvp
 from stretto._engine.higher_order.stop_gradient import stop_gradient

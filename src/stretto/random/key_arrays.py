@@ -22,7 +22,7 @@ import numpy as np
 from stretto._engine.core import tree
 from stretto._engine.core.cards import Card, counted, ends, line
 from stretto._engine.core.config import config
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.integers import entries_of, integers
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.lazy import shown

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.typing import Array, ArrayLike, Axes
 from stretto._engine.higher_order.custom_derivatives import custom_jvp
 from stretto._engine.ops.arithmetic import absolute

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.special.gamma import (

@@ -19,7 +19,7 @@ BOTH = (
     "tests/_engine/eager/test_interpreted.py",
     "tests/_engine/eager/test_table.py",
     "tests/_engine/xla/test_array.py",
-    "tests/_engine/eager/test_binary.py",
+    "tests/_engine/eager/test_twins_binary.py",
 )
 
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 from stretto._engine.autodiff.evaluate import evaluate, record_closed
 from stretto._engine.autodiff.linearize import apply_linear, linearize_program
 from stretto._engine.core.config import settings
-from stretto._engine.core.descriptions import described
+from stretto._engine.core.functions import described
 from stretto._engine.core.primitive import Primitive, observable
 from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.rewriting import drop_dead

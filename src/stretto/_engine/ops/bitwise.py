@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from stretto._engine.core.descriptions import described
+from stretto._engine.core.functions import described
 from stretto._engine.core.primitive import ZERO_DERIVATIVE
 from stretto._engine.core.types import array_type
 from stretto._engine.core.typing import Array, ArrayLike

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.descriptions import described
+from stretto._engine.core.functions import described
 from stretto._engine.core.interpreter import Linear, as_value, splat
 from stretto._engine.core.primitive import CARRIED, ZERO_DERIVATIVE, Primitive
 from stretto._engine.core.sizes import is_size

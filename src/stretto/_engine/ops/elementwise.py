@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import ml_dtypes
 import numpy as np
 
-from stretto._engine.core.descriptions import described
+from stretto._engine.core.functions import described
 from stretto._engine.core.integers import shown
 from stretto._engine.core.interpreter import Tracer, Value, as_value, splat, state
 from stretto._engine.core.primitive import CARRIED, NOT_LINEAR, Primitive

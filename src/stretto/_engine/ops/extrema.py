@@ -12,7 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from stretto._engine.core.descriptions import described
+from stretto._engine.core.functions import described
 from stretto._engine.core.types import is_complex, kind_of
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import thresholds

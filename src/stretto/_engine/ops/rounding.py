@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.descriptions import described
+from stretto._engine.core.functions import described
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import ZERO_DERIVATIVE
 from stretto._engine.core.types import ArrayType, array_type, is_complex, is_inexact

@@ -15,11 +15,11 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from stretto._engine import VERSION
 from stretto._engine.core.config import config
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.machine import cache_directory, processor
 from stretto._engine.core.types import ArrayType
-from stretto._engine.core.version import VERSION
 from stretto._engine.lowering.text import Text
 from stretto._engine.xla import pjrt, store
 from stretto._engine.xla.clients import Runtime

@@ -12,9 +12,9 @@ from importlib import metadata
 
 import numpy as np
 
+from stretto._engine import VERSION
 from stretto._engine.core.config import changed
 from stretto._engine.core.machine import cache_directory
-from stretto._engine.core.version import VERSION
 from stretto._engine.native import WITHOUT
 from stretto._engine.xla.clients import TESTED, check_version
 from stretto._engine.xla.device import devices

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import special
 
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.typing import ArrayLike, Tree
 from stretto.ensemble.calibration import fit_temperature

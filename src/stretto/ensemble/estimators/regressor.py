@@ -10,7 +10,7 @@ import numpy as np
 from scipy import special
 
 import stretto.numpy as snp
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.typing import ArrayLike, Key, Tree
 from stretto.ensemble.conformal import (

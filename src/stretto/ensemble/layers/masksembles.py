@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stretto._engine.core.descriptions import described_like
 from stretto._engine.core.errors import TracedValueError
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.interpreter import Tracer, constant
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto._engine.ops.convert import convert

@@ -15,7 +15,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto import random
-from stretto._engine.core.descriptions import described, described_like
+from stretto._engine.core.functions import described, described_like
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import kind_of

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 import stretto.numpy as snp
-from stretto._engine.core.descriptions import described
+from stretto._engine.core.functions import described
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value, state
 from stretto._engine.core.migration import explain_call

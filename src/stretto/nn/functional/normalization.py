@@ -13,7 +13,7 @@ from typing import Any
 
 from ml_dtypes import finfo
 
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike, DType
 from stretto._engine.ops.broadcast import of_rank, reduce_sum

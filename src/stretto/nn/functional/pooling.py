@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import stretto.numpy as snp
-from stretto._engine.core.descriptions import described
+from stretto._engine.core.functions import described
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.size_guards import differs_by_example
 from stretto._engine.core.sizes import is_size

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import stretto.numpy as snp
-from stretto._engine.core.descriptions import described, described_like
+from stretto._engine.core.functions import described, described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike, DType, Key
 from stretto._engine.higher_order.scan import scan

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 import stretto.numpy as snp
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.higher_order.custom_derivatives import custom_jvp
 from stretto._engine.ops.comparison import full_like

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import real_dtype
 from stretto._engine.core.typing import Array, ArrayLike

@@ -11,7 +11,7 @@ import numpy as np
 
 from stretto._engine.api.autodiff.derivatives import jvp
 from stretto._engine.api.vectorize import vmap
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.types import is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.higher_order.custom_derivatives import custom_jvp

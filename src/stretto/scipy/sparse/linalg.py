@@ -15,7 +15,7 @@ import numpy as np
 
 from stretto._engine.api.autodiff.linear_transpose import linear_transpose
 from stretto._engine.core import tree
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.lazy import exports

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import stretto.numpy as snp
 from stretto import random
-from stretto._engine.core.descriptions import described_like
+from stretto._engine.core.functions import described_like
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import exports

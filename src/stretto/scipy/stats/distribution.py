@@ -19,7 +19,7 @@ import numpy as np
 
 from stretto._engine.core import pictures
 from stretto._engine.core.cards import Card, line
-from stretto._engine.core.descriptions import described
+from stretto._engine.core.functions import described
 from stretto._engine.core.lazy import shown
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.convert import rounded_once

@@ -19,8 +19,7 @@ from stretto._engine.api.argument_leaves import (
 from stretto._engine.autodiff.linearize import LinearMap
 from stretto._engine.autodiff.transpose import backward
 from stretto._engine.core import tree
-from stretto._engine.core.descriptions import described
-from stretto._engine.core.functions import name_of
+from stretto._engine.core.functions import described, name_of
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.tree import left_out
 from stretto._engine.core.types import ArrayType, is_complex, is_inexact

@@ -27,8 +27,7 @@ from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.autodiff.linearize import LinearMap, linearize_flat
 from stretto._engine.autodiff.vmap import to_axis
 from stretto._engine.core import tree
-from stretto._engine.core.descriptions import described
-from stretto._engine.core.functions import name_of
+from stretto._engine.core.functions import described, name_of
 from stretto._engine.core.interpreter import constant
 from stretto._engine.core.types import ArrayType, float0, is_complex, is_inexact
 from stretto._engine.higher_order.chunks import map_chunks, positive

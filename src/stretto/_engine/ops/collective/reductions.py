@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core import tree
-from stretto._engine.core.descriptions import described
+from stretto._engine.core.functions import described
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import kind_of
 from stretto._engine.ops.broadcast import reduce_sum

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stretto._engine.core.descriptions import described
+from stretto._engine.core.functions import described
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
 from stretto._engine.core.types import ArrayType, array_type, is_inexact, kind_of

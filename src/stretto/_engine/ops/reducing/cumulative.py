@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stretto._engine.core.descriptions import described
+from stretto._engine.core.functions import described
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import NOT_LINEAR, Kernel, Primitive
 from stretto._engine.core.types import ArrayType, kind_of

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import ml_dtypes
 import numpy as np
 
-from stretto._engine.core.descriptions import described
+from stretto._engine.core.functions import described
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Kernel, Primitive
 from stretto._engine.core.sizes import is_size

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.descriptions import described
+from stretto._engine.core.functions import described
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import full_like

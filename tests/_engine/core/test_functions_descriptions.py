@@ -2,7 +2,7 @@
 
 import inspect
 
-from stretto._engine.core.descriptions import described, described_like
+from stretto._engine.core.functions import described, described_like
 
 add = described({"key": "a key.", "shape": "of the result.", "x": "never used."}, "Numbers.")
 

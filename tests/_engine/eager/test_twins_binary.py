@@ -11,7 +11,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.eager.binary import number_of
+from stretto._engine.eager.twins import number_of
 
 OPERATORS = ["add", "sub", "mul", "truediv", "floordiv", "mod", "lt", "ge", "eq", "ne"]
 DTYPES = ["float32", "int32", "uint8", "bool", "float16", "bfloat16", "complex64", "int8"]
