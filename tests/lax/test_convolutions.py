@@ -5,8 +5,7 @@ import pytest
 
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.ops.contract import tensordot
-from stretto._engine.ops.convolution.general import conv_general_dilated
-from stretto._engine.ops.convolution.kinds import conv_transpose
+from stretto._engine.ops.convolution.general import conv_general_dilated, conv_transpose
 from stretto._engine.ops.layout import move_axis
 from stretto.lax import convolutions as lax
 

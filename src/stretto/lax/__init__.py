@@ -72,7 +72,7 @@ if TYPE_CHECKING:
         ConvDimensionNumbers as ConvDimensionNumbers,
         conv_dimension_numbers as conv_dimension_numbers,
     )
-    from stretto._engine.ops.convolution.kinds import (
+    from stretto._engine.ops.convolution.general import (
         conv as conv,
         conv_transpose as conv_transpose,
         conv_with_general_padding as conv_with_general_padding,
@@ -184,7 +184,7 @@ if TYPE_CHECKING:
         polygamma as polygamma,
         zeta as zeta,
     )
-    from stretto._engine.ops.special.incomplete import (
+    from stretto._engine.ops.special.incomplete_gamma import (
         igamma as igamma,
         igamma_grad_a as igamma_grad_a,
         igammac as igammac,
@@ -227,9 +227,9 @@ exports(
     stretto._engine.ops.complex_parts: conj imag real
     stretto._engine.ops.contract: dot_general
     stretto._engine.ops.convert: convert_element_type
-    stretto._engine.ops.convolution.general: conv_general_dilated
+    stretto._engine.ops.convolution.general: conv_general_dilated conv conv_transpose
+        conv_with_general_padding
     stretto._engine.ops.convolution.geometry: ConvDimensionNumbers conv_dimension_numbers
-    stretto._engine.ops.convolution.kinds: conv conv_transpose conv_with_general_padding
     stretto._engine.ops.extrema: clamp
     stretto._engine.ops.fft: FftType fft
     stretto._engine.ops.index.dynamic: dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim
@@ -257,7 +257,7 @@ exports(
     stretto._engine.ops.special.bessel: bessel_i0e bessel_i1e
     stretto._engine.ops.special.error_functions: erf erf_inv erfc
     stretto._engine.ops.special.gamma: digamma lgamma polygamma zeta
-    stretto._engine.ops.special.incomplete: igamma igamma_grad_a igammac random_gamma_grad
+    stretto._engine.ops.special.incomplete_gamma: igamma igamma_grad_a igammac random_gamma_grad
     stretto._engine.ops.special.incomplete_beta: betainc
     stretto._engine.ops.trigonometric: cosh sinh
     .: linalg

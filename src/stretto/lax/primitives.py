@@ -59,8 +59,8 @@ from stretto._engine.ops.reducing import window_select as _window_select
 from stretto._engine.ops.special import bessel as _bessel
 from stretto._engine.ops.special import error_functions as _error_functions
 from stretto._engine.ops.special import gamma as _gamma
-from stretto._engine.ops.special import incomplete as _incomplete
 from stretto._engine.ops.special import incomplete_beta as _incomplete_beta
+from stretto._engine.ops.special import incomplete_gamma as _incomplete_gamma
 
 abs_p = _arithmetic.Abs()
 acos_p = _inverse_trigonometric.Acos()
@@ -115,9 +115,9 @@ floor_p = _rounding.Floor()
 gather_p = _index.Gather
 ge_p = _comparison.Ge()
 gt_p = _comparison.Gt()
-igamma_p = _incomplete.Igamma()
-igamma_grad_a_p = _incomplete.IgammaGradA()
-igammac_p = _incomplete.Igammac()
+igamma_p = _incomplete_gamma.Igamma()
+igamma_grad_a_p = _incomplete_gamma.IgammaGradA()
+igammac_p = _incomplete_gamma.Igammac()
 imag_p = _complex_parts.Imag()
 integer_pow_p = _powers.IntegerPow
 iota_p = _iota.Iota

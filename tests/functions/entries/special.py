@@ -125,6 +125,6 @@ for name in ("igamma_grad_a", "random_gamma_grad"):
         None,
         (0.3, 5),
         (0.3, 9),
-        unlike="SciPy has none; tests/_engine/ops/special/test_incomplete.py has values",
+        unlike="SciPy has none; tests/_engine/ops/special/test_incomplete_gamma.py has values",
         undifferentiated="the derivative in a is refused; tests/ops has the other",
     )

@@ -15,11 +15,13 @@ from stretto._engine.ops.convolution.general import (
     ConvGeneralDilated,
     _padded,
     _windows,
+    conv,
     conv_general_dilated,
+    conv_transpose,
+    conv_with_general_padding,
     convolve,
 )
 from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers, conv_dimension_numbers
-from stretto._engine.ops.convolution.kinds import conv, conv_transpose, conv_with_general_padding
 from stretto.laws import bf16, c64, f16, f32, f64, i8, i32, law
 from tests.any_size import holds
 

@@ -13,7 +13,7 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.elementwise import FLOAT, check_kind, promote_values
 from stretto._engine.ops.special.gamma import digamma_formula, refused_partial
-from stretto._engine.ops.special.incomplete_formulas import gamma_scale, log_excess
+from stretto._engine.ops.special.incomplete_gamma import gamma_scale, log_excess
 from stretto._engine.ops.written import (
     Number,
     Written,

@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 import stretto as st
-from stretto._engine.ops.convolution.general import conv_general_dilated
-from stretto._engine.ops.convolution.kinds import conv, conv_transpose, conv_with_general_padding
+from stretto._engine.ops.convolution.general import (
+    conv,
+    conv_general_dilated,
+    conv_transpose,
+    conv_with_general_padding,
+)
 
 
 def numbers(seed, *shape):
