@@ -23,7 +23,7 @@ from stretto._engine.core.recorder import record
 from stretto._engine.higher_order.custom_derivatives import CustomVjpForward
 from stretto._engine.ops.broadcast import ReduceSum
 from stretto._engine.ops.linalg.qr import Geqp3
-from stretto._engine.ops.random.bits import threefry2x32
+from stretto._engine.ops.random_bits import threefry2x32
 from tests.any_size import MODES, attempt, compare, holds
 from tests.functions import sized
 from tests.meshes import mesh

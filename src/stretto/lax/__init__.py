@@ -132,7 +132,7 @@ if TYPE_CHECKING:
         Precision as Precision,
         Tolerance as Tolerance,
     )
-    from stretto._engine.ops.random.rng_bit_generator import (
+    from stretto._engine.ops.random_bits import (
         RandomAlgorithm as RandomAlgorithm,
         rng_bit_generator as rng_bit_generator,
     )
@@ -245,7 +245,7 @@ exports(
     stretto._engine.ops.layout: expand_dims reshape squeeze transpose
     stretto._engine.ops.powers: integer_pow reciprocal
     stretto._engine.ops.precision: AccuracyMode DotAlgorithm DotAlgorithmPreset Precision Tolerance
-    stretto._engine.ops.random.rng_bit_generator: RandomAlgorithm rng_bit_generator
+    stretto._engine.ops.random_bits: RandomAlgorithm rng_bit_generator
     stretto._engine.ops.reducing.cumulative: cumlogsumexp cummax cummin cumprod cumsum
     stretto._engine.ops.reducing.argminmax: argmax argmin
     stretto._engine.ops.reducing.reduce: reduce_and reduce_max reduce_min reduce_or reduce_prod

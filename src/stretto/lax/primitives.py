@@ -41,6 +41,7 @@ from stretto._engine.ops import iota as _iota
 from stretto._engine.ops import joining as _joining
 from stretto._engine.ops import layout as _layout
 from stretto._engine.ops import powers as _powers
+from stretto._engine.ops import random_bits as _random_bits
 from stretto._engine.ops import rounding as _rounding
 from stretto._engine.ops import shape as _shape
 from stretto._engine.ops import sort as _sort
@@ -50,7 +51,6 @@ from stretto._engine.ops.convolution import general as _general
 from stretto._engine.ops.index import combine as _combine
 from stretto._engine.ops.index import dynamic as _dynamic
 from stretto._engine.ops.index import primitives as _index
-from stretto._engine.ops.random import rng_bit_generator as _rng_bit_generator
 from stretto._engine.ops.reducing import argminmax as _argminmax
 from stretto._engine.ops.reducing import cumulative as _cumulative
 from stretto._engine.ops.reducing import reduce as _reducing
@@ -163,7 +163,7 @@ regularized_incomplete_beta_p = _incomplete_beta.RegularizedIncompleteBeta()
 rem_p = _arithmetic.Rem()
 reshape_p = _layout.Reshape
 rev_p = _shape.Rev
-rng_bit_generator_p = _rng_bit_generator.RngBitGenerator
+rng_bit_generator_p = _random_bits.RngBitGenerator
 round_p = _rounding.Nearest
 rsqrt_p = _powers.Rsqrt()
 scan_p = _scan.Scan

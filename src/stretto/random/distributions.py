@@ -30,7 +30,7 @@ from stretto._engine.ops.exponential import log, log1p
 from stretto._engine.ops.extrema import maximum, minimum
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.powers import sqrt
-from stretto._engine.ops.random.bits import bits_width, unit_float
+from stretto._engine.ops.random_bits import bits_width, unit_float
 from stretto._engine.ops.rounding import nextafter
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import laid_out

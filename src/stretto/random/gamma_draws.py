@@ -26,7 +26,7 @@ from stretto._engine.ops.exponential import exp, log, log1p
 from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.layout import expand_dims, reshape
 from stretto._engine.ops.powers import sqrt
-from stretto._engine.ops.random.bits import bits_width, unit_float
+from stretto._engine.ops.random_bits import bits_width, unit_float
 from stretto._engine.ops.reducing.reduce import reduce_max, reduce_or
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import laid_out

@@ -32,8 +32,12 @@ from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import zeros_like
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis, move_axis, reshape
-from stretto._engine.ops.random.bits import RandomBits, threefry2x32
-from stretto._engine.ops.random.rng_bit_generator import RandomAlgorithm, RngBitGenerator
+from stretto._engine.ops.random_bits import (
+    RandomAlgorithm,
+    RandomBits,
+    RngBitGenerator,
+    threefry2x32,
+)
 from stretto._engine.ops.shape import slice_in_dim
 from stretto.dtypes import prng_key
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from stretto._engine.core.recorder import record_shared
 from stretto._engine.core.types import ArrayType
-from stretto._engine.ops.convolution import forms, positions, shifted, windows
-from stretto._engine.ops.convolution.operands import (
+from stretto._engine.ops.convolution import forms, windows
+from stretto._engine.ops.convolution.geometry import (
     MOST_GROUPS,
     by_group,
     features_last,
@@ -45,10 +45,10 @@ def formulation(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> Form
     outputs = rhs.shape[op.dims.rhs_spec[0]] // groups
     window = math.prod([rhs.shape[a] for a in op.dims.rhs_spec[2:]])
     products = min(0.45, max(0.01, 0.03 * (inputs - 1)) * min(1.0, outputs / 16))
-    if positions.suits(op, lhs, rhs, out):
+    if forms.suits_positions(op, lhs, rhs, out):
         reason = "few positions, each of which is one product of matrices"
         return Formulation("products by position", reason, _positions, 0.5)
-    if shifted.suits(op, lhs, rhs, out):
+    if forms.suits_shifted(op, lhs, rhs, out):
         reason = f"{groups} groups with few terms a sum, which XLA computes one product at a time"
         # Several inputs of a group side by side are read one by one.
         apart = inputs == 1 or op.dims.lhs_spec[1] != lhs.ndim - 1
@@ -67,7 +67,7 @@ def formulation(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> Form
     if forms.suits_planes(op, lhs, rhs, out):
         reason = "planes and features are one product, which XLA has not for volumes"
         return Formulation("planes of a volume", reason, _planes, min(0.45, 0.03 * inputs))
-    if positions.suits_together(op, lhs, rhs, out):
+    if forms.suits_positions_together(op, lhs, rhs, out):
         reason = "few positions, and few examples or a large kernel, so one product is faster"
         return Formulation("positions in one product", reason, _positions, 0.5)
     if forms.suits_pointwise(op, lhs, rhs):
@@ -113,7 +113,7 @@ def _called(form: Callable[..., Any]) -> Callable[..., Any]:
     return write
 
 
-_shifted = _called(shifted.as_sum)
+_shifted = _called(forms.of_shifted)
 _elements = _called(forms.of_elements)
 
 
@@ -127,7 +127,7 @@ def _inlined(form: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _scattered = _inlined(forms.of_scattered)
-_positions = _inlined(positions.as_products)
+_positions = _inlined(forms.of_positions)
 _planes = _inlined(forms.as_planes)
 _pointwise = _inlined(forms.of_pointwise)
 _windows = _inlined(windows.as_product)

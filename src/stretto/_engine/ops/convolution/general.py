@@ -41,10 +41,12 @@ from stretto._engine.ops.convolution.geometry import (
     dilated,
     dimension_numbers_of,
     letters,
+    merge,
+    merge_inside,
     pads,
+    split_axis,
     transposed_pad,
 )
-from stretto._engine.ops.convolution.operands import merge, merge_inside, split_axis
 from stretto._engine.ops.layout import move_axis, transpose
 from stretto._engine.ops.shape import rev
 from stretto._engine.ops.sharding import laid_out

@@ -15,12 +15,12 @@ from typing import Any
 
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.contract import DotGeneral
-from stretto._engine.ops.convolution.geometry import dilated
-from stretto._engine.ops.convolution.operands import (
+from stretto._engine.ops.convolution.geometry import (
     along_features,
     as_output,
     batch_first,
     cut,
+    dilated,
     relaid,
     spread,
 )

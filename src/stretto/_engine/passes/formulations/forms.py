@@ -35,8 +35,7 @@ from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.formulation import formulation
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
-from stretto._engine.ops.convolution.geometry import dilated
-from stretto._engine.ops.convolution.operands import cut
+from stretto._engine.ops.convolution.geometry import cut, dilated
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims, move_axis, move_to_front, reshape, transpose
 from stretto._engine.ops.shape import pad, part_of

@@ -46,7 +46,7 @@ from stretto._engine.ops.linalg.schur import Hessenberg, Schur
 from stretto._engine.ops.linalg.svd import Svd, SvdAlgorithm
 from stretto._engine.ops.linalg.triangular import TriangularSolve
 from stretto._engine.ops.linalg.tridiagonal import TridiagonalSolve
-from stretto._engine.ops.random.bits import RandomBits, Threefry2x32
+from stretto._engine.ops.random_bits import RandomBits, Threefry2x32
 from stretto._engine.ops.reducing.window_geometry import AxisWindow
 from stretto._engine.ops.rounding import Round, RoundAway
 from stretto._engine.ops.sharding_constraint import ShardingConstraint

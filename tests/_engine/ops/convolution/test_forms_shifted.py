@@ -9,15 +9,15 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.ops.convolution import shifted
+from stretto._engine.ops.convolution import forms
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers
 from tests._engine.ops.convolution.cases import check, convolutions, whole
 
 FORMS = {
-    "features": shifted.of_feature_groups,
-    "batch": shifted.of_batch_groups,
-    "diagonals": shifted.of_diagonals,
+    "features": forms.of_feature_groups,
+    "batch": forms.of_batch_groups,
+    "diagonals": forms.of_diagonals,
 }
 
 
@@ -126,4 +126,4 @@ def test_slopes_of_a_wide_window_by_diagonals():
 @given(hs.data())
 def test_the_fastest_form_in_any_layout(kind, data):
     """Also where features come last, and are put before the positions."""
-    check(shifted.as_sum, *data.draw(convolutions([kind])))
+    check(forms.of_shifted, *data.draw(convolutions([kind])))

@@ -6,7 +6,7 @@ import pytest
 
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.ops.random.bits import (
+from stretto._engine.ops.random_bits import (
     RandomBits,
     Threefry2x32,
     UnitFloat,

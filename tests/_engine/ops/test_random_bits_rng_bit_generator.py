@@ -6,11 +6,7 @@ import pytest
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.config import enable_x64
-from stretto._engine.ops.random.rng_bit_generator import (
-    RandomAlgorithm,
-    RngBitGenerator,
-    rng_bit_generator,
-)
+from stretto._engine.ops.random_bits import RandomAlgorithm, RngBitGenerator, rng_bit_generator
 from stretto.laws import law
 
 THREE_FRY, PHILOX = RandomAlgorithm.RNG_THREE_FRY, RandomAlgorithm.RNG_PHILOX

@@ -7,10 +7,11 @@ import pytest
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
-from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers, conv_dimension_numbers
-from stretto._engine.ops.convolution.operands import (
+from stretto._engine.ops.convolution.geometry import (
+    ConvDimensionNumbers,
     along_features,
     by_group,
+    conv_dimension_numbers,
     cut,
     features_last,
     merge,

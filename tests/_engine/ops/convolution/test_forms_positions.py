@@ -10,7 +10,7 @@ from hypothesis import strategies as hs
 import stretto as st
 from stretto import lax
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.ops.convolution import positions
+from stretto._engine.ops.convolution import forms
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers
 from tests._engine.ops.convolution.cases import GROUPS, check, convolutions, whole
@@ -19,14 +19,14 @@ from tests._engine.ops.convolution.cases import GROUPS, check, convolutions, who
 @settings(max_examples=100)
 @given(convolutions(GROUPS))
 def test_values(case):
-    check(positions.as_products, *case)
+    check(forms.of_positions, *case)
 
 
 @settings(max_examples=100)
 @given(convolutions())
 def test_values_with_the_kernel_first(case):
-    with mock.patch.object(positions, "_LARGE_KERNEL", 0):
-        check(positions.as_products, *case)
+    with mock.patch.object(forms, "_LARGE_KERNEL", 0):
+        check(forms.of_positions, *case)
 
 
 @settings(max_examples=100)
@@ -50,9 +50,9 @@ def test_values_of_products_for_each_example(data):
         whole(0, (examples, inputs, *spatial(sizes))),
         whole(1, (examples, outputs, *spatial(window))),
     )
-    with mock.patch.object(positions, "_IMAGES_LARGER", 0):
-        assert positions._suits_summed(op, x.type, y.type, op.infer(x.type, y.type))
-        check(positions.as_products, op, x, y)
+    with mock.patch.object(forms, "_IMAGES_LARGER", 0):
+        assert forms._suits_summed(op, x.type, y.type, op.infer(x.type, y.type))
+        check(forms.of_positions, op, x, y)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -63,7 +63,7 @@ def test_nan_and_infinities(value, place):
     x = random.integers(-4, 5, (2, 2, 6)).astype(np.float32)
     y = random.integers(1, 5, (3, 2, 5)).astype(np.float32)
     (x, y)[place][0, 0, 0] = value
-    check(positions.as_products, op, as_value(x), as_value(y))
+    check(forms.of_positions, op, as_value(x), as_value(y))
 
 
 @pytest.mark.parametrize("layout", [("NCHW", "OIHW", "NCHW"), ("NHWC", "HWIO", "NHWC")])
@@ -92,7 +92,7 @@ def test_suits_gradients_by_kernels_with_groups_or_of_one_element():
         pads = ((padding, padding),) * 2
         op = ConvGeneralDilated((1, 1), pads, (1, 1), (1, 1), dims, batch_groups=groups)
         x = as_value(np.ones((features, 4, 8, 8), np.float32)).type
-        return positions.suits(op, x, x, op.infer(x, x))
+        return forms.suits_positions(op, x, x, op.infer(x, x))
 
     assert suits(16, 0)
     assert not suits(16, 1)

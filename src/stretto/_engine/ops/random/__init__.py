@@ -1,1 +1,0 @@
-"""Random bits, and numbers made of them. Begin with ``bits``."""
