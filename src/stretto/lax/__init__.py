@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         psum_scatter as psum_scatter,
         pswapaxes as pswapaxes,
     )
-    from stretto._engine.ops.collective.reductions import (
+    from stretto._engine.ops.collective.functions import (
         pmax as pmax,
         pmean as pmean,
         pmin as pmin,
@@ -143,7 +143,7 @@ if TYPE_CHECKING:
         cumprod as cumprod,
         cumsum as cumsum,
     )
-    from stretto._engine.ops.reducing.argminmax import argmax as argmax, argmin as argmin
+    from stretto._engine.ops.reducing.reduce import argmax as argmax, argmin as argmin
     from stretto._engine.ops.reducing.reduce import (
         reduce_and as reduce_and,
         reduce_max as reduce_max,
@@ -221,8 +221,7 @@ exports(
         shift_left shift_right_arithmetic shift_right_logical
     stretto._engine.ops.broadcast: broadcast_in_dim reduce_sum
     stretto._engine.ops.collective.functions: all_gather all_to_all axis_index axis_size ppermute
-        pshuffle psum_scatter pswapaxes
-    stretto._engine.ops.collective.reductions: pmax pmean pmin psum
+        pshuffle psum_scatter pswapaxes pmax pmean pmin psum
     stretto._engine.ops.comparison: eq ge gt le lt ne select
     stretto._engine.ops.complex_parts: conj imag real
     stretto._engine.ops.contract: dot_general
@@ -247,9 +246,8 @@ exports(
     stretto._engine.ops.precision: AccuracyMode DotAlgorithm DotAlgorithmPreset Precision Tolerance
     stretto._engine.ops.random_bits: RandomAlgorithm rng_bit_generator
     stretto._engine.ops.reducing.cumulative: cumlogsumexp cummax cummin cumprod cumsum
-    stretto._engine.ops.reducing.argminmax: argmax argmin
-    stretto._engine.ops.reducing.reduce: reduce_and reduce_max reduce_min reduce_or reduce_prod
-        reduce_xor
+    stretto._engine.ops.reducing.reduce: argmax argmin reduce_and reduce_max reduce_min reduce_or
+        reduce_prod reduce_xor
     stretto._engine.ops.rounding: ceil floor is_finite nextafter
     stretto._engine.ops.shape: pad rev slice slice_in_dim split
     stretto._engine.ops.sharding_constraint: with_sharding_constraint

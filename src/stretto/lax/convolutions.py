@@ -26,7 +26,7 @@ from stretto._engine.ops.convolution.geometry import (
     transposed_pad,
 )
 from stretto._engine.ops.layout import move_axis, reshape, transpose
-from stretto._engine.ops.reducing.window_geometry import AxisWindow, patches
+from stretto._engine.ops.reducing.window import AxisWindow, patches
 
 if TYPE_CHECKING:
     from stretto.lax.products import PrecisionLike

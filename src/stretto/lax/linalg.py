@@ -24,18 +24,27 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.extrema import minimum
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims, squeeze
-from stretto._engine.ops.linalg.cholesky import cholesky, cholesky_update, symmetrized
-from stretto._engine.ops.linalg.eig import EigImplementation, eig
-from stretto._engine.ops.linalg.eigh import Eigh, EighImplementation, eigh
+from stretto._engine.ops.linalg.cholesky import (
+    cholesky,
+    cholesky_update,
+    symmetric_product,
+    symmetrized,
+)
+from stretto._engine.ops.linalg.eigenvalues import (
+    Eigh,
+    EighImplementation,
+    EigImplementation,
+    eig,
+    eigh,
+    hessenberg,
+    schur,
+)
 from stretto._engine.ops.linalg.family import as_matrices
 from stretto._engine.ops.linalg.lu import lu, lu_pivots_to_permutation
 from stretto._engine.ops.linalg.matrix_parts import adjoint, identity
 from stretto._engine.ops.linalg.qr import Qr, geqrf, householder_product, ormqr, qr
-from stretto._engine.ops.linalg.schur import hessenberg, schur
 from stretto._engine.ops.linalg.svd import Svd, SvdAlgorithm, svd
-from stretto._engine.ops.linalg.symmetric import symmetric_product
-from stretto._engine.ops.linalg.triangular import triangular_solve
-from stretto._engine.ops.linalg.tridiagonal import tridiagonal, tridiagonal_solve
+from stretto._engine.ops.linalg.triangular import triangular_solve, tridiagonal, tridiagonal_solve
 from stretto._engine.ops.powers import cbrt, sqrt
 from stretto._engine.ops.reducing.reduce import reduce_max, reduce_or
 from stretto._engine.ops.shape import slice_in_dim

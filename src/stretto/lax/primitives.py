@@ -48,14 +48,12 @@ from stretto._engine.ops import sort as _sort
 from stretto._engine.ops import trigonometric as _trigonometric
 from stretto._engine.ops.collective import primitives as _collective
 from stretto._engine.ops.convolution import general as _general
-from stretto._engine.ops.index import combine as _combine
 from stretto._engine.ops.index import dynamic as _dynamic
+from stretto._engine.ops.index import gather_scatter as _gather_scatter
 from stretto._engine.ops.index import primitives as _index
-from stretto._engine.ops.reducing import argminmax as _argminmax
 from stretto._engine.ops.reducing import cumulative as _cumulative
 from stretto._engine.ops.reducing import reduce as _reducing
 from stretto._engine.ops.reducing import window as _reducing_window
-from stretto._engine.ops.reducing import window_select as _window_select
 from stretto._engine.ops.special import bessel as _bessel
 from stretto._engine.ops.special import error_functions as _error_functions
 from stretto._engine.ops.special import gamma as _gamma
@@ -69,8 +67,8 @@ add_p = _arithmetic.Add()
 all_gather_p = _collective.AllGather
 all_to_all_p = _collective.AllToAll
 and_p = _bitwise.And()
-argmax_p = _argminmax.Argmax
-argmin_p = _argminmax.Argmin
+argmax_p = _reducing.Argmax
+argmin_p = _reducing.Argmin
 asin_p = _inverse_trigonometric.Asin()
 asinh_p = _inverse_trigonometric.Asinh()
 atan_p = _inverse_trigonometric.Atan()
@@ -169,12 +167,12 @@ rsqrt_p = _powers.Rsqrt()
 scan_p = _scan.Scan
 scatter_p = _index.ScatterSet
 scatter_add_p = _index.ScatterAdd
-scatter_max_p = _combine.ScatterMax
-scatter_min_p = _combine.ScatterMin
-scatter_mul_p = _combine.ScatterMul
+scatter_max_p = _gather_scatter.ScatterMax
+scatter_min_p = _gather_scatter.ScatterMin
+scatter_mul_p = _gather_scatter.ScatterMul
 scatter_sub_p = _index.ScatterSub
-select_and_gather_add_p = _window_select.SelectAndGatherAdd
-select_and_scatter_add_p = _window_select.SelectAndScatterAdd
+select_and_gather_add_p = _reducing_window.SelectAndGatherAdd
+select_and_scatter_add_p = _reducing_window.SelectAndScatterAdd
 shift_left_p = _bitwise.ShiftLeft()
 shift_right_arithmetic_p = _bitwise.ShiftRightArithmetic()
 shift_right_logical_p = _bitwise.ShiftRightLogical()

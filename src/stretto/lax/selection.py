@@ -9,7 +9,7 @@ from stretto._engine.core.types import kind_of
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import negative
 from stretto._engine.ops.comparison import full_like, ne, select
-from stretto._engine.ops.index.along_axis import take_along_axis
+from stretto._engine.ops.index.primitives import take_along_axis
 from stretto._engine.ops.layout import canonical_axis
 from stretto._engine.ops.sort import top_k
 

@@ -17,7 +17,7 @@ from stretto._engine.ops.comparison import lt
 from stretto._engine.ops.comparison import where as choose_by
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
-from stretto._engine.ops.index.along_axis import take_along_axis
+from stretto._engine.ops.index.primitives import take_along_axis
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axes, canonical_axis, expand_dims, reshape
 from stretto.numpy.arguments import refuse_out

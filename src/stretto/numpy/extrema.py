@@ -20,7 +20,7 @@ from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.complex_parts import imag, real
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import canonical_axis, expand_dims
-from stretto._engine.ops.reducing import argminmax, reduce
+from stretto._engine.ops.reducing import reduce
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.reductions import keep, masked
 
@@ -190,12 +190,12 @@ def _arg_extremum(caller: str, a: ArrayLike, axis: Axis, out: None, keepdims: bo
 
 @eager(np.ndarray.argmax, BOOL + REAL, INDEX)
 def _place_of_greatest(x: Array, *, axis: int | None, keepdims: bool) -> Array:
-    return _place(argminmax.argmax, x, axis, keepdims)
+    return _place(reduce.argmax, x, axis, keepdims)
 
 
 @eager(np.ndarray.argmin, BOOL + REAL, INDEX)
 def _place_of_least(x: Array, *, axis: int | None, keepdims: bool) -> Array:
-    return _place(argminmax.argmin, x, axis, keepdims)
+    return _place(reduce.argmin, x, axis, keepdims)
 
 
 def _place(search: Callable[..., Any], x: Array, axis: int | None, keepdims: bool) -> Array:

@@ -25,7 +25,7 @@ from stretto._engine.eager.twins import BOOL, COMPLEX, FLOAT, NUMERIC, eager
 from stretto._engine.ops import broadcast, elementwise, layout
 from stretto._engine.ops.broadcast import canonical_axes
 from stretto._engine.ops.convert import value_in
-from stretto._engine.ops.index.along_axis import take_along_axis
+from stretto._engine.ops.index.primitives import take_along_axis
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis

@@ -23,7 +23,7 @@ from stretto._engine.ops.broadcast import broadcast_to, of_rank
 from stretto._engine.ops.comparison import gt
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.index.along_axis import take_along_axis
+from stretto._engine.ops.index.primitives import take_along_axis
 from stretto._engine.ops.layout import canonical_axes, move_axis, reshape, transpose
 from stretto._engine.ops.rounding import ceil, floor, round_
 from stretto._engine.ops.shape import slice_in_dim

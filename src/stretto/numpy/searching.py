@@ -33,7 +33,7 @@ from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.comparison import full, full_like, ge, lt, select
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.index import along_axis
+from stretto._engine.ops.index import primitives
 from stretto._engine.ops.iota import iota
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis, reshape
@@ -128,12 +128,12 @@ def take_along_axis(
     wrap = wrap_negative_indices is not False
     if mode is None and fill_value is None and wrap:
         return _take_along_axis(x, indices, axis=axis)
-    return along_axis.take_along_axis(x, indices, axis, mode, fill_value, wrap)
+    return primitives.take_along_axis(x, indices, axis, mode, fill_value, wrap)
 
 
 @eager(np.take_along_axis, (BOOL + NUMERIC, INTEGER))
 def _take_along_axis(x: Array, indices: ArrayLike, *, axis: int) -> Array:
-    return along_axis.take_along_axis(x, indices, axis, None, None, True)
+    return primitives.take_along_axis(x, indices, axis, None, None, True)
 
 
 _METHODS = ("scan", "scan_unrolled", "sort", "compare_all")

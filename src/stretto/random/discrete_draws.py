@@ -39,9 +39,8 @@ from stretto._engine.ops.iota import iota
 from stretto._engine.ops.layout import canonical_axis, move_axis, reshape, transpose
 from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.random_bits import wide_remainder
-from stretto._engine.ops.reducing.argminmax import argmax
 from stretto._engine.ops.reducing.cumulative import cummax, cumsum
-from stretto._engine.ops.reducing.reduce import reduce_or
+from stretto._engine.ops.reducing.reduce import argmax, reduce_or
 from stretto._engine.ops.rounding import ceil, floor
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import laid_out

@@ -6,14 +6,13 @@ import pytest
 from stretto._engine.ops import joining, shape
 from stretto._engine.ops.broadcast import BroadcastInDim, broadcast_to
 from stretto._engine.ops.comparison import Select, select
-from stretto._engine.ops.index import combine as index_combine
 from stretto._engine.ops.index import dynamic
 from stretto._engine.ops.index import gather_scatter as index
 from stretto._engine.ops.index import primitives as index_primitives
 from stretto._engine.ops.index.geometry import ScatterDimensionNumbers
 from stretto._engine.ops.layout import Reshape, Transpose, reshape
 from stretto._engine.ops.layout import transpose as permute
-from stretto._engine.ops.reducing import argminmax
+from stretto._engine.ops.reducing import reduce
 from stretto.laws import b1, bf16, c64, f32, f64, i32, law, u32
 
 KINDS = (f32, f64, bf16, i32, u32, b1, c64)
@@ -42,9 +41,9 @@ UPDATES = {
     index_primitives.ScatterSet: (index.scatter, KINDS),
     index_primitives.ScatterAdd: (index.scatter_add, (*ORDERED, c64)),
     index_primitives.ScatterSub: (index.scatter_sub, (*ORDERED, c64)),
-    index_combine.ScatterMul: (index.scatter_mul, (*ORDERED, c64)),
-    index_combine.ScatterMin: (index.scatter_min, ORDERED),
-    index_combine.ScatterMax: (index.scatter_max, ORDERED),
+    index.ScatterMul: (index.scatter_mul, (*ORDERED, c64)),
+    index.ScatterMin: (index.scatter_min, ORDERED),
+    index.ScatterMax: (index.scatter_max, ORDERED),
 }
 LAWS = [
     *(law(p, f, t(3, 2)) for p, f in MOVES.items() for t in KINDS),
@@ -75,7 +74,7 @@ LAWS = [
     ),
     *(
         law(p, lambda x, f=f: f(x, 1), t(3, 4))
-        for p, f in ((argminmax.Argmax, argminmax.argmax), (argminmax.Argmin, argminmax.argmin))
+        for p, f in ((reduce.Argmax, reduce.argmax), (reduce.Argmin, reduce.argmin))
         for t in (*ORDERED, b1)
     ),
 ]

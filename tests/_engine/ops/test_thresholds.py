@@ -20,10 +20,9 @@ from stretto._engine.ops.convolution.geometry import conv_dimension_numbers
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.exponential import EXP
 from stretto._engine.ops.extrema import MAX
-from stretto._engine.ops.linalg import cholesky as linalg_cholesky
-from stretto._engine.ops.linalg import tridiagonal as linalg_tridiagonal
-from stretto._engine.ops.reducing import window_select
-from stretto._engine.ops.reducing.window_geometry import AxisWindow
+from stretto._engine.ops.linalg import cholesky, triangular
+from stretto._engine.ops.reducing import window
+from stretto._engine.ops.reducing.window import AxisWindow
 from stretto._engine.ops.special import bessel, error_functions
 
 LOADED = (bessel, error_functions)
@@ -86,18 +85,18 @@ def types(dtype, *shapes):
     return tuple(array_type(shape, dtype) for shape in shapes)
 
 
-PLACE = window_select.WindowPlace(1, AxisWindow(2, 2), True)
-TRIDIAGONAL = linalg_tridiagonal.TridiagonalSolve
+PLACE = window.WindowPlace(1, AxisWindow(2, 2), True)
+TRIDIAGONAL = triangular.TridiagonalSolve
 DECISIONS = {
     "top_k": (sort.TopK(3), types(F32, (thresholds.TOP_K,)), types(F32, (1000,))),
     "place": (PLACE, types(F32, (4, 1 << 20)), types(F32, (4, 1 << 10))),
     "cholesky": (
-        linalg_cholesky.Cholesky(),
+        cholesky.Cholesky(),
         types(F32, (thresholds.MATRICES, 4, 4)),
         types(F32, (thresholds.MATRICES - 1, 4, 4)),
     ),
     "large matrices": (
-        linalg_cholesky.Cholesky(),
+        cholesky.Cholesky(),
         types(F32, (thresholds.MATRICES, 32, 32)),
         types(F32, (thresholds.MATRICES, 33, 33)),
     ),

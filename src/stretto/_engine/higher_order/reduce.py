@@ -49,6 +49,8 @@ from stretto._engine.ops.reducing.reduce import (
     lines_first,
 )
 from stretto._engine.ops.reducing.window import (
+    PLAIN,
+    AxisWindow,
     ReduceWindowAnd,
     ReduceWindowMax,
     ReduceWindowMin,
@@ -57,10 +59,6 @@ from stretto._engine.ops.reducing.window import (
     ReduceWindowSum,
     ReduceWindowXor,
     WindowReduction,
-)
-from stretto._engine.ops.reducing.window_geometry import (
-    PLAIN,
-    AxisWindow,
     Windows,
     patches,
     window_attributes,

@@ -19,7 +19,7 @@ from stretto._engine.core.types import ArrayType, array_type, default_dtype, is_
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import align_mapped
-from stretto._engine.ops.index.along_axis import take_along_axis
+from stretto._engine.ops.index.primitives import take_along_axis
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import canonical_axis, check_axes, move_axis, move_to_front
 from stretto._engine.ops.reducing.reduce import greatest_below, widened

@@ -15,13 +15,12 @@ from stretto._engine.ops.comparison import Comparison, Select
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.identities import OPTIMIZATION_BARRIER, OptimizationBarrier, with_barriers
-from stretto._engine.ops.index.combine import ScatterExtremum
 from stretto._engine.ops.index.dynamic import DynamicSlice
+from stretto._engine.ops.index.gather_scatter import ScatterExtremum
 from stretto._engine.ops.index.primitives import Gather
 from stretto._engine.ops.joining import Concatenate
-from stretto._engine.ops.reducing.argminmax import Place
 from stretto._engine.ops.reducing.cumulative import RunningChooser
-from stretto._engine.ops.reducing.reduce import Chooser
+from stretto._engine.ops.reducing.reduce import Chooser, Place
 from stretto._engine.ops.reducing.window import WindowChooser
 from stretto._engine.ops.sort import Sort, TopK
 

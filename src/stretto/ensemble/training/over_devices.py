@@ -109,21 +109,19 @@ def on_each_device(
 
 def everywhere(over: OverMesh | None, x: Array) -> Array:
     """The sum over the members of all devices of a sum over those of each."""
-    return (
-        x if over is None or over.members is None else collective.reductions.psum(x, over.members)
-    )
+    return x if over is None or over.members is None else collective.functions.psum(x, over.members)
 
 
 def over_data(over: OverMesh | None, x: Tree) -> Tree:
     """The mean of each array over the parts of the batch."""
-    return x if over is None or over.data is None else collective.reductions.pmean(x, over.data)
+    return x if over is None or over.data is None else collective.functions.pmean(x, over.data)
 
 
 def of_all_parts(over: OverMesh | None, flags: Array) -> Array:
     """Which flags are true on every device that has a part of what they are about."""
     if over is None or over.split != "parameters":
         return flags
-    return collective.reductions.psum(snp.logical_not(flags).astype(np.int32), over.data) == 0
+    return collective.functions.psum(snp.logical_not(flags).astype(np.int32), over.data) == 0
 
 
 def part_of_data(over: OverMesh | None) -> Array | int:

@@ -23,8 +23,7 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims, reshape
 from stretto._engine.ops.reducing.reduce import ReduceMax, widened
-from stretto._engine.ops.reducing.window import ReduceWindowMax
-from stretto._engine.ops.reducing.window_geometry import PLAIN, AxisWindow
+from stretto._engine.ops.reducing.window import PLAIN, AxisWindow, ReduceWindowMax
 from stretto._engine.ops.shape import slice_in_dim
 from stretto.nn.functional.checks import add_batch_axis, as_float, drop_batch_axis
 from stretto.nn.functional.windows import Table, elements_of, greatest_and_indices

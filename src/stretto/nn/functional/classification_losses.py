@@ -28,7 +28,7 @@ from stretto._engine.higher_order.stop_gradient import stop_gradient
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert, rounded_once
-from stretto._engine.ops.index.along_axis import take_along_axis
+from stretto._engine.ops.index.primitives import take_along_axis
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims, squeeze

@@ -21,8 +21,7 @@ from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.powers import power
 from stretto._engine.ops.reducing.reduce import widened
-from stretto._engine.ops.reducing.window import ReduceWindowMax, ReduceWindowSum
-from stretto._engine.ops.reducing.window_geometry import PLAIN, AxisWindow
+from stretto._engine.ops.reducing.window import PLAIN, AxisWindow, ReduceWindowMax, ReduceWindowSum
 from stretto.nn.functional.checks import add_batch_axis, as_float, drop_batch_axis, per_axis
 from stretto.nn.functional.windows import greatest_and_indices, table_of, window_of
 

@@ -17,12 +17,11 @@ from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.comparison import lt, where
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.index.along_axis import take_along_axis
+from stretto._engine.ops.index.primitives import take_along_axis
 from stretto._engine.ops.layout import expand_dims
 from stretto._engine.ops.linalg.cholesky import cholesky as lax_cholesky
 from stretto._engine.ops.linalg.cholesky import symmetrized
-from stretto._engine.ops.linalg.eig import Eig
-from stretto._engine.ops.linalg.eigh import Eigh
+from stretto._engine.ops.linalg.eigenvalues import Eig, Eigh
 from stretto._engine.ops.linalg.family import check_matrix
 from stretto._engine.ops.linalg.matrix_parts import adjoint, matrix_transpose
 from stretto._engine.ops.linalg.qr import Qr, geqrf

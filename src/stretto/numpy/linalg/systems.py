@@ -19,7 +19,7 @@ from stretto._engine.ops.comparison import where
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import expand_dims, reshape, squeeze
-from stretto._engine.ops.linalg import determinant as linalg_determinant
+from stretto._engine.ops.linalg import lu
 from stretto._engine.ops.linalg.lu import solve as solve_matrices
 from stretto._engine.ops.linalg.svd import Pinv, Svd
 from stretto.numpy.extrema import max as max_
@@ -95,12 +95,12 @@ def inv(a: ArrayLike) -> Array:
            [0.  , 0.25]], dtype=float32)
     """
     x = matrices("inv", a, square=True)
-    return (_inv_of_stack if x.ndim > 2 else linalg_determinant.inv)(x)
+    return (_inv_of_stack if x.ndim > 2 else lu.inv)(x)
 
 
 @eager(np.linalg.inv, FLOAT + COMPLEX)
 def _inv_of_stack(x: Array) -> Array:
-    return linalg_determinant.inv(x)
+    return lu.inv(x)
 
 
 @described_like(inv)
@@ -121,12 +121,12 @@ def det(a: ArrayLike) -> Array:
     Array(-2., dtype=float32)
     """
     x = matrices("det", a, square=True)
-    return (_det_of_stack if x.ndim > 2 else linalg_determinant.det)(x)
+    return (_det_of_stack if x.ndim > 2 else lu.det)(x)
 
 
 @eager(np.linalg.det, FLOAT + COMPLEX)
 def _det_of_stack(x: Array) -> Array:
-    return linalg_determinant.det(x)
+    return lu.det(x)
 
 
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
@@ -154,7 +154,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     if method not in (None, "lu", "qr"):
         raise ValueError(f"slogdet: method must be None, 'lu' or 'qr'; got {method!r}")
     x = matrices("slogdet", a, square=True)
-    return SlogdetResult(*(_slogdet_of_stack if x.ndim > 2 else linalg_determinant.slogdet)(x))
+    return SlogdetResult(*(_slogdet_of_stack if x.ndim > 2 else lu.slogdet)(x))
 
 
 def _slogdet(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -163,7 +163,7 @@ def _slogdet(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @eager(_slogdet, FLOAT + COMPLEX, AS_GIVEN)
 def _slogdet_of_stack(x: Array) -> tuple[Array, Array]:
-    return linalg_determinant.slogdet(x)
+    return lu.slogdet(x)
 
 
 def pinv(

@@ -31,6 +31,7 @@ from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import expand_dims, reshape
+from stretto._engine.ops.linalg.eigenvalues import Schur, TriangularSylvester
 from stretto._engine.ops.linalg.lu import solve
 from stretto._engine.ops.linalg.matrix_parts import (
     adjoint,
@@ -41,7 +42,6 @@ from stretto._engine.ops.linalg.matrix_parts import (
     on_diagonal,
     upper_part,
 )
-from stretto._engine.ops.linalg.schur import Schur, TriangularSylvester
 from stretto._engine.ops.linalg.triangular import TriangularSolve
 from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.reducing.reduce import reduce_max, reduce_min

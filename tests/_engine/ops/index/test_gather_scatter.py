@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 import stretto as st
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.index import combine, primitives
+from stretto._engine.ops.index import gather_scatter, primitives
 from stretto._engine.ops.index.gather_scatter import (
     gather,
     scatter,
@@ -70,8 +70,8 @@ def scatter_laws():
         (primitives.ScatterSet, scatter),
         (primitives.ScatterAdd, scatter_add),
         (primitives.ScatterSub, scatter_sub),
-        (combine.ScatterMin, scatter_min),
-        (combine.ScatterMax, scatter_max),
+        (gather_scatter.ScatterMin, scatter_min),
+        (gather_scatter.ScatterMax, scatter_max),
     )
     for primitive, fun in family:
         for mode in ("drop", "clip"):
@@ -89,12 +89,12 @@ def scatter_laws():
         yield law(None, writer(fun, SET_ROWS), b1(4, 3), AT, b1(4, 3))
     apart = writer(scatter_mul, SET_ROWS, unique_indices=True)
     for make in (f32, f64, c64, bf16, i32):
-        yield law(combine.ScatterMul, apart, make(4, 3), APART, make(3, 3))
+        yield law(gather_scatter.ScatterMul, apart, make(4, 3), APART, make(3, 3))
     # With a factor met twice, only the operand has a derivative.
     factors = np.arange(1, 13, dtype=np.int32).reshape(4, 3)
     twice = np.array([[0], [3], [3], [9]], np.int32)
     product = lambda x, i, u: scatter_mul(x, i, convert(u, x.dtype), SET_ROWS)
-    yield law(combine.ScatterMul, product, f32(4, 3), twice, factors)
+    yield law(gather_scatter.ScatterMul, product, f32(4, 3), twice, factors)
 
 
 LAWS = [*gather_laws(), *scatter_laws()]

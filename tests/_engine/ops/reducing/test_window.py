@@ -11,6 +11,8 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.ops.reducing.window import (
+    PLAIN,
+    AxisWindow,
     ReduceWindowAnd,
     ReduceWindowMax,
     ReduceWindowMin,
@@ -18,10 +20,6 @@ from stretto._engine.ops.reducing.window import (
     ReduceWindowProd,
     ReduceWindowSum,
     ReduceWindowXor,
-)
-from stretto._engine.ops.reducing.window_geometry import (
-    PLAIN,
-    AxisWindow,
     patches,
     patches_reference,
 )

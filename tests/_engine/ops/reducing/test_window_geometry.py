@@ -8,7 +8,7 @@ import pytest
 import stretto as st
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import array_type
-from stretto._engine.ops.reducing.window_geometry import (
+from stretto._engine.ops.reducing.window import (
     PLAIN,
     AxisWindow,
     patches,

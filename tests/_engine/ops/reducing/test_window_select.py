@@ -7,9 +7,8 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.ops.reducing import window_select
-from stretto._engine.ops.reducing.window_geometry import AxisWindow
-from stretto._engine.ops.reducing.window_select import (
+from stretto._engine.ops.reducing.window import (
+    AxisWindow,
     SelectAndGatherAdd,
     SelectAndScatterAdd,
     WindowPlace,
@@ -90,7 +89,7 @@ def test_long_windows_are_lowered_otherwise_and_say_the_same(monkeypatch):
     for fun, args in calls:
         short = st.jit(fun).lower(*args).compile()(*args)
         with monkeypatch.context() as patch:
-            patch.setattr(window_select, "_SHORT", 1)
+            patch.setattr("stretto._engine.ops.reducing.window._SHORT", 1)
             lowered = st.jit(fun).lower(*args)
             assert any(op in lowered.as_text() for op in ("gather", "scatter", "reduce_window"))
             np.testing.assert_allclose(lowered.compile()(*args), short, rtol=1e-6)

@@ -1,28 +1,320 @@
-"""Functions that move values across the examples of a named axis: ``all_gather``, ``ppermute`` ….
+"""Functions across the examples of a named axis, with the names and results of ``jax.lax``.
 
-Also an example's index along the axis, and the size of the axis. Names and results follow
-``jax.lax``.
+First the named axes as collectives see them, which ``vmap`` binds while its function runs: which
+are bound, an example's index, groups of examples. Then sums, means and extrema over the examples;
+functions that move values across them, ``all_gather``, ``ppermute`` and others; an example's index
+and the size of the axis. A tuple of names stands for all their examples together, the last name
+varying fastest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from stretto._engine.core import tree
+from stretto._engine.core.config import settings
+from stretto._engine.core.errors import UnboundAxisError
+from stretto._engine.core.functions import described
 from stretto._engine.core.integers import integers
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import kind_of
 from stretto._engine.core.typing import Array
-from stretto._engine.ops.collective.named_axes import Axes, entry, groups_of, sequence_of
+from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.collective.primitives import (
+    AllGather,
     AllToAll,
+    AxisIndex,
     PPermute,
+    PSum,
     PSumScatter,
     sources_of,
     take_rows,
 )
-from stretto._engine.ops.collective.reductions import leaf_value, over_examples, sum_of
-from stretto._engine.ops.elementwise import NUMERIC
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import COMPARABLE, NUMERIC
+from stretto._engine.ops.index.dynamic import dynamic_index_in_dim
 from stretto._engine.ops.layout import canonical_axis, move_axis, move_to_front, reshape
+from stretto._engine.ops.reducing.reduce import greatest_below, least_above, reduce_max, reduce_min
+
+
+class Axes:
+    """The axes that a call names, and the caller, whom messages name."""
+
+    def __init__(self, axis_name: Any, caller: str) -> None:
+        try:
+            is_name = axis_name in settings.axes
+        except TypeError:  # not hashable
+            is_name = False
+        is_sequence = not is_name and isinstance(axis_name, (tuple, list))
+        self.caller = caller
+        self.names = tuple(axis_name) if is_sequence else (axis_name,)
+        try:
+            self.sizes = tuple([settings.axes[name] for name in self.names])
+        except (KeyError, TypeError):
+            bound = list(settings.axes)
+            missing = next(name for name in self.names if name not in bound)
+            raise UnboundAxisError(
+                f"{caller}: unbound axis name {missing!r}; bound here are: "
+                f"{', '.join(map(repr, bound)) or 'none'}. Name the axis in the vmap that maps "
+                f"over it: vmap(fun, axis_name={missing!r})"
+            ) from None
+        if len(set(self.names)) != len(self.names):
+            raise ValueError(f"{caller}: axis_name {axis_name!r} names an axis twice")
+        self.size = math.prod(self.sizes)
+
+    @property
+    def pairs(self) -> list[tuple[Any, int]]:
+        """Each name with its size."""
+        return list(zip(self.names, self.sizes, strict=True))
+
+    def index(self) -> Any:
+        """Return the example's index among all, an int32."""
+        index = as_value(np.int32(0))
+        for k, (name, size) in enumerate(self.pairs):
+            here = AxisIndex(name, size)()
+            index = index * size + here if k else here
+        return index
+
+    def whole(self, x: Any) -> Any:
+        """Return all examples along a new axis 0."""
+        shape = x.shape
+        for name, size in reversed(self.pairs):
+            x = AllGather(name, size)(x)
+        return reshape(x, (self.size, *shape))
+
+    def parts(self, x: Any) -> Any:
+        """Return axis 0, an entry for each example, as an axis for each name."""
+        return reshape(x, (*self.sizes, *x.shape[1:]))
+
+
+class Groups(NamedTuple):
+    """The examples in groups that do not mix."""
+
+    axes: Axes
+    members: np.ndarray
+    """For each group the indices of its examples, padded with one past the end."""
+    sizes: np.ndarray
+    of: np.ndarray
+    """For each example the number of its group."""
+    rank: np.ndarray
+    """For each example its place in its group."""
+
+    @property
+    def equal(self) -> bool:
+        """Say whether all groups have one size."""
+        return len(set(self.sizes)) <= 1
+
+    @property
+    def size(self) -> int:
+        """The size of the largest group."""
+        return self.members.shape[1]
+
+    def own(self, table: np.ndarray) -> Any:
+        """Return the example's entry of a table."""
+        return entry(as_value(table.astype(np.int32)), self.axes.index(), 0)
+
+    def rows(self, x: Any, fill: Any) -> Any:
+        """Return the values of all examples along two new axes, group and member."""
+        return take_rows(self.axes.whole(x), self.members, fill)
+
+    def of_own(self, x: Any) -> Any:
+        """Return the entry along axis 0 for the example's group."""
+        return entry(x, self.own(self.of), 0)
+
+
+def entry(x: Any, index: Any, axis: int) -> Any:
+    """Return the entry of number ``index`` along ``axis``, which goes away."""
+    return dynamic_index_in_dim(x, index, axis, keepdims=False)
+
+
+def groups_of(axes: Axes, index_groups: Any, *, equal: bool = False) -> Groups | None:
+    """Return the groups with these indices, or None for None; ``equal`` refuses unequal sizes.
+
+    Raises ``TypeError`` for what is not lists of integers, ``ValueError`` unless each index is in
+    exactly one of them.
+    """
+    if index_groups is None:
+        return None
+    lists = sequence_of(index_groups, axes.caller, "axis_index_groups", "lists of indices")
+    groups = [list(integers(group, axes.caller, "axis_index_groups")) for group in lists]
+    if sorted(i for group in groups for i in group) != list(range(axes.size)):
+        raise ValueError(
+            f"{axes.caller}: axis_index_groups must have each of the {axes.size} indices once, got "
+            f"{index_groups}"
+        )
+    sizes = np.array([len(group) for group in groups], np.int32)
+    members = np.full((len(groups), max(sizes, default=0)), axes.size, np.int32)
+    of, rank = np.zeros(axes.size, np.int32), np.zeros(axes.size, np.int32)
+    for k, group in enumerate(groups):
+        members[k, : len(group)] = group
+        of[group], rank[group] = k, range(len(group))
+    result = Groups(axes, members, sizes, of, rank)
+    if equal and not result.equal:
+        raise ValueError(
+            f"{axes.caller}: groups in axis_index_groups must have one size, got sizes "
+            f"{sizes.tolist()}"
+        )
+    return result
+
+
+def sequence_of(values: Any, caller: str, argument: str, elements: str) -> list[Any]:
+    """Return the elements of a sequence; raises ``TypeError``, which says what they must be."""
+    try:
+        return list(values)
+    except TypeError:
+        message = f"{caller}: {argument} must be a sequence of {elements}, got {values!r}"
+        raise TypeError(message) from None
+
+
+over_examples = described(
+    {
+        "x": "a tree of arrays.",
+        "axis_name": """the name of the axis of a ``vmap`` around the call, or a tuple of
+        names.""",
+        "axis_index_groups": """lists of indices along the axis, the groups to work within; by
+        default all are one group.""",
+    },
+    raises="""ValueError: an index is not in exactly one group.
+    UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.""",
+)
+"""Complete the docstring of a function that combines the examples of a named axis."""
+
+
+def leaf_value(x: Any, caller: str, kinds: frozenset[str] | None = None) -> Any:
+    """Return a leaf as a value, of one of these kinds."""
+    x = as_value(x, caller, "a leaf of x")
+    if kinds is not None and kind_of(x.dtype) not in kinds:
+        raise TypeError(f"{caller}: expected {' or '.join(sorted(kinds))}, got {x.type}")
+    return x
+
+
+def sum_of(x: Any, axes: Axes, groups: Groups | None) -> Any:
+    """Return the sum of a value over all examples, or those of the group."""
+    if groups is not None:
+        return groups.of_own(reduce_sum(groups.rows(x, 0), (1,)))
+    for name, size in axes.pairs:
+        x = PSum(name, size)(x)
+    return x
+
+
+def _total(x: Any, axes: Axes, groups: Groups | None) -> Any:
+    """Return the sum of each leaf of a tree.
+
+    A Python number stays one if all groups have one size.
+    """
+
+    def summed(leaf: Any) -> Any:
+        if type(leaf) in (int, float, complex) and (groups is None or groups.equal):
+            return leaf * (axes.size if groups is None else groups.size)
+        value = leaf_value(leaf, axes.caller, NUMERIC | {"bool"})
+        if kind_of(value.dtype) == "bool":
+            value = convert(value, np.dtype(np.int32))
+        return sum_of(value, axes, groups)
+
+    return tree.map(summed, x)
+
+
+@over_examples
+def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """Sum each leaf over the examples of a mapped axis.
+
+    Args:
+        x: a tree of arrays; booleans count as int32.
+
+    Returns:
+        The sums, the same for all examples of a group. A Python number is multiplied and stays one:
+            ``psum(1, "i")`` is the size of the axis.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> st.vmap(lambda x: x / st.lax.psum(x, "i"), axis_name="i")(snp.array([1.0, 3.0]))
+    Array([0.25, 0.75], dtype=float32)
+    """
+    axes = Axes(axis_name, "psum")
+    return _total(x, axes, groups_of(axes, axis_index_groups))
+
+
+@over_examples
+def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """Average each leaf over the examples of a mapped axis.
+
+    With it, batch normalization can be written for one example.
+
+    Returns:
+        The means, the same for all examples of a group.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> def normalized(x):
+    ...     mean = st.lax.pmean(x, "batch")
+    ...     variance = st.lax.pmean((x - mean) ** 2, "batch")
+    ...     return (x - mean) / snp.sqrt(variance + 1e-5)
+    >>> st.vmap(normalized, axis_name="batch")(snp.array([[1.0, 4.0], [3.0, 4.0]]))
+    Array([[-0.999995,  0.      ],
+           [ 0.999995,  0.      ]], dtype=float32)
+    """
+    axes = Axes(axis_name, "pmean")
+    groups = groups_of(axes, axis_index_groups)
+    if groups is None:
+        count: Any = axes.size
+    else:
+        count = groups.size if groups.equal else groups.own(groups.sizes[groups.of])
+    return tree.map(lambda leaf: leaf / count, _total(x, axes, groups))
+
+
+def _extreme(
+    caller: str,
+    reduction: Callable[..., Any],
+    identity: Callable[[np.dtype], Any],
+    x: Any,
+    axis_name: Any,
+    groups: Any,
+) -> Any:
+    axes = Axes(axis_name, caller)
+    grouped = groups_of(axes, groups)
+
+    def reduced(leaf: Any) -> Any:
+        value = leaf_value(leaf, caller, COMPARABLE | {"bool"})
+        if grouped is None:
+            return reduction(axes.whole(value), (0,))
+        rows = grouped.rows(value, identity(value.dtype))
+        return grouped.of_own(reduction(rows, (1,)))
+
+    return tree.map(reduced, x)
+
+
+@over_examples
+def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """Take the greatest of each element over the examples of a mapped axis.
+
+    The derivative is shared equally among examples that tie.
+
+    Returns:
+        The greatest values, the same for all examples of a group; NaN where any is.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> st.vmap(lambda x: st.lax.pmax(x, "i") - x, axis_name="i")(snp.array([1, 5, 2]))
+    Array([4, 0, 3], dtype=int32)
+    """
+    return _extreme("pmax", reduce_max, greatest_below, x, axis_name, axis_index_groups)
+
+
+@over_examples
+def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """Take the least of each element over the examples of a mapped axis.
+
+    The derivative is shared equally among examples that tie.
+
+    Returns:
+        The least values, the same for all examples of a group; NaN where any is.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> st.vmap(lambda x: st.lax.pmin(x, "i"), axis_name="i", out_axes=None)(snp.array([3, 2]))
+    Array(2, dtype=int32)
+    """
+    return _extreme("pmin", reduce_min, least_above, x, axis_name, axis_index_groups)
 
 
 @over_examples

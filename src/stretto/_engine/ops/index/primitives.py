@@ -1,4 +1,4 @@
-"""The primitives of gather and scatter, each the other's transpose."""
+"""The primitives of gather and scatter, each the other's transpose; and elements along an axis."""
 
 from __future__ import annotations
 
@@ -10,29 +10,32 @@ from typing import Any, ClassVar
 import ml_dtypes
 import numpy as np
 
-from stretto._engine.core.interpreter import Linear
+from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import Kernel, Primitive
 from stretto._engine.core.sizes import at_most, is_size, lesser
 from stretto._engine.core.types import ArrayType, array_type, default_dtype, kind_of
 from stretto._engine.ops.arithmetic import add, negative, subtract
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
-from stretto._engine.ops.comparison import eq, full, gt, or_zeros, where
+from stretto._engine.ops.comparison import eq, full, gt, lt, or_zeros, where
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.extrema import maximum, minimum
 from stretto._engine.ops.index import reference as index_reference
 from stretto._engine.ops.index.geometry import (
     GatherDimensionNumbers,
     ScatterDimensionNumbers,
+    access_mode,
     attribute,
     bounds_operand,
     flags,
     index_operand,
     out_shape,
+    reading_mode,
     window_sizes,
 )
 from stretto._engine.ops.iota import iota
 from stretto._engine.ops.joining import concatenate
-from stretto._engine.ops.layout import move_to_front, reshape
+from stretto._engine.ops.layout import canonical_axis, move_to_front, reshape
 
 # Gather
 
@@ -468,3 +471,51 @@ class ScatterSub(ScatterAdd):
         """Do as for addition, with the sign of the updates reversed."""
         ct_x, _, ct_updates = super().transpose(ct, x, indices, updates)
         return ct_x, None, None if ct_updates is None else negative(ct_updates)
+
+
+# Elements taken along an axis
+
+
+def take_along_axis(
+    x: Any,
+    indices: Any,
+    axis: int,
+    mode: str | None = None,
+    fill_value: Any = None,
+    wrap_negative: bool = True,
+) -> Any:
+    """Return the elements of ``x`` at ``indices`` along ``axis``, line by line.
+
+    ``x`` and ``indices`` have one number of axes, and broadcast along the others. Negative indices
+    count from the end if ``wrap_negative``; ``mode`` and ``fill_value`` are those of ``gather``.
+
+    >>> import stretto.numpy as snp
+    >>> x = snp.array([[3, 1, 2], [6, 5, 4]])
+    >>> snp.take_along_axis(x, snp.argsort(x, axis=1), axis=1)
+    Array([[1, 2, 3],
+           [4, 5, 6]], dtype=int32)
+    """
+    x, indices = as_value(x, "take_along_axis"), as_value(indices, "take_along_axis", "indices")
+    if x.ndim != indices.ndim:
+        raise ValueError(
+            f"take_along_axis: x and indices must have one number of axes, got {x.type} and "
+            f"{indices.type}"
+        )
+    axis = canonical_axis(axis, x.ndim, "take_along_axis")
+    n, m = x.shape[axis], indices.shape[axis]
+    shapes = [(*v.shape[:axis], 1, *v.shape[axis + 1 :]) for v in (x, indices)]
+    shape = broadcast_shapes("take_along_axis", *shapes)
+    x = broadcast_to(x, (*shape[:axis], n, *shape[axis + 1 :]))
+    indices = broadcast_to(indices, (*shape[:axis], m, *shape[axis + 1 :]))
+    if wrap_negative and kind_of(indices.dtype) == "int":
+        if indices.dtype.itemsize < 4:  # so that the size fits
+            indices = convert(indices, np.dtype(np.int32))
+        indices = where(lt(indices, 0), add(indices, n), indices)
+    if not indices.size:  # of an axis without elements no window can be taken, nor given a slope
+        return convert(indices, x.dtype)
+    others = tuple(d for d in range(x.ndim) if d != axis)
+    numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
+    sizes = tuple(1 if d == axis else lesser(k, 1) for d, k in enumerate(x.shape))
+    access = access_mode("take_along_axis", reading_mode(mode, fill_value), "clip")
+    fill = fill_bytes(x.dtype, fill_value, "take_along_axis") if access == "fill" else b""
+    return Gather(numbers, sizes, access, fill)(x, reshape(indices, (*indices.shape, 1)))

@@ -18,8 +18,8 @@ from stretto._engine.ops.bitwise import bitwise_and
 from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.comparison import eq, full, full_like, ge, le, select
 from stretto._engine.ops.extrema import maximum, minimum
-from stretto._engine.ops.index.combine import ScatterMax, ScatterMin, ScatterMul
 from stretto._engine.ops.index.dynamic import DynamicSlice, DynamicUpdateSlice
+from stretto._engine.ops.index.gather_scatter import ScatterMax, ScatterMin, ScatterMul
 from stretto._engine.ops.index.geometry import window_sizes
 from stretto._engine.ops.index.primitives import (
     Gather,

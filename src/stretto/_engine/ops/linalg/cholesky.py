@@ -1,4 +1,4 @@
-"""The Cholesky factorization, and its update by a vector."""
+"""The Cholesky factorization, its update by a vector, and a matrix times its own transpose."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import ArrayType, array_type, is_complex
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import absolute, square
@@ -28,7 +29,13 @@ from stretto._engine.ops.linalg.family import (
     lapack,
     nan_where,
 )
-from stretto._engine.ops.linalg.matrix_parts import adjoint, keep_diagonal, lower_part, upper_part
+from stretto._engine.ops.linalg.matrix_parts import (
+    adjoint,
+    keep_diagonal,
+    lower_part,
+    matrix_transpose,
+    upper_part,
+)
 from stretto._engine.ops.linalg.triangular import TriangularSolve
 from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.shape import slice_in_dim
@@ -234,3 +241,53 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     batch = broadcast_shapes("cholesky_update", r.shape[:-2], w.shape[:-1])
     r, w = broadcast_to(r, (*batch, *r.shape[-2:])), broadcast_to(w, (*batch, w.shape[-1]))
     return CholeskyUpdate()(r, w)
+
+
+def symmetric_product(
+    a_matrix: ArrayLike,
+    c_matrix: ArrayLike,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    symmetrize_output: bool = False,
+) -> Array:
+    """Compute ``alpha a a^T + beta c``, for a symmetric ``c``.
+
+    Args:
+        a_matrix: matrices, ``[..., m, n]``; complex numbers are not conjugated.
+        c_matrix: symmetric matrices, ``[..., m, m]``; leading axes broadcast.
+        alpha: a number.
+        beta: a number.
+        symmetrize_output: whether to copy the lower triangle to the upper one.
+
+    Returns:
+        The matrices, ``[..., m, m]``.
+
+    Raises:
+        TypeError: the dtype is not float32, float64, complex64 or complex128, or ``alpha`` or
+            ``beta`` is not a number.
+        ValueError: the shapes do not fit.
+
+    >>> import stretto as st
+    >>> import stretto.numpy as snp
+    >>> a = snp.array([[1.0, 2.0], [0.0, 1.0]])
+    >>> st.lax.linalg.symmetric_product(a, snp.eye(2), alpha=2.0, beta=1.0)
+    Array([[11.,  4.],
+           [ 4.,  3.]], dtype=float32)
+    """
+    a, c = promote_dtypes("symmetric_product", a_matrix, c_matrix)
+    a, c = convert(a, a.dtype), convert(c, c.dtype)  # not weak
+    m = check_matrix("symmetric_product", a.type)[-2]
+    if check_matrix("symmetric_product", c.type, square=True)[-1] != m:
+        raise ValueError(
+            f"symmetric_product: c_matrix must have {m} rows, as a_matrix has; got {a.type} and "
+            f"{c.type}"
+        )
+    for name, number in (("alpha", alpha), ("beta", beta)):
+        factor = as_value(number, "symmetric_product", name)
+        if factor.ndim:
+            raise TypeError(f"symmetric_product: {name} must be a number, got {factor.type}")
+    out = matmul(a, matrix_transpose(a)) * alpha + c * beta
+    if symmetrize_output:
+        out = lower_part(out) + matrix_transpose(lower_part(out, -1))
+    return out

@@ -22,7 +22,7 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import expand_dims
 from stretto._engine.ops.linalg import reference as linalg_reference
 from stretto._engine.ops.linalg.cholesky import hermitian_from_lower
-from stretto._engine.ops.linalg.eigh import Eigh, inverse_differences
+from stretto._engine.ops.linalg.eigenvalues import Eigh, inverse_differences
 from stretto._engine.ops.linalg.family import (
     MatrixOperation,
     as_matrices,

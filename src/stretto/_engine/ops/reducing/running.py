@@ -12,7 +12,7 @@ from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.identities import optimization_barrier
 from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape, squeeze
-from stretto._engine.ops.reducing.recurrence import shifted
+from stretto._engine.ops.reducing.cumulative import shifted
 from stretto._engine.ops.shape import pad, slice_in_dim
 
 Values: TypeAlias = tuple[Any, ...]

@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.errors import MissingRuleError
-from stretto._engine.ops.linalg.schur import Hessenberg, Schur, TriangularSylvester
+from stretto._engine.ops.linalg.eigenvalues import Hessenberg, Schur, TriangularSylvester
 from stretto.laws import c64, c128, f32, f64, law
 from stretto.lax.linalg import hessenberg, schur
 from tests.any_size import holds

@@ -5,7 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.ops.linalg.eigh import Eigh
+from stretto._engine.ops.linalg.eigenvalues import Eigh
 from stretto._engine.ops.linalg.matrix_parts import adjoint, diagonal_matrix
 from stretto.laws import c64, c128, f32, f64, law
 from stretto.lax import linalg

@@ -5,8 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.ops.linalg.determinant import Determinant, LogDeterminant, det, inv, slogdet
-from stretto._engine.ops.linalg.lu import LuSolve
+from stretto._engine.ops.linalg.lu import Determinant, LogDeterminant, LuSolve, det, inv, slogdet
 from stretto.laws import c64, c128, f32, f64, law
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stretto._engine.api.jit.jit import jit
-from stretto._engine.ops.reducing.argminmax import Argmax, Argmin, argmax, argmin
+from stretto._engine.ops.reducing.reduce import Argmax, Argmin, argmax, argmin
 from stretto.laws import b1, bf16, f32, law, u32
 
 SPECIAL = np.array(

@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.errors import MissingRuleError
-from stretto._engine.ops.linalg.eig import Eig
+from stretto._engine.ops.linalg.eigenvalues import Eig
 from stretto._engine.ops.linalg.matrix_parts import diagonal_matrix
 from stretto.laws import c64, f32, f64, law
 from stretto.lax import linalg

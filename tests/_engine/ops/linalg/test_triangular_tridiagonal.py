@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.errors import MissingRuleError
-from stretto._engine.ops.linalg.tridiagonal import TridiagonalReduction, TridiagonalSolve
+from stretto._engine.ops.linalg.triangular import TridiagonalReduction, TridiagonalSolve
 from stretto.laws import c64, f32, f64, law
 from stretto.lax.linalg import tridiagonal, tridiagonal_solve
 from tests.any_size import MODES, holds

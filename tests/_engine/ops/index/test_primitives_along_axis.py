@@ -5,7 +5,7 @@ import pytest
 
 import stretto as st
 from stretto import laws
-from stretto._engine.ops.index.along_axis import take_along_axis
+from stretto._engine.ops.index.primitives import take_along_axis
 from stretto.laws import f32
 
 

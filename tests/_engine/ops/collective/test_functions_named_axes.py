@@ -11,7 +11,7 @@ from stretto import lax
 from stretto._engine.autodiff.vmap import AxisSize
 from stretto._engine.core.config import settings
 from stretto._engine.core.program import Program
-from stretto._engine.ops.collective.named_axes import Axes, groups_of
+from stretto._engine.ops.collective.functions import Axes, groups_of
 from stretto.laws import FULLY
 
 RNG = np.random.default_rng(2)

@@ -6,7 +6,12 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.config import enable_x64
-from stretto._engine.ops.index.combine import ScatterMax, ScatterMin, ScatterMul, products_of_others
+from stretto._engine.ops.index.gather_scatter import (
+    ScatterMax,
+    ScatterMin,
+    ScatterMul,
+    products_of_others,
+)
 from stretto._engine.ops.index.geometry import ScatterDimensionNumbers
 
 ELEMENTS = ScatterDimensionNumbers((), (0,), (0,))

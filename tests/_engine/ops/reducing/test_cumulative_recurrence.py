@@ -6,7 +6,7 @@ import pytest
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.core.config import enable_x64
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.ops.reducing.recurrence import LinearRecurrence, shifted
+from stretto._engine.ops.reducing.cumulative import LinearRecurrence, shifted
 from stretto.laws import bf16, c64, f32, f64, law
 
 
