@@ -7,7 +7,7 @@ import pytest
 
 from stretto._engine.api.autodiff.derivatives import grad
 from stretto._engine.ops import exponential
-from stretto._engine.ops.precision import AccuracyMode, Tolerance
+from stretto._engine.ops.bilinear import AccuracyMode, Tolerance
 from stretto.lax import elementary as lax
 
 NAMES = ["cbrt", "cos", "exp", "exp2", "expm1", "log", "log1p", "logistic"]

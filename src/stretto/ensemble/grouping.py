@@ -17,7 +17,7 @@ from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Array, Tree
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.joining import concatenate
+from stretto._engine.ops.shape import concatenate
 from stretto.ensemble.groups import Group, call_module, changed, moved, reshaped
 from stretto.ensemble.tied import Ties, ties_of, untied
 from stretto.files.names import leaf_names

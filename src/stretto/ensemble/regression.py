@@ -16,7 +16,7 @@ import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.functions import described_like
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.powers import root_of_squares
+from stretto._engine.ops.exponential import root_of_squares
 from stretto.ensemble.score_arguments import concrete, of_members, with_targets
 
 __all__ = [

@@ -20,7 +20,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.typing import Array, Key, Tree
-from stretto._engine.ops.joining import concatenate
+from stretto._engine.ops.shape import concatenate
 from stretto.ensemble.groups import Group, call_module, refuse_other_rows
 from stretto.ensemble.over_mesh import OverMesh, mapped
 from stretto.ensemble.score_arguments import is_table

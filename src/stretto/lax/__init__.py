@@ -111,7 +111,7 @@ if TYPE_CHECKING:
         atanh as atanh,
     )
     from stretto._engine.ops.iota import broadcasted_iota as broadcasted_iota, iota as iota
-    from stretto._engine.ops.joining import concatenate as concatenate
+    from stretto._engine.ops.shape import concatenate as concatenate
     from stretto._engine.ops.index.segments import (
         segment_max as segment_max,
         segment_min as segment_min,
@@ -124,8 +124,8 @@ if TYPE_CHECKING:
         squeeze as squeeze,
         transpose as transpose,
     )
-    from stretto._engine.ops.powers import integer_pow as integer_pow, reciprocal as reciprocal
-    from stretto._engine.ops.precision import (
+    from stretto._engine.ops.exponential import integer_pow as integer_pow, reciprocal as reciprocal
+    from stretto._engine.ops.bilinear import (
         AccuracyMode as AccuracyMode,
         DotAlgorithm as DotAlgorithm,
         DotAlgorithmPreset as DotAlgorithmPreset,
@@ -239,17 +239,16 @@ exports(
         ScatterDimensionNumbers
     stretto._engine.ops.inverse_trigonometric: acos acosh asin asinh atan atan2 atanh
     stretto._engine.ops.iota: broadcasted_iota iota
-    stretto._engine.ops.joining: concatenate
+    stretto._engine.ops.shape: concatenate pad rev slice slice_in_dim split
     stretto._engine.ops.index.segments: segment_max segment_min segment_prod segment_sum
     stretto._engine.ops.layout: expand_dims reshape squeeze transpose
-    stretto._engine.ops.powers: integer_pow reciprocal
-    stretto._engine.ops.precision: AccuracyMode DotAlgorithm DotAlgorithmPreset Precision Tolerance
+    stretto._engine.ops.exponential: integer_pow reciprocal
+    stretto._engine.ops.bilinear: AccuracyMode DotAlgorithm DotAlgorithmPreset Precision Tolerance
     stretto._engine.ops.random_bits: RandomAlgorithm rng_bit_generator
     stretto._engine.ops.reducing.cumulative: cumlogsumexp cummax cummin cumprod cumsum
     stretto._engine.ops.reducing.reduce: argmax argmin reduce_and reduce_max reduce_min reduce_or
         reduce_prod reduce_xor
     stretto._engine.ops.rounding: ceil floor is_finite nextafter
-    stretto._engine.ops.shape: pad rev slice slice_in_dim split
     stretto._engine.ops.sharding_constraint: with_sharding_constraint
     stretto._engine.ops.sort: argsort top_k
     stretto._engine.ops.special.bessel: bessel_i0e bessel_i1e

@@ -1,6 +1,6 @@
 """Functions of numbers with the further arguments of ``jax.lax``: accuracy, rounding, dtype.
 
-The functions themselves are in ``ops/exponential``, ``ops/powers``, ``ops/trigonometric`` and
+The functions themselves are in ``ops/exponential``, ``ops/trigonometric`` and
 ``ops/rounding``. At the end are the engine's functions that ``jax.lax`` calls by other names.
 """
 
@@ -20,14 +20,13 @@ from stretto._engine.ops import (
     complex_parts,
     exponential,
     extrema,
-    powers,
     rounding,
     trigonometric,
 )
 from stretto._engine.ops import sort as sorting
+from stretto._engine.ops.bilinear import AccuracyMode, Tolerance, check_accuracy
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import FLOAT, check_kind
-from stretto._engine.ops.precision import AccuracyMode, Tolerance, check_accuracy
 
 __all__ = [
     "RoundingMethod",
@@ -81,7 +80,7 @@ def _with_accuracy(function: Callable[[ArrayLike], Array]) -> Callable[..., Arra
     return within
 
 
-cbrt = _with_accuracy(powers.cbrt)
+cbrt = _with_accuracy(exponential.cbrt)
 cos = _with_accuracy(trigonometric.cos)
 exp = _with_accuracy(exponential.exp)
 exp2 = _with_accuracy(exponential.exp2)
@@ -89,9 +88,9 @@ expm1 = _with_accuracy(exponential.expm1)
 log = _with_accuracy(exponential.log)
 log1p = _with_accuracy(exponential.log1p)
 logistic = _with_accuracy(exponential.logistic)
-rsqrt = _with_accuracy(powers.rsqrt)
+rsqrt = _with_accuracy(exponential.rsqrt)
 sin = _with_accuracy(trigonometric.sin)
-sqrt = _with_accuracy(powers.sqrt)
+sqrt = _with_accuracy(exponential.sqrt)
 tan = _with_accuracy(trigonometric.tan)
 tanh = _with_accuracy(trigonometric.tanh)
 
@@ -172,7 +171,7 @@ map = loops.map_
 max = extrema.maximum
 min = extrema.minimum
 neg = arithmetic.negative
-pow = powers.power
+pow = exponential.power
 rem = arithmetic.remainder
 sort = sorting.sort_operands
 sub = arithmetic.subtract

@@ -21,8 +21,8 @@ from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.comparison import full, full_like, select, zeros_like
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.exponential import cbrt, sqrt
 from stretto._engine.ops.extrema import minimum
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims, squeeze
 from stretto._engine.ops.linalg.cholesky import (
     cholesky,
@@ -45,9 +45,8 @@ from stretto._engine.ops.linalg.matrix_parts import adjoint, identity
 from stretto._engine.ops.linalg.qr import Qr, geqrf, householder_product, ormqr, qr
 from stretto._engine.ops.linalg.svd import Svd, SvdAlgorithm, svd
 from stretto._engine.ops.linalg.triangular import triangular_solve, tridiagonal, tridiagonal_solve
-from stretto._engine.ops.powers import cbrt, sqrt
 from stretto._engine.ops.reducing.reduce import reduce_max, reduce_or
-from stretto._engine.ops.shape import slice_in_dim
+from stretto._engine.ops.shape import concatenate, slice_in_dim
 
 __all__ = [
     "EigImplementation",

@@ -38,9 +38,7 @@ from stretto._engine.ops import fft as _fft
 from stretto._engine.ops import identities as _identities
 from stretto._engine.ops import inverse_trigonometric as _inverse_trigonometric
 from stretto._engine.ops import iota as _iota
-from stretto._engine.ops import joining as _joining
 from stretto._engine.ops import layout as _layout
-from stretto._engine.ops import powers as _powers
 from stretto._engine.ops import random_bits as _random_bits
 from stretto._engine.ops import rounding as _rounding
 from stretto._engine.ops import shape as _shape
@@ -79,12 +77,12 @@ bessel_i0e_p = _bessel.BesselI0e()
 bessel_i1e_p = _bessel.BesselI1e()
 bitcast_convert_type_p = _bitcast.BitcastConvertType
 broadcast_in_dim_p = _broadcast.BroadcastInDim
-cbrt_p = _powers.Cbrt()
+cbrt_p = _exponential.Cbrt()
 ceil_p = _rounding.Ceil()
 clamp_p = _extrema.Clamp()
 clz_p = _bits.Clz()
 complex_p = _complex_parts.Complex()
-concatenate_p = _joining.Concatenate
+concatenate_p = _shape.Concatenate
 cond_p = _cond.Cond
 conj_p = _complex_parts.Conj()
 conv_general_dilated_p = _general.ConvGeneralDilated
@@ -117,7 +115,7 @@ igamma_p = _incomplete_gamma.Igamma()
 igamma_grad_a_p = _incomplete_gamma.IgammaGradA()
 igammac_p = _incomplete_gamma.Igammac()
 imag_p = _complex_parts.Imag()
-integer_pow_p = _powers.IntegerPow
+integer_pow_p = _exponential.IntegerPow
 iota_p = _iota.Iota
 is_finite_p = _rounding.IsFinite()
 le_p = _comparison.Le()
@@ -140,7 +138,7 @@ or_p = _bitwise.Or()
 pad_p = _shape.Pad
 polygamma_p = _gamma.Polygamma()
 population_count_p = _bitwise.PopulationCount()
-pow_p = _powers.Pow()
+pow_p = _exponential.Pow()
 ppermute_p = _collective.PPermute
 psum_p = _collective.PSum
 real_p = _complex_parts.Real()
@@ -163,7 +161,7 @@ reshape_p = _layout.Reshape
 rev_p = _shape.Rev
 rng_bit_generator_p = _random_bits.RngBitGenerator
 round_p = _rounding.Nearest
-rsqrt_p = _powers.Rsqrt()
+rsqrt_p = _exponential.Rsqrt()
 scan_p = _scan.Scan
 scatter_p = _index.ScatterSet
 scatter_add_p = _index.ScatterAdd
@@ -181,7 +179,7 @@ sin_p = _trigonometric.Sin()
 sinh_p = _trigonometric.Sinh()
 slice_p = _shape.Slice
 sort_p = _sort.Sort
-sqrt_p = _powers.Sqrt()
+sqrt_p = _exponential.Sqrt()
 square_p = _arithmetic.Square()
 stop_gradient_p = _stop_gradient.StopGradient()
 sub_p = _arithmetic.Sub()

@@ -12,7 +12,7 @@ from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import as_dtype, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShardingLike
-from stretto._engine.ops.bilinear import promote_dtypes
+from stretto._engine.ops.bilinear import DotAlgorithm, DotAlgorithmPreset, Precision, promote_dtypes
 from stretto._engine.ops.bitwise import bitwise_and
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
 from stretto._engine.ops.comparison import gt, le, where
@@ -27,7 +27,6 @@ from stretto._engine.ops.layout import (
     reshape,
     transpose,
 )
-from stretto._engine.ops.precision import DotAlgorithm, DotAlgorithmPreset, Precision
 from stretto._engine.ops.reducing.cumulative import cumsum
 from stretto._engine.ops.sharding import laid_out
 

@@ -13,12 +13,12 @@ from stretto._engine.core.types import inexact_dtype, is_inexact, kind_of, scala
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.eager.twins import FLOAT, binary_function, eager
 from stretto._engine.ops import arithmetic as ops
-from stretto._engine.ops import powers
+from stretto._engine.ops import exponential
 from stretto._engine.ops.arithmetic import absolute, negative, sign, square
 from stretto._engine.ops.comparison import eq, full_like, gt, lt, ne, select, zeros_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import INEXACT, promote_values
-from stretto._engine.ops.powers import reciprocal
+from stretto._engine.ops.exponential import reciprocal
 from stretto._engine.xla.array import Array
 from stretto.numpy.arguments import numeric_values, refuse_complex
 from stretto.numpy.logic import isinf
@@ -198,8 +198,8 @@ def power(x: ArrayLike, y: ArrayLike, /) -> Array:
                 )
             if kind_of(base.dtype) == "bool":
                 base = convert(base, scalar_dtype(int))
-        return powers.integer_pow(base, y)
-    return powers.POW(*numeric_values("power", x, y))
+        return exponential.integer_pow(base, y)
+    return exponential.POW(*numeric_values("power", x, y))
 
 
 pow = power
@@ -225,7 +225,7 @@ def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
     >>> snp.float_power(snp.array([2, 4]), -1)
     Array([0.5 , 0.25], dtype=float32)
     """
-    return powers.POW(*promote_values("float_power", x, y, inexact=True))
+    return exponential.POW(*promote_values("float_power", x, y, inexact=True))
 
 
 @described_like(negative)
@@ -323,5 +323,5 @@ def hypot(x: ArrayLike, y: ArrayLike, /) -> Array:
     infinite = isinf(a) | isinf(b)
     none = eq(long, zeros_like(long)) & eq(short, zeros_like(short))  # short may be NaN
     ratio = short / select(none | infinite, full_like(long, 1), long)
-    length = ops.absolute(long) * powers.sqrt(full_like(ratio, 1) + ratio * ratio)
+    length = ops.absolute(long) * exponential.sqrt(full_like(ratio, 1) + ratio * ratio)
     return select(infinite, full_like(long, np.inf), select(none, zeros_like(long), length))

@@ -18,8 +18,8 @@ from stretto._engine.ops.comparison import where as choose_by
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.index.primitives import take_along_axis
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axes, canonical_axis, expand_dims, reshape
+from stretto._engine.ops.shape import concatenate
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.clipping import clip
 from stretto.numpy.indexing import concrete_of

@@ -14,8 +14,8 @@ from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.complex_parts import complex_, conj, imag, real
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert, rounded_once
+from stretto._engine.ops.exponential import sqrt
 from stretto._engine.ops.layout import reshape
-from stretto._engine.ops.powers import sqrt
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.clipping import clip
 from stretto.numpy.dtypes import as_dtype

@@ -22,8 +22,8 @@ from stretto._engine.core.typing import ArrayLike, DTypeLike, ShapeLike, Shardin
 from stretto._engine.eager.interpreter import EAGER, at_home
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.convert import convert, value_in
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape
+from stretto._engine.ops.shape import concatenate
 from stretto._engine.xla.array import Array
 from stretto._engine.xla.dlpack import take
 from stretto.numpy.arguments import put_result

@@ -19,9 +19,8 @@ from stretto._engine.ops.comparison import full_like, gt, lt, ne, select, zeros_
 from stretto._engine.ops.complex_parts import complex_, imag, real
 from stretto._engine.ops.convert import as_inexact
 from stretto._engine.ops.elementwise import promote_values
-from stretto._engine.ops.exponential import exp, exp2, expm1, log, log1p
+from stretto._engine.ops.exponential import cbrt, exp, exp2, expm1, log, log1p, sqrt
 from stretto._engine.ops.extrema import complex_greater
-from stretto._engine.ops.powers import cbrt, sqrt
 from stretto._engine.ops.rounding import ceil
 
 __all__ = [

@@ -21,10 +21,9 @@ from stretto._engine.ops.comparison import eq, full, full_like, lt, where
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.extrema import maximum, minimum
 from stretto._engine.ops.iota import iota
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis, expand_dims, reshape
 from stretto._engine.ops.reducing.reduce import reduce_or
-from stretto._engine.ops.shape import slice_in_dim
+from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.ops.sort import argsort, sort
 from stretto.numpy.creation import broadcast_argument
 from stretto.numpy.index_updates import At

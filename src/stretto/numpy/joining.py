@@ -12,7 +12,7 @@ from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import promote
 from stretto._engine.core.typing import Array, ArrayLike, Axis, DTypeLike, Tree
 from stretto._engine.eager.twins import ANY, eager
-from stretto._engine.ops import joining as ops
+from stretto._engine.ops import shape as ops
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import Reshape, canonical_axis, reshape
 from stretto.numpy.arguments import refuse_out

@@ -22,11 +22,10 @@ from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.complex_parts import real
 from stretto._engine.ops.contract import matmul, outer
 from stretto._engine.ops.convert import convert, rounded_once
+from stretto._engine.ops.exponential import sqrt
 from stretto._engine.ops.fft import complex_dtype
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims, reshape, transpose
-from stretto._engine.ops.powers import sqrt
-from stretto._engine.ops.shape import pad, slice_in_dim
+from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 from stretto.numpy.cumulative import cumprod
 from stretto.numpy.filled import zeros
 from stretto.numpy.indexing import concrete_of

@@ -11,7 +11,7 @@ from stretto._engine.core.types import is_complex, is_inexact, kind_of
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.eager.twins import binary_function
 from stretto._engine.ops import arithmetic as ops
-from stretto._engine.ops import division, rounding
+from stretto._engine.ops import rounding
 from stretto._engine.ops.comparison import eq, full_like, lt, ne, select, zeros_like
 from stretto._engine.xla.array import Array
 from stretto.numpy.arguments import numeric_values
@@ -60,7 +60,7 @@ def _trace_remainder(x: Array, y: Array) -> Array:
 
 
 def _host_remainder(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.remainder(x, y) if is_inexact(x.dtype) else division.modulo(x, y)
+    return np.remainder(x, y) if is_inexact(x.dtype) else ops.modulo(x, y)
 
 
 def _trace_floor_divide(x: Array, y: Array, caller: str = "floor_divide") -> Array:
@@ -79,7 +79,7 @@ def _trace_floor_divide(x: Array, y: Array, caller: str = "floor_divide") -> Arr
 
 
 def _host_floor_divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.floor_divide(x, y) if is_inexact(x.dtype) else division.floored(x, y)
+    return np.floor_divide(x, y) if is_inexact(x.dtype) else ops.floored(x, y)
 
 
 def _trace_fmod(x: Array, y: Array) -> Array:
@@ -89,7 +89,7 @@ def _trace_fmod(x: Array, y: Array) -> Array:
 
 
 def _host_fmod(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.fmod(x, y) if is_inexact(x.dtype) else division.signed_rest(x, y)
+    return np.fmod(x, y) if is_inexact(x.dtype) else ops.signed_rest(x, y)
 
 
 _SIGNED = frozenset(("int", "float"))

@@ -35,9 +35,8 @@ from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index import primitives
 from stretto._engine.ops.iota import iota
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis, reshape
-from stretto._engine.ops.shape import slice_in_dim
+from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.xla.array import Array
 from stretto.numpy.cumulative import cumsum
 from stretto.numpy.index_updates import At

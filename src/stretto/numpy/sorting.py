@@ -17,9 +17,8 @@ from stretto._engine.ops import sort as ops
 from stretto._engine.ops.broadcast import broadcast_to, reshape
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.iota import iota
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis
-from stretto._engine.ops.shape import rev, split
+from stretto._engine.ops.shape import concatenate, rev, split
 from stretto._engine.xla.array import Array
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.searching import one_axis

@@ -20,8 +20,8 @@ from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.complex_parts import conj, real
 from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.elementwise import promote_values
+from stretto._engine.ops.exponential import root_of_squares
 from stretto._engine.ops.layout import canonical_axes, reshape, transpose
-from stretto._engine.ops.powers import root_of_squares
 from stretto._engine.ops.shape import slice_in_dim
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import multiply, subtract, true_divide

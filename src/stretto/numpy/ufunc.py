@@ -26,11 +26,10 @@ from stretto._engine.ops.comparison import full, lt
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.iota import iota
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axes, canonical_axis, reshape, transpose
 from stretto._engine.ops.reducing import reduce
 from stretto._engine.ops.reducing.cumulative import cumlogsumexp, cummax, cummin
-from stretto._engine.ops.shape import slice_in_dim
+from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto.numpy import (
     arithmetic,
     bits,

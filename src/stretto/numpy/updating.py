@@ -27,12 +27,12 @@ from stretto._engine.ops.comparison import full_like, gt
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.exponential import power
 from stretto._engine.ops.extrema import maximum, minimum
 from stretto._engine.ops.index import gather_scatter as ops
 from stretto._engine.ops.index.geometry import ScatterDimensionNumbers
 from stretto._engine.ops.iota import iota
 from stretto._engine.ops.layout import reshape
-from stretto._engine.ops.powers import power
 from stretto._engine.ops.reducing.reduce import reduce_or
 from stretto._engine.ops.shape import rev
 from stretto._engine.ops.sharding import laid_out

@@ -17,9 +17,8 @@ from stretto._engine.ops.bitcast import bitcast_convert_type
 from stretto._engine.ops.comparison import ne
 from stretto._engine.ops.complex_parts import complex_, imag, real
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape
-from stretto._engine.ops.shape import rev, slice_in_dim
+from stretto._engine.ops.shape import concatenate, rev, slice_in_dim
 from stretto.numpy.dtypes import as_dtype
 
 if TYPE_CHECKING:

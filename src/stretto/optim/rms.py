@@ -19,7 +19,7 @@ from stretto._engine.core.lazy import brief
 from stretto._engine.core.types import real_dtype
 from stretto._engine.core.typing import Array, Shape, Tree
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.powers import rsqrt
+from stretto._engine.ops.exponential import rsqrt
 from stretto.numpy.arguments import weakly_inexact
 from stretto.optim.base import (
     GradientTransformationExtraArgs,

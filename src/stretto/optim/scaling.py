@@ -16,7 +16,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.lazy import brief
 from stretto._engine.core.typing import Array, Key, Tree
-from stretto._engine.ops.powers import root_of_squares
+from stretto._engine.ops.exponential import root_of_squares
 from stretto.numpy.arguments import weakly_inexact
 from stretto.optim.base import (
     EmptyState,

@@ -31,13 +31,12 @@ from stretto._engine.ops.bitwise import bitwise_and
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full, full_like, gt, le, lt, ne, select, zeros_like
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.exponential import log, log1p
+from stretto._engine.ops.exponential import log, log1p, sqrt
 from stretto._engine.ops.extrema import clamp
 from stretto._engine.ops.index.gather_scatter import gather
 from stretto._engine.ops.index.geometry import GatherDimensionNumbers
 from stretto._engine.ops.iota import iota
 from stretto._engine.ops.layout import canonical_axis, move_axis, reshape, transpose
-from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.random_bits import wide_remainder
 from stretto._engine.ops.reducing.cumulative import cummax, cumsum
 from stretto._engine.ops.reducing.reduce import argmax, reduce_or

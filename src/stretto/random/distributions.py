@@ -26,10 +26,9 @@ from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.comparison import full_like, ge, select, zeros_like
 from stretto._engine.ops.complex_parts import complex_
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.exponential import log, log1p
+from stretto._engine.ops.exponential import log, log1p, sqrt
 from stretto._engine.ops.extrema import maximum, minimum
 from stretto._engine.ops.layout import reshape
-from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.random_bits import bits_width, unit_float
 from stretto._engine.ops.rounding import nextafter
 from stretto._engine.ops.shape import slice_in_dim

@@ -22,10 +22,9 @@ from stretto._engine.higher_order.while_loop import while_loop
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.comparison import full, full_like, select, zeros_like
-from stretto._engine.ops.exponential import exp, log, log1p
+from stretto._engine.ops.exponential import exp, log, log1p, sqrt
 from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.layout import expand_dims, reshape
-from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.random_bits import bits_width, unit_float
 from stretto._engine.ops.reducing.reduce import reduce_max, reduce_or
 from stretto._engine.ops.shape import slice_in_dim

@@ -30,7 +30,6 @@ from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike
 from stretto._engine.ops.bitwise import bitwise_xor
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import zeros_like
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis, move_axis, reshape
 from stretto._engine.ops.random_bits import (
     RandomAlgorithm,
@@ -38,7 +37,7 @@ from stretto._engine.ops.random_bits import (
     RngBitGenerator,
     threefry2x32,
 )
-from stretto._engine.ops.shape import slice_in_dim
+from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto.dtypes import prng_key
 
 if TYPE_CHECKING:

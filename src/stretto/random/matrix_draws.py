@@ -11,8 +11,8 @@ from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeL
 from stretto._engine.ops.arithmetic import sign
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.exponential import sqrt
 from stretto._engine.ops.layout import expand_dims, squeeze
-from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.sharding import laid_out
 from stretto.numpy.linalg import cholesky, eigh, qr, svd
 from stretto.numpy.manipulation import matrix_transpose

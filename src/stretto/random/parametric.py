@@ -12,9 +12,8 @@ from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeL
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.comparison import full_like, select
 from stretto._engine.ops.elementwise import broadcast_shapes
-from stretto._engine.ops.exponential import exp, log
+from stretto._engine.ops.exponential import exp, log, sqrt
 from stretto._engine.ops.extrema import maximum
-from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.sharding import laid_out
 from stretto.random.discrete_draws import rademacher
 from stretto.random.distributions import exponential, maxwell, normal, uniform

@@ -21,9 +21,8 @@ from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.complex_parts import complex_, imag, real
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.fft import complex_dtype
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axes, canonical_axis, move_axis
-from stretto._engine.ops.shape import pad, rev, slice_in_dim
+from stretto._engine.ops.shape import concatenate, pad, rev, slice_in_dim
 from stretto.numpy.fft import fft, irfft, rfft
 
 __all__ = ["dct", "dctn", "idct", "idctn"]

@@ -35,10 +35,9 @@ from stretto._engine.ops.complex_parts import complex_, conj, imag, real
 from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.fft import complex_dtype
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axes, canonical_axis, move_axis, reshape
 from stretto._engine.ops.rounding import round_
-from stretto._engine.ops.shape import pad, rev, slice, slice_in_dim, split
+from stretto._engine.ops.shape import concatenate, pad, rev, slice, slice_in_dim, split
 from stretto.numpy import fft
 from stretto.numpy.convolutions import checked_mode, part_of_convolution
 from stretto.numpy.statistics import mean_about_first

@@ -20,9 +20,9 @@ from stretto._engine.ops.comparison import full_like, gt, lt, select, zeros_like
 from stretto._engine.ops.complex_parts import complex_
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import COMPARABLE, FLOAT, check_kind, promote_values, unary
+from stretto._engine.ops.exponential import sqrt as sqrt_of
 from stretto._engine.ops.extrema import minimum
 from stretto._engine.ops.iota import broadcasted_iota
-from stretto._engine.ops.powers import sqrt as sqrt_of
 from stretto._engine.ops.special import bessel as bessel_ops
 from stretto._engine.ops.special.gamma import log_gamma_formula, refused_partial
 from stretto._engine.ops.trigonometric import cos as cos_of

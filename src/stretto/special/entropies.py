@@ -16,8 +16,7 @@ from stretto._engine.ops.bitwise import bitwise_and
 from stretto._engine.ops.comparison import eq, full_like, ge, gt, lt, select, zeros_like
 from stretto._engine.ops.convert import rounded_once
 from stretto._engine.ops.elementwise import FLOAT, check_kind, promote_values, unary
-from stretto._engine.ops.exponential import LOGISTIC, exp, expm1, log, log1p
-from stretto._engine.ops.powers import power
+from stretto._engine.ops.exponential import LOGISTIC, exp, expm1, log, log1p, power
 from stretto.numpy import normalized
 from stretto.numpy.normalized import logsumexp
 

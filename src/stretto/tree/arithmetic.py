@@ -25,11 +25,10 @@ from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.comparison import full, gt, where
 from stretto._engine.ops.complex_parts import conj, real
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.exponential import root_of_squares, sqrt
 from stretto._engine.ops.inverse_trigonometric import acos
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape
-from stretto._engine.ops.powers import root_of_squares, sqrt
-from stretto._engine.ops.shape import split
+from stretto._engine.ops.shape import concatenate, split
 from stretto._engine.ops.trigonometric import sin
 from stretto._engine.xla.array import Array
 from stretto.tree.members import Alike

@@ -19,9 +19,8 @@ from stretto._engine.core.tree import flatten, leaves, structure, unflatten
 from stretto._engine.core.types import ArrayType, is_float0
 from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.index.dynamic import dynamic_index_in_dim
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis, expand_dims, reshape
-from stretto._engine.ops.shape import slice_
+from stretto._engine.ops.shape import concatenate, slice_
 
 __all__ = [
     "Alike",

@@ -27,8 +27,8 @@ from stretto._engine.higher_order.call import Call
 from stretto._engine.ops.arithmetic import Add
 from stretto._engine.ops.broadcast import ReduceSum
 from stretto._engine.ops.convert import ConvertElementType
+from stretto._engine.ops.exponential import IntegerPow
 from stretto._engine.ops.layout import Transpose
-from stretto._engine.ops.powers import IntegerPow
 from stretto._engine.ops.rounding import FLOOR
 from tests.interrupts import interrupted, sites
 

@@ -18,7 +18,7 @@ from stretto._engine.higher_order.fixed_sizes import (
     padded_program,
     variable_of_rows,
 )
-from stretto._engine.ops.bucket import varying
+from stretto._engine.ops.varying_sizes import varying
 from tests._engine.higher_order.test_fixed_sizes_padding import PROGRAMS, program_of
 
 N, M = size_variable("n"), size_variable("m")

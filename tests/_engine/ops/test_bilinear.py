@@ -8,8 +8,8 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.ops import bilinear
+from stretto._engine.ops.bilinear import Precision
 from stretto._engine.ops.contract import DotGeneral
-from stretto._engine.ops.precision import Precision
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stretto._engine.ops import joining, shape
+from stretto._engine.ops import shape
 from stretto._engine.ops.broadcast import BroadcastInDim, broadcast_to
 from stretto._engine.ops.comparison import Select, select
 from stretto._engine.ops.index import dynamic
@@ -34,7 +34,7 @@ MOVES = {
     shape.Rev: lambda x: shape.rev(x, (0,)),
 }
 PAIRS = {
-    joining.Concatenate: lambda x, y: joining.concatenate([x, y], 1),
+    shape.Concatenate: lambda x, y: shape.concatenate([x, y], 1),
     Select: lambda x, y: select(np.array([[True, False], [False, True], [True, True]]), x, y),
 }
 UPDATES = {

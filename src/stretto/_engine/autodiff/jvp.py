@@ -14,12 +14,12 @@ from typing import Any
 from stretto._engine.autodiff.evaluate import evaluate, record_closed
 from stretto._engine.autodiff.masked import (
     Masked,
+    push_forward,
     put_together,
     take_apart,
     with_conditions,
     with_zeros,
 )
-from stretto._engine.autodiff.masked_rules import push_forward
 from stretto._engine.core.config import settings
 from stretto._engine.core.errors import NonFiniteError
 from stretto._engine.core.interpreter import Form, Interpreter, Tracer, Value, state

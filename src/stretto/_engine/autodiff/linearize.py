@@ -159,7 +159,7 @@ class Linearized(NamedTuple):
     primal: Program
     """Computes the program's outputs, then the residuals."""
     linear: Program
-    """From the tangents of active inputs, then the residuals, to the tangents of active outputs."""
+    """Maps the tangents of active inputs, then the residuals, to the tangents of active outputs."""
     active_out: tuple[bool, ...]
 
     @property

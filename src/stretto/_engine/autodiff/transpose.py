@@ -18,6 +18,7 @@ from stretto._engine.autodiff.masked import (
     Masked,
     add_masked,
     chosen,
+    pass_back,
     put_together,
     shared_conditions,
     take_apart,
@@ -25,7 +26,6 @@ from stretto._engine.autodiff.masked import (
     with_conditions,
     with_zeros,
 )
-from stretto._engine.autodiff.masked_rules import pass_back
 from stretto._engine.core.config import settings
 from stretto._engine.core.errors import NonFiniteError
 from stretto._engine.core.interpreter import Linear, splat, state

@@ -22,9 +22,8 @@ from stretto._engine.core.recorder import Recorder, Traced, record, standing
 from stretto._engine.core.types import ArrayType
 from stretto._engine.higher_order.family import captured_first, split
 from stretto._engine.ops.comparison import full
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import move_to_front, reshape
-from stretto._engine.ops.shape import slice_in_dim
+from stretto._engine.ops.shape import concatenate, slice_in_dim
 
 
 class Examples(Recorder):

@@ -56,9 +56,8 @@ from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim, dynamic_upda
 from stretto._engine.ops.index.gather_scatter import gather
 from stretto._engine.ops.index.geometry import GatherDimensionNumbers
 from stretto._engine.ops.iota import iota
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import move_to_front, reshape
-from stretto._engine.ops.shape import slice_in_dim
+from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.ops.sort import argsort
 
 _INDEX = np.dtype(np.int32)

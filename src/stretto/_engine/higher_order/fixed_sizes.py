@@ -4,7 +4,8 @@ What belongs to sizes that vary is in four layers, each part as low as it can be
 
 - ``core/sizes``: the algebra: sizes as values, their normal form, bounds and comparisons;
   ``core/size_guards``: what is asked of the sizes of a call, while a function is traced for them.
-- ``ops/bucket`` and ``ops/rows``: what the ``padded`` rules of operations compute with;
+- ``ops/varying_sizes``: what the ``padded`` rules of operations compute with, and the way from a
+  rectangle of examples to rows and back;
   ``ops/iota``: a size as an operation.
 - here: programs for a bucket by these rules, and for examples that lie one behind the other;
   ``sized_call``: the operation that stands for either while programs are transformed, and the pass
@@ -42,13 +43,20 @@ from stretto._engine.core.sizes import Size, SizeVariable, size_of
 from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.ops.arithmetic import ADD, DIV, SUB
 from stretto._engine.ops.broadcast import BroadcastInDim, ReduceSum, reduce_sum
-from stretto._engine.ops.bucket import Bucket, too_great, varying
 from stretto._engine.ops.convert import ConvertElementType
 from stretto._engine.ops.exponential import EXP
 from stretto._engine.ops.iota import SizeOf
 from stretto._engine.ops.layout import Reshape, Transpose
 from stretto._engine.ops.reducing.reduce import ReduceMax
-from stretto._engine.ops.rows import examples_of_rows, for_each_row, to_rectangle, to_rows
+from stretto._engine.ops.varying_sizes import (
+    Bucket,
+    examples_of_rows,
+    for_each_row,
+    to_rectangle,
+    to_rows,
+    too_great,
+    varying,
+)
 
 _SIZE = array_type((), np.dtype(np.int32))
 

@@ -15,9 +15,8 @@ from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.types import promote
 from stretto._engine.higher_order.family import check_carry, values_of
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims, move_to_front, reshape
-from stretto._engine.ops.shape import slice_in_dim
+from stretto._engine.ops.shape import concatenate, slice_in_dim
 
 
 def concrete_array(x: Any) -> Any:

@@ -26,7 +26,6 @@ from stretto._engine.higher_order.scan import loop_scan, scan
 from stretto._engine.higher_order.while_loop import loop_while
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import promote_values
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import (
     canonical_axis,
     expand_dims,
@@ -34,7 +33,7 @@ from stretto._engine.ops.layout import (
     move_to_front,
     reshape,
 )
-from stretto._engine.ops.shape import pad, rev, slice_in_dim
+from stretto._engine.ops.shape import concatenate, pad, rev, slice_in_dim
 
 C = TypeVar("C")
 R = TypeVar("R")

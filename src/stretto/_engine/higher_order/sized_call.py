@@ -40,8 +40,8 @@ from stretto._engine.higher_order.fixed_sizes import (
     variables_of,
 )
 from stretto._engine.ops.broadcast import broadcast_in_dim, reduce_sum
-from stretto._engine.ops.bucket import Bucket, varying
 from stretto._engine.ops.layout import move_to_front
+from stretto._engine.ops.varying_sizes import Bucket, varying
 
 
 class SizedCall(ControlFlow):

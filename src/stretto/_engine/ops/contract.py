@@ -20,9 +20,11 @@ from stretto._engine.core.types import ArrayType, array_type, has_rows
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShardingLike
 from stretto._engine.ops.arithmetic import multiply
 from stretto._engine.ops.bilinear import (
+    ALGORITHMS,
     Bilinear,
     accumulated,
     accumulator,
+    algorithm_name,
     cotangent_and_known,
     precision_config,
     precision_name,
@@ -32,7 +34,6 @@ from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.convert import convert, dtype_argument
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.layout import canonical_axes, reshape, squeeze, transpose
-from stretto._engine.ops.precision import ALGORITHMS, algorithm_name
 from stretto._engine.ops.sharding import laid_out
 from stretto._engine.ops.thresholds import INTEGER_PRODUCTS, NARROW
 

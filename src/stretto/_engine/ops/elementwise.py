@@ -75,17 +75,18 @@ class Elementwise(Primitive, abstract=True):
     dialect: ClassVar[str] = "stablehlo"
     partials: ClassVar[tuple[Callable[..., Any] | None, ...]]
     costs: ClassVar[Costs] = Costs()
-    """What was measured for the dtypes that XLA is faster for; see ``thresholds``."""
+    """The measurements for the dtypes that XLA is faster for; see ``thresholds``."""
     compiled_from: ClassVar[Mapping[np.dtype, int]] = {}
-    """For each dtype the size from which on to compile, which follows from ``costs``."""
+    """The size from which on to compile, for each dtype; it follows from ``costs``."""
 
     splat = True
     transpose = NOT_LINEAR
     derives_widely: ClassVar[bool] = False
-    """Whether the derivative of narrow floats is computed in float32, and rounded last.
+    """Say whether the derivative of narrow floats is computed in float32, and rounded last.
 
-    For formulas whose parts overflow though they do not, as 1 / (1 + x**2) in float16. Not for the
-    functions of which networks are made: what they keep for the way back would be twice as large.
+    This serves formulas whose parts overflow though they do not, as 1 / (1 + x**2) in float16. The
+    functions of which networks are made go without: what they keep for the way back would be twice
+    as large.
     """
 
     def by_rows(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> bool:

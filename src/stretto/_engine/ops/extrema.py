@@ -16,6 +16,7 @@ from stretto._engine.core.functions import described
 from stretto._engine.core.types import is_complex, kind_of
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import thresholds
+from stretto._engine.ops.bitcast import has_negative_zero, has_zero, upper_halves
 from stretto._engine.ops.comparison import (
     EQ,
     GE,
@@ -37,7 +38,6 @@ from stretto._engine.ops.elementwise import (
     Elementwise,
     promote_values,
 )
-from stretto._engine.ops.sign_bits import has_negative_zero, has_zero, upper_halves
 
 _WITH_INFINITY = {np.float16, np.float32, np.float64, ml_dtypes.bfloat16}
 """The dtypes whose extrema are lowered as ``clamp`` with one bound that never holds.

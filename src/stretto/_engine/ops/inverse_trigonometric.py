@@ -30,7 +30,7 @@ from stretto._engine.ops.elementwise import (
     describe_unary,
     unary,
 )
-from stretto._engine.ops.powers import rsqrt
+from stretto._engine.ops.exponential import rsqrt
 from stretto._engine.ops.written import Term, absolute, horner, log1p, where
 
 _ATAN = {
@@ -54,7 +54,7 @@ _PI_LESS_ROUNDED = {
     np.dtype(np.float32): -8.742277657347586e-08,
     np.dtype(np.float64): 1.2246467991473532e-16,
 }
-"""What the number nearest to pi lacks."""
+"""Pi less the number nearest to it, which is what that lacks."""
 
 
 def _asinh_slope(x: Any) -> Any:

@@ -17,6 +17,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import NOT_LINEAR, Primitive
 from stretto._engine.core.types import ArrayType, array_type, default_dtype, is_complex
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.ops.bitcast import has_negative_zero
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import align_mapped
 from stretto._engine.ops.index.primitives import take_along_axis
@@ -24,7 +25,6 @@ from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import canonical_axis, check_axes, move_axis, move_to_front
 from stretto._engine.ops.reducing.reduce import greatest_below, widened
 from stretto._engine.ops.shape import rev, slice_, slice_in_dim
-from stretto._engine.ops.sign_bits import has_negative_zero
 from stretto._engine.ops.thresholds import TOP_K
 
 _INT32 = np.dtype(np.int32)

@@ -15,10 +15,10 @@ import ml_dtypes
 import numpy as np
 
 LEAD = 1.3
-"""How many times as fast a compiled operation must be; less is lost in a machine's noise."""
+"""A compiled operation must be so many times as fast; less is lost in a machine's noise."""
 
 CALLS = 16
-"""How many calls repay a compilation, which is paid once for each shape, or read from disk."""
+"""So many calls must repay a compilation, which is paid once for each shape, or read from disk."""
 
 NARROW = 1 << 15
 """Below this size nothing is compiled, whatever an element costs."""

@@ -18,10 +18,10 @@ from stretto._engine.ops.identities import OPTIMIZATION_BARRIER, OptimizationBar
 from stretto._engine.ops.index.dynamic import DynamicSlice
 from stretto._engine.ops.index.gather_scatter import ScatterExtremum
 from stretto._engine.ops.index.primitives import Gather
-from stretto._engine.ops.joining import Concatenate
 from stretto._engine.ops.reducing.cumulative import RunningChooser
 from stretto._engine.ops.reducing.reduce import Chooser, Place
 from stretto._engine.ops.reducing.window import WindowChooser
+from stretto._engine.ops.shape import Concatenate
 from stretto._engine.ops.sort import Sort, TopK
 
 _CHOOSING = (Chooser, RunningChooser, WindowChooser, ScatterExtremum, Sort, TopK)

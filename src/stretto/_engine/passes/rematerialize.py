@@ -25,9 +25,8 @@ from stretto._engine.core.types import bytes_of
 from stretto._engine.ops.comparison import Eq, Ne, Select
 from stretto._engine.ops.convert import ConvertElementType
 from stretto._engine.ops.elementwise import Elementwise
-from stretto._engine.ops.exponential import LogisticSlope
+from stretto._engine.ops.exponential import IntegerPow, LogisticSlope
 from stretto._engine.ops.identities import OPTIMIZATION_BARRIER
-from stretto._engine.ops.powers import IntegerPow
 from stretto._engine.ops.trigonometric import SechSquared
 
 _WRITTEN_OUT = (IntegerPow, LogisticSlope, SechSquared)

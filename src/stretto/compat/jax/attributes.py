@@ -22,10 +22,9 @@ from stretto._engine.core.interpreter import Interpreter, Tracer, Value, state
 from stretto._engine.core.recorder import Recorder
 from stretto._engine.core.shardings import NamedSharding
 from stretto._engine.higher_order.refs import Ref
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import move_to_front, reshape
 from stretto._engine.ops.random_bits import RngBitGenerator
-from stretto._engine.ops.shape import slice_in_dim
+from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.xla.array import Array
 from stretto.compat.jax.avals import ShapedArray, get_aval
 from stretto.compat.jax.keys import take

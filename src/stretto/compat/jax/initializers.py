@@ -23,9 +23,8 @@ from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.complex_parts import complex_
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.exponential import log1p
+from stretto._engine.ops.exponential import log1p, sqrt
 from stretto._engine.ops.layout import canonical_axis, move_axis, reshape
-from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.sharding import laid_out
 from stretto._engine.ops.trigonometric import cos, sin
 from stretto.numpy.dtypes import as_dtype

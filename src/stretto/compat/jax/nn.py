@@ -20,11 +20,10 @@ from stretto._engine.ops.comparison import eq, full_like, select, zeros_like
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import as_inexact, rounded_once
-from stretto._engine.ops.exponential import log
+from stretto._engine.ops.exponential import log, rsqrt, sqrt
 from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import reshape
-from stretto._engine.ops.powers import rsqrt, sqrt
 from stretto.nn import functional as F
 from stretto.nn.functional.activations import indicator
 from stretto.nn.functional.attention import attend

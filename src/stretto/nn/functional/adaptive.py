@@ -20,11 +20,10 @@ from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.comparison import where, zeros_like
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims, reshape
 from stretto._engine.ops.reducing.reduce import ReduceMax, widened
 from stretto._engine.ops.reducing.window import PLAIN, AxisWindow, ReduceWindowMax
-from stretto._engine.ops.shape import slice_in_dim
+from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto.nn.functional.checks import add_batch_axis, as_float, drop_batch_axis
 from stretto.nn.functional.windows import Table, elements_of, greatest_and_indices
 from stretto.numpy.taking import take

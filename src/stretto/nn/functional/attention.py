@@ -22,10 +22,9 @@ from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.iota import broadcasted_iota
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape, transpose
 from stretto._engine.ops.reducing.reduce import widened
-from stretto._engine.ops.shape import pad, slice_in_dim
+from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 from stretto.nn.functional.affine import linear
 from stretto.nn.functional.checks import as_float, key_or_next, probability
 from stretto.nn.functional.dropouts import dropout

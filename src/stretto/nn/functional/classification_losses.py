@@ -30,9 +30,8 @@ from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.index.primitives import take_along_axis
 from stretto._engine.ops.iota import broadcasted_iota
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims, squeeze
-from stretto._engine.ops.shape import rev
+from stretto._engine.ops.shape import concatenate, rev
 from stretto._engine.xla.array import Array
 from stretto.nn.functional.checks import (
     as_float,

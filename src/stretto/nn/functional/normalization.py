@@ -18,9 +18,9 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike, DType
 from stretto._engine.ops.broadcast import of_rank, reduce_sum
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.exponential import power, rsqrt
 from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.layout import canonical_axis, reshape
-from stretto._engine.ops.powers import power, rsqrt
 from stretto._engine.ops.reducing.reduce import widened
 from stretto._engine.ops.reducing.window import PLAIN, AxisWindow, ReduceWindowSum
 from stretto.nn.functional.checks import as_float, explains_keywords, numbers, per_axis

@@ -13,10 +13,9 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.higher_order.linear_call import with_transpose
 from stretto._engine.ops.broadcast import broadcast_to, reduce_sum
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims
+from stretto._engine.ops.shape import concatenate, rev, slice_in_dim
 from stretto._engine.ops.shape import pad as pad_values
-from stretto._engine.ops.shape import rev, slice_in_dim
 
 
 def pad(

@@ -19,7 +19,7 @@ from stretto._engine.core.sizes import is_size
 from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.convert import convert, rounded_once
-from stretto._engine.ops.powers import power
+from stretto._engine.ops.exponential import power
 from stretto._engine.ops.reducing.reduce import widened
 from stretto._engine.ops.reducing.window import PLAIN, AxisWindow, ReduceWindowMax, ReduceWindowSum
 from stretto.nn.functional.checks import add_batch_axis, as_float, drop_batch_axis, per_axis

@@ -20,8 +20,7 @@ from stretto._engine.ops.comparison import full
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import logistic
-from stretto._engine.ops.joining import concatenate
-from stretto._engine.ops.shape import slice_in_dim
+from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto.nn.functional.activations import relu
 from stretto.nn.functional.affine import linear
 from stretto.nn.functional.checks import as_float, key_or_next, probability

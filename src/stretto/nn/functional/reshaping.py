@@ -12,9 +12,8 @@ from stretto._engine.api.autodiff.linear_transpose import linear_transpose
 from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis, expand_dims, reshape, transpose
-from stretto._engine.ops.shape import pad, slice_in_dim
+from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 from stretto.nn.functional.checks import (
     add_batch_axis,
     drop_batch_axis,

@@ -18,11 +18,10 @@ from stretto._engine.core.typing import Array
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import eq, full, full_like, gt, ne, where
 from stretto._engine.ops.index.primitives import take_along_axis
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.reduce import ReduceMax, ReduceMin, greatest_below
 from stretto._engine.ops.reducing.window import AxisWindow
-from stretto._engine.ops.shape import slice_in_dim
+from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto.numpy.taking import take
 
 Table: TypeAlias = tuple[np.ndarray, np.ndarray]

@@ -11,10 +11,9 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.convert import rounded_once
 from stretto._engine.ops.elementwise import promote_values
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis, expand_dims, squeeze
 from stretto._engine.ops.linalg.matrix_parts import identity
-from stretto._engine.ops.shape import slice_in_dim
+from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto.numpy.linalg.systems import inv
 from stretto.numpy.manipulation import diagonal as diagonal_along
 from stretto.numpy.manipulation import matrix_transpose

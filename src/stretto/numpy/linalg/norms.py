@@ -15,8 +15,8 @@ from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.comparison import eq, full_like, ne, select, where
 from stretto._engine.ops.complex_parts import imag, real
 from stretto._engine.ops.convert import convert, rounded_once
+from stretto._engine.ops.exponential import power, root_of_squares
 from stretto._engine.ops.layout import canonical_axes, expand_dims, reshape
-from stretto._engine.ops.powers import power, root_of_squares
 from stretto.numpy.extrema import max as max_
 from stretto.numpy.extrema import min as min_
 from stretto.numpy.linalg.factorizations import eigvalsh, floats, matrices, svdvals

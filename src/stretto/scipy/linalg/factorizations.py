@@ -21,7 +21,6 @@ from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.iota import broadcasted_iota
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims, squeeze
 from stretto._engine.ops.linalg import determinant as linalg_determinant
 from stretto._engine.ops.linalg.cholesky import Cholesky, hermitian_from_lower, symmetrized
@@ -40,7 +39,7 @@ from stretto._engine.ops.linalg.qr import qr as lax_qr
 from stretto._engine.ops.linalg.svd import SvdAlgorithm
 from stretto._engine.ops.linalg.svd import svd as lax_svd
 from stretto._engine.ops.linalg.triangular import TriangularSolve, solve_triangles
-from stretto._engine.ops.shape import slice_in_dim
+from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.ops.sort import argsort
 from stretto.lax.linalg import polar_factor
 from stretto.numpy.linalg.factorizations import matrices, same_floats, systems, values_of

@@ -26,7 +26,7 @@ from stretto._engine.ops.complex_parts import conj, real
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
-from stretto._engine.ops.exponential import exp2, log
+from stretto._engine.ops.exponential import exp2, log, sqrt
 from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim
 from stretto._engine.ops.iota import broadcasted_iota
@@ -43,7 +43,6 @@ from stretto._engine.ops.linalg.matrix_parts import (
     upper_part,
 )
 from stretto._engine.ops.linalg.triangular import TriangularSolve
-from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.reducing.reduce import reduce_max, reduce_min
 from stretto._engine.ops.rounding import ceil
 from stretto.numpy.linalg.factorizations import as_complex, floats, matrices, same_floats, values_of

@@ -20,9 +20,8 @@ from stretto._engine.ops.comparison import full, zeros_like
 from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import NUMERIC, broadcast_shapes, check_kind
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims, reshape
-from stretto._engine.ops.shape import pad, rev, slice_in_dim
+from stretto._engine.ops.shape import concatenate, pad, rev, slice_in_dim
 from stretto.numpy.creation import asarray
 from stretto.numpy.linalg.factorizations import floats
 

@@ -30,13 +30,12 @@ from stretto._engine.ops.comparison import eq, full, where, zeros_like
 from stretto._engine.ops.complex_parts import conj, real
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert, rounded_once
+from stretto._engine.ops.exponential import sqrt
 from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.index.dynamic import dynamic_index_in_dim, dynamic_update_index_in_dim
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims, reshape
 from stretto._engine.ops.linalg.svd import Pinv
-from stretto._engine.ops.powers import sqrt
-from stretto._engine.ops.shape import slice_in_dim
+from stretto._engine.ops.shape import concatenate, slice_in_dim
 
 __all__ = ["bicgstab", "cg", "gmres"]
 

@@ -22,7 +22,7 @@ from stretto._engine.core.tree import register_dataclass
 from stretto._engine.core.types import as_dtype, inexact_dtype, is_complex
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.powers import root_of_squares
+from stretto._engine.ops.exponential import root_of_squares
 
 if TYPE_CHECKING:
     from stretto._engine.core.array_updates import Index

@@ -12,8 +12,8 @@ from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.convert import rounded_once
 from stretto._engine.ops.elementwise import FLOAT, check_kind, promote_values
 from stretto._engine.ops.elementwise import broadcast_shapes as common_shape
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.linalg.triangular import triangular_solve
+from stretto._engine.ops.shape import concatenate
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import absolute, square
 from stretto.numpy.elementary import exp, log

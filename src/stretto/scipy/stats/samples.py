@@ -19,9 +19,9 @@ from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.elementwise import promote_values
+from stretto._engine.ops.exponential import root_of_squares
 from stretto._engine.ops.layout import canonical_axis, reshape
 from stretto._engine.ops.linalg.triangular import triangular_solve
-from stretto._engine.ops.powers import root_of_squares
 from stretto.numpy.arguments import inexact_values, weakly_inexact
 from stretto.numpy.arithmetic import square
 from stretto.numpy.cumulative import cumsum

@@ -29,13 +29,12 @@ from stretto._engine.higher_order.fixed_sizes import variable_of_rows, variables
 from stretto._engine.higher_order.loops import map_
 from stretto._engine.higher_order.scan import loop_scan
 from stretto._engine.higher_order.sized_call import SizedCall
-from stretto._engine.ops.bucket import Bucket, varying
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.layout import canonical_axis, move_axis, move_to_front
-from stretto._engine.ops.rows import cleared
 from stretto._engine.ops.shape import pad, slice_
+from stretto._engine.ops.varying_sizes import Bucket, cleared, varying
 
 _INT32 = np.dtype(np.int32)
 

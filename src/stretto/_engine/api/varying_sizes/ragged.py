@@ -27,8 +27,8 @@ from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.comparison import full, lt, select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.iota import broadcasted_iota
-from stretto._engine.ops.rows import cleared, examples_of_rows, rows_at, starts, to_rows
 from stretto._engine.ops.shape import pad
+from stretto._engine.ops.varying_sizes import cleared, examples_of_rows, rows_at, starts, to_rows
 
 _INT32 = np.dtype(np.int32)
 

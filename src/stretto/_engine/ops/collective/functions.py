@@ -96,12 +96,12 @@ class Groups(NamedTuple):
 
     axes: Axes
     members: np.ndarray
-    """For each group the indices of its examples, padded with one past the end."""
+    """Hold for each group the indices of its examples, padded with one past the end."""
     sizes: np.ndarray
     of: np.ndarray
-    """For each example the number of its group."""
+    """Hold for each example the number of its group."""
     rank: np.ndarray
-    """For each example its place in its group."""
+    """Hold for each example its place in its group."""
 
     @property
     def equal(self) -> bool:

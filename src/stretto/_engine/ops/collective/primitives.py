@@ -174,7 +174,7 @@ class PSumScatter(Adding, Leading):
 
 
 class AllToAll(Leading):
-    """To each example j its own entry along axis 0: y_i[j] = x_j[i]."""
+    """Send each example j its own entry along axis 0: y_i[j] = x_j[i]."""
 
     def infer(self, x: ArrayType) -> ArrayType:
         self.check_lead(x)

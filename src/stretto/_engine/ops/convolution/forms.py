@@ -35,9 +35,8 @@ from stretto._engine.ops.convolution.geometry import (
     split_axis,
     spread,
 )
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import move_axis, reshape, transpose
-from stretto._engine.ops.shape import pad
+from stretto._engine.ops.shape import concatenate, pad
 
 _FEW_OUTPUTS, _MANY_INPUTS = 4, 16
 """The most output features, and the fewest input features."""

@@ -19,9 +19,8 @@ from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import move_axis, reshape, transpose
-from stretto._engine.ops.shape import pad, part_of, rev, slice_in_dim
+from stretto._engine.ops.shape import concatenate, pad, part_of, rev, slice_in_dim
 
 Pairs: TypeAlias = tuple[tuple[int, int], ...]
 

@@ -24,9 +24,8 @@ from stretto._engine.ops.convolution.geometry import (
     relaid,
     spread,
 )
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape, transpose
-from stretto._engine.ops.shape import pad
+from stretto._engine.ops.shape import concatenate, pad
 
 _MOST_SLICES = 128
 """The most slices that the windows are put together from: the compiler takes its time over each."""

@@ -25,8 +25,8 @@ from stretto._engine.ops.extrema import maximum, minimum
 from stretto._engine.ops.index.gather_scatter import gather, scatter
 from stretto._engine.ops.index.geometry import GatherDimensionNumbers, ScatterDimensionNumbers
 from stretto._engine.ops.index.primitives import ScatterAdd
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis, move_to_front, reshape
+from stretto._engine.ops.shape import concatenate
 
 
 def _check_starts(caller: str, x: ArrayType, starts: Sequence[ArrayType]) -> None:
@@ -111,7 +111,7 @@ class DynamicSlice(Primitive):
         return (DYNAMIC_UPDATE_SLICE(total, ct, *starts), *(None for _ in starts))
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """With one start for all, the mapped axis is read whole; with several, a gather."""
+        """Read the mapped axis whole where all have one start; with several, gather."""
         (x, *starts), (axis, *start_axes) = args, axes
         if all(a is None for a in start_axes):
             assert axis is not None
@@ -178,7 +178,7 @@ class DynamicUpdateSlice(Primitive):
         return (ct_x, ct_update, *(None for _ in starts))
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """With one start for all, the mapped axis is updated whole; with several, a scatter."""
+        """Update the mapped axis whole where all have one start; with several, scatter."""
         (x, update, *starts), (axis, update_axis, *start_axes) = args, axes
         x, update = (
             broadcast_in_dim(v, (size, *v.shape), range(1, v.ndim + 1))

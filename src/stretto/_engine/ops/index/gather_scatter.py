@@ -41,10 +41,9 @@ from stretto._engine.ops.index.primitives import (
     take_along_axis,
 )
 from stretto._engine.ops.iota import iota
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.cumulative import LinearRecurrence, shifted
-from stretto._engine.ops.shape import slice_in_dim
+from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.ops.sort import Sort
 
 

@@ -34,8 +34,8 @@ from stretto._engine.ops.index.geometry import (
     window_sizes,
 )
 from stretto._engine.ops.iota import iota
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import canonical_axis, move_to_front, reshape
+from stretto._engine.ops.shape import concatenate
 
 # Gather
 

@@ -27,7 +27,6 @@ from stretto._engine.ops.index.gather_scatter import (
     scatter_mul,
 )
 from stretto._engine.ops.index.geometry import ScatterDimensionNumbers, access_mode
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.reduce import (
     greatest_below,
@@ -37,6 +36,7 @@ from stretto._engine.ops.reducing.reduce import (
     reduce_prod,
     widened,
 )
+from stretto._engine.ops.shape import concatenate
 from stretto._engine.ops.sharding import laid_out
 
 

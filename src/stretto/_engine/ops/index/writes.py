@@ -28,8 +28,8 @@ from stretto._engine.ops.index.primitives import (
     ScatterSet,
     ScatterSub,
 )
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.reducing.reduce import reduce_and
+from stretto._engine.ops.shape import concatenate
 
 WRITES = (ScatterFamily, DynamicUpdateSlice)
 """The primitives that give their first operand with a part changed."""

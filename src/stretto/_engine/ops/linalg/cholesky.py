@@ -18,6 +18,7 @@ from stretto._engine.ops.complex_parts import complex_, conj, imag, real
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.exponential import sqrt
 from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim, dynamic_update_slice_in_dim
 from stretto._engine.ops.layout import expand_dims
 from stretto._engine.ops.linalg import reference as linalg_reference
@@ -37,7 +38,6 @@ from stretto._engine.ops.linalg.matrix_parts import (
     upper_part,
 )
 from stretto._engine.ops.linalg.triangular import TriangularSolve
-from stretto._engine.ops.powers import sqrt
 from stretto._engine.ops.shape import slice_in_dim
 
 _INT32 = np.dtype(np.int32)

@@ -115,14 +115,13 @@ class MatrixOperation(Primitive, abstract=True):
     rank: ClassVar[int] = 2
     """The number of axes of one matrix, or vector, in the first operand."""
     in_blocks: ClassVar[bool] = False
-    """Whether the result for a block of a block-diagonal matrix is a block of the result."""
+    """Say whether the result for a block of a block-diagonal matrix is a block of the result."""
     with_zeros: ClassVar[bool] = False
-    """Whether zeros beside and below a matrix leave the result for it as the first part of what
-    there is then."""
+    """Say whether, of a matrix with zeros beside and below it, the result begins with its own."""
     not_padded: ClassVar[str] = (
         "put them on the diagonal of larger ones of a fixed size, beside the identity"
     )
-    """What to do instead with matrices whose size varies, where there is no such rule."""
+    """Advise what to do with matrices whose size varies, where there is no such rule."""
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
         """Compile for very many small matrices, where Python's loop takes longer than the work."""

@@ -70,7 +70,7 @@ class Made:
 
     source: Decomposition
     described = "a function of eigenvalues or singular values"
-    """What it is, where a fault in its derivative is told."""
+    """Name the value in messages about its derivative."""
 
     def tangent(self) -> Any:
         """Return the tangent of the value, or None for zero."""

@@ -25,7 +25,6 @@ from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.exponential import log
 from stretto._engine.ops.index.primitives import take_along_axis
 from stretto._engine.ops.iota import broadcasted_iota
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims, move_to_front
 from stretto._engine.ops.linalg import reference as linalg_reference
 from stretto._engine.ops.linalg.family import (
@@ -50,12 +49,12 @@ from stretto._engine.ops.linalg.matrix_parts import (
 )
 from stretto._engine.ops.linalg.triangular import TriangularSolve, as_columns
 from stretto._engine.ops.reducing.reduce import reduce_max, reduce_prod
-from stretto._engine.ops.shape import slice_in_dim
+from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.ops.sort import argsort
 
 _INT32 = np.dtype(np.int32)
 _MANY = 40
-"""For more matrices than this, one step over all costs less than one for each."""
+"""One step over more matrices than this costs less than one for each."""
 
 
 class Lu(MatrixOperation):
@@ -237,7 +236,7 @@ class LuSolve(MatrixOperation):
         return x, None if change is None else self(a, change, both, order)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """With one matrix for all examples, their right-hand sides become more columns."""
+        """Make the right-hand sides of all examples more columns, where they have one matrix."""
         a, b, both, order = args
         if a.ndim > 2 or axes[0] is not None or axes[2] is not None:
             return super().vmap(size, args, axes)
@@ -428,7 +427,7 @@ class LogDeterminant(Factored):
         return b.inline_many(parts, both, pivots)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """With t = tr(x^-1 dx), which is d log det x: dl = Re t, and ds = i s Im t."""
+        """Return dl = Re t and ds = i s Im t, where t = tr(x^-1 dx) = d log det x."""
         x, both, pivots = primals
         signs, logarithm = self(*primals)
         order = PivotsToPermutation(x.shape[-1])(pivots)

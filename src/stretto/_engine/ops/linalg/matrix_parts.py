@@ -21,9 +21,8 @@ from stretto._engine.ops.extrema import maximum, minimum
 from stretto._engine.ops.index.geometry import GatherDimensionNumbers
 from stretto._engine.ops.index.primitives import Gather
 from stretto._engine.ops.iota import broadcasted_iota
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape, transpose
-from stretto._engine.ops.shape import slice_
+from stretto._engine.ops.shape import concatenate, slice_
 
 _INT32 = np.dtype(np.int32)
 _FAR = 1 << 30

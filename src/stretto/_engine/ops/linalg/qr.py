@@ -21,7 +21,6 @@ from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.index.primitives import take_along_axis
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims
 from stretto._engine.ops.linalg import reference as linalg_reference
 from stretto._engine.ops.linalg.family import (
@@ -42,7 +41,7 @@ from stretto._engine.ops.linalg.matrix_parts import (
     upper_part,
 )
 from stretto._engine.ops.linalg.triangular import TriangularSolve
-from stretto._engine.ops.shape import slice_in_dim
+from stretto._engine.ops.shape import concatenate, slice_in_dim
 
 _INT32 = np.dtype(np.int32)
 _USE_QR: Any = Refused("reflections are an intermediate result; use qr, which has derivatives")

@@ -24,7 +24,6 @@ from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.iota import broadcasted_iota
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims, move_to_front, reshape, squeeze, transpose
 from stretto._engine.ops.linalg import reference as linalg_reference
 from stretto._engine.ops.linalg.family import (
@@ -42,7 +41,7 @@ from stretto._engine.ops.linalg.matrix_parts import (
     matrix_transpose,
     upper_part,
 )
-from stretto._engine.ops.shape import slice_in_dim
+from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.ops.thresholds import MATRICES
 
 
@@ -124,7 +123,7 @@ class TriangularSolve(MatrixOperation):
         )
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """With one matrix for all examples, their right-hand sides become more columns."""
+        """Make the right-hand sides of all examples more columns, where they have one matrix."""
         (a, b), (axis_a, axis_b) = args, axes
         if axis_a is not None or a.ndim > 2:
             return super().vmap(size, args, axes)

@@ -10,10 +10,9 @@ from typing import Any, TypeAlias
 
 from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.identities import optimization_barrier
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import reshape, squeeze
 from stretto._engine.ops.reducing.cumulative import shifted
-from stretto._engine.ops.shape import pad, slice_in_dim
+from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 
 Values: TypeAlias = tuple[Any, ...]
 

@@ -128,7 +128,7 @@ _DIGAMMA_FAR = (
 )
 
 _FAR = 8.0
-"""From here on the asymptotic series hold."""
+"""The asymptotic series hold from here on."""
 
 
 def stirling_remainder(x: Number) -> Number:
@@ -237,7 +237,7 @@ _BERNOULLI = (
 _TERMS = 10
 
 LEAST_SUMMED = -0.25
-"""From here on ζ(s) is computed by Euler and Maclaurin's formula, below it from ζ(1 - s).
+"""ζ(s) is computed by Euler and Maclaurin's formula from here on, below it from ζ(1 - s).
 
 For s nearer to zero, 1 - s is so close to the pole that its distance from it loses its digits.
 """
@@ -543,7 +543,7 @@ def gamma(x: Any) -> Any:
 _EVEN_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 _SHIFT = 10
 _FAR_OUT = 10.0
-"""From this imaginary part on, the series holds without the recurrence."""
+"""The series holds without the recurrence from this imaginary part on."""
 
 
 def _gamma_formula(z: Number) -> Number:

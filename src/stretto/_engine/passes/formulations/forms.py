@@ -36,9 +36,8 @@ from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.formulation import formulation
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.convolution.geometry import cut, dilated
-from stretto._engine.ops.joining import concatenate
 from stretto._engine.ops.layout import expand_dims, move_axis, move_to_front, reshape, transpose
-from stretto._engine.ops.shape import pad, part_of
+from stretto._engine.ops.shape import concatenate, pad, part_of
 
 
 class Form(Enum):

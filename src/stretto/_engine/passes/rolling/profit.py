@@ -22,8 +22,8 @@ from stretto._engine.core.types import bytes_of
 from stretto._engine.ops.broadcast import BroadcastInDim
 from stretto._engine.ops.convert import ConvertElementType
 from stretto._engine.ops.elementwise import Elementwise
-from stretto._engine.ops.joining import Concatenate
 from stretto._engine.ops.layout import Reshape
+from stretto._engine.ops.shape import Concatenate
 from stretto._engine.passes.rolling.operands import (
     Carried,
     Counted,

@@ -23,9 +23,8 @@ from stretto._engine.ops.arithmetic import Add
 from stretto._engine.ops.broadcast import BroadcastInDim
 from stretto._engine.ops.index.dynamic import DynamicSlice, DynamicUpdateSlice
 from stretto._engine.ops.iota import Constant, Held
-from stretto._engine.ops.joining import Concatenate
 from stretto._engine.ops.layout import Reshape, Transpose
-from stretto._engine.ops.shape import Pad, Rev, Slice
+from stretto._engine.ops.shape import Concatenate, Pad, Rev, Slice
 from stretto._engine.passes.rolling.operands import (
     Carried,
     Counted,

@@ -5,9 +5,9 @@ import numpy as np
 import stretto.numpy as snp
 from stretto._engine.core.sizes import greater, size_variable
 from stretto._engine.core.types import array_type
-from stretto._engine.ops.bucket import Bucket, varying
 from stretto._engine.ops.convolution.general import ConvDimensionNumbers
 from stretto._engine.ops.shape import Slice
+from stretto._engine.ops.varying_sizes import Bucket, varying
 
 N = size_variable("n")
 (V,) = N.variables()

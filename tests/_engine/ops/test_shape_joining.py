@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.ops.joining import Concatenate, concatenate
+from stretto._engine.ops.shape import Concatenate, concatenate
 from stretto.laws import b1, bf16, c64, f32, i8, i32, law
 
 

@@ -1,8 +1,10 @@
-"""Programs of sizes that vary, written for a bucket: what the ``padded`` rules work with.
+"""Arrays whose sizes vary, carried in a bucket, one behind the other, or in a rectangle.
 
 Where a size varies, an array is carried by a larger one, whose size is the greatest of the bucket;
 what lies past the true size is padding, and holds anything. A ``padded`` rule says how to compute
-the valid part of a result from such operands, by operations of fixed sizes.
+the valid part of a result from such operands, by operations of fixed sizes; ``Bucket`` is what
+these rules work with. Examples that differ in length lie one behind the other, as rows, or in a
+rectangle.
 """
 
 from __future__ import annotations
@@ -20,17 +22,20 @@ from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.program import Program
 from stretto._engine.core.sizes import Dimension, Size, SizeVariable, is_size
 from stretto._engine.core.types import ArrayType
-from stretto._engine.ops.arithmetic import DIV, SUB
+from stretto._engine.ops.arithmetic import DIV, SUB, subtract
 from stretto._engine.ops.bitwise import AND
-from stretto._engine.ops.broadcast import broadcast_in_dim
+from stretto._engine.ops.broadcast import broadcast_in_dim, reduce_sum
 from stretto._engine.ops.comparison import eq, full, ge, lt, select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.extrema import maximum
+from stretto._engine.ops.identities import optimization_barrier
 from stretto._engine.ops.index.dynamic import DynamicSlice, DynamicUpdateSlice
-from stretto._engine.ops.index.geometry import GatherDimensionNumbers
+from stretto._engine.ops.index.gather_scatter import gather, scatter_add
+from stretto._engine.ops.index.geometry import GatherDimensionNumbers, ScatterDimensionNumbers
 from stretto._engine.ops.index.primitives import Gather
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import reshape
+from stretto._engine.ops.reducing.cumulative import cumsum
 from stretto._engine.ops.shape import Pad, pad, slice_
 
 _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
@@ -64,9 +69,9 @@ class Bucket:
         self.types: Sequence[ArrayType] = ()
         self.outs: Sequence[ArrayType] = ()
         self.done: set[str] = set()
-        """What the rule being called did: "replaced" padding, "moved" by a size, "one by one"."""
+        """The rule being called has "replaced" padding, "moved" parts, or gone "one by one"."""
         self.zeros: dict[int, tuple[Any, Sequence[int]]] = {}
-        """By identity values whose padding counts as 0 in sums along these axes."""
+        """Hold, by identity, values whose padding counts as 0 in sums along these axes."""
         self._sizes: dict[Size, Any] = {}
         self._masks: dict[Any, Any] = {}
 
@@ -314,3 +319,84 @@ def _floored(x: Any, by: int) -> Any:
     whole = DIV(x, by_)
     negative = lt(x - whole * by_, full(x.type.shape, 0, x.type.dtype, x.type.weak_type))
     return SUB(whole, convert(negative, whole.type.dtype, whole.type.weak_type))
+
+
+# Examples one behind the other, or in a rectangle.
+#
+# The first axis of an array holds the elements of all examples, rows, in order, and maybe room
+# behind them; or the first axis is that of examples, and the second has room for the longest. What
+# is behind the end of an example, or behind the last, holds anything.
+
+
+_COMPARED = 1 << 20
+"""Up to so many comparisons, all at once, take less time than a running sum, step by step.
+
+A barrier keeps XLA from making them again for each element that is gathered.
+"""
+
+
+def starts(lengths: Any) -> Any:
+    """Return the row at which each example begins."""
+    return subtract(_ends(lengths), lengths)
+
+
+def examples_of_rows(lengths: Any, room: int) -> Any:
+    """Give the example that each row is of; those behind the last are of one that is not there."""
+    count = lengths.shape[0]
+    ends = _ends(lengths)
+    if count * room <= _COMPARED:  # how many examples end before
+        shape = (room, count)
+        over = lt(broadcast_in_dim(ends, shape, (1,)), broadcasted_iota(_INT32, shape, 0) + 1)
+        return optimization_barrier(reduce_sum(convert(over, _INT32), (1,)))
+    numbers = ScatterDimensionNumbers.of(GatherDimensionNumbers((), (0,), (0,)))
+    zeros, ones = full((room,), 0, _INT32), full((count,), 1, _INT32)
+    return cumsum(scatter_add(zeros, reshape(ends, (count, 1)), ones, numbers), 0)
+
+
+def _ends(lengths: Any) -> Any:
+    """Return the row behind the last of each example."""
+    count = lengths.shape[0]
+    if count * count > _COMPARED:
+        return cumsum(lengths, 0)
+    shape = (count, count)
+    before = lt(broadcasted_iota(_INT32, shape, 1), broadcasted_iota(_INT32, shape, 0) + 1)
+    every = broadcast_in_dim(lengths, shape, (1,))
+    return optimization_barrier(reduce_sum(select(before, every, full(shape, 0, _INT32)), (1,)))
+
+
+def for_each_row(x: Any, examples: Any) -> Any:
+    """Return what an array has for each example, for each row."""
+    return rows_at(x, examples)
+
+
+def to_rectangle(rows: Any, lengths: Any, longest: int) -> Any:
+    """Return rows as a rectangle, ``[example, place, ...]``."""
+    shape = (lengths.shape[0], longest)
+    place = broadcasted_iota(_INT32, shape, 1)
+    first = broadcast_in_dim(starts(lengths), shape, (0,))
+    return rows_at(rows, first + place)
+
+
+def to_rows(x: Any, lengths: Any, examples: Any) -> Any:
+    """Return a rectangle as rows, of which ``examples`` are those that they are of."""
+    count, longest = x.shape[:2]
+    # Row r of example e is element e longest + (r - starts[e]) of the rectangle.
+    shift = broadcasted_iota(_INT32, (count,), 0) * longest - starts(lengths)
+    row = broadcasted_iota(_INT32, examples.shape, 0)
+    index = row + for_each_row(shift, examples)
+    return rows_at(reshape(x, (count * longest, *x.shape[2:])), index)
+
+
+def cleared(rows: Any, lengths: Any) -> Any:
+    """Return the rows, with 0 in those behind the last example, which so have no derivative."""
+    total = broadcast_in_dim(reduce_sum(lengths, (0,)), rows.shape, ())
+    inside = lt(broadcasted_iota(_INT32, rows.shape, 0), total)
+    return select(inside, rows, full(rows.shape, 0, rows.dtype, rows.type.weak_type))
+
+
+def rows_at(x: Any, index: Any, mode: str = "clip") -> Any:
+    """Elements along the first axis; those out of range by the mode of ``gather``."""
+    batch = index.ndim
+    numbers = GatherDimensionNumbers(tuple(range(batch, batch + x.ndim - 1)), (0,), (0,))
+    places, sizes = reshape(index, (*index.shape, 1)), (1, *x.shape[1:])
+    return gather(x, places, numbers, sizes, mode=mode, fill_value=0 if mode == "fill" else None)

@@ -4,7 +4,13 @@ import numpy as np
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.ops.rows import examples_of_rows, for_each_row, starts, to_rectangle, to_rows
+from stretto._engine.ops.varying_sizes import (
+    examples_of_rows,
+    for_each_row,
+    starts,
+    to_rectangle,
+    to_rows,
+)
 
 LENGTHS = np.array([2, 3, 1], np.int32)
 ROWS = np.arange(16.0, dtype=np.float32).reshape(8, 2)  # six rows, and room for two more

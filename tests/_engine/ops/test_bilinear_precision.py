@@ -10,10 +10,7 @@ from stretto._engine.api.graph import make_graph
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.config import config
-from stretto._engine.ops.bilinear import precision_name
-from stretto._engine.ops.contract import dot_general, matmul
-from stretto._engine.ops.convolution.general import conv_general_dilated
-from stretto._engine.ops.precision import (
+from stretto._engine.ops.bilinear import (
     ALGORITHMS,
     AccuracyMode,
     DotAlgorithm,
@@ -21,7 +18,10 @@ from stretto._engine.ops.precision import (
     Precision,
     Tolerance,
     check_accuracy,
+    precision_name,
 )
+from stretto._engine.ops.contract import dot_general, matmul
+from stretto._engine.ops.convolution.general import conv_general_dilated
 
 PLAIN = (((1,), (0,)), ((), ()))
 RNG = np.random.default_rng(0)

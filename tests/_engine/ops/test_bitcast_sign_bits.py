@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from stretto._engine.ops.arithmetic import ABS, MUL, NEG, SIGN
+from stretto._engine.ops.bitcast import has_negative_zero, has_zero, signs, upper_halves
 from stretto._engine.ops.extrema import CLAMP, MAX, MIN
-from stretto._engine.ops.sign_bits import has_negative_zero, has_zero, signs, upper_halves
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 ALL = np.arange(1 << 16, dtype=np.uint16)

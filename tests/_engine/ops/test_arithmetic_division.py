@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stretto._engine.eager.interpreter import quiet
-from stretto._engine.ops import division
+from stretto._engine.ops import arithmetic
 
 DTYPES = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 
@@ -35,7 +35,7 @@ def edges(dtype):
     return np.array([*known, *map(int, drawn)], dtype)
 
 
-FUNCTIONS = (division.quotient, division.rest, division.floored, division.modulo)
+FUNCTIONS = (arithmetic.quotient, arithmetic.rest, arithmetic.floored, arithmetic.modulo)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -75,18 +75,18 @@ def test_quotients_next_to_whole_numbers(dtype):
     floor = x // y
     truncated = floor + ((floor * y != x) & (floor < 0))
     narrow = [v.astype(dtype) for v in (x, y)]
-    np.testing.assert_array_equal(division.quotient(*narrow), truncated)
-    np.testing.assert_array_equal(division.rest(*narrow), x - truncated * y)
-    np.testing.assert_array_equal(division.floored(*narrow), floor)
-    np.testing.assert_array_equal(division.modulo(*narrow), x - floor * y)
+    np.testing.assert_array_equal(arithmetic.quotient(*narrow), truncated)
+    np.testing.assert_array_equal(arithmetic.rest(*narrow), x - truncated * y)
+    np.testing.assert_array_equal(arithmetic.floored(*narrow), floor)
+    np.testing.assert_array_equal(arithmetic.modulo(*narrow), x - floor * y)
 
 
 def test_many_positive_divisors():
     x, y = np.arange(-50_000, 50_000, dtype=np.int32), np.full(100_000, 7, np.int32)
-    np.testing.assert_array_equal(division.rest(x, y), np.fmod(x, 7))
+    np.testing.assert_array_equal(arithmetic.rest(x, y), np.fmod(x, 7))
 
 
 def test_shapes_broadcast():
     x, y = np.arange(-6, 6, dtype=np.int32).reshape(3, 4), np.array([[2], [-3], [5]], np.int32)
-    np.testing.assert_array_equal(division.floored(x, y), x // y)
-    np.testing.assert_array_equal(division.modulo(x, y), x % y)
+    np.testing.assert_array_equal(arithmetic.floored(x, y), x // y)
+    np.testing.assert_array_equal(arithmetic.modulo(x, y), x % y)

@@ -5,7 +5,7 @@ import pytest
 
 from stretto import grad, hessian, jit, lax, numpy
 from stretto._engine.api.graph import make_graph
-from stretto._engine.ops import powers as ops
+from stretto._engine.ops import exponential as ops
 from stretto.laws import (
     bf16,
     c64,
