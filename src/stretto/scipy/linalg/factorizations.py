@@ -22,11 +22,9 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import expand_dims, squeeze
-from stretto._engine.ops.linalg import determinant as linalg_determinant
+from stretto._engine.ops.linalg import lu as ops
 from stretto._engine.ops.linalg.cholesky import Cholesky, hermitian_from_lower, symmetrized
 from stretto._engine.ops.linalg.lu import Lu, PivotsToPermutation, solve_factored
-from stretto._engine.ops.linalg.lu import lu as lax_lu
-from stretto._engine.ops.linalg.lu import solve as solve_matrices
 from stretto._engine.ops.linalg.matrix_parts import (
     adjoint,
     identity,
@@ -171,7 +169,7 @@ def lu(
     x = matrices("lu", a)
     *outer, m, n = x.shape
     k = min(m, n)
-    packed, _, order = lax_lu(x)
+    packed, _, order = ops.lu(x)
     lower = lower_part(slice_in_dim(packed, 0, k, 1, x.ndim - 1), -1)
     lower = lower + identity(lower.shape, x.dtype)
     upper = upper_part(slice_in_dim(packed, 0, k, 1, x.ndim - 2))
@@ -473,7 +471,7 @@ def solve(
         hermitian = kind == "her" and is_complex(matrix.dtype)
         matrix = matrix if lower else (adjoint(matrix) if hermitian else matrix_transpose(matrix))
         matrix = hermitian_from_lower(matrix) if hermitian else _symmetric_from_lower(matrix)
-    x = solve_matrices(matrix, right)
+    x = ops.solve(matrix, right)
     return squeeze(x, -1) if vector else x
 
 
@@ -615,7 +613,7 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
     Array([[0.5 , 0.  ],
            [0.  , 0.25]], dtype=float32)
     """
-    return linalg_determinant.inv(matrices("inv", a, square=True))
+    return ops.inv(matrices("inv", a, square=True))
 
 
 @described_like(inv)
@@ -632,4 +630,4 @@ def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
     >>> st.scipy.linalg.det(snp.array([[1.0, 2.0], [3.0, 4.0]]))
     Array(-2., dtype=float32)
     """
-    return linalg_determinant.det(matrices("det", a, square=True))
+    return ops.det(matrices("det", a, square=True))
