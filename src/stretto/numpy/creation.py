@@ -24,8 +24,7 @@ from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.convert import convert, value_in
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.shape import concatenate
-from stretto._engine.xla.array import Array
-from stretto._engine.xla.dlpack import take
+from stretto._engine.xla.array import Array, import_dlpack
 from stretto.numpy.arguments import put_result
 from stretto.numpy.dtypes import as_dtype
 
@@ -246,7 +245,7 @@ def _shared(x: Tree) -> Tree:
     if hasattr(x, "__array__") or gives_array(x):
         return x
     if hasattr(x, "__dlpack__"):
-        return take(x, True)
+        return import_dlpack(x, True)
     try:
         return np.asarray(memoryview(x))
     except TypeError:

@@ -8,8 +8,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import array_type, canonical_dtype, kind_of
 from stretto._engine.core.typing import ShardingLike
 from stretto._engine.ops.convert import convert
-from stretto._engine.xla.array import Array
-from stretto._engine.xla.dlpack import take
+from stretto._engine.xla.array import Array, import_dlpack
 from stretto.numpy.arguments import put_result
 from stretto.numpy.creation import copy as copy_of
 
@@ -54,7 +53,7 @@ def from_dlpack(
             f"from_dlpack: x must have __dlpack__ and __dlpack_device__; got "
             f"{type(x).__module__}.{type(x).__qualname__}; use asarray for other things"
         )
-    host = take(x, copy)
+    host = import_dlpack(x, copy)
     kind_of(host.dtype)
     dtype = canonical_dtype(host.dtype)
     if copy is False and dtype is not host.dtype:

@@ -18,9 +18,8 @@ if TYPE_CHECKING:  # loaded when first used
         memory,
         partitions,
         plugins,
-        sharded,
-        slow_compiles,
         printing,
+        sharded,
         store,
     )
 

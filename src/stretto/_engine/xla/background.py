@@ -1,4 +1,4 @@
-"""Compiling beside the calls, in threads of our own.
+"""Threads of our own, which compile beside the calls, work in the background, and watch compilers.
 
 A first call may return before its program is compiled. A thread compiles the program and runs it,
 while the caller goes on, perhaps to the next program; whoever reads a result meanwhile waits for
@@ -9,6 +9,9 @@ it is run; a call that takes memory waits first until the others have read their
 Another thread does work in the background, a piece at a time, and ends when none is left: programs
 are optimized there while calls are run as compiled quickly; see ``api/jit/entry``. A process that
 ends waits for the piece at hand, since XLA cannot be interrupted, and drops the others.
+
+While anything is compiled, a third one looks once a second for what has taken longer than
+``config.slow_compile_warning``, and says so.
 """
 
 from __future__ import annotations
@@ -20,9 +23,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
-from stretto._engine.core.config import settings, under
+from stretto._engine.core.config import config, settings, under
+from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.machine import cores
 from stretto._engine.core.position import Position, user_position
 from stretto._engine.core.threads import Latch, in_child, lock
@@ -257,3 +261,102 @@ def _work_forked() -> None:
 
 in_child(_work_forked)
 ending.wait_for(_end_work)
+
+
+# Compilations that take long
+
+
+R = TypeVar("R")
+
+_logging = LazyModule("logging")
+_watch_lock = lock()
+_LOOK_EVERY = 1.0
+"""The seconds after which the thread looks again, or ends; to start one takes some 0.1 ms."""
+
+
+class _Compilation:
+    """A program that is being compiled."""
+
+    def __init__(self, name: str, position: Position | None, limit: int) -> None:
+        self.name, self.position, self.limit = name, position, limit
+        self.start = time.perf_counter()
+        self.is_said = False
+
+    def seconds(self) -> float:
+        """Give the seconds since it began."""
+        return time.perf_counter() - self.start
+
+    def say(self, done: bool) -> None:
+        """Log how long it takes, or took."""
+        # A thread of the package's own was started by threading, and called by nobody.
+        known = self.position and self.position.file != threading.__file__
+        where = f", called at {self.position}," if known else ""
+        _logging.getLogger("stretto").warning(
+            "compiled %s%s in %.0f s" if done else "compiling %s%s has taken %.0f s so far",
+            self.name,
+            where,
+            self.seconds(),
+        )
+
+
+_compilations: list[_Compilation] = []
+
+
+class _Watch:
+    """Say whether the thread is running; read and set with the lock."""
+
+    running = False
+
+
+def watch(name: str, compile: Callable[[], R]) -> R:
+    """Return ``compile()``, a program of this name; log how long it takes if that is long."""
+    limit = config.slow_compile_warning
+    if not limit:
+        return compile()
+    compilation = _Compilation(name, user_position(), limit)
+    try:
+        with _watch_lock:
+            _compilations.append(compilation)
+            if not _Watch.running:
+                _start_watching()
+        result = compile()
+    finally:
+        with _watch_lock:
+            if compilation in _compilations:
+                _compilations.remove(compilation)
+    if compilation.is_said:
+        compilation.say(done=True)
+    return result
+
+
+def _start_watching() -> None:
+    try:
+        threading.Thread(
+            target=_watch_compilations, name="stretto-slow-compiles", daemon=True
+        ).start()
+        _Watch.running = True
+    except RuntimeError:  # the interpreter is ending, and starts no more threads
+        pass
+
+
+def _watch_compilations() -> None:
+    while True:
+        time.sleep(_LOOK_EVERY)
+        with _watch_lock:
+            if not _compilations:
+                _Watch.running = False
+                return
+            late = [c for c in _compilations if not c.is_said and c.seconds() >= c.limit]
+            for compilation in late:
+                compilation.is_said = True
+        for compilation in late:
+            compilation.say(done=False)
+
+
+def _watch_forked() -> None:
+    """Forget in a forked child, which has no such thread, what the parent compiles."""
+    _compilations.clear()
+    _Watch.running = False
+
+
+in_child(_watch_forked)

@@ -322,7 +322,7 @@ def _load(
         given = (
             (at.parse(text), targets, chosen, callbacks) if callbacks else (text, targets, chosen)
         )
-        return xla.slow_compiles.watch(text.facts.name, lambda: at.client.compile_and_load(*given))
+        return xla.background.watch(text.facts.name, lambda: at.client.compile_and_load(*given))
     except at.jax.JaxRuntimeError as error:
         problem = _PROBLEM.search(str(error)) if options else None
         if problem is None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stretto._engine.core.types import array_type
-from stretto._engine.xla.dlpack import CPU_PAIR, UNSAID, export, read_only, take
+from stretto._engine.xla.array import CPU_PAIR, UNSAID, export_dlpack, import_dlpack, read_only
 
 F32 = array_type((4,), np.dtype(np.float32))
 CALLER = (lambda x: x.__dlpack__()).__code__  # code that names the method
@@ -16,7 +16,9 @@ IN_C = (lambda x: [np.from_dlpack(x)]).__code__
 
 
 def exported(host, stream=UNSAID, version=(1, 0), device=UNSAID, copy=UNSAID, caller=CALLER):
-    return export(host, array_type(host.shape, host.dtype), stream, version, device, copy, caller)
+    return export_dlpack(
+        host, array_type(host.shape, host.dtype), stream, version, device, copy, caller
+    )
 
 
 class Lent:
@@ -86,7 +88,7 @@ def test_only_the_cpu():
     with pytest.raises(BufferError, match=r"the array is on the CPU, \(1, 0\); got \(2, 0\)"):
         exported(host, device=(2, 0))
     with pytest.raises(BufferError, match=r"from_dlpack: expected an array on the CPU.*move it"):
-        take(Lent(None, (2, 0)), None)
+        import_dlpack(Lent(None, (2, 0)), None)
 
 
 def test_a_view_that_is_never_written_again():
@@ -99,25 +101,25 @@ def test_a_view_that_is_never_written_again():
 
 def test_taken_memory_is_shared_where_it_stays_as_it_is():
     owner = numbers()
-    assert address(take(owner, None)) != address(owner)
-    assert address(take(owner, False)) == address(owner)
+    assert address(import_dlpack(owner, None)) != address(owner)
+    assert address(import_dlpack(owner, False)) == address(owner)
     frozen = read_only(numbers())
-    assert address(take(frozen, None)) == address(frozen)
-    assert address(take(frozen, True)) != address(frozen)
+    assert address(import_dlpack(frozen, None)) == address(frozen)
+    assert address(import_dlpack(frozen, True)) != address(frozen)
     view = owner[:]
     view.flags.writeable = False  # what it is a view of can still be written
-    assert address(take(view, None)) != address(owner)
+    assert address(import_dlpack(view, None)) != address(owner)
 
 
 def test_what_numpy_cannot_read_is_copied_by_jaxlib():
     host = np.arange(4).astype(ml_dtypes.bfloat16)
-    got = take(Lent(exported(host)), None)
+    got = import_dlpack(Lent(exported(host)), None)
     assert got.dtype == ml_dtypes.bfloat16
     np.testing.assert_array_equal(got, host)
     with pytest.raises(BufferError, match="from_dlpack: memory cannot be shared: "):
-        take(Lent(exported(host)), False)
+        import_dlpack(Lent(exported(host)), False)
 
 
 def test_masked_arrays_are_refused():
     with pytest.raises(TypeError, match="from_dlpack"):
-        take(np.ma.masked_array([1.0], [True]), None)
+        import_dlpack(np.ma.masked_array([1.0], [True]), None)

@@ -7,8 +7,8 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.xla import pjrt, slow_compiles
-from stretto._engine.xla.slow_compiles import watch
+from stretto._engine.xla import background, pjrt
+from stretto._engine.xla.background import watch
 
 
 class Clock:
@@ -27,7 +27,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(slow_compiles, "time", clock)
+    monkeypatch.setattr(background, "time", clock)
     return clock
 
 
@@ -64,7 +64,7 @@ def test_it_says_so_once_and_how_long_it_took(clock, said):
     (first, during), (second, after) = said.texts
     assert first == second == "WARNING"
     assert during.startswith("compiling net, called at ") and "has taken 12 s so far" in during
-    assert "test_slow_compiles.py" in during
+    assert "test_background_slow_compiles.py" in during
     assert after.startswith("compiled net, called at ") and after.endswith("in 72 s")
 
 
@@ -108,7 +108,7 @@ def test_what_fails_is_not_called_compiled(clock, said):
 
     with pytest.raises(ZeroDivisionError):
         watch("net", compile)
-    assert len(said.texts) == 1 and not slow_compiles._at_work
+    assert len(said.texts) == 1 and not background._compilations
 
 
 def test_several_at_a_time_have_each_their_own(clock, said):
