@@ -6,8 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import nn
-from stretto.ensemble.grouping import groups_of
-from stretto.ensemble.groups import Member, call_module, changed, moved
+from stretto.ensemble.groups import Member, call_module, changed, groups_of, moved
 
 
 def scale(params, x, *, shift=0.0):

@@ -19,8 +19,7 @@ from stretto._engine.core.files import write_whole
 from stretto.demo.data import Dataset, Labeled
 from stretto.demo.options import DemoError, require
 from stretto.demo.training import Member, Params, predict, probabilities
-from stretto.ensemble.calibration_error import ece, reliability
-from stretto.ensemble.scores import accuracy, nll
+from stretto.ensemble.scores import accuracy, ece, nll, reliability
 from stretto.ensemble.uncertainty import mutual_information
 
 if TYPE_CHECKING:

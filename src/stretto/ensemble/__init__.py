@@ -1,9 +1,9 @@
 """Ensembles of models: one object, what its predictions say together, and what they are worth.
 
-``ensemble`` holds and runs members. ``combination`` of predictions, ``member_selection`` of members
-and weights; ``uncertainty`` of members; ``scores``, ``calibration_error``, ``regression`` and
-``detection``: what predictions are worth; ``calibration`` and ``binning`` make their probabilities
-true, and ``conformal`` sets and intervals. ``plots`` draws members, reliability and uncertainty.
+``ensemble`` holds and runs members. ``combination`` makes one prediction of theirs, and has weights
+that are fitted; ``uncertainty`` says how members differ; ``scores``, ``regression`` and
+``detection`` say what predictions are worth; ``calibration`` makes their probabilities true, and
+``conformal`` sets and intervals. ``plots`` draws members, reliability and uncertainty.
 ``estimators`` are scikit-learn's; ``sweeping`` tries many configurations.
 """
 
@@ -15,24 +15,19 @@ if TYPE_CHECKING:
     from stretto.ensemble import layers as layers, plots as plots
     from stretto.ensemble.averaging import *
     from stretto.ensemble.batch_statistics import *
-    from stretto.ensemble.binning import *
     from stretto.ensemble.calibration import *
-    from stretto.ensemble.calibration_error import *
     from stretto.ensemble.combination import *
     from stretto.ensemble.conformal import *
-    from stretto.ensemble.scores import *
     from stretto.ensemble.detection import *
-    from stretto.ensemble.uncertainty import *
     from stretto.ensemble.ensemble import *
     from stretto.ensemble.estimators.classifier import *
     from stretto.ensemble.estimators.regressor import *
     from stretto.ensemble.merging import *
-    from stretto.ensemble.soups import *
     from stretto.ensemble.regression import *
-    from stretto.ensemble.member_selection import *
+    from stretto.ensemble.scores import *
     from stretto.ensemble.snapshots import *
-    from stretto.ensemble.swag import *
     from stretto.ensemble.sweeping import *
+    from stretto.ensemble.uncertainty import *
     from stretto.ensemble.training import (
         Callback as Callback,
         Checkpoints as Checkpoints,
@@ -60,32 +55,30 @@ exports(
     __name__,
     """
     .: layers plots
-    .averaging: EMA SWA AverageState
+    .averaging: EMA SWA SWAG AverageState SWAGState
     .batch_statistics: update_batch_norm
-    .binning: HistogramBinning Isotonic fit_histogram_binning fit_isotonic
-    .calibration: Platt Temperature VectorScaling fit_platt fit_temperature fit_vector_scaling
-    .calibration_error: Binning BrierParts Reliability brier_decomposition classwise_ece ece mce
-        reliability
-    .combination: geometric_mean log_mean logit_mean majority_vote maximum mean median
-        product_of_experts trimmed_mean vote_shares weighted_mean
+    .calibration: HistogramBinning Isotonic Platt Temperature VectorScaling fit_histogram_binning
+        fit_isotonic fit_platt fit_temperature fit_vector_scaling
+    .combination: Selection geometric_mean greedy_selection log_mean logit_mean majority_vote
+        maximum mean median product_of_experts stacking_weights trimmed_mean vote_shares
+        weighted_mean
     .conformal: ConformalIntervals ConformalSets VarianceScaling fit_conformal
         fit_conformal_intervals fit_variance_scaling
-    .scores: accuracy balanced_accuracy brier confusion_matrix f1 nll nll_from_logits top_k_accuracy
     .detection: aupr auroc fpr_at_tpr ood_aupr ood_auroc ood_fpr
-    .uncertainty: TotalVariance cohen_kappa confidence disagreement energy_score expected_entropy
-        margin mutual_information pairwise_disagreement pairwise_js pairwise_kl predictive_entropy
-        q_statistic total_variance variance variation_ratio
     .ensemble: Ensemble
     .estimators.classifier: EnsembleClassifier
     .estimators.regressor: EnsembleRegressor
-    .merging: add_task_vectors dare diagonal_fisher fisher_average task_vector ties
-    .soups: Barrier Soup barrier greedy_soup uniform_soup
+    .merging: Barrier Soup add_task_vectors barrier dare diagonal_fisher fisher_average greedy_soup
+        task_vector ties uniform_soup
     .regression: crps_ensemble crps_gaussian gaussian_nll interval_coverage mae pit_ensemble
         pit_gaussian r2 rmse
-    .member_selection: Selection greedy_selection stacking_weights
+    .scores: Binning BrierParts Reliability accuracy balanced_accuracy brier brier_decomposition
+        classwise_ece confusion_matrix ece f1 mce nll nll_from_logits reliability top_k_accuracy
     .snapshots: SnapshotState Snapshots
-    .swag: SWAG SWAGState
     .sweeping: Sweep sweep
+    .uncertainty: TotalVariance cohen_kappa confidence disagreement energy_score expected_entropy
+        margin mutual_information pairwise_disagreement pairwise_js pairwise_kl predictive_entropy
+        q_statistic total_variance variance variation_ratio
     .training: Callback Checkpoints ConsoleLogger CSVLogger DataOrder Divergence DivergenceError
         DivergenceWarning EarlyStopping Evaluator Event Fitted Logger TensorBoardLogger
         TrackingLogger TrainState Trainer divergences

@@ -20,12 +20,21 @@ from stretto._engine.core.lazy import LazyMethod, shown
 from stretto._engine.core.migration import ENSEMBLES
 from stretto._engine.core.typing import Array, Key, Tree
 from stretto._engine.higher_order.chunks import positive
-from stretto.ensemble.ensemble_layout import Layout
-from stretto.ensemble.grouping import groups_of, in_mode, joined
-from stretto.ensemble.groups import M_co, Member, call_module, reshaped
+from stretto.ensemble.groups import (
+    M_co,
+    Member,
+    Ties,
+    call_module,
+    groups_of,
+    in_mode,
+    joined,
+    reshaped,
+    retied,
+    ties_of,
+    untied,
+)
 from stretto.ensemble.run_members import over_members, together
-from stretto.ensemble.sequence import MemberSequence
-from stretto.ensemble.tied import Ties, retied, ties_of, untied
+from stretto.ensemble.sequence import Layout, MemberSequence
 from stretto.nn.module import Module
 from stretto.random.keys import split
 
@@ -53,7 +62,7 @@ ModuleT = TypeVar("ModuleT", bound=Module)
 R = TypeVar("R")
 
 
-@shown("stretto.ensemble.ensemble_cards", "card_of", "text_of")
+@shown("stretto.ensemble.cards", "card_of", "text_of")
 class Ensemble(MemberSequence[M_co]):
     """Members run, trained and measured as one program.
 

@@ -1,7 +1,7 @@
 """An ensemble in one safetensors file: its arrays by name, and where its members stand.
 
 ``stretto.files`` writes the file whole or not at all, and refuses one that is damaged or does not
-fit. Read ``ensemble_layout`` before.
+fit.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 from stretto._engine import VERSION
 from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.core.files import checked_path
-from stretto.ensemble.ensemble_layout import Layout
 from stretto.ensemble.groups import Group, changed
+from stretto.ensemble.sequence import Layout
 from stretto.files.load_files import load, load_header
 from stretto.files.save_files import save
 

@@ -13,10 +13,15 @@ from stretto._engine.core.functions import described_like
 from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.typing import ArrayLike, Tree
 from stretto.ensemble.calibration import fit_temperature
-from stretto.ensemble.estimators import table_members
-from stretto.ensemble.estimators.bases import ClassifierMixin, multiclass, utils, validation
-from stretto.ensemble.estimators.estimator import EnsembleEstimator
-from stretto.ensemble.estimators.table_members import merged
+from stretto.ensemble.estimators import estimator
+from stretto.ensemble.estimators.estimator import (
+    ClassifierMixin,
+    EnsembleEstimator,
+    merged,
+    multiclass,
+    utils,
+    validation,
+)
 
 __all__ = ["EnsembleClassifier"]
 
@@ -58,7 +63,7 @@ class EnsembleClassifier(ClassifierMixin, EnsembleEstimator):
     _kept: ClassVar[tuple[str, ...]] = (*EnsembleEstimator._kept, "temperature_")
 
     def _loss(self) -> Callable[..., Any]:
-        return table_members.cross_entropy
+        return estimator.cross_entropy
 
     def _outputs(self) -> int:
         return len(self.classes_)

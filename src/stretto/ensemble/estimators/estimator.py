@@ -1,40 +1,329 @@
-"""``EnsembleEstimator``: what the classifier and the regressor have in common.
+"""``EnsembleEstimator``: what the classifier and the regressor have in common; and their files.
 
-A table becomes examples, members are made and trained as one program, and run on whatever is to
-be predicted.
+A table becomes examples, which are weighted, merged where they are equal, and standardized. Members
+are made and trained as one program, and run on whatever is to be predicted. A batch is a
+dictionary: ``x`` and ``y``, and ``w``, the weight of each example, or ``i``, its place among the
+weights that each member has of its own.
+
+scikit-learn's base classes have stand-ins that name the extra where it is missing, so that the
+names exist everywhere, and only who makes an estimator needs scikit-learn. Estimators are stored as
+safetensors files: members, scales, and the parameters as JSON among the metadata. Nothing in such a
+file is run.
 """
 
 from __future__ import annotations
 
 import inspect
+import itertools
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 import stretto.numpy as snp
-from stretto import optim, random
+from stretto import nn, optim, random
 from stretto._engine.api.graph import ShapeDtypeStruct, eval_shape
 from stretto._engine.core import integers, tree
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import meant
-from stretto._engine.core.typing import ArrayLike, Key, Tree
+from stretto._engine.core.files import checked_path
+from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
 from stretto.ensemble.ensemble import Ensemble
-from stretto.ensemble.estimators import estimator_files
-from stretto.ensemble.estimators.bases import BaseEstimator, validation
-from stretto.ensemble.estimators.table_members import (
-    Examples,
-    Scale,
-    counted,
-    halves,
-    merged,
-    perceptron,
-    scale_of,
-)
 from stretto.ensemble.training.stopping import EarlyStopping
 from stretto.ensemble.training.trainer import Trainer
+from stretto.files.load_files import load, load_header
+from stretto.files.save_files import save
 from stretto.nn.module import Module
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+
+    multiclass: Any  # scikit-learn has no annotations, and what is inferred is not so
+    utils: Any
+    validation: Any
+else:
+    try:
+        from sklearn import utils
+        from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+        from sklearn.utils import multiclass, validation
+    except ModuleNotFoundError as error:
+        if error.name != "sklearn":  # it is there, and lacks something itself
+            raise
+        utils = multiclass = validation = None
+
+        class BaseEstimator:
+            """What an estimator is made from without scikit-learn: an error."""
+
+            def __new__(cls, *args: Any, **kwargs: Any) -> BaseEstimator:
+                """Raise the error."""
+                raise ImportError(
+                    f"{cls.__name__} is an estimator of scikit-learn, which is not installed: pip "
+                    f"install 'stretto[sklearn]'"
+                )
+
+        class ClassifierMixin:
+            """Nothing."""
+
+        class RegressorMixin:
+            """Nothing."""
+
+
+_SEED = 0x57E770  # of the numbers that rows are told apart by
+
+
+class Examples(NamedTuple):
+    """Rows that differ, in an order that depends on their values alone."""
+
+    x: np.ndarray
+    """(examples, features), float64."""
+    y: np.ndarray
+    """(examples, outputs), float64."""
+    weights: np.ndarray
+    """(examples,), float64, positive."""
+
+    def at(self, places: np.ndarray) -> Examples:
+        """Those at these places."""
+        return Examples(self.x[places], self.y[places], self.weights[places])
+
+
+class Scale(NamedTuple):
+    """What is subtracted from each column, and what it is then divided by."""
+
+    mean: np.ndarray
+    scale: np.ndarray
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        """The standardized columns, of float32."""
+        return ((x - self.mean) / self.scale).astype(np.float32)
+
+
+def merged(x: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> Examples:
+    """Examples of positive weight, equal ones merged into one with the sum of their weights.
+
+    An example of weight 2 is thereby the same as two of it, one of weight 0 the same as none, and
+    the order of the rows does not matter, to the last bit.
+    """
+    y = y.reshape(len(y), -1)
+    weights = np.ones(len(x)) if weights is None else np.asarray(weights, np.float64)
+    rows = np.concatenate([x, y], axis=1, dtype=np.float64) + 0.0  # −0 is 0
+    here = weights > 0
+    rows, weights = rows[here], weights[here]
+    # By a number made of all bits of a row: sorting rows themselves costs a hundred times as much.
+    # Rows that share it without being equal are at worst not merged.
+    factors = np.random.default_rng(_SEED).integers(2**63, size=rows.shape[1], dtype=np.uint64)
+    bits = np.ascontiguousarray(rows).view(np.uint64)
+    numbers = ((bits ^ (bits >> np.uint64(32))) * (2 * factors + np.uint64(1))).sum(axis=1)
+    order = np.argsort(numbers, kind="stable")
+    rows, weights = rows[order], weights[order]
+    new = np.ones(len(rows), bool)
+    new[1:] = (rows[1:] != rows[:-1]).any(axis=1)
+    starts = np.flatnonzero(new)
+    rows = rows[starts]
+    features = x.shape[1]
+    return Examples(rows[:, :features], rows[:, features:], np.add.reduceat(weights, starts))
+
+
+def scale_of(columns: np.ndarray, weights: np.ndarray, standardize: bool) -> Scale:
+    """The weighted means and standard deviations; 1 for a column that is constant."""
+    if not standardize:
+        return Scale(np.zeros(columns.shape[1]), np.ones(columns.shape[1]))
+    mean = np.average(columns, axis=0, weights=weights)
+    spread = np.sqrt(np.average(np.square(columns - mean), axis=0, weights=weights))
+    constant = spread <= 10 * np.finfo(np.float64).eps * np.abs(mean)
+    return Scale(mean, np.where(constant, 1.0, spread))
+
+
+def halves(
+    count: int, fraction: float, rng: np.random.Generator, caller: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Places of examples to train on, and of those held out."""
+    if not 0 < fraction < 1:
+        raise ValueError(f"{caller}: validation_fraction must be in (0, 1), got {fraction}")
+    held = max(1, round(fraction * count))
+    if held >= count:
+        raise ValueError(
+            f"{caller}: early_stopping=True holds out {held} of {count} different examples, which "
+            f"leaves none to train on; give more examples, or early_stopping=False"
+        )
+    places = rng.permutation(count)
+    return np.sort(places[held:]), np.sort(places[:held])
+
+
+def counted(weights: np.ndarray, members: int, rng: np.random.Generator) -> np.ndarray:
+    """How often each member has each example: a sample with replacement of its own (Efron, 1979).
+
+    (members, examples). Weights are taken for numbers of examples, made larger where they add up to
+    less than the examples there are.
+    """
+    total = max(len(weights), round(weights.sum()))
+    return rng.multinomial(total, weights / weights.sum(), size=members).astype(np.float64)
+
+
+ACTIVATIONS: Mapping[str, type[Module]] = {
+    "relu": nn.ReLU,
+    "gelu": nn.GELU,
+    "silu": nn.SiLU,
+    "tanh": nn.Tanh,
+}
+
+LEAST_VARIANCE = 1e-4
+"""Of a prediction, in units of the variance of the targets."""
+
+
+def perceptron(
+    key: Key,
+    inputs: int,
+    outputs: int,
+    hidden: Sequence[int],
+    activation: str,
+    dropout: float,
+    caller: str,
+) -> Module:
+    """Linear layers of these widths, with an activation after each but the last."""
+    if activation not in ACTIVATIONS:
+        guess = meant(str(activation), ACTIVATIONS)
+        raise ValueError(
+            f"{caller}: activation must be one of {', '.join(ACTIVATIONS)}, got {activation!r}"
+            f"{'' if guess is None else f' (did you mean {guess!r}?)'}; model= takes a function "
+            f"that makes any module"
+        )
+    widths = [inputs, *hidden]
+    keys = random.split(key, len(widths))
+    layers: list[Module] = []
+    for i, (before, after) in enumerate(itertools.pairwise(widths)):
+        layers += [nn.Linear(before, after, key=keys[i]), ACTIVATIONS[activation]()]
+        if dropout:
+            layers.append(nn.Dropout(dropout))
+    return nn.Sequential(*layers, nn.Linear(widths[-1], outputs, key=keys[-1]))
+
+
+def _weighted(losses: Array, batch: Mapping[str, Array], weights: Array | None) -> Array:
+    """Their mean; a validation batch has weights itself."""
+    if weights is not None and "i" in batch:
+        return snp.mean(losses * snp.take(weights, batch["i"], 0))
+    return snp.mean(losses * batch["w"])
+
+
+def cross_entropy(member: Tree, batch: Mapping[str, Array], weights: Array | None = None) -> Array:
+    """−log p of the class y."""
+    losses = nn.functional.cross_entropy(member(batch["x"]), batch["y"], reduction="none")
+    return _weighted(losses, batch, weights)
+
+
+def squares(member: Tree, batch: Mapping[str, Array], weights: Array | None = None) -> Array:
+    """(y − μ)², summed over outputs."""
+    losses = snp.sum(snp.square(member(batch["x"]) - batch["y"]), axis=-1)
+    return _weighted(losses, batch, weights)
+
+
+def gaussian(member: Tree, batch: Mapping[str, Array], weights: Array | None = None) -> Array:
+    """½ (log σ² + (y − μ)² / σ²), summed over outputs (Nix and Weigend, 1994)."""
+    means, raw = snp.split(member(batch["x"]), 2, axis=-1)
+    variances = nn.functional.softplus(raw) + LEAST_VARIANCE
+    losses = snp.log(variances) + snp.square(batch["y"] - means) / variances
+    return _weighted(snp.sum(losses, axis=-1) / 2, batch, weights)
+
+
+EstimatorT = TypeVar("EstimatorT", bound="EnsembleEstimator")
+
+_ENTRY = "stretto.estimator"
+_VERSION = 1
+
+
+def write(estimator: EnsembleEstimator, path: str | os.PathLike[str]) -> None:
+    """Save the estimator; its parameters that are not plain values are named as left out."""
+    params, left_out = {}, []
+    for name, x in estimator.get_params(deep=False).items():
+        x = x.item() if isinstance(x, np.generic) else x
+        try:
+            json.dumps(x)
+        except TypeError:
+            left_out.append(name)
+        else:
+            params[name] = x
+    if "random_state" in left_out:  # a generator, which is used up
+        left_out.remove("random_state")
+    record: dict[str, Any] = {
+        "version": _VERSION,
+        "class": type(estimator).__name__,
+        "params": params,
+        "left_out": left_out,
+        "members": len(estimator.ensemble_),
+        "features": int(estimator.n_features_in_),
+        "seed": estimator._seed,
+        "steps": estimator._steps,
+        "one": getattr(estimator, "_one", True),
+    }
+    names = getattr(estimator, "feature_names_in_", None)
+    record["names"] = None if names is None else names.tolist()
+    classes = getattr(estimator, "classes_", None)
+    if classes is not None:
+        if classes.dtype == object and not all(isinstance(c, str) for c in classes):
+            raise ValueError(
+                f"{type(estimator).__name__}: classes are saved if they are numbers, booleans or "
+                f"strings; got objects: {classes.tolist()}"
+            )
+        record["classes"] = {"dtype": classes.dtype.str, "values": classes.tolist()}
+    arrays: dict[str, Any] = {"members": estimator.ensemble_.state_dict()}
+    arrays["fitted"] = {n: np.asarray(getattr(estimator, n)) for n in estimator._kept}
+    arrays["history"] = dict(getattr(estimator, "history_", {}))
+    save(path, arrays, {_ENTRY: json.dumps(record)})
+
+
+def read(
+    cls: type[EstimatorT], path: str | os.PathLike[str], params: Mapping[str, Any]
+) -> EstimatorT:
+    """The estimator of a file, with these parameters instead of its own."""
+    caller = f"{cls.__name__}.load: {checked_path(path, f'{cls.__name__}.load')}"
+    text = load_header(path).metadata.get(_ENTRY)
+    if text is None:
+        raise ValueError(f"{caller}: not the file of an estimator")
+    try:
+        record = json.loads(text)
+        if record["version"] != _VERSION:
+            raise ValueError(
+                f"it is of version {record['version']!r}, and this Stretto knows {_VERSION}"
+            )
+        kind, own = str(record["class"]), dict(record["params"])
+        missing = [str(n) for n in record["left_out"] if n not in params]
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"{caller}: its description is damaged: {error}") from None
+    if kind != cls.__name__:
+        raise ValueError(f"{caller}: it has an {kind}; load it with {kind}.load")
+    if missing:
+        raise ValueError(
+            f"{caller}: functions are not saved; give {', '.join(f'{n}=' for n in missing)}"
+        )
+    arrays = load(path)
+    try:
+        if "hidden" in own:
+            own["hidden"] = tuple(own["hidden"])
+        estimator: Any = cls(**{**own, **params})
+        estimator.n_features_in_ = int(record["features"])
+        if record["names"] is not None:
+            estimator.feature_names_in_ = np.asarray(record["names"], object)
+        if "classes" in record:
+            kept = record["classes"]
+            estimator.classes_ = np.asarray(kept["values"], np.dtype(str(kept["dtype"])))
+        for name in cls._kept:
+            x = np.asarray(arrays["fitted"][name])
+            setattr(estimator, name, Scale(*x) if name.endswith("scale_") else x)
+        estimator.history_ = {n: np.asarray(x) for n, x in arrays["history"].items()}
+        estimator._seed, estimator._steps = int(record["seed"]), int(record["steps"])
+        if hasattr(cls, "_uncalibrated"):
+            estimator._one = bool(record["one"])
+        members = [{n: snp.asarray(x) for n, x in g.items()} for g in arrays["members"]]
+        count = int(record["members"])
+        if any(x.shape[:1] != (count,) for g in members for x in g.values()):
+            raise ValueError(f"its arrays are not those of {count} members")
+        like = estimator._made(random.key(0), count)
+        estimator.ensemble_ = like.replace(members).eval()
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"{caller}: it does not describe an {kind}: {error}") from None
+    return estimator
+
 
 _PART = 256  # rows predicted at a time, always, so that a row's bits depend on nothing beside it
 _ORDERS = ("own", "bootstrap")
@@ -338,7 +627,7 @@ class EnsembleEstimator(BaseEstimator):
         Functions given as ``model`` or ``optimizer`` are not saved, nor the optimizer's state.
         """
         validation.check_is_fitted(self, "ensemble_")
-        estimator_files.write(self, path)
+        write(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], **params: Any) -> Self:
@@ -355,7 +644,7 @@ class EnsembleEstimator(BaseEstimator):
         Raises:
             ValueError: the file is damaged, of another estimator, or lacks a parameter.
         """
-        return estimator_files.read(cls, path, params)
+        return read(cls, path, params)
 
 
 def _filled(x: np.ndarray, size: int) -> np.ndarray:

@@ -18,10 +18,17 @@ from stretto.ensemble.conformal import (
     fit_conformal_intervals,
     fit_variance_scaling,
 )
-from stretto.ensemble.estimators import table_members
-from stretto.ensemble.estimators.bases import RegressorMixin, utils, validation
-from stretto.ensemble.estimators.estimator import EnsembleEstimator
-from stretto.ensemble.estimators.table_members import Examples, Scale, merged, scale_of
+from stretto.ensemble.estimators import estimator
+from stretto.ensemble.estimators.estimator import (
+    EnsembleEstimator,
+    Examples,
+    RegressorMixin,
+    Scale,
+    merged,
+    scale_of,
+    utils,
+    validation,
+)
 from stretto.nn.module import Module
 
 __all__ = ["EnsembleRegressor"]
@@ -139,7 +146,7 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
             )
 
     def _loss(self) -> Callable[..., Any]:
-        return table_members.gaussian if self.loss == "gaussian_nll" else table_members.squares
+        return estimator.gaussian if self.loss == "gaussian_nll" else estimator.squares
 
     def _outputs(self) -> int:
         return len(self.y_scale_.mean) * (2 if self.loss == "gaussian_nll" else 1)
@@ -223,7 +230,7 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
         if self.loss == "squared_error":
             return raw, np.broadcast_to(self.noise_, raw.shape)
         means, numbers = np.split(raw, 2, axis=-1)
-        return means, np.logaddexp(0, numbers) + table_members.LEAST_VARIANCE
+        return means, np.logaddexp(0, numbers) + estimator.LEAST_VARIANCE
 
     def _mixture(self, X: Tree) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance of the mixture, (rows, targets), of standardized targets."""

@@ -68,7 +68,7 @@ def columns_of(history: Mapping[str, np.ndarray], form: str, caller: str) -> dic
     }
 
 
-@shown("stretto.ensemble.training.training_cards", "card_of_fitted", "fitted_text")
+@shown("stretto.ensemble.cards", "card_of_fitted", "fitted_text")
 @dataclasses.dataclass(frozen=True)
 class Fitted(Generic[M_co]):
     """The result of a training."""

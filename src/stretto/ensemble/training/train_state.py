@@ -134,7 +134,7 @@ class Pack:
 _ROW_FIELDS = {f.name for f in dataclasses.fields(Rows)}
 
 
-@shown("stretto.ensemble.training.training_cards", "card_of_state", "state_text")
+@shown("stretto.ensemble.cards", "card_of_state", "state_text")
 @tree.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class TrainState(Generic[M_co]):

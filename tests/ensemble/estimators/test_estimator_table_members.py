@@ -8,8 +8,8 @@ import pytest
 from scipy import special, stats
 
 import stretto as st
-from stretto.ensemble.estimators import table_members
-from stretto.ensemble.estimators.table_members import counted, halves, merged, scale_of
+from stretto.ensemble.estimators import estimator
+from stretto.ensemble.estimators.estimator import counted, halves, merged, scale_of
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6, 3)).astype(np.float32)
@@ -18,7 +18,7 @@ itself = lambda x: x
 
 
 def test_a_perceptron_has_the_layers_asked_for():
-    make = lambda hidden, dropout=0.0, activation="relu": table_members.perceptron(
+    make = lambda hidden, dropout=0.0, activation="relu": estimator.perceptron(
         st.random.key(0), 3, 2, hidden, activation, dropout, "me"
     )
     kinds = [type(m).__name__ for m in make((8, 4), 0.1, "tanh")]
@@ -31,15 +31,15 @@ def test_a_perceptron_has_the_layers_asked_for():
 def test_losses_are_weighted_means_of_the_formulas():
     y = RNG.normal(size=(6, 1)).astype(np.float32)
     outs = X[:, :2]
-    variance = special.log1p(np.exp(outs[:, 1])) + table_members.LEAST_VARIANCE
+    variance = special.log1p(np.exp(outs[:, 1])) + estimator.LEAST_VARIANCE
     nll = -stats.norm(outs[:, 0], np.sqrt(variance)).logpdf(y[:, 0]) - np.log(2 * np.pi) / 2
-    got = table_members.gaussian(itself, {"x": outs, "y": y, "w": W})
+    got = estimator.gaussian(itself, {"x": outs, "y": y, "w": W})
     np.testing.assert_allclose(got, (W * nll).mean(), rtol=1e-5)
-    got = table_members.squares(itself, {"x": X[:, :1], "y": y, "w": W})
+    got = estimator.squares(itself, {"x": X[:, :1], "y": y, "w": W})
     np.testing.assert_allclose(got, (W * (X[:, 0] - y[:, 0]) ** 2).mean(), rtol=1e-5)
     labels = np.array([0, 1, 2, 0, 1, 2], np.int32)
     logs = special.log_softmax(X, axis=-1)[np.arange(6), labels]
-    got = table_members.cross_entropy(itself, {"x": X, "y": labels, "w": W})
+    got = estimator.cross_entropy(itself, {"x": X, "y": labels, "w": W})
     np.testing.assert_allclose(got, -(W * logs).mean(), rtol=1e-5)
 
 
@@ -47,10 +47,10 @@ def test_a_member_has_weights_of_its_own_for_the_places_of_a_batch_alone():
     y, own = X[:, :1], np.arange(10, dtype=np.float32)
     i = np.array([9, 0, 3, 1, 2, 5], np.int32)
     batch = {"x": X[:, 1:2], "y": y}
-    expected = table_members.squares(itself, {**batch, "w": own[i]})
-    assert table_members.squares(itself, {**batch, "i": i}, own) == expected
-    held_out = table_members.squares(itself, {**batch, "w": W}, own)
-    assert held_out == table_members.squares(itself, {**batch, "w": W})
+    expected = estimator.squares(itself, {**batch, "w": own[i]})
+    assert estimator.squares(itself, {**batch, "i": i}, own) == expected
+    held_out = estimator.squares(itself, {**batch, "w": W}, own)
+    assert held_out == estimator.squares(itself, {**batch, "w": W})
 
 
 def table(seed=0, rows=40, columns=3):

@@ -5,7 +5,7 @@ import pytest
 from scipy import special
 
 import stretto as st
-from stretto.ensemble import calibration_error, scores
+from stretto.ensemble import scores
 
 MEMBERS, EXAMPLES, CLASSES = 3, 203, 5
 RNG = np.random.default_rng(0)
@@ -49,11 +49,11 @@ def plain_brier_reliability(p, y, *how):
 
 
 PAIRS = {
-    "ece": (calibration_error.ece, plain_ece),
-    "mce": (calibration_error.mce, plain_mce),
-    "classwise_ece": (calibration_error.classwise_ece, plain_classwise),
+    "ece": (scores.ece, plain_ece),
+    "mce": (scores.mce, plain_mce),
+    "classwise_ece": (scores.classwise_ece, plain_classwise),
     "brier_reliability": (
-        lambda *args: calibration_error.brier_decomposition(*args).reliability,
+        lambda *args: scores.brier_decomposition(*args).reliability,
         plain_brier_reliability,
     ),
 }
@@ -83,13 +83,13 @@ def test_vmapped_and_with_labels_of_each_member(name, binning):
 
 def test_a_confidence_on_an_edge_is_in_the_lower_bin():
     probs = np.float32([[0.5, 0.5], [0.75, 0.25]])
-    share = calibration_error.reliability(probs, np.array([0, 0]), bins=2).share
+    share = scores.reliability(probs, np.array([0, 0]), bins=2).share
     np.testing.assert_array_equal(share, [0.5, 0.5])
 
 
 @pytest.mark.parametrize("binning", ["width", "mass"])
 def test_reliability_sums_to_the_whole(binning):
-    in_bins = calibration_error.reliability(PROBS, LABELS, 10, binning)
+    in_bins = scores.reliability(PROBS, LABELS, 10, binning)
     assert in_bins.share.shape == (MEMBERS, 10)
     share, confidence, accuracy = map(np.asarray, in_bins)
     np.testing.assert_allclose(share.sum(-1), 1, rtol=1e-6)
@@ -101,7 +101,7 @@ def test_reliability_sums_to_the_whole(binning):
 
 @pytest.mark.parametrize("binning", ["width", "mass"])
 def test_the_parts_of_the_brier_score_add_up(binning):
-    parts = calibration_error.brier_decomposition(PROBS, LABELS, 10, binning)
+    parts = scores.brier_decomposition(PROBS, LABELS, 10, binning)
     whole = parts.reliability - parts.resolution + parts.uncertainty + parts.within
     np.testing.assert_allclose(whole, scores.brier(PROBS, LABELS), rtol=1e-6)
     base = np.bincount(LABELS) / EXAMPLES
@@ -112,13 +112,13 @@ def test_nothing_is_within_bins_of_equal_predictions():
     levels = RNG.integers(0, 10, EXAMPLES)
     first = (levels + 0.5) / 10
     probs = np.stack([first, 1 - first], -1).astype(np.float32)
-    parts = calibration_error.brier_decomposition(probs, LABELS % 2, bins=10)
+    parts = scores.brier_decomposition(probs, LABELS % 2, bins=10)
     np.testing.assert_allclose(parts.within, 0, atol=1e-6)
 
 
 def test_perfect_and_opposite_predictions():
     probs, labels = np.eye(3, dtype=np.float32), np.arange(3, dtype=np.int32)
-    for score in (calibration_error.ece, calibration_error.mce):
+    for score in (scores.ece, scores.mce):
         np.testing.assert_allclose(score(probs, labels), 0, atol=1e-7)
         np.testing.assert_allclose(score(probs, (labels + 1) % 3), 1, rtol=1e-6)
 
@@ -134,12 +134,12 @@ def test_nan_stays_nan():
 
 def test_one_example():
     probs, labels = np.float32([[0.25, 0.75]]), np.array([0])
-    np.testing.assert_allclose(calibration_error.ece(probs, labels), 0.75)
-    np.testing.assert_allclose(calibration_error.ece(probs, labels, binning="mass"), 0.75)
+    np.testing.assert_allclose(scores.ece(probs, labels), 0.75)
+    np.testing.assert_allclose(scores.ece(probs, labels, binning="mass"), 0.75)
 
 
 def test_the_derivative_by_the_confidence():
     probs, labels = np.float32([[0.7, 0.3], [0.9, 0.1]]), np.array([0, 1])
-    slope = st.jit(st.grad(calibration_error.ece))(probs, labels)
+    slope = st.jit(st.grad(scores.ece))(probs, labels)
     # The first is less sure than right, the second surer; each has half the examples.
     np.testing.assert_allclose(slope, [[-0.5, 0], [0.5, 0]], atol=1e-7)

@@ -7,8 +7,8 @@ import pytest
 
 import stretto as st
 from stretto import nn
-from stretto.ensemble.ensemble_layout import Layout
-from stretto.ensemble.grouping import groups_of
+from stretto.ensemble.groups import groups_of
+from stretto.ensemble.sequence import Layout
 
 
 def groups(*sizes):

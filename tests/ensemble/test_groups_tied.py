@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import nn, optim
-from stretto.ensemble.tied import retied, ties_of, untied
+from stretto.ensemble.groups import retied, ties_of, untied
 
 KEY = st.random.PRNGKey(2)
 X = st.random.normal(st.random.PRNGKey(3), (6, 4))

@@ -6,7 +6,7 @@ from scipy import optimize, special
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.ensemble import combination, member_selection, scores
+from stretto.ensemble import combination, scores
 
 MEMBERS, EXAMPLES, CLASSES = 6, 150, 4
 RNG = np.random.default_rng(0)
@@ -30,7 +30,7 @@ def best_weights():
 
 def test_stacking_is_as_good_as_it_promises():
     expected = best_weights()
-    for fit in (member_selection.stacking_weights, st.jit(member_selection.stacking_weights)):
+    for fit in (combination.stacking_weights, st.jit(combination.stacking_weights)):
         found = np.asarray(fit(PROBS, LABELS))
         assert (found >= 0).all()
         np.testing.assert_allclose(found.sum(), 1, rtol=1e-6)
@@ -41,12 +41,12 @@ def test_stacking_is_as_good_as_it_promises():
 
 def test_stacking_more_exactly_in_float64():
     with st.enable_x64():
-        found = member_selection.stacking_weights(PROBS.astype(np.float64), LABELS, tolerance=1e-9)
+        found = combination.stacking_weights(PROBS.astype(np.float64), LABELS, tolerance=1e-9)
         np.testing.assert_allclose(found, best_weights(), atol=1e-4)
 
 
 def test_stacking_beats_the_equal_mean_and_every_member():
-    weights = member_selection.stacking_weights(PROBS, LABELS)
+    weights = combination.stacking_weights(PROBS, LABELS)
     stacked = float(scores.nll(combination.weighted_mean(PROBS, weights), LABELS))
     assert stacked <= float(scores.nll(combination.mean(PROBS), LABELS))
     assert stacked <= np.asarray(scores.nll(PROBS, LABELS)).min()
@@ -54,19 +54,19 @@ def test_stacking_beats_the_equal_mean_and_every_member():
 
 def test_stacking_vmapped():
     labels = np.stack([LABELS, np.roll(LABELS, 1)])
-    found = st.jit(st.vmap(member_selection.stacking_weights, (None, 0)))(PROBS, labels)
-    expected = np.stack([member_selection.stacking_weights(PROBS, y) for y in labels])
+    found = st.jit(st.vmap(combination.stacking_weights, (None, 0)))(PROBS, labels)
+    expected = np.stack([combination.stacking_weights(PROBS, y) for y in labels])
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
 def test_stacking_of_one_member_of_certainties_and_of_nan():
-    np.testing.assert_allclose(member_selection.stacking_weights(PROBS[:1], LABELS), [1])
+    np.testing.assert_allclose(combination.stacking_weights(PROBS[:1], LABELS), [1])
     right = np.eye(CLASSES, dtype=np.float32)[LABELS]
-    found = member_selection.stacking_weights(np.stack([right, np.roll(right, 1, -1)]), LABELS)
+    found = combination.stacking_weights(np.stack([right, np.roll(right, 1, -1)]), LABELS)
     np.testing.assert_allclose(found, [1, 0], atol=1e-4)
     probs = PROBS.copy()
     probs[2, 0] = np.nan
-    assert np.isnan(np.asarray(member_selection.stacking_weights(probs, LABELS))).all()
+    assert np.isnan(np.asarray(combination.stacking_weights(probs, LABELS))).all()
 
 
 def plain_greedy(rounds, score, replacement=True):
@@ -92,7 +92,7 @@ def inaccuracy(p, y):
 def test_greedy_selection_is_the_loop(score, replacement):
     rounds = 12 if replacement else MEMBERS
     weights, order, path = plain_greedy(rounds, score, replacement)
-    fit = lambda p, y: member_selection.greedy_selection(
+    fit = lambda p, y: combination.greedy_selection(
         p, y, rounds, score=score, replacement=replacement
     )
     for found in (fit(PROBS, LABELS), st.jit(fit)(PROBS, LABELS)):
@@ -103,7 +103,7 @@ def test_greedy_selection_is_the_loop(score, replacement):
 
 def test_selection_vmapped():
     labels = np.stack([LABELS, np.roll(LABELS, 1)])
-    fit = lambda y: member_selection.greedy_selection(PROBS, y, 5)
+    fit = lambda y: combination.greedy_selection(PROBS, y, 5)
     found = st.jit(st.vmap(fit))(labels)
     for i, y in enumerate(labels):
         np.testing.assert_array_equal(found.order[i], fit(y).order)
@@ -113,21 +113,21 @@ def test_selection_vmapped():
 def test_a_member_that_diverged_is_not_chosen():
     probs = PROBS.copy()
     probs[1, 5] = np.nan  # the best one, on one example
-    found = member_selection.greedy_selection(probs, LABELS, 6)
+    found = combination.greedy_selection(probs, LABELS, 6)
     assert 1 not in np.asarray(found.order)
     assert np.isfinite(np.asarray(found.weights)).all()
 
 
 def test_misuse():
     with pytest.raises(ValueError, match=r"probs of shape \(members, examples, classes\)"):
-        member_selection.stacking_weights(PROBS[0], LABELS)
+        combination.stacking_weights(PROBS[0], LABELS)
     with pytest.raises(ValueError, match="tolerance must be positive, got 0"):
-        member_selection.stacking_weights(PROBS, LABELS, tolerance=0)
+        combination.stacking_weights(PROBS, LABELS, tolerance=0)
     with pytest.raises(ValueError, match="at least 1 round, got 0"):
-        member_selection.greedy_selection(PROBS, LABELS, 0)
+        combination.greedy_selection(PROBS, LABELS, 0)
     with pytest.raises(ValueError, match="at most 6 rounds, one a member; got 7"):
-        member_selection.greedy_selection(PROBS, LABELS, 7, replacement=False)
+        combination.greedy_selection(PROBS, LABELS, 7, replacement=False)
     with pytest.raises(ValueError, match=r"one number a member, shape \(6,\).*it gave \(\)"):
-        member_selection.greedy_selection(PROBS, LABELS, 2, score=lambda p, y: snp.mean(p))
+        combination.greedy_selection(PROBS, LABELS, 2, score=lambda p, y: snp.mean(p))
     with pytest.raises(ValueError, match="expected labels from 0 to 3"):
-        member_selection.stacking_weights(PROBS, LABELS + 1)
+        combination.stacking_weights(PROBS, LABELS + 1)

@@ -8,7 +8,7 @@ from sklearn.isotonic import IsotonicRegression
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.errors import TracedValueError
-from stretto.ensemble import binning
+from stretto.ensemble import calibration
 
 EXAMPLES, CLASSES = 200, 3
 RNG = np.random.default_rng(0)
@@ -24,7 +24,7 @@ def theirs(p, happened):
 
 
 def test_isotonic_regression_is_scikit_learn_s():
-    found = binning.fit_isotonic(ONE, HAPPENED)
+    found = calibration.fit_isotonic(ONE, HAPPENED)
     expected = theirs(ONE, HAPPENED)
     np.testing.assert_allclose(found(ONE), expected.predict(ONE), atol=1e-6)
     np.testing.assert_allclose(found(NEW), expected.predict(NEW), atol=1e-5)
@@ -33,7 +33,7 @@ def test_isotonic_regression_is_scikit_learn_s():
 
 
 def test_isotonic_regression_of_classes():
-    found = binning.fit_isotonic(PROBS, LABELS)
+    found = calibration.fit_isotonic(PROBS, LABELS)
     each = [theirs(PROBS[:, c], c == LABELS).predict(PROBS[:, c]) for c in range(CLASSES)]
     expected = np.stack(each, -1) / np.sum(each, 0)[:, None]
     np.testing.assert_allclose(found(PROBS), expected, atol=1e-5)
@@ -45,24 +45,24 @@ def test_isotonic_regression_of_classes():
 
 def test_isotonic_regression_with_a_class_of_no_examples():
     labels = np.where(LABELS == 2, 0, LABELS)
-    calibrated = np.asarray(binning.fit_isotonic(PROBS, labels)(PROBS))
+    calibrated = np.asarray(calibration.fit_isotonic(PROBS, labels)(PROBS))
     np.testing.assert_allclose(calibrated[:, 2], 0)
     np.testing.assert_allclose(calibrated.sum(-1), 1, rtol=1e-6)
 
 
 def test_what_no_class_wants_is_shared():
-    found = binning.fit_isotonic(np.float32([[0, 1], [1, 0]]), np.array([1, 0]))
+    found = calibration.fit_isotonic(np.float32([[0, 1], [1, 0]]), np.array([1, 0]))
     np.testing.assert_allclose(found(np.float32([0, 0])), [0.5, 0.5])
 
 
 def test_isotonic_regression_has_a_slope():
-    found = binning.fit_isotonic(np.float32([0, 1]), np.array([0, 1]))
+    found = calibration.fit_isotonic(np.float32([0, 1]), np.array([0, 1]))
     np.testing.assert_allclose(st.grad(found)(snp.float32(0.3)), 1)
 
 
 def test_isotonic_regression_is_not_fitted_while_traced():
     with pytest.raises(TracedValueError, match="Fit outside jit, grad and vmap"):
-        st.jit(binning.fit_isotonic)(ONE, HAPPENED)
+        st.jit(calibration.fit_isotonic)(ONE, HAPPENED)
 
 
 def plain_histogram(p, happened, bins, how):
@@ -83,7 +83,7 @@ def plain_histogram(p, happened, bins, how):
 def test_histogram_binning_is_the_loop(how, bins):
     p = RNG.uniform(size=EXAMPLES).astype(np.float32)
     values, place = plain_histogram(p, HAPPENED, bins, how)
-    fit = lambda p, y: binning.fit_histogram_binning(p, y, bins, how)
+    fit = lambda p, y: calibration.fit_histogram_binning(p, y, bins, how)
     for found in (fit(p, HAPPENED), st.jit(fit)(p, HAPPENED)):
         np.testing.assert_allclose(found.values, values, rtol=1e-5)
         np.testing.assert_allclose(found(p), values[place], rtol=1e-5)
@@ -91,7 +91,7 @@ def test_histogram_binning_is_the_loop(how, bins):
 
 @pytest.mark.parametrize("how", ["width", "mass"])
 def test_histogram_binning_of_classes_jitted_and_vmapped(how):
-    fit = lambda p, y: binning.fit_histogram_binning(p, y, 5, how)
+    fit = lambda p, y: calibration.fit_histogram_binning(p, y, 5, how)
     each = [plain_histogram(PROBS[:, c], c == LABELS, 5, how) for c in range(CLASSES)]
     expected = np.stack([values[place] for values, place in each], -1)
     expected = expected / expected.sum(-1, keepdims=True)
@@ -104,20 +104,20 @@ def test_histogram_binning_of_classes_jitted_and_vmapped(how):
 
 
 def test_a_bin_without_examples_has_its_middle():
-    found = binning.fit_histogram_binning(np.float32([0.1]), np.array([1]), 2, "width")
+    found = calibration.fit_histogram_binning(np.float32([0.1]), np.array([1]), 2, "width")
     np.testing.assert_allclose(found.values, [1, 0.75])
 
 
 def test_nan():
     with pytest.raises(ValueError, match="probs hold a NaN"):
-        binning.fit_isotonic(np.float32([0.5, np.nan]), np.array([0, 1]))
-    found = binning.fit_histogram_binning(ONE, HAPPENED)
+        calibration.fit_isotonic(np.float32([0.5, np.nan]), np.array([0, 1]))
+    found = calibration.fit_histogram_binning(ONE, HAPPENED)
     assert np.isnan(np.asarray(found(np.float32([0.5, np.nan])))).tolist() == [False, True]
-    found = binning.fit_isotonic(ONE, HAPPENED)
+    found = calibration.fit_isotonic(ONE, HAPPENED)
     assert np.isnan(np.asarray(found(np.float32([0.5, np.nan])))).tolist() == [False, True]
 
 
-@pytest.mark.parametrize("fit", [binning.fit_isotonic, binning.fit_histogram_binning])
+@pytest.mark.parametrize("fit", [calibration.fit_isotonic, calibration.fit_histogram_binning])
 def test_misuse(fit):
     with pytest.raises(ValueError, match=r"of shape \(examples,\) or \(examples, classes\)"):
         fit(np.stack([PROBS, PROBS]), LABELS)

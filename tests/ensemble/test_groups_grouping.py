@@ -6,8 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import nn
-from stretto.ensemble.grouping import groups_of, joined, merged
-from stretto.ensemble.groups import call_module, moved
+from stretto.ensemble.groups import call_module, groups_of, joined, merged, moved
 
 W = snp.ones((4, 2))
 
