@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stretto._engine.core import pictures, tree
+from stretto._engine.core import tree
 from stretto._engine.core.cards import (
     Card,
     Item,
     amount,
     bytes_in,
     counted,
+    curve,
     ends,
     line,
     number,
@@ -145,7 +146,7 @@ def _course(losses: np.ndarray) -> str:
     known = np.isfinite(losses)
     sums, counts = np.where(known, losses, 0).sum(1), known.sum(1)
     means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-    return pictures.curve(means[:: 1 + len(means) // 400])
+    return curve(means[:: 1 + len(means) // 400])
 
 
 def _head(fitted: Fitted[Any]) -> str:

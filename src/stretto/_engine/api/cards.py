@@ -6,8 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stretto._engine.core import pictures
-from stretto._engine.core.cards import Card, Item, counted, ends, first_lines, line, one_line, size
+from stretto._engine.core.cards import (
+    Card,
+    Item,
+    bars,
+    counted,
+    ends,
+    first_lines,
+    line,
+    one_line,
+    size,
+    sketch,
+)
 from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.types import is_float0
 
@@ -87,8 +97,8 @@ def card_of_ragged(ragged: Ragged) -> Card:
         line(f"lengths from {known.min()} to {known.max()}, mean {known.mean():.4g}", "quiet"),
         line(words),
     )
-    picture = pictures.bars(numbers, 20)
-    return Card("Ragged", tuple(facts), body, picture=picture, sketch=pictures.sketch(numbers))
+    picture = bars(numbers, 20)
+    return Card("Ragged", tuple(facts), body, picture=picture, sketch=sketch(numbers))
 
 
 def card_of_buckets(buckets: Buckets) -> Card:

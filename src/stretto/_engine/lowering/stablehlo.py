@@ -1,25 +1,312 @@
 """Programs to StableHLO text: the builder that is passed to primitives' ``lower`` rules.
 
 Text is the fastest way into XLA: writing it takes less time than building MLIR operations through
-Python bindings, and XLA parses it in C++. Source: the StableHLO specification.
+Python bindings, and XLA parses it in C++.
+
+``Collectives`` writes what is for several devices: where arrays are, manual regions, in which
+operations are those of one device with its parts of the arrays, and collectives. ``Builder`` writes
+programs, and the functions that they call. Sources: the specifications of StableHLO and of Shardy's
+dialect.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from stretto._engine import higher_order
+from stretto._engine.core.mesh import UNCONSTRAINED, Mesh, axes_of
 from stretto._engine.core.position import Place, joined, line_at, lines_of
 from stretto._engine.core.primitive import ORDERED
 from stretto._engine.core.program import Program, form, literal_key
 from stretto._engine.core.recorder import record
-from stretto._engine.lowering.collectives import Collectives
+from stretto._engine.core.shardings import NamedSharding, Placement, Sharding
+from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.lowering.text import TOKEN, Operand, Text, escape, identifier, tensor_type
+from stretto._engine.lowering.writer import Writer
 
-if TYPE_CHECKING:
-    from stretto._engine.core.shardings import Placement
+
+class Collectives(Writer):
+    """A writer of text for the devices of a placement, if there is one."""
+
+    def __init__(self, placement: Placement | None = None) -> None:
+        super().__init__()
+        self._placement = placement
+        self._meshes = Meshes() if placement else None
+        self._manual: Mesh | None = None  # the mesh of the manual region that is being written
+        self._channels = 0
+
+    @property
+    def partitioned(self) -> bool:
+        """Whether the text is for several devices."""
+        return self._placement is not None and len(self._placement.devices) > 1
+
+    @property
+    def platform(self) -> str:
+        """The platform of the devices that the text is for."""
+        return "cpu" if self._placement is None else self._placement.devices[0].platform
+
+    def constrain(self, x: Operand, sharding: NamedSharding) -> Operand:
+        """Return the operand, which the compiler puts where the sharding says."""
+        if not self.partitioned or self._meshes is None:
+            return x
+        where = self._meshes.sharding(sharding, x.type.ndim)
+        return self.operation("sdy.sharding_constraint", (x,), f"sharding = {where}", x.type)
+
+    def sharding_note(self, sharding: Sharding | None, type: ArrayType) -> list[str]:
+        """Return the attribute for where an argument or result is, if the text says so."""
+        if sharding is None or not self.partitioned or self._meshes is None:
+            return []
+        return [f"sdy.sharding = {self._meshes.sharding(sharding, type.ndim)}"]
+
+    def by_batch(
+        self, operands: Sequence[Operand], outs: Sequence[ArrayType], batch_axes: int
+    ) -> str:
+        """Return the attributes by which a call is done part by part, if there are parts."""
+        if not self.partitioned:
+            return ""
+        rule = rule_by_batch([x.type.shape for x in operands], [t.shape for t in outs], batch_axes)
+        count = f'mhlo.frontend_attributes = {{num_batch_dims = "{batch_axes}"}}'
+        return f", {count}, sdy.sharding_rule = {rule}"
+
+    def manual(
+        self,
+        operands: Sequence[Operand],
+        ins: Sequence[NamedSharding],
+        outs: Sequence[NamedSharding],
+        axes: Sequence[Any],
+        parts: Sequence[ArrayType],
+        body: Callable[..., Sequence[Operand]],
+    ) -> list[Operand]:
+        """Write a region in which ``body`` works on the parts of one device along these axes.
+
+        ``parts`` are the types of the operands' parts. The results have the types of the equation.
+        """
+        outer, self._manual = self._manual, (ins or outs)[0].mesh
+        if not self.partitioned or self._meshes is None:
+            results = [*body(*operands)]
+            self._manual = outer
+            return results
+        region = self.region(parts, body, "sdy")
+        self._manual = outer
+        taken = self._meshes.each(ins, [x.type.ndim for x in operands])
+        given = self._meshes.each(outs, [t.ndim for t in self.outs])
+        attributes = (
+            f"in_shardings = {taken}, out_shardings = {given}, "
+            f"manual_axes = {self._meshes.axes((ins or outs)[0].mesh, axes)}"
+        )
+        return self.emit_many(
+            "manual_computation", operands, self.outs, attributes, (region,), dialect="sdy"
+        )
+
+    # Collectives along an axis of the mesh; of one device alone they are no operations.
+
+    def _groups(self, *axes: Any) -> np.ndarray:
+        """Return groups of devices that differ along these axes alone, a row for each."""
+        mesh = self._manual
+        assert mesh is not None, "a collective outside of a manual region"
+        numbers = np.arange(mesh.size).reshape(mesh.devices.shape)
+        last = range(-len(axes), 0)
+        moved = np.moveaxis(numbers, [mesh.axis_names.index(axis) for axis in axes], last)
+        return moved.reshape(-1, mesh.size_of(axes))
+
+    def _between(self, *axes: Any) -> str:
+        """Return the attributes that every collective along the axes has."""
+        groups = self._groups(*axes)
+        shape = "x".join(map(str, groups.shape))
+        return f"replica_groups = dense<{groups.tolist()}> : tensor<{shape}xi64>, {self._channel()}"
+
+    def _channel(self) -> str:
+        self._channels += 1
+        return f"channel_handle = #stablehlo.channel_handle<handle = {self._channels}, type = 1>"
+
+    def all_reduce(self, operands: Sequence[Operand], axes: Sequence[Any]) -> Sequence[Operand]:
+        """Return the sum of each operand, all of one dtype, over the devices along the axes."""
+        if not self.partitioned:
+            return operands
+        attributes = f"{self._between(*axes)}, use_global_device_ids"
+        if len(operands) == 1:
+            return [self._added("all_reduce", operands[0], attributes, operands[0].type)]
+        # As one vector: Shardy cannot pass on a collective of several operands.
+        dtype = operands[0].type.dtype
+        sizes = [math.prod(x.type.shape) for x in operands]
+        flat = [
+            self.emit("reshape", x, out=array_type((size,), dtype))
+            for x, size in zip(operands, sizes, strict=True)
+        ]
+        whole = array_type((sum(sizes),), dtype)
+        joined = self.emit("concatenate", *flat, attributes="dimension = 0 : i64", out=whole)
+        total = self._added("all_reduce", joined, attributes, whole)
+        results, start = [], 0
+        for x, size in zip(operands, sizes, strict=True):
+            first, last = self.ints([start]), self.ints([start + size])
+            part = self.emit(
+                "slice",
+                total,
+                attributes=f"start_indices = {first}, limit_indices = {last}, "
+                f"strides = {self.ints([1])}",
+                out=array_type((size,), dtype),
+            )
+            results.append(self.emit("reshape", part, out=x.type))
+            start += size
+        return results
+
+    def reduce_scatter(self, x: Operand, axis: Any) -> Operand:
+        """Return this device's entry, along axis 0, of the sum over the devices along the axis."""
+        one = array_type((1, *x.type.shape[1:]), x.type.dtype)
+        if self.partitioned:
+            attributes = (
+                f"scatter_dimension = 0 : i64, {self._between(axis)}, use_global_device_ids"
+            )
+            x = self._added("reduce_scatter", x, attributes, one)
+        return self.emit("reshape", x, out=array_type(one.shape[1:], one.dtype))
+
+    def _added(self, op: str, x: Operand, attributes: str, out: ArrayType) -> Operand:
+        """Write a collective that adds."""
+        region = self.combiner("add", array_type((), x.type.dtype))
+        (result,) = self.emit_many(op, (x,), (out,), attributes, (region,))
+        return result
+
+    def all_gather(self, x: Operand, axis: Any, size: int) -> Operand:
+        """Return the operands of all devices along the axis, along a new axis 0."""
+        one = self.emit("reshape", x, out=array_type((1, *x.type.shape), x.type.dtype))
+        if not self.partitioned:
+            return one
+        return self.emit(
+            "all_gather",
+            one,
+            attributes=f"all_gather_dim = 0 : i64, {self._between(axis)}, use_global_device_ids",
+            out=array_type((size, *x.type.shape), x.type.dtype),
+        )
+
+    def all_to_all(self, x: Operand, axis: Any, size: int) -> Operand:
+        """Return the entries along axis 0, each from another device along the axis."""
+        if not self.partitioned:
+            return x
+        return self.emit(
+            "all_to_all",
+            x,
+            attributes=(
+                f"split_dimension = 0 : i64, concat_dimension = 0 : i64, split_count = {size} : "
+                f"i64, {self._between(axis)}"
+            ),
+            out=x.type,
+        )
+
+    def permute(self, x: Operand, axis: Any, pairs: Sequence[tuple[int, int]]) -> Operand:
+        """Return the operand of another device along the axis; zeros where none is sent."""
+        if not self.partitioned:
+            return x if (0, 0) in pairs else self.splat(0, x.type)
+        sent = [[int(row[a]), int(row[b])] for row in self._groups(axis) for a, b in pairs]
+        listed = (
+            f"dense<{sent}> : tensor<{len(sent)}x2xi64>" if sent else "dense<> : tensor<0x2xi64>"
+        )
+        return self.emit(
+            "collective_permute",
+            x,
+            attributes=f"source_target_pairs = {listed}, {self._channel()}",
+            out=x.type,
+        )
+
+    def index_along(self, axis: Any) -> Operand:
+        """Return the index of this device along the axis, an int32."""
+        index = array_type((), np.dtype(np.int32))
+        if not self.partitioned:
+            return self.splat(0, index)
+        mesh = self._manual
+        assert mesh is not None, "a collective outside of a manual region"
+        at = mesh.axis_names.index(axis)
+        inner = int(np.prod(mesh.devices.shape[at + 1 :]))
+        number = self.emit("partition_id", out=array_type((), np.dtype(np.uint32)))
+        unsigned = number.type
+        outer = self.emit("divide", number, self.splat(inner, unsigned), out=unsigned)
+        size = self.splat(mesh.devices.shape[at], unsigned)
+        return self.convert(self.emit("remainder", outer, size, out=unsigned), index.dtype)
+
+
+# Shardy's meshes and shardings
+
+
+class Meshes:
+    """The meshes that a text names, in the order in which it first does."""
+
+    def __init__(self) -> None:
+        self._names: dict[Mesh, str] = {}
+
+    def sharding(self, sharding: Sharding, ndim: int) -> str:
+        """Return the attribute for a sharding of arrays with so many axes."""
+        return f"#sdy.sharding{self._over(sharding, ndim)}"
+
+    def each(self, shardings: Sequence[Sharding], ndims: Sequence[int]) -> str:
+        """Return the attribute for the shardings of several operands or results."""
+        listed = ", ".join([self._over(s, n) for s, n in zip(shardings, ndims, strict=True)])
+        return f"#sdy.sharding_per_value<[{listed}]>"
+
+    def axes(self, mesh: Mesh, names: Sequence[object]) -> str:
+        """Return the attribute for axes along which a region is manual, in the mesh's order."""
+        written = [text for name, text in _axes(mesh).items() if name in names]
+        return f"#sdy<manual_axes{{{', '.join(written)}}}>"
+
+    def _over(self, sharding: Sharding, ndim: int) -> str:
+        assert isinstance(sharding, NamedSharding), "on several devices there are no others"
+        name = self._names.setdefault(sharding.mesh, f"@mesh_{len(self._names)}")
+        axes = _axes(sharding.mesh)
+        parts = []
+        for part in (*sharding.spec, *(None,) * (ndim - len(sharding.spec))):
+            names = ", ".join([axes[axis] for axis in axes_of(part)])
+            parts.append("{?}" if part is UNCONSTRAINED else f"{{{names}}}")
+        return f"<{name}, [{', '.join(parts)}]>"
+
+    def written(self) -> list[str]:
+        """Return the operations that declare the meshes."""
+        lines = []
+        for mesh, name in self._names.items():
+            axes = zip(_axes(mesh).values(), mesh.axis_sizes, strict=True)
+            sizes = ", ".join([f"{axis}={size}" for axis, size in axes])
+            lines.append(f"sdy.mesh {name} = <[{sizes}]>")
+        return lines
+
+
+def _axes(mesh: Mesh) -> dict[object, str]:
+    """Return the axes of a mesh as they are written: names that are no text get numbers."""
+    return {
+        name: f'"{escape(name) if isinstance(name, str) else f"axis_{k}"}"'
+        for k, name in enumerate(mesh.axis_names)
+    }
+
+
+def rule_by_batch(
+    operands: Sequence[Sequence[int]], results: Sequence[Sequence[int]], batch_axes: int
+) -> str:
+    """Return the rule by which shardings go through an operation on each element of the first axes.
+
+    The shapes of operands and results begin with the same ``batch_axes``; along all further axes
+    each device needs the whole.
+    """
+    sizes = list((*operands, *results)[0][:batch_axes])
+
+    def factors(shape: Sequence[int]) -> str:
+        numbers = [*range(batch_axes)]
+        for size in shape[batch_axes:]:
+            numbers.append(len(sizes))
+            sizes.append(size)
+        return f"[{', '.join(map(_factor, numbers))}]"
+
+    taken, given = [", ".join(map(factors, shapes)) for shapes in (operands, results)]
+    of_sizes = ", ".join([f"{_factor(k)}={size}" for k, size in enumerate(sizes)])
+    whole = ", ".join(map(_factor, range(batch_axes, len(sizes))))
+    needed = f" need_replication={{{whole}}}" if whole else ""
+    return f"#sdy.op_sharding_rule<({taken})->({given}) {{{of_sizes}}}{needed}, custom>"
+
+
+def _factor(k: int) -> str:
+    """Return the name of a factor, as Shardy writes it: i to z, then z_1, z_2 and so on."""
+    letters = "ijklmnopqrstuvwxyz"
+    return letters[k] if k < len(letters) else f"z_{k - len(letters) + 1}"
 
 
 class _Operands(dict[Any, Operand]):

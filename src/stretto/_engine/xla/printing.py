@@ -11,8 +11,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stretto._engine.core import pictures
-from stretto._engine.core.cards import MOST_LINES, Card, Item, line, number, size
+from stretto._engine.core.cards import (
+    MOST_LINES,
+    Card,
+    Item,
+    bars,
+    curve,
+    line,
+    matrix,
+    number,
+    size,
+    sketch,
+)
 from stretto._engine.core.types import ArrayType, bytes_of
 from stretto._engine.xla.array import SHARDED, Array
 
@@ -211,17 +221,17 @@ def card_of(x: Array) -> Card:
         text = tuple([line(row) for row in brief_text(x).split("\n")])
         body.append(Card("values", (), text, open=False))
     values = sample.values[sample.known]
-    return Card("Array", tuple(facts), tuple(body), picture=picture, sketch=pictures.sketch(values))
+    return Card("Array", tuple(facts), tuple(body), picture=picture, sketch=sketch(values))
 
 
 def _picture(sample: Sample) -> str:
     """Return a curve of a row of values, colours of a matrix, and bars of anything else."""
     long = sample.values.reshape([n for n in sample.values.shape if n > 1])
     if long.ndim == 2:
-        return pictures.matrix(long)
+        return matrix(long)
     if long.ndim == 1 and sample.whole and len(long) <= _CURVE:
-        return pictures.curve(long)
-    return pictures.bars(sample.values[sample.known])
+        return curve(long)
+    return bars(sample.values[sample.known])
 
 
 def _statistics(sample: Sample, kind: str) -> str:

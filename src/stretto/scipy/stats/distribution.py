@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from stretto._engine.core import pictures
-from stretto._engine.core.cards import Card, line
+from stretto._engine.core.cards import Card, curve, line
 from stretto._engine.core.functions import described
 from stretto._engine.core.lazy import shown
 from stretto._engine.core.typing import Array, ArrayLike
@@ -355,4 +354,4 @@ def _density(distribution: Distribution, low: float, high: float) -> str:
     start, stop = max(low, -5.0 if high > 0 else -10.0), min(high, 5.0 if low < 0 else 8.0)
     margin = 0.1 * (stop - start)
     places = np.linspace(start - margin, stop + margin, 200, dtype=np.float32)
-    return pictures.curve(np.asarray(pdf(places), np.float64))
+    return curve(np.asarray(pdf(places), np.float64))

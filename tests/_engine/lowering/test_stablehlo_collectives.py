@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import P, lax
-from stretto._engine.lowering.collectives import Collectives, Meshes, rule_by_batch
+from stretto._engine.lowering.stablehlo import Collectives, Meshes, rule_by_batch
 from stretto.sharding import Mesh, NamedSharding
 from tests._engine.core.test_mesh import places
 

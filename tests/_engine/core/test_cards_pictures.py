@@ -8,7 +8,7 @@ import zlib
 import numpy as np
 import pytest
 
-from stretto._engine.core.pictures import bars, curve, matrix, sketch
+from stretto._engine.core.cards import bars, curve, matrix, sketch
 from tests.pages import page_of
 
 ODD = [
