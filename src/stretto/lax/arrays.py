@@ -30,9 +30,14 @@ from stretto._engine.ops.comparison import lt, select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.gather_scatter import gather
 from stretto._engine.ops.index.geometry import GatherDimensionNumbers
-from stretto._engine.ops.layout import canonical_axes, canonical_axis, expand_dims, reshape
+from stretto._engine.ops.layout import (
+    canonical_axes,
+    canonical_axis,
+    expand_dims,
+    laid_out,
+    reshape,
+)
 from stretto._engine.ops.shape import concatenate, slice_in_dim
-from stretto._engine.ops.sharding import laid_out
 from stretto._engine.ops.sort import sort_operands
 
 __all__ = [

@@ -23,12 +23,12 @@ from stretto._engine.ops.layout import (
     canonical_axes,
     canonical_axis,
     expand_dims,
+    laid_out,
     move_axis,
     reshape,
     transpose,
 )
 from stretto._engine.ops.reducing.cumulative import cumsum
-from stretto._engine.ops.sharding import laid_out
 
 __all__ = [
     "DotDimensionNumbers",

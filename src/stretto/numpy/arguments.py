@@ -11,7 +11,7 @@ from stretto._engine.core.types import inexact_dtype, is_inexact, kind_of, promo
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import promote_values
-from stretto._engine.ops.sharding import laid_out
+from stretto._engine.ops.layout import laid_out
 
 
 def integer_or_traced(x: ArrayLike, caller: str, argument: str) -> int | Array:

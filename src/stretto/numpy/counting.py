@@ -17,8 +17,8 @@ from stretto._engine.ops.broadcast import broadcast_to, reshape
 from stretto._engine.ops.comparison import full, lt, select
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.layout import laid_out
 from stretto._engine.ops.shape import rev, slice_in_dim
-from stretto._engine.ops.sharding import laid_out
 from stretto.numpy.arguments import refuse_complex
 from stretto.numpy.clipping import maximum
 from stretto.numpy.index_updates import At

@@ -21,10 +21,9 @@ from stretto._engine.ops.bilinear import accumulator, promote_dtypes
 from stretto._engine.ops.broadcast import ReduceSum
 from stretto._engine.ops.contract import dot_general
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.layout import expand_dims, squeeze, transpose
+from stretto._engine.ops.layout import expand_dims, laid_out, squeeze, transpose
 from stretto._engine.ops.linalg.matrix_parts import diagonal_of
 from stretto._engine.ops.reducing.reduce import reduce_or
-from stretto._engine.ops.sharding import laid_out
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.einsum_notation import Labels, Notation, parse

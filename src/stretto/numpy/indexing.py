@@ -37,9 +37,8 @@ from stretto._engine.ops.extrema import minimum
 from stretto._engine.ops.index import gather_scatter as ops
 from stretto._engine.ops.index.geometry import GatherDimensionNumbers
 from stretto._engine.ops.index.primitives import fill_bytes, fill_element
-from stretto._engine.ops.layout import Reshape, reshape
+from stretto._engine.ops.layout import Reshape, laid_out, reshape
 from stretto._engine.ops.shape import Rev, Slice, concatenate
-from stretto._engine.ops.sharding import laid_out
 from stretto._engine.xla.array import Array
 from stretto.numpy.creation import listed
 

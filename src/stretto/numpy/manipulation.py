@@ -27,10 +27,9 @@ from stretto._engine.ops.broadcast import canonical_axes
 from stretto._engine.ops.convert import value_in
 from stretto._engine.ops.index.primitives import take_along_axis
 from stretto._engine.ops.iota import broadcasted_iota
-from stretto._engine.ops.layout import canonical_axis
+from stretto._engine.ops.layout import canonical_axis, laid_out
 from stretto._engine.ops.linalg.matrix_parts import diagonal_of, on_diagonal
 from stretto._engine.ops.shape import concatenate, rev, slice_in_dim
-from stretto._engine.ops.sharding import laid_out
 from stretto.numpy.arguments import integer_or_traced, put_result
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.reductions import sum as sum_

@@ -21,9 +21,15 @@ from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.convert import rounded_once
 from stretto._engine.ops.elementwise import promote_values
-from stretto._engine.ops.layout import canonical_axis, expand_dims, move_axis, reshape, squeeze
+from stretto._engine.ops.layout import (
+    canonical_axis,
+    expand_dims,
+    laid_out,
+    move_axis,
+    reshape,
+    squeeze,
+)
 from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
-from stretto._engine.ops.sharding import laid_out
 from stretto._engine.xla.array import Array
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.manipulation import moveaxis

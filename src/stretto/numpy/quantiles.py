@@ -24,10 +24,9 @@ from stretto._engine.ops.comparison import gt
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.primitives import take_along_axis
-from stretto._engine.ops.layout import canonical_axes, move_axis, reshape, transpose
+from stretto._engine.ops.layout import canonical_axes, laid_out, move_axis, reshape, transpose
 from stretto._engine.ops.rounding import ceil, floor, round_
 from stretto._engine.ops.shape import slice_in_dim
-from stretto._engine.ops.sharding import laid_out
 from stretto._engine.ops.sort import argsort, sort
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.clipping import maximum, minimum

@@ -17,8 +17,7 @@ from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to, reshap
 from stretto._engine.ops.comparison import full, full_like, ge
 from stretto._engine.ops.index.geometry import reading_mode
 from stretto._engine.ops.iota import iota
-from stretto._engine.ops.layout import canonical_axis, expand_dims
-from stretto._engine.ops.sharding import laid_out
+from stretto._engine.ops.layout import canonical_axis, expand_dims, laid_out
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.clipping import maximum
 from stretto.numpy.creation import shape_of

@@ -32,10 +32,9 @@ from stretto._engine.ops.extrema import maximum, minimum
 from stretto._engine.ops.index import gather_scatter as ops
 from stretto._engine.ops.index.geometry import ScatterDimensionNumbers
 from stretto._engine.ops.iota import iota
-from stretto._engine.ops.layout import reshape
+from stretto._engine.ops.layout import laid_out, reshape
 from stretto._engine.ops.reducing.reduce import reduce_or
 from stretto._engine.ops.shape import rev
-from stretto._engine.ops.sharding import laid_out
 from stretto._engine.xla.array import Array
 from stretto.numpy.indexing import (
     Index,

@@ -36,13 +36,12 @@ from stretto._engine.ops.extrema import clamp
 from stretto._engine.ops.index.gather_scatter import gather
 from stretto._engine.ops.index.geometry import GatherDimensionNumbers
 from stretto._engine.ops.iota import iota
-from stretto._engine.ops.layout import canonical_axis, move_axis, reshape, transpose
+from stretto._engine.ops.layout import canonical_axis, laid_out, move_axis, reshape, transpose
 from stretto._engine.ops.random_bits import wide_remainder
 from stretto._engine.ops.reducing.cumulative import cummax, cumsum
 from stretto._engine.ops.reducing.reduce import argmax, reduce_or
 from stretto._engine.ops.rounding import ceil, floor
 from stretto._engine.ops.shape import slice_in_dim
-from stretto._engine.ops.sharding import laid_out
 from stretto._engine.ops.sort import sort_operands, top_k
 from stretto._engine.ops.special.gamma import lgamma
 from stretto.random.distributions import gumbel, uniform, when_large

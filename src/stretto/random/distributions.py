@@ -28,11 +28,10 @@ from stretto._engine.ops.complex_parts import complex_
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import log, log1p, sqrt
 from stretto._engine.ops.extrema import maximum, minimum
-from stretto._engine.ops.layout import reshape
+from stretto._engine.ops.layout import laid_out, reshape
 from stretto._engine.ops.random_bits import bits_width, unit_float
 from stretto._engine.ops.rounding import nextafter
 from stretto._engine.ops.shape import slice_in_dim
-from stretto._engine.ops.sharding import laid_out
 from stretto._engine.ops.special.error_functions import erf_inv
 from stretto._engine.ops.trigonometric import tan
 from stretto.random.draw_arguments import (

@@ -24,11 +24,10 @@ from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.comparison import full, full_like, select, zeros_like
 from stretto._engine.ops.exponential import exp, log, log1p, sqrt
 from stretto._engine.ops.extrema import maximum
-from stretto._engine.ops.layout import expand_dims, reshape
+from stretto._engine.ops.layout import expand_dims, laid_out, reshape
 from stretto._engine.ops.random_bits import bits_width, unit_float
 from stretto._engine.ops.reducing.reduce import reduce_max, reduce_or
 from stretto._engine.ops.shape import slice_in_dim
-from stretto._engine.ops.sharding import laid_out
 from stretto._engine.ops.special.incomplete_gamma import random_gamma_grad
 from stretto.random.discrete_draws import rademacher
 from stretto.random.distributions import exponential, normal, normal_of, when_large

@@ -21,9 +21,8 @@ from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeL
 from stretto._engine.ops.bitwise import shift_right_logical
 from stretto._engine.ops.comparison import full_like, zeros_like
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.layout import reshape
+from stretto._engine.ops.layout import laid_out, reshape
 from stretto._engine.ops.shape import concatenate, slice_in_dim
-from stretto._engine.ops.sharding import laid_out
 from stretto.random.draw_arguments import draw, static_shape
 from stretto.random.key_arrays import (
     IMPLEMENTATIONS,

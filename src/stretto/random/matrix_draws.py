@@ -12,8 +12,7 @@ from stretto._engine.ops.arithmetic import sign
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.exponential import sqrt
-from stretto._engine.ops.layout import expand_dims, squeeze
-from stretto._engine.ops.sharding import laid_out
+from stretto._engine.ops.layout import expand_dims, laid_out, squeeze
 from stretto.numpy.linalg import cholesky, eigh, qr, svd
 from stretto.numpy.manipulation import matrix_transpose
 from stretto.random.distributions import normal

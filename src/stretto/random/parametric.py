@@ -14,7 +14,7 @@ from stretto._engine.ops.comparison import full_like, select
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.exponential import exp, log, sqrt
 from stretto._engine.ops.extrema import maximum
-from stretto._engine.ops.sharding import laid_out
+from stretto._engine.ops.layout import laid_out
 from stretto.random.discrete_draws import rademacher
 from stretto.random.distributions import exponential, maxwell, normal, uniform
 from stretto.random.draw_arguments import (

@@ -13,8 +13,8 @@ from stretto._engine.ops.comparison import full, full_like, gt, le, select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import exp as exp_of
 from stretto._engine.ops.extrema import clamp, maximum
+from stretto._engine.ops.layout import laid_out
 from stretto._engine.ops.rounding import nextafter
-from stretto._engine.ops.sharding import laid_out
 from stretto._engine.ops.special.error_functions import erf, erf_inv
 from stretto._engine.ops.written import Number, Written, exp, log, log1p, sqrt
 from stretto.random.distributions import STATIC, adjacent, stretched, uniform_float

@@ -238,7 +238,7 @@ without_entry("types, not functions", "lax.DotDimensionNumbers")
 without_entry(
     "tests/_engine/ops/test_random_bits_rng_bit_generator.py: bits", "lax.rng_bit_generator"
 )
-without_entry("tests/_engine/ops/test_sharding.py", "lax.with_sharding_constraint")
+without_entry("tests/_engine/ops/test_layout_sharding.py", "lax.with_sharding_constraint")
 without_entry(
     "tests/lax/test_platforms.py",
     "lax.after_all",

@@ -37,7 +37,7 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.convolution.geometry import check_front, dilated, pads
 from stretto._engine.ops.elementwise import align_mapped
 from stretto._engine.ops.extrema import Max, Min, maximum, minimum
-from stretto._engine.ops.layout import canonical_axes, check_axes, reshape
+from stretto._engine.ops.layout import canonical_axes, check_axes, laid_out, reshape
 from stretto._engine.ops.reducing.reduce import (
     ReduceAnd,
     ReduceMax,
@@ -64,7 +64,6 @@ from stretto._engine.ops.reducing.window import (
     window_shape,
 )
 from stretto._engine.ops.shape import concatenate, slice_in_dim
-from stretto._engine.ops.sharding import laid_out
 
 _BOOL = np.dtype(bool)
 _STEPS = 16

@@ -21,11 +21,11 @@ from stretto._engine.ops.layout import (
     Reshape,
     canonical_axes,
     check_axes,
+    laid_out,
     move_to_front,
     reduce_vmap,
     reshape,
 )
-from stretto._engine.ops.sharding import laid_out
 
 
 class BroadcastInDim(Primitive):

@@ -33,8 +33,7 @@ from stretto._engine.ops.bilinear import (
 from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.convert import convert, dtype_argument
 from stretto._engine.ops.elementwise import broadcast_shapes
-from stretto._engine.ops.layout import canonical_axes, reshape, squeeze, transpose
-from stretto._engine.ops.sharding import laid_out
+from stretto._engine.ops.layout import canonical_axes, laid_out, reshape, squeeze, transpose
 from stretto._engine.ops.thresholds import INTEGER_PRODUCTS, NARROW
 
 AxisPairs: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]

@@ -14,8 +14,7 @@ from stretto._engine.core.sizes import Size
 from stretto._engine.core.types import ArrayType, array_type, default_dtype, kind_of
 from stretto._engine.core.typing import Array, DTypeLike, ShardingLike
 from stretto._engine.ops.convert import convert, dtype_argument
-from stretto._engine.ops.layout import canonical_axis
-from stretto._engine.ops.sharding import laid_out
+from stretto._engine.ops.layout import canonical_axis, laid_out
 
 
 class Iota(Primitive):

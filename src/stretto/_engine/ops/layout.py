@@ -1,6 +1,8 @@
-"""Reshape and transpose: the same elements under other axes; and checks of axes.
+"""Reshape and transpose: the same elements under other axes; checks of axes; places on a mesh.
 
-Every other family's rules are written with these and those of ``broadcast``.
+Every other family's rules are written with these and those of ``broadcast``. ``laid_out`` puts a
+result where ``out_sharding`` asks: in a program it is a constraint, the operation of
+``sharding_constraint``; outside, the result is put there.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine import ops
 from stretto._engine.core.errors import SizeError
 from stretto._engine.core.integers import axis_of, entries_of, integers
 from stretto._engine.core.interpreter import Linear, as_value
@@ -19,7 +22,6 @@ from stretto._engine.core.program import Atom, Equation
 from stretto._engine.core.sizes import at_least, is_size
 from stretto._engine.core.types import ArrayType
 from stretto._engine.core.typing import Array, ArrayLike, ShardingLike
-from stretto._engine.ops.sharding import laid_out
 
 
 class Reshape(Primitive):
@@ -363,3 +365,24 @@ def squeeze(array: ArrayLike, dimensions: int | Sequence[int] | None = None) -> 
     if any(x.shape[a] != 1 for a in axes):
         raise ValueError(f"squeeze: axis {dimensions} of {x.type} has a size other than 1")
     return reshape(x, tuple(n for d, n in enumerate(x.shape) if d not in axes))
+
+
+def laid_out(result: Any, sharding: Any, caller: str, argument: str = "out_sharding") -> Any:
+    """Return the result, where the argument of the caller says that it is to lie.
+
+    Args:
+        result: an array.
+        sharding: a ``NamedSharding``, or a ``PartitionSpec`` over the mesh in use; None for none.
+        caller: the function that was called, for messages.
+        argument: what it calls ``sharding``.
+
+    Returns:
+        The same values.
+
+    Raises:
+        TypeError: ``sharding`` is none, or not over a mesh.
+        ValueError: an axis cannot be split so, or there is no mesh in use.
+    """
+    if sharding is None:
+        return result
+    return ops.sharding_constraint.constrained(result, sharding, caller, argument, "the result")

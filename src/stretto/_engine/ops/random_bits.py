@@ -39,9 +39,8 @@ from stretto._engine.ops.comparison import EQ, SELECT, full, full_like, lt, sele
 from stretto._engine.ops.convert import convert, dtype_argument
 from stretto._engine.ops.elementwise import Elementwise, align_mapped, broadcast_shapes
 from stretto._engine.ops.iota import Iota, iota
-from stretto._engine.ops.layout import move_axis, move_to_front, reshape
+from stretto._engine.ops.layout import laid_out, move_axis, move_to_front, reshape
 from stretto._engine.ops.shape import concatenate, slice_in_dim
-from stretto._engine.ops.sharding import laid_out
 
 _UINT32, _UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))

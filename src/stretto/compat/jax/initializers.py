@@ -24,8 +24,7 @@ from stretto._engine.ops.comparison import full
 from stretto._engine.ops.complex_parts import complex_
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import log1p, sqrt
-from stretto._engine.ops.layout import canonical_axis, move_axis, reshape
-from stretto._engine.ops.sharding import laid_out
+from stretto._engine.ops.layout import canonical_axis, laid_out, move_axis, reshape
 from stretto._engine.ops.trigonometric import cos, sin
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.index_updates import At

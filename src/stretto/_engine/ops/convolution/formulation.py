@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from stretto._engine.core.recorder import record_shared
 from stretto._engine.core.types import ArrayType
-from stretto._engine.ops.convolution import forms, windows
+from stretto._engine.ops.convolution import forms
 from stretto._engine.ops.convolution.geometry import (
     MOST_GROUPS,
     by_group,
@@ -59,7 +59,7 @@ def formulation(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> Form
     if forms.suits_elements(op, lhs, rhs, out):
         reason = "few output features, so products of elements are fewer than of windows"
         return Formulation("elements, then sums over windows", reason, _elements, 0.3)
-    why = windows.reason(op, lhs, rhs, out)
+    why = forms.reason_for_windows(op, lhs, rhs, out)
     if why is not None:
         # Putting windows of few features together takes longer than their product.
         laying_out = 0.03 * inputs * min(1.0, outputs / 16)
@@ -130,7 +130,7 @@ _scattered = _inlined(forms.of_scattered)
 _positions = _inlined(forms.of_positions)
 _planes = _inlined(forms.as_planes)
 _pointwise = _inlined(forms.of_pointwise)
-_windows = _inlined(windows.as_product)
+_windows = _inlined(forms.of_windows)
 _features_last = _inlined(with_features_last)
 
 

@@ -47,9 +47,8 @@ from stretto._engine.ops.convolution.geometry import (
     split_axis,
     transposed_pad,
 )
-from stretto._engine.ops.layout import move_axis, transpose
+from stretto._engine.ops.layout import laid_out, move_axis, transpose
 from stretto._engine.ops.shape import rev
-from stretto._engine.ops.sharding import laid_out
 from stretto._engine.ops.thresholds import (
     CONVOLUTION_FEATURES,
     CONVOLUTION_PATCHES,

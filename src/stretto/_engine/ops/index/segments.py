@@ -27,7 +27,7 @@ from stretto._engine.ops.index.gather_scatter import (
     scatter_mul,
 )
 from stretto._engine.ops.index.geometry import ScatterDimensionNumbers, access_mode
-from stretto._engine.ops.layout import reshape
+from stretto._engine.ops.layout import laid_out, reshape
 from stretto._engine.ops.reducing.reduce import (
     greatest_below,
     least_above,
@@ -37,7 +37,6 @@ from stretto._engine.ops.reducing.reduce import (
     widened,
 )
 from stretto._engine.ops.shape import concatenate
-from stretto._engine.ops.sharding import laid_out
 
 
 def _count(caller: str, ids: Any) -> int:

@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import P
-from stretto._engine.ops.sharding import laid_out
+from stretto._engine.ops.layout import laid_out
 from stretto.sharding import NamedSharding
 
 MESH = st.make_mesh((1,), ("x",))

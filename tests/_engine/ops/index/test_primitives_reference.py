@@ -8,7 +8,7 @@ import pytest
 
 from stretto._engine.core.types import array_type
 from stretto._engine.ops.index.geometry import GatherDimensionNumbers, out_shape
-from stretto._engine.ops.index.reference import gather, scatter, starts_of
+from stretto._engine.ops.index.primitives import gather_reference, scatter_reference, starts_of
 
 CASES = {  # operand, indices' shape, numbers, window sizes
     "rows": ((5, 4), (6, 1), GatherDimensionNumbers((1,), (0,), (0,)), (1, 4)),
@@ -62,7 +62,7 @@ def test_gather(name, mode):
         for out, at in elements:
             want[out] = 100 if at is None else x[at]
         fill = {"clip": None, "fill": np.float32(100)}[mode]
-        got = gather(x, indices, numbers, sizes, out_shape=shape, fill=fill)
+        got = gather_reference(x, indices, numbers, sizes, out_shape=shape, fill=fill)
         np.testing.assert_array_equal(got, want)
 
 
@@ -92,7 +92,7 @@ def test_scatter(name, mode, update):
         if at is not None:
             want[at] = STEPS[update](want[at], updates[out])
     kept = x.copy()
-    got = scatter(update, x, indices, updates, numbers, sizes=sizes, clip=mode == "clip")
+    got = scatter_reference(update, x, indices, updates, numbers, sizes=sizes, clip=mode == "clip")
     np.testing.assert_array_equal(got, want)
     np.testing.assert_array_equal(x, kept)
     assert not np.shares_memory(got, x)
@@ -110,17 +110,21 @@ def test_indices_beyond_64_bits_are_out_of_bounds():
 def test_empty_windows_and_no_indices():
     x, _, numbers, _ = case("rows")
     none = np.zeros((0, 1), np.int32)
-    assert gather(x, none, numbers, (1, 4), out_shape=(0, 4)).shape == (0, 4)
-    got = scatter("set", x, none, np.zeros((0, 4), np.float32), numbers, sizes=(1, 4), clip=False)
+    assert gather_reference(x, none, numbers, (1, 4), out_shape=(0, 4)).shape == (0, 4)
+    got = scatter_reference(
+        "set", x, none, np.zeros((0, 4), np.float32), numbers, sizes=(1, 4), clip=False
+    )
     np.testing.assert_array_equal(got, x)
 
 
 def test_narrow_numbers_are_added_up_in_32_bits():
     numbers, indices = GatherDimensionNumbers((), (0,), (0,)), np.zeros((5000, 1), np.int32)
     for dtype in (np.float16, ml_dtypes.bfloat16):
-        got = scatter("add", np.zeros(1, dtype), indices, np.ones(5000, dtype), numbers,
+        got = scatter_reference("add", np.zeros(1, dtype), indices, np.ones(5000, dtype), numbers,
                       sizes=(1,), clip=False)  # fmt: skip
         assert got.dtype == dtype and got[0] == dtype(5000)
     fours = np.array([3], ml_dtypes.int4)
-    got = scatter("add", fours, indices[:2], np.repeat(fours, 2), numbers, sizes=(1,), clip=False)
+    got = scatter_reference(
+        "add", fours, indices[:2], np.repeat(fours, 2), numbers, sizes=(1,), clip=False
+    )
     assert got.dtype == ml_dtypes.int4

@@ -11,12 +11,12 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.ops.convolution import windows
+from stretto._engine.ops.convolution import forms
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers
 from tests._engine.ops.convolution.cases import check, convolutions, whole
 
-FORMS = {"columns": windows.by_column, "rows": windows.by_row, "examples": windows.by_example}
+FORMS = {"columns": forms.by_column, "rows": forms.by_row, "examples": forms.by_example}
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -36,8 +36,8 @@ def test_values_of_windows_apart(case, gap):
     )
     out = op.infer(x.type, y.type)
     if out.size:
-        assert windows.reason(op, x.type, y.type, out) == "its windows do not overlap"
-        check(windows.as_product, op, x, y)
+        assert forms.reason_for_windows(op, x.type, y.type, out) == "its windows do not overlap"
+        check(forms.of_windows, op, x, y)
 
 
 @pytest.mark.parametrize("form", FORMS)
