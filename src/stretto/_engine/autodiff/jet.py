@@ -54,7 +54,7 @@ class Series(Tracer):
         return self._derivative
 
     def _following(self, k: int) -> Any:
-        """Term ``k`` of the derivative, whose value is there even if it is zero."""
+        """Return term ``k`` of the derivative, whose value is there even if it is zero."""
         term = self.term(k + 1)
         if term is None and k == 0:
             parent = self.interpreter.parent
@@ -86,7 +86,7 @@ class Expander(Interpreter):
         self._known: dict[Any, tuple[Any, Any]] = {}
 
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
-        """The series of the outputs if any argument is one; otherwise hand the operation on."""
+        """Return the outputs' series if any argument is one; otherwise hand the operation on."""
         if not any([self.owns(a) for a in args]):
             return self.parent.process(primitive, args)
         called = primitive.called() if primitive.holds_programs else None

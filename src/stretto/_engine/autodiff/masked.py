@@ -608,7 +608,7 @@ class _Once:
 def push_forward(
     primitive: Any, primals: Sequence[Any], tangents: Sequence[Any]
 ) -> tuple[Any, Any]:
-    """Output and tangent of an operation with one output, as its jvp rule, for masked tangents.
+    """Return output and tangent of an operation with one output, as its jvp rule, if masked.
 
     The tangent of one that chooses is masked, too.
     """

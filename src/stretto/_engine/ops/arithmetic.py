@@ -125,7 +125,7 @@ class Div(Elementwise):
         return b.quotient(x, y)
 
     def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
-        """``ct / y``; linear in ``x`` alone."""
+        """Return ``ct / y``; the quotient is linear in ``x`` alone."""
         return ct / y, None
 
     def taylor(self, k: int, out: Any, x: Any, y: Any) -> Any:
@@ -169,7 +169,7 @@ class Abs(Elementwise):
         return real_dtype(dtype)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """``sign(x) dx``; of complex ``x``, the part of ``dx`` along ``x``."""
+        """Return ``sign(x) dx``; of complex ``x``, the part of ``dx`` along ``x``."""
         (x,), (dx,) = primals, tangents
         if is_complex(x.dtype):
             return self(x), real(dx * conj(sign(x)))
@@ -209,7 +209,7 @@ class Sign(Elementwise):
         return b.emit(self.op, x)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Zero for real numbers; for complex ones, how ``x / |x|`` turns."""
+        """Return zero for real numbers; for complex ones, how ``x / |x|`` turns."""
         (x,), (dx,) = primals, tangents
         out = self(x)
         if not is_complex(x.dtype):
@@ -297,7 +297,7 @@ def subtract(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def multiply(x: Any, y: Any) -> Any:
-    """``x * y``, element by element, promoted and broadcast.
+    """Multiply ``x`` by ``y``, element by element, promoted and broadcast.
 
     Source: StableHLO, ``multiply``.
 
@@ -408,7 +408,7 @@ def sign(x: ArrayLike) -> Array:
 
 
 def _whole(x: np.ndarray, y: np.ndarray, down: bool) -> np.ndarray | None:
-    """``x / y`` truncated, or rounded down; None where a quotient is undefined or does not fit."""
+    """Truncate ``x / y``, or round it down; None where a quotient is undefined or does not fit."""
     if x.dtype.itemsize > 4 or x.dtype.kind not in "iu":
         return None
     if down and _one(y) not in (None, 0, -1):
@@ -449,13 +449,13 @@ def _one(y: np.ndarray) -> int | None:
 
 
 def _less(x: np.ndarray, y: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """``x - y whole``, in the memory of ``whole``."""
+    """Return ``x - y whole``, in the memory of ``whole``."""
     np.multiply(whole, y, out=whole)
     return np.subtract(x, whole, out=whole)
 
 
 def quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """``x / y`` truncated towards zero."""
+    """Truncate ``x / y`` towards zero."""
     result = _whole(x, y, down=False)
     if result is not None:
         return result
@@ -483,7 +483,7 @@ def rest(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def floored(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """``x / y`` rounded down; by zero 0."""
+    """Round ``x / y`` down; by zero 0."""
     result = _whole(x, y, down=True)
     return _in_numpy(np.floor_divide, x, y) if result is None else result
 

@@ -321,7 +321,7 @@ def preferred_dtype(preferred: Any, operand: np.dtype, caller: str) -> np.dtype 
 def accumulated(
     caller: str, x: Any, y: Any, preferred: Any, product: Callable[[Any, Any, np.dtype | None], Any]
 ) -> Any:
-    """``product(x, y, dtype)`` in the dtype ``preferred``, by default in the operands' own.
+    """Return ``product(x, y, dtype)`` in the dtype ``preferred``, or in the operands' own.
 
     Where floats are requested of integers, the operands are converted first. Where narrower floats
     are requested, the result is converted from the dtype in which it accumulated. Raises

@@ -63,7 +63,7 @@ class BitcastConvertType(Primitive):
     transpose = NOT_LINEAR
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The mapped axis stays where it is, or goes first where the last axis is used up."""
+        """Keep the mapped axis where it is, or put it first where the last axis is used up."""
         (x,), (axis,) = args, axes
         if x.dtype.itemsize >= self.dtype.itemsize:
             return self(x), axis
@@ -136,7 +136,7 @@ def _patterns(dtype: np.dtype) -> tuple[Any, ...]:
 
 
 def signs(x: np.ndarray) -> np.ndarray:
-    """-1 and 1 by the sign bits of many floats of 16 bits; zeros and NaN stay.
+    """Return -1 and 1 by the sign bits of many floats of 16 bits; zeros and NaN stay.
 
     This takes a tenth of the time of NumPy's ``sign``, which for float32 would be as fast.
     """

@@ -115,7 +115,7 @@ class ReducePrecision(Elementwise):
         return b.reduce_precision(x, self.exponent_bits, self.mantissa_bits)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Straight through, rounded in the same way, as mixed precision needs."""
+        """Let the tangent through, rounded in the same way, as mixed precision needs."""
         return self(*primals), None if tangents[0] is None else self(*tangents)
 
     def transpose(self, ct: Any, x: Linear) -> tuple[Any]:

@@ -125,7 +125,7 @@ class PopulationCount(Bitwise):
         return np.bitwise_count(_bits(x)).astype(x.dtype)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """StableHLO ``popcnt``; for types narrower than a byte XLA counts copies of the sign."""
+        """Write ``popcnt``; for types narrower than a byte XLA counts copies of the sign."""
         width = ml_dtypes.iinfo(x.type.dtype).bits
         if width >= 8:
             return b.emit(self.op, x)

@@ -165,7 +165,7 @@ class ReduceSum(Primitive):
         return 0 in self.axes
 
     def padded(self, at: Any, x: Any) -> Any:
-        """Padding counts as 0."""
+        """Count padding as 0."""
         return self(at.filled(x, at.types[0], 0, self.axes))
 
 
@@ -216,7 +216,7 @@ def broadcast_in_dim(
 
 
 def broadcast_to(x: Any, shape: Sequence[int], caller: str = "broadcast_to") -> Any:
-    """``x`` repeated to ``shape``: axes align from the last, and size 1 stretches (NumPy's rule).
+    """Repeat ``x`` to ``shape``: axes align from the last, and size 1 stretches (NumPy's rule).
 
     Raises ``ValueError``, which names the caller, where it does not fit.
 
@@ -235,7 +235,7 @@ def broadcast_to(x: Any, shape: Sequence[int], caller: str = "broadcast_to") -> 
 
 
 def of_rank(x: Any, rank: int) -> Any:
-    """``x``, with axes of size 1 in front up to this rank where differing ranks are refused.
+    """Put axes of size 1 in front of ``x`` up to this rank, where differing ranks are refused.
 
     It broadcasts to the same shape either way; without the axes there is one operation fewer.
     """

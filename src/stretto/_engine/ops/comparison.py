@@ -119,7 +119,7 @@ class Select(Primitive):
         return self(condition, x, y), self(condition, or_zeros(dx, x), or_zeros(dy, y))
 
     def transpose(self, ct: Any, condition: Any, x: Any, y: Any) -> tuple[None, Any, Any]:
-        """``ct`` where chosen, zero elsewhere: NaN in the other choice never mixes in."""
+        """Return ``ct`` where chosen, zero elsewhere: NaN in the other choice never mixes in."""
         return (
             None,
             self(condition, ct, zeros_like(ct)) if isinstance(x, Linear) else None,
@@ -259,7 +259,7 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
 
 
 def where(condition: Any, x: Any, y: Any) -> Any:
-    """``x`` where ``condition`` holds (is not zero), else ``y``; promoted and broadcast.
+    """Choose ``x`` where ``condition`` holds (is not zero), else ``y``; promoted and broadcast.
 
     The derivative of a choice not taken is zero, even where it is NaN.
 

@@ -53,7 +53,7 @@ def _within_one(x: Any) -> Any:
 
 
 def _like_zero(x: Any, zero: Any) -> Any:
-    """``x`` with the sign of a zero: which side of a branch cut its argument is on."""
+    """Return ``x`` with the sign of a zero: the side of a branch cut that its argument is on."""
     size = select(lt(x, zeros_like(x)), -x, x)
     return select(lt(full_like(zero, 1) / zero, zeros_like(zero)), -size, size)
 
@@ -174,14 +174,14 @@ def tan_reference(x: np.ndarray) -> np.ndarray:
 
 
 def _turned(x: np.ndarray, sign: int) -> np.ndarray:
-    """-i x or i x, exactly."""
+    """Return -i x or i x, exactly."""
     out = np.empty(x.shape, x.dtype)
     out.real, out.imag = sign * np.imag(x), -sign * np.real(x)
     return out
 
 
 def expm1_reference(x: np.ndarray) -> np.ndarray:
-    """``exp(x) - 1``; of complex numbers by parts, with what remains where cis(b) is NaN."""
+    """Return ``exp(x) - 1``, complex by parts, with what remains where cis(b) is NaN."""
     if not is_complex(x.dtype):
         return np.expm1(x)
     # exp(a) cis(b) - 1 = expm1(a) cos(b) - 2 sin(b / 2)^2 + i exp(a) sin(b)
@@ -195,7 +195,7 @@ def expm1_reference(x: np.ndarray) -> np.ndarray:
 
 
 def log1p_reference(x: np.ndarray) -> np.ndarray:
-    """``log(1 + x)``; near zero log|1 + z| of complex numbers by log1p, which NumPy does not do."""
+    """Return ``log(1 + x)``; near zero log|1 + z| is by log1p, which NumPy does not do."""
     if not is_complex(x.dtype):
         return np.log1p(x)
     out, a, b = np.array(np.log1p(x)), np.real(x), np.imag(x)

@@ -62,7 +62,7 @@ class Complex(Elementwise):
     )
 
     def infer(self, *types: ArrayType) -> ArrayType:
-        """Complex of twice the width; float32 and float64 parts only."""
+        """Return complex numbers of twice the width; parts are float32 or float64."""
         out = super().infer(*types)
         if types[0].dtype.name not in ("float32", "float64"):
             raise TypeError(f"complex: expected float32 or float64 parts, got {types[0]}")
@@ -72,7 +72,7 @@ class Complex(Elementwise):
         return np.dtype(f"c{dtype.itemsize * 2}") if dtype.itemsize in (4, 8) else dtype
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Part by part, so that infinities and NaN stay where they are."""
+        """Fill the array part by part, so that infinities and NaN stay where they are."""
         out = np.empty(np.shape(x), self.out_dtype(x.dtype))
         out.real, out.imag = x, y
         return out

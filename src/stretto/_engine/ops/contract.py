@@ -55,7 +55,7 @@ class DotGeneral(Bilinear):
 
     @functools.cached_property
     def plain(self) -> int:
-        """The rank of ``x`` for which, with a ``y`` of rank 1 or 2, this is ``x @ y``; else -1."""
+        """Return the rank of ``x`` that makes this ``x @ y``, for ``y`` of rank 1 or 2; else -1."""
         axes_x, axes_y = self.summed
         is_matrix_product = len(axes_x) == 1 and not self.shared[0]
         return axes_x[0] + 1 if is_matrix_product and axes_y == (0,) and axes_x[0] < 2 else -1
@@ -148,7 +148,7 @@ class DotGeneral(Bilinear):
         return (out, None) if by_x else (None, out)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """Both mapped: one more shared pair. One mapped: one more free axis, wherever it is."""
+        """Share one more pair where both are mapped; where one is, it has one more free axis."""
         (x, y), (axis_x, axis_y) = args, axes
         op, axis = self.mapped(x.ndim, y.ndim, axis_x, axis_y)
         return op(x, y), axis
@@ -255,7 +255,7 @@ _MATMUL = {(n, m): DotGeneral(((n - 1,), (max(m - 2, 0),))) for n in (1, 2) for 
 
 @functools.lru_cache(8192)
 def _step(axes: tuple[int, ...], mapped: int | None) -> tuple[int, ...]:
-    """Axes of one example as axes of the mapped operand."""
+    """Return axes of one example as axes of the mapped operand."""
     return axes if mapped is None else tuple([a + (a >= mapped) for a in axes])
 
 
@@ -416,7 +416,7 @@ def _refuse_matmul(x: ArrayType, y: ArrayType) -> None:
 
 
 def _matmul(x: Any, y: Any, settings: tuple[Any, Any]) -> Any:
-    """Leading axes that both have are shared; those that one side lacks stay free on the other."""
+    """Share leading axes that both have; those that one side lacks stay free on the other."""
     rows, columns = min(x.ndim - 1, 1), min(y.ndim - 1, 1)
     batch_x, batch_y = x.shape[: x.ndim - 1 - rows], y.shape[: y.ndim - 1 - columns]
     batch = broadcast_shapes("matmul", batch_x, batch_y)

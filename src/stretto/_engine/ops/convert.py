@@ -48,7 +48,7 @@ class ConvertElementType(Primitive):
         return True
 
     def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
-        """All axes: each element is treated alone."""
+        """Keep all axes: each element is treated alone."""
         return range(out.ndim)
 
     def infer(self, x: ArrayType) -> ArrayType:
@@ -80,7 +80,7 @@ class ConvertElementType(Primitive):
         return b.emit("convert", x)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Linear between inexact types; zero otherwise."""
+        """Convert the tangent between inexact types; otherwise it is zero."""
         (x,), (dx,) = primals, tangents
         return self(x), self(dx) if is_inexact(self.dtype) else None
 
@@ -103,7 +103,7 @@ _quiet = ErrorState(over="ignore", under="ignore", invalid="ignore")
 
 
 def _whole(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Truncated towards zero, and kept in the dtype's range.
+    """Truncate towards zero, and keep in the dtype's range.
 
     The processor raises a flag when a conversion to 32 or 64 signed bits meets NaN, or a number
     out of range; only then are these looked for.

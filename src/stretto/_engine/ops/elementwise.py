@@ -93,7 +93,7 @@ class Elementwise(Primitive, abstract=True):
         return True
 
     def kept_axes(self, k: int, x: ArrayType, out: ArrayType) -> Sequence[int | None]:
-        """All axes: each element is treated alone."""
+        """Keep all axes: each element is treated alone."""
         return range(out.ndim)
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:

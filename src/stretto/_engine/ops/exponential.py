@@ -62,7 +62,7 @@ class Exp2(Elementwise):
     partials = (lambda dx, out, x: dx * (full_like(x, math.log(2)) * out),)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """``power`` of 2; of complex numbers the exponential of x log 2."""
+        """Write ``power`` of 2; for complex numbers the exponential of x log 2."""
         if is_complex(x.type.dtype):
             return b.inline(lambda x: exp(x * full_like(x, math.log(2))), x)
         return b.emit("power", b.splat(2, x.type), x)
@@ -152,12 +152,12 @@ class LogisticSlope(Elementwise):
 
 
 def _slope_by(e: Any) -> Any:
-    """e / (1 + e)^2, the slope for e = exp(-|x|)."""
+    """Return e / (1 + e)^2, the slope for e = exp(-|x|)."""
     return e / ((e + 1.0) * (e + 1.0))
 
 
 def _logistic(x: np.ndarray) -> np.ndarray:
-    """1 / (1 + exp(-x)), computed in place."""
+    """Return 1 / (1 + exp(-x)), computed in place."""
     out = np.negative(x, out=np.empty_like(x))
     np.exp(out, out=out)
     out += 1
@@ -292,7 +292,7 @@ class Pow(Elementwise):
         return self._complex(b, x, y) if x.type.kind == "complex" else self._integer(b, x, y)
 
     def _complex(self, b: Any, x: Any, y: Any) -> Any:
-        """``power``, but 0 for 0 to a power with a positive real part, where XLA gives NaN."""
+        """Write ``power``, but 0 for 0 to a power of positive real part, where XLA gives NaN."""
         part = array_type(x.type.shape, real_dtype(x.type.dtype))
         positive = b.compare("GT", b.emit("real", y, out=part), b.splat(0, part))
         zero = b.splat(0, x.type)
@@ -330,7 +330,7 @@ class Pow(Elementwise):
 
 
 def _slope(x: Any, y: Any) -> Any:
-    """y x^(y-1); zero where y is, even where 1 / x^2 is not finite."""
+    """Return y x^(y-1); zero where y is, even where 1 / x^2 is not finite."""
     # Its derivative by y at y = 0 is 1 / x, so y = 0 alone does not make it constant.
     size = absolute(x)
     least = math.sqrt(float(ml_dtypes.finfo(size.dtype).smallest_normal))
@@ -377,7 +377,7 @@ class IntegerPow(Elementwise):
         return b.convert(out, dtype) if several else out
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """``n x^(n-1) dx``."""
+        """Return ``n x^(n-1) dx``."""
         (x,), (dx,) = primals, tangents
         n = self.exponent
         if n == 0:
@@ -386,7 +386,7 @@ class IntegerPow(Elementwise):
 
 
 def _by_squaring(x: Any, n: int, multiply: Any, invert: Any) -> Any:
-    """``x`` to the power ``n``, not 0, by squaring and multiplying."""
+    """Raise ``x`` to the power ``n``, not 0, by squaring and multiplying."""
     result, square, left = None, x, abs(n)
     while left:
         if left & 1:

@@ -69,7 +69,7 @@ class Fft(Primitive):
     accepts: ClassVar[frozenset[str]] = INEXACT
 
     def infer(self, x: ArrayType) -> ArrayType:
-        """Complex, or real for IRFFT; refuses other dtypes and sizes that are not the lengths."""
+        """Return a complex type, for IRFFT a real one; refuse dtypes and sizes that do not fit."""
         self._check(x)
         outer, lengths = x.shape[: x.ndim - len(self.lengths)], self.lengths
         if self.kind is FftType.IRFFT:

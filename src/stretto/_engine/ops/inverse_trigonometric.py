@@ -58,7 +58,7 @@ _PI_LESS_ROUNDED = {
 
 
 def _asinh_slope(x: Any) -> Any:
-    """1 / sqrt(x^2 + 1), which is 1 / |x| to the last digit where x^2 might overflow."""
+    """Return 1 / sqrt(x^2 + 1), which is 1 / |x| to the last digit where x^2 might overflow."""
     one = full_like(x, 1)
     if is_complex(x.dtype):
         return rsqrt(x * x + one)
@@ -69,7 +69,7 @@ def _asinh_slope(x: Any) -> Any:
 
 
 def _over_square(z: Any, x: Any, y: Any) -> Any:
-    """z / (x^2 + y^2) in units of the larger, since squares may overflow or vanish."""
+    """Return z / (x^2 + y^2) in units of the larger, since squares may overflow or vanish."""
     ax, ay = magnitude(x), magnitude(y)
     unit = select(ax > ay, ax, ay)
     u, v = x / unit, y / unit

@@ -125,7 +125,7 @@ def _encrypt(k0: Any, k1: Any, c0: np.ndarray, c1: np.ndarray) -> tuple[np.ndarr
 def _cipher(
     k0: np.ndarray, k1: np.ndarray, c0: np.ndarray, c1: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Five groups of four rounds, a word of the key added after each group."""
+    """Encrypt in five groups of four rounds, a word of the key added after each group."""
     keys = (k0, k1, k0 ^ k1 ^ np.uint32(_PARITY))
     x0, x1 = np.add(c0, k0), np.add(c1, k1)
     spare = np.empty_like(x1)
@@ -228,7 +228,7 @@ class RandomBits(Primitive):
 
     @functools.cached_property
     def count(self) -> int:
-        """The number of 32-bit words in the original layout."""
+        """Return the number of 32-bit words in the original layout."""
         return -(-math.prod(self.shape) * self.width // 32)
 
     def reference(self, key: np.ndarray) -> np.ndarray:
@@ -418,7 +418,7 @@ class WideRemainder(Elementwise):
     transpose = NOT_LINEAR
 
     def reference(self, upper: np.ndarray, lower: np.ndarray, span: np.ndarray) -> np.ndarray:
-        """Products that wrap, of remainders; modulo 0 is no change."""
+        """Multiply remainders, which wraps; modulo 0 changes nothing."""
         whole = span == 0
         safe = np.where(whole, 1, span).astype(span.dtype)
         half = span.dtype.type(1 << 4 * span.dtype.itemsize)
@@ -439,7 +439,7 @@ WIDE_REMAINDER = WideRemainder()
 
 
 def unit_float(bits: Any, dtype: np.dtype) -> Any:
-    """Floats in [0, 1), as many as the mantissa has values, from unsigned integers.
+    """Make floats in [0, 1), as many as the mantissa has values, of unsigned integers.
 
     >>> import stretto.numpy as snp
     >>> unit_float(snp.array([0, 2**31, 2**32 - 1], dtype=snp.uint32), np.dtype("float32"))
@@ -535,7 +535,7 @@ class RngBitGenerator(Primitive):
 
     @functools.cached_property
     def extents(self) -> tuple[int, int, int]:
-        """The sizes before, along and after the axis on which a counter's numbers lie together.
+        """Return the sizes before, along and after the axis on which a counter's numbers lie.
 
         For the two words of Threefry it is the first axis of even size, else the first of the
         largest; otherwise the numbers lie in a row.
@@ -549,7 +549,7 @@ class RngBitGenerator(Primitive):
 
     @functools.cached_property
     def counters(self) -> tuple[int, int, int]:
-        """The sizes of the counters; a last one whose numbers are not all needed counts as well."""
+        """Return the sizes of the counters; a last one of which not all is needed counts too."""
         before, along, after = self.extents
         return before, -(-along // self.each), after
 
@@ -628,7 +628,7 @@ class RngBitGenerator(Primitive):
         return self(move_to_front(args[0], axes[0])), (0, 0)
 
     def padded(self, at: Any, state: Any) -> Any:
-        """Any number of states; where bits lie depends on the shape that is asked for."""
+        """Take any number of states; where bits lie depends on the shape that is asked for."""
         if any(map(is_size, self.shape)):
             raise MissingRuleError(
                 f"rng_bit_generator gives no bits of a size that varies, {at.outs[1]}: use "

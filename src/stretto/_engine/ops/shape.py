@@ -257,7 +257,7 @@ class Rev(Primitive):
         return self(*primals), self(*tangents)
 
     def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
-        """Its own inverse, and its own transpose."""
+        """Reverse again: it is its own inverse and transpose."""
         return (self(ct),)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:

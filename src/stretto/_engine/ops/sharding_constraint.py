@@ -51,7 +51,7 @@ class ShardingConstraint(Primitive):
         return b.constrain(x, self.sharding)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Linear: the tangent lies where the value does."""
+        """Put the tangent where the value lies."""
         return self(*primals), self(*tangents)
 
     def transpose(self, ct: Any, x: Any) -> tuple[Any]:

@@ -119,7 +119,7 @@ def _last(dtype: np.dtype) -> Any:
 
 
 def _rising(x: np.ndarray) -> np.ndarray:
-    """Floats as signed integers that rise as they do, NaN last; its own inverse on integers.
+    """Turn floats into signed integers that rise as they do, NaN last; and these back.
 
     Of two negative floats the greater has the smaller magnitude bits, so those are flipped.
     """
@@ -216,7 +216,7 @@ class TopK(Primitive):
         return types[0].size >= TOP_K
 
     def lower(self, b: Any, x: Any) -> list[Any]:
-        """CHLO ``top_k`` of keys in which bits compare as numbers do.
+        """Write CHLO ``top_k`` of keys in which bits compare as numbers do.
 
         For several devices a sort: ``top_k`` brings the whole array to all of them.
         """
@@ -289,7 +289,7 @@ def sort_operands(
 
 
 def sort(x: Any, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:
-    """``x`` with its elements in ascending order along ``axis``, or ``descending``.
+    """Put the elements of ``x`` in ascending order along ``axis``, or ``descending``.
 
     NaN comes last (first if ``descending``), the two zeros are equal, and complex numbers go by
     real part, then imaginary part.

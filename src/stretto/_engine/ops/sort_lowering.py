@@ -101,7 +101,7 @@ def _bitcast(b: Any, x: Any, dtype: np.dtype) -> Any:
 
 
 def _flip(b: Any, bits: Any) -> Any:
-    """Signed integers that rise as the floats with these bits do; its own inverse.
+    """Return signed integers that rise as the floats with these bits do; and from these the bits.
 
     Of two negative floats the greater has the smaller magnitude bits, so those are flipped.
     """
@@ -112,7 +112,7 @@ def _flip(b: Any, bits: Any) -> Any:
 
 
 def _sort_alone(b: Any, x: Any, dimension: int) -> Any:
-    """One real operand, floats by their bits: a negative zero goes before a positive one."""
+    """Sort one real operand, floats by their bits: a negative zero goes before a positive one."""
     if kind_of(x.type.dtype) != "float":
         return _sort_by(b, [x], dimension, False, _less(b))[0]
     key = canonical_key(b, x, zeros=False)

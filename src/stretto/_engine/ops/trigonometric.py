@@ -96,7 +96,7 @@ class Tan(Edged):
 
 
 def _half_exp(size: Term) -> Term:
-    """exp(size) / 2 for size >= 0, which overflows as late as the hyperbolic functions.
+    """Return exp(size) / 2 for size >= 0, which overflows as late as the hyperbolic functions.
 
     CHLO adds log(1/2) to the argument, whose rounding makes large results hundreds of ulps wrong;
     to take 1 from an argument of 1 or more is exact.
@@ -216,7 +216,7 @@ class SechSquared(Elementwise):
 
 
 def _sech_squared(h: Any) -> Any:
-    """sech^2(x) of h = 2 exp(-|x|); the root is squared, as h^2 underflows before the result."""
+    """Return sech^2(x) of h = 2 exp(-|x|), a square of its root: h^2 underflows before it."""
     root = h / (h * h * 0.25 + 1.0)
     return root * root
 
@@ -226,7 +226,7 @@ SECH_SQUARED = SechSquared()
 
 
 def sech_squared(x: Any) -> Any:
-    """``1 / cosh(x)**2``, without overflow or cancellation.
+    """Return ``1 / cosh(x)**2``, without overflow or cancellation.
 
     >>> import stretto.numpy as snp
     >>> sech_squared(snp.array([0.0, 20.0]))
@@ -323,7 +323,7 @@ def tanh(x: ArrayLike) -> Array:
 
 
 def sine_ratio(x: Any) -> Any:
-    """``sin(x) / x``, 1 at zero, with all derivatives there: near zero by its series.
+    """Return ``sin(x) / x``, 1 at zero, with all derivatives there: near zero by its series.
 
     >>> import stretto.numpy as snp
     >>> sine_ratio(snp.array([0.0, 2.0])).round(5)

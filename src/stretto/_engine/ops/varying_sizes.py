@@ -274,7 +274,7 @@ class Bucket:
         return self.cut(Pad(tuple(ends))(x, value), starts, outer)
 
     def _apart(self, x: Any, value: Any, axis: int, low: Any, inner: Size, n: int) -> Any:
-        """``n`` elements along an axis: those of the array ``inner + 1`` apart, and the value."""
+        """Lay an array's elements ``inner + 1`` apart among ``n`` along an axis, and the value."""
         place = broadcasted_iota(_INT32, (n,), 0) - self.size(low)
         step = broadcast_in_dim(self.size(inner + 1), (n,), ())
         index = DIV(place, step)
@@ -395,7 +395,7 @@ def cleared(rows: Any, lengths: Any) -> Any:
 
 
 def rows_at(x: Any, index: Any, mode: str = "clip") -> Any:
-    """Elements along the first axis; those out of range by the mode of ``gather``."""
+    """Read elements along the first axis; those out of range by the mode of ``gather``."""
     batch = index.ndim
     numbers = GatherDimensionNumbers(tuple(range(batch, batch + x.ndim - 1)), (0,), (0,))
     places, sizes = reshape(index, (*index.shape, 1)), (1, *x.shape[1:])

@@ -129,7 +129,7 @@ erfc = _function(lambda x: special.erfc(x), "erfc", "chlo")  # noqa: PLW0108 (Sc
 
 
 def log1p(x: Number) -> Number:
-    """log(1 + x); of terms by Kahan's correction, as XLA's is off by a hundred ulps near -1."""
+    """Return log(1 + x), of terms by Kahan's correction: XLA's is off by a hundred ulps near -1."""
     if not isinstance(x, Term):
         return np.log1p(x)
     near = 1.0 + x
@@ -139,7 +139,7 @@ def log1p(x: Number) -> Number:
 
 
 def power(x: Number, y: Number) -> Number:
-    """x to the power y, one of which may be a Python number."""
+    """Raise x to the power y, one of which may be a Python number."""
     if isinstance(y, Term):
         return y.like(x).apply("power", y)
     return x.apply("power", y) if isinstance(x, Term) else np.power(x, y)
@@ -167,7 +167,7 @@ def imaginary(z: Number) -> Number:
 
 
 def complex_number(x: Number, y: Number) -> Number:
-    """x + iy, neither of which is a Python number."""
+    """Return x + iy, neither of which is a Python number."""
     if isinstance(x, Term):
         return x.apply("complex", y, out=array_type(x.type.shape, _WIDE_COMPLEX))
     out = np.empty(np.shape(x), _WIDE_COMPLEX)
@@ -176,7 +176,7 @@ def complex_number(x: Number, y: Number) -> Number:
 
 
 def where(condition: Number, x: Any, y: Any) -> Number:
-    """``x`` where the condition holds, else ``y``; two Python numbers give float64."""
+    """Choose ``x`` where the condition holds, else ``y``; two Python numbers give float64."""
     if not isinstance(condition, Term):
         return np.where(condition, x, y)
     term = x if isinstance(x, Term) else y
@@ -295,5 +295,5 @@ class Written(Elementwise, abstract=True):
         return b.convert(self.formula(*terms).operand, out)
 
     def work(self, types: Any, outs: Any) -> float:
-        """About a hundred operations an element."""
+        """Count about a hundred operations an element."""
         return 10 * super().work(types, outs)

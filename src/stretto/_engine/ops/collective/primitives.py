@@ -59,7 +59,7 @@ class Collective(Primitive, abstract=True):
             )
 
     def across(self, x: Any, axis: int | None) -> tuple[Any, int | None]:
-        """``collect`` of the one operand."""
+        """Return ``collect`` of the one operand."""
         raise NotImplementedError
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -257,7 +257,7 @@ def sources_of(perm: Sequence[tuple[int, int]], size: int) -> np.ndarray:
 
 
 def take_rows(x: Any, places: np.ndarray, fill: Any) -> Any:
-    """``x[places]``, with ``fill`` for places past the end."""
+    """Return ``x[places]``, with ``fill`` for places past the end."""
     first = places.ndim
     numbers = GatherDimensionNumbers(tuple(range(first, first + x.ndim - 1)), (0,), (0,))
     return gather(

@@ -343,7 +343,7 @@ def _suits_summed(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> bo
 
 
 def _summed(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
-    """Without groups, one position, both images with the examples first: a product for each."""
+    """Add a product for each example: no groups, one position, both images examples first."""
     dims = op.dims
     examples, outputs = rhs.shape[:2]
     (window,) = _windows(op, lhs, rhs.type, out)

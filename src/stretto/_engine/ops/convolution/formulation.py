@@ -82,7 +82,7 @@ def formulation(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> Form
 def _of_xla(
     op: Any, lhs: ArrayType, groups: int, inputs: int, window: int, products: float
 ) -> Formulation:
-    """StableHLO's ``convolution``, features last, for want of a better form."""
+    """Choose StableHLO's ``convolution``, features last, for want of a better form."""
     if groups > 1:
         reason = f"{groups} groups are too many to write out"
         if inputs == 1:

@@ -124,7 +124,7 @@ def dimension_numbers_of(
 
 
 def _same(n: int, k: int, s: int, lower: bool) -> tuple[int, int]:
-    """Padding for ceil(n / s) outputs; an odd element goes after, or with ``lower`` before."""
+    """Pad for ceil(n / s) outputs; an odd element goes after, or with ``lower`` before."""
     total = greater((-(-n // s) - 1) * s + k - n, 0)
     low = total - total // 2 if lower else total // 2
     return low, total - low
@@ -133,7 +133,7 @@ def _same(n: int, k: int, s: int, lower: bool) -> tuple[int, int]:
 def pads(
     padding: Any, sizes: Sequence[int], extents: Sequence[int], strides: Sequence[int], caller: str
 ) -> Pairs:
-    """Explicit padding for input sizes and dilated kernel extents."""
+    """Return explicit padding for input sizes and dilated kernel extents."""
     if isinstance(padding, str):
         name = padding.upper()
         if name == "VALID":
@@ -150,7 +150,7 @@ def pads(
 
 
 def transposed_pad(k: int, s: int, padding: str) -> tuple[int, int]:
-    """Padding of the dilated input: (n-1) s + 1 + total - k + 1 outputs.
+    """Return the padding of the dilated input: (n-1) s + 1 + total - k + 1 outputs.
 
     ``SAME``: n s of them; ``VALID``: (n-1) s + max(k, s), where every product is used.
     """
@@ -242,7 +242,7 @@ MOST_GROUPS = 64
 
 
 def features_last(ndim: int) -> ConvDimensionNumbers:
-    """Batch, positions, features; for kernels positions, input features, output features."""
+    """Name the axes features last; those of kernels: positions, input features, output features."""
     positions = tuple(range(1, ndim - 1))
     image = (0, ndim - 1, *positions)
     return ConvDimensionNumbers(image, (ndim - 1, ndim - 2, *range(ndim - 2)), image)

@@ -57,7 +57,7 @@ def _window(
 def _vectors(
     size: int, starts: Sequence[Any], axes: Sequence[int | None], dims: Sequence[int]
 ) -> Any:
-    """Index vectors along the last axis, one for each example, of the starts along ``dims``."""
+    """Return index vectors along the last axis, one an example, of the starts along ``dims``."""
     columns = []
     for d in dims:
         line = starts[d] if axes[d] is not None else broadcast_to(starts[d], (size,))
@@ -97,7 +97,7 @@ class DynamicSlice(Primitive):
         return self(x, *starts), None if dx is None else self(dx, *starts)
 
     def transpose(self, ct: Any, x: Linear, *starts: Any) -> tuple[Any, ...]:
-        """``ct`` added in the place it was read from, to zeros or to the sum so far."""
+        """Add ``ct`` in the place it was read from, to zeros or to the sum so far."""
         total = x.so_far
         if total is None:
             total = full(x.shape, 0, x.dtype, ct.weak_type)
@@ -234,7 +234,7 @@ def _moved(at: Any, starts: Sequence[Any], shape: Sequence[Any], sizes: Sequence
 def _start_indices(
     caller: str, x: Any, starts: Any, allow_negative: bool | Sequence[bool]
 ) -> list[Any]:
-    """One scalar for each axis, of one dtype, negative ones counted from the end where allowed."""
+    """Return a scalar for each axis, of one dtype, negative ones from the end if allowed."""
     if isinstance(starts, (Value, np.ndarray)):
         vector = as_value(starts, caller, "start_indices")
         if vector.shape != (x.ndim,):

@@ -95,7 +95,7 @@ class ScatterMul(ScatterFamily):
         return reshape(products_of_others(reshape(updates, flat), reshape(to, flat)), updates.shape)
 
     def transpose(self, ct: Any, x: Any, indices: Any, updates: Any) -> tuple[Any, None, None]:
-        """Linear in the operand: the same factors."""
+        """Multiply by the same factors, as it is linear in the operand."""
         if isinstance(updates, Linear):
             raise MissingRuleError(
                 "scatter_mul is not linear in its updates: elements without any stay as they are"

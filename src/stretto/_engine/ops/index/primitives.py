@@ -82,7 +82,7 @@ class Gather(Primitive):
         return x.with_shape(out_shape("gather", x, indices, numbers, sizes))
 
     def reference(self, x: np.ndarray, indices: np.ndarray) -> np.ndarray:
-        """Index arrays by broadcasting, then NumPy's indexing."""
+        """Broadcast index arrays, and index as NumPy does."""
         numbers, sizes = self.dimension_numbers, self.slice_sizes
         types = array_type(x.shape, x.dtype), array_type(indices.shape, indices.dtype)
         fill = fill_element(x.dtype, self.fill) if self.mode == "fill" else None
@@ -128,7 +128,7 @@ class Gather(Primitive):
         return b.emit("select", mask, clipped, fill, out=out)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Linear in the operand; the fill value is constant."""
+        """Gather the tangent of the operand; the fill value is constant."""
         out, dx = self(*primals), tangents[0]
         if dx is None:
             return out, None

@@ -69,7 +69,7 @@ class Cholesky(MatrixOperation):
         return b.inline(_factor_or_nan, nan_where(b, info, out))
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Murray, Differentiation of the Cholesky decomposition (2016), in forward mode."""
+        """Follow Murray, Differentiation of the Cholesky decomposition (2016), in forward mode."""
         out = self(*primals)
         return out, _change(out, hermitian_from_lower(tangents[0]))
 
@@ -141,12 +141,12 @@ class CholeskyUpdate(MatrixOperation):
 
 
 def _row(w: Any) -> Any:
-    """``w^H``, as matrices of one row."""
+    """Return ``w^H``, as matrices of one row."""
     return expand_dims(conj(w) if is_complex(w.dtype) else w, w.ndim - 1)
 
 
 def _rotated(k: Any, u: Any, below: Any) -> list[Any]:
-    """Row ``k`` of ``u`` and the row ``below``, rotated so that the latter is 0 in column ``k``."""
+    """Rotate row ``k`` of ``u`` and the row ``below`` so that the latter is 0 in column ``k``."""
     # (c^* s^*; -s c) with c = u_kk / norm, s = below_k / norm.
     rows, columns = u.ndim - 2, u.ndim - 1
     row = dynamic_slice_in_dim(u, k, 1, rows)
@@ -176,7 +176,7 @@ def hermitian_from_lower(x: Any) -> Any:
 
 
 def symmetrized(x: Any) -> Any:
-    """``(x + x^H) / 2``."""
+    """Return ``(x + x^H) / 2``."""
     return (x + adjoint(x)) * 0.5
 
 

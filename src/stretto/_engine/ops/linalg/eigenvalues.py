@@ -107,7 +107,7 @@ class Eigh(MatrixOperation):
         return (select(inside, x, spread * identity(x.shape, x.dtype)),)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """First-order perturbation theory; vectors keep their phase."""
+        """Differentiate by first-order perturbation theory; vectors keep their phase."""
         v, w = Eigh()(*primals)
         pairs = Spectrum(v, w, tangents[0])
         if not self.vectors:
@@ -142,20 +142,20 @@ class Spectrum(Decomposition):
         return real(dw) if is_complex(dw.dtype) else dw
 
     def dvectors(self, side: str, start: int, stop: int) -> Any:
-        """``v f p``."""
+        """Return ``v f p``."""
         last = self.batch + 1
         f = slice_in_dim(inverse_differences(self.values), start, stop, 1, last)
         return matmul(self.sides["v"], slice_in_dim(self.p, start, stop, 1, last) * f)
 
     def recombined(self, left: str, right: str, h: Any, slope: Any) -> Any:
-        """``v (q p) v^H``."""
+        """Return ``v (q p) v^H``."""
         v = self.sides["v"]
         q = convert(quotients(self.values, h, slope), v.dtype)
         return matmul(matmul(v, q * self.p), adjoint(v))
 
 
 def inverse_differences(w: Any, same: Any = None) -> Any:
-    """``1 / (w[j] - w[i])`` in row i and column j; 0 on the diagonal, and where ``same`` holds."""
+    """Return ``1 / (w[j] - w[i])`` at [i, j]; 0 on the diagonal, and where ``same`` holds."""
     shape = (*w.shape, w.shape[-1])
     last = w.ndim
     column = broadcast_in_dim(w, shape, (*range(last - 1), last))
@@ -292,7 +292,7 @@ class Eig(MatrixOperation):
         return [nan_where(b, info, o) for o in results]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """First-order perturbation theory, with the vectors normalized as above."""
+        """Differentiate by first-order perturbation theory, the vectors normalized as above."""
         # With p = v^-1 dx v: dw = diag p.
         if (self.left or self.right) and not self.differentiable:
             raise MissingRuleError(
@@ -465,7 +465,7 @@ class TriangularSylvester(MatrixOperation):
         return [select(diagonal, moved, r), select(unknown, right, zeros_like(right))]
 
     def _placed(self, j: Any, y: Any, column: Any) -> Any:
-        """``y`` with this for its column ``j``, where that is to be found."""
+        """Return ``y`` with this for its column ``j``, where that is to be found."""
         column = select(self._unknown(j, column.shape), column, zeros_like(column))
         return dynamic_update_slice_in_dim(y, column, j, y.ndim - 1)
 

@@ -227,7 +227,7 @@ _CUSOLVER: dict[str, str] = {
 def _on_gpu(
     routine: str, config: Mapping[str, str | bool | int] | None
 ) -> tuple[str, Mapping[str, str | bool | int] | None]:
-    """NVIDIA's name for a routine, and its settings; raises ``NotImplementedError`` for others."""
+    """Return NVIDIA's name and settings for a routine; raise ``NotImplementedError`` for others."""
     if routine not in _CUSOLVER:
         raise NotImplementedError(
             f"LAPACK's {routine} has no counterpart on GPUs: compute it on a CPU, with the arrays "
@@ -251,7 +251,7 @@ def info_type(x: ArrayType) -> ArrayType:
 
 
 def nan_where(b: Any, info: Any, x: Any) -> Any:
-    """``x`` with NaN in all elements of the matrices for which LAPACK reports failure."""
+    """Put NaN in all elements of the matrices of ``x`` for which LAPACK reports failure."""
 
     def poison(x: Any, info: Any) -> Any:
         valid = broadcast_in_dim(eq(info, zeros_like(info)), x.shape, tuple(range(info.ndim)))
@@ -268,7 +268,7 @@ def _square(vector: Any) -> tuple[Any, Any]:
 
 
 def quotients(w: Any, h: Any, slope: Any) -> Any:
-    """``(h[j] - h[i]) / (w[j] - w[i])``; the mean slope where values are equal, or nearly so.
+    """Return ``(h[j] - h[i]) / (w[j] - w[i])``; the mean slope where values are (nearly) equal.
 
     Nearly equal are values that differ by the square root of the precision, relative to the larger,
     or by less than their own errors: there the difference of rounded ``h`` says less than the

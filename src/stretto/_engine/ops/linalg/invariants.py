@@ -132,7 +132,7 @@ class Along(Made):
         return (id(self.source), self.axis, self.start, self.stop, self.value.shape)
 
     def mapped(self, primitive: Any, axis: int, repeated: frozenset[int]) -> Along:
-        """After an operation that moves or repeats elements."""
+        """Return the same after an operation that moves or repeats elements."""
         value, slope, rest = [
             None if v is None else primitive(v) for v in (self.value, self.slope, self.rest)
         ]
@@ -141,7 +141,7 @@ class Along(Made):
         return Along(self.source, value, slope, rest, axis, repeated, start, stop, plain)
 
     def vector(self) -> tuple[Any, Any, Any] | None:
-        """Value, slope and rest as ``[..., k]``, if it is the same along all other axes."""
+        """Return value, slope and rest as ``[..., k]``, if it is the same along all other axes."""
         if self.plain is not None:
             return self.plain.vector()
         batch = self.source.batch

@@ -105,7 +105,7 @@ class Lu(MatrixOperation):
 
 
 def _beside_identity(x: Any, size: int, axis: int) -> Any:
-    """``x``, extended along the axis by the last columns or rows of the identity."""
+    """Extend ``x`` along the axis by the last columns or rows of the identity."""
     extra = size - x.shape[axis]
     if not extra:
         return x
@@ -359,7 +359,7 @@ def solve(a: Any, b: Any, form: str = "N") -> Any:
 
 
 def _parity(pivots: Any, dtype: np.dtype) -> Any:
-    """1 for an even number of exchanges, -1 for an odd one."""
+    """Return 1 for an even number of exchanges, -1 for an odd one."""
     moved = ne(pivots, broadcasted_iota(_INT32, pivots.shape, pivots.ndim - 1))
     odd = reduce_sum(convert(moved, _INT32), (pivots.ndim - 1,)) & 1
     return convert(1 - 2 * odd, dtype)
@@ -440,12 +440,12 @@ class LogDeterminant(Factored):
 
 
 def _pair(x: Any, y: Any) -> Any:
-    """tr(x y)."""
+    """Return tr(x y)."""
     return reduce_sum(matrix_transpose(x) * y, (y.ndim - 2, y.ndim - 1))
 
 
 def _adjugate(x: Any) -> Any:
-    """det(x) x^-1, without a division by the last pivot, nor by one that is zero."""
+    """Return det(x) x^-1, without a division by the last pivot, nor by one that is zero."""
     # For u = [[v, w], [0, d]] with det(v) = e: adj(u) (y, z) = (v^-1 (d e y - w e z), e z), which
     # is the solution of [[v, w], [0, 1]] for (d e y, e z). It is a polynomial of the elements: with
     # eps of the greatest in place of a pivot of v that is zero it is off by about as much.
@@ -505,7 +505,7 @@ def _by_minors(x: Any, rows: tuple[int, ...], columns: tuple[int, ...]) -> Any:
 
 
 def slogdet(x: Any) -> tuple[Any, Any]:
-    """Sign of the determinant, and the natural logarithm of its magnitude.
+    """Return the sign of the determinant, and the natural logarithm of its magnitude.
 
     The sign is a number of magnitude 1; or 0, with the logarithm minus infinity, where a pivot is
     zero. Raises as ``det`` does.

@@ -248,7 +248,7 @@ def _host_factors(both: np.ndarray, taus: np.ndarray, full: bool) -> tuple[np.nd
 
 
 def _factors(both: Any, taus: Any, full: bool) -> list[Any]:
-    """``q`` and ``r``, from reflections."""
+    """Return ``q`` and ``r``, from reflections."""
     *_, m, n = both.shape
     k = m if full else min(m, n)
     rows, columns = both.ndim - 2, both.ndim - 1

@@ -51,7 +51,7 @@ def _size(work: Any) -> int:
 
 
 def trsm(a: np.ndarray, b: np.ndarray, left: bool, lower: bool, form: str, unit: bool) -> Any:
-    """``op(a)^-1 b`` or ``b op(a)^-1`` for a triangle of ``a``."""
+    """Return ``op(a)^-1 b`` or ``b op(a)^-1`` for a triangle of ``a``."""
     function = _routine("trsm", a.dtype)
     number = "NTC".index(form)
     return _each(
@@ -87,7 +87,7 @@ def getrf(x: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def geqrf(x: np.ndarray) -> tuple[np.ndarray, ...]:
-    """``r`` with reflections below it, and their factors."""
+    """Return ``r`` with reflections below it, and their factors."""
     function, query = _routine("geqrf", x.dtype), _routine("geqrf_lwork", x.dtype)
     m, n = shape = x.shape[-2:]
     outs = [(shape, x.dtype), ((min(shape),), x.dtype)]
@@ -134,7 +134,7 @@ def geqp3(x: np.ndarray) -> tuple[np.ndarray, ...]:
 def multiply_by_reflections(
     x: np.ndarray, taus: np.ndarray, c: np.ndarray, left: bool, form: str
 ) -> np.ndarray:
-    """``op(q) c`` or ``c op(q)`` for the product ``q`` of reflections."""
+    """Return ``op(q) c`` or ``c op(q)`` for the product ``q`` of reflections."""
     function = _routine("unmqr" if x.dtype.kind == "c" else "ormqr", x.dtype)
     if not (c.size and taus.size):
         return c
@@ -206,7 +206,7 @@ def gtsv(dl: np.ndarray, d: np.ndarray, du: np.ndarray, b: np.ndarray) -> np.nda
 
 
 def eigh(x: np.ndarray, vectors: bool) -> tuple[np.ndarray, ...]:
-    """Eigenvectors, if requested, and values, from the lower triangle."""
+    """Return eigenvectors, if requested, and values, from the lower triangle."""
     name = "heevd" if x.dtype.kind == "c" else "syevd"
     function, query = _routine(name, x.dtype), _routine(f"{name}_lwork", x.dtype)
     n = x.shape[-1]
@@ -225,7 +225,7 @@ def eigh(x: np.ndarray, vectors: bool) -> tuple[np.ndarray, ...]:
 
 
 def svd(x: np.ndarray, full: bool, vectors: bool, routine: str = "gesdd") -> tuple[np.ndarray, ...]:
-    """``u``, values, ``v^H``; or the values."""
+    """Return ``u``, values, ``v^H``; or the values."""
     function, query = _routine(routine, x.dtype), _routine(f"{routine}_lwork", x.dtype)
     m, n = x.shape[-2:]
     k = min(m, n)
@@ -248,7 +248,7 @@ def svd(x: np.ndarray, full: bool, vectors: bool, routine: str = "gesdd") -> tup
 
 
 def eig(x: np.ndarray, left: bool, right: bool) -> tuple[np.ndarray, ...]:
-    """Values, and left and right vectors if requested, all complex."""
+    """Return values, and left and right vectors if requested, all complex."""
     function, query = _routine("geev", x.dtype), _routine("geev_lwork", x.dtype)
     n, dtype = x.shape[-1], np.result_type(x.dtype, np.complex64)
     outs = [((n,), dtype)] + [((n, n), dtype)] * (left + right)

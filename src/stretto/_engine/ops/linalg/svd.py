@@ -105,7 +105,7 @@ class Svd(MatrixOperation):
         return [nan_where(b, info, o) for o in ((u, s, vh) if self.vectors else (s,))]
 
     def _on_gpu(self, b: Any, x: Any) -> list[Any]:
-        """cuSOLVER's ``gesvd``, for matrices with as many rows as columns or more."""
+        """Call cuSOLVER's ``gesvd``, for matrices with as many rows as columns or more."""
         *_, m, n = x.type.shape
         if m < n:
             x = b.inline(adjoint, x)
@@ -140,7 +140,7 @@ class Svd(MatrixOperation):
         return (u, s, vh) if rows else (adjoint(vh), s, adjoint(u))
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Townsend, Differentiating the singular value decomposition (2016)."""
+        """Follow Townsend, Differentiating the singular value decomposition (2016)."""
         pairs = self._pairs(primals, tangents)
         if not self.vectors:
             return (pairs.values,), (pairs.dvalues(),)
@@ -194,7 +194,7 @@ class SingularPairs(Decomposition):
         return real(ds) if is_complex(ds.dtype) else ds
 
     def dvectors(self, side: str, start: int, stop: int) -> Any:
-        """``u a``, or ``v c``, and what is outside of the space of the vectors."""
+        """Return ``u a``, or ``v c``, and what is outside of the space of the vectors."""
         s, p, ph = self.values, self.p, adjoint(self.p)
         last = s.ndim
         row, column = expand_dims(s, last), expand_dims(s, last - 1)
@@ -212,7 +212,7 @@ class SingularPairs(Decomposition):
         return du + part(self._outside(side)) if self.rows > self.columns else du
 
     def _inverse(self) -> Any:
-        """``1 / s`` as a row, 0 where ``s`` is zero."""
+        """Return ``1 / s`` as a row, 0 where ``s`` is zero."""
         s, zero = self.values, self.zero
         inverse = select(zero, zeros_like(s), 1 / select(zero, full_like(s, 1), s))
         return expand_dims(inverse, s.ndim - 1)
@@ -374,7 +374,7 @@ class Pinv(MatrixOperation):
         return b.inline(self.composed, x, rtol) if x.type.size else b.splat(0, out)
 
     def composed(self, x: Any, rtol: Any) -> Any:
-        """v s^-1 u^H."""
+        """Return v s^-1 u^H."""
         if self.hermitian:
             u, s = Eigh()(x)
             v = u
@@ -389,7 +389,7 @@ class Pinv(MatrixOperation):
         return matmul(v * convert(expand_dims(inverse, last), x.dtype), adjoint(u))
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Golub and Pereyra, The differentiation of pseudo-inverses (1973), for a constant rank."""
+        """Follow Golub and Pereyra, The differentiation of pseudo-inverses (1973); rank stays."""
         # dp = -p dx p + p p^H dx^H (1 - x p) + (1 - p x) dx^H p^H p
         (x, rtol), (dx, _) = primals, tangents
         p = self(x, rtol)

@@ -78,7 +78,7 @@ class TriangularSolve(MatrixOperation):
         )
 
     def lower(self, b: Any, x: Any, y: Any) -> Any:
-        """BLAS ``trsm``: on CPUs XLA's own is several times as slow."""
+        """Call BLAS ``trsm``: on CPUs XLA's own is several times as slow."""
         if not y.type.size:
             return y
         if b.platform == "gpu":
@@ -200,7 +200,7 @@ def triangular_solve(
 
 
 def solve_triangles(caller: str, step: TriangularSolve, a: Any, b: Any) -> Any:
-    """``step(a, b)`` for matrices of one dtype, with leading axes broadcast."""
+    """Return ``step(a, b)`` for matrices of one dtype, with leading axes broadcast."""
     a, b = convert(a, a.dtype), convert(b, b.dtype)  # not weak
     if a.shape[:-2] != b.shape[:-2]:
         batch = broadcast_shapes(caller, a.shape[:-2], b.shape[:-2])
@@ -236,7 +236,7 @@ class TridiagonalSolve(MatrixOperation):
 
     @property
     def only_compiled(self) -> bool:  # type: ignore[override]
-        """The perturbed ones, so that pivots are moved the same way."""
+        """Compile perturbed ones only, so that pivots are moved the same way."""
         return self.perturb
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
@@ -278,7 +278,7 @@ class TridiagonalSolve(MatrixOperation):
         return None, None, None, out
 
     def beside(self, at: Any, args: Sequence[Any]) -> tuple[Any, ...]:
-        """Equations ``x[i] = 0`` below, apart from those above: the last of ``du`` is not read."""
+        """Add equations ``x[i] = 0`` below, apart from the others: ``du[-1]`` is not read."""
         dl, d, du, b = [at.filled(x, t, 0) for x, t in zip(args, at.types, strict=True)]
         (shape, axis) = at.types[1].shape, d.ndim - 1
         if not is_size(shape[axis]):

@@ -95,11 +95,11 @@ class Cumulative(Primitive, abstract=True):
         return type(self)(self.axis + (axis <= self.axis), self.reverse)(args[0]), axis
 
     def recur(self, a: Any, b: Any) -> Any:
-        """``y[i] = a[i] y[i-1] + b[i]`` along this axis, in this direction."""
+        """Compute ``y[i] = a[i] y[i-1] + b[i]`` along this axis, in this direction."""
         return LinearRecurrence(self.axis, self.reverse)(a, b)
 
     def before(self, x: Any, first: Any) -> Any:
-        """``x[i-1]``, with ``first`` at the start."""
+        """Return ``x[i-1]``, with ``first`` at the start."""
         return shifted(x, self.axis, self.reverse, first)
 
     def padded(self, at: Any, x: Any) -> Any:
@@ -190,18 +190,18 @@ class Cumlogsumexp(Cumulative):
 
     @staticmethod
     def identity(dtype: np.dtype) -> Any:
-        """Negative infinity, or the least there is."""
+        """Return negative infinity, or the least there is."""
         return greatest_below(dtype)
 
     def composed(self, x: Any) -> Any:
-        """m + log s, with the running maximum m and the sum s of exp(x - m) so far.
+        """Return m + log s, with the running maximum m and the sum s of exp(x - m) so far.
 
         s[i] = exp(m[i-1] - m[i]) s[i-1] + exp(x[i] - m[i]): no exponent is positive.
         """
         return _logarithm(*self._parts(x)[:2])
 
     def _parts(self, x: Any) -> tuple[Any, ...]:
-        """m and s, exp(m[i-1] - m[i]), and exp(x[i] - m[i])."""
+        """Return m and s, exp(m[i-1] - m[i]), and exp(x[i] - m[i])."""
         top = Cummax(self.axis, self.reverse)(x)
         keep, here = _weight(self.before(top, -np.inf), top), _weight(x, top)
         return top, self.recur(keep, here), keep, here
@@ -221,14 +221,14 @@ class Cumlogsumexp(Cumulative):
 
 
 def _weight(x: Any, total: Any) -> Any:
-    """exp(x - total) for x <= total; for infinite totals, 1 where x = inf, else 0."""
+    """Return exp(x - total) for x <= total; for infinite totals, 1 where x = inf, else 0."""
     infinite = eq(absolute(total), full_like(total, np.inf))
     there = select(eq(x, full_like(x, np.inf)), zeros_like(x), full_like(x, -np.inf))
     return exp(select(infinite, there, x - select(infinite, zeros_like(total), total)))
 
 
 def _logarithm(top: Any, sums: Any) -> Any:
-    """m + log s; -inf where there is nothing to sum."""
+    """Return m + log s; -inf where there is nothing to sum."""
     return select(eq(top, full_like(top, -np.inf)), top, top + log(sums))
 
 
@@ -348,7 +348,7 @@ class LinearRecurrence(Primitive):
         return array_type(a.shape, a.dtype, a.weak_type and b.weak_type)
 
     def reference(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Steps of doubling length: n log n work, and no loop over elements."""
+        """Go by steps of doubling length: n log n work, and no loop over elements."""
         wide = widened(a.dtype)
         direction = -1 if self.reverse else 1
         factor, y = (np.moveaxis(v.astype(wide), self.axis, 0)[::direction] for v in (a, b))

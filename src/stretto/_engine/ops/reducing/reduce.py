@@ -398,7 +398,7 @@ class Place(Primitive, abstract=True):
         return array_type(shape, self.index_dtype)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """NumPy's: the first NaN, where there is one, else the first of equals."""
+        """Use NumPy's: the first NaN, where there is one, else the first of equals."""
         search = np.argmax if self.chooser is ReduceMax else np.argmin
         return np.asarray(search(x.astype(widened(x.dtype), copy=False), axis=self.axis))
 

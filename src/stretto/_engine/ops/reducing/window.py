@@ -240,7 +240,7 @@ class WindowReduction(Primitive, abstract=True):
     def __init_subclass__(
         cls, whole: type[Reduction] | None = None, abstract: bool = False, **kwargs: Any
     ) -> None:
-        """``whole`` is the reduction over axes that combines elements in the same way."""
+        """Take, as ``whole``, the reduction over axes that combines elements in the same way."""
         if whole is not None:
             cls.accepts, cls.op, cls.ufunc = whole.accepts, whole.op, whole.ufunc
             cls.identity = staticmethod(whole.identity)
@@ -411,7 +411,7 @@ _SHORT = 32
 
 
 def _along(x: Any, axis: int, value: Any, others: Any) -> tuple[Any, ...]:
-    """``value`` for the axis, ``others`` for each of the rest."""
+    """Return ``value`` for the axis, ``others`` for each of the rest."""
     return tuple(value if d == axis else others for d in range(x.ndim))
 
 
@@ -500,7 +500,7 @@ class WindowPlace(AxisSelection):
         return place
 
     def _long(self, b: Any, x: Any) -> Any:
-        """Elements with their indices, the lesser of which wins among equals."""
+        """Reduce elements with their indices, the lesser of which wins among equals."""
         unsigned = np.dtype(np.uint32)
         index = b.emit(
             "iota",
@@ -592,7 +592,7 @@ class SelectAndScatterAdd(AxisSelection):
         return out
 
     def reference(self, values: np.ndarray, place: np.ndarray) -> np.ndarray:
-        """Added at index arrays, in wide floats; what goes to padding to a spare element."""
+        """Add at index arrays, in wide floats; what goes to padding goes to a spare element."""
         w, axis = self.window, self.axis
         at: list[Any] = list(np.indices(place.shape, sparse=True))
         i = at[axis] * w.stride + place * w.dilation - w.low
@@ -667,7 +667,7 @@ def _numbers(x: Any, axis: int) -> GatherDimensionNumbers:
 
 
 def _index(place: Any, axis: int, window: AxisWindow, n: int) -> Any:
-    """Index vectors of what is at a place in each window; ``n`` where that is padding."""
+    """Return index vectors of what is at a place in each window; ``n`` where that is padding."""
     w = window
     i = broadcasted_iota(_INDEX, place.shape, axis) * w.stride + place * w.dilation - w.low
     there = ge(i, 0) & lt(i, dilated(n, w.base_dilation)) & eq(remainder(i, w.base_dilation), 0)

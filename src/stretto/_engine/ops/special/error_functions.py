@@ -97,7 +97,7 @@ class Erf(Elementwise):
         return in_float32(special.erf, x)
 
     def splat_reference(self, x: np.ndarray) -> np.ndarray:
-        """Python's: for the bounds of truncated distributions SciPy need not be loaded."""
+        """Use Python's: for the bounds of truncated distributions SciPy need not be loaded."""
         return np.asarray(math.erf(x), x.dtype)
 
 
@@ -117,7 +117,7 @@ class Erfc(Elementwise):
         return np.asarray(math.erfc(x), x.dtype)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """CHLO ``erfc``, which has no eight-bit form."""
+        """Write CHLO ``erfc``, which has no eight-bit form."""
         if x.type.dtype.itemsize > 1:
             return b.emit("erfc", x, dialect="chlo")
         x = b.convert(x, np.dtype(np.float32))

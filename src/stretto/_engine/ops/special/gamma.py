@@ -132,13 +132,13 @@ _FAR = 8.0
 
 
 def stirling_remainder(x: Number) -> Number:
-    """log Γ(x) - ((x - 1/2) log x - x + log(2π)/2) for x of at least 8 (DLMF 5.11.1)."""
+    """Return log Γ(x) - ((x - 1/2) log x - x + log(2π)/2) for x of at least 8 (DLMF 5.11.1)."""
     inverse = 1.0 / x
     return inverse * horner(_STIRLING, inverse * inverse)
 
 
 def _reduced(x: Number) -> tuple[Number, Number, Number]:
-    """e in [-1/2, 1/2], and p and d such that Γ(x) = Γ(2 + e) p / d, for x from -1/2 to 8."""
+    """Return e in [-1/2, 1/2], p and d with Γ(x) = Γ(2 + e) p / d, for x from -1/2 to 8."""
     whole = where(x < 2.5, where(x < 1.5, where(x < 0.5, 0.0 * x, 1.0), 2.0), floor(x + 0.5))
     above, below = 1.0, where(x < 0.5, x, 1.0)
     for k in range(1, 7):  # x - 1, ..., down to [1.5, 2.5)
@@ -253,7 +253,7 @@ def refused_partial(reason: str) -> Any:
 
 
 def euler_maclaurin(s: Number, q: Number, order: int = 0) -> Number:
-    """Σ (q + k)^-s for q > 0: some terms, then Euler and Maclaurin's formula (DLMF 25.11.5).
+    """Sum (q + k)^-s for q > 0: some terms, then Euler and Maclaurin's formula (DLMF 25.11.5).
 
     With an ``order``, that derivative in s: by power series in e at s + e, lists of coefficients.
     """
@@ -369,7 +369,7 @@ class ZetaSlope(Written):
 
 
 def _beyond_pole(s: Any, x: Any) -> Any:
-    """``x`` for s > 1, else NaN."""
+    """Return ``x`` for s > 1, else NaN."""
     return select(gt(s, full_like(s, 1)), x, full_like(x, math.nan))
 
 
@@ -547,7 +547,7 @@ _FAR_OUT = 10.0
 
 
 def _gamma_formula(z: Number) -> Number:
-    """Stirling's series far from zero, by the recurrence; on the left by reflection."""
+    """Sum Stirling's series far from zero, by the recurrence; on the left by reflection."""
     x, y = real_part(z), imaginary(z)
     far = absolute(y) >= _FAR_OUT
     mirrored = ~far & (x < 0.5)

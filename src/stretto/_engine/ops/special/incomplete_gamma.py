@@ -258,7 +258,7 @@ def _fraction_with_slope(active: Number, a: Number, x: Number) -> tuple[Number, 
 
 
 def incomplete_gamma_formula(a: Number, x: Number) -> tuple[Number, Number]:
-    """P(a, x) and Q(a, x)."""
+    """Return P(a, x) and Q(a, x)."""
     inside, a_, x_ = _inside(a, x)
     central, _, eta, large = _transition(a_, x_)
     small = (x_ <= 1.1) & where(
