@@ -1,6 +1,6 @@
 """``stretto.image``: images, and arrays of any rank, at other sizes, scales and places.
 
-The functions are JAX's; PyTorch's are in ``nn/functional/resizing``. Along each axis that changes,
+The functions are JAX's; PyTorch's are in ``nn/functional/reshaping``. Along each axis that changes,
 an image is multiplied by a matrix of weights.
 
 >>> import stretto as st

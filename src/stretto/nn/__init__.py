@@ -1,7 +1,7 @@
 """``stretto.nn``: modules with PyTorch's names, and functions of neural networks.
 
-Read ``module`` first, then ``containers`` and ``state``. The functions are some of ``functional``,
-which has them all; under ``as_jax``, ``jax.nn`` has those of JAX's meaning.
+Read ``module`` first, then ``containers``. The functions are some of ``functional``, which has them
+all; under ``as_jax``, ``jax.nn`` has those of JAX's meaning.
 """
 
 from typing import TYPE_CHECKING
@@ -12,8 +12,14 @@ from stretto.nn.module import Module as Module, Parameter as Parameter
 if TYPE_CHECKING:
     from stretto.nn import functional as functional, init as init
     from stretto.nn.activations import (
+        AlphaDropout as AlphaDropout,
         CELU as CELU,
+        Dropout as Dropout,
+        Dropout1d as Dropout1d,
+        Dropout2d as Dropout2d,
+        Dropout3d as Dropout3d,
         ELU as ELU,
+        FeatureAlphaDropout as FeatureAlphaDropout,
         GELU as GELU,
         GLU as GLU,
         Hardshrink as Hardshrink,
@@ -41,7 +47,6 @@ if TYPE_CHECKING:
         Tanhshrink as Tanhshrink,
         Threshold as Threshold,
     )
-    from stretto.nn.attention import MultiheadAttention as MultiheadAttention
     from stretto.nn.containers import (
         ModuleDict as ModuleDict,
         ModuleList as ModuleList,
@@ -57,15 +62,6 @@ if TYPE_CHECKING:
         ConvTranspose2d as ConvTranspose2d,
         ConvTranspose3d as ConvTranspose3d,
     )
-    from stretto.nn.dropout import (
-        AlphaDropout as AlphaDropout,
-        Dropout as Dropout,
-        Dropout1d as Dropout1d,
-        Dropout2d as Dropout2d,
-        Dropout3d as Dropout3d,
-        FeatureAlphaDropout as FeatureAlphaDropout,
-    )
-    from stretto.nn.embedding import Embedding as Embedding, EmbeddingBag as EmbeddingBag
     from stretto.nn.functional.activations import (
         celu as celu,
         elu as elu,
@@ -86,7 +82,13 @@ if TYPE_CHECKING:
         softsign as softsign,
         tanh as tanh,
     )
-    from stretto.nn.linear import Bilinear as Bilinear, Identity as Identity, Linear as Linear
+    from stretto.nn.linear import (
+        Bilinear as Bilinear,
+        Embedding as Embedding,
+        EmbeddingBag as EmbeddingBag,
+        Identity as Identity,
+        Linear as Linear,
+    )
     from stretto.nn.losses import (
         BCELoss as BCELoss,
         BCEWithLogitsLoss as BCEWithLogitsLoss,
@@ -124,23 +126,6 @@ if TYPE_CHECKING:
         LocalResponseNorm as LocalResponseNorm,
         RMSNorm as RMSNorm,
     )
-    from stretto.nn.padding import (
-        CircularPad1d as CircularPad1d,
-        CircularPad2d as CircularPad2d,
-        CircularPad3d as CircularPad3d,
-        ConstantPad1d as ConstantPad1d,
-        ConstantPad2d as ConstantPad2d,
-        ConstantPad3d as ConstantPad3d,
-        ReflectionPad1d as ReflectionPad1d,
-        ReflectionPad2d as ReflectionPad2d,
-        ReflectionPad3d as ReflectionPad3d,
-        ReplicationPad1d as ReplicationPad1d,
-        ReplicationPad2d as ReplicationPad2d,
-        ReplicationPad3d as ReplicationPad3d,
-        ZeroPad1d as ZeroPad1d,
-        ZeroPad2d as ZeroPad2d,
-        ZeroPad3d as ZeroPad3d,
-    )
     from stretto.nn.pooling import (
         AdaptiveAvgPool1d as AdaptiveAvgPool1d,
         AdaptiveAvgPool2d as AdaptiveAvgPool2d,
@@ -168,17 +153,33 @@ if TYPE_CHECKING:
     )
     from stretto.nn.reshaping import (
         ChannelShuffle as ChannelShuffle,
+        CircularPad1d as CircularPad1d,
+        CircularPad2d as CircularPad2d,
+        CircularPad3d as CircularPad3d,
+        ConstantPad1d as ConstantPad1d,
+        ConstantPad2d as ConstantPad2d,
+        ConstantPad3d as ConstantPad3d,
         Flatten as Flatten,
         Fold as Fold,
         PixelShuffle as PixelShuffle,
         PixelUnshuffle as PixelUnshuffle,
+        ReflectionPad1d as ReflectionPad1d,
+        ReflectionPad2d as ReflectionPad2d,
+        ReflectionPad3d as ReflectionPad3d,
+        ReplicationPad1d as ReplicationPad1d,
+        ReplicationPad2d as ReplicationPad2d,
+        ReplicationPad3d as ReplicationPad3d,
         Unflatten as Unflatten,
         Unfold as Unfold,
         Upsample as Upsample,
         UpsamplingBilinear2d as UpsamplingBilinear2d,
         UpsamplingNearest2d as UpsamplingNearest2d,
+        ZeroPad1d as ZeroPad1d,
+        ZeroPad2d as ZeroPad2d,
+        ZeroPad3d as ZeroPad3d,
     )
     from stretto.nn.transformer import (
+        MultiheadAttention as MultiheadAttention,
         Transformer as Transformer,
         TransformerDecoder as TransformerDecoder,
         TransformerDecoderLayer as TransformerDecoderLayer,
@@ -186,23 +187,20 @@ if TYPE_CHECKING:
         TransformerEncoderLayer as TransformerEncoderLayer,
     )
     from stretto.random.streams import keys as keys
-    from stretto.nn import showing
 
 exports(
     __name__,
     """
     .: functional init
-    .activations: CELU ELU GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh LeakyReLU LogSigmoid
-        LogSoftmax Mish PReLU RReLU ReLU ReLU6 SELU SiLU Sigmoid Softmax Softmax2d Softmin Softplus
-        Softshrink Softsign Tanh Tanhshrink Threshold
-    .attention: MultiheadAttention
+    .activations: AlphaDropout CELU Dropout Dropout1d Dropout2d Dropout3d ELU FeatureAlphaDropout
+        GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh LeakyReLU LogSigmoid LogSoftmax Mish
+        PReLU RReLU ReLU ReLU6 SELU SiLU Sigmoid Softmax Softmax2d Softmin Softplus Softshrink
+        Softsign Tanh Tanhshrink Threshold
     .containers: ModuleDict ModuleList ParameterDict ParameterList Sequential
     .convolution: Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d
-    .dropout: AlphaDropout Dropout Dropout1d Dropout2d Dropout3d FeatureAlphaDropout
-    .embedding: Embedding EmbeddingBag
     .functional.activations: celu elu gelu glu leaky_relu log_softmax logsumexp mish one_hot relu
         relu6 selu sigmoid silu softmax softplus softsign tanh
-    .linear: Bilinear Identity Linear
+    .linear: Bilinear Embedding EmbeddingBag Identity Linear
     .losses: BCELoss BCEWithLogitsLoss CTCLoss CosineEmbeddingLoss CosineSimilarity CrossEntropyLoss
         GaussianNLLLoss HingeEmbeddingLoss HuberLoss KLDivLoss L1Loss MSELoss MarginRankingLoss
         MultiLabelMarginLoss MultiLabelSoftMarginLoss MultiMarginLoss NLLLoss PairwiseDistance
@@ -210,17 +208,16 @@ exports(
     .module: stateful_call
     .normalization: BatchNorm1d BatchNorm2d BatchNorm3d GroupNorm InstanceNorm1d InstanceNorm2d
         InstanceNorm3d LayerNorm LocalResponseNorm RMSNorm
-    .padding: CircularPad1d CircularPad2d CircularPad3d ConstantPad1d ConstantPad2d ConstantPad3d
-        ReflectionPad1d ReflectionPad2d ReflectionPad3d ReplicationPad1d ReplicationPad2d
-        ReplicationPad3d ZeroPad1d ZeroPad2d ZeroPad3d
     .pooling: AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d
         AdaptiveMaxPool2d AdaptiveMaxPool3d AvgPool1d AvgPool2d AvgPool3d LPPool1d LPPool2d LPPool3d
         MaxPool1d MaxPool2d MaxPool3d
     .recurrent: GRU GRUCell LSTM LSTMCell RNN RNNCell
-    .reshaping: ChannelShuffle Flatten Fold PixelShuffle PixelUnshuffle Unflatten Unfold Upsample
-        UpsamplingBilinear2d UpsamplingNearest2d
-    .transformer: Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder
-        TransformerEncoderLayer
+    .reshaping: ChannelShuffle CircularPad1d CircularPad2d CircularPad3d ConstantPad1d ConstantPad2d
+        ConstantPad3d Flatten Fold PixelShuffle PixelUnshuffle ReflectionPad1d ReflectionPad2d
+        ReflectionPad3d ReplicationPad1d ReplicationPad2d ReplicationPad3d Unflatten Unfold Upsample
+        UpsamplingBilinear2d UpsamplingNearest2d ZeroPad1d ZeroPad2d ZeroPad3d
+    .transformer: MultiheadAttention Transformer TransformerDecoder TransformerDecoderLayer
+        TransformerEncoder TransformerEncoderLayer
     stretto.random.streams: keys
     """,
 )

@@ -13,9 +13,8 @@ from stretto._engine.core.functions import described
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto.nn import init
 from stretto.nn.functional import convolution as functions
-from stretto.nn.functional.checks import per_axis
-from stretto.nn.functional.padding import pad
-from stretto.nn.inputs import check_signal, positive, two_keys
+from stretto.nn.functional.checks import check_signal, per_axis, positive, two_keys
+from stretto.nn.functional.reshaping import pad
 from stretto.nn.module import Module, Parameter
 
 _convolution = described(

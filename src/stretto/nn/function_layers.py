@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, TypeVar
 
 from stretto._engine.core.typing import Array, ArrayLike, Tree
-from stretto.nn.inputs import check_signal, hashable
+from stretto.nn.functional.checks import check_signal, hashable
 from stretto.nn.module import Module
 
 _C = TypeVar("_C", bound=type["FunctionLayer"])

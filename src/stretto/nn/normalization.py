@@ -23,8 +23,7 @@ from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
 from stretto.nn import init
 from stretto.nn.functional import normalization as functions
-from stretto.nn.functional.checks import as_float, numbers
-from stretto.nn.inputs import check_signal, positive, refuse
+from stretto.nn.functional.checks import as_float, check_signal, numbers, positive, refuse
 from stretto.nn.module import Module
 
 _normalization = described(

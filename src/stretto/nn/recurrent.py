@@ -14,8 +14,7 @@ from stretto._engine.core.functions import described, described_like
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, Tree
 from stretto.nn import functional as F
 from stretto.nn import init
-from stretto.nn.functional.checks import key_or_next, probability
-from stretto.nn.inputs import check_features, positive, refuse
+from stretto.nn.functional.checks import check_features, key_or_next, positive, probability, refuse
 from stretto.nn.module import Module
 from stretto.random.keys import split
 

@@ -1,6 +1,6 @@
-"""Which modules may update buffers inside a transformation; loading arrays by name.
+"""Updates of buffers inside a transformation, and who may make them; loading arrays by name.
 
-``Module`` checks here before an update; ``state`` permits updates.
+``Module`` checks here before an update; ``updates_of`` permits updates.
 """
 
 from __future__ import annotations

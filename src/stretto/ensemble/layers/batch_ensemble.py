@@ -16,11 +16,11 @@ from typing import Any, ClassVar
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, Tree
 from stretto.ensemble.layers.members_in_batch import by_member, merged, split_members, spread
 from stretto.nn import init
-from stretto.nn.attention import MultiheadAttention
 from stretto.nn.convolution import Conv2d
-from stretto.nn.inputs import positive, refuse
+from stretto.nn.functional.checks import positive, refuse
 from stretto.nn.linear import Linear
 from stretto.nn.module import Module, Parameter
+from stretto.nn.transformer import MultiheadAttention
 from stretto.random.discrete_draws import rademacher
 from stretto.random.keys import checked, fold_in, split
 from stretto.random.streams import next_key

@@ -14,7 +14,7 @@ from stretto._engine.api.jit.jit import jit
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.typing import Key, Tree
 from stretto._engine.higher_order.chunks import positive as positive_chunk
-from stretto.nn.dropout import (
+from stretto.nn.activations import (
     AlphaDropout,
     Dropout,
     Dropout1d,
@@ -22,7 +22,7 @@ from stretto.nn.dropout import (
     Dropout3d,
     FeatureAlphaDropout,
 )
-from stretto.nn.inputs import positive
+from stretto.nn.functional.checks import positive
 from stretto.nn.module import Module
 from stretto.random.keys import checked, split
 from stretto.random.streams import keys as stream

@@ -18,7 +18,7 @@ from stretto._engine.core.interpreter import Tracer, constant
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto._engine.ops.convert import convert
 from stretto.ensemble.layers.members_in_batch import by_member, merged, spread
-from stretto.nn.inputs import positive, refuse
+from stretto.nn.functional.checks import positive, refuse
 from stretto.nn.module import Module
 from stretto.numpy.dtypes import as_dtype
 from stretto.random.keys import checked, key_data

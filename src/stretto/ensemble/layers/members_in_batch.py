@@ -19,7 +19,7 @@ from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.layout import reshape
 from stretto.func import vmap
-from stretto.nn.inputs import positive, refuse
+from stretto.nn.functional.checks import positive, refuse
 from stretto.nn.module import Module, stateful_call
 from stretto.nn.updating import named_arrays
 from stretto.tree import stack, unstack

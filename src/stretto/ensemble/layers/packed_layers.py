@@ -18,7 +18,7 @@ from stretto._engine.ops.contract import dot_general
 from stretto._engine.ops.layout import move_axis, reshape
 from stretto.nn import init
 from stretto.nn.convolution import Conv2d
-from stretto.nn.inputs import check_features, positive, two_keys
+from stretto.nn.functional.checks import check_features, positive, two_keys
 from stretto.nn.module import Module, Parameter
 
 __all__ = ["PackedConv2d", "PackedLinear", "packed_width"]

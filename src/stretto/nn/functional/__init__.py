@@ -1,8 +1,8 @@
 """``stretto.nn.functional``: the functions of layers, under PyTorch's names.
 
 Names, arguments, defaults and meanings are those of ``torch.nn.functional``. Arrays never change,
-so what PyTorch would write in place is returned. Read ``checks``, ``convolution``,
-``windows``, ``pooling``, ``normalization``.
+so what PyTorch would write in place is returned. Read ``checks``, ``convolution``, ``pooling``,
+``normalization``.
 """
 
 from typing import TYPE_CHECKING
@@ -42,14 +42,6 @@ if TYPE_CHECKING:
         tanhshrink as tanhshrink,
         threshold as threshold,
     )
-    from stretto.nn.functional.adaptive import (
-        adaptive_avg_pool1d as adaptive_avg_pool1d,
-        adaptive_avg_pool2d as adaptive_avg_pool2d,
-        adaptive_avg_pool3d as adaptive_avg_pool3d,
-        adaptive_max_pool1d as adaptive_max_pool1d,
-        adaptive_max_pool2d as adaptive_max_pool2d,
-        adaptive_max_pool3d as adaptive_max_pool3d,
-    )
     from stretto.nn.functional.affine import (
         bilinear as bilinear,
         embedding as embedding,
@@ -84,15 +76,21 @@ if TYPE_CHECKING:
         dropout3d as dropout3d,
         feature_alpha_dropout as feature_alpha_dropout,
     )
-    from stretto.nn.functional.margin_losses import (
+    from stretto.nn.functional.losses import (
         cosine_embedding_loss as cosine_embedding_loss,
         cosine_similarity as cosine_similarity,
+        gaussian_nll_loss as gaussian_nll_loss,
         hinge_embedding_loss as hinge_embedding_loss,
+        huber_loss as huber_loss,
+        l1_loss as l1_loss,
         margin_ranking_loss as margin_ranking_loss,
+        mse_loss as mse_loss,
         multi_margin_loss as multi_margin_loss,
         multilabel_margin_loss as multilabel_margin_loss,
         multilabel_soft_margin_loss as multilabel_soft_margin_loss,
         pairwise_distance as pairwise_distance,
+        poisson_nll_loss as poisson_nll_loss,
+        smooth_l1_loss as smooth_l1_loss,
         soft_margin_loss as soft_margin_loss,
         triplet_margin_loss as triplet_margin_loss,
     )
@@ -106,8 +104,13 @@ if TYPE_CHECKING:
         normalize as normalize,
         rms_norm as rms_norm,
     )
-    from stretto.nn.functional.padding import pad as pad
     from stretto.nn.functional.pooling import (
+        adaptive_avg_pool1d as adaptive_avg_pool1d,
+        adaptive_avg_pool2d as adaptive_avg_pool2d,
+        adaptive_avg_pool3d as adaptive_avg_pool3d,
+        adaptive_max_pool1d as adaptive_max_pool1d,
+        adaptive_max_pool2d as adaptive_max_pool2d,
+        adaptive_max_pool3d as adaptive_max_pool3d,
         avg_pool1d as avg_pool1d,
         avg_pool2d as avg_pool2d,
         avg_pool3d as avg_pool3d,
@@ -128,24 +131,18 @@ if TYPE_CHECKING:
         rnn_tanh as rnn_tanh,
         rnn_tanh_cell as rnn_tanh_cell,
     )
-    from stretto.nn.functional.regression_losses import (
-        gaussian_nll_loss as gaussian_nll_loss,
-        huber_loss as huber_loss,
-        l1_loss as l1_loss,
-        mse_loss as mse_loss,
-        poisson_nll_loss as poisson_nll_loss,
-        smooth_l1_loss as smooth_l1_loss,
-    )
     from stretto.nn.functional.reshaping import (
         channel_shuffle as channel_shuffle,
         flatten as flatten,
         fold as fold,
+        interpolate as interpolate,
+        pad as pad,
         pixel_shuffle as pixel_shuffle,
         pixel_unshuffle as pixel_unshuffle,
         unflatten as unflatten,
         unfold as unfold,
+        upsample as upsample,
     )
-    from stretto.nn.functional.resizing import interpolate as interpolate, upsample as upsample
 
 exports(
     __name__,
@@ -153,26 +150,23 @@ exports(
     .activations: celu elu gelu glu gumbel_softmax hardshrink hardsigmoid hardswish hardtanh
         leaky_relu log_softmax logsigmoid logsumexp mish one_hot prelu relu relu6 rrelu selu sigmoid
         silu softmax softmin softplus softshrink softsign tanh tanhshrink threshold
-    .adaptive: adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
-        adaptive_max_pool2d adaptive_max_pool3d
     .affine: bilinear embedding embedding_bag linear
     .attention: multi_head_attention_forward scaled_dot_product_attention
     .classification_losses: binary_cross_entropy binary_cross_entropy_with_logits cross_entropy
         ctc_loss kl_div nll_loss
     .convolution: conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
     .dropouts: alpha_dropout dropout dropout1d dropout2d dropout3d feature_alpha_dropout
-    .margin_losses: cosine_embedding_loss cosine_similarity hinge_embedding_loss margin_ranking_loss
-        multi_margin_loss multilabel_margin_loss multilabel_soft_margin_loss pairwise_distance
+    .losses: cosine_embedding_loss cosine_similarity gaussian_nll_loss hinge_embedding_loss
+        huber_loss l1_loss margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss
+        multilabel_soft_margin_loss pairwise_distance poisson_nll_loss smooth_l1_loss
         soft_margin_loss triplet_margin_loss
     .normalization: batch_norm batch_statistics group_norm instance_norm layer_norm
         local_response_norm normalize rms_norm
-    .padding: pad
-    .pooling: avg_pool1d avg_pool2d avg_pool3d lp_pool1d lp_pool2d lp_pool3d max_pool1d max_pool2d
-        max_pool3d
+    .pooling: adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
+        adaptive_max_pool2d adaptive_max_pool3d avg_pool1d avg_pool2d avg_pool3d lp_pool1d lp_pool2d
+        lp_pool3d max_pool1d max_pool2d max_pool3d
     .recurrence: gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell
-    .regression_losses: gaussian_nll_loss huber_loss l1_loss mse_loss poisson_nll_loss
-        smooth_l1_loss
-    .reshaping: channel_shuffle flatten fold pixel_shuffle pixel_unshuffle unflatten unfold
-    .resizing: interpolate upsample
+    .reshaping: channel_shuffle flatten fold interpolate pad pixel_shuffle pixel_unshuffle unflatten
+        unfold upsample
     """,
 )

@@ -1,12 +1,15 @@
-"""What functions of networks share: checks of arguments, numbers per axis, keys, reductions."""
+"""Checks of arguments of functions and layers, numbers per axis, keys, classes, reductions.
+
+Those of layers name the layer.
+"""
 
 from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -20,7 +23,11 @@ from stretto._engine.core.typing import ArrayLike, Key, Tree
 from stretto._engine.ops.convert import as_inexact
 from stretto._engine.ops.layout import reshape
 from stretto._engine.xla.array import Array
+from stretto.random.keys import checked, split
 from stretto.random.streams import next_key
+
+if TYPE_CHECKING:
+    from stretto.nn.module import Module
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -79,8 +86,7 @@ def add_batch_axis(x: ArrayLike, n: int, caller: str) -> tuple[Array, bool]:
         return reshape(value, (1, *value.shape)), True
     raise ValueError(
         f"{caller}: input must have {n + 2} axes (batch, channels, {n} spatial) or {n + 1} "
-        "(without "
-        f"the batch), got {value.type}"
+        f"(without the batch), got {value.type}"
     )
 
 
@@ -144,13 +150,13 @@ class Classes(NamedTuple):
 
 
 class ClassWatch:
-    """Hold what losses were given within a block."""
+    """Hold the classes that losses were given within a block."""
 
     def __init__(self, interpreter: object) -> None:
         self.interpreter = interpreter
         self.classes: list[Classes] = []
         self.has_classes = False
-        """Whether there were any, also in a transformation within the block."""
+        """True where there were any, also in a transformation within the block."""
 
 
 class _Watch(threading.local):
@@ -229,3 +235,64 @@ def reduce_losses(loss: Array, reduction: str, caller: str) -> Array:
 def positive_part(x: Array) -> Array:
     """Return ``max(x, 0)`` with a derivative of 1 at 0, as that of PyTorch's ``clamp_min``."""
     return snp.where(snp.greater_equal(x, 0), x, 0.0)
+
+
+_T = TypeVar("_T")
+_S = TypeVar("_S")
+
+_SPATIAL = {1: "length", 2: "height, width", 3: "depth, height, width"}
+
+
+def two_keys(key: Key | None, caller: str) -> tuple[Array, Array]:
+    """Return keys for a layer's weight and bias; from the ambient stream's next key without one."""
+    keys = split(next_key(caller) if key is None else checked(key, caller))
+    return keys[0], keys[1]
+
+
+def key_parts(key: Key | None, count: int) -> Sequence[Key | None] | Array:
+    """Return keys for the parts of a call; without one each part draws from the ambient stream."""
+    return (None,) * count if key is None else split(key, count)
+
+
+def positive(caller: str, **sizes: Any) -> None:
+    """Raise ``ValueError`` for a size of a layer that is not a positive integer."""
+    for name, size in sizes.items():
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise ValueError(f"{caller}: {name} must be a positive integer, got {size!r}")
+
+
+def hashable(setting: _T | list[_S]) -> _T | tuple[_S, ...]:
+    """Return a list as the tuple that a module can keep."""
+    return tuple(setting) if isinstance(setting, list) else setting
+
+
+def refuse(layer: Module, expected: str, x: Array) -> None:
+    """Raise ``ValueError`` for an input that does not fit a layer."""
+    raise ValueError(
+        f"{type(layer).__name__}({layer.extra_repr()}): expected input {expected}, got {x.type}"
+    )
+
+
+def check_signal(
+    layer: Module, input: ArrayLike, n: int, channels: int | None = None, batch: bool = False
+) -> Array:
+    """Return the input as a value: (batch, channels, and ``n`` spatial axes), or without the batch.
+
+    Raises ``ValueError``, with the layer's name, for another rank or number of channels, and with
+    ``batch`` for an input without one.
+    """
+    x = as_value(input, type(layer).__name__, "input")
+    fits = x.ndim == n + 2 or (x.ndim == n + 1 and not batch)
+    if not fits or channels not in (None, x.shape[x.ndim - n - 1]):
+        counted = "channels" if channels is None else f"{channels} channels"
+        without = "" if batch else " or the same without the batch"
+        refuse(layer, f"(batch, {counted}, {_SPATIAL[n]}){without}", x)
+    return x
+
+
+def check_features(layer: Module, input: ArrayLike, features: int, name: str = "input") -> Array:
+    """Return the input as a value (..., features); raises ``ValueError`` that names the layer."""
+    x = as_value(input, type(layer).__name__, name)
+    if not x.ndim or x.shape[-1] != features:
+        refuse(layer, f"(..., {features} features)", x)
+    return x

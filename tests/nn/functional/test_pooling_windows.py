@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import stretto.numpy as snp
 from stretto import grad, jit
-from stretto.nn.functional.windows import greatest_and_indices, table_of, window_of
+from stretto.nn.functional.pooling import greatest_and_indices, table_of, window_of
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import nn
-from stretto.nn.inputs import check_features, check_signal, hashable, positive, two_keys
+from stretto.nn.functional.checks import check_features, check_signal, hashable, positive, two_keys
 
 LAYER = nn.Flatten()
 
