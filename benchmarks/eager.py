@@ -39,20 +39,14 @@ from stretto._engine.core.primitive import PRIMITIVES
 from stretto._engine.core.types import array_type, kind_of
 from stretto._engine.eager.interpreter import quiet
 from stretto._engine.ops.elementwise import Elementwise
-from stretto._engine.ops.special import (
-    bessel,
-    error_functions,
-    gamma,
-    incomplete_beta,
-    incomplete_gamma,
-)
+from stretto._engine.ops.special import bessel, error_functions, gamma, incomplete
 from stretto._engine.xla.array import Array
 from stretto._engine.xla.cache import run_primitive
 
 __all__ = ["main", "measured"]
 
 WAYS = ("numpy", "reference", "compiled", "ours")
-LOADED = (bessel, error_functions, gamma, incomplete_gamma, incomplete_beta)
+LOADED = (bessel, error_functions, gamma, incomplete)
 """Modules of primitives that are otherwise loaded when first used."""
 
 Times = tuple[float, float]

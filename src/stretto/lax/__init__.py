@@ -184,13 +184,13 @@ if TYPE_CHECKING:
         polygamma as polygamma,
         zeta as zeta,
     )
-    from stretto._engine.ops.special.incomplete_gamma import (
+    from stretto._engine.ops.special.incomplete import (
         igamma as igamma,
         igamma_grad_a as igamma_grad_a,
         igammac as igammac,
         random_gamma_grad as random_gamma_grad,
     )
-    from stretto._engine.ops.special.incomplete_beta import betainc as betainc
+    from stretto._engine.ops.special.incomplete import betainc as betainc
     from stretto._engine.ops.trigonometric import cosh as cosh, sinh as sinh
     from stretto.lax import linalg as linalg
     from stretto.lax.elementary import *
@@ -254,8 +254,7 @@ exports(
     stretto._engine.ops.special.bessel: bessel_i0e bessel_i1e
     stretto._engine.ops.special.error_functions: erf erf_inv erfc
     stretto._engine.ops.special.gamma: digamma lgamma polygamma zeta
-    stretto._engine.ops.special.incomplete_gamma: igamma igamma_grad_a igammac random_gamma_grad
-    stretto._engine.ops.special.incomplete_beta: betainc
+    stretto._engine.ops.special.incomplete: igamma igamma_grad_a igammac random_gamma_grad betainc
     stretto._engine.ops.trigonometric: cosh sinh
     .: linalg
     .elementary: RoundingMethod abs cbrt complex cos div exp exp2 expm1 log log1p logistic map max

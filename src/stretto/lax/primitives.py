@@ -55,8 +55,7 @@ from stretto._engine.ops.reducing import window as _reducing_window
 from stretto._engine.ops.special import bessel as _bessel
 from stretto._engine.ops.special import error_functions as _error_functions
 from stretto._engine.ops.special import gamma as _gamma
-from stretto._engine.ops.special import incomplete_beta as _incomplete_beta
-from stretto._engine.ops.special import incomplete_gamma as _incomplete_gamma
+from stretto._engine.ops.special import incomplete as _incomplete
 
 abs_p = _arithmetic.Abs()
 acos_p = _inverse_trigonometric.Acos()
@@ -111,9 +110,9 @@ floor_p = _rounding.Floor()
 gather_p = _index.Gather
 ge_p = _comparison.Ge()
 gt_p = _comparison.Gt()
-igamma_p = _incomplete_gamma.Igamma()
-igamma_grad_a_p = _incomplete_gamma.IgammaGradA()
-igammac_p = _incomplete_gamma.Igammac()
+igamma_p = _incomplete.Igamma()
+igamma_grad_a_p = _incomplete.IgammaGradA()
+igammac_p = _incomplete.Igammac()
 imag_p = _complex_parts.Imag()
 integer_pow_p = _exponential.IntegerPow
 iota_p = _iota.Iota
@@ -155,7 +154,7 @@ reduce_window_max_p = _reducing_window.ReduceWindowMax
 reduce_window_min_p = _reducing_window.ReduceWindowMin
 reduce_window_sum_p = _reducing_window.ReduceWindowSum
 reduce_xor_p = _reducing.ReduceXor
-regularized_incomplete_beta_p = _incomplete_beta.RegularizedIncompleteBeta()
+regularized_incomplete_beta_p = _incomplete.RegularizedIncompleteBeta()
 rem_p = _arithmetic.Rem()
 reshape_p = _layout.Reshape
 rev_p = _shape.Rev

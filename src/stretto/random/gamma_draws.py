@@ -28,7 +28,7 @@ from stretto._engine.ops.layout import expand_dims, laid_out, reshape
 from stretto._engine.ops.random_bits import bits_width, unit_float
 from stretto._engine.ops.reducing.reduce import reduce_max, reduce_or
 from stretto._engine.ops.shape import slice_in_dim
-from stretto._engine.ops.special.incomplete_gamma import random_gamma_grad
+from stretto._engine.ops.special.incomplete import random_gamma_grad
 from stretto.random.discrete_draws import rademacher
 from stretto.random.distributions import exponential, normal, normal_of, when_large
 from stretto.random.draw_arguments import (

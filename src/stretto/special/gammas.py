@@ -25,7 +25,7 @@ from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.rounding import floor as floor_of
 from stretto._engine.ops.special import gamma as gamma_ops
-from stretto._engine.ops.special import incomplete_beta, incomplete_gamma
+from stretto._engine.ops.special import incomplete
 from stretto._engine.ops.special.gamma import (
     LEAST_SUMMED,
     complex_digamma,
@@ -260,7 +260,7 @@ def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
     >>> st.special.gammainc(1.0, st.numpy.array([0.0, 1.0]))
     Array([0.        , 0.63212055], dtype=float32)
     """
-    return binary(incomplete_gamma.IGAMMA, a, x, "gammainc")
+    return binary(incomplete.IGAMMA, a, x, "gammainc")
 
 
 @described_like(gammainc)
@@ -273,7 +273,7 @@ def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
     >>> st.special.gammaincc(1.0, st.numpy.array([0.0, 1.0]))
     Array([1.        , 0.36787945], dtype=float32)
     """
-    return binary(incomplete_gamma.IGAMMAC, a, x, "gammaincc")
+    return binary(incomplete.IGAMMAC, a, x, "gammaincc")
 
 
 def digamma(x: ArrayLike) -> Array:
@@ -629,7 +629,7 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     >>> st.special.betainc(2.0, 1.0, st.numpy.array([0.0, 0.5, 1.0]))
     Array([0.  , 0.25, 1.  ], dtype=float32)
     """
-    return incomplete_beta.betainc(a, b, x)
+    return incomplete.betainc(a, b, x)
 
 
 def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:

@@ -218,7 +218,7 @@ class TopK(Primitive):
     def lower(self, b: Any, x: Any) -> list[Any]:
         """Write CHLO ``top_k`` of keys in which bits compare as numbers do.
 
-        For several devices a sort: ``top_k`` brings the whole array to all of them.
+        On several devices it is a sort: ``top_k`` brings the whole array to all of them.
         """
         values, indices = b.outs
         if not values.size:

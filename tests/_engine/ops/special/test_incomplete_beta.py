@@ -7,7 +7,7 @@ from stretto import grad, lax
 from stretto._engine.core.config import enable_x64
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.ops.comparison import full_like
-from stretto._engine.ops.special import incomplete_beta as ops
+from stretto._engine.ops.special import incomplete as ops
 from stretto.laws import check_special, f32, law
 
 RANGES = (f32(3).within(0.4, 4), f32(3).within(0.4, 4), f32(3).within(0.1, 0.9))
@@ -15,8 +15,8 @@ RANGES = (f32(3).within(0.4, 4), f32(3).within(0.4, 4), f32(3).within(0.1, 0.9))
 ONCE = {"derivative": False, "mapped": False}
 LAWS = [
     law(ops.RegularizedIncompleteBeta, lax.betainc, *RANGES, **ONCE),
-    law(ops.BetaincGradA, ops.GRAD_A, *RANGES, **ONCE),
-    law(ops.BetaDensity, lambda x: ops.DENSITY(full_like(x, 1.5), full_like(x, 3), x),
+    law(ops.BetaincGradA, ops.BETAINC_GRAD_A, *RANGES, **ONCE),
+    law(ops.BetaDensity, lambda x: ops.BETA_DENSITY(full_like(x, 1.5), full_like(x, 3), x),
         f32(3).within(0.2, 0.8), mapped=False),
 ]  # fmt: skip
 

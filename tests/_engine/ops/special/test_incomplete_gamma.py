@@ -7,7 +7,7 @@ from scipy import special
 from stretto import grad, jit, lax
 from stretto._engine.core.config import enable_x64
 from stretto._engine.core.errors import MissingRuleError
-from stretto._engine.ops.special import incomplete_gamma as ops
+from stretto._engine.ops.special import incomplete as ops
 from stretto.laws import check_special, f32, law
 
 PAIR = (f32(3).within(0.5, 5), f32(3).within(0.5, 9))
@@ -18,7 +18,7 @@ LAWS = [
     law(ops.Igammac, lax.igammac, *PAIR, **ONCE),
     law(ops.IgammaGradA, lax.igamma_grad_a, *PAIR, **ONCE),
     law(ops.RandomGammaGrad, lax.random_gamma_grad, *PAIR, **ONCE),
-    law(ops.GammaDensity, ops.DENSITY, *PAIR, mapped=False),
+    law(ops.GammaDensity, ops.GAMMA_DENSITY, *PAIR, mapped=False),
 ]  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """All elements up to each along an axis, combined, in blocks.
 
-What running reductions and linear recurrences are compiled to.
+Running reductions and linear recurrences are compiled to this.
 """
 
 from __future__ import annotations

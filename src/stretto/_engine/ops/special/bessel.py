@@ -1,7 +1,7 @@
 """The modified Bessel functions of orders 0 and 1, and the same scaled exponentially.
 
-By Chebyshev series, whose coefficients were computed with fifty digits from the functions (DLMF
-10.25.2).
+They are Chebyshev series, whose coefficients were computed with fifty digits from the functions
+(DLMF 10.25.2).
 """
 
 from __future__ import annotations

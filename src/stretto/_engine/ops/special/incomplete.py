@@ -1,7 +1,9 @@
-"""The incomplete gamma functions: their formulas, their derivatives, and the primitives.
+"""The incomplete gamma and beta functions: their formulas, their derivatives, and the primitives.
 
-Sources: DLMF 8.7.1 and 8.11.4 (series), 8.9.2 (continued fraction, evaluated by Lentz's method,
-Numerical Recipes 5.2), 8.12 (Temme's uniform expansion, for large parameters near the transition).
+Sources for the gamma functions: DLMF 8.7.1 and 8.11.4 (series), 8.9.2 (continued fraction), 8.12
+(Temme's uniform expansion, for large parameters near the transition); for the beta function:
+8.17.22 (continued fraction), 8.17.4 (symmetry), 5.11 (the beta function by Stirling's series).
+Continued fractions are evaluated by Lentz's method, Numerical Recipes 5.2.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import exponential
 from stretto._engine.ops.comparison import full_like
-from stretto._engine.ops.elementwise import NOT_BROADCAST, binary
+from stretto._engine.ops.elementwise import FLOAT, NOT_BROADCAST, binary, check_kind, promote_values
 from stretto._engine.ops.special.gamma import (
     digamma,
     digamma_formula,
@@ -33,6 +35,7 @@ from stretto._engine.ops.written import (
     erfc,
     exp,
     expm1,
+    from_scipy,
     horner,
     log,
     log1p,
@@ -149,7 +152,7 @@ def gamma_scale(a: Number) -> Number:
     return where(small, below, sqrt(more * (0.5 / math.pi)) * exp(-stirling_remainder(more)))
 
 
-def _density(a: Number, x: Number) -> Number:
+def _gamma_density(a: Number, x: Number) -> Number:
     """x^a e^-x / Γ(a), for finite a > 0 and x > 0."""
     small = a < 8.0
     below = power(where(x < 800.0, x, 800.0), a) * exp(-x) / gamma_formula(where(small, a, 1.0))
@@ -221,7 +224,7 @@ def _upper_series(active: Number, a: Number, x: Number) -> Number:
     return -less - (less + 1.0) * a * total
 
 
-def _fraction(active: Number, a: Number, x: Number) -> Number:
+def _gamma_fraction(active: Number, a: Number, x: Number) -> Number:
     """Γ(a, x) / (x^a e^-x)."""
     a, x = where(active, a, 1.0), where(active, x, 2.0)
 
@@ -266,9 +269,9 @@ def incomplete_gamma_formula(a: Number, x: Number) -> tuple[Number, Number]:
     )
     summed = ~small & ~central & ((x_ <= 1.1) | (x_ < a_))
     divided = ~small & ~central & ~summed
-    density = _density(a_, x_)
+    density = _gamma_density(a_, x_)
     lower = density * _series(summed, a_, where(summed, x_, 0.0)) / a_
-    upper = density * _fraction(divided, a_, x_)
+    upper = density * _gamma_fraction(divided, a_, x_)
     upper = where(small, _upper_series(small, a_, x_), upper)
     # Q = erfc(η √(a/2)) / 2 + R
     u = eta * sqrt(0.5 * large)
@@ -290,7 +293,7 @@ def gamma_density_formula(a: Number, x: Number) -> Number:
     at_zero = where(a > 1.0, 0.0, where(a == 1.0, 1.0, math.inf))
     border = where((a > 0.0) & (x == 0.0), at_zero, math.nan)
     border = where((a >= 0.0) & (x == math.inf) | (a == math.inf) & (x >= 0.0), 0.0, border)
-    return where(inside, _density(a_, x_) / x_, border)
+    return where(inside, _gamma_density(a_, x_) / x_, border)
 
 
 def random_gamma_grad_formula(a: Number, x: Number) -> tuple[Number, Number]:
@@ -317,14 +320,14 @@ def random_gamma_grad_formula(a: Number, x: Number) -> tuple[Number, Number]:
     by_expansion = exp(stirling_remainder(large)) * inverse * bracket
     out = where(central, by_expansion, where(summed, by_sum, by_fraction))
     at_border = (a > 0.0) & ((x == 0.0) | (x == math.inf)) & (a < math.inf)
-    slope = where(inside, _density(a_, x_) * out, where(at_border, 0.0, math.nan))
+    slope = where(inside, _gamma_density(a_, x_) * out, where(at_border, 0.0, math.nan))
     return where(inside, x_ * out, where(at_border, x, math.nan)), slope
 
 
 special = LazyModule("scipy.special")
 
 
-def _log_slope(a: Any, x: Any) -> Any:
+def _gamma_log_slope(a: Any, x: Any) -> Any:
     """Return the derivative of the logarithm of the density in x: (a - 1) / x - 1."""
     one = full_like(a, 1)
     return (a - one) / x - one
@@ -350,7 +353,7 @@ class GammaDensity(Written):
     formula = staticmethod(gamma_density_formula)
     partials = (
         lambda da, out, a, x: da * (out * (exponential.log(x) - digamma(a))),
-        lambda dx, out, a, x: dx * (out * _log_slope(a, x)),
+        lambda dx, out, a, x: dx * (out * _gamma_log_slope(a, x)),
     )
 
 
@@ -362,7 +365,7 @@ class IgammaGradA(Written):
             "igamma_grad_a has no derivative in a: second derivatives of igamma in its parameter "
             "are not implemented"
         ),
-        lambda dx, out, a, x: dx * (DENSITY(a, x) * (exponential.log(x) - digamma(a))),
+        lambda dx, out, a, x: dx * (GAMMA_DENSITY(a, x) * (exponential.log(x) - digamma(a))),
     )
 
     @staticmethod
@@ -377,7 +380,7 @@ class RandomGammaGrad(Written):
     partials = (
         refused_partial("random_gamma_grad has no derivative in a: it is not implemented"),
         # r = -P_a / p: r_x = -(p_a / p) - r (p_x / p)
-        lambda dx, out, a, x: dx * (digamma(a) - exponential.log(x) - out * _log_slope(a, x)),
+        lambda dx, out, a, x: dx * (digamma(a) - exponential.log(x) - out * _gamma_log_slope(a, x)),
     )
 
     @staticmethod
@@ -392,7 +395,7 @@ class Igamma(Written):
     exact = _exact("gammainc")
     partials = (
         lambda da, out, a, x: da * IGAMMA_GRAD_A(a, x),
-        lambda dx, out, a, x: dx * DENSITY(a, x),
+        lambda dx, out, a, x: dx * GAMMA_DENSITY(a, x),
     )
 
     @staticmethod
@@ -407,7 +410,7 @@ class Igammac(Written):
     exact = _exact("gammaincc")
     partials = (
         lambda da, out, a, x: -(da * IGAMMA_GRAD_A(a, x)),
-        lambda dx, out, a, x: -(dx * DENSITY(a, x)),
+        lambda dx, out, a, x: -(dx * GAMMA_DENSITY(a, x)),
     )
 
     @staticmethod
@@ -416,7 +419,7 @@ class Igammac(Written):
         return incomplete_gamma_formula(a, x)[1]
 
 
-DENSITY, IGAMMA_GRAD_A, RANDOM_GAMMA_GRAD = GammaDensity(), IgammaGradA(), RandomGammaGrad()
+GAMMA_DENSITY, IGAMMA_GRAD_A, RANDOM_GAMMA_GRAD = GammaDensity(), IgammaGradA(), RandomGammaGrad()
 IGAMMA, IGAMMAC = Igamma(), Igammac()
 
 _incomplete = described(
@@ -495,3 +498,183 @@ def random_gamma_grad(a: ArrayLike, sample: ArrayLike) -> Array:
     Array([1.173563 , 1.0000001], dtype=float32)
     """
     return binary(RANDOM_GAMMA_GRAD, a, sample)
+
+
+# The incomplete beta function
+
+
+def _beta_part(a: Number, ratio: Number, mu: Number) -> Number:
+    """(ratio e^-mu)^a for ratio = 1 + mu."""
+    small = (a < 8.0) & (absolute(mu) > 0.35)
+    below = power(ratio, a) * exp(-where(small, a * mu, 0.0))
+    return where(small, below, exp(where(small, 0.0, a * log_excess(mu, ratio))))
+
+
+def _beta_density(a: Number, b: Number, x: Number, y: Number) -> Number:
+    """x^a y^b / B(a, b) for x + y = 1, about the place a / (a + b) where x^a y^b is greatest."""
+    scale = gamma_scale(a) * gamma_scale(b) / gamma_scale(a + b)
+    # x and y over their values there are 1 + t / a and 1 - t / b
+    total, t = a + b, x * b - a * y
+    return scale * _beta_part(a, x * (total / a), t / a) * _beta_part(b, y * (total / b), -t / b)
+
+
+def _beta_fraction(
+    active: Number, a: Number, b: Number, x: Number, da: Number, db: Number
+) -> tuple[Number, Number]:
+    """Return the fraction of DLMF 8.17.22, and its derivative along (da, db)."""
+
+    def step(m: Number, *state: Number) -> list[Number]:
+        c, dc, d, dd, h, dh, _ = state
+        before = dh
+        top = a + 2.0 * m
+        even = m * (b - m) * x / ((top - 1.0) * top)
+        even_slope = m * db * x / ((top - 1.0) * top) - even * da * (1.0 / (top - 1.0) + 1.0 / top)
+        odd = -(a + m) * (a + b + m) * x / (top * (top + 1.0))
+        odd_slope = odd * (
+            da / (a + m) + (da + db) / (a + b + m) - da * (1.0 / top + 1.0 / (top + 1.0))
+        )
+        factor = 1.0
+        for over, slope in ((even, even_slope), (odd, odd_slope)):
+            dc = (slope - over * dc / c) / c
+            c = 1.0 + over / c
+            d_next = 1.0 / (1.0 + over * d)
+            dd = -d_next * d_next * (slope * d + over * dd)
+            d = d_next
+            dh = dh * (c * d) + h * (dc * d + c * dd)
+            h = h * (c * d)
+            factor = factor * (c * d)
+        return [c, dc, d, dd, h, dh, absolute(factor - 1.0) + absolute(dh - before)]
+
+    def going(*state: Number) -> Number:
+        return active & (state[-1] > 3.0 * _EPSILON)
+
+    first = -(a + b) * x / (a + 1.0)
+    slope = first * ((da + db) / (a + b) - da / (a + 1.0))
+    d = 1.0 / (1.0 + first)
+    dd = -d * d * slope
+    state = [alike(a, 1.0), alike(a, 0.0), d, dd, d, dd, alike(a, 1.0)]
+    state = loop(going, step, state, _MOST)
+    return state[4], state[5]
+
+
+def _beta_parts(
+    a: Number, b: Number, x: Number, da: float, db: float
+) -> tuple[Number, Number, Number, Number, Number]:
+    """Say whether inside; whether mirrored; density; fraction and its derivative along (da, db)."""
+    inside = (a > 0.0) & (b > 0.0) & (x > 0.0) & (x < 1.0) & (a + b < math.inf)
+    a, b, x = where(inside, a, 1.0), where(inside, b, 1.0), where(inside, x, 0.5)
+    y = 1.0 - x
+    mirrored = (x > (a + 1.0) / (a + b + 2.0)) & ((b > 0.5) | (x > 0.99))
+    density = _beta_density(a, b, x, y)
+    first, second = where(mirrored, b, a), where(mirrored, a, b)
+    argument = where(mirrored, y, x)
+    fraction, slope = _beta_fraction(
+        inside, first, second, argument, where(mirrored, db, da), where(mirrored, da, db)
+    )
+    return inside, mirrored, density / first, fraction, slope
+
+
+def _betainc_formula(a: Number, b: Number, x: Number) -> Number:
+    """I_x(a, b); on the border as in SciPy."""
+    inside, mirrored, density, fraction, _ = _beta_parts(a, b, x, 0.0, 0.0)
+    out = density * fraction
+    out = where(mirrored, 1.0 - out, out)
+    a_least, b_least = (a == 0.0) | (b == math.inf), (b == 0.0) | (a == math.inf)
+    border = where(x == 1.0, 1.0, where(x == 0.0, 0.0, where(a_least, 1.0, 0.0)))
+    known = (x == 0.0) | (x == 1.0) | (a_least & ~b_least) | (b_least & ~a_least)
+    valid = (a >= 0.0) & (b >= 0.0) & (x >= 0.0) & (x <= 1.0)
+    undecided = (a == 0.0) & (b == 0.0) | (a == math.inf) & (b == math.inf)
+    return where(inside, out, where(valid & known & ~undecided, border, math.nan))
+
+
+def _slope_in_a_formula(a: Number, b: Number, x: Number) -> Number:
+    """∂I_x(a, b)/∂a: that of log x^a / B(a, b), and that of the fraction."""
+    inside, mirrored, density, fraction, slope = _beta_parts(a, b, x, 1.0, 0.0)
+    a_, b_ = where(inside, a, 1.0), where(inside, b, 1.0)
+    logarithm = log(where(inside, x, 0.5)) - digamma_formula(a_) + digamma_formula(a_ + b_)
+    direct = density * (slope + fraction * (logarithm - 1.0 / a_))
+    reflected = -density * (slope + fraction * logarithm)
+    border = where((x == 0.0) | (x == 1.0), 0.0, math.nan)
+    border = where((a > 0.0) & (b > 0.0), border, math.nan)
+    return where(inside, where(mirrored, reflected, direct), border)
+
+
+def _beta_density_formula(a: Number, b: Number, x: Number) -> Number:
+    """∂I_x(a, b)/∂x = x^(a - 1) (1 - x)^(b - 1) / B(a, b)."""
+    inside = (a > 0.0) & (b > 0.0) & (x > 0.0) & (x < 1.0)
+    a_, b_, x_ = where(inside, a, 1.0), where(inside, b, 1.0), where(inside, x, 0.5)
+    y = 1.0 - x_
+    end = where(x == 0.0, a, b)  # by the exponent at this end, and 1 / B(1, c) = c
+    border = where(end > 1.0, 0.0, where(end < 1.0, math.inf, where(x == 0.0, b, a)))
+    on_border = (a > 0.0) & (b > 0.0) & ((x == 0.0) | (x == 1.0))
+    return where(inside, _beta_density(a_, b_, x_, y) / x_ / y, where(on_border, border, math.nan))
+
+
+class BetaDensity(Written):
+    """The density of the beta distribution, ∂I_x(a, b)/∂x."""
+
+    formula = staticmethod(_beta_density_formula)
+    partials = (
+        refused_partial("the derivative of betainc in x has itself no derivative in a"),
+        refused_partial("the derivative of betainc in x has itself no derivative in b"),
+        lambda dx, out, a, b, x: dx * (out * _beta_log_slope(a, b, x)),
+    )
+
+
+def _beta_log_slope(a: Any, b: Any, x: Any) -> Any:
+    one = full_like(x, 1)
+    return (a - one) / x - (b - one) / (one - x)
+
+
+class BetaincGradA(Written):
+    """The derivative of the incomplete beta function in its first parameter."""
+
+    formula = staticmethod(_slope_in_a_formula)
+    partials = (
+        refused_partial("the derivative of betainc in a has itself no derivative in a"),
+        refused_partial("the derivative of betainc in a has itself no derivative in b"),
+        refused_partial("the derivative of betainc in a has itself no derivative in x"),
+    )
+
+
+class RegularizedIncompleteBeta(Written):
+    """The regularized incomplete beta function I_x(a, b)."""
+
+    formula = staticmethod(_betainc_formula)
+    exact = from_scipy("betainc")
+    partials = (
+        lambda da, out, a, b, x: da * BETAINC_GRAD_A(a, b, x),
+        # I_x(a, b) = 1 - I_(1 - x)(b, a)
+        lambda db, out, a, b, x: -(db * BETAINC_GRAD_A(b, a, full_like(x, 1) - x)),
+        lambda dx, out, a, b, x: dx * BETA_DENSITY(a, b, x),
+    )
+
+
+BETA_DENSITY, BETAINC_GRAD_A, BETAINC = BetaDensity(), BetaincGradA(), RegularizedIncompleteBeta()
+
+
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
+    """Compute the regularized incomplete beta function of each triple.
+
+    Derivatives exist with respect to all three arguments; second ones in ``x`` alone.
+
+    Args:
+        a: the first parameters, positive floats.
+        b: the second parameters, positive floats.
+        x: the points, from 0 to 1; all three are promoted and broadcast together.
+
+    Returns:
+        The values, from 0 to 1; NaN where an argument is out of its range.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    Source: DLMF 8.17.2.
+
+    >>> import stretto as st
+    >>> st.lax.betainc(2.0, 1.0, st.numpy.array([0.0, 0.5, 1.0]))
+    Array([0.  , 0.25, 1.  ], dtype=float32)
+    """
+    values = promote_values("betainc", a, b, x, inexact=True)
+    check_kind("betainc", FLOAT, values[0].type)
+    return BETAINC(*values)

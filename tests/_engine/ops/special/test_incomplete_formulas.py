@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from stretto._engine.ops.special import incomplete_gamma as formulas
+from stretto._engine.ops.special import incomplete as formulas
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
