@@ -107,7 +107,7 @@ assert x.device == st.distributed.local_devices()[0] and x[0, 0] == 100 * (here 
 assert st.device_put(x, st.distributed.local_devices()[0]) is x
 assert (st.device_put(x, st.distributed.local_devices()[-1]) + 1)[0, 0] == x[0, 0] + 1
 assert st.pure_callback(lambda v: v * 2, x, x)[0, 0] == 2 * x[0, 0]
-from stretto._engine.api.sharding.pmap import pmap
+from stretto._engine.api.sharding.shard_map import pmap
 shares = pmap(lambda v: v / lax.psum(v, "i"), axis_name="i")(np.ones(own))
 assert shares.tolist() == [1 / own] * own and shares.is_fully_addressable
 try:

@@ -60,15 +60,21 @@ if TYPE_CHECKING:
     )
     from stretto._engine.api.autodiff.checkpoint import checkpoint as checkpoint
     from stretto._engine.api.autodiff.custom_gradient import closure_convert as closure_convert
-    from stretto._engine.api.jit.compile_time import (
+    from stretto._engine.api.jit.jit import (
         ensure_compile_time_eval as ensure_compile_time_eval,
+        jit as jit,
+        clear_caches as clear_caches,
     )
-    from stretto._engine.api.varying_sizes.buckets import (
+    from stretto._engine.api.varying_sizes.sizes import (
         Buckets as Buckets,
         dynamic_size as dynamic_size,
     )
     from stretto._engine.api.varying_sizes.ragged import Ragged as Ragged, ragged as ragged
-    from stretto._engine.api.sharding.default_device import default_device as default_device
+    from stretto._engine.api.sharding.placement import (
+        default_device as default_device,
+        make_mesh as make_mesh,
+        block_until_ready as block_until_ready,
+    )
     from stretto._engine.api.autodiff.derivatives import (
         grad as grad,
         jvp as jvp,
@@ -92,24 +98,22 @@ if TYPE_CHECKING:
         jacfwd as jacfwd,
         jacrev as jacrev,
     )
-    from stretto._engine.api.autodiff.jet import jet as jet
-    from stretto._engine.api.jit.jit import jit as jit
-    from stretto._engine.api.jit.jitted import clear_caches as clear_caches
-    from stretto._engine.api.autodiff.linear_transpose import linear_transpose as linear_transpose
-    from stretto._engine.api.sharding.meshes import make_mesh as make_mesh
+    from stretto._engine.api.autodiff.derivatives import jet as jet
+    from stretto._engine.api.autodiff.linear_functions import linear_transpose as linear_transpose
     from stretto._engine.api.sharding.placement import (
         device_get as device_get,
         device_put as device_put,
     )
     from stretto._engine.api.sharding.shard_map import shard_map as shard_map
     from stretto._engine.api.vectorize import vmap as vmap
-    from stretto._engine.api.waiting import block_until_ready as block_until_ready
     from stretto._engine.higher_order.callback import (
         io_callback as io_callback,
         pure_callback as pure_callback,
     )
-    from stretto._engine.higher_order.custom_derivatives import custom_jvp as custom_jvp
-    from stretto._engine.higher_order.custom_derivatives import custom_vjp as custom_vjp
+    from stretto._engine.higher_order.custom_derivatives import (
+        custom_jvp as custom_jvp,
+        custom_vjp as custom_vjp,
+    )
     from stretto._engine.higher_order.custom_vmap import custom_vmap as custom_vmap
     from stretto._engine.higher_order.refs import freeze as freeze, new_ref as new_ref
     from stretto._engine.higher_order.user_primitive import primitive as primitive
@@ -129,25 +133,20 @@ exports(
         linalg nn numpy optim profiler random scipy sharding special torch tree typing
     ._engine.api.autodiff.checkpoint: checkpoint
     ._engine.api.autodiff.custom_gradient: closure_convert
-    ._engine.api.jit.compile_time: ensure_compile_time_eval
-    ._engine.api.varying_sizes.buckets: Buckets dynamic_size
+    ._engine.api.jit.jit: ensure_compile_time_eval jit clear_caches
+    ._engine.api.varying_sizes.sizes: Buckets dynamic_size
     ._engine.api.varying_sizes.ragged: Ragged ragged
-    ._engine.api.sharding.default_device: default_device
-    ._engine.api.autodiff.derivatives: grad jvp linearize value_and_grad vjp
+    ._engine.api.sharding.placement: default_device make_mesh block_until_ready device_get
+        device_put
+    ._engine.api.autodiff.derivatives: grad jvp linearize value_and_grad vjp jet
     ._engine.api.explain.explain: explain
     ._engine.api.explain.recompilations: explain_recompilation
     ._engine.api.explain.shapes: explain_shapes
     ._engine.api.graph: ShapeDtypeStruct eval_shape make_graph
     ._engine.api.autodiff.jacobians: hvp hessian jacfwd jacrev
-    ._engine.api.autodiff.jet: jet
-    ._engine.api.jit.jit: jit
-    ._engine.api.jit.jitted: clear_caches
-    ._engine.api.autodiff.linear_transpose: linear_transpose
-    ._engine.api.sharding.meshes: make_mesh
-    ._engine.api.sharding.placement: device_get device_put
+    ._engine.api.autodiff.linear_functions: linear_transpose
     ._engine.api.sharding.shard_map: shard_map
     ._engine.api.vectorize: vmap
-    ._engine.api.waiting: block_until_ready
     ._engine.higher_order.callback: io_callback pure_callback
     ._engine.higher_order.custom_derivatives: custom_jvp custom_vjp
     ._engine.higher_order.custom_vmap: custom_vmap

@@ -17,12 +17,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from stretto._engine.api.autodiff.checkpoint import print_saved_residuals
-from stretto._engine.api.sharding.drawn_shardings import (
+from stretto._engine.api.sharding.placement import live_arrays
+from stretto._engine.api.sharding.shardings import (
     inspect_array_sharding,
     visualize_array_sharding,
     visualize_sharding,
 )
-from stretto._engine.api.sharding.placement import live_arrays
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.lazy import exports
 from stretto._engine.higher_order.callback import debug_callback

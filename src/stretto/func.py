@@ -15,11 +15,10 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 import numpy as np
 
 from stretto._engine.api import vectorize
-from stretto._engine.api.argument_leaves import as_argnums, leaf_names, wraps
+from stretto._engine.api.argument_leaves import Flat, as_argnums, is_active, leaf_names, wraps
 from stretto._engine.api.autodiff import derivatives as api
 from stretto._engine.api.autodiff import jacobians
 from stretto._engine.api.autodiff.derivatives import linearize
-from stretto._engine.api.autodiff.flat import Flat, is_active
 from stretto._engine.autodiff.linearize import linearize_flat
 from stretto._engine.core import tree
 from stretto._engine.core.functions import name_of

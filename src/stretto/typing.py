@@ -31,7 +31,7 @@ from stretto._engine.core.typing import (
 from stretto._engine.xla.array import Array
 
 if TYPE_CHECKING:
-    from stretto._engine.api.jit.jitted import Jitted as Jitted
+    from stretto._engine.api.jit.jit import Jitted as Jitted
     from stretto._engine.api.jit.stages import (
         ArgInfo as ArgInfo,
         Compiled as Compiled,
@@ -71,7 +71,7 @@ __all__ = [
 exports(
     __name__,
     """
-    stretto._engine.api.jit.jitted: Jitted
+    stretto._engine.api.jit.jit: Jitted
     stretto._engine.api.jit.stages: ArgInfo Compiled Lowered TracedCall
     stretto._engine.higher_order.refs: Ref
     stretto._engine.higher_order.custom_function: CustomVJPPrimal SymbolicZero

@@ -41,4 +41,4 @@ _follow(True)
 
 of_process("num_cpu_devices", check_device_count)
 of_process("keep_memory", keep_memory)
-of_process("default_device", lambda name: api.sharding.default_device.follow_setting(name))  # noqa: PLW0108 (as above)
+of_process("default_device", lambda name: api.sharding.placement.follow_default_device(name))  # noqa: PLW0108 (as above)

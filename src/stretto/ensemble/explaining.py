@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.api.explain import explain
-from stretto._engine.api.jit.jitted import Jitted
-from stretto._engine.api.waiting import block_until_ready
+from stretto._engine.api.jit.jit import Jitted
+from stretto._engine.api.sharding.placement import block_until_ready
 from stretto._engine.core.config import config
 from stretto._engine.core.lazy import shown
 from stretto._engine.core.program import Program

@@ -32,7 +32,7 @@ from stretto.random.streams import keys, refusing
 if TYPE_CHECKING:
     from optree import PyTreeSpec
 
-    from stretto._engine.api.jit.jitted import Jitted
+    from stretto._engine.api.jit.jit import Jitted
 
 
 _NO_KEY = (

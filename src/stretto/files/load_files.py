@@ -23,7 +23,7 @@ from stretto._engine import xla
 from stretto._engine.api import varying_sizes
 from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.api.sharding.shardings import fit
-from stretto._engine.api.varying_sizes.lengths import holds_ragged
+from stretto._engine.api.varying_sizes.sizes import holds_ragged
 from stretto._engine.core import tree
 from stretto._engine.core.files import checked_path, opened
 from stretto._engine.core.interpreter import Value, as_value

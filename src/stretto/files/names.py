@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stretto._engine.api import varying_sizes
-from stretto._engine.api.varying_sizes.lengths import RAGGED
+from stretto._engine.api.varying_sizes.sizes import RAGGED
 from stretto._engine.core import tree
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.typing import Tree

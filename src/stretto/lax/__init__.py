@@ -5,14 +5,16 @@ from typing import TYPE_CHECKING
 from stretto._engine.core.lazy import exports
 
 if TYPE_CHECKING:
-    from stretto._engine.api.loops import scan as scan
-    from stretto._engine.higher_order.loops import associative_scan as associative_scan
+    from stretto._engine.api.vectorize import scan as scan
+    from stretto._engine.higher_order.loops import (
+        associative_scan as associative_scan,
+        fori_loop as fori_loop,
+    )
     from stretto._engine.higher_order.cond import cond as cond, switch as switch
     from stretto._engine.higher_order.implicit import (
         custom_linear_solve as custom_linear_solve,
         custom_root as custom_root,
     )
-    from stretto._engine.higher_order.loops import fori_loop as fori_loop
     from stretto._engine.higher_order.reduce import reduce as reduce, reduce_window as reduce_window
     from stretto._engine.higher_order.stop_gradient import stop_gradient as stop_gradient
     from stretto._engine.higher_order.while_loop import while_loop as while_loop
@@ -205,7 +207,7 @@ if TYPE_CHECKING:
 exports(
     __name__,
     """
-    stretto._engine.api.loops: scan
+    stretto._engine.api.vectorize: scan
     stretto._engine.higher_order.loops: associative_scan fori_loop
     stretto._engine.higher_order.cond: cond switch
     stretto._engine.higher_order.implicit: custom_linear_solve custom_root

@@ -11,7 +11,7 @@ import functools
 import inspect
 from collections.abc import Callable
 
-from stretto._engine.api import loops
+from stretto._engine.api import vectorize
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import as_dtype, is_inexact
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
@@ -167,7 +167,7 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Ar
 abs = arithmetic.absolute
 complex = complex_parts.complex_
 div = arithmetic.divide
-map = loops.map_
+map = vectorize.map_
 max = extrema.maximum
 min = extrema.minimum
 neg = arithmetic.negative

@@ -351,7 +351,7 @@ def test_operations_while_numpy_works(where, name, monkeypatch):
     assert np.geterr()["over"] == "warn"
 
 
-# The interpreter of ``default_device``; ``api/sharding/test_default_device`` has what it does.
+# The interpreter of ``default_device``; ``test_placement_default_device`` has what it does.
 
 
 @pytest.mark.devices

@@ -15,7 +15,7 @@ from stretto._engine.native import native
 ROOT = Path(__file__).parents[3]
 BOTH = (
     "tests/_engine/api/jit/test_dispatch.py",
-    "tests/_engine/api/test_waiting.py",
+    "tests/_engine/api/sharding/test_placement_waiting.py",
     "tests/_engine/eager/test_interpreted.py",
     "tests/_engine/eager/test_table.py",
     "tests/_engine/xla/test_array.py",

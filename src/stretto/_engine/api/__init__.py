@@ -1,7 +1,4 @@
-"""The transformations as users call them, on functions of trees.
-
-Read ``arguments`` (trees to flat values), then ``jit``, ``autodiff``, ``vectorize`` and ``graph``.
-"""
+"""The transformations as users call them, on functions of trees."""
 
 from typing import TYPE_CHECKING
 

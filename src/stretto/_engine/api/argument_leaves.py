@@ -2,22 +2,37 @@
 
 Arguments are trees; what is below this layer knows flat lists of values only. These functions
 flatten the one into the other, and know the name of each leaf for messages.
+
+References among them, and those that a jitted function takes from outside: a trace notes which it
+uses, and calls read and write these. Their values are arguments of the compiled program, and what
+was written to them are results. Those that are passed differ from call to call; those taken from
+outside are found while tracing, and are read and written again by each call.
+
+``Flat`` makes a function of flat values, which all derivatives take, of the user's function of
+trees, and ``Chosen`` reduces that to the arguments in ``argnums``.
 """
 
 from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from stretto._engine.autodiff.linearize import LinearMap
+from stretto._engine.autodiff.transpose import backward
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import bounded
-from stretto._engine.core.functions import name_of, signature_of
+from stretto._engine.core.cells import Cell, giving, values_of_cells, write_all
+from stretto._engine.core.errors import RefError
+from stretto._engine.core.functions import described, name_of, signature_of
 from stretto._engine.core.interpreter import Value, as_value
-from stretto._engine.core.types import float0, is_float0
+from stretto._engine.core.program import Program
+from stretto._engine.core.tree import left_out
+from stretto._engine.core.types import ArrayType, float0, is_complex, is_float0, is_inexact
+from stretto._engine.higher_order.refs import Parts, Ref
 
 
 def wraps(fun: Callable[..., Any], verb: str) -> Callable[[Any], Any]:
@@ -172,3 +187,229 @@ def values_of_tree(x: Any, caller: str, root: str) -> tuple[list[Any], Any]:
         return [x], LEAF
     leaves, structure = tree.flatten(x)
     return as_values(leaves, caller, lambda: tree.paths(x, root)), structure
+
+
+class RefUses(NamedTuple):
+    """The references that the trace of a signature uses; the program's results are then a triple.
+
+    That is the function's own result, the new values of references that were passed, and those of
+    references from outside.
+    """
+
+    given: Sequence[int]
+    """The positions of the references passed that it writes."""
+    outside: Sequence[Cell]
+    """The references from outside, in the order of the program's inputs after the leaves."""
+    written: Sequence[Cell]
+    """The references from outside that it writes."""
+
+    def leaves(self, own: Sequence[Any], refs: Mapping[int, Ref], name: str) -> list[Any]:
+        """Return the leaves of the arguments, and the values of the references from outside."""
+        for ref in refs.values():
+            if ref in self.outside:
+                raise RefError(
+                    f"{name}: one reference of type {ref.type} is passed as an argument and taken "
+                    f"from outside, so that the two would not be told apart: do one of the two"
+                )
+        return [*own, *values_of_cells(self.outside)]
+
+    def write(self, results: Any, refs: Mapping[int, Ref]) -> Any:
+        """Write the new values to the references, and return the function's own result."""
+        if not (self.given or self.written):
+            return results
+        result, given, values = results
+        write_all([refs[i] for i in self.given], given)
+        write_all(self.written, values)
+        return result
+
+
+class RefRecorder:
+    """The function of leaves that is traced; it records which references it reads and writes.
+
+    Args:
+        fun: a function of all leaves, some of which are references.
+        kinds: the positions of these, and what tells references to keys from those to arrays.
+        name: what messages call the function.
+    """
+
+    def __init__(
+        self, fun: Callable[..., Any], kinds: Sequence[tuple[int, Any]], name: str
+    ) -> None:
+        self._name = name
+        self._parts = Parts(fun, dict(kinds))
+        self._written: list[Any] = []
+        self._giving = giving(self._parts, self._written, kept=True)
+
+    def __call__(self, *leaves: Any) -> tuple[list[Any], Any]:
+        """Return the values of the result, or of the triple, and the structure of that."""
+        (result, given), values = self._giving(*leaves)
+        result = without_float0(result)
+        whole = (result, given, values) if given or values else result
+        return values_of_tree(whole, self._name, "the result")
+
+    def uses(
+        self, program: Program, captured: Sequence[Any], own: int
+    ) -> tuple[RefUses | None, Program, list[Any]]:
+        """Return what it uses, the program, and the values that this captured besides references.
+
+        The inputs for references come before those for the other captured values.
+        """
+        found = [i for i, c in enumerate(captured) if isinstance(c, Cell)]
+        given = self._parts.changed
+        if not (found or given or self._written):
+            return None, program, list(captured)
+        others = [i for i in range(len(captured)) if i not in found]
+        inputs = program.inputs[:own]
+        inputs += tuple([program.inputs[own + i] for i in (*found, *others)])
+        uses = RefUses(tuple(given), tuple([captured[i] for i in found]), tuple(self._written))
+        ordered = Program(inputs, program.equations, program.outputs, program.name)
+        return uses, ordered, [captured[i] for i in others]
+
+
+def kinds_of(refs: Mapping[int, Ref]) -> tuple[tuple[int, Any], ...]:
+    """Return the positions of references, with what tells those to keys from those to arrays."""
+    return tuple([(i, ref.structure) for i, ref in refs.items()])
+
+
+OF_DERIVATIVE = {
+    "argnums": "the position of the argument to differentiate by, or several.",
+    "has_aux": "whether ``fun`` returns a pair (output, aux), of which aux has no derivative.",
+    "holomorphic": "whether arguments and result are complex and ``fun`` is holomorphic.",
+    "allow_int": """whether integers may be differentiated by; their derivatives are float0 zeros.
+        A module's buffers always may.""",
+    "chunk_size": "how many elements at a time, in less memory; all at once by default.",
+}
+of_derivative = described(OF_DERIVATIVE)
+"""Complete the docstring of a function that differentiates another."""
+
+
+class Flat:
+    """A function of trees as one of flat values; remembers the structure of its result.
+
+    Leaves of aux that are not arrays are passed on as they are.
+    """
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        structure: Any,
+        has_aux: bool,
+        caller: str,
+        name: str | None = None,
+    ) -> None:
+        self.fun, self.structure, self.has_aux, self.caller = fun, structure, has_aux, caller
+        self.name = name or name_of(fun)
+        self.out: Any = None
+        self.aux: Any = None
+        self.aux_leaves: list[Any] = []
+        self.count = 0
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        """Return the leaves of the output, then the arrays among those of aux."""
+        result = self.fun(*tree.unflatten(self.structure, leaves))
+        if not self.has_aux:
+            outs, self.out = values_of_tree(result, self.name, "the result")
+            self.count = len(outs)
+            return outs
+        if not (isinstance(result, (tuple, list)) and len(result) == 2):
+            raise TypeError(
+                f"{self.caller}: with has_aux=True the function must return a pair (output, aux), "
+                f"got {type(result).__name__}"
+            )
+        result, aux = result
+        outs, self.out = values_of_tree(result, self.name, "the result")
+        self.aux_leaves, self.aux = tree.flatten(aux)
+        self.count = len(outs)
+        return [*outs, *(x for x in self.aux_leaves if isinstance(x, Value))]
+
+    def rebuild(self, values: Sequence[Any]) -> tuple[Any, Any]:
+        """Return the output, and aux, or None if there is none."""
+        out = values[0] if self.out is LEAF else tree.unflatten(self.out, values[: self.count])
+        if not self.has_aux:
+            return out, None
+        arrays = iter(values[self.count :])
+        aux = [next(arrays) if isinstance(x, Value) else x for x in self.aux_leaves]
+        return out, tree.unflatten(self.aux, aux)
+
+
+def is_active(value: Any) -> bool:
+    """Say if derivatives can be taken with respect to this value."""
+    return value.type.kind in ("float", "complex")
+
+
+def pull_back(linear: LinearMap, cts: Sequence[Any]) -> list[Any]:
+    """Return cotangents of all inputs, ``None`` for zero, from those of all outputs."""
+    outs = [ct for ct, m in zip(cts, linear.active_out, strict=True) if m]
+    residuals = linear.residuals
+    mask = [True] * (len(linear.program.inputs) - len(residuals)) + [False] * len(residuals)
+    back = backward(linear.program, mask, residuals, outs)
+    if len(back) == len(linear.active_in):
+        return back
+    active = iter(back)
+    return [next(active) if a else None for a in linear.active_in]
+
+
+class Chosen:
+    """A function of only those arguments that derivatives are taken by; the others are fixed."""
+
+    def __init__(
+        self, fun: Any, args: Sequence[Any], kwargs: Any, positions: Sequence[int], caller: str
+    ) -> None:
+        self.fun, self.args, self.kwargs = fun, args, kwargs
+        self.positions, self.caller = positions, caller
+        leaves, self.structure = tree.flatten(tuple([args[i] for i in positions]))
+        self.values = as_values(leaves, caller, self.paths)
+
+    def paths(self) -> list[str]:
+        """Return the leaves of the chosen arguments as expressions in Python."""
+        names = argument_names(self.fun, len(self.args))
+        return [path for i in self.positions for path in tree.paths(self.args[i], names[i])]
+
+    def __call__(self, *chosen_args: Any) -> Any:
+        """Return the function's result with these values for the chosen arguments."""
+        args = list(self.args)
+        for i, x in zip(self.positions, chosen_args, strict=True):
+            args[i] = x
+        return self.fun(*args, **self.kwargs)
+
+    def check(self, holomorphic: bool, allow_int: bool) -> None:
+        """Raise ``TypeError``, naming the leaf, for a type that has no such derivative.
+
+        Integers among the leaves that their node leaves out are as with ``allow_int``: a module's
+        buffers.
+        """
+        for k, value in enumerate(self.values):
+            if value.type.kind == "float" and not holomorphic:
+                continue
+            problem = _not_differentiable(value.type, holomorphic, allow_int, self.caller)
+            if problem:
+                chosen = tuple([self.args[i] for i in self.positions])
+                exempt = left_out(chosen, self.structure)
+                if is_inexact(value.type.dtype) or k not in exempt:
+                    raise TypeError(f"{self.caller}: {self.paths()[k]} {problem}")
+
+
+def _not_differentiable(
+    type: ArrayType, holomorphic: bool, allow_int: bool, caller: str
+) -> str | None:
+    if holomorphic:
+        if not is_complex(type.dtype):
+            return f"must be complex with holomorphic=True, got {type}"
+    elif is_complex(type.dtype) and caller == "jacfwd":
+        # In reverse, a real result of complex arguments has one row; a forward derivative would
+        # need two directions for each element.
+        return (
+            f"is complex ({type}); pass holomorphic=True for a holomorphic function, or take "
+            f"derivatives of real and imaginary parts"
+        )
+    elif not is_inexact(type.dtype) and not allow_int:
+        return (
+            f"must be of a floating dtype, got {type}; convert it with .astype(float), or pass "
+            f"allow_int=True for float0 gradients"
+        )
+    return None
+
+
+def chosen(fun: Any, args: Any, kwargs: Any, argnums: int | Sequence[int], caller: str) -> Chosen:
+    """Return the function of the arguments that ``argnums`` names."""
+    return Chosen(fun, args, kwargs, as_argnums(argnums, len(args), caller), caller)

@@ -22,9 +22,9 @@ from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.types import is_float0
 
 if TYPE_CHECKING:  # they name this module
-    from stretto._engine.api.jit.jitted import Jitted
-    from stretto._engine.api.varying_sizes.buckets import Buckets
+    from stretto._engine.api.jit.jit import Jitted
     from stretto._engine.api.varying_sizes.ragged import Ragged
+    from stretto._engine.api.varying_sizes.sizes import Buckets
 
 _MOST = 20
 """The most signatures, lengths or buckets that are shown."""
@@ -57,7 +57,7 @@ def card_of_jitted(jitted: Jitted[..., Any]) -> Card:
 
 
 def card_of_report(report: Any) -> Card:
-    """A report that prints itself: what belongs to a line, indented below it, is folded."""
+    """Return that of a report that prints itself, folding what is indented below a line."""
     first, *rest = str(report).split("\n")
     body: list[Item] = []
     start = 0

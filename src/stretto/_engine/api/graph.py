@@ -18,14 +18,14 @@ import numpy as np
 from stretto._engine.api.argument_leaves import (
     LeafNames,
     as_values,
+    kinds_of,
     leaf_names,
     values_of_tree,
     without_float0,
     wraps,
 )
-from stretto._engine.api.jit.ref_arguments import kinds_of
 from stretto._engine.api.jit.signature import NO_ARGUMENTS, ArgumentSet, argument_set, rejoin
-from stretto._engine.api.varying_sizes.lengths import equal_lengths, share_lengths
+from stretto._engine.api.varying_sizes.sizes import equal_lengths, share_lengths
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.cells import giving

@@ -120,7 +120,7 @@ class _State(threading.local):
     """While a user's derivative rule runs: the values that stand in for the tracers it captured,
     whose own trace has ended, by the tracers' ids; see ``higher_order/custom_function``."""
     residuals: list[Any] | None = None
-    """Where to note what derivatives keep, while somebody asks; see ``api/explain/kept``."""
+    """Where to note what derivatives keep, while somebody asks; see ``api/explain/explain``."""
 
 
 state = _State()

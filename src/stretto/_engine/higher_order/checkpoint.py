@@ -95,9 +95,9 @@ class _Parts(NamedTuple):
     forward: Program
     """Computes the program's outputs, then what else is kept."""
     linear: Program
-    """From known values, then the tangents of active inputs, to those of active outputs."""
+    """Maps known values, then the tangents of active inputs, to those of active outputs."""
     known: tuple[tuple[bool, int], ...]
-    """Where to find each known value: among the inputs of ``forward`` (True) or its outputs, and at
+    """Says where each known value is: among the inputs of ``forward`` (True) or its outputs, and at
     which position."""
     again: bool
     """True if ``linear`` computes anything again."""

@@ -278,7 +278,7 @@ def _branch_programs(
     operands: Sequence[Any],
     written: list[Any],
 ) -> tuple[list[Program], Any, list[Any]]:
-    """Programs of the same signature for the branches, their result's structure, all operands.
+    """Return programs of one signature for the branches, their result's structure, all operands.
 
     ``functions`` are the branches, by what messages call them; one given twice is traced once.
     Where all results have one dtype, that of the first, which is ``false_fun`` of ``cond``, says
@@ -634,7 +634,7 @@ def _results(
 
 
 def _rows(x: Any, positions: Any) -> Any:
-    """``x[places]`` for places in range."""
+    """Return ``x[places]``, for places in range."""
     numbers = GatherDimensionNumbers(tuple(range(1, x.ndim)), (0,), (0,))
     indices = reshape(positions, (*positions.shape, 1))
     return gather(x, indices, numbers, (1, *x.shape[1:]), mode="promise_in_bounds")

@@ -277,7 +277,7 @@ class CustomVjp(WithRule):
     transpose = NOT_LINEAR
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """``fwd`` for the values and residuals, and one linear operation for the tangents."""
+        """Run ``fwd`` for values and residuals; record one linear operation for the tangents."""
         perturbed = [t is not None for t in tangents]
         outs, residuals, back = self._forward(primals, perturbed)
         floating = [is_inexact(o.dtype) for o in outs]

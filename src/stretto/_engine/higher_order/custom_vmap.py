@@ -40,7 +40,7 @@ class CustomVmap(WithRule):
     takes_masked = True
 
     def inlined(self) -> None:
-        """None: under ``vmap`` the rule must take its place, not the program."""
+        """Return None: under ``vmap`` the rule must take its place, not the program."""
         return
 
     def where(self, equation: Equation, live: Var, keep_rules: bool) -> Equation:

@@ -115,7 +115,7 @@ class Implicit(ControlFlow, abstract=True):
     solve: Program
     consts: tuple[int, int, int]
     captures: ClassVar[Mapping[str, int]]
-    """For each program, by name, which of the three groups of captured values it takes."""
+    """Maps the name of each program to the group of captured values that it takes, of the three."""
 
     @property
     def count(self) -> int:

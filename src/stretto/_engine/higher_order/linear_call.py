@@ -29,7 +29,7 @@ from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.layout import move_to_front
 
 Backward = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
-"""From the other operands, and the outputs' cotangents, to cotangents of the linear operands."""
+"""Maps the other operands, and the outputs' cotangents, to cotangents of the linear operands."""
 
 
 class LinearCall(ControlFlow):
@@ -46,7 +46,7 @@ class LinearCall(ControlFlow):
 
     @property
     def backward_at_zero(self) -> bool:  # type: ignore[override]
-        """Where only ``backward`` is known, that may give anything, such as a state, for zeros."""
+        """True if only ``backward`` is known: it may give anything for zeros, such as a state."""
         return self.program is None
 
     def parameters(self) -> list[tuple[str, Any]]:

@@ -128,7 +128,7 @@ def map_(
     in_axes: Any = 0,
     out_axes: Any = 0,
 ) -> R:
-    """Apply a function to each element along an axis; ``api/loops`` says all of it to users.
+    """Apply a function to each element along an axis; ``api/vectorize`` says all of it to users.
 
     Args:
         f: a function of one element of ``xs``.

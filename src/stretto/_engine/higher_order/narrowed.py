@@ -197,7 +197,7 @@ class _Step:
         self.changes[id(e)] = sliced
 
     def _cond(self, e: Equation) -> None:
-        """Branches that give an operand, or what writes make of it: they give what to write."""
+        """Have branches that give an operand, or what writes make of it, give what to write."""
         cond: Any = e.primitive
         found = [_of_branches(cond.branches, k) for k in range(len(e.outputs))]
         if not any(found):

@@ -254,7 +254,7 @@ class Reduce(Combination):
         return tuple(t.with_shape(shape) for t in self.computation.out_types)
 
     def composed(self, *args: Any) -> list[Any]:
-        """Beyond a block of XLA's, of associative programs alone."""
+        """Compose it beyond a block of XLA's, of associative programs alone."""
         steps = self.steps(args[0].type)
         if not is_size(steps) and steps <= _BLOCK:
             return super().composed(*args)
@@ -506,7 +506,7 @@ def is_monoid(program: Program, starts: Sequence[Any]) -> bool | None:
 
 
 def _samples(rng: np.random.Generator, dtype: np.dtype) -> np.ndarray:
-    """Random elements: a few of each sign, for floats and integers."""
+    """Return random elements: a few of each sign, for floats and integers."""
     kind = kind_of(dtype)
     if kind == "bool":
         return rng.random(_SAMPLES) < 0.5
@@ -561,7 +561,7 @@ class ReduceWindow(Combination):
         return [axis for axis, window in enumerate(self.windows) if window != PLAIN]
 
     def padded(self, at: Any, *args: Any) -> Sequence[Any]:
-        """Padding is passed over, like that of the windows."""
+        """Pass over padding, like that of the windows."""
         check_front(self.name, [w.low for w in self.windows])
         return super().padded(at, *args)
 
@@ -602,7 +602,7 @@ class ReduceWindow(Combination):
         return math.prod(w.size for w in self.windows)
 
     def lower(self, b: Any, *operands: Any) -> list[Any]:
-        """StableHLO ``reduce_window``; the program for scalars, which XLA returns unchanged."""
+        """Write ``reduce_window``; for scalars, which XLA returns unchanged, the program."""
         if not operands[0].type.size or not b.outs[0].size or not self.windows:
             return b.inline_many(self.interpret, *operands)
         attributes = window_attributes(b, self.windows)

@@ -421,7 +421,7 @@ def scan(
     reverse: bool = False,
     unroll: int | bool = 1,
 ) -> tuple[C, Y]:
-    """Step a function over the leading axis of ``xs``; ``api/loops`` has all that users may say.
+    """Step a function over the leading axis of ``xs``; ``api/vectorize`` has what users may say.
 
     Args:
         f: a function from ``(carry, x)`` to ``(carry, y)``.
@@ -448,7 +448,7 @@ def loop_scan(
     names: Sequence[str],
     unroll: int | bool = 1,
 ) -> tuple[Any, Any]:
-    """``scan`` on behalf of ``caller``; messages call the leaves of the carry by ``names``."""
+    """Run ``scan`` on behalf of ``caller``; messages call the carry's leaves by ``names``."""
     if holds_refs(xs):
         own = _checked(f, tree.structure(init), caller)
         over = lambda f, xs: loop_scan(caller, f, init, xs, length, reverse, names, unroll)

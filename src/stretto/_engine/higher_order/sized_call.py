@@ -67,7 +67,7 @@ class SizedCall(ControlFlow):
     rollable = False
 
     def programs(self) -> list[Program]:
-        """None that passes may change: they see the program of fixed sizes, in place."""
+        """Give none that passes may change: they see the program of fixed sizes, in place."""
         return []
 
     def with_programs(self, change: Callable[[Program], Program]) -> SizedCall:
@@ -89,7 +89,7 @@ class SizedCall(ControlFlow):
         return Bucket(dict(zip(self.variables, self.most, strict=True)), {})
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
-        """Carriers of the results; sizes that vary outside of the call still do."""
+        """Return carriers of the results; sizes that vary outside of the call still do."""
         outs = self.program.out_types
         summed = self.summed or (False,) * len(outs)
         return tuple([self._carrier(t, added) for t, added in zip(outs, summed, strict=True)])

@@ -94,7 +94,7 @@ class While(ControlFlow):
         return call(record(lambda *xs: (self(*xs), None), [x.type for x in rest])[0], rest)
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """Interpreted at first: most loops are short."""
+        """Interpret it at first: most loops are short."""
         return False
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
@@ -429,7 +429,7 @@ def loop_while(
     init_val: Any,
     names: Sequence[str],
 ) -> Any:
-    """``while_loop`` on behalf of ``caller``; messages call the carry's leaves by ``names``."""
+    """Run ``while_loop`` on behalf of ``caller``; messages call the carry's leaves by ``names``."""
     if config.disable_jit:
         last = higher_order.in_python.run_while(caller, cond_fun, body_fun, init_val)
         if last is not None:

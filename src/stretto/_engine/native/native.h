@@ -2,8 +2,8 @@
 
    Each type has a twin in Python that passes the same tests: `xla/array.py`, `core/error_state.py`,
    `xla/callbacks.py`, `eager/interpreter.py` with `numpy/methods.py`, and `api/jit/dispatch.py`; so
-   has `unfinished`, in `api/waiting.py`. `native/__init__.py` says which are used. Nothing here
-   decides anything: whatever is not the common case goes to the general way, in Python.
+   has `unfinished`, in `api/sharding/placement.py`. `native/__init__.py` says which are used.
+   Nothing here decides anything: whatever is not the common case goes to the general way, in Python.
 
    Two rules hold throughout. Whatever is used after a call that can run Python code (a method, an
    allocation that starts a collection, the release of a last reference) is held by a reference of

@@ -1,4 +1,4 @@
-/* Waiting for a tree of results. The twin in Python: `api/waiting.py`. */
+/* Waiting for a tree of results. The twin in Python: `api/sharding/placement.py`. */
 
 #include "native.h"
 

@@ -91,7 +91,7 @@ class _Chain:
 
     @property
     def pending(self) -> list[Atom]:
-        """What the writes of a turn wait with."""
+        """The operands with which the writes of a turn wait."""
         return [w.inputs[i] for w, i in self.waiting]
 
     def first(self, x: Any, known: Values) -> list[Any]:

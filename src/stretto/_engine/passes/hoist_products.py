@@ -120,7 +120,7 @@ class _Loop:
         self.added: dict[Atom, Var] = {}
 
     def with_products_before(self) -> tuple[list[Equation], Equation]:
-        """Products of slices and constants, in front of the loop, and the loop that reads them."""
+        """Return products of slices and constants, in front of the loop, and the loop with them."""
         before, left = [], []
         results: dict[Var, Var] = {}  # inside, outside
         for e in self.body.equations:

@@ -88,7 +88,7 @@ def _rematerialize(program: Program) -> Program:
 
 
 class _Lives:
-    """When each value is made and used, and where the most bytes are alive.
+    """The spans from where values are made to where they are used, and where most bytes are alive.
 
     ``peak`` is the number of the equation that is the first behind it; ``made`` and ``used`` map
     values to numbers of equations.

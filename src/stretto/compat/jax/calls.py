@@ -17,7 +17,7 @@ import numpy as np
 import stretto
 from stretto import debug, lax
 from stretto._engine.api.graph import ShapeDtypeStruct
-from stretto._engine.api.sharding.pmap import pmap as pmap_over_devices
+from stretto._engine.api.sharding.shard_map import pmap as pmap_over_devices
 from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import Value, state
 from stretto._engine.core.position import named_call as named

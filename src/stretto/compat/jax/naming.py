@@ -355,7 +355,7 @@ sharding
     .shardings: AbstractMesh AxisType auto_axes explicit_axes get_abstract_mesh reshard
     stretto.sharding: set_mesh>use_mesh *
 stages
-    stretto._engine.api.jit.jitted: Jitted>Wrapped
+    stretto._engine.api.jit.jit: Jitted>Wrapped
     stretto._engine.api.jit.stages: ArgInfo Compiled Lowered TracedCall>Traced
     collections.abc: Mapping>CompilerOptions
 test_util

@@ -10,8 +10,8 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.api.jit.jit import jit
-from stretto._engine.api.varying_sizes.lengths import equal_lengths, share_lengths
 from stretto._engine.api.varying_sizes.ragged import is_ragged
+from stretto._engine.api.varying_sizes.sizes import equal_lengths, share_lengths
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto._engine.core.functions import name_of

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.api.graph import ShapeDtypeStruct
-from stretto._engine.api.varying_sizes.lengths import equal_lengths, share_lengths
 from stretto._engine.api.varying_sizes.ragged import Ragged, is_ragged
+from stretto._engine.api.varying_sizes.sizes import equal_lengths, share_lengths
 from stretto._engine.core import tree
 from stretto._engine.core.typing import Tree
 from stretto.ensemble.over_mesh import OverMesh

@@ -17,8 +17,8 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.api.autodiff.derivatives import value_and_grad
-from stretto._engine.api.varying_sizes.lengths import equal_lengths, share_lengths
 from stretto._engine.api.varying_sizes.ragged import Ragged, is_ragged
+from stretto._engine.api.varying_sizes.sizes import equal_lengths, share_lengths
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core import tree
 from stretto._engine.core.config import config

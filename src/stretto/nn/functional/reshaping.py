@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.api.autodiff.linear_transpose import linear_transpose
+from stretto._engine.api.autodiff.linear_functions import linear_transpose
 from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value

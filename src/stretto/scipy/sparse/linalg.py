@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import ml_dtypes
 import numpy as np
 
-from stretto._engine.api.autodiff.linear_transpose import linear_transpose
+from stretto._engine.api.autodiff.linear_functions import linear_transpose
 from stretto._engine.core import tree
 from stretto._engine.core.functions import described_like
 from stretto._engine.core.integers import integer

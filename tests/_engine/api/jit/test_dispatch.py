@@ -514,7 +514,7 @@ def test_trees_beyond_the_walk():
 
 
 def test_no_more_signatures_are_kept_than_it_says(monkeypatch):
-    monkeypatch.setattr("stretto._engine.api.jit.jitted._SIGNATURES", 8)
+    monkeypatch.setattr("stretto._engine.api.jit.jit._SIGNATURES", 8)
     f = st.jit(lambda x: x + 1)
     with st.config(recompilation_warning=0, interpret_small=True):
         for n in [*range(1, 30), *range(1, 30)]:

@@ -1,4 +1,1 @@
-"""Derivatives of functions of trees.
-
-Read ``derivatives`` with ``flat``, then ``jacobians`` and ``checkpoint``.
-"""
+"""Derivatives of functions of trees."""

@@ -13,15 +13,16 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from stretto._engine.api.argument_leaves import (
+    Flat,
     LeafNames,
     as_values,
+    is_active,
     leaf_names,
     values_of_tree,
     without_float0,
 )
-from stretto._engine.api.autodiff.flat import Flat, is_active
 from stretto._engine.api.jit.signature import ArgumentSet, argument_set, others, rejoin
-from stretto._engine.api.varying_sizes.lengths import equal_lengths, share_lengths
+from stretto._engine.api.varying_sizes.sizes import equal_lengths, share_lengths
 from stretto._engine.autodiff.linearize import linearize_flat
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary

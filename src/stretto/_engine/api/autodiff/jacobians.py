@@ -13,16 +13,16 @@ from typing import Any, ParamSpec
 
 import numpy as np
 
-from stretto._engine.api.argument_leaves import wraps
-from stretto._engine.api.autodiff.derivatives import grad, jvp
-from stretto._engine.api.autodiff.flat import (
+from stretto._engine.api.argument_leaves import (
     OF_DERIVATIVE,
     Flat,
     chosen,
     is_active,
     of_derivative,
     pull_back,
+    wraps,
 )
+from stretto._engine.api.autodiff.derivatives import grad, jvp
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.autodiff.linearize import LinearMap, linearize_flat
 from stretto._engine.autodiff.vmap import to_axis

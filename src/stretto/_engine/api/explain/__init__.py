@@ -1,1 +1,1 @@
-"""Reports: read ``explain`` first, then ``formulations``, ``memory``, ``kept``."""
+"""Reports of what is compiled, why, what it keeps, and the time that it takes."""

@@ -15,13 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.api.explain.formulations import operations
-from stretto._engine.api.explain.memory import Memory, memory_of
-from stretto._engine.api.explain.words import near
+from stretto._engine.api.explain.explain import Memory, memory_of, near, operations
 from stretto._engine.api.jit.entry import Entry
-from stretto._engine.api.jit.jit import jit
-from stretto._engine.api.jit.jitted import Jitted
-from stretto._engine.api.waiting import block_until_ready
+from stretto._engine.api.jit.jit import Jitted, jit
+from stretto._engine.api.sharding.placement import block_until_ready
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.cards import size
 from stretto._engine.core.config import config
@@ -57,8 +54,9 @@ class LineProfile:
     bytes: int
     """The bytes that its kernels read and wrote."""
     share: float | None
-    """Of the machine's limit, the larger of: operations a second, as against those of a large
-    product; bytes a second, as against those of a large sum. None where no kernel is of the line.
+    """The part of the machine's limit that it reaches, the larger of: operations a second, against
+    those of a large product; bytes a second, as against those of a large sum. None where no kernel
+    is of the line.
     What lies in caches can be read faster than that."""
 
 
@@ -78,7 +76,7 @@ class Profile:
     memory: Memory
     """The memory that a call takes at its peak, as XLA states it."""
     timeline: tuple[tuple[float, int, str], ...]
-    """What is alive after each kernel of a call: seconds, bytes, and the line. Results that XLA
+    """The bytes alive after each kernel of a call: seconds, bytes, and the line. Results that XLA
     lets share memory count twice."""
 
     def __str__(self) -> str:

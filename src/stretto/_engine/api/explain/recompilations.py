@@ -1,7 +1,7 @@
 """Why a jitted function was compiled again: ``explain_recompilation``.
 
 Each signature is compared with the nearest one before it. What differs, and what to do about it, is
-said by ``api/jit/recompilation``, which the warning goes by, too.
+said by ``api/jit/signature``, which the warning goes by, too.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from collections.abc import Callable, Sequence
 from types import FunctionType, MethodType
 from typing import Any
 
-from stretto._engine.api.explain.words import near
-from stretto._engine.api.jit.jitted import Jitted
-from stretto._engine.api.jit.recompilation import Difference, differences, jitted_at
-from stretto._engine.api.jit.signature import Signature
+from stretto._engine.api.explain.explain import near
+from stretto._engine.api.jit.jit import Jitted
+from stretto._engine.api.jit.signature import Difference, Signature, differences, jitted_at
 from stretto._engine.core.boundary import boundary
 
 _WIDTH = 40
@@ -38,7 +37,7 @@ class Recompilation:
     """One signature that a function was traced for."""
 
     number: int
-    """From 1, in the order in which they came."""
+    """The signature's number, from 1, in the order in which they came."""
     nearest: int | None
     """The number of the signature that it is compared with; None for the first."""
     changes: tuple[Change, ...]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.api.explain.words import near
+from stretto._engine.api.explain.explain import near
 from stretto._engine.api.graph import make_graph
 from stretto._engine.api.varying_sizes.ragged import Ragged, is_ragged
 from stretto._engine.core import tree

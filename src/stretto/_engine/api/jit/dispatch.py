@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stretto._engine import xla
-from stretto._engine.api.jit.entry import Entry
-from stretto._engine.api.jit.runners import BufferRunner, PlacedRunner
+from stretto._engine.api.jit.entry import BufferRunner, Entry, PlacedRunner
 from stretto._engine.api.jit.stages import on_device
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import hide_frames

@@ -3,6 +3,17 @@
 ``jit`` makes an entry for each signature. When it is first run, what no result needs is left out,
 and the rest is lowered and compiled, or interpreted if it is small. Donated arguments are matched
 to results of their type.
+
+A runner takes the arrays that are passed to the program, and gives those of its results:
+``BufferRunner`` on the default device, ``PlacedRunner`` where the program says, and
+``DonatingRunner`` either way, letting results take over the memory of arguments. ``Interpreted``
+and what executables have for arrays (``on_arrays``) are runners as well.
+
+Captured arrays: equal ones are merged, and work on them alone is done once, before compiling
+(``beforehand``). A jitted function may compute with arrays from outside, or with counts, and no
+argument: a filter's transform, a factor of a matrix, a table of positions. That is computed when a
+signature is first run, and the results are passed to the program instead of the arrays. A NumPy
+array that is used twice is captured twice, so equal ones are common.
 """
 
 from __future__ import annotations
@@ -12,35 +23,41 @@ import functools
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from stretto._engine import xla
 from stretto._engine.api.argument_leaves import LEAF
-from stretto._engine.api.jit.beforehand import beforehand, with_equal_ones_merged
-from stretto._engine.api.jit.runners import BufferRunner, DonatingRunner, PlacedRunner, Runner
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import TracedValueError
-from stretto._engine.core.interpreter import Tracer
-from stretto._engine.core.position import user_stack_level
+from stretto._engine.core.interpreter import Tracer, state
+from stretto._engine.core.position import user_position, user_stack_level
 from stretto._engine.core.primitive import meshes, observable
-from stretto._engine.core.program import Atom, Program
-from stretto._engine.core.rewriting import live, used_inputs
-from stretto._engine.core.threads import Turn, in_turn
-from stretto._engine.core.types import ArrayType
+from stretto._engine.core.program import Atom, Equation, Program, Var
+from stretto._engine.core.rewriting import live, used_inputs, with_inputs
+from stretto._engine.core.threads import Turn, holding, in_turn
+from stretto._engine.core.types import ArrayType, bytes_of
 from stretto._engine.eager.interpreted import Interpreted, interpretable
+from stretto._engine.eager.interpreter import EAGER
 from stretto._engine.lowering.stablehlo import lower
 from stretto._engine.lowering.text import Text
+from stretto._engine.ops.broadcast import BroadcastInDim
+from stretto._engine.ops.elementwise import INTEGRAL, Elementwise
+from stretto._engine.ops.iota import Constant
+from stretto._engine.ops.layout import Reshape, Transpose
+from stretto._engine.ops.shape import Slice
 from stretto._engine.passes.prepare import for_platform, prepare
 from stretto._engine.xla import cache
-from stretto._engine.xla.array import SHARDED, Array
+from stretto._engine.xla.array import SHARDED, Array, Donated
 from stretto._engine.xla.options import Options
 from stretto._engine.xla.pjrt import Executable
 
 if TYPE_CHECKING:
-    from stretto._engine.api.jit.ref_arguments import Uses
+    from stretto._engine.api.argument_leaves import RefUses
     from stretto._engine.core.shardings import Placement, Sharding
     from stretto._engine.eager.interpreter import OnDevice
     from stretto._engine.xla.partitions import PlacedExecutable
@@ -71,7 +88,7 @@ class Entry:
     """The shardings of the leaves of the arguments; empty if none has one."""
     outs: Sequence[Sharding | None] = ()
     """The shardings of the results that were asked for; empty if none was."""
-    uses: Uses | None = None
+    uses: RefUses | None = None
     """The references that it uses, if it writes any or takes any from outside."""
 
     out_types: tuple[ArrayType, ...] = field(init=False)
@@ -425,3 +442,229 @@ def aliases_of(program: Program, donated: Sequence[int]) -> dict[int, int]:
 
 def _same(atom: Atom, type: Any) -> bool:
     return atom.type.shape == type.shape and atom.type.dtype == type.dtype
+
+
+class Runner(Protocol):
+    """Gives the results of a program, for the arrays passed to it."""
+
+    def __call__(self, arrays: Sequence[Array], /) -> list[Array]: ...
+
+
+class BufferRunner:
+    """Runs an executable on buffers of the default device."""
+
+    __slots__ = ("executable", "out_types")
+
+    def __init__(self, executable: Executable, out_types: Sequence[ArrayType]) -> None:
+        self.executable, self.out_types = executable, out_types
+
+    def __call__(self, arrays: Sequence[Array], /) -> list[Array]:
+        return self.results(self.executable(buffers_of(arrays)))
+
+    def ready(self, arrays: Sequence[Array]) -> Sequence[Array]:
+        """Return the arrays where the executable takes them."""
+        return arrays
+
+    def results(self, buffers: Sequence[Any]) -> list[Array]:
+        """Return arrays for the buffers that the executable gave."""
+        return [Array(None, t, b) for t, b in zip(self.out_types, buffers, strict=True)]
+
+
+class PlacedRunner:
+    """Runs an executable on the devices that its program says."""
+
+    __slots__ = ("executable", "placement")
+
+    def __init__(self, executable: PlacedExecutable, placement: Placement) -> None:
+        self.executable, self.placement = executable, placement
+
+    def __call__(self, arrays: Sequence[Array], /) -> list[Array]:
+        return self.results(self.executable(buffers_of(self.ready(arrays))))
+
+    def ready(self, arrays: Sequence[Array]) -> Sequence[Array]:
+        """Return the arrays, put where the executable takes them."""
+        return xla.sharded.all_placed(arrays, self.placement)
+
+    def results(self, buffers: Sequence[Any]) -> list[Array]:
+        """Return arrays for the buffers that the executable gave."""
+        return xla.sharded.results_of(self.executable, buffers)
+
+
+class DonatingRunner:
+    """Runs an executable whose results take over the memory of some of the arrays passed.
+
+    Args:
+        inner: runs the executable otherwise.
+        taken: the positions of those arrays.
+        name: what messages call the program.
+        name_of: what they call the array at a position.
+    """
+
+    __slots__ = ("_inner", "_name", "_name_of", "_taken")
+
+    def __init__(
+        self,
+        inner: BufferRunner | PlacedRunner,
+        taken: frozenset[int],
+        name: str,
+        name_of: Callable[[int], str],
+    ) -> None:
+        self._inner, self._taken, self._name, self._name_of = inner, taken, name, name_of
+
+    def __call__(self, arrays: Sequence[Array], /) -> list[Array]:
+        arrays = self._inner.ready(arrays)
+        self._refuse_shared(arrays)
+        xla.background.wait_for_all()  # those that have not run may read what is taken here
+        position = user_position()
+        donated: list[tuple[Array, Any]] = []
+        buffers = []
+        try:
+            for k, array in enumerate(arrays):
+                if k in self._taken:
+                    buffers.append(array.to_give())
+                    donated.append((array, array.kept()))  # before the array gives it up
+                    array.donate(Donated(self._name, self._name_of(k), position))
+                else:
+                    buffers += buffers_of([array])
+            return self._inner.results(self._inner.executable(buffers))
+        except BaseException:
+            for array, kept in donated:
+                array.take_back(kept)
+            raise
+
+    def _refuse_shared(self, arrays: Sequence[Array]) -> None:
+        """Raise ``ValueError`` if an array is donated and also passed as another argument."""
+        ids = [id(a) for a in arrays]
+        if len(set(ids)) == len(ids):
+            return
+        for k in self._taken:
+            if ids.count(ids[k]) > 1:
+                other = next(j for j, i in enumerate(ids) if i == ids[k] and j != k)
+                raise ValueError(
+                    f"{self._name}: one array was passed as {self._name_of(k)}, which is donated, "
+                    f"and as {self._name_of(other)}; its memory cannot be taken and read at once: "
+                    f"pass a copy, snp.copy(...), as one of them"
+                )
+
+
+def buffers_of(arrays: Sequence[Array]) -> list[Any]:
+    """Return the buffers of arrays where they are."""
+    return [a.to_give() if a.__class__ in SHARDED else a.to_buffer() for a in arrays]
+
+
+_MOST_COMPARED = 1 << 20
+"""The most bytes of an array that is compared with others."""
+
+_MOST_BYTES = 1 << 22
+"""The most bytes of a result that is larger than its operands."""
+
+_MOST_KEPT = 1 << 26
+"""The most bytes of all results together, which live as long as the signature."""
+
+_VIEWS = (BroadcastInDim, Reshape, Slice, Transpose)
+"""Operations that XLA does while reading, at no cost."""
+
+
+def beforehand(program: Program, captured: Sequence[Any]) -> tuple[Program, Sequence[Any]]:
+    """Give the program without work that depends on no argument, and the values of its last inputs.
+
+    ``captured`` are the values of the last inputs of ``program``. The first inputs, the arguments,
+    stay as they are.
+    """
+    if not captured and all([e.inputs for e in program.equations]):
+        return program, captured
+    steps = _worthwhile(_constant(program, len(captured)))
+    if not steps:
+        return program, captured
+    done = set(steps)
+    rest = [e for e in program.equations if e not in done]
+    read = {a for e in rest for a in e.inputs}.union(program.outputs)
+    results = [v for e in steps for v in e.outputs if v in read]
+    if sum([bytes_of(v.type) for v in results]) > _MOST_KEPT:
+        return program, captured
+    own = len(program.inputs) - len(captured)
+    outside = program.inputs[own:]
+    first = Program(outside, steps, results, program.name)
+    values = holding(state, "interpreter", EAGER, evaluate, first, captured)
+    remaining = Program([*program.inputs, *results], rest, program.outputs, program.name)
+    used = [*([True] * own), *used_inputs(remaining)[own:]]
+    everything = [*captured, *values]
+    kept = [x for x, u in zip(everything, used[own:], strict=True) if u]
+    return with_inputs(remaining, used), kept
+
+
+def with_equal_ones_merged(program: Program, captured: Sequence[Any]) -> Program:
+    """Give the program, reading the first of equal captured arrays in place of all; same inputs."""
+    outside = program.inputs[len(program.inputs) - len(captured) :]
+    first: dict[Any, Var] = {}
+    renamed: dict[Atom, Atom] = {}
+    alike = Counter([v.type for v in outside])
+    for v, value in zip(outside, captured, strict=True):
+        if alike[v.type] > 1 and bytes_of(v.type) <= _MOST_COMPARED:
+            same = first.setdefault((v.type, value.to_host().tobytes()), v)
+            if same is not v:
+                renamed[v] = same
+    if not renamed:
+        return program
+    equations = [
+        e
+        if renamed.keys().isdisjoint(e.inputs)
+        else Equation(e.primitive, [renamed.get(a, a) for a in e.inputs], e.outputs, e.place)
+        for e in program.equations
+    ]
+    outputs = [renamed.get(a, a) for a in program.outputs]
+    return Program(program.inputs, equations, outputs, program.name)
+
+
+def _constant(program: Program, captured: int) -> list[Equation]:
+    """Return the equations that depend on no argument, with results small enough to keep."""
+    known: set[Atom] = set(program.inputs[len(program.inputs) - captured :])
+    constant = []
+    for e in program.equations:
+        if e.inputs and known.isdisjoint(e.inputs):
+            continue
+        if any([a not in known and type(a) is Var for a in e.inputs]):
+            continue
+        primitive: Any = e.primitive
+        if primitive.effects or primitive.calls_python or primitive.holds_programs:
+            continue
+        if _size(e.outputs) <= max(_MOST_BYTES, _size(e.inputs)):
+            known.update(e.outputs)
+            constant.append(e)
+    return constant
+
+
+def _worthwhile(steps: Sequence[Equation]) -> list[Equation]:
+    """Give the steps without final ones that are no slower than reading their results would be."""
+    costs: dict[Atom, int] = {}  # bytes to read in order to compute each value while fused
+    for e in steps:
+        for v in e.outputs:
+            fused = _fused(e) and not isinstance(e.primitive, Constant)
+            inputs = [costs.get(a, bytes_of(a.type)) for a in set(e.inputs) if type(a) is Var]
+            costs[v] = sum(inputs) if fused else bytes_of(v.type)
+    read: set[Atom] = set()
+    kept = []
+    for e in reversed(steps):
+        if read.isdisjoint(e.outputs) and _fused(e):
+            (out,) = e.outputs
+            if isinstance(e.primitive, (Constant, *_VIEWS)) or bytes_of(out.type) > costs[out]:
+                continue
+        read.update(e.inputs)
+        kept.append(e)
+    return kept[::-1]
+
+
+def _fused(equation: Equation) -> bool:
+    """Say if XLA fuses it into what reads the result."""
+    primitive: Any = equation.primitive
+    if not primitive.light or len(equation.outputs) != 1:
+        return False
+    if isinstance(primitive, Elementwise):
+        return bool(primitive.accepts & INTEGRAL)
+    types = [a.type for a in equation.inputs]
+    outs = [v.type for v in equation.outputs]
+    return primitive.work(types, outs) <= 4 * max([t.size for t in (*types, *outs)])
+
+
+def _size(atoms: Iterable[Atom]) -> int:
+    return sum([bytes_of(a.type) for a in atoms if type(a) is Var])

@@ -46,7 +46,7 @@ def on_device(leaf: Any) -> Any:
 
 
 def as_options(options: Mapping[str, Any] | None, caller: str) -> Options:
-    """Options of the compiler, sorted and hashable; ``TypeError`` for what cannot be one."""
+    """Return options of the compiler, sorted and hashable; refuse what cannot be one."""
     if options is None:
         return ()
     if not isinstance(options, Mapping):

@@ -1,12 +1,19 @@
-"""Arrays and devices: put arrays on a device, fetch them, list those that are alive.
+"""Arrays and devices: put arrays on a device, fetch them, wait for them, list those that are alive.
 
-The devices themselves are in ``xla/device``.
+``make_mesh`` arranges the devices that there are. ``default_device`` is the device of what was not
+put anywhere, in a block; ``config.default_device`` is that of the process. The devices themselves
+are in ``xla/device``, and ``eager/interpreter`` has the interpreter that is current meanwhile.
+
+Compiled programs run asynchronously; ``xla/array`` waits when elements are read, and
+``block_until_ready`` for whole trees.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,13 +23,20 @@ from stretto._engine.api.argument_leaves import as_values
 from stretto._engine.api.sharding.shardings import fit
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
-from stretto._engine.core.interpreter import Tracer, Value, state
-from stretto._engine.core.mesh import PartitionSpec
+from stretto._engine.core.config import watch
+from stretto._engine.core.errors import ConfigError
+from stretto._engine.core.integers import integers
+from stretto._engine.core.interpreter import Tracer, Value, _State, state
+from stretto._engine.core.mesh import Mesh, PartitionSpec
 from stretto._engine.core.shardings import NamedSharding, Sharding, SingleDeviceSharding, can_split
-from stretto._engine.eager.interpreter import EAGER, at_home
+from stretto._engine.eager.interpreter import EAGER, OnDevice, at_home
+from stretto._engine.native import native
 from stretto._engine.ops.sharding_constraint import ShardingConstraint, named_here
-from stretto._engine.xla.array import SHARDED, Array
-from stretto._engine.xla.device import as_device, default_device, devices
+from stretto._engine.xla import pjrt
+from stretto._engine.xla.array import SHARDED, Absent, Array, wait_for_all
+from stretto._engine.xla.device import Device, as_device, devices
+from stretto._engine.xla.device import default_device as first_device
+from stretto._engine.xla.device import devices as all_devices
 
 T = TypeVar("T")
 
@@ -113,7 +127,7 @@ def _put(
         if isinstance(sharding, NamedSharding):
             return ShardingConstraint(sharding)(x)
         return x  # a program runs where its arguments are
-    if isinstance(sharding, SingleDeviceSharding) and sharding.device_list == (default_device(),):
+    if isinstance(sharding, SingleDeviceSharding) and sharding.device_list == (first_device(),):
         if x.__class__ is Array:
             return x
         moved = Array(x.to_host(), x.type)
@@ -186,3 +200,188 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     devices(platform)
     kinds = (Array, *SHARDED)
     return [x for x in gc.get_objects() if x.__class__ in kinds and not x.is_deleted()]
+
+
+def make_mesh(
+    axis_shapes: Sequence[int],
+    axis_names: Sequence[Any],
+    *,
+    devices: Sequence[Device] | None = None,
+) -> Mesh:
+    """Make a mesh of devices.
+
+    Args:
+        axis_shapes: the number of devices along each axis.
+        axis_names: the name of each axis.
+        devices: the devices, row by row; by default as many of all devices as are needed, in the
+            order of their ids.
+
+    Returns:
+        The mesh.
+
+    Raises:
+        TypeError: a size is not an integer.
+        ValueError: there are not as many names as axes, or not as many devices.
+
+    >>> import stretto as st
+    >>> st.make_mesh((1, 1), ("members", "data"))
+    Mesh('members': 1, 'data': 1)
+    """
+    with boundary:
+        sizes = integers(axis_shapes, "make_mesh", "axis_shapes")
+        names = tuple(axis_names) if isinstance(axis_names, (tuple, list)) else (axis_names,)
+        if len(sizes) != len(names) or min(sizes, default=1) < 1:
+            raise ValueError(
+                f"make_mesh: axis_shapes must have a size of at least 1 for each of the names "
+                f"{names!r}; got {tuple(sizes)}"
+            )
+        count = math.prod(sizes)
+        there = all_devices() if devices is None else list(devices)
+        if len(there) < count or (devices is not None and len(there) > count):
+            way = (
+                "; set config.num_cpu_devices, or STRETTO_NUM_CPU_DEVICES, before anything is "
+                "compiled, to have more for trying things out"
+            )
+            raise ValueError(
+                f"make_mesh: axis_shapes {tuple(sizes)} needs {count} devices, and there are "
+                f"{len(there)}{way if devices is None else ''}"
+            )
+        array = np.empty(count, object)
+        array[:] = there[:count]
+        return Mesh(array.reshape(sizes), names)
+
+
+@contextmanager
+def default_device(device: Device | str | None) -> Iterator[None]:
+    """Make arrays and compute on a device, in a block of this thread or a decorated function.
+
+    Arrays that are made in the block are put on the device, and so are those that operations and
+    jitted functions take, if they were not put anywhere: as by ``device_put``, so that what is
+    computed from them later stays there, too. Arrays that were put somewhere, and functions that
+    say where they run, by shardings or a mesh, go by that. Inside a trace it has no effect: a
+    program runs where its arguments are.
+
+    Args:
+        device: the device, or its name; None for that of ``config.default_device``.
+
+    Returns:
+        A context manager, which is a decorator as well.
+
+    Raises:
+        ValueError: the device is not there.
+
+    As ``jax.default_device``, whose arrays do not stay, though.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> with st.default_device(st.devices()[-1]):
+    ...     x = snp.ones(2) + 1
+    >>> x.device == st.devices()[-1]
+    True
+    """
+    around, outermost = state.interpreter, state.interpreter is _State.interpreter
+    inside = _State.interpreter
+    if device is not None:
+        inside = _interpreter(as_device(device, "default_device"))
+    if not around.at_rest:
+        yield
+        return
+    state.interpreter = inside
+    watch.follow(False)
+    try:
+        yield
+    finally:
+        state.interpreter = _State.interpreter if outermost else around
+
+
+def follow_default_device(name: str | None) -> None:
+    """Put ``config.default_device`` into force, in this thread and in those that begin later.
+
+    Args:
+        name: the device's name; None for the first.
+
+    Raises:
+        ConfigError: the device is not there, or something is being traced.
+    """
+    here = state.interpreter
+    if not here.at_rest:
+        raise ConfigError(
+            f"config.default_device = {name!r} was set while a function was traced: set it outside"
+        )
+    before = _State.interpreter
+    try:
+        _State.interpreter = _interpreter(as_device(name, "config", "default_device"))
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    if here is before:  # not in a block of this thread
+        state.interpreter = _State.interpreter
+    watch.follow(True)
+
+
+def _interpreter(device: Device) -> Any:
+    """Return the one that computes on a device what was not put anywhere."""
+    at_home = device == first_device()
+    return EAGER if at_home else OnDevice(SingleDeviceSharding(device))
+
+
+_DEEPEST = 64
+
+
+def block_until_ready(x: T) -> T:
+    """Wait until all arrays of a tree are computed; their errors are raised here.
+
+    Args:
+        x: a tree of arrays.
+
+    Returns:
+        ``x`` itself.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> st.block_until_ready({"x": snp.ones(2)})
+    {'x': Array([1., 1.], dtype=float32)}
+    """
+    buffers = unfinished(x)
+    if buffers is not None:
+        try:
+            if buffers:
+                pjrt.wait_for_all(buffers)
+            return x
+        except RuntimeError as error:
+            if not pjrt.failed(error):
+                raise
+            # Of several errors, that of the first leaf is to be raised, as below.
+    wait_for_all(tree.leaves(x))
+    return x
+
+
+def _unfinished(x: Any) -> list[Any] | None:
+    """Return the device faces that must be waited for in a tree of arrays in plain containers.
+
+    None if the tree has other leaves, other nodes, or arrays whose buffer is absent. Nothing is
+    sorted, so that the order differs from that of the leaves.
+    """
+    buffers: list[Any] = []
+    return buffers if _gathered(x, (Array, *SHARDED), buffers, 0) else None
+
+
+def _gathered(x: Any, arrays: Sequence[type], buffers: list[Any], depth: int) -> bool:
+    cls = x.__class__
+    if cls in arrays:
+        if x._host is None:
+            buffer = x._buffer
+            if isinstance(buffer, Absent):
+                return False
+            buffers.append(buffer)
+        return True
+    if depth > _DEEPEST:
+        return False
+    if cls is dict:
+        children = [*x.values()]
+    elif cls is tuple or cls is list:
+        children = [*x]
+    else:
+        return x is None
+    return all(_gathered(child, arrays, buffers, depth + 1) for child in children)
+
+
+unfinished: Callable[[Any], list[Any] | None]
+unfinished = _unfinished if native is None else native.unfinished

@@ -1,18 +1,32 @@
-"""The shardings that ``jit`` is given: ``in_shardings`` and ``out_shardings``.
+"""Shardings that ``jit`` is given, and shardings drawn as tables of text or handed to functions.
 
-Trees of shardings that are prefixes of the arguments, or of the result, become one sharding for
-each leaf.
+``in_shardings`` and ``out_shardings`` are trees of shardings that are prefixes of the arguments, or
+of the result; they become one sharding for each leaf. ``stretto.debug`` has the functions that draw
+them.
 """
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from stretto._engine.core import tree
-from stretto._engine.core.shardings import NamedSharding, Sharding, check_split
-from stretto._engine.core.types import ArrayType
+from stretto._engine.core.boundary import boundary
+from stretto._engine.core.integers import shown, sizes_of
+from stretto._engine.core.interpreter import Tracer
+from stretto._engine.core.mesh import PartitionSpec
+from stretto._engine.core.shardings import (
+    NamedSharding,
+    Sharding,
+    SingleDeviceSharding,
+    check_split,
+)
+from stretto._engine.core.types import ArrayType, array_type, as_dtype
 from stretto._engine.ops.sharding_constraint import named_here
+from stretto._engine.xla.array import Array
+from stretto._engine.xla.device import default_device
 
 
 class Shardings(NamedTuple):
@@ -90,3 +104,183 @@ def fit(sharding: Sharding, type: ArrayType, what: str) -> None:
     """Raise ``ValueError`` unless an array of this type can have the sharding."""
     if isinstance(sharding, NamedSharding):
         check_split(sharding, type.shape, what)
+
+
+_COLORS = (24, 94, 22, 53, 88, 18, 58, 23, 90, 130, 30, 60)
+"""Backgrounds, of the 256 that terminals have, on which white can be read."""
+
+
+def visualize_sharding(
+    shape: Sequence[int],
+    sharding: Sharding | PartitionSpec,
+    *,
+    use_color: bool = True,
+    scale: float = 1.0,
+) -> None:
+    """Print which devices have which part of an array of this shape, as a table.
+
+    Args:
+        shape: the shape, of one axis, which is drawn from left to right, or of two, the first from
+            top to bottom.
+        sharding: how it is split; a ``PartitionSpec`` is over the mesh in use.
+        use_color: whether each part has a color of its own, on a terminal.
+        scale: how large the parts are drawn.
+
+    Raises:
+        TypeError: a size is not an integer, or ``sharding`` is none.
+        ValueError: there are more axes, or none; an axis cannot be split so; or ``scale`` is not
+            positive.
+
+    As ``jax.debug.visualize_sharding``, without ``rich``.
+
+    >>> import stretto as st
+    >>> split = st.sharding.NamedSharding(st.make_mesh((1,), ("data",)), st.P("data"))
+    >>> st.debug.visualize_sharding((8, 2), split)
+    ┌───────┐
+    │ CPU 0 │
+    └───────┘
+    """
+    caller = "visualize_sharding"
+    with boundary:
+        sizes = sizes_of(shape, caller)
+        where = named_here(sharding, caller, "sharding")
+        _draw(sizes, where, use_color, scale, caller, "shape")
+
+
+def visualize_array_sharding(arr: Array, *, use_color: bool = True, scale: float = 1.0) -> None:
+    """Print which devices have which part of an array, as a table.
+
+    Args:
+        arr: an array of one axis, which is drawn from left to right, or of two, the first from top
+            to bottom.
+        use_color: whether each part has a color of its own, on a terminal.
+        scale: how large the parts are drawn.
+
+    Raises:
+        TypeError: ``arr`` is not an array, or is traced.
+        ValueError: it has more axes, or none; or ``scale`` is not positive.
+
+    As ``jax.debug.visualize_array_sharding``, without ``rich``.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> st.debug.visualize_array_sharding(snp.ones(4))
+    ┌───────┐
+    │ CPU 0 │
+    └───────┘
+    """
+    caller = "visualize_array_sharding"
+    with boundary:
+        sharding = _sharding_of(arr, caller, "arr")
+        _draw(arr.shape, sharding, use_color, scale, caller, "arr, shape")
+
+
+def inspect_array_sharding(value: Any, *, callback: Callable[[Any], Any]) -> None:
+    """Call a function with the sharding of an array, at once.
+
+    Args:
+        value: an array; or a tree of them, whose shardings are then in a tree like it.
+        callback: the function; what it returns is ignored.
+
+    Raises:
+        TypeError: ``callback`` is not a function, a leaf is not an array, or it is traced: return
+            it, and look at its ``sharding``.
+
+    As ``jax.debug.inspect_array_sharding``, of arrays that are not traced.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> st.debug.inspect_array_sharding(snp.ones(4), callback=print)
+    SingleDeviceSharding(cpu:0)
+    """
+    caller = "inspect_array_sharding"
+    with boundary:
+        if not callable(callback):
+            raise TypeError(f"{caller}: callback must be a function, got {callback!r}")
+        leaves, structure = tree.flatten(value)
+        paths = tree.paths(value, "value")
+        found = [_sharding_of(x, caller, p) for x, p in zip(leaves, paths, strict=True)]
+        callback(tree.unflatten(structure, found))
+
+
+def _sharding_of(x: Any, caller: str, name: str) -> Sharding:
+    """Return the sharding of an array."""
+    if isinstance(x, Tracer):
+        raise TypeError(
+            f"{caller}: {name}, {x.type}, is traced, and the compiler has not yet chosen where it "
+            f"is: return it from the jitted function, and look at the result's x.sharding; or say "
+            f"where it is to be, stretto.lax.with_sharding_constraint({name}, sharding)"
+        )
+    if not isinstance(x, Array):
+        raise TypeError(f"{caller}: {name} must be an array, got {type(x).__name__}")
+    return getattr(x, "_sharding", None) or SingleDeviceSharding(default_device())
+
+
+def _draw(
+    shape: tuple[int, ...],
+    sharding: Sharding,
+    use_color: bool,
+    scale: float,
+    caller: str,
+    what: str,
+) -> None:
+    if not 1 <= len(shape) <= 2:
+        raise ValueError(
+            f"{caller}: only arrays of one or two axes can be drawn; {what} {shown(shape)} has "
+            f"{len(shape)}: print sharding.devices_indices_map(shape), or draw a slice"
+        )
+    if not scale > 0:
+        raise ValueError(f"{caller}: scale must be positive, got {scale!r}")
+    fit(sharding, array_type(shape, as_dtype(bool)), f"{caller}: the array of {what}")
+    counts, numbers = sharding.tiling(len(shape))
+    owners: list[list[Any]] = [[] for _ in range(math.prod(counts))]
+    for device, number in zip(sharding.device_list, numbers, strict=True):
+        owners[number].append(device)
+    columns = counts[-1]
+    names = [_named(devices) for devices in owners]
+    rows = [names[k : k + columns] for k in range(0, len(names), columns)]
+    colored = use_color and sys.stdout.isatty()
+    print("\n".join(_table(rows, scale, colored)))
+
+
+def _named(devices: Sequence[Any]) -> str:
+    """Name devices of one platform by their ids: ``CPU 0-3,8``."""
+    ids = sorted([device.id for device in devices])
+    runs: list[list[int]] = []
+    for n in ids:
+        if runs and n == runs[-1][-1] + 1:
+            runs[-1].append(n)
+        else:
+            runs.append([n])
+    words = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
+    return f"{devices[0].platform.upper()} {','.join(words)}"
+
+
+def _table(rows: Sequence[Sequence[str]], scale: float, colored: bool) -> list[str]:
+    """Return the lines of a table of these cells, all of one size."""
+    longest = max([len(name) for row in rows for name in row])
+    width = max(longest + 2, round((longest + 2) * scale))
+    above = max(0, round(scale) - 1)  # empty lines above and below each name
+    columns = len(rows[0])
+
+    def rule(left: str, middle: str, right: str) -> str:
+        return left + middle.join(["─" * width] * columns) + right
+
+    def line(cells: Sequence[str], row: int) -> str:
+        written = [
+            _painted(c.center(width), row * columns + k, colored) for k, c in enumerate(cells)
+        ]
+        return "│" + "│".join(written) + "│"
+
+    lines = [rule("┌", "┬", "┐")]
+    for k, cells in enumerate(rows):
+        if k:
+            lines.append(rule("├", "┼", "┤"))
+        empty = [line([""] * columns, k)] * above
+        lines += [*empty, line(cells, k), *empty]
+    return [*lines, rule("└", "┴", "┘")]
+
+
+def _painted(text: str, number: int, colored: bool) -> str:
+    """Return the text on the background of the part with this number."""
+    if not colored:
+        return text
+    return f"\x1b[97;48;5;{_COLORS[number % len(_COLORS)]}m{text}\x1b[0m"

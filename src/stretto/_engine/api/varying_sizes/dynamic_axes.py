@@ -14,10 +14,9 @@ import numpy as np
 from stretto._engine.api.argument_leaves import as_values
 from stretto._engine.api.jit.dispatch import record_by
 from stretto._engine.api.jit.entry import Entry
-from stretto._engine.api.jit.jitted import Jitted
+from stretto._engine.api.jit.jit import Jitted
 from stretto._engine.api.jit.signature import NO_ARGUMENTS, ArgumentSet, Signature
-from stretto._engine.api.varying_sizes.buckets import Buckets, dynamic_size
-from stretto._engine.api.varying_sizes.lengths import equal_lengths
+from stretto._engine.api.varying_sizes.sizes import Buckets, dynamic_size, equal_lengths
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core import tree
 from stretto._engine.core.caches import room

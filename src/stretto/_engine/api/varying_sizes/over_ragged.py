@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.api.argument_leaves import as_values
-from stretto._engine.api.varying_sizes.lengths import same_lengths
 from stretto._engine.api.varying_sizes.ragged import Ragged, is_ragged, room_for
+from stretto._engine.api.varying_sizes.sizes import same_lengths
 from stretto._engine.core import tree
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.integers import integer
@@ -335,7 +335,7 @@ def _rows(x: Ragged, room: int) -> Any:
 
 
 def _room(size: Size, bound: int, batch: Batch) -> int:
-    """Room for results of this size, whose lengths are not known.
+    """Make room for results of this size, whose lengths are not known.
 
     That of an argument, or so many times as much, if no result is so many times as long; or else a
     rectangle.

@@ -14,7 +14,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from stretto._engine.api.varying_sizes.lengths import RAGGED, same_lengths
+from stretto._engine.api.varying_sizes.sizes import RAGGED, same_lengths
 from stretto._engine.core import tree
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.integers import integer

@@ -106,7 +106,7 @@ class Mapped(ControlFlow):
         return evaluate(self.whole(), args)
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """Compiled: it has enough work to be worth it."""
+        """Compile it: it has enough work to be worth that."""
         return not config.disable_jit
 
     def inlined(self) -> Program | None:

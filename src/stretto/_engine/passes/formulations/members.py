@@ -58,7 +58,7 @@ class Decision(NamedTuple):
     chosen: str
     choices: tuple[tuple[str, float], ...]
     all_in_all: bool = False
-    """Whether the times are those of the whole program, including what is chosen inside."""
+    """True if the times are those of the whole program, including what is chosen inside."""
 
 
 class _Walk:

@@ -153,7 +153,7 @@ def loop_in(
 def wired(
     equations: Sequence[Equation], low: int, high: int, tokens: np.ndarray, homes: Homes
 ) -> list[Stretch]:
-    """Stretches from ``low`` up to ``high`` in which the distances to operands repeat as well."""
+    """Return stretches within ``low`` to ``high`` where distances to operands repeat as well."""
     far = (high - low) // LEAST_COPIES
     elsewhere = (-1, 0)
 
@@ -294,7 +294,7 @@ class _Reader:
         return Carried(step, output, tuple(first))
 
     def counted(self, column: Sequence[Atom]) -> Source:
-        """Literals as a source: one for all copies, or one for each."""
+        """Return literals as a source: one for all copies, or one for each."""
         for k in range(len(column) - 2, -1, -1):
             if not isinstance(column[k], Literal):
                 raise _Later(k + 1)

@@ -38,7 +38,7 @@ from stretto._engine.passes.rolling.operands import (
 from stretto._engine.passes.rolling.roll_loops import LEAST_COPIES, Stretch, has_index
 
 Kept: TypeAlias = tuple[int, int, tuple[Atom, ...]]
-"""What a loop stacks: (step, output, first).
+"""A value that a loop stacks: (step, output, first).
 
 If ``first`` is empty it is the output as each copy computes it; otherwise it is the carried value
 as each copy receives it, and ``first`` is ``Carried.first``.
@@ -73,7 +73,7 @@ class Use:
 
     @property
     def live(self) -> bool:
-        """Whether any of its outputs is used."""
+        """True if any of its outputs is used."""
         return bool(self.outs or self.asked)
 
 

@@ -424,7 +424,7 @@ class _Writer:
         return stack
 
     def add_in_place(self, pad: Step, add: Step, outputs: Sequence[Var]) -> None:
-        """``x + pad(part)``, by adding the part to a slice of ``x``."""
+        """Return ``x + pad(part)``, by adding the part to a slice of ``x``."""
         _, part, *starts = [self.read(s) for s in pad.sources]
         first, second = add.sources
         before = not (isinstance(first, Made) and self.loop.steps[first.step] is pad)
@@ -435,7 +435,7 @@ class _Writer:
 
 
 def _added_pads(loop: Loop, use: Use) -> dict[int, int]:
-    """Sums of something and a part padded with zeros that nothing else reads: {sum: pad}."""
+    """Return sums with a part padded with zeros that nothing else reads: {sum: pad}."""
     read: dict[int, int] = {}
     for source in sources_of(loop):
         if isinstance(source, Made | Carried):

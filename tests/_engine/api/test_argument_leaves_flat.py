@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import stretto.numpy as snp
-from stretto._engine.api.autodiff.flat import Flat, chosen, is_active, pull_back
+from stretto._engine.api.argument_leaves import Flat, chosen, is_active, pull_back
 from stretto._engine.autodiff.linearize import linearize_flat
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value

@@ -30,7 +30,7 @@ def test_the_largest_temporaries_have_lines():
         return snp.tanh(snp.tanh(x @ y) @ y) @ y
 
     memory = st.explain(f, PARAMS["w"], PARAMS["w"]).memory
-    assert memory.largest[0][0].endswith(f"test_memory.py:{f.__code__.co_firstlineno + 1}")
+    assert memory.largest[0][0].endswith(f"test_explain_memory.py:{f.__code__.co_firstlineno + 1}")
     assert sum(total for _, total, _ in memory.largest) == memory.temporaries
 
 

@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax
-from stretto._engine.api.sharding.pmap import pmap
+from stretto._engine.api.sharding.shard_map import pmap
 
 A = np.arange(24.0, dtype=np.float32).reshape(8, 3)
 

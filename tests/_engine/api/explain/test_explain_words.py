@@ -3,7 +3,7 @@
 import dis
 import os
 
-from stretto._engine.api.explain.words import near, short, where
+from stretto._engine.api.explain.explain import near, short, where
 from stretto._engine.core.position import Position
 
 

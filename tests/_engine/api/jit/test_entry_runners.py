@@ -5,7 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.api.jit.runners import BufferRunner, DonatingRunner, PlacedRunner
+from stretto._engine.api.jit.entry import BufferRunner, DonatingRunner, PlacedRunner
 from stretto._engine.eager.interpreted import Interpreted
 
 X = np.arange(3, dtype=np.float32)

@@ -41,7 +41,7 @@ def test_wherever_it_is(name):
     f, count = CALLERS[name]
     (found,) = st.explain(f, X, W).convolutions
     line = same.__code__.co_firstlineno + 1
-    assert found.position.endswith(f"test_formulations.py:{line} (same)")
+    assert found.position.endswith(f"test_explain_formulations.py:{line} (same)")
     assert found.geometry == "kernel 3x3, 8 groups, image 9x9, batch 2, features 8 to 8"
     assert (found.formulation, found.count) == ("sum of shifted slices", count)
     assert "8 groups" in found.reason

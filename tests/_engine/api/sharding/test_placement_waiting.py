@@ -7,7 +7,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.api.waiting import unfinished
+from stretto._engine.api.sharding.placement import unfinished
 from stretto._engine.xla import pjrt
 
 

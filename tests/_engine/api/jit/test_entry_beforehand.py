@@ -23,7 +23,7 @@ def evaluations(monkeypatch):
         seen.append(program)
         return evaluate(program, values)
 
-    monkeypatch.setattr("stretto._engine.api.jit.beforehand.evaluate", noting)
+    monkeypatch.setattr("stretto._engine.api.jit.entry.evaluate", noting)
     return seen
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.api.varying_sizes.lengths import equal_lengths, same_lengths, share_lengths
+from stretto._engine.api.varying_sizes.sizes import equal_lengths, same_lengths, share_lengths
 
 PARTS = [np.ones(2, np.float32), np.ones(3, np.float32) * 2]
 
