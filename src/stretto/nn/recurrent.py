@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from stretto._engine.core.functions import described, described_like
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, Tree
@@ -56,8 +56,9 @@ def check_nonlinearity(caller: str, nonlinearity: str) -> None:
 
 
 class _Cell(Module):
-    """Hold what cells share: sizes and parameters."""
+    """Hold what cells share: sizes and parameters, and how many gates there are."""
 
+    _gates: ClassVar[int] = 1
     weight_ih: Array
     weight_hh: Array
     bias_ih: Array | None
@@ -65,19 +66,19 @@ class _Cell(Module):
 
     def __init__(
         self,
-        gates: int,
         input_size: int,
         hidden_size: int,
-        bias: bool,
-        key: Key | None,
-        dtype: DTypeLike | None,
+        bias: bool = True,
+        *,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
         positive(type(self).__name__, input_size=input_size, hidden_size=hidden_size)
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.bias = bias
-        rows = gates * hidden_size
+        rows = self._gates * hidden_size
         shapes: dict[str, tuple[int, ...]] = {
             "weight_ih": (rows, input_size),
             "weight_hh": (rows, hidden_size),
@@ -138,7 +139,7 @@ class RNNCell(_Cell):
         dtype: DTypeLike | None = None,
     ) -> None:
         check_nonlinearity("RNNCell", nonlinearity)
-        super().__init__(1, input_size, hidden_size, bias, key, dtype)
+        super().__init__(input_size, hidden_size, bias, key=key, dtype=dtype)
         self.nonlinearity = nonlinearity
 
     def forward(self, input: ArrayLike, hx: ArrayLike | None = None) -> Array:
@@ -177,16 +178,7 @@ class LSTMCell(_Cell):
     ((2, 4), (2, 4))
     """
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        *,
-        key: Key | None = None,
-        dtype: DTypeLike | None = None,
-    ) -> None:
-        super().__init__(4, input_size, hidden_size, bias, key, dtype)
+    _gates = 4
 
     def forward(
         self, input: ArrayLike, hx: tuple[ArrayLike, ArrayLike] | None = None
@@ -225,16 +217,7 @@ class GRUCell(_Cell):
     (4,)
     """
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        *,
-        key: Key | None = None,
-        dtype: DTypeLike | None = None,
-    ) -> None:
-        super().__init__(3, input_size, hidden_size, bias, key, dtype)
+    _gates = 3
 
     @described_like(RNNCell.forward)
     def forward(self, input: ArrayLike, hx: ArrayLike | None = None) -> Array:
@@ -243,21 +226,23 @@ class GRUCell(_Cell):
 
 
 class _Recurrent(Module):
-    """Hold what layers over whole sequences share: sizes, parameters, and the call."""
+    """Hold what layers over whole sequences share: sizes, gates, parameters, and the call."""
+
+    _gates: ClassVar[int] = 1
 
     def __init__(
         self,
-        gates: int,
         input_size: int,
         hidden_size: int,
-        num_layers: int,
-        bias: bool,
-        batch_first: bool,
-        dropout: float,
-        bidirectional: bool,
-        proj_size: int,
-        key: Key | None,
-        dtype: DTypeLike | None,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        *,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
         caller = type(self).__name__
@@ -274,7 +259,7 @@ class _Recurrent(Module):
         self.dropout = probability(dropout, caller, "dropout")
         self.bidirectional = bidirectional
         self.proj_size = proj_size
-        out, rows = proj_size or hidden_size, gates * hidden_size
+        out, rows = proj_size or hidden_size, self._gates * hidden_size
         shapes: dict[str, tuple[int, ...]] = {}
         for i in range(num_layers):
             features = out * (1 + bidirectional) if i else input_size
@@ -379,8 +364,8 @@ class RNN(_Recurrent):
         dtype: DTypeLike | None = None,
     ) -> None:
         check_nonlinearity("RNN", nonlinearity)
-        sizes = (1, input_size, hidden_size, num_layers)
-        super().__init__(*sizes, bias, batch_first, dropout, bidirectional, 0, key, dtype)
+        settings = (num_layers, bias, batch_first, dropout, bidirectional)
+        super().__init__(input_size, hidden_size, *settings, key=key, dtype=dtype)
         self.nonlinearity = nonlinearity
 
     def forward(
@@ -429,22 +414,7 @@ class LSTM(_Recurrent):
     ((5, 2, 8), (2, 2, 4), (2, 2, 4))
     """
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        proj_size: int = 0,
-        *,
-        key: Key | None = None,
-        dtype: DTypeLike | None = None,
-    ) -> None:
-        sizes = (4, input_size, hidden_size, num_layers)
-        super().__init__(*sizes, bias, batch_first, dropout, bidirectional, proj_size, key, dtype)
+    _gates = 4
 
     @described_like(RNN.forward)
     def forward(
@@ -491,6 +461,8 @@ class GRU(_Recurrent):
     ((2, 5, 4), (1, 2, 4))
     """
 
+    _gates = 3
+
     def __init__(
         self,
         input_size: int,
@@ -504,8 +476,8 @@ class GRU(_Recurrent):
         key: Key | None = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        sizes = (3, input_size, hidden_size, num_layers)
-        super().__init__(*sizes, bias, batch_first, dropout, bidirectional, 0, key, dtype)
+        settings = (num_layers, bias, batch_first, dropout, bidirectional)
+        super().__init__(input_size, hidden_size, *settings, key=key, dtype=dtype)
 
     @described_like(RNN.forward)
     def forward(

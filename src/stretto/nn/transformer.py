@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import stretto.numpy as snp
 from stretto._engine.core import tree
@@ -230,23 +230,10 @@ def _activation(
     return activation
 
 
-@_transformer
-class TransformerEncoderLayer(Module):
-    """Attend from a sequence to itself, then run a network of two layers on each element.
+class _TransformerLayer(Module):
+    """Hold attentions and a network of two layers, and a norm and dropout for each of them."""
 
-    Both parts are added to their inputs: ``x = norm1(x + attention(x))``, ``x = norm2(x +
-    linear2(activation(linear1(x))))``; with ``norm_first`` the norms are of the parts' inputs.
-    Parameters are named as in PyTorch.
-
-    As PyTorch's ``nn.TransformerEncoderLayer``. Source: Vaswani et al., Attention Is All You Need,
-    2017; Xiong et al., On Layer Normalization in the Transformer Architecture, 2020.
-
-    >>> import stretto as st
-    >>> layer = st.nn.TransformerEncoderLayer(8, 2, 16, key=st.random.PRNGKey(0))
-    >>> layer(st.numpy.ones((5, 4, 8)), key=st.random.PRNGKey(1)).shape
-    (5, 4, 8)
-    """
-
+    _attentions: ClassVar[tuple[str, ...]] = ("self_attn",)
     self_attn: MultiheadAttention
     linear1: Linear
     linear2: Linear
@@ -270,19 +257,41 @@ class TransformerEncoderLayer(Module):
     ) -> None:
         super().__init__()
         caller = type(self).__name__
-        keys = split(key_or_next(key, caller), 3)
-        self.self_attn = MultiheadAttention(
-            d_model, nhead, dropout, bias, batch_first=batch_first, key=keys[0], dtype=dtype
-        )
-        self.linear1 = Linear(d_model, dim_feedforward, bias, key=keys[1], dtype=dtype)
+        attentions = len(self._attentions)
+        keys = split(key_or_next(key, caller), attentions + 2)
+        for i, name in enumerate(self._attentions):
+            attention = MultiheadAttention(
+                d_model, nhead, dropout, bias, batch_first=batch_first, key=keys[i], dtype=dtype
+            )
+            setattr(self, name, attention)
+        self.linear1 = Linear(d_model, dim_feedforward, bias, key=keys[attentions], dtype=dtype)
         self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias, key=keys[2], dtype=dtype)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, key=keys[attentions + 1], dtype=dtype)
         self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
-        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
+        for i in range(1, attentions + 2):
+            norm = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
+            setattr(self, f"norm{i}", norm)
+        for i in range(1, attentions + 2):
+            setattr(self, f"dropout{i}", Dropout(dropout))
         self.activation = _activation(caller, activation)
+
+
+@_transformer
+class TransformerEncoderLayer(_TransformerLayer):
+    """Attend from a sequence to itself, then run a network of two layers on each element.
+
+    Both parts are added to their inputs: ``x = norm1(x + attention(x))``, ``x = norm2(x +
+    linear2(activation(linear1(x))))``; with ``norm_first`` the norms are of the parts' inputs.
+    Parameters are named as in PyTorch.
+
+    As PyTorch's ``nn.TransformerEncoderLayer``. Source: Vaswani et al., Attention Is All You Need,
+    2017; Xiong et al., On Layer Normalization in the Transformer Architecture, 2020.
+
+    >>> import stretto as st
+    >>> layer = st.nn.TransformerEncoderLayer(8, 2, 16, key=st.random.PRNGKey(0))
+    >>> layer(st.numpy.ones((5, 4, 8)), key=st.random.PRNGKey(1)).shape
+    (5, 4, 8)
+    """
 
     def forward(
         self,
@@ -330,7 +339,7 @@ class TransformerEncoderLayer(Module):
 
 
 @_transformer
-class TransformerDecoderLayer(Module):
+class TransformerDecoderLayer(_TransformerLayer):
     """Attend from a sequence to itself, then to another, then run a network of two layers.
 
     As ``TransformerEncoderLayer``, with ``multihead_attn`` and ``norm2`` for the attention to
@@ -344,49 +353,9 @@ class TransformerDecoderLayer(Module):
     (5, 4, 8)
     """
 
-    self_attn: MultiheadAttention
+    _attentions = ("self_attn", "multihead_attn")
     multihead_attn: MultiheadAttention
-    linear1: Linear
-    linear2: Linear
-    norm1: LayerNorm
-    norm2: LayerNorm
     norm3: LayerNorm
-
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: str | Callable[[Array], Array] = F.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        *,
-        key: Key | None = None,
-        dtype: DTypeLike | None = None,
-    ) -> None:
-        super().__init__()
-        caller = type(self).__name__
-        keys = split(key_or_next(key, caller), 4)
-        self.self_attn = MultiheadAttention(
-            d_model, nhead, dropout, bias, batch_first=batch_first, key=keys[0], dtype=dtype
-        )
-        self.multihead_attn = MultiheadAttention(
-            d_model, nhead, dropout, bias, batch_first=batch_first, key=keys[1], dtype=dtype
-        )
-        self.linear1 = Linear(d_model, dim_feedforward, bias, key=keys[2], dtype=dtype)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias, key=keys[3], dtype=dtype)
-        self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
-        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
-        self.norm3 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
-        self.dropout3 = Dropout(dropout)
-        self.activation = _activation(caller, activation)
 
     @described_like(TransformerEncoderLayer.forward)
     def forward(

@@ -3,8 +3,7 @@
 Make a key with ``key(seed)``, ``split`` it for every further use, and hand each part to one draw.
 Numbers are drawn in float32 at least: those of a narrower dtype are rounded last.
 Read ``keys`` (and beneath it ``key_arrays``), ``distributions``, ``truncated``, ``discrete_draws``,
-``parametric``, ``gamma_draws``, ``matrix_draws``, and ``streams`` for layers that are not handed a
-key.
+``parametric``, ``gamma_draws``, and ``streams`` for layers that are not handed a key.
 
 >>> from stretto import random
 >>> key, subkey = random.split(random.key(0))
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from stretto.random.discrete_draws import *
     from stretto.random.distributions import *
     from stretto.random.gamma_draws import *
-    from stretto.random.matrix_draws import *
     from stretto.random.parametric import *
     from stretto.random.truncated import *
 
@@ -47,8 +45,8 @@ exports(
         rademacher randint
     .distributions: cauchy exponential gumbel laplace logistic maxwell normal uniform
     .gamma_draws: ball beta chisquare dirichlet f gamma generalized_normal loggamma t
-    .matrix_draws: multivariate_normal orthogonal
-    .parametric: double_sided_maxwell lognormal pareto rayleigh triangular wald weibull_min
+    .parametric: double_sided_maxwell lognormal multivariate_normal orthogonal pareto rayleigh
+        triangular wald weibull_min
     .truncated: truncated_normal
     """,
 )

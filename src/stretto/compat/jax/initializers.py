@@ -28,7 +28,7 @@ from stretto._engine.ops.layout import canonical_axis, laid_out, move_axis, resh
 from stretto._engine.ops.trigonometric import cos, sin
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.index_updates import At
-from stretto.random import distributions, matrix_draws
+from stretto.random import distributions, parametric
 from stretto.random.draw_arguments import rounded, wide
 from stretto.random.keys import split
 
@@ -213,7 +213,7 @@ def orthogonal(
         axis = canonical_axis(column_axis, len(shape), "initializers.orthogonal")
         columns = shape[axis]
         others = shape[:axis] + shape[axis + 1 :]
-        q = matrix_draws.orthogonal(key, math.prod(others), (), dtype, columns)
+        q = parametric.orthogonal(key, math.prod(others), (), dtype, columns)
         return multiply(move_axis(reshape(q, (*others, columns)), len(others), axis), scale)
 
     return initializer("orthogonal", dtype, draw)

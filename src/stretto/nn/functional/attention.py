@@ -395,34 +395,7 @@ def multi_head_attention_forward(
     >>> weights.shape
     (3, 3)
     """
-    return project_and_attend(
-        "multi_head_attention_forward",
-        query,
-        key,
-        value,
-        embed_dim_to_check,
-        num_heads,
-        in_proj_weight,
-        in_proj_bias,
-        bias_k,
-        bias_v,
-        add_zero_attn,
-        dropout_p,
-        out_proj_weight,
-        out_proj_bias,
-        training,
-        key_padding_mask,
-        need_weights,
-        attn_mask,
-        use_separate_proj_weight,
-        q_proj_weight,
-        k_proj_weight,
-        v_proj_weight,
-        average_attn_weights=average_attn_weights,
-        is_causal=is_causal,
-        batch_first=batch_first,
-        dropout_key=dropout_key,
-    )
+    return project_and_attend("multi_head_attention_forward", **locals())
 
 
 def project_and_attend(
