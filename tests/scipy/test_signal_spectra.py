@@ -12,8 +12,8 @@ from stretto.scipy.signal import (
     csd,
     detrend,
     istft,
+    overlap_add,
     overlap_of,
-    overlapped,
     segments,
     stft,
     welch,
@@ -31,7 +31,7 @@ def test_segments_are_slices_and_overlap_is_their_transpose(size, step):
     summed = np.zeros((2, (len(starts) - 1) * step + size), np.float32)
     for k, i in enumerate(starts):
         summed[:, i : i + size] += want[:, k]
-    np.testing.assert_allclose(overlapped(snp.array(want), step), summed, rtol=1e-6)
+    np.testing.assert_allclose(overlap_add(snp.array(want), step), summed, rtol=1e-6)
 
 
 def test_there_and_back_with_gradients():
@@ -128,7 +128,7 @@ def test_they_are_added_where_they_were_cut(n, size, step):
     want = np.zeros((2, (count - 1) * step + size), np.float32)
     for k in range(count):
         want[:, k * step : k * step + size] += parts[:, k]
-    np.testing.assert_array_equal(overlapped(as_value(parts), step), want)
+    np.testing.assert_array_equal(overlap_add(as_value(parts), step), want)
 
 
 def test_windows():

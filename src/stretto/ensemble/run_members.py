@@ -26,7 +26,7 @@ from stretto.ensemble.over_mesh import OverMesh, mapped
 from stretto.ensemble.score_arguments import is_table
 from stretto.nn.module import stateful_call
 from stretto.numpy.taking import take
-from stretto.random.keys import checked, split
+from stretto.random.keys import as_key, split
 from stretto.random.streams import keys, refusing
 
 if TYPE_CHECKING:
@@ -287,7 +287,7 @@ class Runner:
                 self._quick[len(args), *kind] = run
             inputs += [x for x, m in zip(leaves, moving, strict=True) if m]
         if key is not None:
-            inputs.append(checked(key, "Ensemble"))
+            inputs.append(as_key(key, "Ensemble"))
         return run, inputs
 
     @functools.cached_property

@@ -26,7 +26,7 @@ from stretto._engine.ops.reducing.reduce import widened
 from stretto._engine.ops.sort import argsort
 from stretto.numpy.dtypes import as_dtype
 from stretto.random import distributions
-from stretto.random.draw_arguments import rounded, wide
+from stretto.random.draw_arguments import round_draw, wide
 from stretto.random.keys import split as split_key
 from stretto.random.streams import next_key
 
@@ -178,7 +178,7 @@ def normal(
     """
     target = _float(dtype)
     draw = distributions.normal(_key(key, "normal"), shape, wide(target))
-    return rounded(draw * std + mean, target)
+    return round_draw(draw * std + mean, target)
 
 
 @_initial
@@ -211,7 +211,7 @@ def trunc_normal(
     draw = random.truncated_normal(_key(key, "trunc_normal"), low, high, shape, wide(target))
     # Rounding may exceed the limits, which belong to the interval.
     least, most = np.asarray(a).astype(target), np.asarray(b).astype(target)
-    x = rounded(draw * std + mean, target)
+    x = round_draw(draw * std + mean, target)
     return extrema.clamp(full_like(x, least), x, full_like(x, most))
 
 

@@ -51,13 +51,13 @@ from stretto.random.draw_arguments import (
     in_range,
     integer_dtype,
     parameter,
-    rounded,
+    round_draw,
     shape_of,
     spread,
     static_shape,
     wide,
 )
-from stretto.random.keys import checked, parts, random_bits, split
+from stretto.random.keys import as_key, parts, random_bits, split
 
 __all__ = [
     "bernoulli",
@@ -114,7 +114,7 @@ def bernoulli(
     if kind_of(chance.dtype) != "float":
         raise TypeError(f"random.bernoulli: p must be real, got {chance.type}")
     sizes = chance.shape if shape is None else static_shape(shape, "bernoulli")
-    key = checked(key, "bernoulli")
+    key = as_key(key, "bernoulli")
     chance = spread(chance, sizes, "bernoulli", "p")
     if mode == "low":
         return lt(uniform(key, sizes, chance.dtype), chance)
@@ -148,7 +148,7 @@ def rademacher(
     if out_sharding is not None:
         return laid_out(rademacher(key, shape, dtype), out_sharding, "random.rademacher")
     target = default_dtype("int") if dtype is None else as_dtype(dtype)
-    heads = bernoulli(checked(key, "rademacher"), 0.5, static_shape(shape, "rademacher"))
+    heads = bernoulli(as_key(key, "rademacher"), 0.5, static_shape(shape, "rademacher"))
     # In unsigned types and booleans -1 is what it converts to.
     tails = convert(full((), -1, np.dtype(np.int32)), target)
     return select(heads, full_like(heads, 1, target), broadcast_to(tails, heads.shape))
@@ -264,7 +264,7 @@ def categorical(
     if out_sharding is not None:
         result = categorical(key, logits, axis, shape, replace, mode)
         return laid_out(result, out_sharding, f"random.{caller}")
-    key, values = checked(key, caller), as_value(logits, f"random.{caller}", "logits")
+    key, values = as_key(key, caller), as_value(logits, f"random.{caller}", "logits")
     values = convert(values, wide(inexact_dtype(values.dtype)))
     place = canonical_axis(axis, values.ndim, f"random.{caller}")
     batch = (*values.shape[:place], *values.shape[place + 1 :])
@@ -328,7 +328,7 @@ def permutation(
     """
     if out_sharding is not None:
         return laid_out(permutation(key, x, axis, independent), out_sharding, "random.permutation")
-    key, values = checked(key, "permutation"), as_value(x, "random.permutation")
+    key, values = as_key(key, "permutation"), as_value(x, "random.permutation")
     if not values.ndim:
         if kind_of(values.dtype) not in ("int", "uint"):
             raise TypeError(
@@ -402,7 +402,7 @@ def choice(
     (3,)
     """
     caller = "random.choice"
-    key, sizes = checked(key, "choice"), static_shape(shape, "choice")
+    key, sizes = as_key(key, "choice"), static_shape(shape, "choice")
     values = as_value(a, caller, "a")
     whole = not values.ndim
     place = 0 if whole else canonical_axis(axis, values.ndim, caller)
@@ -419,7 +419,7 @@ def choice(
         out = slice_in_dim(shuffled, 0, draws, axis=place)
     else:
         order = reshape(
-            randint(key, sizes, 0, n) if p is None else _weighted(key, n, sizes, replace, p, mode),
+            randint(key, sizes, 0, n) if p is None else _choose(key, n, sizes, replace, p, mode),
             (draws,),
         )
         out = order if whole else _take(values, order, place)
@@ -428,7 +428,7 @@ def choice(
     return reshape(out, (*values.shape[:place], *sizes, *values.shape[place + 1 :]))
 
 
-def _weighted(
+def _choose(
     key: Key, n: int, shape: tuple[int, ...], replace: bool, p: ArrayLike, mode: str | None
 ) -> Array:
     in_range(p, "choice", "p", whole=True)
@@ -528,7 +528,7 @@ def geometric(
         return laid_out(geometric(key, p, shape, dtype), out_sharding, "random.geometric")
     target, chance = integer_dtype(dtype, "geometric"), _probability(p, "geometric")
     sizes = shape_of(shape, "geometric", chance)
-    u = uniform(checked(key, "geometric"), sizes, chance.dtype)
+    u = uniform(as_key(key, "geometric"), sizes, chance.dtype)
     u = select(u == 0, full_like(u, 1), u)  # the logarithm of 0 is infinite
     per_trial = spread(log1p(-chance), sizes, "geometric", "p")
     return convert(floor(log(u) / per_trial) + 1, target)
@@ -570,7 +570,7 @@ def poisson(
     """
     if out_sharding is not None:
         return laid_out(poisson(key, lam, shape, dtype), out_sharding, "random.poisson")
-    target, key = integer_dtype(dtype, "poisson"), checked(key, "poisson")
+    target, key = integer_dtype(dtype, "poisson"), as_key(key, "poisson")
     rate = parameter(lam, np.dtype(np.float32), "poisson", "lam", nonnegative=True)
     sizes = shape_of(shape, "poisson", rate)
     rate = spread(rate, sizes, "poisson", "lam")
@@ -598,13 +598,13 @@ def _poisson_added(key: Key, rate: Array, most: int) -> Array:
         count = select(total > -rate, count + 1, count)
         return turn + 1, count, key, total + log(uniform(here, rate.shape, rate.dtype))
 
-    def waiting(state: tuple[Array, ...]) -> Array:
+    def is_waiting(state: tuple[Array, ...]) -> Array:
         turn, _, _, total = state
         return _any(total > -rate) & (turn < most)
 
     nothing = full((), 0, _INT32)
     start = (nothing, full_like(rate, 0, _INT32), key, zeros_like(rate))
-    return while_loop(waiting, wait, start)[1] - 1
+    return while_loop(is_waiting, wait, start)[1] - 1
 
 
 def _poisson_rejected(key: Key, rate: Array, most: int) -> Array:
@@ -628,13 +628,13 @@ def _poisson_rejected(key: Key, rate: Array, most: int) -> Array:
         good = ((inside >= 0.07) & (v <= sure_bound)) | (~outside & (proposed <= log_probability))
         return turn + 1, select(good, k, count), accepted | good, key
 
-    def missing(state: tuple[Array, ...]) -> Array:
+    def is_missing(state: tuple[Array, ...]) -> Array:
         turn, _, accepted, _ = state
         return _any(~accepted) & (turn < most)
 
     nothing = full((), 0, _INT32)
     start = (nothing, full_like(rate, -1), full(rate.shape, False, _BOOL), key)
-    return while_loop(missing, propose, start)[1]
+    return while_loop(is_missing, propose, start)[1]
 
 
 @draw
@@ -670,7 +670,7 @@ def binomial(
     >>> bool(((x >= 0) & (x <= 10)).all())
     True
     """
-    target, key = float_dtype(dtype, "binomial"), checked(key, "binomial")
+    target, key = float_dtype(dtype, "binomial"), as_key(key, "binomial")
     chance = _probability(p, "binomial")
     trials = parameter(n, chance.dtype, "binomial", "n", nonnegative=True)
     sizes = shape_of(shape, "binomial", trials, chance)
@@ -696,7 +696,7 @@ def _binomial(target: np.dtype, key: Key, trials: Array, chance: Array) -> Array
     out = select(improper | unknown, full_like(out, np.nan), out)
     out = select(endless & ~(improper | unknown), full_like(out, np.inf), out)
     as_drawn = small | unknown | ne(chance, chance) | endless
-    return rounded(select(as_drawn, out, trials - out), target)
+    return round_draw(select(as_drawn, out, trials - out), target)
 
 
 _binomial_when_large = when_large(_binomial, (0,))
@@ -837,6 +837,6 @@ def multinomial(
         count = binomial(key, rest, bounded, dtype=common)
         return rest - count, count
 
-    keys = split(checked(key, caller), ratios.shape[0])
+    keys = split(as_key(key, caller), ratios.shape[0])
     _, counts = scan(draw, trials, (ratios, keys), unroll=unroll)
-    return rounded(move_axis(counts, 0, counts.ndim - 1), target)
+    return round_draw(move_axis(counts, 0, counts.ndim - 1), target)

@@ -38,12 +38,12 @@ from stretto.random.draw_arguments import (
     draw,
     float_dtype,
     parameter,
-    rounded,
+    round_draw,
     spread,
     static_shape,
     wide,
 )
-from stretto.random.keys import checked, parts, random_bits
+from stretto.random.keys import as_key, parts, random_bits
 
 __all__ = ["cauchy", "exponential", "gumbel", "laplace", "logistic", "maxwell", "normal", "uniform"]
 
@@ -87,7 +87,7 @@ def _formula_of_bits(
 _formula_when_large = when_large(_formula_of_bits, (1, 2, 3, 4, 5))
 
 
-def _drawn(
+def _evaluate(
     key: Key,
     shape: tuple[int, ...],
     dtype: np.dtype,
@@ -95,7 +95,7 @@ def _drawn(
     formula: Callable[..., Array],
     *parameters: float,
 ) -> Array:
-    """Return a formula of numbers in [0, 1) and static parameters."""
+    """Evaluate a formula of numbers in [0, 1) and static parameters."""
     size = math.prod(shape)
     return _formula_when_large(size, key, shape, dtype, caller, formula, parameters)
 
@@ -132,9 +132,9 @@ def uniform(
     sizes = static_shape(shape, "uniform")
     if isinstance(minval, STATIC) and isinstance(maxval, STATIC):
         if target == wide(target):
-            return _drawn(key, sizes, target, "uniform", between, float(minval), float(maxval))
+            return _evaluate(key, sizes, target, "uniform", between, float(minval), float(maxval))
         low, high = (np.asarray(bound).astype(target) for bound in (minval, maxval))
-        out = _drawn(key, sizes, wide(target), "uniform", between, float(low), float(high))
+        out = _evaluate(key, sizes, wide(target), "uniform", between, float(low), float(high))
         return _inside(convert(out, target), low, high)
     low = convert(parameter(minval, target, "uniform", "minval"), target)
     high = convert(parameter(maxval, target, "uniform", "maxval"), target)
@@ -144,7 +144,7 @@ def uniform(
         for x, name in ((low, "minval"), (high, "maxval"), (below, "maxval"))
     )
     unit = uniform_float(key, sizes, wide(target), "uniform")
-    out = stretched(unit, convert(low, unit.dtype), convert(high, unit.dtype))
+    out = stretch(unit, convert(low, unit.dtype), convert(high, unit.dtype))
     return maximum(low, minimum(below, convert(out, target)))
 
 
@@ -153,13 +153,13 @@ def between(unit: Array, minval: float, maxval: float) -> Array:
     if minval == 0 and maxval == 1:
         return unit
     low, high = (np.asarray(bound).astype(unit.dtype) for bound in (minval, maxval))
-    out = stretched(unit, full_like(unit, low), full_like(unit, high))
+    out = stretch(unit, full_like(unit, low), full_like(unit, high))
     # Where the steps of `unit` are finer than numbers are below `high`, rounding may reach it.
     step = float(high - low) * float(ml_dtypes.finfo(unit.dtype).eps)
     return _inside(out, low, high) if step < 2 * float(high - adjacent(high, -1)) else out
 
 
-def stretched(unit: Array, low: Array, high: Array) -> Array:
+def stretch(unit: Array, low: Array, high: Array) -> Array:
     """Return numbers of [0, 1) as numbers of [low, high)."""
     return maximum(low, add(multiply(unit, subtract(high, low)), low))
 
@@ -205,11 +205,11 @@ def normal(
     sizes = static_shape(shape, "normal")
     if is_complex(target):
         part = real_dtype(target)
-        re, im = (_drawn(k, sizes, part, "normal", normal_of) for k in parts(key, 2, "normal"))
+        re, im = (_evaluate(k, sizes, part, "normal", normal_of) for k in parts(key, 2, "normal"))
         root = full_like(re, math.sqrt(2))
         return complex_(divide(re, root), divide(im, root))
     work = wide(float_dtype(target, "normal"))
-    return rounded(_drawn(key, sizes, work, "normal", normal_of), target)
+    return round_draw(_evaluate(key, sizes, work, "normal", normal_of), target)
 
 
 def normal_of(unit: Array) -> Array:
@@ -237,7 +237,7 @@ def exponential(
         return laid_out(exponential(key, shape, dtype), out_sharding, "random.exponential")
     target, sizes = float_dtype(dtype, "exponential"), static_shape(shape, "exponential")
     work = wide(target)
-    return rounded(_drawn(key, sizes, work, "exponential", exponential_of), target)
+    return round_draw(_evaluate(key, sizes, work, "exponential", exponential_of), target)
 
 
 def exponential_of(unit: Array) -> Array:
@@ -278,14 +278,16 @@ def gumbel(
         raise ValueError(f"random.gumbel: mode must be 'low', 'high' or 'highest', got {mode!r}")
     if mode == "highest" and work == np.float32:
         words = random_bits(key, 32, (2, *sizes), "gumbel")
-        return rounded(_gumbel_of_words(words, sizes), target)
+        return round_draw(_gumbel_of_words(words, sizes), target)
     if mode not in ("high", "highest"):
-        return rounded(_drawn(key, sizes, work, "gumbel", _gumbel_of, float(info.tiny)), target)
+        return round_draw(
+            _evaluate(key, sizes, work, "gumbel", _gumbel_of, float(info.tiny)), target
+        )
     both = uniform_float(key, (2, *sizes), work, "gumbel")
     high, low = (reshape(slice_in_dim(both, i, i + 1), sizes) for i in range(2))
     fine = add(multiply(full_like(low, 2.0**-info.nmant), low), full_like(low, info.tiny))
     x = select(ge(high, full_like(high, 0.5)), high, add(high, fine))
-    return rounded(negative(log(negative(log1p(negative(x))))), target)
+    return round_draw(negative(log(negative(log1p(negative(x))))), target)
 
 
 def _gumbel_of(unit: Array, low: float) -> Array:
@@ -340,7 +342,7 @@ def laplace(
     target, sizes = float_dtype(dtype, "laplace"), static_shape(shape, "laplace")
     work = wide(target)
     low = -1 + float(ml_dtypes.finfo(work).epsneg)
-    return rounded(_drawn(key, sizes, work, "laplace", _laplace_of, low), target)
+    return round_draw(_evaluate(key, sizes, work, "laplace", _laplace_of, low), target)
 
 
 def _laplace_of(unit: Array, low: float) -> Array:
@@ -367,7 +369,7 @@ def logistic(
     target, sizes = float_dtype(dtype, "logistic"), static_shape(shape, "logistic")
     work = wide(target)
     low = float(ml_dtypes.finfo(work).tiny)
-    return rounded(_drawn(key, sizes, work, "logistic", _logistic_of, low), target)
+    return round_draw(_evaluate(key, sizes, work, "logistic", _logistic_of, low), target)
 
 
 def _logistic_of(unit: Array, low: float) -> Array:
@@ -394,7 +396,7 @@ def cauchy(
     target, sizes = float_dtype(dtype, "cauchy"), static_shape(shape, "cauchy")
     work = wide(target)
     low = float(ml_dtypes.finfo(work).eps)
-    return rounded(_drawn(key, sizes, work, "cauchy", _cauchy_of, low), target)
+    return round_draw(_evaluate(key, sizes, work, "cauchy", _cauchy_of, low), target)
 
 
 def _cauchy_of(unit: Array, low: float) -> Array:
@@ -420,5 +422,5 @@ def maxwell(
         return laid_out(maxwell(key, shape, dtype), out_sharding, "random.maxwell")
     sizes = static_shape(shape, "maxwell")
     target = float_dtype(dtype, "maxwell")
-    x = normal(checked(key, "maxwell"), (*sizes, 3), wide(target))
-    return rounded(sqrt(reduce_sum(multiply(x, x), (len(sizes),))), target)
+    x = normal(as_key(key, "maxwell"), (*sizes, 3), wide(target))
+    return round_draw(sqrt(reduce_sum(multiply(x, x), (len(sizes),))), target)

@@ -82,7 +82,7 @@ def wide(dtype: np.dtype) -> np.dtype:
     return _FLOAT32
 
 
-def rounded(x: Array, dtype: np.dtype) -> Array:
+def round_draw(x: Array, dtype: np.dtype) -> Array:
     """Round a draw to the dtype that was asked for.
 
     A number beyond the greatest finite one, as Cauchy numbers are in float16, becomes that: no draw

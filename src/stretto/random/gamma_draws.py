@@ -37,14 +37,14 @@ from stretto.random.draw_arguments import (
     float_dtype,
     in_range,
     parameter,
-    rounded,
+    round_draw,
     shape_of,
     spread,
     static_shape,
     wide,
 )
 from stretto.random.key_arrays import Implementation, implementation
-from stretto.random.keys import checked, key_data, key_impl, parts, split
+from stretto.random.keys import as_key, key_data, key_impl, parts, split
 
 __all__ = [
     "ball",
@@ -99,7 +99,7 @@ def _normal_above(
     return x, v
 
 
-def _accepted(scheme: Implementation, words: Array, a: Array) -> tuple[Array, Array]:
+def _accept(scheme: Implementation, words: Array, a: Array) -> tuple[Array, Array]:
     """``v`` of Marsaglia and Tsang for each key and each ``a`` of at least 1; ``a - 1/3``."""
     d = a - 1 / 3
     slope = (1 / 3) / sqrt(d)
@@ -121,11 +121,11 @@ def _accepted(scheme: Implementation, words: Array, a: Array) -> tuple[Array, Ar
     return while_loop(lambda state: _any(state[-1]), again, start)[1], d
 
 
-def _sampled(scheme: Implementation, in_logs: bool, words: Array, a: Array) -> Array:
+def _sample(scheme: Implementation, in_logs: bool, words: Array, a: Array) -> Array:
     """Return a gamma number, or its logarithm, of each key and each ``a``."""
     whole = a >= 1
     words, boosting = _split(scheme, words, 2)
-    v, d = _accepted(scheme, words, select(whole, a, a + 1))
+    v, d = _accept(scheme, words, select(whole, a, a + 1))
     # Below 1: gamma(a) is gamma(a + 1) u**(1/a).
     u = _unit(scheme, boosting, a.dtype)
     if in_logs:
@@ -135,7 +135,7 @@ def _sampled(scheme: Implementation, in_logs: bool, words: Array, a: Array) -> A
     return d * v * select(whole, full_like(a, 1), (1 - u) ** (1 / a))
 
 
-_sampled_when_large = when_large(_sampled, (0, 1))
+_sampled_when_large = when_large(_sample, (0, 1))
 
 
 def _gamma(
@@ -150,10 +150,10 @@ def _gamma(
     a = parameter(a, target, caller, "a", nonnegative=True)
     sizes = shape_of(shape, caller, a)
     a = spread(a, sizes, caller, "a")
-    words = key_data(split(checked(key, caller), math.prod(sizes)))
+    words = key_data(split(as_key(key, caller), math.prod(sizes)))
     scheme = implementation(key_impl(key))
     out = _differentiable(scheme, in_logs, reshape(words, (*sizes, scheme.size)), a)
-    return rounded(out, target)
+    return round_draw(out, target)
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(0, 1))
@@ -264,7 +264,7 @@ def beta(
     x, y = (loggamma(of_first, first, sizes, work), loggamma(of_second, second, sizes, work))
     greater = maximum(x, y)
     x, y = exp(x - greater), exp(y - greater)
-    return rounded(x / (x + y), target)
+    return round_draw(x / (x + y), target)
 
 
 @draw
@@ -304,10 +304,10 @@ def dirichlet(
     if not value.ndim:
         raise ValueError(f"random.{caller}: alpha must have an axis, got {value.type}")
     batch = value.shape[:-1] if shape is None else static_shape(shape, caller)
-    logs = loggamma(checked(key, caller), value, (*batch, value.shape[-1]), wide(target))
+    logs = loggamma(as_key(key, caller), value, (*batch, value.shape[-1]), wide(target))
     last = (logs.ndim - 1,)
     weights = exp(logs - stop_gradient(expand_dims(reduce_max(logs, last), last)))
-    return rounded(weights / expand_dims(reduce_sum(weights, last), last), target)
+    return round_draw(weights / expand_dims(reduce_sum(weights, last), last), target)
 
 
 @draw_of_parameters
@@ -333,9 +333,9 @@ def chisquare(
         return laid_out(chisquare(key, df, shape, dtype), out_sharding, "random.chisquare")
     target = float_dtype(dtype, "chisquare")
     value = parameter(df, target, "chisquare", "df", lossless=True, nonnegative=True)
-    key = checked(key, "chisquare")
+    key = as_key(key, "chisquare")
     logs = loggamma(key, value / 2, shape_of(shape, "chisquare", value), wide(target))
-    return rounded(exp(logs) * 2, target)
+    return round_draw(exp(logs) * 2, target)
 
 
 @draw_of_parameters
@@ -368,7 +368,7 @@ def f(
     den_key, num_key = parts(key, 2, "f")
     work = wide(target)
     above = chisquare(num_key, num, sizes, work) / num
-    return rounded(above / (chisquare(den_key, den, sizes, work) / den), target)
+    return round_draw(above / (chisquare(den_key, den, sizes, work) / den), target)
 
 
 @described_like(chisquare)
@@ -394,7 +394,7 @@ def t(
     normal_key, gamma_key = parts(key, 2, "t")
     work = wide(target)
     n, half = normal(normal_key, sizes, work), spread(value, sizes, "t", "df") / 2
-    return rounded(n * sqrt(half / gamma(gamma_key, half, sizes, work)), target)
+    return round_draw(n * sqrt(half / gamma(gamma_key, half, sizes, work)), target)
 
 
 @draw_of_parameters
@@ -427,7 +427,7 @@ def generalized_normal(
     length_key, sign_key = parts(key, 2, caller)
     work = wide(target)
     length = gamma(length_key, inverse, sizes, work) ** inverse
-    return rounded(rademacher(sign_key, sizes, work) * length, target)
+    return round_draw(rademacher(sign_key, sizes, work) * length, target)
 
 
 @draw_of_parameters
@@ -467,4 +467,4 @@ def ball(
     work = wide(target)
     g = generalized_normal(direction_key, value, (*sizes, n), work)
     total = reduce_sum(absolute(g) ** value, (len(sizes),)) + exponential(radius_key, sizes, work)
-    return rounded(g / expand_dims(total ** (1 / value), (len(sizes),)), target)
+    return round_draw(g / expand_dims(total ** (1 / value), (len(sizes),)), target)

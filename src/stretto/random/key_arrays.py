@@ -88,7 +88,7 @@ def _columns(words: Array) -> list[Array]:
     return [reshape(x, words.shape[:-1]) for x in parts]
 
 
-def _joined(columns: Sequence[Array]) -> Array:
+def _join_columns(columns: Sequence[Array]) -> Array:
     return concatenate([reshape(x, (*x.shape, 1)) for x in columns], columns[0].ndim)
 
 
@@ -102,7 +102,7 @@ def _threefry_fold_in(words: Array, low: Array) -> Array:
     # The two words of the key that has the data as its seed, as counters.
     k0, k1 = _columns(words)
     low = broadcast_to(low, k0.shape)
-    return _joined(threefry2x32(k0, k1, zeros_like(low), low))
+    return _join_columns(threefry2x32(k0, k1, zeros_like(low), low))
 
 
 def _threefry_bits(words: Array, width: int, shape: tuple[int, ...]) -> Array:
@@ -144,7 +144,7 @@ def _unsafe_split(words: Array, shape: tuple[int, ...]) -> Array:
 
 
 def _unsafe_fold_in(words: Array, low: Array) -> Array:
-    seeded = _twice(_joined([zeros_like(low), low]))
+    seeded = _twice(_join_columns([zeros_like(low), low]))
     rows = _rbg_bits(seeded, 32, (_ROWS_PER_KEY, 4))
     last = slice_in_dim(rows, _ROWS_PER_KEY - 1, _ROWS_PER_KEY, axis=low.ndim)
     return bitwise_xor(words, broadcast_to(reshape(last, (*low.shape, 4)), words.shape))

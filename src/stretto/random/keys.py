@@ -36,7 +36,7 @@ _UINT32 = np.dtype(np.uint32)
 _WORD = 0xFFFFFFFF
 
 
-def _resolved(impl: str | KeyDtype | None, caller: str) -> Implementation:
+def _resolve(impl: str | KeyDtype | None, caller: str) -> Implementation:
     """Return the implementation of a name or a dtype, the default for None."""
     if isinstance(impl, KeyDtype):
         return impl.implementation
@@ -51,7 +51,7 @@ def _resolved(impl: str | KeyDtype | None, caller: str) -> Implementation:
 def _one_of(impl: str | KeyDtype | None, dtype: KeyDtype | None, caller: str) -> Implementation:
     if impl is not None and dtype is not None:
         raise ValueError(f"random.{caller}: give impl or dtype, and not both")
-    return _resolved(dtype if impl is None else impl, caller)
+    return _resolve(dtype if impl is None else impl, caller)
 
 
 def _of_data(keys: Key, caller: str, single: bool = False) -> tuple[Array, Implementation]:
@@ -75,13 +75,13 @@ def _of_data(keys: Key, caller: str, single: bool = False) -> tuple[Array, Imple
     )
 
 
-def checked(key: Key, caller: str) -> Key:
+def as_key(key: Key, caller: str) -> Key:
     """Return one key, typed or a value of raw words; refuses what is not one."""
     words, _ = _of_data(key, caller, single=True)
     return key if isinstance(key, KeyArray) else words
 
 
-def _typed(words: Array, scheme: Implementation) -> Key:
+def _as_key_array(words: Array, scheme: Implementation) -> Key:
     """Return a ``KeyArray``, which annotations call a ``Key``, as they do an array of words."""
     keys: Any = KeyArray(words, scheme)
     return keys
@@ -89,10 +89,10 @@ def _typed(words: Array, scheme: Implementation) -> Key:
 
 def _like(key: Key, words: Array) -> Key:
     """Return words as keys of the kind of ``key``."""
-    return _typed(words, key._implementation) if isinstance(key, KeyArray) else words
+    return _as_key_array(words, key._implementation) if isinstance(key, KeyArray) else words
 
 
-def _seeded(seed: ArrayLike, scheme: Implementation, caller: str) -> Array:
+def _words_of_seed(seed: ArrayLike, scheme: Implementation, caller: str) -> Array:
     """Return the words of the key of a seed."""
     if isinstance(seed, np.ndarray) and not seed.ndim and seed.dtype.kind in "iu":
         seed = seed.item()
@@ -141,7 +141,7 @@ def PRNGKey(seed: ArrayLike, *, impl: str | KeyDtype | None = None) -> Array:
     >>> random.PRNGKey(42)
     Array([ 0, 42], dtype=uint32)
     """
-    return _seeded(seed, _resolved(impl, "PRNGKey"), "PRNGKey")
+    return _words_of_seed(seed, _resolve(impl, "PRNGKey"), "PRNGKey")
 
 
 def key(
@@ -172,7 +172,7 @@ def key(
     [ 0 42]
     """
     scheme = _one_of(impl, dtype, "key")
-    return _typed(_seeded(seed, scheme, "key"), scheme)
+    return _as_key_array(_words_of_seed(seed, scheme, "key"), scheme)
 
 
 def key_data(keys: Key) -> Array:
@@ -223,7 +223,7 @@ def wrap_key_data(
             f"random.wrap_key_data: expected key_bits_array to be uint32[..., {scheme.size}] for "
             f"{scheme.name}, got {words.type}"
         )
-    return _typed(words, scheme)
+    return _as_key_array(words, scheme)
 
 
 def key_impl(keys: Key) -> str:
@@ -261,7 +261,7 @@ def key_dtype(impl_spec: str | KeyDtype | None = None) -> KeyDtype:
     >>> random.key_dtype("rbg")
     key<rbg>
     """
-    return KeyDtype(_resolved(impl_spec, "key_dtype"))
+    return KeyDtype(_resolve(impl_spec, "key_dtype"))
 
 
 def clone(key: Key) -> Key:

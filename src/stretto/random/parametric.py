@@ -36,13 +36,13 @@ from stretto.random.draw_arguments import (
     drawing_as_jax,
     float_dtype,
     parameter,
-    rounded,
+    round_draw,
     shape_of,
     spread,
     static_shape,
     wide,
 )
-from stretto.random.keys import checked, parts
+from stretto.random.keys import as_key, parts
 
 __all__ = [
     "double_sided_maxwell",
@@ -91,8 +91,8 @@ def lognormal(
         raise TypeError(f"random.{caller}: dtype must be floating or complex, got {target}")
     scale = parameter(sigma, target, caller, "sigma", lossless=True, nonnegative=True)
     sizes = shape_of(shape, caller, scale)
-    z = normal(checked(key, caller), sizes, wide(target))
-    return rounded(exp(z * spread(scale, sizes, caller, "sigma")), target)
+    z = normal(as_key(key, caller), sizes, wide(target))
+    return round_draw(exp(z * spread(scale, sizes, caller, "sigma")), target)
 
 
 @draw_of_parameters
@@ -119,8 +119,8 @@ def pareto(
     target = float_dtype(dtype, "pareto")
     power = parameter(b, target, "pareto", "b", lossless=True, nonnegative=True)
     sizes = shape_of(shape, "pareto", power)
-    logs = exponential(checked(key, "pareto"), sizes, wide(target))
-    return rounded(exp(logs / spread(power, sizes, "pareto", "b")), target)
+    logs = exponential(as_key(key, "pareto"), sizes, wide(target))
+    return round_draw(exp(logs / spread(power, sizes, "pareto", "b")), target)
 
 
 @draw_of_parameters
@@ -146,11 +146,11 @@ def rayleigh(
     target = float_dtype(dtype, "rayleigh")
     factor = parameter(scale, target, "rayleigh", "scale", lossless=True, nonnegative=True)
     sizes = shape_of(shape, "rayleigh", factor)
-    u = uniform(checked(key, "rayleigh"), sizes, wide(target))
+    u = uniform(as_key(key, "rayleigh"), sizes, wide(target))
     if not drawing_as_jax():  # one draw in 2**23 is 0, and would be infinite
         u = maximum(u, full_like(u, float(ml_dtypes.finfo(u.dtype).epsneg) / 2))
     length = spread(factor, sizes, "rayleigh", "scale") * sqrt(log(u) * -2)
-    return rounded(length, target)
+    return round_draw(length, target)
 
 
 @draw
@@ -183,8 +183,8 @@ def weibull_min(
     factor = parameter(scale, target, caller, "scale", nonnegative=True)
     shaping = parameter(concentration, target, caller, "concentration", nonnegative=True)
     broadcast_shapes(f"random.{caller}", sizes, factor.shape, shaping.shape)
-    waiting = exponential(checked(key, caller), sizes, wide(target))
-    return rounded(waiting ** (1.0 / shaping) * factor, target)
+    waiting = exponential(as_key(key, caller), sizes, wide(target))
+    return round_draw(waiting ** (1.0 / shaping) * factor, target)
 
 
 @draw
@@ -225,7 +225,7 @@ def double_sided_maxwell(
     work = wide(target)
     length = maxwell(length_key, sizes, work)
     factor, middle = of_rank(factor, len(sizes)), of_rank(middle, len(sizes))
-    return rounded(rademacher(sign_key, sizes, work) * length * factor + middle, target)
+    return round_draw(rademacher(sign_key, sizes, work) * length * factor + middle, target)
 
 
 @draw_of_parameters
@@ -262,7 +262,7 @@ def wald(
     # The roots of (x - m)**2 / (m**2 x) = v**2 are x and m**2 / x.
     y = v * v
     x = m + m * m * y / 2 - m / 2 * sqrt(4 * m * y + m * m * (y * y))
-    return rounded(select(z <= m / (m + x), x, m * m / x), target)
+    return round_draw(select(z <= m / (m + x), x, m * m / x), target)
 
 
 @draw_of_parameters
@@ -300,10 +300,10 @@ def triangular(
     values = [parameter(x, target, caller, name, lossless=True) for name, x in corners]
     sizes = shape_of(shape, caller, *values)
     a, c, b = (spread(x, sizes, caller, name) for x, (name, _) in zip(values, corners, strict=True))
-    u = uniform(checked(key, caller), sizes, wide(target))
+    u = uniform(as_key(key, caller), sizes, wide(target))
     rising = a + sqrt(u * (b - a) * (c - a))
     falling = b - sqrt((1 - u) * (b - a) * (b - c))
-    return rounded(select(u < (c - a) / (b - a), rising, falling), target)
+    return round_draw(select(u < (c - a) / (b - a), rising, falling), target)
 
 
 @draw
@@ -373,14 +373,14 @@ def multivariate_normal(
     if method == "cholesky":
         factor = cholesky(spread_)
     else:
-        vectors, values = _factored(spread_, method)
+        vectors, values = _factor(spread_, method)
         factor = vectors * sqrt(expand_dims(values, (values.ndim - 1,)))
-    x = normal(checked(key, caller), (*sizes, n), wide(target))
+    x = normal(as_key(key, caller), (*sizes, n), wide(target))
     moved = squeeze(factor @ expand_dims(x, (x.ndim,)), (len(sizes) + 1,))
-    return rounded(center + moved, result)
+    return round_draw(center + moved, result)
 
 
-def _factored(cov: Array, method: str) -> tuple[Array, Array]:
+def _factor(cov: Array, method: str) -> tuple[Array, Array]:
     if method == "svd":
         return svd(cov)[:2]
     values, vectors = eigh(cov)
@@ -430,8 +430,8 @@ def orthogonal(
     (rows,) = static_shape(n, caller)
     (columns,) = (rows,) if m is None else static_shape(m, caller)
     sizes = static_shape(shape, caller)
-    z = normal(checked(key, caller), (*sizes, max(rows, columns), min(rows, columns)), wide(target))
+    z = normal(as_key(key, caller), (*sizes, max(rows, columns), min(rows, columns)), wide(target))
     q, r = qr(z)
     # With the diagonal of r made positive, q is that of no particular algorithm.
     x = q * expand_dims(sign(r.diagonal(axis1=-2, axis2=-1)), (len(sizes),))
-    return rounded(matrix_transpose(x) if rows < columns else x, target)
+    return round_draw(matrix_transpose(x) if rows < columns else x, target)

@@ -22,7 +22,7 @@ from stretto._engine.core.threads import holding, lock
 from stretto._engine.core.typing import ArrayLike, Key
 from stretto._engine.higher_order.chunks import Examples
 from stretto.random.draw_arguments import draw
-from stretto.random.keys import PRNGKey, checked, fold_in
+from stretto.random.keys import PRNGKey, as_key, fold_in
 
 
 class _Stream:
@@ -133,19 +133,19 @@ def keys(key: Key) -> Iterator[None]:
     ...     drop(st.numpy.ones(4))
     Array([2., 2., 2., 0.], dtype=float32)
     """
-    with _opened(_Stream(checked(key, "keys"))):
+    with _open(_Stream(as_key(key, "keys"))):
         yield
 
 
 @contextmanager
 def refusing(why: str) -> Iterator[None]:
     """Refuse draws inside the block, with this reason."""
-    with _opened(_Stream(None, why)):
+    with _open(_Stream(None, why)):
         yield
 
 
 @contextmanager
-def _opened(stream: _Stream) -> Iterator[None]:
+def _open(stream: _Stream) -> Iterator[None]:
     """Put a stream in force for the block."""
     outer = _ambient.streams
     try:

@@ -17,18 +17,18 @@ from stretto._engine.ops.layout import laid_out
 from stretto._engine.ops.rounding import nextafter
 from stretto._engine.ops.special.error_functions import erf, erf_inv
 from stretto._engine.ops.written import Number, Written, exp, log, log1p, sqrt
-from stretto.random.distributions import STATIC, adjacent, stretched, uniform_float
+from stretto.random.distributions import STATIC, adjacent, stretch, uniform_float
 from stretto.random.draw_arguments import (
     draw,
     drawing_as_jax,
     float_dtype,
     parameter,
-    rounded,
+    round_draw,
     shape_of,
     spread,
     wide,
 )
-from stretto.random.keys import checked
+from stretto.random.keys import as_key
 from stretto.special.errors import erfcx, erfcx_formula
 
 __all__ = ["truncated_normal"]
@@ -94,7 +94,7 @@ def _center(unit: Array, low: Array, high: Array) -> Array:
     first, last = (erf(divide(bound, root)) for bound in (low, high))
     sizes = unit.shape
     first, last = spread(first, sizes, "", ""), spread(last, sizes, "", "")
-    return multiply(full_like(unit, math.sqrt(2)), erf_inv(stretched(unit, first, last)))
+    return multiply(full_like(unit, math.sqrt(2)), erf_inv(stretch(unit, first, last)))
 
 
 def _tail(unit: Array, low: Array, high: Array) -> Array:
@@ -178,7 +178,7 @@ def truncated_normal(
     low = convert(parameter(lower, target, caller, "lower"), target)
     high = convert(parameter(upper, target, caller, "upper"), target)
     sizes = shape_of(shape, caller, low, high)
-    unit = uniform_float(checked(key, caller), sizes, wide(target), caller)
+    unit = uniform_float(as_key(key, caller), sizes, wide(target), caller)
     bounds = spread(low, sizes, caller, "lower"), spread(high, sizes, caller, "upper")
     drawn = _between(unit, convert(low, unit.dtype), convert(high, unit.dtype), known)
     # Rounding must not reach the bounds.
@@ -186,7 +186,7 @@ def truncated_normal(
     above, below = full_like(low, float(info.max)), full_like(high, float(info.min))
     least = spread(nextafter(low, above), sizes, caller, "lower")
     most = spread(nextafter(high, below), sizes, caller, "upper")
-    out = clamp(least, rounded(drawn, target), most)
+    out = clamp(least, round_draw(drawn, target), most)
     if drawing_as_jax() or (known is not None and adjacent(known[0], 1) <= adjacent(known[1], -1)):
         return out
     # No number lies between the bounds, or they are in the wrong order, or NaN.

@@ -116,7 +116,7 @@ def _ends(x: Array, first: bool, last: bool, factor: float) -> np.ndarray:
     return of_rank(out, x.ndim)
 
 
-def _resized(
+def _resize(
     caller: str, x: Array, type: int, sizes: Sequence[int | None], axes: Sequence[int]
 ) -> Array:
     """Floats, truncated or padded with zeros to these sizes along the axes."""
@@ -160,7 +160,7 @@ def _transform(
         raise ValueError(
             f"{caller}: s and axes must have the same length, got s {tuple(sizes)} and axes {axes}"
         )
-    value = _resized(caller, value, type, sizes, positions)
+    value = _resize(caller, value, type, sizes, positions)
     factor = "ortho" if norm == "ortho" else "mean" if inverse != (norm == "forward") else ""
     for axis in positions:
         value = _transform_axis(caller, value, _INVERSES[type] if inverse else type, axis, factor)

@@ -21,7 +21,7 @@ from stretto._engine.ops.rounding import floor
 __all__ = ["map_coordinates"]
 
 
-def _mirrored(i: Array, n: int) -> Array:
+def _mirror(i: Array, n: int) -> Array:
     """0 1 ... n-1 n-2 ... 1, repeated: each end occurs once."""
     last = max(n - 1, 1)
     return snp.minimum(absolute((i + last) % (2 * last) - last), n - 1)
@@ -33,9 +33,9 @@ _INDICES: dict[str, Callable[[Array, int], Array]] = {
     "constant": lambda i, n: snp.clip(i, 0, n - 1),
     "nearest": lambda i, n: snp.clip(i, 0, n - 1),
     "wrap": lambda i, n: i % n,
-    "mirror": _mirrored,
+    "mirror": _mirror,
     # 0 0 1 1 ... n-1 n-1 n-1 n-1 ...: each end occurs twice.
-    "reflect": lambda i, n: _mirrored(2 * i + 1, 2 * n + 1) // 2,
+    "reflect": lambda i, n: _mirror(2 * i + 1, 2 * n + 1) // 2,
 }
 
 

@@ -275,7 +275,7 @@ def curvature(s: Array, y: Array) -> tuple[Array, Array, Array]:
 
 def minimize_bfgs(fun: Callable[[Array], ArrayLike], x: Array, stop: Stop) -> tuple[State, Array]:
     """Search from the vector ``x`` to the state at the end, and return the inverse Hessian too."""
-    end = descend(fun, x, Estimate(_start, _product, _updated), stop)
+    end = descend(fun, x, Estimate(_start, _product, _update), stop)
     return end, end.estimate @ end.estimate.T
 
 
@@ -287,7 +287,7 @@ def _product(j: Array, g: Array) -> Array:
     return j @ (g @ j)
 
 
-def _updated(j: Array, s: Array, y: Array, b: Array) -> Array:
+def _update(j: Array, s: Array, y: Array, b: Array) -> Array:
     """(1 + s q^T) J with q = b / sqrt(c s^T b) - y / c and c = y^T s; J unless c is positive."""
     is_curved, c, _ = curvature(s, y)
     along = snp.dot(s, b)

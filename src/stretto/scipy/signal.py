@@ -88,7 +88,7 @@ def _part(
     return starts, tuple([abs(a - b) + 1 for a, b in pairs])
 
 
-def _reversed(x: Array) -> Array:
+def _reverse(x: Array) -> Array:
     """Reverse the order of the elements along all axes."""
     return rev(x, tuple(range(x.ndim)))
 
@@ -104,7 +104,7 @@ def _is_fourier_faster(n: Sequence[int], m: Sequence[int]) -> bool:
     return math.prod(n) * math.prod(m) > _FOURIER_COST * 3 * size * math.log2(size + 1) + 1e5
 
 
-def _convolved(
+def _convolve(
     caller: str, x: Array, y: Array, mode: str, method: str, precision: PrecisionLike
 ) -> Array:
     if method not in ("auto", "direct", "fft"):
@@ -154,7 +154,7 @@ def convolve(
     Array([1., 3., 5.], dtype=float32)
     """
     x, y = _pair("convolve", in1, in2)
-    return _convolved("convolve", x, y, mode, method, precision)
+    return _convolve("convolve", x, y, mode, method, precision)
 
 
 @described_like(convolve)
@@ -178,7 +178,7 @@ def correlate(
     Array([1., 2., 3., 0.], dtype=float32)
     """
     x, y = _pair("correlate", in1, in2)
-    return _convolved("correlate", x, _reversed(conj(y)), mode, method, precision)
+    return _convolve("correlate", x, _reverse(conj(y)), mode, method, precision)
 
 
 # Of matrices, continued beyond their edges
@@ -204,9 +204,9 @@ def _plane(
     if boundary not in ("fill", "wrap", "symm"):
         raise ValueError(f"{caller}: boundary must be 'fill', 'wrap' or 'symm'; got {boundary!r}")
     if flip and mode == "valid" and x.shape[0] < y.shape[0]:
-        x, y = conj(x), _reversed(y)  # like SciPy, conjugate the smaller one
+        x, y = conj(x), _reverse(y)  # like SciPy, conjugate the smaller one
     elif flip:
-        y = _reversed(conj(y))
+        y = _reverse(conj(y))
     zeros = boundary == "fill" and isinstance(value, (int, float)) and value == 0
     starts, sizes = _part(caller, mode, x.shape, y.shape)
     if mode == "same" and flip:
@@ -435,7 +435,7 @@ def segments(x: Array, size: int, step: int) -> Array:
     return slice_in_dim(joined, 0, size, axis=-1)
 
 
-def overlapped(x: Array, step: int) -> Array:
+def overlap_add(x: Array, step: int) -> Array:
     """``[..., segments, size]`` to ``[..., n]``: the sum of the segments, each where it was cut."""
     outer, (count, size) = x.shape[:-2], x.shape[-2:]
     wide = -(-size // step)
@@ -604,7 +604,7 @@ def _end(x: Array, first: bool) -> Array:
     return slice_in_dim(x, 0, 1, axis=-1) if first else slice_in_dim(x, n - 1, n, axis=-1)
 
 
-def _mirrored(x: Array, n: int) -> tuple[Array, Array]:
+def _mirror(x: Array, n: int) -> tuple[Array, Array]:
     """Return the ``n`` elements after the first one and before the last one, in reverse order."""
     size = x.shape[-1]
     return (
@@ -613,7 +613,7 @@ def _mirrored(x: Array, n: int) -> tuple[Array, Array]:
     )
 
 
-def _extended(caller: str, x: Array, n: int, boundary: str | None) -> Array:
+def _extend(caller: str, x: Array, n: int, boundary: str | None) -> Array:
     """``x`` with ``n`` more elements at each end of the last axis."""
     if boundary is None or n == 0:
         return x
@@ -631,7 +631,7 @@ def _extended(caller: str, x: Array, n: int, boundary: str | None) -> Array:
         raise ValueError(
             f"{caller}: boundary {boundary!r} needs more than {n} points, got {x.type}"
         )
-    before, after = _mirrored(x, n)
+    before, after = _mirror(x, n)
     if boundary == "odd":
         before, after = 2 * first - before, 2 * last - after
     return concatenate([before, x, after], -1)
@@ -689,7 +689,7 @@ def stft(
     settings = _settings(
         caller, value, value.shape[-1], window, nperseg, noverlap, nfft, detrend, return_onesided
     )
-    value = _extended(caller, value, settings.nperseg // 2, boundary)
+    value = _extend(caller, value, settings.nperseg // 2, boundary)
     if padded:
         missing = -(value.shape[-1] - settings.nperseg) % settings.step % settings.nperseg
         value = pad(value, 0, [*[(0, 0, 0)] * (value.ndim - 1), (0, missing, 0)])
@@ -742,7 +742,7 @@ def csd(
     Array([0., 0., 1.], dtype=float32)
     """
     options = (window, nperseg, noverlap, nfft, detrend, return_onesided)
-    return _averaged("csd", x, y, fs, options, scaling, axis, average)
+    return _average_spectra("csd", x, y, fs, options, scaling, axis, average)
 
 
 @rounded_once
@@ -777,10 +777,10 @@ def welch(
     Array([0., 0., 1.], dtype=float32)
     """
     options = (window, nperseg, noverlap, nfft, detrend, return_onesided)
-    return _averaged("welch", x, None, fs, options, scaling, axis, average)
+    return _average_spectra("welch", x, None, fs, options, scaling, axis, average)
 
 
-def _averaged(
+def _average_spectra(
     caller: str,
     in1: ArrayLike,
     in2: ArrayLike | None,
@@ -916,8 +916,8 @@ def istft(
     step = size - overlap_of(caller, noverlap, size)
     parts = (snp.fft.irfft if input_onesided else snp.fft.ifft)(z, points)
     parts = slice_in_dim(parts, 0, size, axis=-1) * convert(snp.sum(weights), parts.dtype)
-    x = overlapped(parts * convert(of_rank(weights, parts.ndim), parts.dtype), step)
-    norm = overlapped(broadcast_to(square(weights), parts.shape[-2:]), step)
+    x = overlap_add(parts * convert(of_rank(weights, parts.ndim), parts.dtype), step)
+    norm = overlap_add(broadcast_to(square(weights), parts.shape[-2:]), step)
     if boundary:
         x, norm = (slice_in_dim(v, size // 2, v.shape[-1] - size // 2, axis=-1) for v in (x, norm))
     x = x / convert(select(gt(norm, _SMALLEST_NORM), norm, norm * 0 + 1), x.dtype)

@@ -482,7 +482,7 @@ def _log_beta_positive(a: Number, b: Number) -> Number:
     return where(both, where(large < math.inf, wide, -math.inf), where(far, few, near))
 
 
-def _ordered(a: Number, b: Number) -> tuple[Number, Number, Number]:
+def _order(a: Number, b: Number) -> tuple[Number, Number, Number]:
     """Say whether both are positive; the smaller and the larger, or 1 where they are not."""
     positive = (a > 0.0) & (b > 0.0)
     a, b = where(positive, a, 1.0), where(positive, b, 1.0)
@@ -493,7 +493,7 @@ def _is_pole(a: Number) -> Number:
     return (a <= 0.0) & (floor(a) == a)
 
 
-def _turned_from_poles(a: Number, b: Number) -> tuple[Number, Number, Number]:
+def _turn_from_poles(a: Number, b: Number) -> tuple[Number, Number, Number]:
     """Say where the function is infinite, and the arguments that give its value elsewhere.
 
     At a pole a, where b is whole and at most -a, it is finite: up to sign, B(1 - a - b, b).
@@ -506,19 +506,19 @@ def _turned_from_poles(a: Number, b: Number) -> tuple[Number, Number, Number]:
 
 
 def _log_beta_formula(a: Number, b: Number) -> Number:
-    infinite, a, b = _turned_from_poles(a, b)
-    positive, lesser, greater = _ordered(a, b)
+    infinite, a, b = _turn_from_poles(a, b)
+    positive, lesser, greater = _order(a, b)
     other = log_gamma_formula(a) + log_gamma_formula(b) - log_gamma_formula(a + b)
     return where(infinite, math.inf, where(positive, _log_beta_positive(lesser, greater), other))
 
 
 def _beta_formula(a: Number, b: Number) -> Number:
     given_a, given_b = a, b
-    infinite, a, b = _turned_from_poles(a, b)
+    infinite, a, b = _turn_from_poles(a, b)
     is_turned = (a != given_a) | (b != given_b)
     even = floor(0.5 * b) * 2.0 == b
     sign = where(is_turned & ~even, -1.0, 1.0)
-    positive, lesser, greater = _ordered(a, b)
+    positive, lesser, greater = _order(a, b)
     near = (absolute(a) < 80.0) & (absolute(b) < 80.0)
     x, y = where(near, a, 1.0), where(near, b, 1.0)
     by_gamma = gamma_formula(x) * (gamma_formula(y) / gamma_formula(x + y))

@@ -30,8 +30,8 @@ def test_products_normalized_and_matrices():
         matrices = q.matrix_of(np.array(a.as_quat()))
         np.testing.assert_allclose(matrices, a.as_matrix(), atol=1e-14)
         same_turn(q.quaternion_of_matrix(matrices), a.as_quat())
-        np.testing.assert_allclose(q.normalized(np.array([0.0, 3.0, 0, 4.0])), [0, 0.6, 0, 0.8])
-        assert np.isnan(np.asarray(q.normalized(np.zeros(4)))).all()
+        np.testing.assert_allclose(q.normalize(np.array([0.0, 3.0, 0, 4.0])), [0, 0.6, 0, 0.8])
+        assert np.isnan(np.asarray(q.normalize(np.zeros(4)))).all()
 
 
 @pytest.mark.parametrize("axis", range(3))

@@ -29,7 +29,7 @@ from stretto._engine.ops.trigonometric import cos, sin
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.index_updates import At
 from stretto.random import distributions, parametric
-from stretto.random.draw_arguments import rounded, wide
+from stretto.random.draw_arguments import round_draw, wide
 from stretto.random.keys import split
 
 __all__ = [
@@ -104,7 +104,7 @@ def initializer(
         target = dtype_or(dtype, default)
         if kind_of(target) not in ("float", "complex"):
             raise ValueError(f"{caller}: dtype must be floating or complex, got {target.name}")
-        return rounded(draw(key, sizes_of(shape, caller), wide(target)), target)
+        return round_draw(draw(key, sizes_of(shape, caller), wide(target)), target)
 
     return init
 

@@ -22,7 +22,7 @@ from stretto.nn.linear import Linear
 from stretto.nn.module import Module, Parameter
 from stretto.nn.transformer import MultiheadAttention
 from stretto.random.discrete_draws import rademacher
-from stretto.random.keys import checked, fold_in, split
+from stretto.random.keys import as_key, fold_in, split
 from stretto.random.streams import next_key
 
 __all__ = ["BatchEnsembleConv2d", "BatchEnsembleLinear", "to_batch_ensemble"]
@@ -44,7 +44,7 @@ class BatchEnsemble(Module):
         caller = type(self).__name__
         positive(caller, num_estimators=num_estimators)
         self.num_estimators = num_estimators
-        return split(next_key(caller) if key is None else checked(key, caller), 4)
+        return split(next_key(caller) if key is None else as_key(key, caller), 4)
 
     def _set_up(
         self, shared: Module, bias: bool, factors: str, keys: Sequence[Key], dtype: DTypeLike | None
@@ -251,7 +251,7 @@ def to_batch_ensemble(
     """
     if not isinstance(model, Module):
         raise TypeError(f"to_batch_ensemble: expected a module, got {type(model).__name__}")
-    base = next_key("to_batch_ensemble") if key is None else checked(key, "to_batch_ensemble")
+    base = next_key("to_batch_ensemble") if key is None else as_key(key, "to_batch_ensemble")
     copies: dict[int, Module] = {}
     replaced: list[Module] = []
 

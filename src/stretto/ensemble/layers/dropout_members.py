@@ -24,7 +24,7 @@ from stretto.nn.activations import (
 )
 from stretto.nn.functional.checks import positive
 from stretto.nn.module import Module
-from stretto.random.keys import checked, split
+from stretto.random.keys import as_key, split
 from stretto.random.streams import keys as stream
 from stretto.torch.imported_module import ImportedModule
 from stretto.torch.table.aten_randomness import TABLE as RANDOM
@@ -87,7 +87,7 @@ def mc_dropout(
     for module in dropping:
         module.training = True
     arguments = args if isinstance(args, tuple) else (args,)
-    return _runs(chunk_size, copy, arguments, split(checked(key, "mc_dropout"), samples))
+    return _runs(chunk_size, copy, arguments, split(as_key(key, "mc_dropout"), samples))
 
 
 def _probability(module: Module) -> float:

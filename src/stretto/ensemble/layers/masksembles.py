@@ -21,7 +21,7 @@ from stretto.ensemble.layers.members_in_batch import by_member, merged, spread
 from stretto.nn.functional.checks import positive, refuse
 from stretto.nn.module import Module
 from stretto.numpy.dtypes import as_dtype
-from stretto.random.keys import checked, key_data
+from stretto.random.keys import as_key, key_data
 from stretto.random.streams import next_key
 
 __all__ = ["Masksembles1d", "Masksembles2d", "masksembles_masks"]
@@ -62,7 +62,7 @@ def masksembles_masks(
     positive(caller, channels=channels, num_estimators=num_estimators)
     if not 1 <= scale <= 100:
         raise ValueError(f"{caller}: scale must be between 1 and 100, got {scale!r}")
-    key = key_data(next_key(caller) if key is None else checked(key, caller))
+    key = key_data(next_key(caller) if key is None else as_key(key, caller))
     if isinstance(key, Tracer):
         raise TracedValueError(
             f"{caller}: masks are drawn once, outside transformations; the key is traced: "

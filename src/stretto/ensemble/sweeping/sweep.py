@@ -25,7 +25,7 @@ from stretto.ensemble.sweeping.results import Sweep
 from stretto.ensemble.training.divergence import DivergenceWarning
 from stretto.nn.module import Module
 from stretto.optim.base import GradientTransformation
-from stretto.random.keys import checked, fold_in, key_data
+from stretto.random.keys import as_key, fold_in, key_data
 from stretto.random.streams import next_key
 
 _OURS = ("configuration", "deviation", "epochs", "score", "status")
@@ -239,7 +239,7 @@ def sweep(
     for name, value, least in (("n", n, 1), ("halving", halving, 2), ("stop", early_stopping, 1)):
         if value is not None:
             integers.count(value, "sweep", "early_stopping" if name == "stop" else name, least)
-    key = checked(next_key("sweep") if key is None else key, "sweep")
+    key = as_key(next_key("sweep") if key is None else key, "sweep")
     rng = np.random.default_rng(np.asarray(key_data(key)).ravel().tolist())
     found = configurations(space, n, rng)
     takes = takers(list(space), make, optimizer, loss)

@@ -53,7 +53,7 @@ from stretto.optim.base import (
     as_transformation,
 )
 from stretto.optim.combining import per_member as of_members
-from stretto.random.keys import PRNGKey, checked
+from stretto.random.keys import PRNGKey, as_key
 from stretto.random.streams import next_key
 
 if TYPE_CHECKING:  # it is above, and trains by this
@@ -176,7 +176,7 @@ class Trainer:
         Raises:
             ValueError: nothing can be trained, or all modules are in evaluation mode.
         """
-        key = checked(next_key("fit") if key is None else key, "fit")
+        key = as_key(next_key("fit") if key is None else key, "fit")
         layout = ensemble._layout
         size = len(ensemble)
         self._chunk_size, self._options = layout.chunk_size, dict(layout.options)

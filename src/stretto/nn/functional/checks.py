@@ -23,7 +23,7 @@ from stretto._engine.core.typing import ArrayLike, Key, Tree
 from stretto._engine.ops.convert import as_inexact
 from stretto._engine.ops.layout import reshape
 from stretto._engine.xla.array import Array
-from stretto.random.keys import checked, split
+from stretto.random.keys import as_key, split
 from stretto.random.streams import next_key
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ _SPATIAL = {1: "length", 2: "height, width", 3: "depth, height, width"}
 
 def two_keys(key: Key | None, caller: str) -> tuple[Array, Array]:
     """Return keys for a layer's weight and bias; from the ambient stream's next key without one."""
-    keys = split(next_key(caller) if key is None else checked(key, caller))
+    keys = split(next_key(caller) if key is None else as_key(key, caller))
     return keys[0], keys[1]
 
 

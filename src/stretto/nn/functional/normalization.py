@@ -71,7 +71,7 @@ def _check_channels(caller: str, input: ArrayLike) -> Array:
     return x
 
 
-def _counted(caller: str, x: Array, axes: tuple[int, ...]) -> None:
+def _check_count(caller: str, x: Array, axes: tuple[int, ...]) -> None:
     if math.prod(x.shape[d] for d in axes) == 1:
         raise ValueError(
             f"{caller}: expected more than 1 value for each channel when training, got input "
@@ -194,7 +194,7 @@ def _by_channels(
     if axes is None:
         centered = wide - mean
     else:
-        _counted(caller, x, axes)
+        _check_count(caller, x, axes)
         centered, variance = _moments(wide, axes)
     root = rsqrt(variance + eps)
     return _scale_and_shift(

@@ -103,7 +103,7 @@ def solve_sylvester(
     solvable = reduce_min(absolute(sums), axes) > tol
     solve_triangles = TriangularSylvester("all")
 
-    def masked(x: Array) -> Array:
+    def mask(x: Array) -> Array:
         x = x if is_complex(dtype) else real(x)
         return select(
             broadcast_to(expand_dims(solvable, axes), x.shape), x, full_like(x, float("nan"))
@@ -111,13 +111,13 @@ def solve_sylvester(
 
     def solve(_: object, c: Array) -> Array:
         f = matmul(adjoint(z), matmul(as_complex(c), w))
-        return masked(matmul(z, matmul(solve_triangles(r, s, f), adjoint(w))))
+        return mask(matmul(z, matmul(solve_triangles(r, s, f), adjoint(w))))
 
     def solve_transposed(_: object, c: Array) -> Array:
         """Solve a^T x + x b^T = c, where a^T = conj(z) r^T z^T."""
         f = matmul(matrix_transpose(z), matmul(as_complex(c), conj(w)))
         y = matrix_transpose(solve_triangles(s, r, matrix_transpose(f)))
-        return masked(matmul(conj(z), matmul(y, matrix_transpose(w))))
+        return mask(matmul(conj(z), matmul(y, matrix_transpose(w))))
 
     product = lambda x: matmul(a, x) + matmul(x, b)
     return custom_linear_solve(product, c, solve, solve_transposed)

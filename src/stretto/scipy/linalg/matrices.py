@@ -509,7 +509,7 @@ def invhilbert(n: int) -> Array:
            [-6., 12.]], dtype=float32)
     """
     n = _size("invhilbert", n)
-    return _rounded_once(scipy_linalg.invhilbert(n, exact=True))
+    return _round_once(scipy_linalg.invhilbert(n, exact=True))
 
 
 def pascal(n: int, kind: str | None = None) -> Array:
@@ -534,7 +534,7 @@ def pascal(n: int, kind: str | None = None) -> Array:
            [1., 2., 3.],
            [1., 3., 6.]], dtype=float32)
     """
-    return _rounded_once(scipy_linalg.pascal(_size("pascal", n), _kind("pascal", kind)))
+    return _round_once(scipy_linalg.pascal(_size("pascal", n), _kind("pascal", kind)))
 
 
 @described_like(pascal)
@@ -548,10 +548,10 @@ def invpascal(n: int, kind: str | None = None) -> Array:
     Array([[ 2., -1.],
            [-1.,  1.]], dtype=float32)
     """
-    return _rounded_once(scipy_linalg.invpascal(_size("invpascal", n), _kind("invpascal", kind)))
+    return _round_once(scipy_linalg.invpascal(_size("invpascal", n), _kind("invpascal", kind)))
 
 
-def _rounded_once(exact: np.ndarray) -> Array:
+def _round_once(exact: np.ndarray) -> Array:
     """Integers of arbitrary size, as default floats."""
     with np.errstate(over="ignore"):
         return asarray(exact.astype(default_dtype("float")))

@@ -246,7 +246,7 @@ def _solve(
         parts = [convert(reshape(v, (v.size,)), dtype) for v in values]
         return concatenate(parts, 0) if len(parts) != 1 else parts[0]
 
-    def unravelled(x: Array) -> Tree:
+    def unravel(x: Array) -> Tree:
         parts, start = [], 0
         for v in leaves:
             part = slice_in_dim(x, start, start + v.size, 1, 0)
@@ -255,7 +255,7 @@ def _solve(
         return tree.unflatten(structure, parts)
 
     def flat(fun: Product, what: str) -> Product:
-        return lambda x: vector(fun(unravelled(x)), what)
+        return lambda x: vector(fun(unravel(x)), what)
 
     def solver(
         first: Tree | None, conditioner: Product
@@ -268,14 +268,14 @@ def _solve(
             x, k, residual = method(
                 flat(matvec, "A(x)"), right, begin, flat(conditioner, "M(x)"), limit, steps
             )
-            return unravelled(x), where(residual <= limit, 0, maximum(k, 1))
+            return unravel(x), where(residual <= limit, 0, maximum(k, 1))
 
         return solve
 
     start = None if x0 is None else tree.map(stop_gradient, x0)
     conditioner = (lambda x: x) if M is None else _product(caller, "M", M)
 
-    def transposed(r: Tree) -> Tree:
+    def transposed_conditioner(r: Tree) -> Tree:
         return linear_transpose(conditioner, r)(r)[0]
 
     real_symmetric = symmetric and not is_complex(dtype)
@@ -285,7 +285,7 @@ def _solve(
         matrix,
         tree.unflatten(structure, leaves),
         solver(start, conditioner),
-        solver(None, conditioner if M is None or real_symmetric else transposed),
+        solver(None, conditioner if M is None or real_symmetric else transposed_conditioner),
         symmetric=real_symmetric,
         has_aux=True,
     )

@@ -39,7 +39,7 @@ def _length(x: Array) -> Array:
     return root_of_squares(_sum(x * x))
 
 
-def normalized(q: Array) -> Array:
+def normalize(q: Array) -> Array:
     """Scale to length 1; NaN where the length is 0."""
     return q / snp.sqrt(_sum(q * q))
 
@@ -121,7 +121,7 @@ def quaternion_of_matrix(m: Array) -> Array:
     ]
     multiples = snp.stack([snp.stack(row, -1) for row in rows], -2)
     longest = snp.argmax(snp.stack(squares, -1), -1)
-    return normalized(snp.take_along_axis(multiples, longest[..., None, None], -2)[..., 0, :])
+    return normalize(snp.take_along_axis(multiples, longest[..., None, None], -2)[..., 0, :])
 
 
 # Modified Rodrigues parameters: tan(a / 4) along the axis
@@ -250,7 +250,7 @@ class Rotation:
         Raises:
             ValueError: ``quat`` is not real, or not of that shape.
         """
-        return Rotation(normalized(_floats("Rotation.from_quat", quat, "quat", 4)))
+        return Rotation(normalize(_floats("Rotation.from_quat", quat, "quat", 4)))
 
     @staticmethod
     def from_matrix(matrix: ArrayLike) -> Rotation:
@@ -356,7 +356,7 @@ class Rotation:
 
         """
         shape = (4,) if num is None else (integer(num, "Rotation.random", "num", 0), 4)
-        return Rotation(normalized(random.normal(random_key, shape)))
+        return Rotation(normalize(random.normal(random_key, shape)))
 
     @staticmethod
     def concatenate(rotations: Sequence[Rotation]) -> Rotation:
@@ -500,7 +500,7 @@ class Rotation:
         if not isinstance(other, Rotation):
             return NotImplemented
         p, q = snp.broadcast_arrays(self.quat, other.quat)
-        return Rotation(normalized(product(p, q)))
+        return Rotation(normalize(product(p, q)))
 
     def __len__(self) -> int:
         if self.single:
