@@ -131,8 +131,7 @@ class _Convolution(_Kernel):
         if padding_mode != "zeros" and padding_mode not in _PAD_MODES:
             raise ValueError(
                 f"{caller}: padding_mode must be 'zeros', 'reflect', 'replicate' or 'circular', "
-                "got "
-                f"{padding_mode!r}"
+                f"got {padding_mode!r}"
             )
         if isinstance(padding, str):
             if padding not in ("same", "valid"):

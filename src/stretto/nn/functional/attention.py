@@ -137,8 +137,7 @@ def _mask(
     if mask.dtype != snp.bool_ and (not is_inexact(mask.dtype) or is_complex(mask.dtype)):
         raise TypeError(
             f"{caller}: attn_mask must be boolean (True for keys to attend to) or floating "
-            "(added to "
-            f"the scores), got {mask.type}"
+            f"(added to the scores), got {mask.type}"
         )
     return mask
 

@@ -59,8 +59,7 @@ def _weights(caller: str, x: Array, weight: ArrayLike | None, axis: int) -> Arra
     if values.shape != (x.shape[axis],):
         raise ValueError(
             f"{caller}: expected weight to have one element for each of {x.shape[axis]} "
-            "classes, got "
-            f"{values.type}"
+            f"classes, got {values.type}"
         )
     return values.reshape(tuple(-1 if d == axis else 1 for d in range(x.ndim)))
 

@@ -234,8 +234,7 @@ def _transpose(
         if e >= max(s, d):
             raise ValueError(
                 f"{caller}: output_padding must be less than stride or dilation, got "
-                "output_padding "
-                f"{extra}, stride {strides}, dilation {dilations}"
+                f"output_padding {extra}, stride {strides}, dilation {dilations}"
             )
     # out[o] = sum x[i] w[j] over i s + j d = o + p: with j' = k-1-j that is a convolution of x,
     # spread out by s, with the reversed kernel, over d (k-1) - p before it.

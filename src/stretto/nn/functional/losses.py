@@ -228,8 +228,7 @@ def gaussian_nll_loss(
         elif v.shape != (*x.shape[:-1], 1):
             raise ValueError(
                 f"{caller}: var must have the shape of input {x.type}, without its last axis or "
-                "with "
-                f"size 1 there, or be a number; got {v.type}"
+                f"with size 1 there, or be a number; got {v.type}"
             )
     check_known(snp.greater_equal(v, 0), f"{caller}: var must not be negative; use softplus or exp")
     v = _at_least(v, full_like(v, eps))
@@ -400,8 +399,7 @@ def cosine_embedding_loss(
     if x.shape != y.shape or x.ndim not in (1, 2) or t.shape != x.shape[:-1]:
         raise ValueError(
             f"{caller}: expected two inputs (N, D) with a target (N,), or (D,) with a target "
-            "(); got "
-            f"{x.type} and {y.type} with {t.type}"
+            f"(); got {x.type} and {y.type} with {t.type}"
         )
     squares = [snp.sum(snp.square(v), -1) + _SMALLEST_SQUARE for v in (x, y)]
     cos = snp.sum(x * y, -1) / snp.sqrt(squares[0] * squares[1])
@@ -603,8 +601,7 @@ def multi_margin_loss(
         if weight.shape != x.shape[axis:]:
             raise ValueError(
                 f"{caller}: expected weight to have one element for each of {x.shape[axis]} "
-                "classes, "
-                f"got {weight.type}"
+                f"classes, got {weight.type}"
             )
         loss = loss * snp.sum(snp.where(here, weight, 0.0), axis)
     return reduce_losses(loss, reduction, caller)

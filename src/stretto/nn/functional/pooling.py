@@ -180,15 +180,13 @@ def _windows(
     for size, k, s, p, d in zip(x.shape[2:], sizes, strides, paddings, dilations, strict=True):
         if 2 * p > d * (k - 1) + 1:
             raise ValueError(
-                f"{caller}: padding must be at most half of what a window spans, got "
-                "padding "
+                f"{caller}: padding must be at most half of what a window spans, got padding "
                 f"{paddings}, kernel_size {sizes}, dilation {dilations}"
             )
         window = window_of(size, k, s, p, d, ceil_mode)
         if not differs_by_example(size) and window.count(size) < 1:
             raise ValueError(
-                f"{caller}: a window that spans {window.extent} does not fit an axis of "
-                f"{size} "
+                f"{caller}: a window that spans {window.extent} does not fit an axis of {size} "
                 f"with padding {p}: input {x.type}"
             )
         windows.append(window)

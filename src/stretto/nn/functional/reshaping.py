@@ -232,8 +232,7 @@ def _window_settings(
     if min(counts) < 1:
         raise ValueError(
             f"{caller}: windows of {sizes} with dilation {dilations} do not fit {space} with "
-            "padding "
-            f"{paddings}"
+            f"padding {paddings}"
         )
     return sizes, dilations, paddings, strides, counts
 
@@ -554,8 +553,7 @@ def _resize(
         fits = [name for name, ranks in _RANKS.items() if x.ndim in ranks]
         raise ValueError(
             f"{caller}: mode {mode!r} does not fit input {x.type}; expected (batch, channels, "
-            "and 1 "
-            f"to 3 spatial axes), for which there are {fits}"
+            f"and 1 to 3 spatial axes), for which there are {fits}"
         )
     weighing = mode in ("linear", "bilinear", "trilinear", "bicubic")
     if align_corners is not None and not weighing:
