@@ -28,7 +28,7 @@ from stretto._engine.ops.linalg.cholesky import (
     cholesky,
     cholesky_update,
     symmetric_product,
-    symmetrized,
+    symmetrize,
 )
 from stretto._engine.ops.linalg.eigenvalues import (
     Eigh,
@@ -162,7 +162,7 @@ def _factor_jvp(
     # w h + h w = u^H dx - dx^H u, solved by the eigenvalues of h.
     (x,), (dx,) = primals, tangents
     u, steps, converged = polar_factor(x, method, eps, max_iterations)
-    v, s = Eigh()(symmetrized(matmul(adjoint(u), x)))
+    v, s = Eigh()(symmetrize(matmul(adjoint(u), x)))
     p = matmul(adjoint(u), dx)
     row, column = expand_dims(s, s.ndim), expand_dims(s, s.ndim - 1)
     inner = matmul(adjoint(v), matmul(p - adjoint(p), v)) / convert(row + column, p.dtype)
@@ -225,7 +225,7 @@ def qdwh(
             f"x^H = u h is x = h u^H"
         )
     u, steps, converged = polar_factor(value, "qdwh", eps, max_iterations)
-    return u, symmetrized(matmul(adjoint(u), value)), steps, converged
+    return u, symmetrize(matmul(adjoint(u), value)), steps, converged
 
 
 exports(__name__)

@@ -79,7 +79,7 @@ def _trace_floor_divide(x: Array, y: Array, caller: str = "floor_divide") -> Arr
 
 
 def _host_floor_divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.floor_divide(x, y) if is_inexact(x.dtype) else ops.floored(x, y)
+    return np.floor_divide(x, y) if is_inexact(x.dtype) else ops.floor_quotient(x, y)
 
 
 def _trace_fmod(x: Array, y: Array) -> Array:

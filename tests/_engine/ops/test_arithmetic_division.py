@@ -35,7 +35,7 @@ def edges(dtype):
     return np.array([*known, *map(int, drawn)], dtype)
 
 
-FUNCTIONS = (arithmetic.quotient, arithmetic.rest, arithmetic.floored, arithmetic.modulo)
+FUNCTIONS = (arithmetic.quotient, arithmetic.rest, arithmetic.floor_quotient, arithmetic.modulo)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -77,7 +77,7 @@ def test_quotients_next_to_whole_numbers(dtype):
     narrow = [v.astype(dtype) for v in (x, y)]
     np.testing.assert_array_equal(arithmetic.quotient(*narrow), truncated)
     np.testing.assert_array_equal(arithmetic.rest(*narrow), x - truncated * y)
-    np.testing.assert_array_equal(arithmetic.floored(*narrow), floor)
+    np.testing.assert_array_equal(arithmetic.floor_quotient(*narrow), floor)
     np.testing.assert_array_equal(arithmetic.modulo(*narrow), x - floor * y)
 
 
@@ -88,5 +88,5 @@ def test_many_positive_divisors():
 
 def test_shapes_broadcast():
     x, y = np.arange(-6, 6, dtype=np.int32).reshape(3, 4), np.array([[2], [-3], [5]], np.int32)
-    np.testing.assert_array_equal(arithmetic.floored(x, y), x // y)
+    np.testing.assert_array_equal(arithmetic.floor_quotient(x, y), x // y)
     np.testing.assert_array_equal(arithmetic.modulo(x, y), x % y)

@@ -63,7 +63,7 @@ def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
         recorder.noted += program.cache.get("noted", ())
         if settings.key.debugged:
             return replay(program, args, recorder)
-    known, (_, _, has_scopes) = _literals(program), _prepared(program)
+    known, (_, _, has_scopes) = _literals(program), _prepare(program)
     known.update(zip(program.inputs, args, strict=True))
     for equation in program.equations:
         primitive, place = equation.primitive, equation.place
@@ -81,7 +81,7 @@ def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
 
 def _literals(program: Program) -> dict[Atom, Any]:
     """Return the value of each literal in the program."""
-    literals, varying, _ = _prepared(program)
+    literals, varying, _ = _prepare(program)
     take_as_own(literals.values())
     known: dict[Atom, Any] = dict(literals)
     for a in varying:
@@ -89,7 +89,7 @@ def _literals(program: Program) -> dict[Atom, Any]:
     return known
 
 
-def _prepared(program: Program) -> tuple[dict[Atom, Any], list[Literal], bool]:
+def _prepare(program: Program) -> tuple[dict[Atom, Any], list[Literal], bool]:
     """Return the literals' values, those whose size varies, and whether an equation has a scope.
 
     Computed once, since a loop may run the program many times. The literals whose size varies are

@@ -122,7 +122,7 @@ class Differentiator(Interpreter):
             if masked or primitive.holds_programs or primitive.has_factors or primitive.chooses:
                 rule, tangents = self._rule(primitive, tangents, masked)
             elif settings.key.debugged:
-                rule = _scoped(primitive.name, rule)
+                rule = _in_scope(primitive.name, rule)
             # Operations that hold programs may call functions of the user's, so their equations do
             # not share one place.
             placed = not primitive.holds_programs
@@ -206,7 +206,7 @@ class Differentiator(Interpreter):
             rule, tangents = primitive.jvp, [with_zeros(t) for t in tangents]
         if primitive.has_factors:
             return functools.partial(self._factors, primitive), tangents
-        return (_scoped(primitive.name, rule) if settings.key.debugged else rule), tangents
+        return (_in_scope(primitive.name, rule) if settings.key.debugged else rule), tangents
 
     def run(self, fun: Callable[..., Any], duals: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Return the values that ``fun`` gives for these under this interpreter, and tangents."""
@@ -241,7 +241,7 @@ class Differentiator(Interpreter):
         return value, None
 
 
-def _scoped(name: str, jvp: Callable[..., Any]) -> Callable[..., Any]:
+def _in_scope(name: str, jvp: Callable[..., Any]) -> Callable[..., Any]:
     """Return the jvp rule of a primitive, recorded in a scope of its name, for finding faults."""
     path = joined(scope.path, f"jvp({name})")
     return functools.partial(holding, scope, "path", path, jvp)
@@ -251,11 +251,11 @@ def jvp_flat(
     fun: Callable[..., Sequence[Value]], primals: Sequence[Value], tangents: Sequence[Any]
 ) -> tuple[list[Value], list[Any]]:
     """Return the outputs of ``fun``, and their tangents (``None``: zero); all lists are flat."""
-    outs, douts = _pushed(fun, primals, tangents)
+    outs, douts = _push(fun, primals, tangents)
     return outs, [with_zeros(t) for t in douts]
 
 
-def _pushed(
+def _push(
     fun: Callable[..., Sequence[Value]], primals: Sequence[Value], tangents: Sequence[Any]
 ) -> tuple[list[Value], list[Any]]:
     """Return the same with tangents that may be masked."""
@@ -300,7 +300,7 @@ def _jvp_program(
             given, arrays = given[: len(extra)], given[len(extra) :]
             nonzero = iter(put_together(form, given, arrays) if form else given)
             tangents = [next(nonzero) if a else None for a in active]
-            outs, douts = _pushed(lambda *xs: evaluate(program, xs), primals, tangents)
+            outs, douts = _push(lambda *xs: evaluate(program, xs), primals, tangents)
             douts = instantiate(outs, [t if open else with_zeros(t) for t in douts], force)
             mask = tuple(t is not None for t in douts)
             more: list[Any] = []

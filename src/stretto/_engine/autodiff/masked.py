@@ -310,10 +310,10 @@ def add_masked(x: Any, y: Any) -> Any:
     """Return the sum of two cotangents of one variable, which counts where either does."""
     if x.__class__ is not Masked or y.__class__ is not Masked:
         return ADD(with_zeros(x), with_zeros(y))
-    shared, own_x, own_y = _compared(x.conditions, y.conditions)
+    shared, own_x, own_y = _compare(x.conditions, y.conditions)
     if own_x and own_y:  # the same mask of rows may have been broadcast for one of them
         narrow = [[narrow_condition(c, x.type.shape) for c in own] for own in (own_x, own_y)]
-        more, rest_x, rest_y = _compared(*narrow)
+        more, rest_x, rest_y = _compare(*narrow)
         if more:
             shared, own_x, own_y = (*shared, *more), rest_x, rest_y
     if not own_x and not own_y:
@@ -338,7 +338,7 @@ def add_masked(x: Any, y: Any) -> Any:
     return Masked((*shared, whole), x.type, total, total)
 
 
-def _compared(
+def _compare(
     x: Sequence[Condition], y: Sequence[Condition]
 ) -> tuple[tuple[Condition, ...], tuple[Condition, ...], tuple[Condition, ...]]:
     """Return the conditions that are among both, and the others of each."""
@@ -516,7 +516,7 @@ def pass_back(
         alike = [ct.conditions if a.__class__ is Linear else None for a in args]
         return _lazily(run, ct, alike, args, keeps_zeros)
     moved: list[Any] = [
-        _moved(primitive, run, ct, k, a.type) if a.__class__ is Linear else None
+        _move_conditions(primitive, run, ct, k, a.type) if a.__class__ is Linear else None
         for k, a in enumerate(args)
     ]
     lost = {i for m in moved if m is not None for i, c in enumerate(m) if c is None}
@@ -548,7 +548,7 @@ def _lazily(
     ]
 
 
-def _moved(
+def _move_conditions(
     primitive: Primitive, run: Callable[[Any], Sequence[Any]], ct: Masked, k: int, type: ArrayType
 ) -> tuple[Condition | None, ...]:
     """Return the conditions on the cotangent of the ``k``-th operand; None for one that is lost."""

@@ -78,7 +78,7 @@ def _backward(
     totals: Sequence[Any],
     here: standing | None,
 ) -> list[Any]:
-    values, varying, pending = _known(program, linear, known, here)
+    values, varying, pending = _split_known(program, linear, known, here)
     inputs = [v for v, is_linear in zip(program.inputs, linear, strict=True) if is_linear]
     starts = {v: t for v, t in zip(inputs, totals, strict=bool(totals)) if t is not None}
     last = {v for v, m in zip(inputs, masked or (False,) * len(inputs), strict=True) if not m}
@@ -202,7 +202,7 @@ def _accumulate(
             sums[atom] = ct if sum_so_far is None else add_masked(sum_so_far, ct)
 
 
-def _known(
+def _split_known(
     program: Program, linear: Sequence[bool], known: Sequence[Any], here: standing | None
 ) -> tuple[dict[Any, Any], set[Any], list[Equation]]:
     """Return the values that depend on no linear input, the variables that do, their equations."""

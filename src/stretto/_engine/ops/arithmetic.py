@@ -482,7 +482,7 @@ def rest(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.where(y == 0, x, np.fmod(x, safe)).astype(x.dtype)
 
 
-def floored(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def floor_quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Round ``x / y`` down; by zero 0."""
     result = _whole(x, y, down=True)
     return _in_numpy(np.floor_divide, x, y) if result is None else result

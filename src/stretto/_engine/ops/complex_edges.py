@@ -21,7 +21,7 @@ from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.rounding import is_finite
 
 
-class Edged(Elementwise, abstract=True):
+class WithEdges(Elementwise, abstract=True):
     """A function whose result for complex numbers is corrected by its rule ``edges``."""
 
     edges: ClassVar[Callable[..., tuple[Any, Any]]]
@@ -29,9 +29,9 @@ class Edged(Elementwise, abstract=True):
     def lower(self, b: Any, x: Any) -> Any:
         """Write one operation; for complex numbers, followed by the rule."""
         out = b.emit(self.op, x, dialect=self.dialect)
-        return b.inline(self._corrected, x, out) if is_complex(x.type.dtype) else out
+        return b.inline(self._correct, x, out) if is_complex(x.type.dtype) else out
 
-    def _corrected(self, x: Any, out: Any) -> Any:
+    def _correct(self, x: Any, out: Any) -> Any:
         return complex_(*type(self).edges(real(x), imag(x), real(out), imag(out)))
 
 
@@ -170,10 +170,10 @@ def tan_reference(x: np.ndarray) -> np.ndarray:
     """Return the tangent, -i tanh(ix)."""
     if x.dtype.kind != "c":
         return np.tan(x)
-    return _turned(tanh_reference(_turned(x, -1)), 1)
+    return _times_i(tanh_reference(_times_i(x, -1)), 1)
 
 
-def _turned(x: np.ndarray, sign: int) -> np.ndarray:
+def _times_i(x: np.ndarray, sign: int) -> np.ndarray:
     """Return -i x or i x, exactly."""
     out = np.empty(x.shape, x.dtype)
     out.real, out.imag = sign * np.imag(x), -sign * np.real(x)

@@ -210,13 +210,13 @@ def align_mapped(
     for x, a in zip(args, axes, strict=True):
         if a is None:
             own = x.type.shape
-            values.append(_spread(x, (*own[:axis], size, *own[axis:]), axis))
+            values.append(_repeat(x, (*own[:axis], size, *own[axis:]), axis))
         else:
             values.append(x if a == axis else move_axis(x, a, axis))
     return values, axis
 
 
-def _spread(x: Any, shape: tuple[int, ...], axis: int) -> Any:
+def _repeat(x: Any, shape: tuple[int, ...], axis: int) -> Any:
     """Give the value repeated along a new axis; without an operation if it repeats one element."""
     folds = not isinstance(x, Tracer) and state.maker is state.eager
     host = x.host() if folds else None

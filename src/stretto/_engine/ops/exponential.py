@@ -41,7 +41,7 @@ from stretto._engine.ops.elementwise import (
 from stretto._engine.ops.trigonometric import tanh
 
 
-class Exp(complex_edges.Edged):
+class Exp(complex_edges.WithEdges):
     """e to the power x."""
 
     accepts = INEXACT
@@ -68,7 +68,7 @@ class Exp2(Elementwise):
         return b.emit("power", b.splat(2, x.type), x)
 
 
-class Expm1(complex_edges.Edged):
+class Expm1(complex_edges.WithEdges):
     """e to the power x, minus 1, exact near zero."""
 
     accepts = INEXACT
@@ -80,7 +80,7 @@ class Expm1(complex_edges.Edged):
     partials = (lambda dx, out, x: dx * exp(x),)
 
 
-class Log(complex_edges.Edged):
+class Log(complex_edges.WithEdges):
     """The natural logarithm."""
 
     accepts = INEXACT
@@ -92,7 +92,7 @@ class Log(complex_edges.Edged):
     partials = (lambda dx, out, x: dx / x,)
 
 
-class Log1p(complex_edges.Edged):
+class Log1p(complex_edges.WithEdges):
     """The natural logarithm of 1 + x, exact near zero."""
 
     accepts = INEXACT
@@ -397,7 +397,7 @@ def _by_squaring(x: Any, n: int, multiply: Any, invert: Any) -> Any:
     return invert(result) if n < 0 else result
 
 
-class Sqrt(complex_edges.Edged):
+class Sqrt(complex_edges.WithEdges):
     """The square root."""
 
     accepts = INEXACT

@@ -14,7 +14,7 @@ from stretto._engine.ops import thresholds
 from stretto._engine.ops.arithmetic import absolute as magnitude
 from stretto._engine.ops.comparison import full_like, select
 from stretto._engine.ops.complex_edges import (
-    Edged,
+    WithEdges,
     acos_edges,
     acosh_edges,
     asin_edges,
@@ -76,7 +76,7 @@ def _over_square(z: Any, x: Any, y: Any) -> Any:
     return z / unit / (u * u + v * v) / unit
 
 
-class Inverse(Edged, abstract=True):
+class Inverse(WithEdges, abstract=True):
     """The inverse of a trigonometric or hyperbolic function, one operation of CHLO."""
 
     accepts = INEXACT

@@ -244,7 +244,7 @@ def reshape(
     if out_sharding is not None:
         return laid_out(reshape(operand, new_sizes, dimensions), out_sharding, "reshape")
     if dimensions is not None:
-        x = _permuted(x, dimensions, "reshape", "dimensions")
+        x = _permute(x, dimensions, "reshape", "dimensions")
     sizes = list(integers(entries_of(new_sizes), "reshape", "the new shape"))
     if sizes.count(-1) == 1:
         rest = math.prod(n for n in sizes if n != -1)
@@ -279,10 +279,10 @@ def transpose(operand: ArrayLike, permutation: Sequence[int] | None = None) -> A
     x = as_value(operand, "transpose", "operand")
     if permutation is None:
         permutation = range(x.ndim)[::-1]
-    return _permuted(x, permutation, "transpose", "the axes")
+    return _permute(x, permutation, "transpose", "the axes")
 
 
-def _permuted(x: Any, permutation: Sequence[int], caller: str, argument: str) -> Any:
+def _permute(x: Any, permutation: Sequence[int], caller: str, argument: str) -> Any:
     axes = integers(permutation, caller, argument)
     order = canonical_axes(axes, x.ndim, caller)
     if len(order) != x.ndim:

@@ -85,11 +85,11 @@ class Threefry2x32(Primitive):
             return [b.splat(0, out) for out in b.outs]
         operands = (k0, k1, c0, c1)
         program = _program(self, tuple([x.type for x in operands]))
-        return b.inline_many(_unpacked, *b.call(program, operands, apart=True))
+        return b.inline_many(_unpack, *b.call(program, operands, apart=True))
 
     def written_out(self, *words: Any) -> list[Any]:
         """Write all rounds, operation by operation; the two words as one of 64 bits."""
-        return [_packed(*_rounds(*words))]
+        return [_pack(*_rounds(*words))]
 
     jvp = ZERO_DERIVATIVE
     transpose = NOT_LINEAR
@@ -169,7 +169,7 @@ def _rounds(k0: Any, k1: Any, c0: Any, c1: Any) -> tuple[Any, Any]:
     return x0, x1
 
 
-def _packed(x0: Any, x1: Any) -> Any:
+def _pack(x0: Any, x1: Any) -> Any:
     """Return both words as one integer of 64 bits, the first word low.
 
     A kernel has one result: what made two of them would compute all rounds for each.
@@ -177,7 +177,7 @@ def _packed(x0: Any, x1: Any) -> Any:
     return _integers(x1, x0, _UINT64)
 
 
-def _unpacked(packed: Any) -> list[Any]:
+def _unpack(packed: Any) -> list[Any]:
     """Return the two words again."""
     pairs, axis = bitcast_convert_type(packed, _UINT32), packed.ndim
     return [reshape(slice_in_dim(pairs, i, i + 1, axis=axis), packed.shape) for i in (0, 1)]
@@ -289,12 +289,12 @@ class RandomBits(Primitive):
         shape = (*batch, first.size)
         x0, x1 = _rounds(*[broadcast_to(x, shape) for x in (k0, k1, first, second)])
         if self.layout == "pairs":
-            pairs = bitcast_convert_type(_packed(x0, x1), _UINT32)
+            pairs = bitcast_convert_type(_pack(x0, x1), _UINT32)
             return [reshape(pairs, (*batch, *self.shape, 2))]
         if self.width == 64:
             bits = _integers(x0, x1, self.dtype)
         elif self.layout == "original":
-            pairs = bitcast_convert_type(_packed(x0, x1), _UINT32)
+            pairs = bitcast_convert_type(_pack(x0, x1), _UINT32)
             first_words_first = move_axis(pairs, len(batch) + 1, len(batch))
             bits = reshape(first_words_first, (*batch, 2 * first.size))
             if self.width < 32:

@@ -64,7 +64,7 @@ class Sort(Primitive):
     def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         x, axis = arrays[0], self.dimension
         if len(arrays) == 1 and not is_complex(x.dtype):
-            return (_sorted(x, axis),)
+            return (_sort_array(x, axis),)
         order = stable_order(arrays[: self.num_keys], axis)
         return tuple(np.take_along_axis(v, order, axis) for v in arrays)
 
@@ -133,7 +133,7 @@ def _rising(x: np.ndarray) -> np.ndarray:
     return np.bitwise_xor(flipped, x, out=flipped)
 
 
-def _sorted(x: np.ndarray, axis: int) -> np.ndarray:
+def _sort_array(x: np.ndarray, axis: int) -> np.ndarray:
     """Return NumPy's sort, with negative zeros first among zeros."""
     wide = x.astype(widened(x.dtype), copy=False)
     if wide.dtype.kind != "f" or not has_negative_zero(wide):
@@ -153,7 +153,7 @@ def stable_order(keys: Sequence[np.ndarray], axis: int) -> np.ndarray:
     if more:
         return np.lexsort(parts[::-1], axis)
     if key.size >= _MANY and key.dtype.kind in "iu":
-        order = _counted(key, axis)
+        order = _counting_argsort(key, axis)
         if order is not None:
             return order
     if key.dtype.itemsize > 4 or key.size < _MANY:
@@ -169,7 +169,7 @@ def stable_order(keys: Sequence[np.ndarray], axis: int) -> np.ndarray:
     return packed
 
 
-def _counted(key: np.ndarray, axis: int) -> np.ndarray | None:
+def _counting_argsort(key: np.ndarray, axis: int) -> np.ndarray | None:
     """Return the stable permutation of integers near each other, or all different; else None."""
     least = key.min()
     width, n = int(key.max()) - int(least) + 1, key.shape[axis]

@@ -14,7 +14,7 @@ from stretto._engine.ops import thresholds
 from stretto._engine.ops.arithmetic import absolute as magnitude
 from stretto._engine.ops.comparison import eq, full_like, gt, lt, ne, select, zeros_like
 from stretto._engine.ops.complex_edges import (
-    Edged,
+    WithEdges,
     is_infinite,
     tan_edges,
     tan_reference,
@@ -83,7 +83,7 @@ class Cos(ByParts):
         return _cosh_parts(-b, a)  # cos(z) = cosh(iz)
 
 
-class Tan(Edged):
+class Tan(WithEdges):
     """The tangent; radians."""
 
     accepts = INEXACT
@@ -119,14 +119,14 @@ def _sinh_parts(a: Any, b: Any) -> tuple[Any, Any]:
 def _cosh_parts(a: Any, b: Any) -> tuple[Any, Any]:
     # cosh(a + ib) = cosh(a) cos(b) + i sinh(a) sin(b), zero where either factor is
     at_a, at_b = eq(a, zeros_like(a)), eq(b, zeros_like(b))
-    zero = select(at_a, a * _bounded(b), b * _bounded(a))
+    zero = select(at_a, a * _finite_like(b), b * _finite_like(a))
     return (
         select(~is_finite(b) & is_infinite(a), full_like(a, math.inf), cosh(a) * cos(b)),
         select(at_a | at_b, zero, sinh(a) * sin(b)),
     )
 
 
-def _bounded(x: Any) -> Any:
+def _finite_like(x: Any) -> Any:
     """Return a finite number with the sign of ``x``."""
     one = full_like(x, 1)
     return select(gt(x, one), one, select(lt(x, -one), -one, select(ne(x, x), one, x)))
@@ -181,7 +181,7 @@ class Cosh(Hyperbolic):
         return half + 0.25 / half
 
 
-class Tanh(Edged):
+class Tanh(WithEdges):
     """The hyperbolic tangent."""
 
     accepts = INEXACT

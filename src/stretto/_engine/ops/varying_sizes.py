@@ -118,7 +118,7 @@ class Bucket:
             dtype = _INT32 if largest <= _MOST else _INT64
             zero = as_value(dtype.type(0))
             total = n.at(
-                lambda v: convert(self.values[v], dtype), _floored, lambda x: maximum(x, zero)
+                lambda v: convert(self.values[v], dtype), _floor_divide, lambda x: maximum(x, zero)
             )
             fits = self.bound(n) <= _MOST and -self.bound(-n) >= -_MOST
             known = self._sizes[n] = convert(as_value(total), _INT32 if fits else _INT64)
@@ -311,7 +311,7 @@ def _index(start: Any) -> Any:
     return as_value(np.int32(start)) if start.__class__ is int else convert(start, _INT32)
 
 
-def _floored(x: Any, by: int) -> Any:
+def _floor_divide(x: Any, by: int) -> Any:
     """Return the quotient of a value, which may be negative, rounded down."""
     if isinstance(x, int):
         return x // by
@@ -387,7 +387,7 @@ def to_rows(x: Any, lengths: Any, examples: Any) -> Any:
     return rows_at(reshape(x, (count * longest, *x.shape[2:])), index)
 
 
-def cleared(rows: Any, lengths: Any) -> Any:
+def clear_rest(rows: Any, lengths: Any) -> Any:
     """Return the rows, with 0 in those behind the last example, which so have no derivative."""
     total = broadcast_in_dim(reduce_sum(lengths, (0,)), rows.shape, ())
     inside = lt(broadcasted_iota(_INT32, rows.shape, 0), total)

@@ -20,7 +20,7 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.primitives import take_along_axis
 from stretto._engine.ops.layout import expand_dims
 from stretto._engine.ops.linalg.cholesky import cholesky as lax_cholesky
-from stretto._engine.ops.linalg.cholesky import symmetrized
+from stretto._engine.ops.linalg.cholesky import symmetrize
 from stretto._engine.ops.linalg.eigenvalues import Eig, Eigh
 from stretto._engine.ops.linalg.family import check_matrix
 from stretto._engine.ops.linalg.matrix_parts import adjoint, matrix_transpose
@@ -194,7 +194,7 @@ def _hermitian(caller: str, a: ArrayLike, UPLO: str | None, symmetrize_input: bo
     if UPLO not in (None, "L", "U"):
         raise ValueError(f"{caller}: UPLO must be 'L' or 'U', got {UPLO!r}")
     if symmetrize_input:
-        return symmetrized(x)
+        return symmetrize(x)
     return adjoint(x) if UPLO == "U" else x
 
 
@@ -366,7 +366,7 @@ def svd(
 
 def _hermitian_svd(x: Array, compute_uv: bool) -> SVDResult | Array:
     """x = v w v^H = v |w| (v sign(w))^H, in falling order of |w|."""
-    *vectors, w = Eigh(compute_uv)(symmetrized(x))
+    *vectors, w = Eigh(compute_uv)(symmetrize(x))
     s, last = absolute(w), w.ndim - 1
     order = argsort(s, last, descending=True)
     s = take_along_axis(s, order, last)

@@ -11,7 +11,7 @@ from stretto._engine.ops.comparison import full, zeros_like
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
-from stretto._engine.ops.linalg.cholesky import Cholesky, hermitian_from_lower, symmetrized
+from stretto._engine.ops.linalg.cholesky import Cholesky, hermitian_from_lower, symmetrize
 from stretto._engine.ops.linalg.eigenvalues import Eigh, Hessenberg, Schur
 from stretto._engine.ops.linalg.matrix_parts import adjoint, diagonal_matrix, identity, upper_part
 from stretto._engine.ops.linalg.qr import HouseholderProduct
@@ -132,7 +132,7 @@ def eigh(
         reduced = triangular_solve(factor, reduced, lower=True, transpose_a=True, conjugate_a=True)
     else:  # l^H a l y = w y, with v = l^-H y or l y
         reduced = matmul(adjoint(factor), matmul(reduced, factor))
-    *vectors, w = Eigh(not eigvals_only)(symmetrized(reduced))
+    *vectors, w = Eigh(not eigvals_only)(symmetrize(reduced))
     if eigvals_only:
         return w
     if type == 3:

@@ -23,7 +23,7 @@ from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import expand_dims, squeeze
 from stretto._engine.ops.linalg import lu as ops
-from stretto._engine.ops.linalg.cholesky import Cholesky, hermitian_from_lower, symmetrized
+from stretto._engine.ops.linalg.cholesky import Cholesky, hermitian_from_lower, symmetrize
 from stretto._engine.ops.linalg.lu import Lu, PivotsToPermutation, solve_factored
 from stretto._engine.ops.linalg.matrix_parts import (
     adjoint,
@@ -394,7 +394,7 @@ def polar(
     u, _, _ = polar_factor(adjoint(x) if wide else x, method, eps, max_iterations)
     u = adjoint(u) if wide else u
     product = matmul(adjoint(u), x) if side == "right" else matmul(x, adjoint(u))
-    return u, symmetrized(product)
+    return u, symmetrize(product)
 
 
 _FORMS = {0: "N", 1: "T", 2: "C", "N": "N", "T": "T", "C": "C"}

@@ -13,7 +13,7 @@ from stretto._engine.api.autodiff.derivatives import vjp
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.ops.convolution.general import (
     ConvGeneralDilated,
-    _padded,
+    _pad_array,
     _windows,
     conv,
     conv_general_dilated,
@@ -362,9 +362,9 @@ def test_every_setting_of_one_axis_by_its_definition():
 
 def test_nothing_is_copied_where_nothing_is_padded():
     x = np.ones((1, 1, 4), np.float32)
-    assert _padded(x, ((0, 0),), (1,)) is x
-    np.testing.assert_array_equal(_padded(x, ((-5, 3),), (1,)), np.zeros((1, 1, 2)))
-    np.testing.assert_array_equal(_padded(x, ((-1, -1),), (2,))[0, 0], [0, 1, 0, 1, 0])
+    assert _pad_array(x, ((0, 0),), (1,)) is x
+    np.testing.assert_array_equal(_pad_array(x, ((-5, 3),), (1,)), np.zeros((1, 1, 2)))
+    np.testing.assert_array_equal(_pad_array(x, ((-1, -1),), (2,))[0, 0], [0, 1, 0, 1, 0])
 
 
 def test_windows_are_a_view_that_cannot_be_written():

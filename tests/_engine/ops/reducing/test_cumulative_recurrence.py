@@ -6,7 +6,7 @@ import pytest
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.core.config import enable_x64
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.ops.reducing.cumulative import LinearRecurrence, shifted
+from stretto._engine.ops.reducing.cumulative import LinearRecurrence, shift_by_one
 from stretto.laws import bf16, c64, f32, f64, law
 
 
@@ -54,7 +54,7 @@ def test_long_axes(run):
 def test_shifted(reverse):
     x = np.array([1.0, 2.0, 3.0], np.float32)
     want = [2, 3, 9] if reverse else [9, 1, 2]
-    np.testing.assert_array_equal(shifted(as_value(x), 0, reverse, 9), want)
+    np.testing.assert_array_equal(shift_by_one(as_value(x), 0, reverse, 9), want)
 
 
 def test_refuses():

@@ -34,7 +34,7 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.layout import canonical_axis, move_axis, move_to_front
 from stretto._engine.ops.shape import pad, slice_
-from stretto._engine.ops.varying_sizes import Bucket, cleared, varying
+from stretto._engine.ops.varying_sizes import Bucket, clear_rest, varying
 
 _INT32 = np.dtype(np.int32)
 
@@ -306,7 +306,7 @@ def _result(out: Any, type: ArrayType, batch: Batch, axis: Any, caller: str) -> 
     if same:
         lengths, room, least = same[0]._lengths, same[0]._room, same[0]._at_least()
         if batch.as_rows and variable_of_rows(type) is not None:
-            return Ragged._of(cleared(out, lengths), lengths, bound, False, least)
+            return Ragged._of(clear_rest(out, lengths), lengths, bound, False, least)
     else:
         lengths = _lengths(size, batch.sizes)
         if not bound:  # a place to read from, for arrays that are all empty
@@ -331,7 +331,7 @@ def _rows(x: Ragged, room: int) -> Any:
     elif have < room:
         config = [(0, room - have, 0), *[(0, 0, 0)] * (values.ndim - 1)]
         values = pad(values, full((), 0, values.dtype), config)
-    return cleared(values, x._lengths)
+    return clear_rest(values, x._lengths)
 
 
 def _room(size: Size, bound: int, batch: Batch) -> int:

@@ -28,7 +28,13 @@ from stretto._engine.ops.comparison import full, lt, select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.shape import pad
-from stretto._engine.ops.varying_sizes import cleared, examples_of_rows, rows_at, starts, to_rows
+from stretto._engine.ops.varying_sizes import (
+    clear_rest,
+    examples_of_rows,
+    rows_at,
+    starts,
+    to_rows,
+)
 
 _INT32 = np.dtype(np.int32)
 
@@ -290,7 +296,7 @@ class Ragged:
         if not self._wide:
             return self
         rows = to_rows(self._values, self._lengths, examples_of_rows(self._lengths, room))
-        values = cleared(rows, self._lengths)
+        values = clear_rest(rows, self._lengths)
         return Ragged._of(values, self._lengths, self._most, False, self._least)
 
     def __repr__(self) -> str:

@@ -493,10 +493,10 @@ def all_to_all(
            [2, 4]], dtype=int32)
     """
     places = (split_axis, concat_axis)
-    return _exchanged("all_to_all", "split_axis", x, axis_name, places, axis_index_groups, tiled)
+    return _exchange("all_to_all", "split_axis", x, axis_name, places, axis_index_groups, tiled)
 
 
-def _exchanged(
+def _exchange(
     caller: str,
     argument: str,
     x: Any,
@@ -546,7 +546,7 @@ def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = Non
     Array([[1, 3],
            [2, 4]], dtype=int32)
     """
-    return _exchanged("pswapaxes", "axis", x, axis_name, (axis, axis), axis_index_groups, False)
+    return _exchange("pswapaxes", "axis", x, axis_name, (axis, axis), axis_index_groups, False)
 
 
 @over_examples

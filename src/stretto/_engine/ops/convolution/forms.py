@@ -25,7 +25,7 @@ from stretto._engine.ops.convolution.geometry import (
     along_features,
     as_matrix,
     as_output,
-    assembled,
+    assemble,
     batch_first,
     cut,
     dilated,
@@ -326,7 +326,7 @@ def of_positions(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     """Convolve by the product of each position's window and the whole kernel."""
     if op.feature_groups * op.batch_groups > 1:
         return _one_by_one(op, lhs, rhs, out)
-    form = _summed if _suits_summed(op, lhs.type, rhs.type, out) else _together
+    form = _sum_over_examples if _suits_summed(op, lhs.type, rhs.type, out) else _together
     return form(op, lhs, rhs, out)
 
 
@@ -342,7 +342,7 @@ def _suits_summed(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> bo
     )
 
 
-def _summed(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
+def _sum_over_examples(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     """Add a product for each example: no groups, one position, both images examples first."""
     dims = op.dims
     examples, outputs = rhs.shape[:2]
@@ -363,7 +363,7 @@ def _together(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     counts = [out.shape[a] for a in dims.out_spec[2:]]
     kernel, summed = _matrix(rhs, dims.rhs_spec)
     last = dims.lhs_spec[0] == lhs.ndim - 1
-    windows = _joined(op, lhs, rhs.type, counts, last)
+    windows = _join_windows(op, lhs, rhs.type, counts, last)
     terms = rhs.size // outputs
     if last:
         windows = reshape(windows, (terms, windows.size // terms))
@@ -387,7 +387,7 @@ def _together(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     return convert(result, out.dtype)
 
 
-def _joined(op: Any, lhs: Any, rhs: ArrayType, counts: list[int], last: bool) -> Any:
+def _join_windows(op: Any, lhs: Any, rhs: ArrayType, counts: list[int], last: bool) -> Any:
     """Return what all positions take of the image, joined along one axis after the other.
 
     The axes are those of the batch, then of positions, then what is summed; if the batch is
@@ -441,7 +441,7 @@ def _one_by_one(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
         reshape(product(_matrices(part, dims.lhs_spec, groups, grouped), kernel), shape)
         for part in _windows(op, lhs, rhs.type, out)
     ]
-    return assembled(op, parts, out)
+    return assemble(op, parts, out)
 
 
 def _matrices(x: Any, spec: tuple[int, ...], groups: int, grouped: int) -> Any:
@@ -564,7 +564,7 @@ def of_batch_groups(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
         part = cut(image, places, starts, window, op.rhs_dilation)
         product = broadcast_in_dim(part, sizes, kept) * kernel
         parts.append(reduce_sum(product, over))
-    return assembled(op, parts, out)
+    return assemble(op, parts, out)
 
 
 def of_diagonals(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
@@ -602,7 +602,7 @@ def of_diagonals(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
             step = length + op.rhs_dilation[-1]
             met = cut(pairs, [3], [o * op.strides[-1]], [last], [step])
             parts.append(reduce_sum(met, (3,)))
-    return assembled(op, parts, out)
+    return assemble(op, parts, out)
 
 
 def _dtype_of_sums(lhs: Any, out: ArrayType) -> np.dtype:

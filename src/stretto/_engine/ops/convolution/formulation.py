@@ -101,7 +101,7 @@ def _zeros(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     return b.splat(0, out)
 
 
-def _called(form: Callable[..., Any]) -> Callable[..., Any]:
+def _by_call(form: Callable[..., Any]) -> Callable[..., Any]:
     """Write a call of what a function of values, and of the type of the output, computes."""
 
     def write(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
@@ -113,11 +113,11 @@ def _called(form: Callable[..., Any]) -> Callable[..., Any]:
     return write
 
 
-_shifted = _called(forms.of_shifted)
-_elements = _called(forms.of_elements)
+_shifted = _by_call(forms.of_shifted)
+_elements = _by_call(forms.of_elements)
 
 
-def _inlined(form: Callable[..., Any]) -> Callable[..., Any]:
+def _in_place(form: Callable[..., Any]) -> Callable[..., Any]:
     """Write what such a function computes in its place."""
 
     def write(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
@@ -126,12 +126,12 @@ def _inlined(form: Callable[..., Any]) -> Callable[..., Any]:
     return write
 
 
-_scattered = _inlined(forms.of_scattered)
-_positions = _inlined(forms.of_positions)
-_planes = _inlined(forms.as_planes)
-_pointwise = _inlined(forms.of_pointwise)
-_windows = _inlined(forms.of_windows)
-_features_last = _inlined(with_features_last)
+_scattered = _in_place(forms.of_scattered)
+_positions = _in_place(forms.of_positions)
+_planes = _in_place(forms.as_planes)
+_pointwise = _in_place(forms.of_pointwise)
+_windows = _in_place(forms.of_windows)
+_features_last = _in_place(with_features_last)
 
 
 def _by_group(op: Any, b: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:

@@ -61,7 +61,7 @@ def convolve(op: Any, lhs: np.ndarray, rhs: np.ndarray, out_dtype: np.dtype) -> 
     wide = accumulator(out_dtype)
     x = lhs.transpose(op.dims.lhs_spec).astype(wide, copy=False)  # batch, features, spatial...
     kernel = rhs.transpose(op.dims.rhs_spec).astype(wide, copy=False)  # output, input, spatial...
-    view = _windows(_padded(x, op.padding, op.lhs_dilation), kernel, op.strides, op.rhs_dilation)
+    view = _windows(_pad_array(x, op.padding, op.lhs_dilation), kernel, op.strides, op.rhs_dilation)
     n = len(op.strides)
     batch, features, *rest = view.shape
     out_spatial, window = rest[:n], rest[n:]
@@ -83,7 +83,7 @@ def convolve(op: Any, lhs: np.ndarray, rhs: np.ndarray, out_dtype: np.dtype) -> 
     return plain.transpose(np.argsort(op.dims.out_spec)).astype(out_dtype, copy=False)
 
 
-def _padded(x: np.ndarray, padding: Any, dilation: tuple[int, ...]) -> np.ndarray:
+def _pad_array(x: np.ndarray, padding: Any, dilation: tuple[int, ...]) -> np.ndarray:
     """Return zeros between, before and after; negative padding crops."""
     if not any(low or high for low, high in padding) and set(dilation) <= {1}:
         return x

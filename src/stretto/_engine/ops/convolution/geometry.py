@@ -225,7 +225,7 @@ def cut(
     return part_of(x, tuple(low), tuple(high), tuple(by), hidden)
 
 
-def assembled(op: Any, parts: Sequence[Any], out: ArrayType) -> Any:
+def assemble(op: Any, parts: Sequence[Any], out: ArrayType) -> Any:
     """Return the output, of its elements at each position: (groups, own, others) features."""
     groups, own, others = parts[0].shape
     counts = [out.shape[a] for a in op.dims.out_spec[2:]]

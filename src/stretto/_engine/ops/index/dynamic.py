@@ -137,7 +137,7 @@ class DynamicSlice(Primitive):
     def padded(self, at: Any, x: Any, *starts: Any) -> Any:
         """Starts are moved so that the slice fits into the true size."""
         type = at.types[0]
-        moved = _moved(at, starts, type.shape, self.sizes)
+        moved = _move_starts(at, starts, type.shape, self.sizes)
         return at.fit(at.cut(x, moved, at.shape(self.sizes)), at.outs[0])
 
 
@@ -204,7 +204,7 @@ class DynamicUpdateSlice(Primitive):
     def padded(self, at: Any, x: Any, update: Any, *starts: Any) -> Any:
         """Write as the slice; padding of the update is what is there."""
         type, part = at.types[:2]
-        moved = _moved(at, starts, type.shape, part.shape)
+        moved = _move_starts(at, starts, type.shape, part.shape)
         own = [d for d, n in enumerate(part.shape) if is_size(n) and n != type.shape[d]]
         mask = at.inside(part.shape, own)
         if mask is not None:
@@ -215,7 +215,9 @@ class DynamicUpdateSlice(Primitive):
 DYNAMIC_UPDATE_SLICE = DynamicUpdateSlice()
 
 
-def _moved(at: Any, starts: Sequence[Any], shape: Sequence[Any], sizes: Sequence[Any]) -> list[Any]:
+def _move_starts(
+    at: Any, starts: Sequence[Any], shape: Sequence[Any], sizes: Sequence[Any]
+) -> list[Any]:
     """Return the starts, each moved so that a window of these sizes fits into the true shape."""
     moved: list[Any] = []
     for start, n, m in zip(starts, shape, sizes, strict=True):

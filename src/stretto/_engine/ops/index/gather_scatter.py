@@ -42,7 +42,7 @@ from stretto._engine.ops.index.primitives import (
 )
 from stretto._engine.ops.iota import iota
 from stretto._engine.ops.layout import reshape
-from stretto._engine.ops.reducing.cumulative import LinearRecurrence, shifted
+from stretto._engine.ops.reducing.cumulative import LinearRecurrence, shift_by_one
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.ops.sort import Sort
 
@@ -62,7 +62,7 @@ def products_of_others(factors: Any, groups: Any) -> Any:
     for reverse in (False, True):
         joined = concatenate([inner, edge] if reverse else [edge, inner], 0)
         running = LinearRecurrence(0, reverse)(where(joined, line, 0), where(joined, 0, line))
-        before = where(joined, shifted(running, 0, reverse, 1), 1)
+        before = where(joined, shift_by_one(running, 0, reverse, 1), 1)
         product = before if product is None else multiply(product, before)
     return Sort(0)(order, product)[1]
 

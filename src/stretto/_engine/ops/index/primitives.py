@@ -364,14 +364,14 @@ class ScatterSet(ScatterFamily):
         if b.platform == "cpu" or self.distinct(indices.type) or not updates.type.size:
             return super().lower(b, x, indices, updates)
         number = array_type(x.type.shape, default_dtype("int"))
-        ids = b.inline(lambda: _numbered(updates.type.shape))
+        ids = b.inline(lambda: _numbers(updates.type.shape))
         greatest = lambda b, old, new: b.emit("maximum", old, new, out=old.type)
         winner = self.written(b, b.splat(0, number), indices, ids, greatest)
         return b.inline(_set_by, winner, x, updates)
 
     def winners(self, x: Any, indices: Any, updates: Any) -> tuple[Any, Any]:
         """Return the number of the update that set each element, from 1, or 0; and all numbers."""
-        ids = _numbered(updates.shape)
+        ids = _numbers(updates.shape)
         return self(full(x.shape, 0, ids.dtype), indices, ids), ids
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -424,7 +424,7 @@ def _whole(op: ScatterFamily, type: ArrayType, sizes: Sequence[Any], axis: int) 
     return bool(sizes[d] == type.shape[d])
 
 
-def _numbered(shape: tuple[int, ...]) -> Any:
+def _numbers(shape: tuple[int, ...]) -> Any:
     """Return numbers from 1 for elements of this shape, in order."""
     return reshape(add(iota(default_dtype("int"), math.prod(shape)), 1), shape)
 

@@ -121,7 +121,7 @@ class CholeskyUpdate(MatrixOperation):
             return [b.compare("LT", k, b.scalar(n, _INT32))]
 
         def step(k: Any, u: Any, below: Any) -> list[Any]:
-            u, below = b.inline_many(_rotated, k, u, below)
+            u, below = b.inline_many(_rotate, k, u, below)
             return [b.emit("add", k, b.scalar(1, _INT32), out=k.type), u, below]
 
         start = (b.scalar(0, _INT32), b.inline(upper_part, r), b.inline(_row, w))
@@ -145,7 +145,7 @@ def _row(w: Any) -> Any:
     return expand_dims(conj(w) if is_complex(w.dtype) else w, w.ndim - 1)
 
 
-def _rotated(k: Any, u: Any, below: Any) -> list[Any]:
+def _rotate(k: Any, u: Any, below: Any) -> list[Any]:
     """Rotate row ``k`` of ``u`` and the row ``below`` so that the latter is 0 in column ``k``."""
     # (c^* s^*; -s c) with c = u_kk / norm, s = below_k / norm.
     rows, columns = u.ndim - 2, u.ndim - 1
@@ -175,7 +175,7 @@ def hermitian_from_lower(x: Any) -> Any:
     return strict + adjoint(strict) + diagonal
 
 
-def symmetrized(x: Any) -> Any:
+def symmetrize(x: Any) -> Any:
     """Return ``(x + x^H) / 2``."""
     return (x + adjoint(x)) * 0.5
 
@@ -205,7 +205,7 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
            [1., 2.]], dtype=float32)
     """
     value = as_matrices("cholesky", x, square=True)
-    return Cholesky()(symmetrized(value) if symmetrize_input else value)
+    return Cholesky()(symmetrize(value) if symmetrize_input else value)
 
 
 def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:

@@ -25,7 +25,7 @@ from stretto._engine.ops.index.primitives import take_along_axis
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import expand_dims
 from stretto._engine.ops.linalg import reference as linalg_reference
-from stretto._engine.ops.linalg.cholesky import hermitian_from_lower, symmetrized
+from stretto._engine.ops.linalg.cholesky import hermitian_from_lower, symmetrize
 from stretto._engine.ops.linalg.family import (
     MatrixOperation,
     as_matrices,
@@ -225,7 +225,7 @@ def eigh(
         )
     value = as_matrices("eigh", x, square=True)
     if symmetrize_input:
-        value = symmetrized(value)
+        value = symmetrize(value)
     elif not lower:
         value = adjoint(value)
     v, w = Eigh()(value)
@@ -440,7 +440,7 @@ class TriangularSylvester(MatrixOperation):
         def step(j: Any, y: Any, r: Any, s: Any, f: Any) -> list[Any]:
             shifted, right = b.inline_many(self._system, j, y, r, s, f)
             (column,) = lapack(b, "trsm", (shifted, right), (one,), config, {0: 1})
-            y = b.inline(self._placed, j, y, column)
+            y = b.inline(self._put_column, j, y, column)
             return [b.emit("add", j, b.scalar(1, _INT32), out=j.type), y, r, s, f]
 
         start = (b.scalar(0, _INT32), b.splat(0, type), r, s, f)
@@ -464,7 +464,7 @@ class TriangularSylvester(MatrixOperation):
         moved = select(broadcast_to(unknown, r.shape), r + shift, full_like(r, 1))
         return [select(diagonal, moved, r), select(unknown, right, zeros_like(right))]
 
-    def _placed(self, j: Any, y: Any, column: Any) -> Any:
+    def _put_column(self, j: Any, y: Any, column: Any) -> Any:
         """Return ``y`` with this for its column ``j``, where that is to be found."""
         column = select(self._unknown(j, column.shape), column, zeros_like(column))
         return dynamic_update_slice_in_dim(y, column, j, y.ndim - 1)

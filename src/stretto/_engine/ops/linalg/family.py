@@ -93,15 +93,15 @@ def dependent_columns(r: Any, size: int) -> Any:
 
 def without_columns(x: Any, columns: Any) -> Any:
     """Return the matrices with zeros in the columns that the mask selects."""
-    return select(_spread(columns, x), zeros_like(x), x)
+    return select(_mask_columns(columns, x), zeros_like(x), x)
 
 
 def with_unit_columns(x: Any, columns: Any) -> Any:
     """Return the square matrices with columns of the identity where the mask selects them."""
-    return select(_spread(columns, x), identity(x.shape, x.dtype), x)
+    return select(_mask_columns(columns, x), identity(x.shape, x.dtype), x)
 
 
-def _spread(columns: Any, x: Any) -> Any:
+def _mask_columns(columns: Any, x: Any) -> Any:
     """Return a mask of columns as a mask of the elements of ``x``."""
     dims = tuple(d for d in range(x.ndim) if d != x.ndim - 2)
     return broadcast_in_dim(columns, x.shape, dims)

@@ -291,7 +291,7 @@ def _through(
         new = _columns(primitive, form)
         return None if new is None else (primitive(*primals), new, None)
     if isinstance(primitive, Mul | Div) and any([isinstance(f, Columns) for f in forms]):
-        new = _scaled(forms, isinstance(primitive, Div))
+        new = _scale(forms, isinstance(primitive, Div))
         return None if new is None else (primitive(*primals), new, None)
     if any([f is not None and not isinstance(f, Along) for f in forms]):
         if isinstance(form, Diagonal) and isinstance(primitive, Reshape) and not form.whole:
@@ -309,7 +309,7 @@ def _through(
             zero = lambda x: pad(x, 0, primitive.config)
             return primitive(*primals), Diagonal(form, (zero,)), None
         return None
-    new = _moved(primitive, form) if len(primals) == 1 else None
+    new = _move_axes(primitive, form) if len(primals) == 1 else None
     return None if new is None else (new.value, new, None)
 
 
@@ -348,7 +348,7 @@ def _element_by_element(
     return value, new, None
 
 
-def _moved(primitive: Any, form: Along) -> Along | None:
+def _move_axes(primitive: Any, form: Along) -> Along | None:
     """Return a function of values whose axes are moved, repeated or cut."""
     batch = form.source.batch
     axes: dict[int, int]
@@ -423,7 +423,7 @@ def _columns(primitive: Any, form: Columns) -> Columns | None:
     return None
 
 
-def _scaled(forms: Sequence[Any], divided: bool) -> Columns | None:
+def _scale(forms: Sequence[Any], divided: bool) -> Columns | None:
     """Return vectors times a function of their values, or divided by it."""
     columns, along = forms if divided or isinstance(forms[0], Columns) else forms[::-1]
     if not isinstance(columns, Columns) or not isinstance(along, Along):
@@ -469,13 +469,13 @@ def _product_of(
     out = primitive(*primals)
     if is_complex(out.dtype) and (left.conjugated or not right.conjugated):
         return None
-    tangent = _recombined(left, right)
+    tangent = _recombine(left, right)
     if tangent is None:
         return None
     return out, None, convert(tangent, out.dtype, out.type.weak_type)
 
 
-def _recombined(left: Columns, right: Columns) -> Any | None:
+def _recombine(left: Columns, right: Columns) -> Any | None:
     """Give the tangent of ``left diag(h) right^H``, for ``h`` zero outside of the vectors taken."""
     source = left.source
     scale = _times(left.scale, right.scale)

@@ -168,13 +168,13 @@ class PivotsToPermutation(MatrixOperation):
             return [b.compare("LT", i, b.scalar(pivots.type.shape[-1], _INT32))]
 
         def step(i: Any, order: Any, pivots: Any) -> list[Any]:
-            order = b.inline(_exchanged, i, order, pivots)
+            order = b.inline(_exchange, i, order, pivots)
             return [b.emit("add", i, b.scalar(1, _INT32), out=i.type), order, pivots]
 
         return b.while_loop(unfinished, step, (b.scalar(0, _INT32), start, pivots))[1]
 
 
-def _exchanged(i: Any, order: Any, pivots: Any) -> Any:
+def _exchange(i: Any, order: Any, pivots: Any) -> Any:
     """Return the order with its element ``i`` and the one at ``pivots[i]`` exchanged."""
     last = order.ndim - 1
 

@@ -263,12 +263,12 @@ def eig(x: np.ndarray, left: bool, right: bool) -> tuple[np.ndarray, ...]:
         *w, vl, vr, info = function(m, lwork=work, **options)
         whole = w[0] if len(w) == 1 else w[0] + 1j * w[1]
         vectors = [vl] * left + [vr] * right
-        return (whole, *[v if len(w) == 1 else _paired(v, w[1]) for v in vectors], info)
+        return (whole, *[v if len(w) == 1 else _pair_conjugates(v, w[1]) for v in vectors], info)
 
     return _each(decompose, (x,), outs)
 
 
-def _paired(v: np.ndarray, turn: np.ndarray) -> np.ndarray:
+def _pair_conjugates(v: np.ndarray, turn: np.ndarray) -> np.ndarray:
     """Return a real matrix's vectors: LAPACK stores conjugate pairs as real and imaginary part."""
     out = v.astype(np.result_type(v.dtype, np.complex64))
     for j in np.flatnonzero(turn > 0):

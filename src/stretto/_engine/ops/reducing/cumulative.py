@@ -100,7 +100,7 @@ class Cumulative(Primitive, abstract=True):
 
     def before(self, x: Any, first: Any) -> Any:
         """Return ``x[i-1]``, with ``first`` at the start."""
-        return shifted(x, self.axis, self.reverse, first)
+        return shift_by_one(x, self.axis, self.reverse, first)
 
     def padded(self, at: Any, x: Any) -> Any:
         """Padding comes last, or counts as the identity where it comes first."""
@@ -321,7 +321,7 @@ def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Ar
     return _running(Cumlogsumexp, operand, axis, reverse, "cumlogsumexp")
 
 
-def shifted(x: Any, axis: int, reverse: bool, first: Any) -> Any:
+def shift_by_one(x: Any, axis: int, reverse: bool, first: Any) -> Any:
     """Return the element before each, or after if ``reverse``; else ``first``."""
     config = [(0, 0, 0)] * x.ndim
     config[axis] = (-1, 1, 0) if reverse else (1, -1, 0)
@@ -376,13 +376,13 @@ class LinearRecurrence(Primitive):
         y = self(a, b)
         source = db
         if da is not None:
-            moved = da * shifted(y, self.axis, self.reverse, 0)
+            moved = da * shift_by_one(y, self.axis, self.reverse, 0)
             source = moved if db is None else moved + db
         return y, self(a, source)
 
     def transpose(self, ct: Any, a: Any, b: Any) -> tuple[None, Any]:
         """g[i] = a[i+1] g[i+1] + ct[i]: the recurrence from the other end."""
-        after = shifted(a, self.axis, not self.reverse, 0)
+        after = shift_by_one(a, self.axis, not self.reverse, 0)
         return None, LinearRecurrence(self.axis, not self.reverse)(after, ct)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.identities import optimization_barrier
 from stretto._engine.ops.layout import reshape, squeeze
-from stretto._engine.ops.reducing.cumulative import shifted
+from stretto._engine.ops.reducing.cumulative import shift_by_one
 from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 
 Values: TypeAlias = tuple[Any, ...]
@@ -53,7 +53,7 @@ def running(
     dims = tuple(d for d in range(len(split)) if d != within)
     # Behind the barrier, so that XLA does not compute totals once for each element of a block.
     before = optimization_barrier(
-        [shifted(v, axis, reverse, e) for v, e in zip(totals, identities, strict=True)]
+        [shift_by_one(v, axis, reverse, e) for v, e in zip(totals, identities, strict=True)]
     )
     whole = (*shape[:axis], blocks * _BLOCK, *shape[axis + 1 :])
     outs = combine(tuple(broadcast_in_dim(v, split, dims) for v in before), parts)

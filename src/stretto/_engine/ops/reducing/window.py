@@ -213,7 +213,7 @@ _FEW = 32
 """Windows of up to this many elements are combined in a loop, one call for each."""
 
 
-def _combined(ufunc: np.ufunc, lines: np.ndarray) -> np.ndarray:
+def _combine(ufunc: np.ufunc, lines: np.ndarray) -> np.ndarray:
     """Combine the lines of the first axis; ``reduce`` would go through strided ones singly."""
     if not 1 < len(lines) <= _FEW:
         return np.asarray(ufunc.reduce(lines, axis=0, dtype=lines.dtype))
@@ -268,7 +268,7 @@ class WindowReduction(Primitive, abstract=True):
         start = np.asarray(self.identity(x.dtype)).astype(wide.dtype)[()]
         for axis, window in enumerate(self.windows):
             if window != PLAIN:
-                wide = _combined(self.ufunc, patches_reference(wide, axis, window, start))
+                wide = _combine(self.ufunc, patches_reference(wide, axis, window, start))
         return wide.astype(x.dtype, copy=False)
 
     def lower(self, b: Any, x: Any) -> Any:
@@ -320,13 +320,13 @@ class ReduceWindowSum(WindowReduction):
         if all(w == PLAIN or w.tiles for w in self.windows):
             for axis, w in enumerate(self.windows):
                 if w != PLAIN:
-                    ct = _repeated(ct, axis, w, x.shape[axis])
+                    ct = _repeat(ct, axis, w, x.shape[axis])
             return (ct,)
         back = [w.transposed(n) for n, w in zip(x.shape, self.windows, strict=True)]
         return (ReduceWindowSum(tuple(back))(ct),)
 
 
-def _repeated(ct: Any, axis: int, w: AxisWindow, n: int) -> Any:
+def _repeat(ct: Any, axis: int, w: AxisWindow, n: int) -> Any:
     """Return for each of ``n`` elements what its one window has, or 0 if no window has it."""
     shape, count = ct.shape, ct.shape[axis]
     split = (*shape[: axis + 1], w.size, *shape[axis + 1 :])

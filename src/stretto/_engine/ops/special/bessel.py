@@ -156,7 +156,7 @@ _I1_FAR = (
 )
 
 
-def _scaled(near: tuple[float, ...], far: tuple[float, ...], x: Number) -> tuple[Number, Number]:
+def _by_series(near: tuple[float, ...], far: tuple[float, ...], x: Number) -> tuple[Number, Number]:
     """Return both series at |x|, each where it holds."""
     size = absolute(x)
     small = size <= 8.0
@@ -168,12 +168,12 @@ def _scaled(near: tuple[float, ...], far: tuple[float, ...], x: Number) -> tuple
 
 
 def _i0e_formula(x: Number) -> Number:
-    near, far = _scaled(_I0_NEAR, _I0_FAR, x)
+    near, far = _by_series(_I0_NEAR, _I0_FAR, x)
     return where(absolute(x) <= 8.0, near, where(is_nan(x), x, far))
 
 
 def _i1e_formula(x: Number) -> Number:
-    near, far = _scaled(_I1_NEAR, _I1_FAR, x)
+    near, far = _by_series(_I1_NEAR, _I1_FAR, x)
     out = where(absolute(x) <= 8.0, x * near, where(x < 0.0, -far, far))
     return where(is_nan(x), x, out)
 

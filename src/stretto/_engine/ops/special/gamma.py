@@ -137,7 +137,7 @@ def stirling_remainder(x: Number) -> Number:
     return inverse * horner(_STIRLING, inverse * inverse)
 
 
-def _reduced(x: Number) -> tuple[Number, Number, Number]:
+def _reduce_argument(x: Number) -> tuple[Number, Number, Number]:
     """Return e in [-1/2, 1/2], p and d with Γ(x) = Γ(2 + e) p / d, for x from -1/2 to 8."""
     whole = where(x < 2.5, where(x < 1.5, where(x < 0.5, 0.0 * x, 1.0), 2.0), floor(x + 0.5))
     above, below = 1.0, where(x < 0.5, x, 1.0)
@@ -161,7 +161,7 @@ def log_gamma_formula(x: Number) -> Number:
     """log |Γ(x)|."""
     mirrored = x < -0.5
     z = where(mirrored, 1.0 - x, x)
-    e, above, below = _reduced(z)
+    e, above, below = _reduce_argument(z)
     near = log_gamma_two(e) + log(above)
     near = near - where(z < 1.5, log1p(e), 0.0) - log(absolute(below))
     far = (z - 0.5) * (log(z) - 1.0) + (0.5 * math.log(2 * math.pi) - 0.5) + stirling_remainder(z)
@@ -176,7 +176,7 @@ def gamma_formula(x: Number) -> Number:
     """Γ(x): infinite at zeros, NaN at negative integers, as in SciPy."""
     mirrored = x < -0.5
     z = where(mirrored, 1.0 - x, x)
-    e, above, below = _reduced(z)
+    e, above, below = _reduce_argument(z)
     near = exp(log_gamma_two(e)) * above / (where(z < 1.5, 1.0 + e, 1.0) * below)
     half = power(z, 0.5 * z - 0.25)  # z^(z - 1/2) overflows before Γ(z)
     rest = math.sqrt(2 * math.pi) * exp(stirling_remainder(z))
