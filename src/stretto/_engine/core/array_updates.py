@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from stretto._engine.core.typing import Array, ArrayLike, ShardingLike
 
 Index: TypeAlias = "ArrayLike | slice[Any, Any, Any] | EllipsisType | Sequence[Any] | None"
-"""What arrays are indexed by: a number, slice, array, ``...``, None, or a tuple of these."""
+"""An index of an array: a number, slice, array, ``...``, None, or a tuple of these."""
 
 
 class UpdateOptions(TypedDict, total=False):

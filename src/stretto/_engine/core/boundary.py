@@ -40,7 +40,7 @@ _CALLED_HERE = tuple(
         for name in ("jaxlib", "ml_dtypes", "numpy", "opt_einsum", "optree", "safetensors", "scipy")
     ]
 )
-"""Where the packages are that this one calls; they are installed beside NumPy."""
+"""The folder of the packages that this one calls; they are installed beside NumPy."""
 
 
 def reraise_foreign(error: BaseException) -> None:
@@ -156,7 +156,7 @@ def _name_function(error: SizeError) -> None:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error, and those that it was raised from or while handling them."""
+    """Yield the error, and those that it was raised from or while handling them."""
     seen: set[int] = set()
     pending: list[BaseException | None] = [error]
     while pending:

@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 Table = TypeVar("Table", bound=dict[Any, Any])
 
 CAPACITY = 4096
-"""By default: more than a program has of nearly anything that is cached."""
+"""The default: more than a program has of nearly anything that is cached."""
 
 
 def room(table: Table, capacity: int = CAPACITY) -> Table:

@@ -286,13 +286,12 @@ def _kept(body: Sequence[Item], depth: int, left: list[int], rest: str) -> Itera
             yield item
 
 
-# What is shown of objects whose fields are trees of arrays, such as states of optimizers.
-#
-# Their ``repr`` says of large trees only how much there is.
+# Cards of objects whose fields are trees of arrays, such as states of optimizers. Their ``repr``
+# says of large trees only how much there is.
 
 
 _FEW_LEAVES, _FEW_ELEMENTS = 12, 60
-"""What is printed whole has at most so many leaves, of so many elements together."""
+"""The most leaves, and the most elements of all of them, of what is printed whole."""
 
 
 def text_of(x: Any) -> str:
@@ -365,7 +364,7 @@ def type_words(x: Any) -> str:
     return repr(x.type) if is_array else one_line(repr(x))
 
 
-# What is shown of a program: its lines, those of programs inside it folded.
+# Cards of programs: the lines, those of programs inside folded.
 
 
 _MOST = 400

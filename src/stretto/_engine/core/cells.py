@@ -62,7 +62,7 @@ class Cell:
         self._value = value
 
     def _inside(self) -> Iterator[Any]:
-        """The interpreters from the current one out to this cell's home, which is not among them.
+        """Yield the interpreters from the current one to this cell's home, which is not among them.
 
         Raises where it leads past the home, when it gets there.
         """
@@ -98,11 +98,11 @@ class Borrowed:
         self.values: dict[Cell, Any] = {}
         self.written: dict[Cell, None] = {}
         self.bound: Sequence[Cell] = ()
-        """Those whose values the body has as arguments, and returns."""
+        """The cells whose values the body has as arguments, and returns."""
         self.may_write = False
-        """Whether whoever records the body writes what it wrote."""
+        """Says whether whoever records the body writes what it wrote."""
         self.kept = False
-        """Whether the captured values are to have the cells themselves, to be read at each call."""
+        """Says whether captured values are to be the cells themselves, to be read at each call."""
 
     def capture(self, cell: Cell) -> Any:
         """Return the value in the body: an input of its program."""

@@ -314,7 +314,7 @@ watch = _Watch()
 
 
 _of_process: dict[str, Callable[[Any], None]] = {}
-"""What puts a setting of the whole process into force, by its name."""
+"""The functions that put settings of the whole process into force, by name."""
 
 
 class Config:

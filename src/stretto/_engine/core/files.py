@@ -38,7 +38,7 @@ _OURS = re.compile(rf"\{_PREFIX}[0-9a-f]{{16}}")
 _SECOND = 1.0
 """The least time between two searches of a folder, which may be big, for dead writers' files."""
 _last_search: dict[str, float] = {}
-"""When this process last searched each folder."""
+"""The time at which this process last searched each folder."""
 
 _KINDS = (
     (stat.S_ISDIR, "a folder"),

@@ -78,7 +78,7 @@ def guard(value: Any) -> Any:
 
 
 _members: dict[type, int] = {}
-"""How many members the classes had that were looked through."""
+"""The number of members that each class had when it was looked through."""
 
 _guarded: dict[CodeType, CodeType] = {}
 """The code of functions, and with the handler; that of all closures of one function is one."""
@@ -189,7 +189,7 @@ def _rows(table: bytes) -> Iterator[_Row]:
 
 
 def _around(rows: Iterator[_Row], start: int, stop: int) -> Iterator[_Row]:
-    """The rows, and between them those that lead to the handler, which stands at the end."""
+    """Yield the rows, and between them those that lead to the handler, which stands at the end."""
     for row in rows:
         if start < row[0]:
             yield start, row[0], stop, 0

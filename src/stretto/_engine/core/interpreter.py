@@ -77,19 +77,19 @@ class Interpreter:
     __slots__ = ("_began",)
 
     at_rest: ClassVar[bool] = False
-    """Whether it runs operations: nothing is being traced."""
+    """Says whether it runs operations: nothing is being traced."""
     recorder: Any = None
     """The recorder that the operations handed to this interpreter end up in, if there is one."""
     parent: Any = None
     """The interpreter that it was made under; None for those at rest."""
     borrows: ClassVar[bool] = False
-    """Whether it records a body, in which references from outside have values of their own."""
+    """Says whether it records a body, in which references from outside have values of their own."""
     passes_writes: ClassVar[bool] = True
-    """Whether values that are none of its own may be written to references from outside."""
+    """Says whether values that are none of its own may be written to references from outside."""
     maps: ClassVar[str] = "traced"
-    """What its values are, in words for messages."""
+    """Names its values, in words for messages."""
     instead: ClassVar[str] = "return the value, and write it to the reference outside"
-    """What to do instead of writing such a value to a reference from outside."""
+    """Says what to do instead of writing such a value to a reference from outside."""
 
     _began: tuple[str, Place | None]
 
@@ -115,12 +115,12 @@ class _State(threading.local):
     interpreter: Any = None
     eager: ClassVar[Any] = None
     maker: Any = None
-    """What makes constants: the eager interpreter, or what notes them (``captured_constants``)."""
+    """Makes constants: the eager interpreter, or what notes them (``recorder.closing_over``)."""
     stand_ins: Mapping[int, Any] = {}
-    """While a user's derivative rule runs: the values that stand in for the tracers it captured,
+    """The values that stand in, while a user's derivative rule runs, for the tracers it captured,
     whose own trace has ended, by the tracers' ids; see ``higher_order/custom_function``."""
     residuals: list[Any] | None = None
-    """Where to note what derivatives keep, while somebody asks; see ``api/explain/explain``."""
+    """Takes what derivatives keep, while somebody asks for it; see ``api/explain/explain``."""
 
 
 state = _State()
@@ -155,7 +155,7 @@ class Tracer(Value):
     __slots__ = ("__weakref__", "interpreter", "position", "type")
 
     _form: Any = None
-    """What formula it is known to be the value of; tracers that note it have their own."""
+    """The formula that it is known to be the value of; tracers that note it have their own."""
     interpreter: Any
     position: Position | None
 
@@ -168,7 +168,7 @@ class Tracer(Value):
         return None
 
     def escaped(self) -> NoReturn:
-        """Raise: the transformation that made this tracer has ended."""
+        """Raise the error for use after the transformation that made this tracer has ended."""
         raise EscapedTracerError(
             f"a traced value of type {self.type} outlived the transformation that made it "
             f"({self.origin()}{self.interpreter.began()}): a function being transformed stored it "

@@ -6,7 +6,7 @@ import os
 import platform
 
 _IDENTIFYING = ("vendor_id", "cpu", "model", "stepping", "flags", "CPU", "Features", "isa")
-"""What lines of ``/proc/cpuinfo`` that identify the processor begin with, on any architecture."""
+"""The beginnings of lines of ``/proc/cpuinfo`` that identify the processor, on any architecture."""
 
 _CHANGING = ("cpu MHz", "cpu cores")
 """Lines that begin like those, but may differ between two runs on one machine."""

@@ -1,4 +1,4 @@
-"""What users of PyTorch and JAX type that is called otherwise here, and what to write instead.
+"""Names of PyTorch and JAX that are called otherwise here, and what to write instead.
 
 The words of errors: ``numpy/immutable`` gives arrays the names of ``ARRAYS``, ``optim/base``
 optimizers those of ``OPTIMIZERS``; ``nn/module`` looks up names in ``MODULES``,
@@ -174,7 +174,7 @@ ARRAYS = _by_name(
         "device_buffer": "use `x` itself, or `numpy.asarray(x)`",
     }
 )
-"""By the tensor's attribute or method; ``x`` is the array, other names are PyTorch's arguments."""
+"""Advice by a tensor's attribute or method; ``x`` is the array, others are PyTorch's arguments."""
 
 MODULES = _by_name(
     {
@@ -202,7 +202,7 @@ MODULES = _by_name(
         "tabulate summary": "str(model)",
     }
 )
-"""By the attribute or method of PyTorch's ``nn.Module``, and of some of Flax's and Keras's."""
+"""Advice by an attribute or method of PyTorch's ``nn.Module``, or of Flax's and Keras's."""
 
 ENSEMBLES = _by_name(
     {
@@ -215,7 +215,7 @@ ENSEMBLES = _by_name(
         "zero_grad": "leave it out: `st.grad(loss)(ensemble)` gives new gradients at each call",
     }
 )
-"""By what is looked for in an ensemble."""
+"""Advice by the name that is looked for in an ensemble."""
 
 _STEP = (
     "use `updates, state = optimizer.update(grads, state, params)`, then "
@@ -232,7 +232,7 @@ OPTIMIZERS = _by_name(
         "`st.save` and `st.load` take it",
     }
 )
-"""By the attribute or method of PyTorch's optimizers."""
+"""Advice by an attribute or method of PyTorch's optimizers."""
 
 _OPTIMIZER = "use `optimizer = optim.{}(lr)`, then `state = optimizer.init(params)`"
 _STOP = "leave it out, or use `st.lax.stop_gradient(x)`: only st.grad and its like take gradients"
@@ -358,7 +358,7 @@ FUNCTIONS = _by_name(
         "zeros_ ones_": "model.weight = nn.init.{stem}(model.weight.shape)",
     }
 )
-"""By the name that is looked for in any of the packages below."""
+"""Advice by the name that is looked for in any of the packages below."""
 
 _UNDER_JAX = "use `{0}`, or `jax.{1}` after `st.as_jax.install()`"
 
@@ -399,7 +399,7 @@ ROOT = _by_name(
         "print_saved_residuals": "st.debug.{name}",
     }
 )
-"""By the name that is looked for in ``stretto`` itself: JAX's, where a part of Stretto has it."""
+"""Advice by the name looked for in ``stretto`` itself: JAX's, where a part of Stretto has it."""
 
 _PACKAGES = {
     "stretto.numpy": "snp",
@@ -449,7 +449,7 @@ _ASIDE = {
     "one_hot dtype": "; the vectors are integers, use `.astype(dtype)`",
     "one_hot axis": "; the new axis is the last, use `snp.moveaxis`",
 }
-"""What else to say, by the function and the keyword, both of which a line has."""
+"""Further words, by the function and the keyword, both of which a line has."""
 
 
 def of_package(package: str, name: str) -> str | None:

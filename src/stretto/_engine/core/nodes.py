@@ -148,11 +148,11 @@ class Node(NamedTuple):
     from_children: Callable[[Any, Any], Any]
     entry: type[optree.PyTreeEntry]
     apart: Callable[[Any], Any]
-    """As ``to_children``, but need not give the third."""
+    """Does as ``to_children``, but need not give the third."""
 
 
 APART: dict[type, Callable[[Any], Any] | None] = {}
-"""What takes the registered classes apart: functions to (children, static data) and perhaps more.
+"""The functions that take registered classes apart, to (children, static data) and perhaps more.
 
 For the fast path of ``jit``; None has a class go the general way there.
 """
@@ -183,7 +183,7 @@ def _register(
     apart: Callable[[Any], Any] | None = None,
 ) -> None:
     with warnings.catch_warnings():
-        # That a named tuple is a node already: whoever registers one wants it otherwise.
+        # It says that a named tuple is a node already: whoever registers one wants it otherwise.
         warnings.filterwarnings("ignore", "PyTree type", UserWarning)
         optree.register_pytree_node(
             cls, to_children, from_children, path_entry_type=entry, namespace=NAMESPACE

@@ -1,4 +1,4 @@
-"""Where operations come from: positions in the user's own code, and named scopes.
+"""Positions in the user's own code, where operations come from, and named scopes around them.
 
 A position is a code object and an instruction offset, with the named scope around it; it is noted
 cheaply, and the line number is worked out only when somebody asks for it. The recorder notes one
@@ -40,7 +40,7 @@ class _Scopes:
 
     def __init__(self) -> None:
         self.entered = False
-        """Whether any scope was ever entered: until then hot paths need not read ``scope.path``."""
+        """Says whether any scope was ever entered; hot paths read ``scope.path`` only then."""
 
 
 scopes = _Scopes()
@@ -117,7 +117,7 @@ def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R
 
 
 PACKAGE = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..")) + os.sep
-"""Where this package's source files are."""
+"""The folder of this package's source files."""
 
 # File names seen so far: this package's own, and others. Strings cache their hash, so a look-up is
 # cheap.
@@ -147,7 +147,7 @@ class Position(NamedTuple):
 
 
 Place: TypeAlias = tuple[CodeType, int, str]
-"""What a ``Position`` holds, as a plain tuple: making one costs a quarter of a named tuple."""
+"""The contents of a ``Position`` as a plain tuple, which costs a quarter of a named one."""
 
 
 def lines_of(code: CodeType) -> list[int]:

@@ -245,69 +245,69 @@ class Primitive(metaclass=_Interned):
 
     # What an application consists of.
     multiple: ClassVar[bool] = False
-    """Whether the rules give a tuple of outputs instead of a single one."""
+    """Says whether the rules give a tuple of outputs instead of a single one."""
     has_factors: ClassVar[bool] = False
-    """Whether it factors a matrix, and has the rule ``factored``."""
+    """Says whether it factors a matrix, and has the rule ``factored``."""
     backward_at_zero: ClassVar[bool] = False
-    """Whether ``transpose`` is to be called where all cotangents are zero, too."""
+    """Says whether ``transpose`` is to be called where all cotangents are zero, too."""
     holds_programs: ClassVar[bool] = False
-    """Whether it has programs among its parameters; see ``higher_order/family``."""
+    """Says whether it has programs among its parameters; see ``higher_order/family``."""
     calls_python: ClassVar[bool] = False
-    """Whether it calls a function of the user's; eager evaluation then calls ``interpret``."""
+    """Says whether it calls a function of the user's; eager evaluation then calls ``interpret``."""
     interned: ClassVar[bool] = True
-    """Whether equal ones are one object: not if they hold programs, Python functions or arrays,
-    which would be kept alive. For the first two this is set automatically."""
+    """Says whether equal ones are one object: not if they hold programs, Python functions or
+    arrays, which would be kept alive. For the first two this is set automatically."""
 
     # How it is run eagerly.
     light: ClassVar[bool] = False
-    """Whether ``reference`` takes a few microseconds at most on small arrays, as NumPy's functions
-    do, so that a program of a few such operations need not be compiled."""
+    """Says whether ``reference`` takes a few microseconds at most on small arrays, as NumPy's
+    functions do, so that a program of a few such operations need not be compiled."""
     widens: ClassVar[bool] = False
-    """Whether a bfloat16 result is the float32 result rounded, so that eager evaluation may compute
-    in float32, which is far faster."""
+    """Says whether a bfloat16 result is the float32 result rounded, so that eager evaluation may
+    compute in float32, which is far faster."""
     only_compiled: ClassVar[bool] = False
-    """Whether it is compiled wherever ``compiled`` says so, whatever ``config.eager_compiled``."""
+    """Says whether it is compiled wherever ``compiled`` says so, whatever the settings."""
 
     # What becomes of the zeros of a cotangent when it is run backwards; see ``autodiff/masked``.
     picks: ClassVar[tuple[bool | None, ...]] = ()
-    """For each operand whether the output is this operand where the first one holds (True), or
+    """Says for each operand whether the output is this operand where the first one holds (True), or
     where it does not (False); empty unless the operation chooses among operands."""
     counts: ClassVar[tuple[Callable[..., Any], ...]] = ()
-    """For each operand a function of the operands that says where the output depends on it: a
+    """Has for each operand a function of the operands that says where the output depends on it: a
     boolean array. Empty if that is everywhere, or where ``picks`` says."""
     chooses: ClassVar[bool] = False
-    """Whether ``picks`` or ``counts`` say anything; set automatically."""
+    """Says whether there are ``picks`` or ``counts``; set automatically."""
     keeps_zeros: ClassVar[bool] = False
-    """Whether ``transpose`` only moves elements, adds them up and changes signs: zeros stay zeros,
-    whatever the other operands hold. Those of several outputs are the operands, one by one."""
+    """Says whether ``transpose`` only moves elements, adds them up and changes signs: zeros stay
+    zeros, whatever the other operands hold. Several outputs have one operand each, in order."""
     hands_on: ClassVar[bool] = False
-    """Whether ``transpose`` hands on the cotangent as it is, whatever it is."""
+    """Says whether ``transpose`` hands on the cotangent as it is, whatever it is."""
     rearranges: ClassVar[bool] = False
-    """Whether ``transpose`` only moves elements, also those of booleans."""
+    """Says whether ``transpose`` only moves elements, also those of booleans."""
 
     takes_masked: ClassVar[bool] = False
-    """Whether ``transpose`` takes cotangents with the conditions under which they count, as
+    """Says whether ``transpose`` takes cotangents with the conditions under which they count, as
     ``Masked`` ones, and gives such to arguments that are ``masked``."""
     pushes_masked: ClassVar[bool] = False
-    """Whether ``jvp`` takes such tangents."""
+    """Says whether ``jvp`` takes such tangents."""
 
     # What a pass over programs may do with it.
     splat: ClassVar[bool] = False
-    """Whether it maps splats (arrays whose elements are all equal) to a splat, so literals fold."""
+    """Says whether it maps splats (one element, repeated) to a splat, so that literals fold."""
     same: ClassVar[bool] = False
-    """Whether its output is its operand, but for derivatives."""
+    """Says whether its output is its operand, but for derivatives."""
     mergeable: ClassVar[bool] = True
-    """Whether two applications to the same operands may be replaced by one."""
+    """Says whether two applications to the same operands may be replaced by one."""
     commutative: ClassVar[bool] = False
-    """Whether exchanging its two operands changes no bit (complex numbers excepted)."""
+    """Says whether exchanging its two operands changes no bit (complex numbers excepted)."""
     rollable: ClassVar[bool] = True
-    """Whether a loop may replace copies of it, and what repeats in its programs."""
+    """Says whether a loop may replace copies of it, and what repeats in its programs."""
     formed: ClassVar[Callable[..., Any] | None] = None
-    """What an application to values may be instead, or noted as: ``formed(primitive, *args)`` is a
+    """Finds what an application may be instead, or is noted as: ``formed(primitive, *args)`` is a
     value, the stable form of the same, or a ``Form``, or None. ``numpy/stable_forms`` has the
     rules, which need functions of all families."""
     reducible: ClassVar[bool] = False
-    """Whether ``simpler`` may find anything; set automatically where a class defines it."""
+    """Says whether ``simpler`` may find anything; set automatically where a class defines it."""
 
     # What it costs to compile.
     kernel: ClassVar[Kernel | None] = None
@@ -317,7 +317,7 @@ class Primitive(metaclass=_Interned):
     _parameters: ClassVar[tuple[str, ...]] = ()
 
     inferred: ClassVar[dict[tuple[ArrayType, ...], tuple[ArrayType, ...]]]
-    """For each instance, the output types for the input types asked about so far."""
+    """The output types of each instance for the input types asked about so far."""
 
     taylor: ClassVar[Callable[..., Any]] = None  # type: ignore[assignment]
     """The rule for Taylor series of an operation with one output, where that costs less than to
@@ -370,7 +370,7 @@ class Primitive(metaclass=_Interned):
         return other is self
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """See the class. By default the jvp rule; the caller separates the linear part."""
+        """Apply the jvp rule, by default; the caller separates the linear part. See the class."""
         return self.jvp(primals, tangents)
 
     @property
@@ -410,7 +410,7 @@ class Primitive(metaclass=_Interned):
         return (None,) * out.ndim
 
     def simpler(self, x: Atom, maker: Equation | None) -> Any:
-        """Something simpler with the same bits: an operation and its operands, or an atom.
+        """Find something simpler with the same bits: an operation and its operands, or an atom.
 
         Only operations with one operand are asked: ``x`` is the operand, ``maker`` the equation
         that computed it, if any. ``None`` means that nothing simpler is known.
@@ -438,7 +438,7 @@ class Primitive(metaclass=_Interned):
         return 4 * max([t.size for t in (*types, *outs)], default=0)
 
     def splat_reference(self, *elements: Any) -> Any:
-        """If ``splat``: the element of the output for the elements of the inputs."""
+        """Return the element of the output for those of the inputs, if ``splat``."""
         return self.reference(*elements)
 
     def parameters(self) -> list[tuple[str, Any]]:

@@ -166,7 +166,7 @@ def _names() -> Iterator[str]:
 
 
 def lines_of(program: Program, depth: int = 0) -> Iterator[tuple[int, str, str, str]]:
-    """The printed lines: how deep each is, and what is before, in and after an operation's name."""
+    """Yield printed lines: their depth, and what is before, in and after an operation's name."""
     names = _names()
     name_of: dict[Var, str] = {}
 
@@ -289,7 +289,7 @@ def _value_key(value: Any) -> Any:
 
 
 def _description(program: Program) -> tuple[Any, ...]:
-    """Operations and atoms in order, each variable as its number in the order of assignment."""
+    """Return operations and atoms in order, each variable as its number in order of assignment."""
     number: dict[Atom, int] = {v: i for i, v in enumerate(program.inputs)}
     parts: list[Any] = [program.in_types]
 

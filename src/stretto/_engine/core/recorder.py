@@ -119,16 +119,16 @@ class Recorder(Interpreter):
         self.captured_vars: dict[int, Var] = {}
         self.parent = state.interpreter
         self.borrowed: Any = None
-        """What the body sees of references from outside; see ``core/cells``."""
+        """Holds what the body sees of references from outside; see ``core/cells``."""
         self.refuses = ""
-        """What the body belongs to, if it may use none, as it is kept for later calls."""
+        """Names what the body belongs to, if it may use none, as it is kept for later calls."""
         self.ended = False
         self.noted: list[tuple[str, Place | None]] = []
-        """Which formulas became stable forms, in words; the program keeps it for ``explain``."""
+        """The formulas that became stable forms, in words; the program keeps it for ``explain``."""
         self.makers: tuple[int, dict[Atom, Equation]] = 0, {}
-        """How many of the equations have been looked at for ``maker``, and what they compute."""
+        """The number of equations that have been looked at for ``maker``, and what they compute."""
         self.own = None if state.maker is state.eager else state.maker
-        """What notes the constants that the function makes itself, if others become inputs."""
+        """Notes the constants that the function makes itself, if others become inputs."""
         self.locate: Callable[[], Place | None] = place
         """Called for the source place of each new equation."""
 

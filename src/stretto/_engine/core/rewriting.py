@@ -104,7 +104,7 @@ def changed_inside(program: Program, change: Callable[[Program], Program]) -> Pr
 
 
 def remembered(program: Program, key: Any, derive: Callable[[Program], Program]) -> Program:
-    """``derive(program)``, computed once and cached with the program."""
+    """Return ``derive(program)``, computed once and cached with the program."""
     if key not in program.cache:
         derived = derive(program)
         # None stands for the program itself: holding itself, it would be freed by the garbage

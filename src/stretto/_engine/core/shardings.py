@@ -22,7 +22,7 @@ from stretto._engine.core.config import config
 from stretto._engine.core.mesh import Mesh, PartitionSpec, axes_of
 
 Index: TypeAlias = tuple[slice, ...]
-"""Which part of an array a device has: a slice for each axis."""
+"""The part of an array that a device has: a slice for each axis."""
 
 
 class Sharding(abc.ABC):

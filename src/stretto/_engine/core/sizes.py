@@ -57,7 +57,7 @@ Monomial: TypeAlias = tuple[tuple[Factor, int], ...]
 """Factors, each with its power, in the order of their text."""
 
 Dimension: TypeAlias = "int | Size"
-"""What a shape consists of."""
+"""An entry of a shape."""
 
 
 def size_variable(name: str, least: int = 1, most: float = math.inf) -> Size:
@@ -155,7 +155,7 @@ class Size:
         return Size, (self.terms,)
 
     def variables(self) -> Iterator[SizeVariable]:
-        """The variables in it; one may come several times."""
+        """Yield the variables in it; one may come several times."""
         for monomial, _ in self.terms:
             for factor, _ in monomial:
                 if isinstance(factor, SizeVariable):
@@ -456,7 +456,7 @@ def _bounds_of_sum(
 
 
 def _unrounded(terms: Iterable[tuple[Monomial, float]], sign: int) -> list[tuple[Monomial, float]]:
-    """Terms without quotients that stand alone, whose sum is less, or greater for a sign of 1."""
+    """Return terms without quotients that stand alone, of less sum, or greater for a sign of 1."""
     result: dict[Monomial, Any] = {}
     for monomial, coefficient in terms:
         (factor, power), *others = monomial or ((None, 0),)
@@ -519,7 +519,7 @@ def _sum(terms: list[tuple[Monomial, int]]) -> Any:
 
 
 def _divided(one: Size, other: Size) -> tuple[Any, Any]:
-    """Quotient and rest of two polynomials, as far as the second's first term divides."""
+    """Return quotient and rest of two polynomials, as far as the second's first term divides."""
     quotient: Any = 0
     rest: Any = one
     lead, by = other.terms[0]
@@ -569,7 +569,7 @@ def lesser(one: Dimension, other: Dimension) -> Any:
 
 
 def slice_bounds(part: slice, n: Any) -> tuple[Any, Any, int]:
-    """Start, number and step of the elements of a slice along an axis of this size."""
+    """Return start, number and step of the elements of a slice along an axis of this size."""
     bounds = part.start, part.stop
     if not isinstance(n, Size) and not any(map(is_size, bounds)):
         start, stop, step = part.indices(n)

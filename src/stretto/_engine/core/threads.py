@@ -216,7 +216,7 @@ def once(
     make: Callable[[], T],
     keep: Callable[[T], bool] = lambda thing: True,
 ) -> T:
-    """``things[key]``, first made by ``make()`` if missing.
+    """Return ``things[key]``, first made by ``make()`` if missing.
 
     What ``keep`` refuses is not stored, so that the next call makes it again.
     """

@@ -119,7 +119,7 @@ class ArrayType:
     ndim: int
     size: int
     varies: bool
-    """Whether the size of an axis is known only while a program runs."""
+    """Says whether the size of an axis is known only while a program runs."""
 
     def __repr__(self) -> str:
         return f"{self.dtype.name}[{','.join(map(str, self.shape))}]"

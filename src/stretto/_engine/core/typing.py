@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stretto._engine.xla.array import Array
 
     ShardingLike: TypeAlias = Sharding | PartitionSpec
-    """What functions take as a sharding; a ``PartitionSpec`` is over the mesh in use."""
+    """An argument that is a sharding; a ``PartitionSpec`` is over the mesh in use."""
 else:
     Array, ShardingLike = Value, object
 
@@ -34,19 +34,19 @@ class SupportsDType(Protocol):
 
 
 ArrayLike: TypeAlias = Value | np.ndarray | np.generic | bool | int | float | complex
-"""What functions take as an array: one of ours or NumPy's, or a Python number."""
+"""An argument that is an array: one of ours or NumPy's, or a Python number."""
 
 DType: TypeAlias = np.dtype
-"""What ``x.dtype`` is."""
+"""The type of ``x.dtype``."""
 
 DTypeLike: TypeAlias = str | type[Any] | np.dtype | SupportsDType
-"""What functions take as a dtype: a name, a scalar class, a dtype, or what has one."""
+"""An argument that is a dtype: a name, a scalar class, a dtype, or something that has one."""
 
 Shape: TypeAlias = tuple[int, ...]
 """The sizes of the axes."""
 
 ShapeLike: TypeAlias = int | Sequence[int]
-"""What functions take as a shape."""
+"""An argument that is a shape."""
 
 Axis: TypeAlias = int | None
 """One axis, negative from the end, or all."""

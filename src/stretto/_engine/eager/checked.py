@@ -66,7 +66,7 @@ class Operand:
     """The least element that is not NaN; None where there is none, or elements have no order."""
     greatest: float | None
     nans: int
-    """How many elements are NaN."""
+    """The number of elements that are NaN."""
 
     def __str__(self) -> str:
         of = "" if self.least is None else f" from {self.least:g} to {self.greatest:g}"
@@ -96,7 +96,7 @@ class Fault:
     operation: str | None
     """The operation; None where it came in from outside, or was not found."""
     source: str | None
-    """What it came in with: an argument and the path in it, or a captured array."""
+    """The source that it came in with: an argument and the path in it, or a captured array."""
     kind: str
     """``"NaN"`` or ``"infinity"``."""
     position: Position | None
@@ -104,22 +104,22 @@ class Fault:
     result: str
     """The type of the result."""
     count: int
-    """How many of its elements it is in."""
+    """The number of elements of the result that have it."""
     index: tuple[int, ...]
-    """Where the first of them is."""
+    """The index of the first of them."""
     operands: tuple[Operand, ...] = ()
     steps: tuple[tuple[str, int], ...] = ()
     """The loops that it happened in, outermost first, and their steps, from 0."""
     examples: tuple[int, ...] = ()
     """The numbers of the example in each ``vmap`` around it, outermost first."""
     backward: bool = False
-    """Whether it was in the backward pass of a derivative."""
+    """Says whether it was in the backward pass of a derivative."""
     derivative_of: str | None = None
     """The operation whose derivative it belongs to."""
     function: str | None = None
     """The jitted function in whose results it was found."""
     note: str = ""
-    """What else is to be said."""
+    """Further words."""
     innermost: Position | None = dataclasses.field(default=None, repr=False)
     """The place of the innermost equation gone back through, once that is known."""
 
@@ -218,7 +218,7 @@ class Known(NamedTuple):
     parts: Sequence[Fault | None] = ()
     """The same for each step of a loop that stacked it."""
     fresh: bool = False
-    """Whether the fault is of the operation that made this very value."""
+    """Says whether the fault is of the operation that made this very value."""
 
 
 def marks_of(x: Any) -> np.ndarray | None:

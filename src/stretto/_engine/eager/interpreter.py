@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _MANY = 1 << 10
-"""From this many elements on, computing in bfloat16 takes longer than converting to float32."""
+"""The elements from which on computing in bfloat16 takes longer than converting to float32."""
 
 
 def wide(type: ArrayType) -> bool:

@@ -25,7 +25,7 @@ from stretto._engine.xla.array import Array
 _FAR = 1 << 63
 
 TABLE: dict[Any, Any] = {}
-"""By function, then by the type of each operand in turn, a record (``native.EagerRecord``).
+"""Records (``native.EagerRecord``) by function, then by the type of each operand in turn.
 
 A function is a primitive, or an ``Operator``; there a Python number's type is its class.
 """
@@ -147,7 +147,7 @@ class Operator:
 
 
 OPERATORS: dict[str, Operator] = {}
-"""By name."""
+"""The operators by name."""
 
 
 def _forget_ranks() -> None:

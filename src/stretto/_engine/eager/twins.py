@@ -44,7 +44,7 @@ _TAKES = {
     "float0": (),
 }
 _LARGE = 1 << 14
-"""From so many elements on, NumPy's product of integers takes longer than that of their floats."""
+"""The elements from which on NumPy's product of integers takes longer than that of their floats."""
 
 
 def same_dtype(x: ArrayType, y: ArrayType) -> bool:

@@ -42,7 +42,7 @@ class Collectives(Writer):
 
     @property
     def partitioned(self) -> bool:
-        """Whether the text is for several devices."""
+        """Say whether the text is for several devices."""
         return self._placement is not None and len(self._placement.devices) > 1
 
     @property
@@ -530,7 +530,7 @@ class Builder(Collectives):
 
 
 def _braced(notes: Sequence[str]) -> str:
-    """Attributes as they are written behind a type."""
+    """Return attributes as they are written behind a type."""
     return f" {{{', '.join(notes)}}}" if notes else ""
 
 

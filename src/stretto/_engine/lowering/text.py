@@ -68,7 +68,7 @@ class HostCall(NamedTuple):
     """A function from values of these types to values."""
     types: tuple[ArrayType, ...]
     ordered: bool
-    """Whether a token follows the operands, and another the results; see ``TOKEN``."""
+    """Says whether a token follows the operands, and another the results; see ``TOKEN``."""
 
 
 class Text(str):
@@ -155,11 +155,11 @@ class Product(NamedTuple):
     summed: tuple[tuple[int, ...], tuple[int, ...]]
     """The axes of each operand that are multiplied and summed, in pairs."""
     is_batch: bool
-    """Whether the operands share axes."""
+    """Says whether the operands share axes."""
     swapped: tuple[bool, bool]
-    """Whether each operand is a transpose that swaps the last two axes alone."""
+    """Says of each operand whether it is a transpose that swaps the last two axes alone."""
     repeats: bool
-    """Whether an operand is a broadcast."""
+    """Says whether an operand is a broadcast."""
     in_loop: bool
 
 
@@ -185,4 +185,4 @@ class Facts:
     largest_call_in_loops: int = 0
     """The elements of the largest real array of a call in a loop that is not to be inlined."""
     may_take_long: bool = False
-    """Whether it may run for a second or longer."""
+    """Says whether it may run for a second or longer."""

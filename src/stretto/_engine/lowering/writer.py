@@ -46,7 +46,7 @@ class Writer:
 
     @property
     def partitioned(self) -> bool:
-        """Whether the text is for several devices."""
+        """Say whether the text is for several devices."""
         return False
 
     @property
@@ -250,7 +250,7 @@ class Writer:
     def scalar_program(
         self, types: Sequence[ArrayType], body: Callable[..., Sequence[Operand]]
     ) -> str | None:
-        """Such a region for a body that users wrote; ``None`` if XLA may not take it."""
+        """Write such a region for a body that users wrote; None if XLA may not take it."""
         outer, self._has_scalars_alone = self._has_scalars_alone, True
         facts, self._facts = self._facts, Facts()  # no options go by what is in a region of scalars
         text = self.scalar_region(types, body)
@@ -283,7 +283,7 @@ class Writer:
 
     @property
     def _may_be_in_loop(self) -> bool:
-        """Whether this is for a loop, or for a function, which one may call."""
+        """Say whether this is for a loop, or for a function, which one may call."""
         return self._in_loop or self._in_function
 
     def transpose(self, x: Operand, permutation: Sequence[int]) -> Operand:
@@ -358,7 +358,7 @@ class Writer:
 
     @property
     def hides(self) -> bool:
-        """Whether numbers can be hidden from the compiler here, and whether it pays.
+        """Say whether numbers can be hidden from the compiler here, and whether it pays.
 
         One that splits the work over devices has to know them, barriers last on CPUs alone, and a
         loop with one in it does not become one kernel.
@@ -389,7 +389,7 @@ class Writer:
         return Operand(known.name, type)
 
     def infinite(self, sign: int, type: ArrayType) -> Operand:
-        """Infinities of this type, with the sign: ``splat``, without writing the number again."""
+        """Write infinities of this type and sign: ``splat``, without writing the number again."""
         key = sign, id(type)  # the operand keeps the type
         known = self._constants.get(key)
         if known is None:
@@ -598,7 +598,7 @@ class Writer:
         return [i, *[self.scalar(0, i.type.dtype)] * (ndim - 1)]
 
     def slice_at(self, x: Operand, i: Operand) -> Operand:
-        """``x[i]`` for a scalar ``i`` in range."""
+        """Return ``x[i]`` for a scalar ``i`` in range."""
         shape = x.type.shape
         sizes = (1, *shape[1:])
         part = self.emit(
@@ -611,7 +611,7 @@ class Writer:
         return self.emit("reshape", part, out=array_type(shape[1:], x.type.dtype))
 
     def update_at(self, x: Operand, y: Operand, i: Operand) -> Operand:
-        """``x`` with ``y`` at ``x[i]``, for a scalar ``i`` in range."""
+        """Return ``x`` with ``y`` at ``x[i]``, for a scalar ``i`` in range."""
         part = self.emit("reshape", y, out=array_type((1, *y.type.shape), y.type.dtype))
         starts = self._starts(i, x.type.ndim)
         return self.emit("dynamic_update_slice", x, part, *starts, out=x.type)

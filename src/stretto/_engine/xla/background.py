@@ -210,7 +210,7 @@ _work_lock = lock()
 
 
 class _Worker:
-    """Whether the thread is running, and whether it is to end; read and set with the lock."""
+    """Says whether the thread is running, and whether it is to end; used with the lock."""
 
     running = False
     ended = False
@@ -303,7 +303,7 @@ _compilations: list[_Compilation] = []
 
 
 class _Watch:
-    """Say whether the thread is running; read and set with the lock."""
+    """Says whether the thread is running; read and set with the lock."""
 
     running = False
 

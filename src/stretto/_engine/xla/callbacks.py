@@ -132,7 +132,7 @@ class Functions:
         ]
 
     def deepen(self) -> None:
-        """Be one level further than this thread, which is about to run the program."""
+        """Go one level further than this thread, which is about to run the program."""
         self.depth = max(self.depth, _thread.depth + 1)
 
     def _called(self, number: int, arrays: Sequence[np.ndarray]) -> tuple[Any, ...]:

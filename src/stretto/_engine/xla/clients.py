@@ -341,7 +341,7 @@ _accelerators: list[Accelerator] = []
 _of_job: dict[Job, Runtime] = {}
 """The runtime of the processes that work together, while they do."""
 _starting = False
-"""Whether a runtime is being made, so that some of its threads may exist already."""
+"""Says whether a runtime is being made, so that some of its threads may exist already."""
 left_behind: list[Any] = []
 """The runtimes of the parent of a forked process, which do not work in the child. Empty in
 other processes."""
@@ -418,7 +418,7 @@ def join(job: Job, coordination: Any, address: str) -> None:
 
 
 def leave() -> None:
-    """Be alone again: what was put on devices, and programs for them, belong to the past."""
+    """Leave the job: what was put on its devices, and programs for them, belong to the past."""
     with _lock:
         enter(ALONE)
         _of_job.clear()

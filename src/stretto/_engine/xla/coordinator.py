@@ -120,7 +120,7 @@ class Meeting:
         self.patience, self.secret = patience, secret
         self.complete = False
         self.left = False
-        """Whether the process that started this one has closed its pipe."""
+        """Says whether the process that started this one has closed its pipe."""
         self.joined: dict[int, _Peer] = {}
         """The connections that are of the job, by their number."""
         self.strangers: dict[_Peer, None] = {}

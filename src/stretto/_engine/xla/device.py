@@ -53,7 +53,7 @@ class Device:
 
     @property
     def is_local(self) -> bool:
-        """Whether it belongs to this process."""
+        """Say whether it belongs to this process."""
         return self.process_index == self.job.index
 
     def __eq__(self, other: object) -> bool:

@@ -117,7 +117,7 @@ def _leave_libraries_alone() -> None:
 
 @contextlib.contextmanager
 def _ended_by_interrupts() -> Iterator[None]:
-    """An interrupt ends the process at once: XLA cannot be interrupted."""
+    """Have an interrupt end the process at once: XLA cannot be interrupted."""
     try:
         yield
     except KeyboardInterrupt:

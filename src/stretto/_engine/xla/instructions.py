@@ -31,12 +31,12 @@ class Instruction(NamedTuple):
     parameter: int
     """The number of the function's input that it is, if it is a parameter."""
     is_main: bool
-    """Whether it is in the function that is called, and not in a loop or the like."""
+    """Says whether it is in the function that is called, and not in a loop or the like."""
     file: str
     """The user's source file; empty if it is not known."""
     line: int
     is_loop: bool
-    """Whether it is a call of a loop that is one kernel."""
+    """Says whether it is a call of a loop that is one kernel."""
     operation: str
     """The names of the user's scopes and of the operation that it comes of; empty if unknown."""
 

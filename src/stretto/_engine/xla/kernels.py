@@ -54,7 +54,7 @@ class Kernel(NamedTuple):
     bytes: int
     """The size of its operands and results."""
     contains: bool
-    """Whether its time is that of other kernels, as a loop's is."""
+    """Says whether its time is that of other kernels, as a loop's is."""
     number: int
     """The instruction's."""
 
@@ -220,7 +220,7 @@ def times_of(program: Program, rounds: int) -> list[float]:
 
 
 def _numbers(type: ArrayType, random: np.random.Generator) -> np.ndarray:
-    """Small random numbers around zero; zeros for integers, which may be indices."""
+    """Return small random numbers around zero; zeros for integers, which may be indices."""
     if not is_inexact(type.dtype):
         return np.zeros(type.shape, type.dtype)
     return (0.1 * random.standard_normal(type.shape)).astype(type.dtype)

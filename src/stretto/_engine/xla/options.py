@@ -211,7 +211,7 @@ class Libraries(NamedTuple):
     work: str
     """The value of XLA's option: names of kinds of work, joined by commas; empty for none."""
     products: bool
-    """Whether products are among it."""
+    """Says whether products are among it."""
     reason: str
 
 

@@ -233,7 +233,7 @@ _other: list[_Other] = []
 
 
 def elsewhere(run: Callable[[Sequence[Any]], T], buffers: Sequence[Any]) -> T:
-    """``run(buffers)`` while something is unusual; see there.
+    """Return ``run(buffers)`` while something is ``unusual``.
 
     Raises ``SystemExit`` in any thread but the main one while the process ends.
     """

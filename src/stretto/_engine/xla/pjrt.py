@@ -92,7 +92,7 @@ def to_host(buffer: Any) -> np.ndarray:
 
 
 def _import_but_jax(name: str, *args: Any) -> Any:
-    """``__import__``, for which there is no ``jax``: reading an array must not load it."""
+    """Import as ``__import__``, but for ``jax``, which reading an array must not load."""
     if name.partition(".")[0] == "jax":
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
     return builtins.__import__(name, *args)

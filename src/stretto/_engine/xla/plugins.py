@@ -101,7 +101,7 @@ def register(begin: str, plugin: Plugin, handle: Any) -> None:
 
 
 def _solver(plugin: Plugin, extension: Any, handle: Any) -> Mapping[str, Any]:
-    """cuSOLVER's routines."""
+    """Return cuSOLVER's routines."""
     return importlib.import_module(f"{plugin.routines}._solver").registrations()
 
 

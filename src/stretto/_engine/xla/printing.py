@@ -75,7 +75,7 @@ def brief_text(x: Array) -> str:
 
 
 def _corners(x: Array) -> np.ndarray:
-    """Three elements at both ends of each axis, and one between: what NumPy prints of it."""
+    """Return three elements at both ends of each axis, and one between: NumPy prints the ends."""
     indices = [np.r_[0:3, n // 2, n - 3 : n] if n > 7 else np.arange(n) for n in x.type.shape]
     found = elements_at(x, indices)
     return x.to_host() if found is None else found[0]
@@ -113,7 +113,7 @@ class Sample(NamedTuple):
     known: np.ndarray
     """Marks those that are in this process."""
     whole: bool
-    """Whether they are all elements."""
+    """Says whether they are all elements."""
 
 
 def sample_of(x: Array) -> Sample | None:
@@ -199,7 +199,7 @@ _CURVE = 400
 
 
 def card_of(x: Array) -> Card:
-    """Type, place and values of an array."""
+    """Show type, place and values of an array."""
     type = x.type
     facts = [f"{type!r}{', weak' if type.weak_type else ''}"]
     if x.is_deleted():
@@ -235,7 +235,7 @@ def _picture(sample: Sample) -> str:
 
 
 def _statistics(sample: Sample, kind: str) -> str:
-    """Least, mean and greatest, and how many are not finite."""
+    """Say the least, mean and greatest, and how many are not finite."""
     values = sample.values[sample.known]
     finite = values[np.isfinite(values)]
     words = []

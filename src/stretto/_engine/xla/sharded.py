@@ -334,7 +334,7 @@ def run_on(executable: PlacedExecutable, args: Sequence[Array]) -> list[Array]:
 def runner(
     executable: PlacedExecutable, there: Sequence[Sharding | None]
 ) -> Callable[[Sequence[Array]], list[Array]]:
-    """``run_on`` for arrays that have these shardings, each the very object; None for none."""
+    """Return ``run_on`` for arrays of these shardings, each the very object; None for none."""
     ins = executable.placement.ins
     if any([has != wanted for has, wanted in zip(there, ins, strict=True)]):
         return functools.partial(run_on, executable)

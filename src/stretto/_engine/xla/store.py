@@ -212,7 +212,7 @@ def _sweep(at: int, limit: int) -> list[Kept]:
 
 
 def _files(at: int) -> Iterator[Kept]:
-    """Our files in the folder: those that are kept, and those being written."""
+    """Return our files in the folder: those that are kept, and those being written."""
     for name in os.listdir(at):
         if _OURS.fullmatch(name):
             try:
