@@ -50,7 +50,7 @@ def test_clear(folder, capsys):
         f"Removed 1 compiled programs, 1,080 bytes, from {folder}\n",
         "",
     )
-    assert store.kept(folder) == []
+    assert store.list_kept(folder) == []
     assert said(capsys, "clear")[1] == f"Removed 0 compiled programs, 0 bytes, from {folder}\n"
 
 
@@ -67,7 +67,7 @@ def test_a_folder_that_others_can_write(folder, capsys, action):
     assert (status, out) == (2, "")
     assert err.startswith(f"stretto cache: {folder} can be written by others")
     os.chmod(folder, 0o700)
-    assert len(store.kept(folder)) == 1
+    assert len(store.list_kept(folder)) == 1
 
 
 def test_without_a_home(capsys, monkeypatch):

@@ -138,7 +138,7 @@ def _cache(options: argparse.Namespace) -> int:
         print("Compiled programs are not kept: there is no home directory, nor STRETTO_CACHE_DIR.")
         return 0
     try:
-        programs = xla.store.clear(folder) if options.action else xla.store.kept(folder)
+        programs = xla.store.clear(folder) if options.action else xla.store.list_kept(folder)
     except OSError as error:
         print(f"stretto cache: {error}", file=sys.stderr)
         return 2

@@ -143,11 +143,11 @@ def initialize(
                 f"{caller}: initialization_timeout and heartbeat_timeout must be seconds, more "
                 f"than 0; got {initialization_timeout!r} and {heartbeat_timeout!r}"
             )
-        if processes.joined():
+        if processes.takes_part():
             raise RuntimeError(
                 f"{caller}: this process takes part in a job; call distributed.shutdown() first"
             )
-        if clients.started() and not processes.left():
+        if clients.has_runtime() and not processes.took_part():
             raise RuntimeError(
                 f"{caller} comes too late: a program was compiled already, for the devices of this "
                 f"process alone; call it before anything is compiled or put on a device"
@@ -189,7 +189,7 @@ def is_initialized() -> bool:
     >>> st.distributed.is_initialized()
     False
     """
-    return processes.joined()
+    return processes.takes_part()
 
 
 def process_allgather(x: Tree, tiled: bool = False) -> Tree:

@@ -393,7 +393,7 @@ def read_leaf(
 
 def put(x: Array, place: Sharding) -> Array:
     """An array that is here, where it is asked to be."""
-    return x if _is_usual(place) else xla.sharded.placed(x, place)
+    return x if _is_usual(place) else xla.sharded.place(x, place)
 
 
 def _is_usual(place: Sharding) -> bool:

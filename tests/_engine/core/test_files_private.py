@@ -174,7 +174,7 @@ def test_nothing_is_made_read_or_cleared_below_another_users_folder(way):
     for use in (
         lambda: store.read(folder, key, 1 << 20),
         lambda: store.write(folder, key, b"y", 1 << 20),
-        lambda: store.kept(folder),
+        lambda: store.list_kept(folder),
         lambda: store.clear(folder),
         lambda: store.write(str(way / "new" / "programs"), key, b"y", 1 << 20),
     ):

@@ -65,7 +65,7 @@ def main() -> int:
             results = len({out for out, _ in said})
             loaded = sum(b"loaded from disk" in err for _, err in said)
             left = os.listdir(os.path.join(base, "programs"))
-            kept = len(store.kept(os.path.join(base, "programs")))
+            kept = len(store.list_kept(os.path.join(base, "programs")))
             print(
                 f"{name}: {count} processes, {failed} failed, {results} different results, "
                 f"{loaded} loaded what another compiled, {kept} file of {len(left)} names, "

@@ -140,7 +140,7 @@ def at_once(monkeypatch):
 @pytest.fixture
 def gate(monkeypatch):
     gate = Gate()
-    monkeypatch.setattr(cache, "compiled", gate.pass_through(cache.compiled))
+    monkeypatch.setattr(cache, "compile_cached", gate.pass_through(cache.compile_cached))
     yield gate
     gate.open()
 
@@ -201,7 +201,7 @@ def test_readers_wait(name, monkeypatch):
         np.asarray(same(X))
         background.wait_for_all()
     gate = Gate()
-    monkeypatch.setattr(cache, "compiled", gate.pass_through(cache.compiled))
+    monkeypatch.setattr(cache, "compile_cached", gate.pass_through(cache.compile_cached))
     plus = st.jit(lambda x: x + 1)
     y = plus(X)
     assert is_pending(y)
@@ -240,8 +240,8 @@ def failing(*args):
 
 
 def test_an_error_is_raised_where_a_result_is_read(monkeypatch):
-    real = cache.compiled
-    monkeypatch.setattr(cache, "compiled", failing)
+    real = cache.compile_cached
+    monkeypatch.setattr(cache, "compile_cached", failing)
     plus = st.jit(lambda x: x + 1)
     y = plus(X)
     background.wait_for_all()
@@ -249,7 +249,7 @@ def test_an_error_is_raised_where_a_result_is_read(monkeypatch):
     with pytest.raises(RuntimeError, match="the compiler failed") as caught:
         np.asarray(y)
     assert "test_background.py" in caught.value.__notes__[0]
-    monkeypatch.setattr(cache, "compiled", real)
+    monkeypatch.setattr(cache, "compile_cached", real)
     with pytest.raises(RuntimeError, match="the compiler failed"):  # of what it depends on
         np.asarray(st.jit(lambda y: y * 2)(y))
     with pytest.raises(RuntimeError, match="the compiler failed"):
@@ -258,11 +258,11 @@ def test_an_error_is_raised_where_a_result_is_read(monkeypatch):
 
 
 def test_a_call_that_was_begun_passes_an_error_on(gate, monkeypatch):
-    real = cache.compiled
-    monkeypatch.setattr(cache, "compiled", gate.pass_through(failing))
+    real = cache.compile_cached
+    monkeypatch.setattr(cache, "compile_cached", gate.pass_through(failing))
     y = st.jit(lambda x: x + 1)(X)
     assert gate.came.acquire(timeout=60)
-    monkeypatch.setattr(cache, "compiled", real)
+    monkeypatch.setattr(cache, "compile_cached", real)
     z = st.jit(lambda y: y * 2)(y)
     assert is_pending(z)
     gate.open()
@@ -417,7 +417,7 @@ def test_where_no_thread_can_be_started(monkeypatch):
 
 def test_it_is_compiled_under_the_settings_of_the_caller(monkeypatch):
     seen = []
-    real = cache.compiled
+    real = cache.compile_cached
     monkeypatch.setattr(
         cache, "compiled", lambda *args: seen.append(st.config.disk_cache) or real(*args)
     )
@@ -493,7 +493,7 @@ def test_a_process_ends_well(name):
 LONG = """
 import atexit, time
 from stretto._engine.xla import cache
-cache.compiled = lambda *args: time.sleep(60)
+cache.compile_cached = lambda *args: time.sleep(60)
 """
 
 
@@ -540,7 +540,7 @@ def test_an_error_is_raised_anew_each_time(error, monkeypatch):
     def fail(*args):
         raise error
 
-    monkeypatch.setattr(cache, "compiled", fail)
+    monkeypatch.setattr(cache, "compile_cached", fail)
     y = st.jit(snp.sin)(X)
     raised, lengths = [], []
     for _ in range(5):
@@ -558,7 +558,7 @@ def test_threads_do_not_share_an_error(monkeypatch):
     def fail(*args):
         raise ValueError("no")
 
-    monkeypatch.setattr(cache, "compiled", fail)
+    monkeypatch.setattr(cache, "compile_cached", fail)
     y, caught = st.jit(snp.sin)(X), []
 
     def read():

@@ -12,7 +12,7 @@ from stretto._engine.core.types import array_type
 from stretto._engine.lowering.stablehlo import lower
 from stretto._engine.ops.arithmetic import ADD
 from stretto._engine.xla import cache, pjrt
-from stretto._engine.xla.cache import Recent, estimated
+from stretto._engine.xla.cache import Recent, estimate_bytes
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_options_of_the_compiler_are_part_of_the_key(compiles):
     text = lower(st.make_graph(lambda x: x + 1)(snp.ones(2)))
     types = (array_type((2,), np.dtype(np.float32)),)
     plain, low, high = (
-        cache.compiled(text, types, options)
+        cache.compile_cached(text, types, options)
         for options in (
             (),
             (("xla_backend_optimization_level", 0),),
@@ -68,8 +68,8 @@ def test_options_of_the_compiler_are_part_of_the_key(compiles):
         )
     )
     assert len({id(plain), id(low), id(high)}) == len(compiles) == 3
-    assert cache.compiled(text, types) is plain
-    assert cache.compiled(text, types, (("xla_backend_optimization_level", 0),)) is low
+    assert cache.compile_cached(text, types) is plain
+    assert cache.compile_cached(text, types, (("xla_backend_optimization_level", 0),)) is low
 
 
 def test_what_is_compiled_is_logged(caplog):
@@ -219,7 +219,7 @@ def test_clear_caches_lets_all_go(alone):
 
 
 def test_the_table(monkeypatch):
-    monkeypatch.setattr(cache, "MOST", 3 * estimated(Program("")))
+    monkeypatch.setattr(cache, "MOST", 3 * estimate_bytes(Program("")))
     table, programs = Recent(), [Program("") for _ in range(4)]
     for i, program in enumerate(programs):
         assert table.setdefault(i, program) is program

@@ -44,7 +44,7 @@ def test_versions_out_of_range(version):
 def test_arrays_on_devices_of_one_process_have_the_client_of_all_arrays():
     sharding = NamedSharding(st.make_mesh((1,), ("x",)), P("x"))
     assert clients.runtime_of(sharding.device_list) is clients.runtime() is pjrt.runtime()
-    assert clients.in_use()[0] is clients.runtime() and clients.started()
+    assert clients.in_use()[0] is clients.runtime() and clients.has_runtime()
 
 
 def test_programs_that_call_python_have_their_own():

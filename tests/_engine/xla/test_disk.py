@@ -28,7 +28,7 @@ def test_a_program_is_compiled_once_for_all(kept_in, compiled_anew, again):
         assert float(again(lambda: st.jit(lambda x: x * 3 + 1)(2.0))) == 7
         last, _ = lax.scan(lambda c, _: (c + 1, None), 0, None, length=9000)
         assert int(last) == 9000
-    assert len(compiled_anew) == 2 == len(store.kept(kept_in))
+    assert len(compiled_anew) == 2 == len(store.list_kept(kept_in))
 
 
 random = np.random.default_rng(0)
@@ -165,7 +165,7 @@ def test_programs_that_call_python_call_the_functions_of_today(kept_in, again, t
 
     for shift, first in ((1, 1), (1, 10), (-1, 2), (5, 3)):
         np.testing.assert_array_equal(call(shift, first), [(1 + shift) * first] * 3)
-    assert len(store.kept(kept_in)) == 1
+    assert len(store.list_kept(kept_in)) == 1
 
 
 CALLS = """
@@ -360,7 +360,7 @@ def test_threads(kept_in, compiled_anew):
     for thread in threads:
         thread.join()
     assert len(found) == 8 and len(set(found)) == 4
-    assert len(store.kept(kept_in)) == 4
+    assert len(store.list_kept(kept_in)) == 4
 
 
 WORK = """
@@ -387,7 +387,7 @@ def test_processes_at_once_and_one_after(tmp_path):
     assert {out for out, _ in said} == {out}
     assert "loaded from disk" in log and "compiled" not in log
     assert any("compiled" in log for _, log in said)
-    assert len(store.kept(str(tmp_path / "programs"))) == 1
+    assert len(store.list_kept(str(tmp_path / "programs"))) == 1
 
 
 def test_nothing_is_loaded_before_it_is_needed(tmp_path):

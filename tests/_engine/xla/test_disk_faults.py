@@ -31,7 +31,7 @@ def result(again):
 
 def test_what_the_runtime_refuses_is_compiled_and_replaced(kept_in, compiled_anew, result):
     result()
-    (file,) = store.kept(kept_in)
+    (file,) = store.list_kept(kept_in)
     key = file.name.removesuffix(".program")
     for content in (b"", b"too short", bytes(32) + b"whole, and no program", bytes(2000)):
         store.write(kept_in, key, content, 1 << 30)
@@ -44,11 +44,11 @@ def test_what_the_runtime_refuses_is_compiled_and_replaced(kept_in, compiled_ane
 
 def test_what_is_larger_than_the_bound_is_compiled_and_replaced(kept_in, compiled_anew, result):
     result()
-    (file,) = store.kept(kept_in)
+    (file,) = store.list_kept(kept_in)
     os.truncate(os.path.join(kept_in, file.name), 10 << 30)
     result(), result()
     assert len(compiled_anew) == 2
-    assert store.kept(kept_in)[0].size == file.size
+    assert store.list_kept(kept_in)[0].size == file.size
 
 
 def test_an_interruption_at_any_line_comes_out_of_the_call(kept_in, compiled_anew, monkeypatch):
@@ -86,7 +86,7 @@ def test_an_interruption_at_any_line_comes_out_of_the_call(kept_in, compiled_ane
         thread.start()
         thread.join(20)
         assert not thread.is_alive(), number
-        assert len(store.kept(kept_in)) == 1, number
+        assert len(store.list_kept(kept_in)) == 1, number
     call()
 
 
@@ -133,7 +133,7 @@ def test_switched_off(kept_in, compiled_anew, result):
 def test_no_space(kept_in, compiled_anew, result):
     with st.config(disk_cache_size=0):
         result(), result()
-    assert len(compiled_anew) == 2 and store.kept(kept_in) == []
+    assert len(compiled_anew) == 2 and store.list_kept(kept_in) == []
 
 
 def test_a_folder_open_to_others_is_said_once(kept_in, compiled_anew, result, caplog):
@@ -148,7 +148,7 @@ def test_a_folder_open_to_others_is_said_once(kept_in, compiled_anew, result, ca
 
 def test_a_file_open_to_others_is_said_once(kept_in, compiled_anew, result, caplog):
     result()
-    (file,) = store.kept(kept_in)
+    (file,) = store.list_kept(kept_in)
     path = os.path.join(kept_in, file.name)
     os.chmod(path, 0o666)
     for _ in range(3):

@@ -39,7 +39,7 @@ def test_the_compilers_choice_is_read_as_a_specification(spec):
 def test_part_of_an_axis():
     """The runtime may split an axis of the mesh between two axes of a result."""
     mesh = st.make_mesh((8,), ("x",))
-    factored = partitions._factored(mesh)
+    factored = partitions._factor_axes(mesh)
     assert dict(factored.shape) == {"x.0": 2, "x.1": 2, "x.2": 2}
     assert list(factored.devices.flat) == list(mesh.devices.flat)
     x = st.device_put(np.arange(64, dtype=np.float32), NamedSharding(mesh, P("x")))
@@ -74,7 +74,7 @@ def test_programs_on_devices_are_kept_on_disk(kept_in, again, monkeypatch):
 
     first = run()
     count = len(anew)
-    assert count == 2 == len(store.kept(kept_in))
+    assert count == 2 == len(store.list_kept(kept_in))
     second = again(run)
     assert len(anew) == count
     for one, other in zip(first[:2], second[:2], strict=True):

@@ -132,4 +132,4 @@ def test_what_ends_is_forgotten():
     with st.config(interpret_small=False):
         for _ in range(20):
             assert float(f(snp.asarray(0.0))) == 5
-    assert not patience.unfinished() and not patience.unusual
+    assert not patience.count_unfinished() and not patience.unusual

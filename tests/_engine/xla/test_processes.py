@@ -228,7 +228,7 @@ def test_a_name_that_is_of_this_machine_alone(monkeypatch):
         def close(self):
             pass
 
-    monkeypatch.setattr(processes, "_introduced", lambda *about: (None, Alone()))
+    monkeypatch.setattr(processes, "_introduce", lambda *about: (None, Alone()))
     monkeypatch.setattr(
         processes, "_coordinators", [SimpleNamespace(stdin=SimpleNamespace(close=lambda: None))]
     )
@@ -315,7 +315,7 @@ def test_where_process_0_cannot_listen():
         port = server.getsockname()[1]
         with pytest.raises(RuntimeError, match=r"cannot listen at 127.0.0.1:\d+: .*in use"):
             processes.join("127.0.0.1", port, 2, 0, 10, 10)
-    assert not processes.joined()
+    assert not processes.takes_part()
 
 
 def test_where_nobody_comes():
@@ -323,7 +323,7 @@ def test_where_nobody_comes():
         processes.join("127.0.0.1", 1, 2, 1, 0.1, 10)
     processes.leave()
     processes.check()
-    assert not processes.joined() and not processes.left()
+    assert not processes.takes_part() and not processes.took_part()
 
 
 # The thread in which programs of several processes are started.

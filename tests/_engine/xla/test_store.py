@@ -28,16 +28,16 @@ def path_of(folder, key):
 
 
 def total(folder):
-    return sum(file.size for file in store.kept(folder))
+    return sum(file.size for file in store.list_kept(folder))
 
 
 @pytest.mark.parametrize("content", [b"", b"x", bytes(range(256)) * 400])
 def test_what_is_written_is_read(folder, content):
-    assert store.read(folder, KEY, LIMIT) is None and store.kept(folder) == []
+    assert store.read(folder, KEY, LIMIT) is None and store.list_kept(folder) == []
     store.write(folder, KEY, content, LIMIT)
     assert store.read(folder, KEY, LIMIT) == content
     assert store.read(folder, OTHER, LIMIT) is None
-    (file,) = store.kept(folder)
+    (file,) = store.list_kept(folder)
     assert file.name == f"{KEY}.program" and file.size == os.path.getsize(path_of(folder, KEY))
     assert abs(time.time() - file.used) < 60
 
@@ -46,7 +46,7 @@ def test_the_last_of_several_writers_stays(folder):
     for content in (b"first", b"second", b"third"):
         store.write(folder, KEY, content, LIMIT)
     assert store.read(folder, KEY, LIMIT) == b"third"
-    assert len(store.kept(folder)) == 1
+    assert len(store.list_kept(folder)) == 1
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
@@ -77,7 +77,7 @@ def test_use_is_noted_within_the_hour(folder):
     for age, noted in [(1800, False), (7200, True), (-7200, True)]:
         os.utime(path_of(folder, KEY), (now - age, now - age))
         assert store.read(folder, KEY, LIMIT) == b"x"
-        (file,) = store.kept(folder)
+        (file,) = store.list_kept(folder)
         assert (abs(file.used - now) < 60) == noted
 
 
@@ -97,7 +97,7 @@ def test_the_least_lately_used_go(folder):
     os.utime(path_of(folder, key(0)), (now, now))
     for n in range(10, 14):
         store.write(folder, key(n), bytes(5000), limit)
-    left = {file.name for file in store.kept(folder)}
+    left = {file.name for file in store.list_kept(folder)}
     assert f"{key(0)}.program" in left and f"{key(13)}.program" in left
     assert f"{key(1)}.program" not in left
 
@@ -118,7 +118,7 @@ def test_files_are_seldom_counted(folder, monkeypatch):
     for n in range(256):
         store.write(folder, key(n), bytes(1900), LIMIT)
     assert 256 * 2048 / (LIMIT / 64) / 2 < len(sweeps) <= 256 * 2048 / (LIMIT / 64)
-    assert len(store.kept(folder)) == 256
+    assert len(store.list_kept(folder)) == 256
 
 
 def test_the_note_of_what_was_written_is_shared(folder):
@@ -155,7 +155,7 @@ def test_clear(folder):
     assert sorted(file.name for file in store.clear(folder)) == [
         f"{key(n)}.program" for n in range(3)
     ]
-    assert store.kept(folder) == [] and store.read(folder, key(0), LIMIT) is None
+    assert store.list_kept(folder) == [] and store.read(folder, key(0), LIMIT) is None
     assert "notes.txt" in os.listdir(folder)
     store.write(folder, KEY, b"x", LIMIT)
     assert store.read(folder, KEY, LIMIT) == b"x"

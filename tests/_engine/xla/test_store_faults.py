@@ -126,7 +126,7 @@ def test_a_folder_that_others_can_write(folder, mode):
     for use in (
         lambda: store.read(folder, KEY, LIMIT),
         lambda: store.write(folder, KEY, b"anew", LIMIT),
-        lambda: store.kept(folder),
+        lambda: store.list_kept(folder),
         lambda: store.clear(folder),
     ):
         with pytest.raises(store.Unsafe, match=f"{folder} can be written by others"):
@@ -254,7 +254,7 @@ def test_no_file_in_the_place_of_a_file(folder, path, make):
     for use in (read, lambda *which: store.write(*which, b"anew", LIMIT)):
         with pytest.raises(store.Unsafe, match="is not a regular file"):
             use(folder, KEY)
-    assert store.kept(folder) == []
+    assert store.list_kept(folder) == []
 
 
 def test_a_file_in_the_place_of_a_folder(tmp_path):

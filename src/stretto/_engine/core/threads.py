@@ -237,9 +237,9 @@ def once(
         making.pop(key, None)
 
 
-def _forked() -> None:
+def _after_fork() -> None:
     _Process.forks += 1
     _waits.clear()
 
 
-in_child(_forked)
+in_child(_after_fork)

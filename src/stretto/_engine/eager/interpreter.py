@@ -154,7 +154,7 @@ class OnDevice(Interpreter):
 
     def put(self, x: Any) -> Any:
         """Put the array on the device, unless it was put anywhere; leave other values alone."""
-        return xla.sharded.placed(x, self.sharding) if x.__class__ is Array else x
+        return xla.sharded.place(x, self.sharding) if x.__class__ is Array else x
 
 
 def default_sharding() -> Sharding | None:

@@ -344,7 +344,7 @@ class Array(Holder, Value, metaclass=_StoodFor):
         raise TypeError("arrays are not hashable; a value that must be hashed has to be static")
 
     def __repr__(self) -> str:
-        return xla.printing.gone(self) if self.is_deleted() else xla.printing.brief_text(self)
+        return xla.printing.brief_text(self)
 
     def __format__(self, spec: str) -> str:
         if not spec:

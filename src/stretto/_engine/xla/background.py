@@ -34,7 +34,7 @@ from stretto._engine.core.types import ArrayType
 from stretto._engine.xla import ending
 from stretto._engine.xla.array import Absent, Array
 from stretto._engine.xla.clients import left_behind, refuse_fork
-from stretto._engine.xla.patience import started, unusual
+from stretto._engine.xla.patience import start_thread, unusual
 from stretto._engine.xla.pjrt import Executable
 
 _at_work: list[tuple[threading.Thread, _Call]] = []
@@ -172,7 +172,7 @@ def begin(
         # The end of the process waits for it otherwise: see below.
         thread = threading.Thread(target=work, name="stretto-first-call", daemon=True)
         _at_work.append((thread, call))
-        if not started(thread):
+        if not start_thread(thread):
             return None
     return [Array(None, type, result) for type, result in zip(out_types, results, strict=True)]
 
@@ -224,7 +224,7 @@ def in_background(work: Callable[[], Any]) -> None:
         if not _Worker.running and not _Worker.ended:
             # The end of the process waits for it otherwise, so that an interrupt is heard.
             thread = threading.Thread(target=_work, name="stretto-background", daemon=True)
-            if started(thread):
+            if start_thread(thread):
                 _Worker.running = True
             else:
                 _waiting.clear()
@@ -253,13 +253,13 @@ def _work() -> None:
             )
 
 
-def _work_forked() -> None:
+def _forget_work() -> None:
     """Forget in a forked child, which has no such thread, what is done in the parent."""
     _waiting.clear()
     _Worker.running = False
 
 
-in_child(_work_forked)
+in_child(_forget_work)
 ending.wait_for(_end_work)
 
 
@@ -353,10 +353,10 @@ def _watch_compilations() -> None:
             compilation.say(done=False)
 
 
-def _watch_forked() -> None:
+def _forget_compilations() -> None:
     """Forget in a forked child, which has no such thread, what the parent compiles."""
     _compilations.clear()
     _Watch.running = False
 
 
-in_child(_watch_forked)
+in_child(_forget_compilations)

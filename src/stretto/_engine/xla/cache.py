@@ -45,7 +45,7 @@ _EACH, _PER_CHARACTER = 340_000, 70
 6.2 MB with 84,000. XLA tells no size of its code on the CPU."""
 
 
-def estimated(executable: Executable) -> int:
+def estimate_bytes(executable: Executable) -> int:
     """Return the bytes that a compiled program takes, by estimate."""
     return _EACH + _PER_CHARACTER * len(executable.text)
 
@@ -84,7 +84,7 @@ class Recent(Generic[E]):
 
     def bytes(self) -> int:
         """Return what those take that were used of late, by estimate."""
-        return sum([estimated(executable) for executable in list(self._used.values())])
+        return sum([estimate_bytes(executable) for executable in list(self._used.values())])
 
     def __len__(self) -> int:
         return len(self._used)
@@ -106,7 +106,7 @@ def executable(program: Program) -> Executable:
         start = time.perf_counter()
         text = lower(for_platform(prepare(program), None))
         lowered = time.perf_counter()
-        result = program.cache["executable"] = compiled(text, program.out_types)
+        result = program.cache["executable"] = compile_cached(text, program.out_types)
         log(
             program.name,
             lambda: ", ".join(map(repr, program.in_types)),
@@ -130,12 +130,12 @@ def log(name: str, signature: Callable[[], str], executable: Executable, **secon
         logger.warning("%s %s for (%s): %s", done, name, signature(), took)
 
 
-def compiled(text: Text, out_types: Sequence[ArrayType], options: Options = ()) -> Executable:
+def compile_cached(text: Text, out_types: Sequence[ArrayType], options: Options = ()) -> Executable:
     """Return the compiled form of this text. Threads wait for each other only over the same text.
 
     Programs that call Python functions are kept on disk alone: equal texts may call different ones.
     """
-    return _supplied(_compiled(text, out_types, options), text)
+    return _supply_constants(_compile_once(text, out_types, options), text)
 
 
 def compiled_quickly(
@@ -149,19 +149,19 @@ def compiled_quickly(
     """
     both = {**dict(quick()), **dict(options)}
     if text.calls or len(both) == len(options):
-        return compiled(text, out_types, options), False
+        return compile_cached(text, out_types, options), False
     key = _key(text, options)
     if _by_text.get(key) is None:
         entry = xla.disk.entry_of(text, options)
         loaded = entry and entry.load(out_types)
         if not loaded:
             executable = compile_text(text, out_types, tuple(sorted(both.items())))
-            return _supplied(executable, text), True
+            return _supply_constants(executable, text), True
         _by_text.setdefault(key, loaded)
-    return compiled(text, out_types, options), False
+    return compile_cached(text, out_types, options), False
 
 
-def _supplied(executable: Executable, text: Text) -> Executable:
+def _supply_constants(executable: Executable, text: Text) -> Executable:
     """Return the program with the large constants of its text, if any."""
     return _Supplied(executable, text.arrays) if text.arrays else executable
 
@@ -189,7 +189,7 @@ class _Supplied(Executable):
         return self._compiled.as_text()
 
 
-def _compiled(text: Text, out_types: Sequence[ArrayType], options: Options) -> Executable:
+def _compile_once(text: Text, out_types: Sequence[ArrayType], options: Options) -> Executable:
     if text.calls:
         return CallingExecutable(text, out_types, options)
     key = _key(text, options)

@@ -91,7 +91,7 @@ the meantime, before any ``try`` of ours has begun.
 """
 
 
-def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+def _guard(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap the function in C, which no signal interrupts, to note exceptions but failures.
 
     Without the extension, such an interrupt becomes a ``JaxRuntimeError`` that mentions it.
@@ -127,7 +127,7 @@ class Functions:
         """Return the functions for the runtime."""
         this = weakref.ref(self)
         return [
-            _guarded(lambda *arrays, i=i: this()._called(i, arrays))  # type: ignore[union-attr]
+            _guard(lambda *arrays, i=i: this()._called(i, arrays))  # type: ignore[union-attr]
             for i in range(len(self._calls))
         ]
 

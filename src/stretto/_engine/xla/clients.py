@@ -388,7 +388,7 @@ def accelerator() -> Accelerator:
         return _accelerators[0]
 
 
-def started() -> bool:
+def has_runtime() -> bool:
     """Say whether the process has a runtime."""
     return _runtime is not None or bool(_others) or bool(_of_job) or _starting
 
@@ -467,11 +467,11 @@ def refuse_fork() -> NoReturn:
     )
 
 
-def _forked() -> None:
+def _after_fork() -> None:
     """Put the parent's runtime aside in a forked child, which is alone, if there was one."""
     global _runtime, _starting
     enter(ALONE)
-    if started():
+    if has_runtime():
         left_behind.extend([_runtime, *_others.values(), *_of_job.values(), *_accelerators])
         # Never to be freed: destroying a client waits for its threads, too.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(left_behind))
@@ -482,7 +482,7 @@ def _forked() -> None:
         config.eager_compiled = False
 
 
-in_child(_forked)
+in_child(_after_fork)
 
 
 def runtime_of_calls(depth: int) -> Runtime:

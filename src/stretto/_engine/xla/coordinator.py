@@ -293,7 +293,7 @@ def _allow_descriptors(count: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def _served(
+def _start_service(
     server: socket.socket, count: int, heartbeat: float, folder: str | None
 ) -> tuple[int | str, Any]:
     """Start the service: in a folder of this machine, or where the server is; where, and it."""
@@ -321,7 +321,7 @@ def main(host: str, port: int, count: int, heartbeat: float, local: bool) -> Non
             _allow_descriptors(2 * count + _STRANGERS + 64)
             if local and len(tempfile.gettempdir()) < _LONGEST_PATH - 20:
                 folder = tempfile.mkdtemp(prefix="stretto-")
-            at, _service = _served(server, count, heartbeat, folder)
+            at, _service = _start_service(server, count, heartbeat, folder)
             meeting = Meeting(server, at, count, heartbeat, secret)
         except (OSError, RuntimeError) as error:
             print(error, flush=True)

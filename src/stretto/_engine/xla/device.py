@@ -12,7 +12,7 @@ from typing import Any
 
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import ConfigError
-from stretto._engine.xla.clients import ALONE, Job, accelerator, job_of_now, started
+from stretto._engine.xla.clients import ALONE, Job, accelerator, has_runtime, job_of_now
 
 
 class Device:
@@ -124,7 +124,7 @@ def check_device_count(count: int) -> None:
     """Raise ``ConfigError`` unless the runtime can still be started with so many devices."""
     if count < 1:
         raise ConfigError(f"config.num_cpu_devices must be an int, 1 or more; got {count}")
-    if started():
+    if has_runtime():
         raise ConfigError(
             f"config.num_cpu_devices comes too late: a program was compiled, for "
             f"{config.num_cpu_devices}. Set it before anything is compiled or put on a device, or "

@@ -21,7 +21,7 @@ from types import FrameType
 
 from stretto._engine.native import native
 from stretto._engine.xla import clients
-from stretto._engine.xla.patience import abandoned, close, unfinished
+from stretto._engine.xla.patience import close, count_abandoned, count_unfinished
 
 _TASKS = "/proc/self/task"
 _PATIENCE = 5.0
@@ -88,8 +88,8 @@ def _end() -> None:
         clients.keep()
         _wait_for_threads()
         # What goes on in vain is not waited for, as it may go on for ever.
-        wait_until_idle(_SHORT if abandoned() else _PATIENCE)
-        goes_on = abandoned() + unfinished() > 0
+        wait_until_idle(_SHORT if count_abandoned() else _PATIENCE)
+        goes_on = count_abandoned() + count_unfinished() > 0
         if goes_on:
             print(_GOES_ON, file=sys.stderr, flush=True)
         if goes_on or busy():

@@ -135,14 +135,14 @@ class RunIfRoom:
         need = self._parts * bytes_needed(self._loaded)
         most = total()
         if most is not None and need > most:
-            self._refuse(need, f"there are {_shown(most)} in all")
+            self._refuse(need, f"there are {_in_words(most)} in all")
         if not config.keep_memory:  # else this process has free memory that the system calls used
             free = available()
             if free is not None and need > free:
                 _wait_for_the_others(self._loaded.client)
                 free = available()
                 if free is not None and need > free:
-                    self._refuse(need, f"{_shown(free)} are free")
+                    self._refuse(need, f"{_in_words(free)} are free")
         try:
             return self._execute(buffers)
         except RuntimeError as error:
@@ -152,9 +152,9 @@ class RunIfRoom:
     def _refuse(self, need: int, there: str) -> NoReturn:
         sizes = self._loaded.get_compiled_memory_stats()
         raise MemoryError(
-            f"{self._name} was not run: it needs {_shown(need)} of memory beside its arguments, "
-            f"{_shown(self._parts * sizes.output_size_in_bytes)} for results and "
-            f"{_shown(self._parts * sizes.temp_size_in_bytes)} for what is computed on the way, "
+            f"{self._name} was not run: it needs {_in_words(need)} of memory beside its arguments, "
+            f"{_in_words(self._parts * sizes.output_size_in_bytes)} for results and "
+            f"{_in_words(self._parts * sizes.temp_size_in_bytes)} for what is computed on the way, "
             f"and {there}. {_WAYS}"
         )
 
@@ -177,13 +177,13 @@ def explanation_of(error: RuntimeError) -> Exception:
     if not found:
         return error
     free = available()
-    there = "" if free is None else f"; {_shown(free)} are free now"
+    there = "" if free is None else f"; {_in_words(free)} are free now"
     return MemoryError(
-        f"a compiled program had no memory: it asked for {_shown(int(found[1]))}{there}. {_WAYS}"
+        f"a compiled program had no memory: it asked for {_in_words(int(found[1]))}{there}. {_WAYS}"
     )
 
 
-def _shown(bytes: int) -> str:
+def _in_words(bytes: int) -> str:
     """Return a size in words, exact and rounded."""
     return f"{bytes:,} bytes ({bytes / 1e9:.3g} GB)" if bytes >= 1e6 else f"{bytes:,} bytes"
 

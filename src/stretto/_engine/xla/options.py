@@ -129,10 +129,10 @@ _BUILD, _DEBUG, _TABLE, _KEY, _VALUE = 3, 3, 500, 1, 2
 
 def field(number: int, content: bytes) -> bytes:
     """Return a field of a serialized protocol buffer, as it is written."""
-    return _written(number << 3 | 2) + _written(len(content)) + content
+    return _varint(number << 3 | 2) + _varint(len(content)) + content
 
 
-def _written(value: int) -> bytes:
+def _varint(value: int) -> bytes:
     """Return an integer of variable length: seven bits a byte, the lowest first."""
     result = bytearray()
     while value > 127:

@@ -171,7 +171,7 @@ class PlacedExecutable(Executable):
         def start() -> list[Any]:
             return self.loaded.execute_sharded(buffers).consume_with_handlers(self.handlers)
 
-        results = processes.launched(start) if self._communicates else start()
+        results = processes.launch(start) if self._communicates else start()
         if results:  # all of them are there at once, so the smallest is as good as any
             sizes = [type.size for type in self.out_types]
             smallest = results[sizes.index(min(sizes))]
@@ -204,7 +204,7 @@ def _wait_for_the_last() -> None:
         try:
             wait()
         except RuntimeError as error:
-            if isinstance(error, LostProcessError) or not pjrt.failed(error):
+            if isinstance(error, LostProcessError) or not pjrt.is_failure(error):
                 raise
 
 
@@ -252,18 +252,18 @@ def _out_shardings(
         return [whole if s is None else s for s in placement.outs]
     chosen = loaded.get_output_shardings() or [None] * len(out_types)
     return [
-        _named(c, mesh, t.ndim) if s is None else s
+        _named_sharding(c, mesh, t.ndim) if s is None else s
         for s, c, t in zip(placement.outs, chosen, out_types, strict=True)
     ]
 
 
-def _named(tiles: Any, mesh: Mesh, ndim: int) -> NamedSharding:
+def _named_sharding(tiles: Any, mesh: Mesh, ndim: int) -> NamedSharding:
     """Return the sharding over the mesh that the runtime describes.
 
     Where an array is split over part of an axis of the mesh, it is over that axis in factors.
     """
-    counts, numbers = _read(tiles, mesh.size, ndim)
-    for candidate in (mesh, _factored(mesh)):
+    counts, numbers = _read_parts(tiles, mesh.size, ndim)
+    for candidate in (mesh, _factor_axes(mesh)):
         for parts in _specs(counts, dict(candidate.shape)):
             sharding = NamedSharding(candidate, PartitionSpec(*parts))
             if sharding.tiling(ndim) == (counts, numbers):
@@ -271,7 +271,7 @@ def _named(tiles: Any, mesh: Mesh, ndim: int) -> NamedSharding:
     raise AssertionError(f"no specification over {mesh} is {tiles}")
 
 
-def _read(tiles: Any, size: int, ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _read_parts(tiles: Any, size: int, ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the number of parts along each axis, and which of the parts each device has."""
     dims = list(tiles.tile_assignment_dimensions)
     if not dims:  # replicated
@@ -302,7 +302,7 @@ def _specs(counts: Sequence[int], sizes: dict[Any, int]) -> Iterator[tuple[Any, 
                     yield (chosen or None, *others)
 
 
-def _factored(mesh: Mesh) -> Mesh:
+def _factor_axes(mesh: Mesh) -> Mesh:
     """Return the same devices, with each axis split into one for each of its prime factors."""
     names: list[Any] = []
     sizes: list[int] = []

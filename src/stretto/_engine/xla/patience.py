@@ -86,7 +86,7 @@ def _look() -> None:
             return
 
 
-def unfinished() -> int:
+def count_unfinished() -> int:
     """Return how many programs that may take long are running, or waiting for others."""
     _look()
     return len(_unfinished)
@@ -159,10 +159,10 @@ def _abandon(error: BaseException) -> None:
     _unfinished.clear()
     _other.clear()  # it may have begun them, and would wait for them
     _set("abandoned")
-    error.add_note(_GOES_ON if abandoned() < cores() else f"{_GOES_ON}. {_NO_MORE}")
+    error.add_note(_GOES_ON if count_abandoned() < cores() else f"{_GOES_ON}. {_NO_MORE}")
 
 
-def abandoned() -> int:
+def count_abandoned() -> int:
     """Return how many programs go on in vain."""
     _abandoned[:] = [buffer for buffer in _abandoned if not _is_there(buffer)]
     return len(_abandoned)
@@ -175,7 +175,7 @@ def _set(reason: str) -> None:
         told()
 
 
-def started(thread: threading.Thread) -> bool:
+def start_thread(thread: threading.Thread) -> bool:
     """Start a thread; return False if the interpreter is ending, and starts no more."""
     try:
         thread.start()
@@ -201,7 +201,7 @@ class _Other:
         self._result: Any = None
         self._error: BaseException | None = None
         thread = threading.Thread(target=self._run, name="stretto-beginner", daemon=True)
-        self.there = started(thread)
+        self.there = start_thread(thread)
 
     def _run(self) -> None:
         while True:
@@ -240,7 +240,7 @@ def elsewhere(run: Callable[[Sequence[Any]], T], buffers: Sequence[Any]) -> T:
     end_threads()
     if not _in_main_thread() or "abandoned" not in unusual:
         return run(buffers)
-    if not abandoned():
+    if not count_abandoned():
         unusual.remove("abandoned")
         _other.clear()
         return run(buffers)
@@ -268,11 +268,11 @@ def close() -> None:
     _set("ended")
 
 
-def _forked() -> None:
+def _after_fork() -> None:
     _unfinished.clear()
     _abandoned.clear()
     _other.clear()
     unusual.clear()
 
 
-in_child(_forked)
+in_child(_after_fork)

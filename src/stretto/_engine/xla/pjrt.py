@@ -173,7 +173,7 @@ def wait_for_all(buffers: Sequence[Any]) -> None:
     raise failure
 
 
-def failed(error: RuntimeError) -> bool:
+def is_failure(error: RuntimeError) -> bool:
     """Say whether the error is a computation's, or the runtime's, and no signal handler's."""
     return isinstance(error, runtime().jax.JaxRuntimeError)
 

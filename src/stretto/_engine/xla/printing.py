@@ -59,6 +59,8 @@ def _dtype(type: ArrayType) -> str:
 
 def brief_text(x: Array) -> str:
     """Return the ``repr``, in few lines unless NumPy's settings of printing were changed."""
+    if x.is_deleted():
+        return deleted_text(x)
     settings = np.get_printoptions()
     if any([settings[name] != usual for name, usual in _USUAL.items()]):
         return text_of(x.to_host(), x.type)
@@ -89,7 +91,7 @@ def _rows(shape: tuple[int, ...], edge: int) -> int:
     return total
 
 
-def gone(x: Array) -> str:
+def deleted_text(x: Array) -> str:
     """Return the ``repr`` of an array that was deleted or donated."""
     function = x._buffer.function
     return f"<Array {x.type}, {'deleted' if function is None else f'donated to {function}'}>"
@@ -203,7 +205,7 @@ def card_of(x: Array) -> Card:
     type = x.type
     facts = [f"{type!r}{', weak' if type.weak_type else ''}"]
     if x.is_deleted():
-        return Card("Array", (*facts, gone(x).rsplit(", ", 1)[1].rstrip(">")))
+        return Card("Array", (*facts, deleted_text(x).rsplit(", ", 1)[1].rstrip(">")))
     facts.append(size(bytes_of(type)))
     sharding = sharding_if_any(x)
     if sharding is not None:

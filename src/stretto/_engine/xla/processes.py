@@ -293,12 +293,12 @@ def freeze() -> None:
         launcher.freeze()
 
 
-def joined() -> bool:
+def takes_part() -> bool:
     """Say whether this process takes part in a job."""
     return _now is not None
 
 
-def left() -> bool:
+def took_part() -> bool:
     """Say whether this process took part in a job before."""
     return _past
 
@@ -330,7 +330,7 @@ def join(
             there = listens, here[1]
     members = None
     try:
-        connection, members = _introduced(there, count, index, heartbeat, secret, deadline)
+        connection, members = _introduce(there, count, index, heartbeat, secret, deadline)
         try:
             counts, service = members.join(deadline)
         except TimeoutError as error:
@@ -427,7 +427,7 @@ def _start_coordinator(
     return text.removeprefix("ready ")
 
 
-def _introduced(
+def _introduce(
     there: tuple[str, int], count: int, index: int, heartbeat: float, secret: bytes, deadline: float
 ) -> tuple[socket.socket, Members]:
     """Connect to the coordinator, once it is there; each proves to the other what it is."""
@@ -464,7 +464,7 @@ def check() -> None:
     """
     members = None if _now is None else _now.members
     if members is not None and (members.silent or "died" in members.gone.values()):
-        raise _lost(members)
+        raise _loss(members)
 
 
 def finish(buffer: Any) -> None:
@@ -483,40 +483,40 @@ def finish(buffer: Any) -> None:
         elif waited > _GRACE:
             raise LostProcessError("the processes that this needs work together no more")
         time.sleep(min(max(waited / 8, 2e-5), 5e-3))
-    with _explained():
+    with _explaining_loss():
         if not buffer.is_deleted():
             pjrt.wait(buffer)
 
 
-def launched(start: Callable[[], Any]) -> Any:
+def launch(start: Callable[[], Any]) -> Any:
     """Return ``start()``, which starts a program of several processes; give up as ``finish`` does.
 
     Raises ``LostProcessError`` likewise.
     """
     assert _now is not None
-    with _explained():
+    with _explaining_loss():
         return _now.launcher.call(start, _watch)
 
 
 def _watch() -> None:
     """Raise ``LostProcessError`` if what is waited for will not come."""
     if _now is not None and _now.members.lost_for(_GRACE):
-        raise _lost(_now.members)
+        raise _loss(_now.members)
 
 
 @contextlib.contextmanager
-def _explained() -> Iterator[None]:
+def _explaining_loss() -> Iterator[None]:
     """Raise ``LostProcessError`` where a program failed since a process is gone."""
     try:
         yield
     except RuntimeError as error:
-        members = _now.members if _now is not None and pjrt.failed(error) else None
+        members = _now.members if _now is not None and pjrt.is_failure(error) else None
         if members is not None and members.wait_for_loss(_GRACE):
-            raise _lost(members) from error
+            raise _loss(members) from error
         raise
 
 
-def _lost(members: Members) -> LostProcessError:
+def _loss(members: Members) -> LostProcessError:
     return LostProcessError(
         f"process {members.index} of {members.count} cannot compute with the others: "
         f"{members.losses()}. What is on this process's devices goes on; to go on with others, "
@@ -524,7 +524,7 @@ def _lost(members: Members) -> LostProcessError:
     )
 
 
-def _forked() -> None:
+def _after_fork() -> None:
     """Leave the job in a forked child: it is the parent's, whose connections must not stay open."""
     global _now  # noqa: PLW0603
     if _now is not None:
@@ -537,4 +537,4 @@ def _forked() -> None:
     _launchers.clear()
 
 
-in_child(_forked)
+in_child(_after_fork)

@@ -150,7 +150,7 @@ class Sharded(Array):
 
     def __copy__(self) -> Array:
         self.to_give()
-        return resharded(self, self._sharding)
+        return reshard(self, self._sharding)
 
 
 SHARDED.append(Sharded)
@@ -201,14 +201,14 @@ def shards_of(x: Any) -> list[Shard]:
     return found
 
 
-def placed(x: Array, sharding: Sharding) -> Sharded:
+def place(x: Array, sharding: Sharding) -> Sharded:
     """Return the array with this sharding, whose shape was checked; itself if it has it already.
 
     On the same devices the runtime moves the parts; other devices get them by way of the host.
     """
     sharding = _the_one(sharding)
     if _is_sharded(x):
-        return x if x._sharding == sharding else resharded(x, sharding)
+        return x if x._sharding == sharding else reshard(x, sharding)
     return _from_host(x.to_host(), x.type, sharding)
 
 
@@ -223,7 +223,7 @@ def _the_one(sharding: Sharding) -> Sharding:
     return sharding
 
 
-def resharded(x: Sharded, sharding: Sharding) -> Sharded:
+def reshard(x: Sharded, sharding: Sharding) -> Sharded:
     """Return a copy of the array with this sharding."""
     if x._sharding.device_list == sharding.device_list and len(sharding.device_list) > 1:
         move = _identity(x.type, Placement(sharding.device_list, None, (x._sharding,), (sharding,)))
@@ -244,7 +244,7 @@ _by_text: Recent[PlacedExecutable] = Recent()
 _compiling: dict[Any, Turn] = {}
 
 
-def compiled(
+def compile_cached(
     text: Text, out_types: Sequence[ArrayType], placement: Placement, options: Options
 ) -> PlacedExecutable:
     """Return the compiled form of this text, which says where its inputs are; compiled once.
@@ -287,7 +287,7 @@ def run_placed(program: Program, args: Sequence[Array]) -> list[Array]:
 
     Raises ``ValueError`` if they are on different devices.
     """
-    there = _constrained(program, args)
+    there = _constrain_alone(program, args)
     if there is not None:
         return [there]
     ins = tuple([sharding_if_any(x) for x in args])
@@ -301,7 +301,7 @@ def run_placed(program: Program, args: Sequence[Array]) -> list[Array]:
         executable = runners.get(placement)
         if executable is None:
             text = lower(for_platform(prepare(program), placement), placement=placement)
-            executable = compiled(text, program.out_types, placement, ())
+            executable = compile_cached(text, program.out_types, placement, ())
             runners[placement] = executable
         room(runners)
         # The shardings are kept, so that no others get their addresses.
@@ -309,7 +309,7 @@ def run_placed(program: Program, args: Sequence[Array]) -> list[Array]:
     return known[0](args)
 
 
-def _constrained(program: Program, args: Sequence[Array]) -> Sharded | None:
+def _constrain_alone(program: Program, args: Sequence[Array]) -> Sharded | None:
     """Return the result of a constraint alone, where it can be had without a program."""
     if len(program.equations) != 1 or len(args) != 1:
         return None
@@ -322,7 +322,7 @@ def _constrained(program: Program, args: Sequence[Array]) -> Sharded | None:
     sharding = constraint.sharding
     if _is_sharded(x):
         return x if x._sharding == sharding else None
-    return None if UNCONSTRAINED in tuple(sharding.spec) else placed(x, sharding)
+    return None if UNCONSTRAINED in tuple(sharding.spec) else place(x, sharding)
 
 
 def run_on(executable: PlacedExecutable, args: Sequence[Array]) -> list[Array]:
@@ -347,7 +347,7 @@ def runner(
 
 def all_placed(args: Sequence[Array], placement: Placement) -> list[Array]:
     """Return the arrays, put where a program takes them."""
-    return [placed(x, sharding) for x, sharding in zip(args, placement.ins, strict=True)]
+    return [place(x, sharding) for x, sharding in zip(args, placement.ins, strict=True)]
 
 
 def results_of(executable: PlacedExecutable, buffers: Sequence[Any]) -> list[Array]:
@@ -381,8 +381,8 @@ def placement_of(
         if sharding.device_list != first.device_list:
             raise ValueError(
                 f"{program.name}: all must be on the same devices, in the same order; {name} is on "
-                f"{_shown(first)}, and {other} on {_shown(sharding)}: put them on the same ones, "
-                f"stretto.device_put(x, sharding)"
+                f"{_sharding_in_words(first)}, and {other} on {_sharding_in_words(sharding)}: put "
+                f"them on the same ones, stretto.device_put(x, sharding)"
             )
     named = next((s for s, _ in about if isinstance(s, NamedSharding)), None)
     mesh = None if named is None else named.mesh
@@ -391,6 +391,6 @@ def placement_of(
     return Placement(first.device_list, mesh, where, tuple(outs))
 
 
-def _shown(sharding: Sharding) -> str:
+def _sharding_in_words(sharding: Sharding) -> str:
     devices = ", ".join(map(str, sharding.device_list[:8]))
     return f"{sharding} ({devices}{', …' if sharding.num_devices > 8 else ''})"

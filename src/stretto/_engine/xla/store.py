@@ -56,7 +56,7 @@ def read(folder: str, key: str, limit: int) -> bytes | None:
     somebody else could have written it, ``OSError`` if it cannot be read.
     """
     try:
-        with _opened(folder) as at:
+        with _open_folder(folder) as at:
             # Without O_NONBLOCK, opening a pipe would wait for a writer.
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
             with _handle(key + _FILE, flags, at) as handle:
@@ -90,7 +90,7 @@ def write(folder: str, key: str, content: bytes, limit: int) -> None:
     os.makedirs(above, 0o700, exist_ok=True)
     with contextlib.suppress(FileExistsError):
         os.mkdir(folder, 0o700)
-    with _opened(folder) as at:
+    with _open_folder(folder) as at:
         name = key + _FILE
         with contextlib.suppress(FileNotFoundError):
             existing = os.stat(name, dir_fd=at, follow_symlinks=False)
@@ -111,10 +111,10 @@ def write(folder: str, key: str, content: bytes, limit: int) -> None:
             raise
 
 
-def kept(folder: str) -> list[Kept]:
+def list_kept(folder: str) -> list[Kept]:
     """Return the files that are kept. Raises ``Unsafe`` and ``OSError`` as ``read`` does."""
     try:
-        with _opened(folder) as at:
+        with _open_folder(folder) as at:
             return [file for file in _files(at) if file.name.endswith(_FILE)]
     except FileNotFoundError:
         return []
@@ -123,14 +123,14 @@ def kept(folder: str) -> list[Kept]:
 def clear(folder: str) -> list[Kept]:
     """Remove what is kept, and return what was removed. Files of other users stay."""
     try:
-        with _opened(folder) as at:
+        with _open_folder(folder) as at:
             return _sweep(at, -1)
     except FileNotFoundError:
         return []
 
 
 @contextlib.contextmanager
-def _opened(folder: str) -> Iterator[int]:
+def _open_folder(folder: str) -> Iterator[int]:
     """Return a descriptor of the folder; raises ``Unsafe`` if anybody else can write to it."""
     with _handle(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW) as at:
         check_owned(os.fstat(at), folder)

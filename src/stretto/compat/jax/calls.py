@@ -23,7 +23,7 @@ from stretto._engine.core.interpreter import Value, state
 from stretto._engine.core.position import named_call as named
 from stretto._engine.core.shardings import SingleDeviceSharding
 from stretto._engine.xla import device as platforms
-from stretto._engine.xla.clients import started
+from stretto._engine.xla.clients import has_runtime
 from stretto._engine.xla.device import default_device
 from stretto._engine.xla.sharded import sharding_if_any
 from stretto.compat.jax import tree_util
@@ -347,7 +347,7 @@ class _Started(Mapping[str, Backend]):
         self.flagged = 1
 
     def _names(self) -> tuple[str, ...]:
-        return ("cpu",) if self.asked or started() else ()
+        return ("cpu",) if self.asked or has_runtime() else ()
 
     def __getitem__(self, name: str) -> Backend:
         if name not in self._names():

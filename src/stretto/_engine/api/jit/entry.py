@@ -262,9 +262,9 @@ class Entry:
         lowered = time.perf_counter()
         executable: Executable
         if self.placement is None:
-            executable = cache.compiled(text, self.out_types, options)
+            executable = cache.compile_cached(text, self.out_types, options)
         else:
-            executable = xla.sharded.compiled(text, self.out_types, self.placement, options)
+            executable = xla.sharded.compile_cached(text, self.out_types, self.placement, options)
         self._log(executable, lower=lowered - start, compile=time.perf_counter() - lowered)
         return executable
 

@@ -132,7 +132,7 @@ def _put(
             return x
         moved = Array(x.to_host(), x.type)
     else:
-        moved = xla.sharded.placed(x, sharding)
+        moved = xla.sharded.place(x, sharding)
     if donate and moved is not x:
         x.delete()
     return moved
@@ -346,7 +346,7 @@ def block_until_ready(x: T) -> T:
                 pjrt.wait_for_all(buffers)
             return x
         except RuntimeError as error:
-            if not pjrt.failed(error):
+            if not pjrt.is_failure(error):
                 raise
             # Of several errors, that of the first leaf is to be raised, as below.
     wait_for_all(tree.leaves(x))
