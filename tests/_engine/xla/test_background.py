@@ -419,7 +419,7 @@ def test_it_is_compiled_under_the_settings_of_the_caller(monkeypatch):
     seen = []
     real = cache.compile_cached
     monkeypatch.setattr(
-        cache, "compiled", lambda *args: seen.append(st.config.disk_cache) or real(*args)
+        cache, "compile_cached", lambda *args: seen.append(st.config.disk_cache) or real(*args)
     )
     for value in (True, False):
         with st.config(disk_cache=value):
