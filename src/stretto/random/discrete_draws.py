@@ -590,7 +590,7 @@ _poisson_when_large = when_large(_poisson, (0,))
 
 
 def _poisson_added(key: Key, rate: Array, most: int) -> Array:
-    """Exponential waiting times are added until they exceed the rate."""
+    """Add exponential waiting times until they exceed the rate."""
 
     def wait(state: tuple[Array, ...]) -> tuple[Array, ...]:
         turn, count, key, total = state
@@ -608,7 +608,7 @@ def _poisson_added(key: Key, rate: Array, most: int) -> Array:
 
 
 def _poisson_rejected(key: Key, rate: Array, most: int) -> Array:
-    """PTRS, with the constants of its paper."""
+    """Reject by PTRS, with the constants of its paper."""
     b = 0.931 + 2.53 * sqrt(rate)
     a = -0.059 + 0.02483 * b
     inverse = 1.1239 + 1.1328 / (b - 3.4)
@@ -703,7 +703,7 @@ _binomial_when_large = when_large(_binomial, (0,))
 
 
 def _binomial_added(key: Key, trials: Array, chance: Array) -> Array:
-    """Geometric waiting times are added until they exceed the trials."""
+    """Add geometric waiting times until they exceed the trials."""
     per_trial = log1p(-chance)
 
     def wait(state: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -718,7 +718,7 @@ def _binomial_added(key: Key, trials: Array, chance: Array) -> Array:
 
 
 def _binomial_rejected(key: Key, n: Array, p: Array) -> Array:
-    """BTRS, with the constants of its paper."""
+    """Reject by BTRS, with the constants of its paper."""
     deviation = sqrt(n * p * (1 - p))
     b = 1.15 + 2.53 * deviation
     a = -0.0873 + 0.0248 * b + 0.01 * p

@@ -52,7 +52,7 @@ _LARGE = 1 << 18
 
 
 def when_large(fun: Callable[..., Array], static_argnums: tuple[int, ...]) -> Callable[..., Array]:
-    """``fun``, to be called with the number of elements before its arguments.
+    """Return ``fun``, to be called with the number of elements before its arguments.
 
     It is compiled for many elements, unless a transformation is at work, which decides for itself.
     """
@@ -69,7 +69,7 @@ STATIC = (int, float, np.integer, np.floating)
 
 
 def uniform_float(key: Key, shape: tuple[int, ...], dtype: np.dtype, caller: str) -> Array:
-    """Floats in [0, 1), as many as the mantissa has values, equally likely."""
+    """Draw floats in [0, 1), as many as the mantissa has values, equally likely."""
     return unit_float(random_bits(key, bits_width(dtype), shape, caller), dtype)
 
 
@@ -295,7 +295,7 @@ def _gumbel_of(unit: Array, low: float) -> Array:
 
 
 def _gumbel_of_words(words: Array, sizes: tuple[int, ...]) -> Array:
-    """Gumbel numbers of 64 bits each, high and low words: u, seen from the nearer of 0 and 1."""
+    """Make Gumbel numbers of 64 bits each, u being seen from the nearer of 0 and 1."""
     high, low = (reshape(slice_in_dim(words, i, i + 1), sizes) for i in range(2))
     near = high < 1 << 31
     # 1 - u in 64 bits: the complement, and one.

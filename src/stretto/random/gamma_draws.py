@@ -84,7 +84,7 @@ def _any(pred: Array) -> Array:
 def _normal_above(
     scheme: Implementation, words: Array, slope: Array, going: Array
 ) -> tuple[Array, Array]:
-    """Normal ``x`` for which ``v = 1 + slope x`` is positive, and ``v``, of elements that go on."""
+    """Draw normal ``x`` with positive ``v = 1 + slope x``, and ``v``, of elements that go on."""
 
     def again(state: tuple[Array, ...]) -> tuple[Array, ...]:
         words, x, v, trying = state
@@ -100,7 +100,7 @@ def _normal_above(
 
 
 def _accept(scheme: Implementation, words: Array, a: Array) -> tuple[Array, Array]:
-    """``v`` of Marsaglia and Tsang for each key and each ``a`` of at least 1; ``a - 1/3``."""
+    """Draw ``v`` of Marsaglia and Tsang for each key and ``a`` of at least 1, with ``a - 1/3``."""
     d = a - 1 / 3
     slope = (1 / 3) / sqrt(d)
 

@@ -537,7 +537,7 @@ def text_of(keys: KeyArray) -> str:
 
 
 def card_of(keys: KeyArray) -> Card:
-    """Typed keys, with their words."""
+    """Show typed keys, with their words."""
     words: Any = keys._words
     shape = words.shape[:-1] if isinstance(words, Value) else np.shape(words)[:-1]
     count = int(np.prod(shape, dtype=int))

@@ -356,7 +356,7 @@ def fold_in(key: Key, data: ArrayLike) -> Key:
 
 
 def random_bits(key: Key, width: int, shape: tuple[int, ...], caller: str = "bits") -> Array:
-    """Unsigned integers of 8, 16, 32 or 64 random bits each."""
+    """Draw unsigned integers of 8, 16, 32 or 64 random bits each."""
     words, scheme = _of_data(key, caller, single=True)
     _check_count(-(-math.prod(shape) * width // 32), caller)
     return scheme.bits(words, width, shape)

@@ -44,7 +44,7 @@ class _Stream:
         return fold_in(self._key, next(self._numbers))
 
     def refusal(self) -> str:
-        """Why a draw is refused: a trace or a vmap has begun since; empty where it is not."""
+        """Say why a draw is refused: a trace or a vmap has begun since; "" where it is not."""
         if self._why:
             return self._why
         interpreter: Any = state.interpreter
@@ -176,7 +176,7 @@ def next_key(caller: str = "this function") -> Key:
 
 
 def refusal() -> str:
-    """Why a draw is refused here, to follow "draws random numbers, but"; empty where it is not."""
+    """Say why a draw is refused here, after "draws random numbers, but"; "" where it is not."""
     return _in_force().refusal()
 
 

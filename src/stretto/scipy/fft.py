@@ -89,7 +89,7 @@ _TYPES = {1: _type_1, 2: _type_2, 3: _type_3, 4: _type_4}
 
 
 def _transform_axis(caller: str, x: Array, type: int, axis: int, factor: str) -> Array:
-    """Along one axis; ``factor``: ``"ortho"``, or ``"mean"`` to divide by twice the points."""
+    """Transform one axis; ``factor``: ``"ortho"``, or ``"mean"`` to divide by twice the points."""
     x = move_axis(x, axis, x.ndim - 1)
     points = x.shape[-1] - (type == 1)
     if points < 1:
@@ -109,7 +109,7 @@ def _transform_axis(caller: str, x: Array, type: int, axis: int, factor: str) ->
 
 
 def _ends(x: Array, first: bool, last: bool, factor: float) -> np.ndarray:
-    """Ones along the last axis, but ``factor`` for the ``first`` or the ``last`` element."""
+    """Return ones along the last axis, but ``factor`` for the ``first`` or ``last`` element."""
     out = np.ones(x.shape[-1], x.dtype)
     out[0] = factor if first else 1
     out[-1] = factor if last else out[-1]
@@ -119,7 +119,7 @@ def _ends(x: Array, first: bool, last: bool, factor: float) -> np.ndarray:
 def _resize(
     caller: str, x: Array, type: int, sizes: Sequence[int | None], axes: Sequence[int]
 ) -> Array:
-    """Floats, truncated or padded with zeros to these sizes along the axes."""
+    """Truncate floats, or pad them with zeros, to these sizes along the axes."""
     if type not in _TYPES:
         raise ValueError(f"{caller}: type must be 1, 2, 3 or 4; got {type!r}")
     dtype = complex_dtype(x.dtype)

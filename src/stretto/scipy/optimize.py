@@ -183,7 +183,7 @@ class State(NamedTuple):
     stuck: Array
 
     def status(self) -> Array:
-        """0 for convergence, 5 where a line search found no lower value, 1 after too many steps."""
+        """Return 0 for convergence, 5 where no lower value was found, 1 after too many steps."""
         return snp.where(self.converged, 0, snp.where(self.stuck, 5, 1))
 
 
@@ -325,7 +325,7 @@ def minimize_lbfgs(fun: Callable[[Array], ArrayLike], x: Array, stop: Stop, memo
 
 
 def _recent_product(m: _Memory, g: Array) -> Array:
-    """H g, from the last step to the first and back."""
+    """Return H g, from the last step to the first and back."""
 
     def backward(q: Array, step: tuple[Array, ...]) -> tuple[Array, Array]:
         s, y, weight = step

@@ -399,7 +399,7 @@ def window_of(
 
 
 def rate_of(caller: str, fs: ArrayLike) -> ArrayLike:
-    """``fs``, the number of points in a unit of time; raises unless it is one number."""
+    """Return ``fs``, the points in a unit of time; raises unless it is one number."""
     rate = as_value(fs, caller, "fs")
     if rate.ndim:
         raise TypeError(f"{caller}: fs must be a number, got {rate.type}")
@@ -415,7 +415,7 @@ def overlap_of(caller: str, noverlap: int | None, nperseg: int) -> int:
 
 
 def segments(x: Array, size: int, step: int) -> Array:
-    """``[..., n]`` to ``[..., segments, size]``: each begins ``step`` after the one before it."""
+    """Cut ``[..., n]`` to ``[..., segments, size]``: each begins ``step`` after the last one."""
     count = (x.shape[-1] - size) // step + 1
     outer, wide = x.shape[:-1], -(-size // step)
     # Blocks of one step, copied to as many rows as a segment has blocks. Joined, and cut again
@@ -436,7 +436,7 @@ def segments(x: Array, size: int, step: int) -> Array:
 
 
 def overlap_add(x: Array, step: int) -> Array:
-    """``[..., segments, size]`` to ``[..., n]``: the sum of the segments, each where it was cut."""
+    """Add ``[..., segments, size]`` to ``[..., n]``, each segment where it was cut."""
     outer, (count, size) = x.shape[:-2], x.shape[-2:]
     wide = -(-size // step)
     # The steps of ``segments`` in reverse.
@@ -451,7 +451,7 @@ def overlap_add(x: Array, step: int) -> Array:
 
 
 def _to_length(x: Array, n: int) -> Array:
-    """Truncated, or padded with zeros, at the end of the last axis."""
+    """Truncate, or pad with zeros, at the end of the last axis."""
     return pad(x, 0, [*[(0, 0, 0)] * (x.ndim - 1), (0, n - x.shape[-1], 0)])
 
 
@@ -544,7 +544,7 @@ class _Settings(NamedTuple):
         return self.nperseg - self.noverlap
 
     def transforms(self, x: Array) -> Array:
-        """``[..., n]`` to ``[..., frequencies, segments]``."""
+        """Transform ``[..., n]`` to ``[..., frequencies, segments]``."""
         if x.shape[-1] < self.nperseg:
             raise ValueError(
                 f"{self.caller}: expected at least {self.nperseg} points, got {x.shape[-1]}"
@@ -614,7 +614,7 @@ def _mirror(x: Array, n: int) -> tuple[Array, Array]:
 
 
 def _extend(caller: str, x: Array, n: int, boundary: str | None) -> Array:
-    """``x`` with ``n`` more elements at each end of the last axis."""
+    """Add ``n`` more elements at each end of the last axis."""
     if boundary is None or n == 0:
         return x
     if boundary not in ("zeros", "even", "odd", "constant"):
@@ -830,7 +830,7 @@ def _power(x: Array) -> Array:
 
 
 def _average(x: Array, kind: str) -> Array:
-    """Over the last axis."""
+    """Average over the last axis."""
     if kind == "mean" or x.shape[-1] == 1:
         return snp.mean(x, -1)
     # The median of n exponentially distributed numbers is this fraction of their mean.

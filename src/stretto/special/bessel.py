@@ -134,7 +134,7 @@ class BesselJ(Written):
     )
 
     def exact(self, n: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """SciPy's, zero at infinities; NaN where the order is not 0, 1, 2, ..."""
+        """Take SciPy's value, zero at infinities; NaN where the order is not 0, 1, 2, ..."""
         out = np.where(np.isinf(x), 0, _scipy_jv(self, n, x))
         return np.where((n >= 0) & (np.floor(n) == n), out, np.nan)
 

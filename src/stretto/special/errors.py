@@ -535,7 +535,7 @@ legendre = LazyModule("numpy.polynomial.legendre")
 
 @functools.cache
 def _legendre_nodes() -> tuple[tuple[float, float], ...]:
-    """Nodes and weights of Gauss-Legendre quadrature on [0, 1]."""
+    """Return nodes and weights of Gauss-Legendre quadrature on [0, 1]."""
     nodes, weights = legendre.leggauss(32)
     return tuple(zip((0.5 * nodes + 0.5).tolist(), (0.5 * weights).tolist(), strict=True))
 

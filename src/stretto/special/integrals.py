@@ -214,7 +214,7 @@ class Expn(Written):
     )
 
     def exact(self, n: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """SciPy's; NaN where the order is not whole."""
+        """Take SciPy's value; NaN where the order is not whole."""
         whole = np.floor(n) == n
         return np.where(whole, _scipy_expn(self, np.where(whole, n, -1), x), np.nan)
 
@@ -240,7 +240,7 @@ class SineIntegral(Written):
         return _sici_formulas(x)[0]
 
     def exact(self, x: np.ndarray) -> np.ndarray:
-        """SciPy's, with the sign of zero."""
+        """Take SciPy's value, with the sign of zero."""
         return np.copysign(_scipy_sici(self, x)[0], x)
 
 
@@ -255,7 +255,7 @@ class CosineIntegral(Written):
         return _sici_formulas(x)[1]
 
     def exact(self, x: np.ndarray) -> np.ndarray:
-        """SciPy's."""
+        """Take SciPy's value."""
         return _scipy_sici(self, x)[1]
 
 
@@ -270,7 +270,7 @@ class FresnelSine(Written):
         return _fresnel_formulas(x)[0]
 
     def exact(self, x: np.ndarray) -> np.ndarray:
-        """SciPy's, with the sign of zero; the formula where SciPy's loses the phase."""
+        """Take SciPy's value, with the sign of zero; the formula where SciPy's loses the phase."""
         return _fresnel_exact(x, 0)
 
 
@@ -285,7 +285,7 @@ class FresnelCosine(Written):
         return _fresnel_formulas(x)[1]
 
     def exact(self, x: np.ndarray) -> np.ndarray:
-        """SciPy's, with the sign of zero; the formula where SciPy's loses the phase."""
+        """Take SciPy's value, with the sign of zero; the formula where SciPy's loses the phase."""
         return _fresnel_exact(x, 1)
 
 

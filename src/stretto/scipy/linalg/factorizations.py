@@ -413,7 +413,7 @@ _KINDS = {
 
 
 def _form(caller: str, trans: int | str) -> str:
-    """``N``, ``T`` or ``C``: the matrix itself, its transpose, its adjoint."""
+    """Return ``N``, ``T`` or ``C``: the matrix itself, its transpose, its adjoint."""
     if trans not in _FORMS:
         raise ValueError(f"{caller}: trans must be 0, 1, 2, 'N', 'T' or 'C'; got {trans!r}")
     return _FORMS[trans]

@@ -279,7 +279,7 @@ def _columns(start: Array, system: Callable[[Array, Array], tuple[Array, Array, 
 
 
 def _at(x: Array, j: Array) -> Array:
-    """Element ``j`` along the last axis, which is kept with size 1."""
+    """Return element ``j`` along the last axis, which is kept with size 1."""
     return dynamic_slice_in_dim(x, j, 1, x.ndim - 1)
 
 

@@ -552,6 +552,6 @@ def invpascal(n: int, kind: str | None = None) -> Array:
 
 
 def _round_once(exact: np.ndarray) -> Array:
-    """Integers of arbitrary size, as default floats."""
+    """Return integers of arbitrary size as default floats."""
     with np.errstate(over="ignore"):
         return asarray(exact.astype(default_dtype("float")))

@@ -74,7 +74,7 @@ def _norm(x: Array) -> Array:
 
 
 def _by_cg(a: Product, b: Array, x0: Array, m: Product, limit: Array, steps: int) -> Solution:
-    """Hestenes and Stiefel (1952)."""
+    """Iterate as Hestenes and Stiefel (1952)."""
 
     def unfinished(state: tuple[Array, ...]) -> Array:
         _, r, *_, k = state
@@ -97,7 +97,7 @@ def _by_cg(a: Product, b: Array, x0: Array, m: Product, limit: Array, steps: int
 
 
 def _by_bicgstab(a: Product, b: Array, x0: Array, m: Product, limit: Array, steps: int) -> Solution:
-    """Van der Vorst (1992); it ends early where a divisor is zero."""
+    """Iterate as Van der Vorst (1992); ends early where a divisor is zero."""
 
     def unfinished(state: tuple[Array, ...]) -> Array:
         _, r, *_, broken, k = state
@@ -128,7 +128,7 @@ def _by_bicgstab(a: Product, b: Array, x0: Array, m: Product, limit: Array, step
 
 
 def _by_gmres(restart: int) -> Method:
-    """Saad and Schultz (1986), preconditioned from the right, restarted every ``restart`` steps.
+    """Iterate as Saad and Schultz (1986), preconditioned from the right, with restarts.
 
     The basis is orthogonalized twice; least squares are solved by a pseudo-inverse, so that a basis
     that ends early does no harm.

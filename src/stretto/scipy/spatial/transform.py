@@ -63,7 +63,7 @@ _SMALL = 1e-4
 
 
 def quaternion_of_rotvec(v: Array) -> Array:
-    """sin(a / 2) v / a and cos(a / 2) with the angle a = |v|; near 0 by their series."""
+    """Return sin(a / 2) v / a and cos(a / 2) with the angle a = |v|; near 0 by their series."""
     squares = _sum(v * v)
     small = squares < _SMALL
     angle = snp.sqrt(snp.where(small, 1, squares))
@@ -94,7 +94,7 @@ def magnitude_of(q: Array) -> Array:
 
 
 def matrix_of(q: Array) -> Array:
-    """``[..., 3, 3]``."""
+    """Return the rotation matrices, ``[..., 3, 3]``."""
     x, y, z, w = (q[..., i] for i in range(4))
     rows = [
         [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
@@ -161,7 +161,7 @@ _DEGENERATE = 1e-7
 
 
 def euler_of(q: Array, axes: list[int], intrinsic: bool) -> Array:
-    """``[..., 3]``: the angles about three axes; the last is 0 where only a sum is determined.
+    """Return the angles about three axes; the last is 0 where only a sum is determined.
 
     Source: Bernardes and Viollet, Quaternion to Euler angles conversion (2022).
     """
@@ -190,7 +190,7 @@ def euler_of(q: Array, axes: list[int], intrinsic: bool) -> Array:
 
 
 def _floats(caller: str, x: ArrayLike, argument: str, *shape: int) -> Array:
-    """Real floats whose last axes have these sizes."""
+    """Return real floats whose last axes have these sizes."""
     value = as_value(x, caller, argument)
     if is_complex(value.dtype) or value.shape[max(value.ndim - len(shape), 0) :] != shape:
         sizes = ", ".join(map(str, shape))

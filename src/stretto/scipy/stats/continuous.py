@@ -49,7 +49,6 @@ class Norm(Invertible):
     """
 
     def logpdf_formula(self, y: Array) -> Array:
-        """-y²/2 - log √(2π)."""
         return -(y * y + _LOG_2PI) / 2
 
     def cdf_formula(self, y: Array) -> Array:
@@ -88,7 +87,6 @@ class Cauchy(Invertible):
     """
 
     def logpdf_formula(self, y: Array) -> Array:
-        """-log π - log(1 + y²)."""
         return -math.log(math.pi) - log1p(y * y)
 
     def cdf_formula(self, y: Array) -> Array:
@@ -121,35 +119,27 @@ class Expon(Invertible):
     """
 
     def support(self) -> tuple[ArrayLike, ArrayLike]:
-        """Start at 0."""
         return 0, math.inf
 
     def logpdf_formula(self, y: Array) -> Array:
-        """Return the logarithm of exp(-y)."""
         return -y
 
     def cdf_formula(self, y: Array) -> Array:
-        """1 - exp(-y)."""
         return -expm1(-y)
 
     def sf_formula(self, y: Array) -> Array:
-        """exp(-y)."""
         return exp(-y)
 
     def logcdf_formula(self, y: Array) -> Array:
-        """log(1 - exp(-y))."""
         return log1mexp(y)
 
     def logsf_formula(self, y: Array) -> Array:
-        """Return the logarithm of exp(-y)."""
         return -y
 
     def ppf_formula(self, q: Array) -> Array:
-        """-log(1 - q)."""
         return -log1p(-q)
 
     def isf_formula(self, q: Array) -> Array:
-        """-log q."""
         return -log(q)
 
 
@@ -164,7 +154,6 @@ class Laplace(Invertible):
     """
 
     def logpdf_formula(self, y: Array) -> Array:
-        """-|y| - log 2."""
         return -absolute(y) - math.log(2)
 
     def cdf_formula(self, y: Array) -> Array:
@@ -213,7 +202,6 @@ class Logistic(Invertible):
         return where(near, middle, self.logcdf_formula(y) + self.logcdf_formula(-y))
 
     def cdf_formula(self, y: Array) -> Array:
-        """1 / (1 + exp(-y))."""
         return expit(y)
 
     def ppf_formula(self, q: Array) -> Array:
@@ -249,19 +237,15 @@ class Uniform(Invertible):
     """
 
     def support(self) -> tuple[ArrayLike, ArrayLike]:
-        """Span 0 to 1."""
         return 0, 1
 
     def logpdf_formula(self, y: Array) -> Array:
-        """0."""
         return 0 * y
 
     def cdf_formula(self, y: Array) -> Array:
-        """y."""
         return y
 
     def ppf_formula(self, q: Array) -> Array:
-        """q."""
         return q
 
 
@@ -282,11 +266,9 @@ class TruncNorm(Continuous):
     shapes = ("a", "b")
 
     def allowed(self, a: Array, b: Array) -> Array:
-        """a < b."""
         return a < b
 
     def support(self, a: Array, b: Array) -> tuple[ArrayLike, ArrayLike]:
-        """Span a to b."""
         return a, b
 
     def inner(self, a: Array, b: Array) -> Array:
@@ -349,39 +331,30 @@ class Pareto(Invertible):
     shapes = ("b",)
 
     def support(self, b: Array) -> tuple[ArrayLike, ArrayLike]:
-        """Start at 1."""
         return 1, math.inf
 
     def inner(self, b: Array) -> float:
-        """2."""
         return 2.0
 
     def logpdf_formula(self, y: Array, b: Array) -> Array:
-        """log b - (b + 1) log y."""
         return log(b) - (b + 1) * log(y)
 
     def cdf_formula(self, y: Array, b: Array) -> Array:
-        """1 - y^-b."""
         return -expm1(-b * log(y))
 
     def sf_formula(self, y: Array, b: Array) -> Array:
-        """y^-b."""
         return exp(-b * log(y))
 
     def logcdf_formula(self, y: Array, b: Array) -> Array:
-        """log(1 - y^-b)."""
         return log1mexp(b * log(y))
 
     def logsf_formula(self, y: Array, b: Array) -> Array:
-        """-b log y."""
         return -b * log(y)
 
     def ppf_formula(self, q: Array, b: Array) -> Array:
-        """(1 - q)^(-1/b)."""
         return exp(-log1p(-q) / b)
 
     def isf_formula(self, q: Array, b: Array) -> Array:
-        """q^(-1/b)."""
         return exp(-log(q) / b)
 
 
@@ -396,31 +369,24 @@ class Gumbel_R(Invertible):
     """
 
     def logpdf_formula(self, y: Array) -> Array:
-        """-y - exp(-y)."""
         return -y - exp(-y)
 
     def cdf_formula(self, y: Array) -> Array:
-        """exp(-exp(-y))."""
         return exp(-exp(-y))
 
     def sf_formula(self, y: Array) -> Array:
-        """1 - exp(-exp(-y))."""
         return -expm1(-exp(-y))
 
     def logcdf_formula(self, y: Array) -> Array:
-        """-exp(-y)."""
         return -exp(-y)
 
     def logsf_formula(self, y: Array) -> Array:
-        """log(1 - exp(-exp(-y)))."""
         return log1mexp(exp(-y))
 
     def ppf_formula(self, q: Array) -> Array:
-        """-log(-log q)."""
         return -log(-log(q))
 
     def isf_formula(self, q: Array) -> Array:
-        """-log(-log(1 - q))."""
         return -log(-log1p(-q))
 
 
@@ -484,11 +450,9 @@ class Gamma(Continuous):
     shapes = ("a",)
 
     def support(self, a: Array) -> tuple[ArrayLike, ArrayLike]:
-        """Start at 0."""
         return 0, math.inf
 
     def inner(self, a: Array) -> float:
-        """1."""
         return 1.0
 
     def logpdf_formula(self, y: Array, a: Array) -> Array:
@@ -549,11 +513,9 @@ class Beta(Continuous):
     shapes = ("a", "b")
 
     def support(self, a: Array, b: Array) -> tuple[ArrayLike, ArrayLike]:
-        """Span 0 to 1."""
         return 0, 1
 
     def inner(self, a: Array, b: Array) -> float:
-        """1/2."""
         return 0.5
 
     def logpdf_formula(self, y: Array, a: Array, b: Array) -> Array:
@@ -589,7 +551,7 @@ class T(Continuous):
         return -(df + 1) / 2 * log1p(y * y / df) - log(df) / 2 - betaln(df / 2, 0.5)
 
     def cdf_formula(self, y: Array, df: Array) -> Array:
-        """Half the beta integral in the tail."""
+        """Take half the beta integral in the tail."""
         # The integral has an infinite slope in y^2 at 0: near 0, by the density's series.
         near = y * y < 0.05 * minimum(df, 1)
         square = where(near, 1, y * y)
@@ -632,11 +594,11 @@ class GenNorm(Continuous):
     shapes = ("beta",)
 
     def logpdf_formula(self, y: Array, beta: Array) -> Array:
-        """Log beta - log 2 - log Γ(1/beta) - |y|^beta."""
+        """log(beta / 2) - log Γ(1/beta) - |y|^beta."""
         return log(beta / 2) - gammaln(1 / beta) - self._power(y, beta)
 
     def cdf_formula(self, y: Array, beta: Array) -> Array:
-        """1/2, plus or minus half the gamma integral."""
+        """Add half the gamma integral to 1/2, or subtract it."""
         # At 0 the sign has no derivative: there, a half plus y times the density.
         middle = 0.5 + y * exp(self.logpdf_formula(y, beta))
         tail = gammaincc(1 / beta, self._power(y, beta)) / 2
@@ -671,7 +633,6 @@ class VonMises(Density):
     shapes = ("kappa",)
 
     def allowed(self, kappa: Array) -> Array:
-        """kappa ≥ 0."""
         return kappa >= 0
 
     def logpdf_formula(self, y: Array, kappa: Array) -> Array:
@@ -695,7 +656,6 @@ class WrapCauchy(Density):
     shapes = ("c",)
 
     def allowed(self, c: Array) -> Array:
-        """0 < c < 1."""
         return (c > 0) & (c < 1)
 
     def support(self, c: Array) -> tuple[ArrayLike, ArrayLike]:
@@ -703,7 +663,6 @@ class WrapCauchy(Density):
         return 0, 2 * math.pi
 
     def logpdf_formula(self, y: Array, c: Array) -> Array:
-        """Log(1 - c²) - log 2π - log(1 + c² - 2c cos y)."""
         return log1p(-c * c) - _LOG_2PI - log1p(c * c - 2 * c * cos(y))
 
 

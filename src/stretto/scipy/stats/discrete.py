@@ -51,15 +51,14 @@ class Binom(Discrete):
             ...
 
     def allowed(self, n: Array, p: Array) -> Array:
-        """n a natural number, p in [0, 1]."""
+        """Take natural numbers n, and p in [0, 1]."""
         return (n >= 0) & (n == floor(n)) & (p >= 0) & (p <= 1)
 
     def support(self, n: Array, p: Array) -> tuple[ArrayLike, ArrayLike]:
-        """Span 0 to n."""
         return 0, n
 
     def logpmf_formula(self, k: Array, n: Array, p: Array) -> Array:
-        """Log of (n choose k) p^k (1-p)^(n-k)."""
+        """Return log of (n choose k) p^k (1-p)^(n-k)."""
         return log_choose(n, k) + xlogy(k, p) + xlog1py(n - k, -p)
 
     def cdf_formula(self, k: Array, n: Array, p: Array) -> Array:
@@ -94,19 +93,17 @@ class Bernoulli(Discrete):
             ...
 
     def allowed(self, p: Array) -> Array:
-        """p in [0, 1]."""
         return (p >= 0) & (p <= 1)
 
     def support(self, p: Array) -> tuple[ArrayLike, ArrayLike]:
-        """0 and 1."""
+        """Return 0 and 1."""
         return 0, 1
 
     def logpmf_formula(self, k: Array, p: Array) -> Array:
-        """Log p, or log(1 - p)."""
+        """Return log p, or log(1 - p)."""
         return xlogy(k, p) + xlog1py(1 - k, -p)
 
     def cdf_formula(self, k: Array, p: Array) -> Array:
-        """1 - p at 0."""
         return 1 - p
 
     def _ppf_of(self, q: Array, shapes: Sequence[Array], loc: Array | float = 0.0) -> Array:
@@ -135,15 +132,14 @@ class BetaBinom(Discrete):
     shapes = ("n", "a", "b")
 
     def allowed(self, n: Array, a: Array, b: Array) -> Array:
-        """n a natural number, a and b positive."""
+        """Take natural numbers n, and positive a and b."""
         return (n >= 0) & (n == floor(n)) & (a > 0) & (b > 0)
 
     def support(self, n: Array, a: Array, b: Array) -> tuple[ArrayLike, ArrayLike]:
-        """Span 0 to n."""
         return 0, n
 
     def logpmf_formula(self, k: Array, n: Array, a: Array, b: Array) -> Array:
-        """Log of (n choose k) B(k + a, n - k + b) / B(a, b)."""
+        """Return log of (n choose k) B(k + a, n - k + b) / B(a, b)."""
         return log_choose(n, k) + betaln(k + a, n - k + b) - betaln(a, b)
 
 
@@ -170,15 +166,12 @@ class Geom(Discrete):
             ...
 
     def allowed(self, p: Array) -> Array:
-        """0 < p ≤ 1."""
         return (p > 0) & (p <= 1)
 
     def support(self, p: Array) -> tuple[ArrayLike, ArrayLike]:
-        """Start at 1."""
         return 1, math.inf
 
     def inner(self, p: Array) -> float:
-        """1."""
         return 1.0
 
     def logpmf_formula(self, k: Array, p: Array) -> Array:
@@ -186,7 +179,6 @@ class Geom(Discrete):
         return xlog1py(k - 1, -p) + log(p)
 
     def cdf_formula(self, k: Array, p: Array) -> Array:
-        """1 - (1 - p)^k."""
         return -expm1(k * log1p(-p))
 
 
@@ -214,15 +206,13 @@ class NBinom(Discrete):
             ...
 
     def allowed(self, n: Array, p: Array) -> Array:
-        """n > 0, 0 < p ≤ 1."""
         return (n > 0) & (p > 0) & (p <= 1)
 
     def support(self, n: Array, p: Array) -> tuple[ArrayLike, ArrayLike]:
-        """Start at 0."""
         return 0, math.inf
 
     def logpmf_formula(self, k: Array, n: Array, p: Array) -> Array:
-        """Log of Γ(k + n) / (k! Γ(n)) p^n (1-p)^k."""
+        """Return log of Γ(k + n) / (k! Γ(n)) p^n (1-p)^k."""
         return gammaln(k + n) - gammaln(k + 1) - gammaln(n) + n * log(p) + xlog1py(k, -p)
 
     def cdf_formula(self, k: Array, n: Array, p: Array) -> Array:
@@ -256,11 +246,9 @@ class Poisson(Discrete):
     """The terms that the entropy sums, for means up to which its series is not yet accurate."""
 
     def allowed(self, mu: Array) -> Array:
-        """mu ≥ 0."""
         return mu >= 0
 
     def support(self, mu: Array) -> tuple[ArrayLike, ArrayLike]:
-        """Start at 0."""
         return 0, math.inf
 
     def logpmf_formula(self, k: Array, mu: Array) -> Array:

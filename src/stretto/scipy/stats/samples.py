@@ -55,7 +55,7 @@ class ModeResult(NamedTuple):
 def _along(
     x: Array, axis: Axis, caller: str, fun: Callable[[Array], Tree]
 ) -> tuple[Tree, int, Shape]:
-    """``fun`` of each vector along an axis, the axis, and the sizes of the other axes."""
+    """Return ``fun`` of each vector along an axis, the axis, and the sizes of the other axes."""
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
     axis = canonical_axis(axis, x.ndim, caller)
