@@ -130,7 +130,7 @@ BLOCKS = {
     "grad of vmap of jit": (
         lambda: st.grad(lambda x: st.vmap(nested_jit())(x).sum()),
         X,
-        ("autodiff/", "higher_order/call"),
+        ("autodiff/", "higher_order/family"),
     ),
     "jit with a callback": (
         lambda: st.jit(lambda x: st.pure_callback(lambda x: 2 * x, x, x)),

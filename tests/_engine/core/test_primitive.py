@@ -23,7 +23,7 @@ from stretto._engine.core.primitive import (
     leibniz,
 )
 from stretto._engine.core.types import array_type
-from stretto._engine.higher_order.call import Call
+from stretto._engine.higher_order.family import Call
 from stretto._engine.ops.arithmetic import Add
 from stretto._engine.ops.broadcast import ReduceSum
 from stretto._engine.ops.convert import ConvertElementType

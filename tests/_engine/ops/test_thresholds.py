@@ -12,7 +12,7 @@ from stretto._engine.core.config import config
 from stretto._engine.core.primitive import PRIMITIVES
 from stretto._engine.core.types import array_type, kind_of
 from stretto._engine.eager import interpreter
-from stretto._engine.higher_order.call import Call
+from stretto._engine.higher_order.family import Call
 from stretto._engine.ops import fft, sort, thresholds
 from stretto._engine.ops.arithmetic import ADD
 from stretto._engine.ops.convolution import general as convolution

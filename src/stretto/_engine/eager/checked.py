@@ -30,10 +30,9 @@ from stretto._engine.core.program import Atom, Equation, Literal, Program
 from stretto._engine.core.recorder import record, standing
 from stretto._engine.core.types import ArrayType
 from stretto._engine.eager.interpreter import EAGER
-from stretto._engine.higher_order.call import Call
 from stretto._engine.higher_order.cond import Cond
 from stretto._engine.higher_order.custom_vmap import CustomVmap
-from stretto._engine.higher_order.family import ControlFlow, split
+from stretto._engine.higher_order.family import Call, ControlFlow, split
 from stretto._engine.higher_order.scan import Scan
 from stretto._engine.higher_order.while_loop import While
 from stretto._engine.ops.comparison import Select

@@ -6,13 +6,12 @@ from stretto._engine.core.lazy import exports
 
 if TYPE_CHECKING:  # loaded when first used
     from stretto._engine.higher_order import (
-        family,
-        in_python,
         scan,
         stop_gradient,
         while_loop,
         cond,
         checkpoint,
+        family,
     )
 
 exports(__name__)

@@ -27,7 +27,7 @@ from stretto._engine.core.primitive import Primitive, observable
 from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.rewriting import drop_dead
 from stretto._engine.core.types import ArrayType
-from stretto._engine.higher_order.call import Call
+from stretto._engine.higher_order.family import Call
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.identities import Name

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine import higher_order
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.autodiff.jvp import jvp_program
 from stretto._engine.autodiff.linearize import apply_linear, linearize_program
@@ -37,11 +36,13 @@ from stretto._engine.core.rewriting import restricted, used_inputs, with_inputs
 from stretto._engine.core.sizes import unnamed
 from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
 from stretto._engine.core.typing import ArrayLike
-from stretto._engine.higher_order.call import only_where
 from stretto._engine.higher_order.family import (
     ControlFlow,
+    call_in_python,
+    concrete_array,
     cut,
     has_open_loop,
+    only_where,
     parting,
     record_tree,
     values_of,
@@ -85,7 +86,7 @@ class Cond(ControlFlow):
         return tuple(t.with_shape((self.size, *t.shape)) for t in outs)
 
     def interpret(self, index: Any, *args: Any) -> Sequence[Any]:
-        """Run the branch; for many examples, in the way that ``route`` chooses."""
+        """Run the branch; for many examples, in the way that ``run_mapped`` chooses."""
         if self.size is None:
             return evaluate(self.branches[int(index)], args)
         return self._run_mapped(index, *args)
@@ -125,7 +126,7 @@ class Cond(ControlFlow):
         return Equation(told, [index, live, *operands], equation.outputs, equation.place)
 
     def lower(self, b: Any, index: Any, *operands: Any) -> Any:
-        """Write StableHLO ``case``; for many examples, the way that ``route`` chooses."""
+        """Write StableHLO ``case``; for many examples, the way that ``run_mapped`` chooses."""
         if self.size is not None:
             return b.inline_many(self._run_mapped, index, *operands)
         return b.case(index, [lambda p=p: b.program(p, operands) for p in self.branches])
@@ -463,12 +464,9 @@ def switch(
         if not branches:
             raise ValueError("switch: needs at least one branch")
         operands = _operands("switch", operands, operand)
-        if (
-            config.disable_jit
-            and (known := higher_order.in_python.concrete_array(number)) is not None
-        ):
+        if config.disable_jit and (known := concrete_array(number)) is not None:
             chosen = min(max(int(known), 0), len(branches) - 1)
-            return higher_order.in_python.call("switch", branches[chosen], *operands)
+            return call_in_python("switch", branches[chosen], *operands)
         functions = {f"branch {i}": branch for i, branch in enumerate(branches)}
         bounded = clamp(0, convert(number, _INDEX), len(branches) - 1)
         return _chosen("switch", bounded, functions, operands)
@@ -513,13 +511,8 @@ def cond(
         operands = _operands("cond", operands, operand)
         if len(operands) == 2 and not callable(true_fun) and callable(operands[1]):
             true_fun, false_fun, operands = _of_own(true_fun, false_fun, *operands)
-        if (
-            config.disable_jit
-            and (known := higher_order.in_python.concrete_array(condition)) is not None
-        ):
-            return higher_order.in_python.call(
-                "cond", true_fun if bool(known) else false_fun, *operands
-            )
+        if config.disable_jit and (known := concrete_array(condition)) is not None:
+            return call_in_python("cond", true_fun if bool(known) else false_fun, *operands)
         branches = {"false_fun": false_fun, "true_fun": true_fun}
         index = convert(
             condition if kind_of(condition.dtype) == "bool" else ne(condition, 0), _INDEX

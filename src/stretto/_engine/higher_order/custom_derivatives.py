@@ -26,7 +26,6 @@ from stretto._engine.core.program import Equation, Program, Var
 from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import depending, restricted, used_inputs, with_inputs
 from stretto._engine.core.types import ArrayType, is_float0, is_inexact
-from stretto._engine.higher_order.call import Call
 from stretto._engine.higher_order.custom_function import (
     Arguments,
     CustomFunction,
@@ -39,7 +38,7 @@ from stretto._engine.higher_order.custom_function import (
     given_or_zero,
     user_rule,
 )
-from stretto._engine.higher_order.family import ControlFlow, cut, or_zeros, split
+from stretto._engine.higher_order.family import Call, ControlFlow, cut, or_zeros, split
 from stretto._engine.higher_order.linear_call import (
     ONLY_BACKWARDS,
     LinearCall,

@@ -17,7 +17,6 @@ from stretto._engine.core import tree
 from stretto._engine.core.program import Equation, Program, Var
 from stretto._engine.core.sizes import unnamed
 from stretto._engine.core.types import ArrayType
-from stretto._engine.higher_order.call import Call, linearize_call
 from stretto._engine.higher_order.custom_function import (
     Arguments,
     CustomFunction,
@@ -27,7 +26,7 @@ from stretto._engine.higher_order.custom_function import (
     fit_results,
     user_rule,
 )
-from stretto._engine.higher_order.family import parting
+from stretto._engine.higher_order.family import Call, linearize_call, parting
 from stretto._engine.higher_order.loops import map_
 from stretto._engine.ops.layout import move_to_front
 

@@ -1,8 +1,22 @@
-"""Operations that hold programs: their base class, and what is asked of all of them.
+"""Operations that hold programs: their base class, and the simplest, a call.
 
 They have several outputs, are interpreted by running their programs, and are recorded from Python
 functions of trees. Their rules transform the programs, so that the derivative of a loop, for
 example, is a loop.
+
+A jitted function leaves a call in the program of another: one program, applied. A function that is
+called twice is traced and written once. Each rule maps the call to a call of the transformed
+program.
+
+``only_where`` makes calls of programs whose loops do not start where a flag is false. Where
+examples go different ways, and all are computed for all of them, a loop may meet arguments that it
+was not meant for, and never end: one branch multiplies until the number is small, and the others'
+numbers do not get smaller. So a program that is run for an example that does not want its result is
+told so.
+
+With ``disable_jit`` Python runs branches and loops: functions are called with the values of each
+step, instead of being recorded once, so that ``print``, ``if`` and debuggers in them work. Where a
+condition is traced, as by a ``vmap`` around it, Python cannot decide, and the usual way is taken.
 """
 
 from __future__ import annotations
@@ -12,16 +26,25 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.autodiff.linearize import taken_as_linear
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.jvp import jvp_call
+from stretto._engine.autodiff.linearize import apply_linear, linearize_program, taken_as_linear
+from stretto._engine.autodiff.transpose import parts_read, transpose_call
+from stretto._engine.autodiff.vmap import vmap_program
 from stretto._engine.core import tree
+from stretto._engine.core.config import config
 from stretto._engine.core.errors import MissingRuleError
-from stretto._engine.core.interpreter import as_value, constant
+from stretto._engine.core.interpreter import Tracer, as_value, constant
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.recorder import record
-from stretto._engine.core.rewriting import live
-from stretto._engine.core.types import ArrayType
+from stretto._engine.core.rewriting import live, restricted, used_inputs, with_inputs
+from stretto._engine.core.types import ArrayType, array_type, promote
+from stretto._engine.ops.bitwise import And
 from stretto._engine.ops.comparison import full
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.layout import expand_dims, move_to_front, reshape
+from stretto._engine.ops.shape import concatenate, slice_in_dim
 
 
 class ControlFlow(Primitive, abstract=True):
@@ -246,3 +269,237 @@ def captured_first(program: Program, own: int) -> Program:
         return program
     inputs = [*program.inputs[own:], *program.inputs[:own]]
     return Program(inputs, program.equations, program.outputs, program.name)
+
+
+class Call(ControlFlow):
+    """Apply a program to its inputs."""
+
+    program: Program
+    takes_masked = True
+    pushes_masked = True
+    only_compiled = True  # whoever wrote jit asked for a compiled program
+
+    def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
+        for i, (got, expected) in enumerate(zip(types, self.program.in_types, strict=True)):
+            if got.shape != expected.shape or got.dtype != expected.dtype:
+                raise TypeError(f"{self.program.name}: input {i} is {got}, expected {expected}")
+        return self.program.out_types
+
+    def interpret(self, *args: Any) -> Sequence[Any]:
+        """Run the program here."""
+        return evaluate(self.program, args)
+
+    def compiled(self, types: tuple[ArrayType, ...]) -> bool:
+        """Compile as a whole, which is what ``jit`` asks for."""
+        return not config.disable_jit
+
+    @property
+    def accumulates(self) -> tuple[int, ...]:
+        """The inputs that the program reads a part of."""
+        return tuple([i for i, part in enumerate(parts_read(self.program)) if part])
+
+    def called(self) -> Program:
+        """Return the program."""
+        return self.program
+
+    def inlined(self) -> Program | None:
+        """Return the program."""
+        return self.program
+
+    def of(self, program: Program) -> Call:
+        """Return the same kind of call, of a program derived from this one."""
+        return Call(program)
+
+    def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
+        """Return a call of the program restricted to these outputs, with what it reads."""
+        program = restricted(self.program, needed)
+        used = used_inputs(program)
+        if program is self.program and all(used):
+            return equation
+        return cut(equation, self.of(with_inputs(program, used)), used, needed)
+
+    def lower(self, b: Any, *operands: Any) -> Any:
+        return b.call(self.program, operands)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        run = lambda program, values: self.of(program)(*values)
+        return jvp_call(self.program, primals, tangents, run)
+
+    def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Return a call for the values and residuals, and a linear one for the tangents."""
+        return linearize_call(self.program, call, primals, tangents)
+
+    def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
+        return transpose_call(self.program, cts, args, lambda back, values: self.of(back)(*values))
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        mapped = tuple(a is not None for a in axes)
+        program, mask = vmap_program(self.program, size, mapped)
+        values = [x if a is None else move_to_front(x, a) for x, a in zip(args, axes, strict=True)]
+        return self.of(program)(*values), tuple(0 if m else None for m in mask)
+
+    def padded(self, at: Any, *args: Any) -> Sequence[Any]:
+        program, sizes = at.closed(self.program)
+        return self.of(program)(*sizes, *args)
+
+
+def call(program: Program, args: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the program's outputs for these values."""
+    return Call(program)(*args)
+
+
+def linearize_call(
+    program: Program,
+    run: Callable[[Program, Sequence[Any]], Sequence[Any]],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+) -> tuple[Any, Any]:
+    """Return the program's values, computed by ``run``, and a linear call for the tangents."""
+    split = linearize_program(program, tuple(t is not None for t in tangents))
+    count = len(split.active_out)
+    outs = run(split.primal, primals)
+    douts = iter(())
+    if any(split.active_out):
+        moving = [t for t in tangents if t is not None]
+        douts = iter(apply_linear(Call(split.linear), *moving, *outs[count:]))
+    return outs[:count], [next(douts) if m else None for m in split.active_out]
+
+
+_BOOL = array_type((), np.dtype(bool))
+
+
+def only_where(program: Program, keep_rules: bool = False) -> Program:
+    """Give the program with one more input in front, a boolean: where it is false, no loop starts.
+
+    Then the outputs are anything, and they are there soon. Only loops of which data decide how many
+    steps they take are changed.
+
+    Args:
+        program: what is to be run.
+        keep_rules: whether derivatives are still to be taken: then loops inside of operations that
+            have rules of their own are left as they are.
+
+    Returns:
+        The program; the same one if it holds no such loop, but for its input.
+    """
+    key = ("only where", keep_rules)
+    changed = program.cache.get(key)
+    if changed is None:
+        live = Var(_BOOL)
+        equations = [_where(e, live, keep_rules) for e in program.equations]
+        changed = Program([live, *program.inputs], equations, program.outputs, program.name)
+        program.cache[key] = changed
+    return changed
+
+
+def holding_where(cond: Program, keep_rules: bool) -> Program:
+    """Do the same for the condition of a loop, which then does not hold where the flag is false."""
+    changed = only_where(cond, keep_rules)
+    live, holds = changed.inputs[0], Var(_BOOL)
+    both = Equation(And(), [live, changed.outputs[0]], [holds])
+    return Program(changed.inputs, [*changed.equations, both], [holds], changed.name)
+
+
+def _where(equation: Equation, live: Var, keep_rules: bool) -> Equation:
+    operation = equation.primitive
+    if not isinstance(operation, ControlFlow) or not operation.open_loop:
+        return equation
+    changed = operation.where(equation, live, keep_rules)
+    if changed is not None:
+        return changed
+    program = operation.called() if keep_rules else _run(operation, equation)
+    if program is None or not has_open_loop(program):
+        return equation
+    inputs = [live, *equation.inputs]
+    call = Call(only_where(program, keep_rules))
+    return Equation(call, inputs, equation.outputs, equation.place)
+
+
+def _run(operation: ControlFlow, equation: Equation) -> Program:
+    """Return what the operation does, as a program."""
+
+    def fun(*args: Any) -> tuple[Sequence[Any], None]:
+        return operation.interpret(*args), None
+
+    types = [a.type for a in equation.inputs]
+    return operation.inlined() or record(fun, types, name=operation.name)[0]
+
+
+def concrete_array(x: Any) -> Any:
+    """Return the concrete array behind a value; None where there is none."""
+    while isinstance(x, Tracer):
+        x = x.concrete()
+    return x
+
+
+def call_in_python(caller: str, function: Callable[..., Any], *args: Any) -> Any:
+    """Return the result of the function, with values as leaves, for arguments like that."""
+    return _with_values(caller, function(*[_with_values(caller, a) for a in args]))
+
+
+def while_in_python(
+    caller: str, cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], carry: Any
+) -> tuple[Any] | None:
+    """Return the last carry, in a tuple; None where the condition is traced."""
+    structure = tree.structure(carry)
+    carry = _with_values(caller, carry)
+    while True:
+        goes_on = concrete_array(as_value(cond_fun(carry), caller, "the result of cond_fun"))
+        if goes_on is None:
+            return None
+        if not bool(goes_on):
+            return (carry,)
+        carry = call_in_python(caller, body_fun, carry)
+        check_carry(caller, structure, tree.structure(carry))
+
+
+def scan_in_python(
+    caller: str,
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    carry: Any,
+    xs: Any,
+    length: int,
+    reverse: bool,
+) -> tuple[Any, Any]:
+    """Return the last carry and the stacked results of ``length`` steps, at least one.
+
+    ``f`` checks what it returns.
+    """
+    leaves, structure = tree.flatten(xs)
+    values = values_of(leaves, caller)
+    carry, steps = _with_values(caller, carry), []
+    for i in range(length)[:: -1 if reverse else 1]:
+        x = tree.unflatten(structure, [_element(v, i) for v in values])
+        carry, y = call_in_python(caller, f, carry, x)
+        steps.append(y)
+    return carry, tree.map(lambda *ys: _stacked(caller, ys), *steps[:: -1 if reverse else 1])
+
+
+def map_one_by_one(
+    caller: str,
+    flat: Callable[..., Sequence[Any]],
+    size: int,
+    args: Sequence[Any],
+    axes: Sequence[int | None],
+) -> list[Any]:
+    """Return the outputs of ``flat`` for each of the examples along ``axes``, stacked in front."""
+    moved = [x if a is None else move_to_front(x, a) for x, a in zip(args, axes, strict=True)]
+    each = [
+        flat(*[x if a is None else _element(x, i) for x, a in zip(moved, axes, strict=True)])
+        for i in range(size)
+    ]
+    return [_stacked(caller, outs) for outs in zip(*each, strict=True)]
+
+
+def _with_values(caller: str, x: Any) -> Any:
+    leaves, structure = tree.flatten(x)
+    return tree.unflatten(structure, values_of(leaves, caller))
+
+
+def _element(x: Any, i: int) -> Any:
+    return reshape(slice_in_dim(x, i, i + 1), x.shape[1:])
+
+
+def _stacked(caller: str, values: Sequence[Any]) -> Any:
+    dtype, weak = promote([(v.type.dtype, v.type.weak_type) for v in values], caller)
+    return concatenate([expand_dims(convert(v, dtype, weak), 0) for v in values], 0)

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from stretto._engine import higher_order
 from stretto._engine.autodiff.vmap import to_axis
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
@@ -21,7 +20,7 @@ from stretto._engine.core.sizes import exceeds, greater, is_size
 from stretto._engine.core.types import kind_of
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.higher_order.chunks import in_axis, inner_axes, map_chunks, out_axis, positive
-from stretto._engine.higher_order.family import parting, values_of
+from stretto._engine.higher_order.family import map_one_by_one, parting, values_of
 from stretto._engine.higher_order.scan import loop_scan, scan
 from stretto._engine.higher_order.while_loop import loop_while
 from stretto._engine.ops.convert import convert
@@ -174,7 +173,7 @@ def map_(
         (size,) = sizes
         mapped_axes: Sequence[int | None]
         if config.disable_jit and batch_size is None and out_axes.__class__ is int and size:
-            outs = higher_order.in_python.map_one_by_one("map", flat, size, values, axes)
+            outs = map_one_by_one("map", flat, size, values, axes)
             mapped_axes = [0] * len(outs)
         else:
             outs, mapped_axes = map_chunks(flat, size, batch_size, values, axes, names)

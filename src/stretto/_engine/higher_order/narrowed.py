@@ -27,8 +27,8 @@ from stretto._engine.core.program import Atom, Equation, Literal, Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import drop_dead, written_out
 from stretto._engine.core.types import ArrayType
-from stretto._engine.higher_order.call import Call
 from stretto._engine.higher_order.cond import Cond
+from stretto._engine.higher_order.family import Call
 from stretto._engine.ops.broadcast import BroadcastInDim
 from stretto._engine.ops.comparison import SELECT, full, select
 from stretto._engine.ops.convert import convert

@@ -244,7 +244,7 @@ class Reduce(Combination):
 
     @property
     def along(self) -> Sequence[int]:
-        """Its axes."""
+        """The axes that are combined."""
         return self.axes
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:

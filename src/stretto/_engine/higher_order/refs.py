@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class _Thread(threading.local):
-    """Return what stands for this thread; numbers of threads are used again."""
+    """Holds an object that stands for this thread, since numbers of threads are used again."""
 
     def __init__(self) -> None:
         self.me = object()
@@ -92,7 +92,7 @@ class Ref(Cell):
         self._frozen = False
         self._lock = threading.RLock()
         self._writes = 0
-        """Return how often it was written at rest."""
+        """The number of times that it was written at rest."""
         self._seen: dict[object, int] = {}
         """The same as of when each thread last read it, by what stands for the thread."""
 

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from stretto._engine import higher_order
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.autodiff.jvp import jvp_program
 from stretto._engine.autodiff.linearize import apply_linear, linearize_program
@@ -33,14 +32,15 @@ from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import drop_dead, restricted, used_inputs, with_inputs
 from stretto._engine.core.sizes import at_least, is_size
 from stretto._engine.core.types import ArrayType, array_type
-from stretto._engine.higher_order.call import only_where
 from stretto._engine.higher_order.family import (
     ControlFlow,
     captured_first,
     check_carry,
     cut,
+    only_where,
     or_zeros,
     record_tree,
+    scan_in_python,
     split,
     values_of,
 )
@@ -476,7 +476,7 @@ def loop_scan(
 
     step = _checked(f, structure, caller)
     if config.disable_jit and steps.__class__ is int and steps:
-        return higher_order.in_python.run_scan(caller, step, init, xs, steps, reverse)
+        return scan_in_python(caller, step, init, xs, steps, reverse)
 
     written: list[Any] = []
     trial = collecting(step, written)

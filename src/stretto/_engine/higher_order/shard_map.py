@@ -26,9 +26,8 @@ from stretto._engine.core.rewriting import restricted, used_inputs, with_inputs
 from stretto._engine.core.shardings import NamedSharding, check_split
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType
-from stretto._engine.higher_order.call import Call
 from stretto._engine.higher_order.cond import Cond
-from stretto._engine.higher_order.family import ControlFlow, cut
+from stretto._engine.higher_order.family import Call, ControlFlow, cut
 from stretto._engine.higher_order.scan import Scan
 from stretto._engine.higher_order.while_loop import While
 from stretto._engine.ops.arithmetic import MUL

@@ -24,7 +24,6 @@ from stretto._engine.core.primitive import observable
 from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.sizes import unnamed
 from stretto._engine.core.types import ArrayType, array_type
-from stretto._engine.higher_order.call import Call
 from stretto._engine.higher_order.callback import declared_types
 from stretto._engine.higher_order.custom_function import (
     Arguments,
@@ -36,7 +35,7 @@ from stretto._engine.higher_order.custom_function import (
     user_rule,
 )
 from stretto._engine.higher_order.custom_vmap import mapped_result
-from stretto._engine.higher_order.family import ControlFlow, or_zeros
+from stretto._engine.higher_order.family import Call, ControlFlow, or_zeros
 from stretto._engine.ops.layout import move_to_front
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -32,16 +32,19 @@ from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import live, restricted, silenced, used_inputs, with_inputs
 from stretto._engine.core.sizes import unnamed
 from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
-from stretto._engine.higher_order.call import call, holding_where, only_where
 from stretto._engine.higher_order.family import (
     ControlFlow,
+    call,
     captured_first,
     check_carry,
     cut,
     has_open_loop,
+    holding_where,
+    only_where,
     record_tree,
     split,
     values_of,
+    while_in_python,
 )
 from stretto._engine.higher_order.refs import while_writing
 from stretto._engine.ops.arithmetic import Add
@@ -103,7 +106,7 @@ class While(ControlFlow):
 
     @property
     def open_loop(self) -> bool:
-        """It is one."""
+        """True: it is a loop."""
         return True
 
     def most_work(self, inputs: Sequence[Atom]) -> float:
@@ -431,7 +434,7 @@ def loop_while(
 ) -> Any:
     """Run ``while_loop`` on behalf of ``caller``; messages call the carry's leaves by ``names``."""
     if config.disable_jit:
-        last = higher_order.in_python.run_while(caller, cond_fun, body_fun, init_val)
+        last = while_in_python(caller, cond_fun, body_fun, init_val)
         if last is not None:
             return last[0]
     leaves, structure = tree.flatten(init_val)

@@ -77,7 +77,7 @@ PREPARING = (
 )
 FINISHING = (
     Pass("barrier_before_choices", home=_BARRIERS),
-    Pass("run_on_xla_thread", platform="cpu"),
+    Pass("run_on_xla_thread", platform="cpu", home=_BARRIERS),
 )
 PLANNED = (Pass("materialize_shared", home=_BARRIERS),)
 

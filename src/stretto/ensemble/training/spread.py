@@ -21,7 +21,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.mesh import PartitionSpec
 from stretto._engine.core.program import Atom, Program
 from stretto._engine.core.typing import Array, ArrayLike, Tree
-from stretto._engine.higher_order.call import Call
+from stretto._engine.higher_order.family import Call
 from stretto._engine.ops import collective
 from stretto._engine.ops.comparison import Select
 from stretto._engine.ops.convert import ConvertElementType

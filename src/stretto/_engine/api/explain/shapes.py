@@ -47,7 +47,7 @@ class SizedProgram:
     ways: dict[str, list[str]]
     """The operations by their way of treating padding, with the user's lines."""
     refused: str | None
-    """Why the program cannot be padded, if so."""
+    """The reason why the program cannot be padded; None if it can."""
 
     def __str__(self) -> str:
         sizes = ", ".join([f"{name} up to {most}" for name, most in self.buckets.items()])

@@ -68,7 +68,7 @@ from stretto._engine.core.primitive import NamedAxis
 from stretto._engine.core.recorder import record
 from stretto._engine.core.threads import Turn, in_child, once
 from stretto._engine.eager.interpreter import EAGER, OnDevice
-from stretto._engine.higher_order.call import Call
+from stretto._engine.higher_order.family import Call
 from stretto._engine.higher_order.refs import Ref, at_once, read_refs
 from stretto._engine.xla import cache
 from stretto._engine.xla.array import SHARDED, Array

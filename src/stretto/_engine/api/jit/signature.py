@@ -38,7 +38,7 @@ class Signature(NamedTuple):
     shardings: tuple[Any, ...] = ()
     """The shardings of the leaves, if any of them has one."""
     alike: tuple[tuple[int, int], ...] = ()
-    """The leaves that are equal lengths of ragged arrays, in pairs; see ``lengths``."""
+    """The leaves that are equal lengths of ragged arrays, in pairs; see ``equal_lengths``."""
     guards: tuple[Any, ...] = ()
     """The comparisons of varying sizes that were taken to hold."""
     refs: tuple[tuple[int, Any], ...] = ()

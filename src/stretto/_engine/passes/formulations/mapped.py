@@ -29,9 +29,8 @@ from stretto._engine.core.rewriting import (
 )
 from stretto._engine.core.sizes import at_least, is_size
 from stretto._engine.core.types import ArrayType
-from stretto._engine.higher_order.call import Call
 from stretto._engine.higher_order.chunks import map_chunks, record_example
-from stretto._engine.higher_order.family import ControlFlow, cut
+from stretto._engine.higher_order.family import Call, ControlFlow, cut
 from stretto._engine.passes.formulations.forms import Plan
 from stretto._engine.passes.formulations.measured import fastest, fingerprint
 from stretto._engine.passes.formulations.members import (

@@ -51,7 +51,7 @@ _SMALL_PART = 1 << 14
 
 
 class Decision(NamedTuple):
-    """Hold what was chosen for an operation, and all choices as (name, estimated time)."""
+    """The choice for an operation, and all choices as (name, estimated time)."""
 
     operation: str
     position: str
@@ -330,7 +330,7 @@ _WORTH = 0.92
 
 
 class Work(NamedTuple):
-    """Hold what one member's program does."""
+    """The work of one member's program."""
 
     touched: list[tuple[float, float]]
     """(weight, bytes) of each array that an operation reads or writes."""

@@ -14,12 +14,12 @@ import numpy as np
 
 from stretto._engine.core.config import settings
 from stretto._engine.core.primitive import Primitive as Operation
-from stretto._engine.higher_order.call import Call
 from stretto._engine.higher_order.callback import IoCallback, PureCallback
 from stretto._engine.higher_order.checkpoint import Checkpoint
 from stretto._engine.higher_order.cond import Cond
 from stretto._engine.higher_order.custom_derivatives import CustomJvp, CustomVjp
 from stretto._engine.higher_order.custom_vmap import CustomVmap
+from stretto._engine.higher_order.family import Call
 from stretto._engine.higher_order.implicit import CustomLinearSolve
 from stretto._engine.higher_order.reduce import Reduce, ReduceWindow
 from stretto._engine.higher_order.scan import Scan

@@ -5,8 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.higher_order.call import only_where
-from stretto._engine.higher_order.family import has_open_loop
+from stretto._engine.higher_order.family import has_open_loop, only_where
 
 # Halved until it is small: for another sign each of the loops goes on for ever.
 

@@ -7,7 +7,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.higher_order.family import has_long_loop
-from stretto._engine.passes.run_on_xla_thread import run_on_xla_thread
+from stretto._engine.passes.barriers import run_on_xla_thread
 
 COUNTED = 1000
 """XLA's ``CommonPjRtLoadedExecutable`` runs what has fewer operations in the calling thread."""
