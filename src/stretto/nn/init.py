@@ -126,7 +126,7 @@ def _key(key: Key | None, caller: str) -> Array:
     return next_key(f"init.{caller}") if key is None else key
 
 
-def _float(dtype: DTypeLike | None) -> np.dtype:
+def _dtype(dtype: DTypeLike | None) -> np.dtype:
     return scalar_dtype(float) if dtype is None else as_dtype(dtype)
 
 
@@ -176,7 +176,7 @@ def normal(
     >>> st.nn.init.normal(st.random.PRNGKey(0), (2, 3), std=0.02).shape
     (2, 3)
     """
-    target = _float(dtype)
+    target = _dtype(dtype)
     draw = distributions.normal(_key(key, "normal"), shape, wide(target))
     return round_draw(draw * std + mean, target)
 
@@ -207,7 +207,7 @@ def trunc_normal(
     True
     """
     low, high = (a - mean) / std, (b - mean) / std
-    target = _float(dtype)
+    target = _dtype(dtype)
     draw = random.truncated_normal(_key(key, "trunc_normal"), low, high, shape, wide(target))
     # Rounding may exceed the limits, which belong to the interval.
     least, most = np.asarray(a).astype(target), np.asarray(b).astype(target)
@@ -379,10 +379,6 @@ def sparse(
 
 
 # Without chance
-
-
-def _dtype(dtype: DTypeLike | None) -> np.dtype:
-    return scalar_dtype(float) if dtype is None else as_dtype(dtype)
 
 
 def _matrix(caller: str, shape: Sequence[int]) -> None:

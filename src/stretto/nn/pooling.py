@@ -1,7 +1,6 @@
 """Layers that pool: windows of a given size, or a given number of windows.
 
-Arguments and attributes are PyTorch's; the functions are in ``functional.pooling`` and
-``functional.adaptive``.
+Arguments and attributes are PyTorch's; the functions are in ``functional.pooling``.
 """
 
 from __future__ import annotations

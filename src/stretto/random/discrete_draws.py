@@ -482,7 +482,8 @@ def _first_not_below(line: Array, values: Array) -> Array:
 _BOOL, _INT32 = np.dtype(bool), np.dtype(np.int32)
 
 
-def _any(pred: Array) -> Array:
+def any_of(pred: Array) -> Array:
+    """Say whether it holds for any element."""
     return reduce_or(pred, tuple(range(pred.ndim)))
 
 
@@ -600,7 +601,7 @@ def _poisson_added(key: Key, rate: Array, most: int) -> Array:
 
     def is_waiting(state: tuple[Array, ...]) -> Array:
         turn, _, _, total = state
-        return _any(total > -rate) & (turn < most)
+        return any_of(total > -rate) & (turn < most)
 
     nothing = full((), 0, _INT32)
     start = (nothing, full_like(rate, 0, _INT32), key, zeros_like(rate))
@@ -630,7 +631,7 @@ def _poisson_rejected(key: Key, rate: Array, most: int) -> Array:
 
     def is_missing(state: tuple[Array, ...]) -> Array:
         turn, _, accepted, _ = state
-        return _any(~accepted) & (turn < most)
+        return any_of(~accepted) & (turn < most)
 
     nothing = full((), 0, _INT32)
     start = (nothing, full_like(rate, -1), full(rate.shape, False, _BOOL), key)
@@ -714,7 +715,7 @@ def _binomial_added(key: Key, trials: Array, chance: Array) -> Array:
         return count, total + ceil(log(u) / per_trial), key
 
     start = (zeros_like(trials), zeros_like(trials), key)
-    return while_loop(lambda state: _any(state[1] <= trials), wait, start)[0] - 1
+    return while_loop(lambda state: any_of(state[1] <= trials), wait, start)[0] - 1
 
 
 def _binomial_rejected(key: Key, n: Array, p: Array) -> Array:
@@ -751,7 +752,7 @@ def _binomial_rejected(key: Key, n: Array, p: Array) -> Array:
         return select(good, k, count), accepted | good, key
 
     start = (full_like(p, -1), full(p.shape, False, _BOOL), key)
-    return while_loop(lambda state: _any(~state[1]), propose, start)[0]
+    return while_loop(lambda state: any_of(~state[1]), propose, start)[0]
 
 
 _RESTS = np.array(

@@ -26,10 +26,10 @@ from stretto._engine.ops.exponential import exp, log, log1p, sqrt
 from stretto._engine.ops.extrema import maximum
 from stretto._engine.ops.layout import expand_dims, laid_out, reshape
 from stretto._engine.ops.random_bits import bits_width, unit_float
-from stretto._engine.ops.reducing.reduce import reduce_max, reduce_or
+from stretto._engine.ops.reducing.reduce import reduce_max
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.special.incomplete import random_gamma_grad
-from stretto.random.discrete_draws import rademacher
+from stretto.random.discrete_draws import any_of, rademacher
 from stretto.random.distributions import exponential, normal, normal_of, when_large
 from stretto.random.draw_arguments import (
     draw,
@@ -77,10 +77,6 @@ def _where(pred: Array, new: Array, old: Array) -> Array:
     return select(pred, new, old)
 
 
-def _any(pred: Array) -> Array:
-    return reduce_or(pred, tuple(range(pred.ndim)))
-
-
 def _normal_above(
     scheme: Implementation, words: Array, slope: Array, going: Array
 ) -> tuple[Array, Array]:
@@ -95,7 +91,7 @@ def _normal_above(
         return following, moved, v, trying & (v <= 0)
 
     start = (words, zeros_like(slope), full_like(slope, -1), going)
-    _, x, v, _ = while_loop(lambda state: _any(state[-1]), again, start)
+    _, x, v, _ = while_loop(lambda state: any_of(state[-1]), again, start)
     return x, v
 
 
@@ -118,7 +114,7 @@ def _accept(scheme: Implementation, words: Array, a: Array) -> tuple[Array, Arra
 
     going = full(a.shape, True, np.dtype(bool))
     start = (words, full_like(a, 1), going)
-    return while_loop(lambda state: _any(state[-1]), again, start)[1], d
+    return while_loop(lambda state: any_of(state[-1]), again, start)[1], d
 
 
 def _sample(scheme: Implementation, in_logs: bool, words: Array, a: Array) -> Array:

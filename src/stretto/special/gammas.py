@@ -91,14 +91,14 @@ def _poch_formula(z: Number, m: Number) -> Number:
     exponent = (lower - 0.5) * log1p(step / lower) + step * (log(upper) - 1.0)
     by_series = exp(exponent + stirling_remainder(upper) - stirling_remainder(lower))
     size = exp(log_gamma_formula(high) - log_gamma_formula(low))
-    by_log = size * _sign(high) * _sign(low)
+    by_log = size * gamma_sign(high) * gamma_sign(low)
     out = where(both, by_gamma, where(far, by_series, by_log))
     out = where(mirrored & (low <= 0.0), 0.0, out * where(mirrored, 1.0 - 2.0 * odd, 1.0))
     out = where((high <= 0.0) & (floor(high) == high), math.inf, out)
     return where(m == 0.0, 1.0, where(pole & ~mirrored, 0.0, out))
 
 
-def _sign(x: Number) -> Number:
+def gamma_sign(x: Number) -> Number:
     """Return the sign of Γ(x) away from its poles."""
     down = floor(x)
     return where((x < 0.0) & (down != 2.0 * floor(0.5 * down)), -1.0, 1.0)
@@ -489,7 +489,8 @@ def _order(a: Number, b: Number) -> tuple[Number, Number, Number]:
     return positive, where(a < b, a, b), where(a < b, b, a)
 
 
-def _is_pole(a: Number) -> Number:
+def at_pole(a: Number) -> Number:
+    """Say whether Γ has a pole there."""
     return (a <= 0.0) & (floor(a) == a)
 
 
@@ -498,7 +499,7 @@ def _turn_from_poles(a: Number, b: Number) -> tuple[Number, Number, Number]:
 
     At a pole a, where b is whole and at most -a, it is finite: up to sign, B(1 - a - b, b).
     """
-    pole_a, pole_b = _is_pole(a), _is_pole(b)
+    pole_a, pole_b = at_pole(a), at_pole(b)
     first, second = where(pole_a, a, b), where(pole_a, b, a)
     is_pole = pole_a | pole_b
     finite = is_pole & (floor(second) == second) & (second > 0.0) & (1.0 - first - second > 0.0)
@@ -522,9 +523,9 @@ def _beta_formula(a: Number, b: Number) -> Number:
     near = (absolute(a) < 80.0) & (absolute(b) < 80.0)
     x, y = where(near, a, 1.0), where(near, b, 1.0)
     by_gamma = gamma_formula(x) * (gamma_formula(y) / gamma_formula(x + y))
-    by_gamma = where(_is_pole(x + y) & near, 0.0, by_gamma)
+    by_gamma = where(at_pole(x + y) & near, 0.0, by_gamma)
     log_of = log_gamma_formula(a) + log_gamma_formula(b) - log_gamma_formula(a + b)
-    by_log = exp(log_of) * _sign(a) * _sign(b) * _sign(a + b)
+    by_log = exp(log_of) * gamma_sign(a) * gamma_sign(b) * gamma_sign(a + b)
     size = exp(_log_beta_positive(lesser, greater))
     out = where(near, by_gamma, where(positive, size, by_log))
     return where(infinite, math.inf, sign * out)

@@ -32,6 +32,7 @@ from stretto._engine.ops.written import (
     power,
     where,
 )
+from stretto.special.gammas import at_pole, gamma_sign
 
 __all__ = ["hyp1f1", "hyp2f1"]
 
@@ -72,18 +73,14 @@ def _series(
     return state[2], state[3]
 
 
-def _is_pole(a: Number) -> Number:
-    return (a <= 0.0) & (floor(a) == a)
-
-
 def _kummer(a: Number, b: Number, x: Number, da: float, db: float) -> tuple[Number, Number]:
     """M(a, b, x) and its derivative: for x < 0 by e^x M(b - a, b, -x), unless it is a polynomial.
 
     For x < -500 by the asymptotic series, whose derivative is not known here: it is NaN.
     """
-    pole = _is_pole(b)
+    pole = at_pole(b)
     b = where(pole, 1.0, b)
-    mirrored = (x < 0.0) & ~_is_pole(a)
+    mirrored = (x < 0.0) & ~at_pole(a)
     far = mirrored & (x < -500.0)
     first = where(mirrored, b - a, a)
     active = ~pole & ~far & (absolute(x) < 2000.0)
@@ -96,9 +93,9 @@ def _kummer(a: Number, b: Number, x: Number, da: float, db: float) -> tuple[Numb
     for n in range(24):
         term = term * ((a + float(n)) * (a - b + (n + 1.0)) / ((n + 1.0) * size))
         sum_ = sum_ + term
-    sign = _gamma_sign(b) * _gamma_sign(b - a)
+    sign = gamma_sign(b) * gamma_sign(b - a)
     lead = sign * exp(log_gamma_formula(b) - log_gamma_formula(b - a) - a * log(size))
-    out = where(far, where(_is_pole(b - a), 0.0, lead * sum_), out)
+    out = where(far, where(at_pole(b - a), 0.0, lead * sum_), out)
     out = where(pole, math.inf, where(x > 2000.0, math.inf, out))
     undefined = is_nan(a) | is_nan(b) | is_nan(x)
     return where(undefined, math.nan, out), where(undefined | pole | far, math.nan, turn)
@@ -110,11 +107,6 @@ def _kummer_series(
     """Return the series and its derivative; where ``mirrored``, a stands for b - a."""
     moved = where(mirrored, db - da, da + 0.0 * x)
     return _series(active, (a,), (b,), (moved, db), x)
-
-
-def _gamma_sign(x: Number) -> Number:
-    down = floor(x)
-    return where((x < 0.0) & (down != 2.0 * floor(0.5 * down)), -1.0, 1.0)
 
 
 def _gauss_series(
@@ -132,8 +124,8 @@ def _gauss(
     x / (x - 1)); above by the connection with 1 - x, unless c - a - b is nearly whole: then by the
     series.
     """
-    polynomial = _is_pole(a) | _is_pole(b)
-    pole = _is_pole(c) & ~(polynomial & (where(a > b, a, b) > c))
+    polynomial = at_pole(a) | at_pole(b)
+    pole = at_pole(c) & ~(polynomial & (where(a > b, a, b) > c))
     outside = (x > 1.0) & ~polynomial
     undefined = is_nan(a) | is_nan(b) | is_nan(c) | is_nan(x) | outside | pole
     a_, b_, c_ = (where(undefined, 1.0, v) for v in (a, b, c))
@@ -146,7 +138,7 @@ def _gauss(
     second, dsecond = where(left, c_ - q, q), where(left, dc - dq, dq)
     z = where(left, x_ / (x_ - 1.0), x_)
     gap = c_ - p - second
-    edge = (z > 0.9) & ~polynomial & ~_is_pole(p) & ~_is_pole(second)
+    edge = (z > 0.9) & ~polynomial & ~at_pole(p) & ~at_pole(second)
     apart = absolute(gap - floor(gap + 0.5)) > 1e-3
     at_1 = edge & (z == 1.0)
     connected = edge & apart & ~at_1
@@ -190,12 +182,12 @@ def _gauss(
 
 def _finite_gamma(x: Number) -> Number:
     """Γ(x), infinite at its poles."""
-    return where(_is_pole(x), math.inf, gamma_formula(x))
+    return where(at_pole(x), math.inf, gamma_formula(x))
 
 
 def _psi(x: Number) -> Number:
     """ψ(x), 0 at its poles, where 1 / Γ is 0."""
-    return where(_is_pole(x), 0.0, digamma_formula(x))
+    return where(at_pole(x), 0.0, digamma_formula(x))
 
 
 class Hyp1f1(Written):

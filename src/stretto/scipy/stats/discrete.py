@@ -18,7 +18,7 @@ from stretto.numpy.ranges import arange
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.rounding import floor
 from stretto.numpy.searching import where
-from stretto.scipy.stats.distribution import Discrete
+from stretto.scipy.stats.distribution import Cumulative, Discrete
 from stretto.special import betainc, betaln, gammaincc, gammaln, xlog1py, xlogy
 
 
@@ -27,7 +27,7 @@ def log_choose(n: Array, k: Array) -> Array:
     return -betaln(n - k + 1, k + 1) - log1p(n)
 
 
-class Binom(Discrete):
+class Binom(Cumulative):
     """The binomial distribution: successes among ``n`` trials of probability ``p``.
 
     Args:
@@ -42,13 +42,6 @@ class Binom(Discrete):
     """
 
     shapes = ("n", "p")
-    methods: ClassVar[dict[str, str]] = {**Discrete.methods, "cdf": "k"}
-
-    if TYPE_CHECKING:  # what ``methods`` names, made by the base class
-
-        def cdf(self, k: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-            """Return the probability of a value of at most the first argument."""
-            ...
 
     def allowed(self, n: Array, p: Array) -> Array:
         """Take natural numbers n, and p in [0, 1]."""
@@ -66,7 +59,7 @@ class Binom(Discrete):
         return betainc(where(n > k, n - k, 1.0), k + 1, 1 - p)
 
 
-class Bernoulli(Discrete):
+class Bernoulli(Cumulative):
     """One trial of probability ``p``: 1 or 0.
 
     Args:
@@ -80,13 +73,9 @@ class Bernoulli(Discrete):
     """
 
     shapes = ("p",)
-    methods: ClassVar[dict[str, str]] = {**Discrete.methods, "cdf": "k", "ppf": "q"}
+    methods: ClassVar[dict[str, str]] = {**Cumulative.methods, "ppf": "q"}
 
     if TYPE_CHECKING:  # what ``methods`` names, made by the base class
-
-        def cdf(self, k: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-            """Return the probability of a value of at most the first argument."""
-            ...
 
         def ppf(self, q: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
             """Return the quantile: the inverse of ``cdf``."""
@@ -143,7 +132,7 @@ class BetaBinom(Discrete):
         return log_choose(n, k) + betaln(k + a, n - k + b) - betaln(a, b)
 
 
-class Geom(Discrete):
+class Geom(Cumulative):
     """The trial of the first success, of probability ``p`` each.
 
     Args:
@@ -157,13 +146,6 @@ class Geom(Discrete):
     """
 
     shapes = ("p",)
-    methods: ClassVar[dict[str, str]] = {**Discrete.methods, "cdf": "k"}
-
-    if TYPE_CHECKING:  # what ``methods`` names, made by the base class
-
-        def cdf(self, k: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-            """Return the probability of a value of at most the first argument."""
-            ...
 
     def allowed(self, p: Array) -> Array:
         return (p > 0) & (p <= 1)
@@ -182,7 +164,7 @@ class Geom(Discrete):
         return -expm1(k * log1p(-p))
 
 
-class NBinom(Discrete):
+class NBinom(Cumulative):
     """The negative binomial distribution: failures before the ``n``-th success.
 
     Args:
@@ -197,13 +179,6 @@ class NBinom(Discrete):
     """
 
     shapes = ("n", "p")
-    methods: ClassVar[dict[str, str]] = {**Discrete.methods, "cdf": "k"}
-
-    if TYPE_CHECKING:  # what ``methods`` names, made by the base class
-
-        def cdf(self, k: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-            """Return the probability of a value of at most the first argument."""
-            ...
 
     def allowed(self, n: Array, p: Array) -> Array:
         return (n > 0) & (p > 0) & (p <= 1)
@@ -220,7 +195,7 @@ class NBinom(Discrete):
         return betainc(n, k + 1, p)
 
 
-class Poisson(Discrete):
+class Poisson(Cumulative):
     """The Poisson distribution of mean ``mu``.
 
     Args:
@@ -234,13 +209,6 @@ class Poisson(Discrete):
     """
 
     shapes = ("mu",)
-    methods: ClassVar[dict[str, str]] = {**Discrete.methods, "cdf": "k"}
-
-    if TYPE_CHECKING:  # what ``methods`` names, made by the base class
-
-        def cdf(self, k: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-            """Return the probability of a value of at most the first argument."""
-            ...
 
     terms: ClassVar[int] = 320
     """The terms that the entropy sums, for means up to which its series is not yet accurate."""

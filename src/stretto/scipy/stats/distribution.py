@@ -303,10 +303,6 @@ class Discrete(Distribution):
         """Return the logarithm of the probability of an integer inside the support."""
         raise NotImplementedError
 
-    def cdf_formula(self, k: Array, *shapes: Array) -> Array:
-        """Return the probability of at most k, inside the support."""
-        raise NotImplementedError
-
     def _logpmf_of(self, k: Array, shapes: Sequence[Array], loc: Array | float = 0.0) -> Array:
         """Return the logarithm of the probability of ``k``, -inf where it is none of the values."""
         k = k - loc
@@ -319,6 +315,22 @@ class Discrete(Distribution):
     def _pmf_of(self, k: Array, shapes: Sequence[Array], *placement: Array) -> Array:
         """Return the probability of ``k``."""
         return exp(self._logpmf_of(k, shapes, *placement))
+
+
+class Cumulative(Discrete):
+    """A distribution on integers, also with the probabilities of at most each of them."""
+
+    methods: ClassVar[dict[str, str]] = {**Discrete.methods, "cdf": "k"}
+
+    if TYPE_CHECKING:  # what ``methods`` names, made by ``_public``
+
+        def cdf(self, k: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
+            """Return the probability of a value of at most the first argument."""
+            ...
+
+    def cdf_formula(self, k: Array, *shapes: Array) -> Array:
+        """Return the probability of at most k, inside the support."""
+        raise NotImplementedError
 
     def _cdf_of(self, k: Array, shapes: Sequence[Array], loc: Array | float = 0.0) -> Array:
         """Return the probability of a value of at most ``k``."""
