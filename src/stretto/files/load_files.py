@@ -25,7 +25,7 @@ from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.api.sharding.shardings import fit
 from stretto._engine.api.varying_sizes.sizes import holds_ragged
 from stretto._engine.core import tree
-from stretto._engine.core.files import checked_path, opened
+from stretto._engine.core.files import checked_path, open_regular
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.mesh import PartitionSpec
 from stretto._engine.core.position import user_stack_level
@@ -102,7 +102,7 @@ class File:
     def __init__(self, path: str, caller: str) -> None:
         self._path, self._caller = path, caller
         self._data: dict[str, io.FileIO] = {}
-        self.raw = opened(path, caller)
+        self.raw = open_regular(path, caller)
         try:
             self._check()
         except BaseException:
@@ -204,7 +204,9 @@ class File:
     def _opened(self, name: str) -> io.FileIO:
         if name not in self._data:
             try:
-                self._data[name] = opened(os.path.join(folder_of(self._path), name), self._caller)
+                self._data[name] = open_regular(
+                    os.path.join(folder_of(self._path), name), self._caller
+                )
             except FileNotFoundError:
                 raise self._missing(name) from None
         return self._data[name]

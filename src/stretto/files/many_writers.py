@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, NamedTuple, TypeVar
 import numpy as np
 
 from stretto import distributed
-from stretto._engine.core.files import opened, write_whole
+from stretto._engine.core.files import open_regular, write_whole
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.xla.device import Device, process_count, process_index
 from stretto.files import file_elements
@@ -116,7 +116,7 @@ def write_together(
 
 def _announce(path: str, folder: str, save: str) -> None:
     """Tell all processes the name of this save."""
-    with contextlib.suppress(FileNotFoundError, PermissionError), opened(path, "save"):
+    with contextlib.suppress(FileNotFoundError, PermissionError), open_regular(path, "save"):
         pass  # it is there, and a file
     try:
         os.mkdir(folder)
@@ -133,7 +133,7 @@ def _announce(path: str, folder: str, save: str) -> None:
 def _announced(folder: str) -> str:
     path = os.path.join(folder, ANNOUNCED)
     try:
-        with opened(path, "save") as file:
+        with open_regular(path, "save") as file:
             return file.read(64).decode()
     except FileNotFoundError:
         raise FileNotFoundError(

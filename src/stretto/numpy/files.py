@@ -15,7 +15,7 @@ import ml_dtypes
 import numpy as np
 
 from stretto._engine.core.errors import TracedValueError
-from stretto._engine.core.files import checked_path, opened, write_whole
+from stretto._engine.core.files import checked_path, open_regular, write_whole
 from stretto._engine.core.functions import described_like
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
@@ -282,7 +282,7 @@ def load(
     if hasattr(stream, "read"):
         return _loaded(stream, "the file", max_header_size, own=False)
     loaded, path = None, checked_path(file, "load")
-    file = io.BufferedReader(opened(path, "load"))
+    file = io.BufferedReader(open_regular(path, "load"))
     try:
         loaded = _loaded(file, path, max_header_size, own=True)
         return loaded

@@ -14,8 +14,8 @@ import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
 from stretto._engine.core.config import config
-from stretto._engine.core.files import opened
-from stretto._engine.core.integers import narrowed
+from stretto._engine.core.files import open_regular
+from stretto._engine.core.integers import narrow
 from stretto._engine.core.types import array_type, canonical_dtype, is_inexact
 from stretto._engine.core.typing import Array
 from stretto._engine.xla import pjrt
@@ -65,7 +65,7 @@ def borrowed(tensor: Any, caller: str) -> Array:
                 f"{caller}: {host.dtype} would become {dtype}: convert the tensor, or set "
                 f"stretto.config.enable_x64 = True to compute in {host.dtype}"
             )
-        host = narrowed(host, dtype, caller, "a tensor")
+        host = narrow(host, dtype, caller, "a tensor")
     return _Array(host, array_type(host.shape, dtype))
 
 
@@ -122,7 +122,7 @@ def read(path: str, caller: str) -> Any:
     Raises ``ValueError`` for a file that is damaged, or holds anything else; ``OSError`` for what
     is no regular file.
     """
-    with opened(path, caller) as file, warnings.catch_warnings(action="ignore"):
+    with open_regular(path, caller) as file, warnings.catch_warnings(action="ignore"):
         try:
             return torch.load(file, map_location="cpu", weights_only=True)
         except Exception as error:  # a damaged file may raise anything

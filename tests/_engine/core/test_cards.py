@@ -18,7 +18,7 @@ from stretto._engine.core.cards import (
     line,
     number,
     one_line,
-    pruned,
+    prune,
     short,
     size,
 )
@@ -37,24 +37,24 @@ def nested(depth, width):
 
 def test_a_small_card_stays():
     card = nested(2, 2)
-    assert pruned(card, 100) == card
+    assert prune(card, 100) == card
 
 
 def test_what_is_deepest_goes_first():
-    card = pruned(nested(3, 5), 40)
+    card = prune(nested(3, 5), 40)
     assert lines_of(card) == 1 + 5 + 25
     assert [len(part.body) for part in card.body] == [5] * 5
 
 
 def test_a_wide_card_says_how_many_are_left_out():
-    card = pruned(Card("wide", (), tuple([line(str(k)) for k in range(1000)])), 10, "see there")
+    card = prune(Card("wide", (), tuple([line(str(k)) for k in range(1000)])), 10, "see there")
     assert lines_of(card) == 11
     assert card.body[-1] == (("... 991 more: see there", "quiet"),)
 
 
 def test_many_in_each_of_many():
     wide = Card("wide", (), tuple([Card("inner", (), (line("x"),) * 50)] * 50))
-    assert lines_of(pruned(wide, 20)) <= 22
+    assert lines_of(prune(wide, 20)) <= 22
 
 
 def test_sizes():

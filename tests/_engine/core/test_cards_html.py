@@ -2,7 +2,7 @@
 
 import pytest
 
-from stretto._engine.core.cards import MOST_ON_PAGE, Card, escaped, html_of, line
+from stretto._engine.core.cards import MOST_ON_PAGE, Card, escape_html, html_of, line
 from tests.pages import page_of, text_in
 
 EVIL = "<script>alert('a' & \"b\")</script>"
@@ -23,9 +23,9 @@ def test_everything_is_escaped(card):
 
 
 def test_what_cannot_be_in_a_page_is_replaced():
-    assert escaped("a\x00b\x1b[31m\ud800c") == "a\ufffdb\ufffd[31m\ufffdc"
-    assert escaped("tab\tline\nümläut 😀") == "tab\tline\nümläut 😀"
-    assert len(escaped("x" * 100_000)) < 3000
+    assert escape_html("a\x00b\x1b[31m\ud800c") == "a\ufffdb\ufffd[31m\ufffdc"
+    assert escape_html("tab\tline\nümläut 😀") == "tab\tline\nümläut 😀"
+    assert len(escape_html("x" * 100_000)) < 3000
 
 
 def test_parts_fold():

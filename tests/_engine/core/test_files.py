@@ -86,7 +86,7 @@ def test_only_plain_files_are_replaced(path, kind, linked):
     with pytest.raises(OSError, match=f"^.*save: {given} is {kind}.* must be a regular file"):
         put(given)
     with pytest.raises(OSError, match=f"load: {given} is {kind}.* must be a regular file"):
-        files.opened(given, "load")
+        files.open_regular(given, "load")
     assert files.read_small(str(path), 100) is None
     now = os.lstat(path)
     assert (now.st_ino, now.st_mode, now.st_rdev) == (before.st_ino, before.st_mode, before.st_rdev)
@@ -411,4 +411,4 @@ def test_what_is_put_in_the_place_of_a_file_is_not_waited_for(path, monkeypatch)
 
     monkeypatch.setattr(os, "stat", then_a_pipe)
     with pytest.raises(OSError, match="is a FIFO"):
-        files.opened(path, "load")
+        files.open_regular(path, "load")

@@ -4,7 +4,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.core.integers import check_fits, fits, narrowed
+from stretto._engine.core.integers import check_fits, fits, narrow
 
 STAMPS = 1_700_000_000_000 + np.arange(200) * 86_400_000
 WIDE = np.array([3, 2**40 + 7, -(2**40)])
@@ -41,13 +41,13 @@ def test_each_element_of_large_arrays_is_looked_at(place, layout):
         "columns": np.asfortranarray(flat.reshape(100, 1000)),
         "strided": np.repeat(flat, 2)[::2],
     }[layout]
-    made = narrowed(x, INT32, "f", "x")
+    made = narrow(x, INT32, "f", "x")
     assert made.dtype == np.int32
     assert made.flags.c_contiguous
     np.testing.assert_array_equal(made, x)
     x[np.unravel_index(place, x.shape)] = 2**31
     with pytest.raises(OverflowError, match=r"^f: x holds integers from \d+ to 2147483648, int64"):
-        narrowed(x, INT32, "f", "x")
+        narrow(x, INT32, "f", "x")
 
 
 def test_errors_say_what_where_and_what_to_do():

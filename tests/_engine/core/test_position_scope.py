@@ -7,7 +7,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.core.position import joined, named_call, scope
+from stretto._engine.core.position import join_scopes, named_call, scope
 
 X = snp.array([1.0, 2.0])
 
@@ -144,7 +144,7 @@ def test_scopes_nest_and_end():
         assert scope.path == "a/b"
         raise ZeroDivisionError
     assert scope.path == ""
-    assert (joined("a", "b"), joined("", "b"), joined("a", "")) == ("a/b", "b", "a")
+    assert (join_scopes("a", "b"), join_scopes("", "b"), join_scopes("a", "")) == ("a/b", "b", "a")
 
 
 def test_each_thread_has_its_own():

@@ -13,7 +13,7 @@ from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import (
     drop_dead,
     holds_programs,
-    silenced,
+    silence_effects,
     types_made,
     used_inputs,
 )
@@ -129,13 +129,13 @@ def test_what_is_seen_is_kept_and_silenced_goes():
     program = make_graph(f)(1.5)
     live = drop_dead(program)
     assert names(live) == ["debug_callback", "call", "io_callback", "cond", "sin"]
-    quiet = silenced(live)
+    quiet = silence_effects(live)
     check(quiet)
     assert names(quiet) == ["call", "io_callback", "cond", "sin"]
     assert names(quiet.equations[0].primitive.program) == []
     assert [names(p) for p in quiet.equations[2].primitive.branches] == [[], []]
     pure = make_graph(snp.sin)(1.5)
-    assert silenced(pure) is pure
+    assert silence_effects(pure) is pure
 
 
 def same_after(fun, *args):

@@ -19,7 +19,7 @@ from stretto._engine.core.cells import refusing_cells
 from stretto._engine.core.config import settings
 from stretto._engine.core.errors import EscapedTracerError
 from stretto._engine.core.interpreter import Tracer, constant, splat, state
-from stretto._engine.core.position import joined, scope
+from stretto._engine.core.position import join_scopes, scope
 from stretto._engine.core.program import Atom, Equation, Literal, Program
 from stretto._engine.core.recorder import Recorder, record, standing, take_as_own
 from stretto._engine.core.rewriting import drop_dead
@@ -31,7 +31,7 @@ from stretto._engine.ops.iota import Constant, Held
 def standing_at(recorder: Recorder, equation: Equation, fun: Callable[..., Any], *args: Any) -> Any:
     """Return ``fun(*args)``; what it records gets the source place and scope of this equation."""
     place = equation.place
-    path = joined(scope.path, place[2] if place else "")
+    path = join_scopes(scope.path, place[2] if place else "")
     with standing(recorder, place):
         return holding(scope, "path", path, fun, *args)
 
@@ -68,7 +68,7 @@ def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
     for equation in program.equations:
         primitive, place = equation.primitive, equation.place
         if has_scopes and place is not None and place[2]:
-            path = joined(scope.path, place[2])
+            path = join_scopes(scope.path, place[2])
             result = holding(scope, "path", path, primitive, *[known[a] for a in equation.inputs])
         else:
             result = primitive(*[known[a] for a in equation.inputs])

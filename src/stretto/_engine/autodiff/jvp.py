@@ -23,7 +23,7 @@ from stretto._engine.autodiff.masked import (
 from stretto._engine.core.config import settings
 from stretto._engine.core.errors import NonFiniteError
 from stretto._engine.core.interpreter import Form, Interpreter, Tracer, Value, state
-from stretto._engine.core.position import joined, scope
+from stretto._engine.core.position import join_scopes, scope
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import standing
 from stretto._engine.core.threads import holding
@@ -186,7 +186,7 @@ class Differentiator(Interpreter):
                 state.interpreter = self.rules
                 tangent = value.made.tangent
                 if settings.key.debugged:
-                    path = joined(scope.path, f"jvp({value.made.described})")
+                    path = join_scopes(scope.path, f"jvp({value.made.described})")
                     tangent = functools.partial(holding, scope, "path", path, tangent)
                 value.tangent = self._placed(tangent)
             finally:
@@ -243,7 +243,7 @@ class Differentiator(Interpreter):
 
 def _in_scope(name: str, jvp: Callable[..., Any]) -> Callable[..., Any]:
     """Return the jvp rule of a primitive, recorded in a scope of its name, for finding faults."""
-    path = joined(scope.path, f"jvp({name})")
+    path = join_scopes(scope.path, f"jvp({name})")
     return functools.partial(holding, scope, "path", path, jvp)
 
 

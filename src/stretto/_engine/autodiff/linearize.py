@@ -18,7 +18,7 @@ from stretto._engine.core.interpreter import Value, state
 from stretto._engine.core.position import Place, place, scope, scopes
 from stretto._engine.core.program import Atom, Program, literal
 from stretto._engine.core.recorder import Recorder, Traced
-from stretto._engine.core.rewriting import remembered
+from stretto._engine.core.rewriting import remember
 from stretto._engine.core.threads import holding
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.comparison import full
@@ -150,7 +150,7 @@ def taken_as_linear(program: Program) -> Program:
         copy.cache["linear"] = True
         return copy
 
-    return remembered(program, "taken as linear", marked)
+    return remember(program, "taken as linear", marked)
 
 
 class Linearized(NamedTuple):

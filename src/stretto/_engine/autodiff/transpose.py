@@ -29,7 +29,7 @@ from stretto._engine.autodiff.masked import (
 from stretto._engine.core.config import settings
 from stretto._engine.core.errors import NonFiniteError
 from stretto._engine.core.interpreter import Linear, splat, state
-from stretto._engine.core.position import Place, joined, scope
+from stretto._engine.core.position import Place, join_scopes, scope
 from stretto._engine.core.program import Equation, Literal, Program
 from stretto._engine.core.recorder import standing
 from stretto._engine.core.threads import holding
@@ -159,7 +159,7 @@ def _back(equation: Equation, args: Sequence[Any], here: standing | None, ct: An
     rule, args = primitive.transpose, [ct, *args]
     try:
         if place is not None and (place[2] or settings.key.debugged):
-            path = joined(scope.path, f"transpose({place[2]})")
+            path = join_scopes(scope.path, f"transpose({place[2]})")
             return holding(scope, "path", path, _run, primitive, rule, args, here, place)
         return _run(primitive, rule, args, here, place)
     except NonFiniteError as error:

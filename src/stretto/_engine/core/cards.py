@@ -241,7 +241,7 @@ def line(text: str, kind: str = "") -> Line:
     return ((text, kind),)
 
 
-def pruned(card: Card, most: int, rest: str = "") -> Card:
+def prune(card: Card, most: int, rest: str = "") -> Card:
     """Return the card with at most about so many lines.
 
     What is deepest goes first; then, of what is left, all but the first lines. ``rest`` says how to
@@ -271,10 +271,10 @@ def _cut(card: Card, depth: int, left: list[int], rest: str) -> Card:
     left[0] -= 1
     if not depth or not card.body:
         return dataclasses.replace(card, body=())
-    return dataclasses.replace(card, body=tuple(_kept(card.body, depth, left, rest)))
+    return dataclasses.replace(card, body=tuple(_keep(card.body, depth, left, rest)))
 
 
-def _kept(body: Sequence[Item], depth: int, left: list[int], rest: str) -> Iterator[Item]:
+def _keep(body: Sequence[Item], depth: int, left: list[int], rest: str) -> Iterator[Item]:
     for k, item in enumerate(body):
         if left[0] <= 0:
             yield line(f"... {len(body) - k:,} more{rest}", "quiet")
@@ -377,7 +377,7 @@ def program_card(program: Program) -> Card:
     """Return the program, with the names of operations set apart."""
     lines = lines_of(program)
     first = list(itertools.islice(lines, _MOST))
-    body = _folded(first, 0)
+    body = _fold(first, 0)
     if next(lines, None) is not None:
         body.append(line("... there is more: print(program) shows all of it", "quiet"))
     facts = (
@@ -388,7 +388,7 @@ def program_card(program: Program) -> Card:
     return Card(f"Program {program.name}", facts, tuple(body))
 
 
-def _folded(lines: list[_Printed], depth: int) -> list[Item]:
+def _fold(lines: list[_Printed], depth: int) -> list[Item]:
     """Return the lines of this depth and the next; those that are deeper as cards."""
     body: list[Item] = []
     # A program's first line is at its own depth, its equations one deeper, and what they hold
@@ -404,7 +404,7 @@ def _folded(lines: list[_Printed], depth: int) -> list[Item]:
         while end < len(lines) and lines[end][0] > level:
             end += 1
         title = lines[start][1].rstrip(":")
-        inner = _folded(lines[start + 1 : end], level + 1)
+        inner = _fold(lines[start + 1 : end], level + 1)
         body.append(Card(title, (), tuple(inner), open=False))
         start = end
     return body
@@ -442,7 +442,7 @@ white-space:pre;overflow-x:auto}
 def html_of(card: Card) -> str:
     """Return the card as a piece of a page."""
     style = " ".join(_STYLE.split())
-    body = _html_of_card(pruned(card, MOST_ON_PAGE))
+    body = _html_of_card(prune(card, MOST_ON_PAGE))
     return f'<div class="stretto"><style>{style}</style>{body}</div>'
 
 
@@ -450,7 +450,7 @@ def html_of(card: Card) -> str:
 _FORBIDDEN = re.compile("[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\U0010ffff]")
 
 
-def escaped(text: str) -> str:
+def escape_html(text: str) -> str:
     """Return the text as characters of a page, whatever is in it; cut where it is very long."""
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]}…"
@@ -458,9 +458,9 @@ def escaped(text: str) -> str:
 
 
 def _html_of_card(card: Card) -> str:
-    head = f"<b>{escaped(card.title)}</b>"
+    head = f"<b>{escape_html(card.title)}</b>"
     if card.facts:
-        head += f' <span class="quiet">{escaped(" · ".join(card.facts))}</span>'
+        head += f' <span class="quiet">{escape_html(" · ".join(card.facts))}</span>'
     figure = f"<figure>{card.picture}</figure>" if card.picture else ""
     if not card.body and not figure:
         return f'<div class="leaf">{head}</div>'
@@ -482,7 +482,7 @@ def _html_of_items(body: Sequence[Item]) -> Iterable[str]:
 def _html_of_line(line: Line) -> str:
     return "".join(
         [
-            f'<span class="{kind}">{escaped(text)}</span>' if kind else escaped(text)
+            f'<span class="{kind}">{escape_html(text)}</span>' if kind else escape_html(text)
             for text, kind in line
         ]
     )
@@ -497,7 +497,7 @@ _STYLES = {"op": "cyan", "quiet": "dim", "": ""}
 
 def renderable_of(card: Card) -> Any:
     """Return what rich prints for the card: a tree, or a line where there is nothing below it."""
-    card = pruned(card, MOST_LINES - 1)
+    card = prune(card, MOST_LINES - 1)
     root = rich_tree.Tree(_text_of_head(card), guide_style="dim", hide_root=False)
     _fill(root, card)
     return root

@@ -177,16 +177,16 @@ SETTINGS: dict[str, Setting] = {
 }
 
 
-def unknown(name: str) -> ConfigError:
+def unknown_setting(name: str) -> ConfigError:
     """Return the error for a name that no setting has."""
     return ConfigError(f"config has no setting {name!r}; there are: {', '.join(SETTINGS)}")
 
 
-def checked(name: str, value: Any) -> Any:
+def check_value(name: str, value: Any) -> Any:
     """Return the value, if the setting takes it; otherwise raise ``ConfigError``."""
     setting = SETTINGS.get(name)
     if setting is None:
-        raise unknown(name)
+        raise unknown_setting(name)
     choices = setting.choices
     if isinstance(choices, type):
         if value is None or isinstance(value, choices):
@@ -197,10 +197,10 @@ def checked(name: str, value: Any) -> Any:
     for choice in choices:
         if value is choice or (type(value) is type(choice) and value == choice):
             return choice
-    raise ConfigError(f"config.{name} must be {_expected(setting, repr)}; got {value!r}")
+    raise ConfigError(f"config.{name} must be {_choices_in_words(setting, repr)}; got {value!r}")
 
 
-def _expected(setting: Setting, show: Callable[[Any], str]) -> str:
+def _choices_in_words(setting: Setting, show: Callable[[Any], str]) -> str:
     if isinstance(setting.choices, type):
         return f"None or a {setting.choices.__name__}"
     if not setting.choices:
@@ -225,7 +225,9 @@ def from_environment(name: str, setting: Setting) -> Any:
             return text
         if not choices and text.isdecimal():
             return int(text)
-    raise ConfigError(f"STRETTO_{name.upper()} must be {_expected(setting, str)}; got {text!r}")
+    raise ConfigError(
+        f"STRETTO_{name.upper()} must be {_choices_in_words(setting, str)}; got {text!r}"
+    )
 
 
 P = ParamSpec("P")
@@ -349,12 +351,12 @@ class Config:
 
     def __getattr__(self, name: str) -> Any:
         if name not in SETTINGS:
-            raise unknown(name)
+            raise unknown_setting(name)
         overrides = settings.values
         return overrides[name] if name in overrides else self._values[name]
 
     def __setattr__(self, name: str, value: Any) -> None:
-        value = checked(name, value)
+        value = check_value(name, value)
         if name in _of_process and value != self._values[name]:
             _of_process[name](value)
         values = {**self._values, name: value}
@@ -378,7 +380,7 @@ class Config:
                     f"config.{name} is of the whole process, not of a block or a function: set "
                     f"config.{name} = {value!r} at the start, or STRETTO_{name.upper()}"
                 )
-        return _Block({name: checked(name, value) for name, value in values.items()})
+        return _Block({name: check_value(name, value) for name, value in values.items()})
 
     def update(self, name: str, value: Any) -> None:
         """Set one everywhere, as its attribute does: for names that a program computes.
@@ -510,7 +512,7 @@ def under(values: Mapping[str, Any], fun: Callable[..., Any], *args: Any) -> Any
     here = _here()
 
     def run() -> Any:
-        inside = {**here[0], **{name: checked(name, value) for name, value in values.items()}}
+        inside = {**here[0], **{name: check_value(name, value) for name, value in values.items()}}
         watch.change("allow", values.get(_RANKS, "allow"))
         _set_thread(inside, here[1], _own_key(inside, here[1], config._values))
         return fun(*args)
@@ -552,7 +554,7 @@ def shaping() -> dict[str, Any]:
     return {name: getattr(config, name) for name in _SHAPING}
 
 
-def changed() -> dict[str, Any]:
+def changed_settings() -> dict[str, Any]:
     """Return the settings that differ from their defaults, with their values here and now."""
     values = {name: getattr(config, name) for name in SETTINGS}
     return {name: value for name, value in values.items() if value != SETTINGS[name].default}

@@ -261,7 +261,7 @@ def _open_no_link(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW)
 
 
-def opened(path: Any, caller: str) -> io.FileIO:
+def open_regular(path: Any, caller: str) -> io.FileIO:
     """Return a regular file, opened for reading without a buffer.
 
     Raises as ``checked_path`` does, ``OSError`` for what is not a regular file, and what ``open``
@@ -328,11 +328,11 @@ def check_way(path: str) -> None:
     known = path, os.geteuid()
     if known in _SAFE:
         return
-    if _walked(path):
+    if _walk(path):
         _SAFE.add(known)
 
 
-def _walked(path: str) -> bool:
+def _walk(path: str) -> bool:
     """Say whether the whole way is there; raises ``Unsafe`` if a part is not safe."""
     at, links = os.sep, 0
     status = os.lstat(at)

@@ -102,7 +102,7 @@ def described(
 
     def complete(function: F) -> F:
         if function.__doc__:  # there is none under python -OO
-            function.__doc__ = _completed(
+            function.__doc__ = _complete(
                 function.__doc__, names or _names(function), arguments, defaults
             )
         return function
@@ -134,13 +134,13 @@ def described_like(other: Callable[..., Any]) -> Callable[[F], F]:
     Args:
         x: numbers.
     """
-    return described(*_said(other))
+    return described(*_sections_of(other))
 
 
 @functools.cache
-def _said(function: Callable[..., Any]) -> tuple[dict[str, str], str | None, str | None]:
+def _sections_of(function: Callable[..., Any]) -> tuple[dict[str, str], str | None, str | None]:
     """Return what the docstring of a function says of arguments, the result and errors."""
-    _, sections, _ = _parsed(function.__doc__ or "")
+    _, sections, _ = _parse(function.__doc__ or "")
     returns, raises = sections.get("Returns"), sections.get("Raises")
     return _entries(sections.get("Args", "")), returns and returns[4:], raises and raises[4:]
 
@@ -160,7 +160,7 @@ def _names(function: Callable[..., Any]) -> tuple[str, ...]:
     return names[int(own) : count] + positional + names[count:named] + options
 
 
-def _parsed(doc: str) -> tuple[list[str], dict[str, str], list[str]]:
+def _parse(doc: str) -> tuple[list[str], dict[str, str], list[str]]:
     """Return the paragraphs before the sections, the sections by name, and the other paragraphs."""
     second = doc.partition("\n")[2].lstrip("\n")
     margin = "\n" + " " * (len(second) - len(second.lstrip(" ")))
@@ -196,13 +196,13 @@ def _entries(section: str) -> dict[str, str]:
     return entries
 
 
-def _completed(
+def _complete(
     doc: str,
     names: tuple[str, ...],
     arguments: Mapping[str, str],
     defaults: Mapping[str, str | None],
 ) -> str:
-    before, sections, after = _parsed(doc)
+    before, sections, after = _parse(doc)
     own = _entries(sections.get("Args", ""))
     entries = {name: own.pop(name, arguments.get(name)) for name in names} | own
     described = [f"    {name}: {text}" for name, text in entries.items() if text is not None]

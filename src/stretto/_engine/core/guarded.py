@@ -143,15 +143,15 @@ def _handler(constant: int) -> tuple[bytes, int, int]:
     """
     # PUSH_EXC_INFO leaves on the stack what was handled before, and above it the exception.
     call = [("PUSH_EXC_INFO", 0, 0), *_CALL[sys.version_info[:2]], ("POP_TOP", 0, 0)]
-    result = _assembled(call, constant)
+    result = _assemble(call, constant)
     called = len(result) // 2
-    result += _assembled([("SWAP", 2, 0), ("POP_EXCEPT", 0, 0), ("RERAISE", 0, 0)], constant)
+    result += _assemble([("SWAP", 2, 0), ("POP_EXCEPT", 0, 0), ("RERAISE", 0, 0)], constant)
     cleanup = len(result) // 2
-    result += _assembled([("COPY", 3, 0), ("POP_EXCEPT", 0, 0), ("RERAISE", 1, 0)], constant)
+    result += _assemble([("COPY", 3, 0), ("POP_EXCEPT", 0, 0), ("RERAISE", 1, 0)], constant)
     return result, called, cleanup
 
 
-def _assembled(operations: list[tuple[str, int, int]], constant: int) -> bytes:
+def _assemble(operations: list[tuple[str, int, int]], constant: int) -> bytes:
     """Return the instructions as bytes, with room for the interpreter's notes."""
     result = bytearray()
     for name, argument, notes in operations:

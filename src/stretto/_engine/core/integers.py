@@ -236,7 +236,7 @@ def _refuse(x: Any, dtype: np.dtype, caller: str, argument: str, asked: bool) ->
     )
 
 
-def narrowed(x: Any, dtype: np.dtype, caller: str, argument: str) -> np.ndarray:
+def narrow(x: Any, dtype: np.dtype, caller: str, argument: str) -> np.ndarray:
     """Copy NumPy's integers as those of a dtype of fewer bits, in the order of C.
 
     Raises ``OverflowError`` for one that does not fit.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 
 from stretto._engine.core.errors import EscapedTracerError, RefError, TracedValueError
-from stretto._engine.core.integers import narrowed, shown
+from stretto._engine.core.integers import narrow, shown
 from stretto._engine.core.position import Place, Position, place
 from stretto._engine.core.program import repeated
 from stretto._engine.core.types import ArrayType, array_type, canonical_dtype, kind_of, scalar_dtype
@@ -335,7 +335,7 @@ def as_value(x: Any, caller: str = "this function", argument: str = "x") -> Any:
         kind_of(x.dtype)  # refuses strings, objects, dates
         dtype = canonical_dtype(x.dtype)
         if dtype is not x.dtype and dtype.kind in "iu":
-            return constant(narrowed(x, dtype, caller, argument), False)
+            return constant(narrow(x, dtype, caller, argument), False)
         with np.errstate(over="ignore"):
             return constant(np.array(x, dtype, order="C", copy=True, subok=False), False)
     if isinstance(x, (list, tuple)):

@@ -143,7 +143,7 @@ def exports(name: str, names: str = "", extra: str = "") -> None:
         if home is None or home == f"{name}.":
             value = _module_within(module, attribute, extra)
         else:
-            value = getattr(_loaded(home, extra), attribute)
+            value = getattr(_load(home, extra), attribute)
         namespace[attribute] = guard(value) if attribute in homes else value
         return value
 
@@ -170,7 +170,7 @@ def _module_within(package: ModuleType, name: str, extra: str) -> ModuleType:
     if not name.startswith("_"):  # Python and tools ask for such names, and need no reasons
         try:
             if "__path__" in vars(package):
-                return _loaded(path, extra)
+                return _load(path, extra)
         except ModuleNotFoundError as error:
             if error.name != path:
                 raise
@@ -179,7 +179,7 @@ def _module_within(package: ModuleType, name: str, extra: str) -> ModuleType:
     raise AttributeError(problem + (f": {reason}" if reason else ""), name=name, obj=package)
 
 
-def _loaded(name: str, extra: str) -> ModuleType:
+def _load(name: str, extra: str) -> ModuleType:
     """Import a module; where its package is missing, say which extra of Stretto brings it."""
     try:
         return importlib.import_module(name)

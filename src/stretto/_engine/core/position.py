@@ -46,7 +46,7 @@ class _Scopes:
 scopes = _Scopes()
 
 
-def joined(outer: str, inner: str) -> str:
+def join_scopes(outer: str, inner: str) -> str:
     """Return the path of one scope inside another."""
     return f"{outer}/{inner}" if outer and inner else outer or inner
 
@@ -85,7 +85,7 @@ class named_scope(contextlib.ContextDecorator):
     def __enter__(self) -> named_scope:
         scopes.entered = True
         self._outer.append(scope.path)
-        scope.path = joined(scope.path, self.name)
+        scope.path = join_scopes(scope.path, self.name)
         return self
 
     def __exit__(self, *error: object) -> None:

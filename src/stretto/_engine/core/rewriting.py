@@ -1,6 +1,6 @@
 """Dead work: drop equations whose results nobody uses, and restrict programs to what is needed.
 
-What is derived from a program here is cached with it (``remembered``).
+What is derived from a program here is cached with it (``remember``).
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def changed_inside(program: Program, change: Callable[[Program], Program]) -> Pr
     return with_equations(program, equations)
 
 
-def remembered(program: Program, key: Any, derive: Callable[[Program], Program]) -> Program:
+def remember(program: Program, key: Any, derive: Callable[[Program], Program]) -> Program:
     """Return ``derive(program)``, computed once and cached with the program."""
     if key not in program.cache:
         derived = derive(program)
@@ -116,12 +116,12 @@ def remembered(program: Program, key: Any, derive: Callable[[Program], Program])
 
 def live(program: Program) -> Program:
     """Return the program without dead work; see ``drop_dead``."""
-    result = remembered(program, "live", drop_dead)
+    result = remember(program, "live", drop_dead)
     result.cache["live"] = None  # it is its own live program: nothing is left to drop
     return result
 
 
-def restricted(program: Program, wanted: Sequence[bool]) -> Program:
+def restrict(program: Program, wanted: Sequence[bool]) -> Program:
     """Return the program of the wanted outputs, and of what they need; its inputs are the same."""
     if all(wanted):
         return live(program)
@@ -130,7 +130,7 @@ def restricted(program: Program, wanted: Sequence[bool]) -> Program:
         outputs = [a for a, w in zip(program.outputs, wanted, strict=True) if w]
         return drop_dead(Program(program.inputs, program.equations, outputs, program.name))
 
-    return remembered(program, ("part", *wanted), without_others)
+    return remember(program, ("part", *wanted), without_others)
 
 
 def with_inputs(program: Program, kept: Sequence[bool]) -> Program:
@@ -142,7 +142,7 @@ def with_inputs(program: Program, kept: Sequence[bool]) -> Program:
         inputs = [v for v, k in zip(program.inputs, kept, strict=True) if k]
         return Program(inputs, program.equations, program.outputs, program.name)
 
-    return remembered(program, ("inputs", *kept), without_others)
+    return remember(program, ("inputs", *kept), without_others)
 
 
 def used_inputs(program: Program) -> tuple[bool, ...]:
@@ -164,7 +164,7 @@ def depending(program: Program, inputs: Sequence[bool]) -> list[bool]:
     return [a in varying for a in program.outputs]
 
 
-def silenced(program: Program) -> Program:
+def silence_effects(program: Program) -> Program:
     """Return the program for computing its values again, without what only has an effect.
 
     Operations with results stay, and those that hold programs hold silenced ones.
@@ -175,7 +175,7 @@ def silenced(program: Program) -> Program:
     for e in program.equations:
         primitive: Any = e.primitive
         if primitive.holds_programs:
-            primitive = primitive.with_programs(silenced)
+            primitive = primitive.with_programs(silence_effects)
         if primitive.holds_programs or e.outputs or not observable(primitive.effects):
             kept.append(Equation(primitive, e.inputs, e.outputs, e.place))
     return Program(program.inputs, kept, program.outputs, program.name)

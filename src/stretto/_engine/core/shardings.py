@@ -244,7 +244,7 @@ class NamedSharding(Sharding):
             raise TypeError(f"NamedSharding: mesh must be a Mesh, got {mesh!r}")
         self.mesh, self.spec = mesh, as_spec(spec, "NamedSharding", "spec")
         check_names(self.spec, mesh, "NamedSharding", "spec")
-        self._hash = hash((mesh, _trimmed(self.spec)))
+        self._hash = hash((mesh, _trim(self.spec)))
 
     @property
     def device_list(self) -> tuple[Any, ...]:
@@ -291,7 +291,7 @@ class NamedSharding(Sharding):
             isinstance(other, NamedSharding)
             and self._hash == other._hash
             and self.mesh == other.mesh
-            and _trimmed(self.spec) == _trimmed(other.spec)
+            and _trim(self.spec) == _trim(other.spec)
         )
 
     def __hash__(self) -> int:
@@ -304,7 +304,7 @@ class NamedSharding(Sharding):
         return f"NamedSharding({self.mesh!r}, {self.spec!r})"
 
 
-def _trimmed(spec: PartitionSpec) -> tuple[Any, ...]:
+def _trim(spec: PartitionSpec) -> tuple[Any, ...]:
     """Return the entries up to the last that splits anything."""
     parts = tuple(spec)
     while parts and parts[-1] is None:

@@ -258,7 +258,7 @@ class Size:
 
     def __floordiv__(self, other: Any) -> Any:
         if other.__class__ is Size:
-            quotient, rest = _divided(self, other)
+            quotient, rest = _divide(self, other)
             beyond = _quotient(rest, other) if is_size(rest) or rest else 0
             return refuse(f"{self} // {other}") if beyond is None else quotient + beyond
         if not _is_integer(other):
@@ -518,7 +518,7 @@ def _sum(terms: list[tuple[Monomial, int]]) -> Any:
     return Size(tuple(left))
 
 
-def _divided(one: Size, other: Size) -> tuple[Any, Any]:
+def _divide(one: Size, other: Size) -> tuple[Any, Any]:
     """Return quotient and rest of two polynomials, as far as the second's first term divides."""
     quotient: Any = 0
     rest: Any = one

@@ -32,7 +32,7 @@ from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import NamedAxis, observable
 from stretto._engine.core.program import Atom, Equation, Program, Var, literal
 from stretto._engine.core.recorder import record
-from stretto._engine.core.rewriting import restricted, used_inputs, with_inputs
+from stretto._engine.core.rewriting import restrict, used_inputs, with_inputs
 from stretto._engine.core.sizes import unnamed
 from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
 from stretto._engine.core.typing import ArrayLike
@@ -110,7 +110,7 @@ class Cond(ControlFlow):
 
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
         """Restrict the branches to these outputs, with the operands that any of them reads."""
-        branches = [restricted(branch, needed) for branch in self.branches]
+        branches = [restrict(branch, needed) for branch in self.branches]
         used = [any(marks) for marks in zip(*map(used_inputs, branches), strict=True)]
         if all(used) and all([new is b for new, b in zip(branches, self.branches, strict=True)]):
             return equation

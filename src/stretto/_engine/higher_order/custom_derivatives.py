@@ -24,7 +24,7 @@ from stretto._engine.core.interpreter import Value
 from stretto._engine.core.primitive import NOT_LINEAR, Primitive, Refused
 from stretto._engine.core.program import Equation, Program, Var
 from stretto._engine.core.recorder import record
-from stretto._engine.core.rewriting import depending, restricted, used_inputs, with_inputs
+from stretto._engine.core.rewriting import depending, restrict, used_inputs, with_inputs
 from stretto._engine.core.types import ArrayType, is_float0, is_inexact
 from stretto._engine.higher_order.custom_function import (
     Arguments,
@@ -371,7 +371,7 @@ class CustomVjpForward(ControlFlow):
         count = len(self.plain.outputs)
         if any(needed[count:]):
             return super().trimmed(equation, needed)
-        plain = restricted(self.plain, needed[:count])
+        plain = restrict(self.plain, needed[:count])
         used = used_inputs(plain)
         plain = with_inputs(plain, used)
         return cut(equation, CustomVjpForward(plain, plain), used, needed)

@@ -38,7 +38,7 @@ from stretto._engine.core.interpreter import Tracer, as_value, constant
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.recorder import record
-from stretto._engine.core.rewriting import live, restricted, used_inputs, with_inputs
+from stretto._engine.core.rewriting import live, restrict, used_inputs, with_inputs
 from stretto._engine.core.types import ArrayType, array_type, promote
 from stretto._engine.ops.bitwise import And
 from stretto._engine.ops.comparison import full
@@ -312,7 +312,7 @@ class Call(ControlFlow):
 
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
         """Return a call of the program restricted to these outputs, with what it reads."""
-        program = restricted(self.program, needed)
+        program = restrict(self.program, needed)
         used = used_inputs(program)
         if program is self.program and all(used):
             return equation

@@ -38,7 +38,7 @@ from stretto._engine.core.position import Place
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.program import Atom, Equation, Literal, Program
 from stretto._engine.core.recorder import record, standing
-from stretto._engine.core.rewriting import remembered
+from stretto._engine.core.rewriting import remember
 from stretto._engine.core.sizes import Size, SizeVariable, size_of
 from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.ops.arithmetic import ADD, DIV, SUB
@@ -81,7 +81,7 @@ def padded_program(
     gives the carriers of the results.
     """
     key = "padded", tuple([(v, most[v]) for v in variables])
-    return remembered(program, key, lambda p: _padded(p, variables, most))
+    return remember(program, key, lambda p: _padded(p, variables, most))
 
 
 def notes_of(
@@ -338,7 +338,7 @@ def packed_program(
     """
     parts = examples.count, tuple(examples.most.items()), tuple(examples.rooms.items())
     key = ("packed", *parts, over, summed)
-    return remembered(program, key, lambda p: _packed(p, examples, over, summed))
+    return remember(program, key, lambda p: _packed(p, examples, over, summed))
 
 
 def _packed(

@@ -29,7 +29,7 @@ from stretto._engine.core.interpreter import Linear, constant
 from stretto._engine.core.primitive import observable
 from stretto._engine.core.program import Atom, Equation, Literal, Program, Var
 from stretto._engine.core.recorder import record
-from stretto._engine.core.rewriting import drop_dead, restricted, used_inputs, with_inputs
+from stretto._engine.core.rewriting import drop_dead, restrict, used_inputs, with_inputs
 from stretto._engine.core.sizes import at_least, is_size
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.higher_order.family import (
@@ -121,10 +121,10 @@ class Scan(ControlFlow):
         stacks = tuple(needed[self.carry :])
 
         def read(carry: tuple[bool, ...]) -> Sequence[bool]:
-            return used_inputs(restricted(self.body, (*carry, *stacks)))[self.consts :]
+            return used_inputs(restrict(self.body, (*carry, *stacks)))[self.consts :]
 
         carry = settle_carry(tuple(needed[: self.carry]), read)
-        body = restricted(self.body, (*carry, *stacks))
+        body = restrict(self.body, (*carry, *stacks))
         consts, _, xs = split(used_inputs(body), self.consts, self.carry)
         kept = [*consts, *carry, *xs]
         if body is self.body and all(kept):

@@ -22,7 +22,7 @@ from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.mesh import Mesh, PartitionSpec, axes_of
 from stretto._engine.core.primitive import NamedAxis, OnMesh
 from stretto._engine.core.program import Equation, Program, Var, literal
-from stretto._engine.core.rewriting import restricted, used_inputs, with_inputs
+from stretto._engine.core.rewriting import restrict, used_inputs, with_inputs
 from stretto._engine.core.shardings import NamedSharding, check_split
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType
@@ -117,7 +117,7 @@ class ShardMap(ControlFlow):
 
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
         """Return a map of the program restricted to these outputs, with what it reads."""
-        program = restricted(self.program, needed)
+        program = restrict(self.program, needed)
         used = used_inputs(program)
         if program is self.program and all(used):
             return equation

@@ -25,8 +25,8 @@ from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.rewriting import (
     changed_inside,
     depending,
-    remembered,
-    restricted,
+    remember,
+    restrict,
     written_out,
 )
 from stretto._engine.core.sizes import Size, SizeVariable
@@ -204,7 +204,7 @@ class SizedCall(ControlFlow):
         own = [positions.get(atom) for atom in primal.outputs[wanted:]]  # type: ignore[call-overload]
         common = self._common(primal, values)[wanted:]
         made = [i is None and x is None for i, x in zip(own, common, strict=True)]
-        outs = self.of(restricted(primal, [*[True] * wanted, *made]), self.over)(*primals)
+        outs = self.of(restrict(primal, [*[True] * wanted, *made]), self.over)(*primals)
         moving = [i for i, a in enumerate(active) if a]
         marks = self._marks(moving)
         for over, row in zip(self.over, marks, strict=True):
@@ -228,7 +228,7 @@ class SizedCall(ControlFlow):
         own = [any(over[count + i] for over in self.over) for i in range(len(values))]
         for k, depends in enumerate(depending(program, own)):
             if not depends:
-                part = restricted(program, [i == k for i in range(len(common))])
+                part = restrict(program, [i == k for i in range(len(common))])
                 if not any(map(_of_sizes, part.equations)):
                     (common[k],) = evaluate(part, values)
         return common
@@ -330,7 +330,7 @@ def inline_sized_calls(program: Program) -> Program:
     >>> [e.primitive.name for e in inline_sized_calls(sums).equations][-1]
     'reduce_sum'
     """
-    return remembered(program, "inline_sized_calls", _inline_sized_calls)
+    return remember(program, "inline_sized_calls", _inline_sized_calls)
 
 
 def _inline_sized_calls(program: Program) -> Program:

@@ -29,7 +29,7 @@ from stretto._engine.core.config import config
 from stretto._engine.core.primitive import NamedAxis, Refused, observable
 from stretto._engine.core.program import Atom, Equation, Literal, Program, Var
 from stretto._engine.core.recorder import record
-from stretto._engine.core.rewriting import live, restricted, silenced, used_inputs, with_inputs
+from stretto._engine.core.rewriting import live, restrict, silence_effects, used_inputs, with_inputs
 from stretto._engine.core.sizes import unnamed
 from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
 from stretto._engine.higher_order.family import (
@@ -121,11 +121,11 @@ class While(ControlFlow):
         cond_reads = used_inputs(cond)
 
         def read(carry: tuple[bool, ...]) -> Sequence[bool]:
-            return used_inputs(restricted(self.body, carry))[self.body_consts :]
+            return used_inputs(restrict(self.body, carry))[self.body_consts :]
 
         wanted = [n or r for n, r in zip(needed, cond_reads[self.cond_consts :], strict=True)]
         carry = settle_carry(tuple(wanted), read)
-        body = restricted(self.body, carry)
+        body = restrict(self.body, carry)
         cond_consts = cond_reads[: self.cond_consts]
         body_consts = used_inputs(body)[: self.body_consts]
         kept = [*cond_consts, *body_consts, *carry]
@@ -208,7 +208,12 @@ class While(ControlFlow):
         The latter can be applied to tangents; transposing it is refused.
         """
         loop, operands, mask = self._with_tangents(primals, tangents)
-        again = While(silenced(loop.cond), silenced(loop.body), loop.cond_consts, loop.body_consts)
+        again = While(
+            silence_effects(loop.cond),
+            silence_effects(loop.body),
+            loop.cond_consts,
+            loop.body_consts,
+        )
         douts = iter(apply_linear(again, *operands)[len(mask) :] if any(mask) else ())
         return self(*primals), [next(douts) if m else None for m in mask]
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from stretto._engine import higher_order
 from stretto._engine.core.mesh import UNCONSTRAINED, Mesh, axes_of
-from stretto._engine.core.position import Place, joined, line_at, lines_of
+from stretto._engine.core.position import Place, join_scopes, line_at, lines_of
 from stretto._engine.core.primitive import ORDERED
 from stretto._engine.core.program import Program, form, literal_key
 from stretto._engine.core.recorder import record
@@ -365,9 +365,11 @@ class Builder(Collectives):
             if place != before or self._scope or always:
                 if not at_hand:
                     self._place = self._alias_of(place)
-                self._scope = joined(outer[2], place[2]) if place else outer[2]
+                self._scope = join_scopes(outer[2], place[2]) if place else outer[2]
                 named = self._scope or always
-                self._location = self._located(joined(self._scope, primitive.name) if named else "")
+                self._location = self._located(
+                    join_scopes(self._scope, primitive.name) if named else ""
+                )
                 before = place
             self._outputs = outputs
             result = primitive.lower(self, *map(read, equation.inputs))
@@ -423,7 +425,7 @@ class Builder(Collectives):
         self._lines.append(
             f"{bind}func.call @{name}({names}){attrs} : ({kinds}) -> "
             f"({', '.join(map(tensor_type, outs))})"
-            f"{self._located(joined(self._scope, program.name))}"
+            f"{self._located(join_scopes(self._scope, program.name))}"
         )
         results = [Operand(f"{result}#{i}", t) for i, t in enumerate(outs)]
         return self._without_token(results) if ordered else results
@@ -454,9 +456,9 @@ class Builder(Collectives):
             for i, sharding in enumerate(self._placement.ins):
                 notes.setdefault(i, []).extend(self.sharding_note(sharding, arguments[i].type))
             outs = zip(self._placement.outs, results, strict=True)
-            out_notes = [_braced(self.sharding_note(sharding, r.type)) for sharding, r in outs]
+            out_notes = [_in_braces(self.sharding_note(sharding, r.type)) for sharding, r in outs]
         head = ", ".join(
-            f"{a.name}: {tensor_type(a.type)}{_braced(notes.get(i, ()))}"
+            f"{a.name}: {tensor_type(a.type)}{_in_braces(notes.get(i, ()))}"
             for i, a in enumerate([*parameters, *self._passed.values()])
         )
         kinds = ", ".join([tensor_type(r.type) for r in results])
@@ -529,7 +531,7 @@ class Builder(Collectives):
         )
 
 
-def _braced(notes: Sequence[str]) -> str:
+def _in_braces(notes: Sequence[str]) -> str:
     """Return attributes as they are written behind a type."""
     return f" {{{', '.join(notes)}}}" if notes else ""
 

@@ -19,7 +19,7 @@ import numpy as np
 from stretto._engine.core.primitive import CALLBACK, ORDERED, Kernel, Primitive
 from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.recorder import record
-from stretto._engine.core.rewriting import changed_inside, remembered, types_made, with_equations
+from stretto._engine.core.rewriting import changed_inside, remember, types_made, with_equations
 from stretto._engine.core.types import bytes_of, is_inexact, kind_of
 from stretto._engine.higher_order.family import Call, has_long_loop
 from stretto._engine.ops.bitwise import bitwise_and
@@ -62,12 +62,12 @@ def barrier_before_choices(program: Program) -> Program:
       e:i32[2] = argmax d [axis=0, index_dtype=int32]
       return e }
     """
-    return remembered(program, "barrier before choices", lambda p: _with_barriers(p, p.inputs))
+    return remember(program, "barrier before choices", lambda p: _with_barriers(p, p.inputs))
 
 
 def _inside(program: Program) -> Program:
     # The compiler writes such a program in place of its call: its arguments may be computed again.
-    return remembered(program, "barrier before choices, inside", lambda p: _with_barriers(p, ()))
+    return remember(program, "barrier before choices, inside", lambda p: _with_barriers(p, ()))
 
 
 def _with_barriers(program: Program, stored: Iterable[Atom]) -> Program:
@@ -157,7 +157,7 @@ def split_chained_products(program: Program) -> Program:
     >>> [e.primitive.name for e in program.equations]
     ['dot_general', 'tanh', 'optimization_barrier', 'dot_general']
     """
-    return remembered(program, "split_chained_products", _split_chained_products)
+    return remember(program, "split_chained_products", _split_chained_products)
 
 
 def _split_chained_products(program: Program) -> Program:
@@ -234,7 +234,7 @@ def materialize_shared(program: Program) -> Program:
       f:f32[64] = reduce_max d [axes=(0,)]
       return e, f }
     """
-    return remembered(program, "materialize_shared", _materialize_shared)
+    return remember(program, "materialize_shared", _materialize_shared)
 
 
 def _materialize_shared(program: Program) -> Program:
@@ -348,7 +348,7 @@ def run_on_xla_thread(program: Program) -> Program:
     >>> len(run_on_xla_thread(loop).equations) > len(loop.equations)
     True
     """
-    return remembered(program, "run_on_xla_thread", _run_on_xla_thread)
+    return remember(program, "run_on_xla_thread", _run_on_xla_thread)
 
 
 def _run_on_xla_thread(program: Program) -> Program:

@@ -19,7 +19,7 @@ from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import (
     changed_inside,
     holds_programs,
-    remembered,
+    remember,
     with_equations,
 )
 from stretto._engine.higher_order.family import split
@@ -54,7 +54,7 @@ def delay_writes(program: Program) -> Program:
     True 2
     False 4
     """
-    return remembered(program, "delay_writes", _delay_writes)
+    return remember(program, "delay_writes", _delay_writes)
 
 
 def _delay_writes(program: Program) -> Program:

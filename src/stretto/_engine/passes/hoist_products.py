@@ -25,7 +25,7 @@ from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.rewriting import (
     changed_inside,
     holds_programs,
-    remembered,
+    remember,
     with_equations,
 )
 from stretto._engine.core.types import bytes_of
@@ -57,7 +57,7 @@ def hoist_products(program: Program) -> Program:
       d:f32[4] = tanh c
       return d }
     """
-    return remembered(program, "hoist_products", _hoist_products)
+    return remember(program, "hoist_products", _hoist_products)
 
 
 def _hoist_products(program: Program) -> Program:

@@ -17,7 +17,7 @@ from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.rewriting import (
     changed_inside,
     live,
-    remembered,
+    remember,
     types_made,
     with_equations,
 )
@@ -74,7 +74,7 @@ def rematerialize(program: Program) -> Program:
     ... ]
     [8, 15]
     """
-    return remembered(program, "rematerialize", _rematerialize)
+    return remember(program, "rematerialize", _rematerialize)
 
 
 def _rematerialize(program: Program) -> Program:

@@ -38,7 +38,7 @@ from stretto._engine.core.rewriting import (
     changed_inside,
     drop_dead,
     live,
-    remembered,
+    remember,
     with_equations,
 )
 from stretto._engine.core.types import ArrayType, is_inexact
@@ -116,7 +116,7 @@ def simplify(program: Program) -> Program:
     exists to keep work apart: barriers, and what a checkpoint computes again, which is in a program
     of its own.
     """
-    return remembered(program, "simplify", _simplify)
+    return remember(program, "simplify", _simplify)
 
 
 class _Literals(dict[Atom, Atom]):
@@ -227,7 +227,7 @@ def factor_dot_sums(program: Program) -> Program:
     >>> [e.primitive.summed for e in program.equations if e.primitive.name == "dot_general"]
     [((1,), (0,)), ((0,), (0,))]
     """
-    return remembered(program, "factor_dot_sums", _factor_dot_sums)
+    return remember(program, "factor_dot_sums", _factor_dot_sums)
 
 
 def _factor_dot_sums(program: Program) -> Program:
@@ -300,7 +300,7 @@ def merge_all_reduces(program: Program) -> Program:
 
     The values are the same, but for rounding.
     """
-    return remembered(program, "merge_all_reduces", _merge_all_reduces)
+    return remember(program, "merge_all_reduces", _merge_all_reduces)
 
 
 def _merge_all_reduces(program: Program) -> Program:

@@ -13,7 +13,7 @@ from importlib import metadata
 import numpy as np
 
 from stretto._engine import VERSION
-from stretto._engine.core.config import changed
+from stretto._engine.core.config import changed_settings
 from stretto._engine.core.machine import cache_directory
 from stretto._engine.native import WITHOUT
 from stretto._engine.xla.clients import TESTED, check_version
@@ -54,7 +54,7 @@ def print_environment_info(return_string: bool = False) -> str | None:
 
 
 def _environment() -> dict[str, str]:
-    settings = [f"{name}={value!r}" for name, value in changed().items()]
+    settings = [f"{name}={value!r}" for name, value in changed_settings().items()]
     variables = [
         f"{name}={'(not shown)' if name == SECRET else os.environ[name]}"
         for name in sorted(os.environ)

@@ -23,7 +23,7 @@ from stretto._engine.core.recorder import Recorder
 from stretto._engine.core.rewriting import (
     depending,
     drop_dead,
-    restricted,
+    restrict,
     used_inputs,
     with_inputs,
 )
@@ -118,7 +118,7 @@ class Mapped(ControlFlow):
 
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
         """Return the program restricted to these outputs, with the operands that it reads."""
-        member = restricted(self.member, needed)
+        member = restrict(self.member, needed)
         used = used_inputs(member)
         if not any([u and m for u, m in zip(used, self.over, strict=True)]):
             used = (True,) * len(used)  # at least one must have an axis of members
@@ -147,8 +147,8 @@ class Mapped(ControlFlow):
         primal = split.primal
         varying = depending(primal, self.over)
         own = [i < count or v for i, v in enumerate(varying)]
-        outs = iter(self._of(restricted(primal, own), self.over)(*primals))
-        once = iter(evaluate(restricted(primal, [not o for o in own]), primals))
+        outs = iter(self._of(restrict(primal, own), self.over)(*primals))
+        once = iter(evaluate(restrict(primal, [not o for o in own]), primals))
         results = [next(outs) if o else next(once) for o in own]
         douts = iter(())
         if any(split.active_out):

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stretto._engine.core.program import Equation, Program, operation_key
-from stretto._engine.core.rewriting import changed_inside, remembered
+from stretto._engine.core.rewriting import changed_inside, remember
 from stretto._engine.ops.shape import Pad, Slice
 from stretto._engine.passes import rolling
 
@@ -62,7 +62,7 @@ def roll_loops(program: Program, always: bool = False) -> Program:
     def derive(program: Program) -> Program:
         return _rolled(changed_inside(program, lambda p: roll_loops(p, always)), always)
 
-    return remembered(program, ("rolled", always), derive)
+    return remember(program, ("rolled", always), derive)
 
 
 def roll_all_loops(program: Program) -> Program:
