@@ -7,8 +7,8 @@ import pytest
 
 import stretto as st
 from stretto.ensemble.sweeping.results import Sweep
-from stretto.ensemble.training.divergence import Divergence
 from stretto.ensemble.training.fit import Fitted
+from stretto.ensemble.training.stopping import Divergence
 
 
 def swept(mode="min"):

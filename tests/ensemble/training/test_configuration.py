@@ -6,7 +6,7 @@ import stretto as st
 from stretto import optim
 from stretto.ensemble import Trainer
 from stretto.ensemble.training.checkpoints import configuration_of
-from stretto.ensemble.training.planning import planned, types_of
+from stretto.ensemble.training.fit_arguments import planned, types_of
 
 X = np.linspace(-1, 1, 10, dtype=np.float32)
 

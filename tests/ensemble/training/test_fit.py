@@ -9,7 +9,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import nn, optim
 from stretto.ensemble import Checkpoints, DataOrder, EarlyStopping
-from stretto.ensemble.training.progress import Reporter
+from stretto.ensemble.training.loggers import Reporter
 from stretto.ensemble.training.step import noise_key
 from stretto.ensemble.training.trainer import Trainer
 

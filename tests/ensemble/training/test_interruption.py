@@ -10,7 +10,7 @@ import stretto as st
 from stretto import optim
 from stretto._engine.core import files
 from stretto.ensemble import Checkpoints
-from stretto.ensemble.training.progress import Reporter
+from stretto.ensemble.training.loggers import Reporter
 from tests.interruptions import interrupted, lines_of
 
 KEY = st.random.PRNGKey(0)

@@ -22,7 +22,7 @@ from stretto._engine.core.typing import Key, Tree
 from stretto.ensemble.ensemble import Ensemble
 from stretto.ensemble.sweeping.halving import Clock, Halving, cuts_of
 from stretto.ensemble.sweeping.results import Sweep
-from stretto.ensemble.training.divergence import DivergenceWarning
+from stretto.ensemble.training.stopping import DivergenceWarning
 from stretto.nn.module import Module
 from stretto.optim.base import GradientTransformation
 from stretto.random.keys import as_key, fold_in, key_data

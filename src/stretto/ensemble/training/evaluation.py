@@ -17,8 +17,14 @@ from stretto._engine.core.config import config
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.typing import Key, Tree
 from stretto.ensemble.over_mesh import OverMesh, mapped
-from stretto.ensemble.training.member_loss import arguments_of, in_mode, loss_of, named_of, scalar
-from stretto.ensemble.training.step import batch_at
+from stretto.ensemble.training.step import (
+    arguments_of,
+    batch_at,
+    in_mode,
+    loss_of,
+    named_of,
+    scalar,
+)
 from stretto.ensemble.training.train_state import Pack, TrainState, read
 from stretto.ensemble.training.training_data import Own, rows_of
 from stretto.random.keys import fold_in

@@ -27,16 +27,15 @@ from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
 from stretto._engine.ops.convert import convert
 from stretto.ensemble.groups import Group
 from stretto.ensemble.over_mesh import OverMesh
-from stretto.ensemble.training.divergence import naming_member
-from stretto.ensemble.training.member_loss import COUNT, modes_of
 from stretto.ensemble.training.over_devices import (
+    check_elementwise,
     check_examples,
     on_each_device,
     part_of_data,
     put_state,
 )
-from stretto.ensemble.training.spread import check_elementwise
-from stretto.ensemble.training.step import Rules, advanced, batch_at, settings_of
+from stretto.ensemble.training.step import COUNT, Rules, advanced, batch_at, modes_of, settings_of
+from stretto.ensemble.training.stopping import naming_member
 from stretto.ensemble.training.train_state import (
     Best,
     Pack,

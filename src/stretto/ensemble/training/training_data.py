@@ -1,24 +1,223 @@
-"""The user's data: examples that are kept and drawn from in batches, or batches as they come."""
+"""The user's data: examples that are kept and drawn from in batches, or batches as they come.
+
+``DataOrder`` says which examples each member sees at which step. The order is a function of a key,
+the epoch and the member, and of nothing else, so that training can begin anywhere in it.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+import stretto.numpy as snp
+from stretto._engine.api.jit.jit import jit
 from stretto._engine.api.varying_sizes.ragged import Ragged, is_ragged
+from stretto._engine.api.vectorize import vmap
 from stretto._engine.core import tree
+from stretto._engine.core.config import config
+from stretto._engine.core.integers import count
 from stretto._engine.core.interpreter import Value, as_value
-from stretto._engine.core.typing import Array, Tree
+from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
 from stretto._engine.ops.layout import reshape
 from stretto.ensemble.score_arguments import is_table
 from stretto.ensemble.training.train_state import read
+from stretto.random.discrete_draws import permutation, randint
+from stretto.random.keys import fold_in
 
+ORDERS = ("own", "same", "bootstrap", "given")
 _INT32 = np.dtype(np.int32)
+
+
+@dataclasses.dataclass(frozen=True)
+class DataOrder:
+    """Which examples each member of an ensemble sees, batch after batch.
+
+    Where members have different numbers, an epoch has as many steps as the one with the most needs,
+    and a member that has seen all of its own takes no more of them.
+
+    Args:
+        examples: how many there are; or, where each member has its own, a tuple with the number of
+            each.
+        batch_size: examples in a batch.
+        order: ``"own"``, each member a shuffle of its own, new at every epoch; ``"same"``, one
+            shuffle for all members; ``"bootstrap"``, each member shuffles of a sample of its own,
+            drawn once with replacement (Efron, 1979; Breiman, "Bagging predictors", 1996);
+            ``"given"``, the examples in the order of the data.
+        members: how many there are.
+        fraction: the size of a bootstrap sample, relative to ``examples``.
+        drop_last: leave out what fills no whole batch (others each time, where it is shuffled);
+            otherwise an epoch ends with a smaller batch.
+
+    Raises:
+        ValueError: a batch would be larger than an epoch, or an argument is out of range.
+
+    >>> import stretto as st
+    >>> order = DataOrder(examples=5, batch_size=2, members=3)
+    >>> order.steps, order.indices(st.random.PRNGKey(0), epoch=0).shape
+    (2, (2, 3, 2))
+    """
+
+    examples: int | tuple[int, ...]
+    batch_size: int
+    order: str = "own"
+    members: int = 1
+    fraction: float = 1.0
+    drop_last: bool = True
+
+    def __post_init__(self) -> None:
+        own = self.examples if isinstance(self.examples, tuple) else None
+        for n in (self.examples,) if own is None else own:
+            count(n, "DataOrder", "examples", 1)
+        for name in ("batch_size", "members"):
+            count(getattr(self, name), "DataOrder", name, 1)
+        if own is not None and len(own) != self.members:
+            raise ValueError(
+                f"DataOrder: examples must have a number for each of {self.members} members, got "
+                f"{len(own)}"
+            )
+        if own is not None and self.order == "same":
+            raise ValueError(
+                "DataOrder: order='same' shows all members the same examples, and each has its own"
+            )
+        if self.order not in ORDERS:
+            raise ValueError(f"DataOrder: order must be one of {ORDERS}, got {self.order!r}")
+        if self.fraction != 1 and self.order != "bootstrap":
+            raise ValueError(
+                f"DataOrder: fraction={self.fraction} is for order='bootstrap', not {self.order!r}"
+            )
+        if not 0 < self.fraction < math.inf:
+            raise ValueError(f"DataOrder: fraction must be positive, got {self.fraction}")
+        if self.batch_size > self.size:
+            raise ValueError(
+                f"DataOrder: batch_size={self.batch_size} is larger than an epoch of {self.size} "
+                f"examples; give a batch_size of at most {self.size}"
+            )
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many examples each member sees in an epoch, if none is dropped."""
+        own = self.examples if isinstance(self.examples, tuple) else (self.examples,) * self.members
+        if self.order == "bootstrap":
+            return tuple([max(1, round(self.fraction * n)) for n in own])
+        return own
+
+    @property
+    def size(self) -> int:
+        """The greatest number of examples that a member sees in an epoch, if none is dropped."""
+        return max(self.sizes)
+
+    @property
+    def uneven(self) -> bool:
+        """Whether members see different numbers of examples."""
+        return len(set(self.sizes)) > 1
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many examples each member sees in an epoch."""
+        if not self.drop_last:
+            return self.sizes
+        return tuple([n // self.batch_size * self.batch_size for n in self.sizes])
+
+    @property
+    def steps(self) -> int:
+        """How many batches an epoch has."""
+        return -(-max(self.counts) // self.batch_size)
+
+    @property
+    def each(self) -> bool:
+        """Whether each member has an order of its own."""
+        return self.order in ("own", "bootstrap") or isinstance(self.examples, tuple)
+
+    def batch_size_of(self, step: int) -> int:
+        """Return how many examples the batch at this step of an epoch has.
+
+        Args:
+            step: from 0.
+
+        Returns:
+            The number of examples; where it differs between members, the most that one can have.
+        """
+        if self.uneven:
+            return self.batch_size
+        return min(self.batch_size, self.size - step * self.batch_size)
+
+    def epoch(self, key: Key, epoch: int, members: Sequence[int] | None = None) -> Array:
+        """Return the examples of an epoch, in order.
+
+        Args:
+            key: the key.
+            epoch: its number, from 0.
+            members: those wanted; by default all.
+
+        Returns:
+            (members, size), or (size,) where all members see the same; int32. Places in a member's
+                own examples, where it has its own; 0 behind the end of those that have fewer.
+        """
+        numbers = np.arange(self.members) if members is None else np.asarray(members)
+        with config(recompilation_warning=0):  # one program for each order is meant
+            return _EPOCH(self, key, np.int32(epoch), numbers.astype(np.int32))
+
+    def indices(self, key: Key, epoch: int, members: Sequence[int] | None = None) -> Array:
+        """Return the whole batches of an epoch.
+
+        Args:
+            key: the key.
+            epoch: its number, from 0.
+            members: those wanted; by default all.
+
+        Returns:
+            (steps, members, batch_size), or (steps, batch_size) where all members see the same;
+                int32.
+
+        Raises:
+            ValueError: members see different numbers of examples.
+        """
+        if self.uneven:
+            raise ValueError(
+                f"DataOrder: members see {self.sizes} examples, so that they do not share whole "
+                f"batches; epoch() gives the order of each"
+            )
+        order = self.epoch(key, epoch, members)
+        steps = self.size // self.batch_size
+        whole = order[..., : steps * self.batch_size]
+        batches = whole.reshape(*order.shape[:-1], steps, self.batch_size)
+        return snp.moveaxis(batches, -2, 0)
+
+
+def _epoch(order: DataOrder, key: Key, epoch: ArrayLike, members: ArrayLike) -> Array:
+    places = snp.arange(order.size, dtype=_INT32)
+    numbers = as_value(members, "DataOrder", "members")
+    if order.order == "given" and not order.each:
+        return places
+    if order.order == "same":
+        return permutation(fold_in(fold_in(key, 0), epoch), places)
+
+    def of_member(member: Array, places: Array, examples: ArrayLike) -> Array:
+        if order.order == "given":
+            return places
+        # One stream for the sample, which stays, and one for the shuffles of the epochs.
+        shuffle = permutation(fold_in(fold_in(fold_in(key, 1), member), epoch), places)
+        if order.order == "own":
+            return shuffle
+        sample = randint(fold_in(fold_in(key, 2), member), places.shape, 0, examples, _INT32)
+        return snp.take(sample, shuffle, 0)
+
+    if not order.uneven:
+        number = order.examples[0] if isinstance(order.examples, tuple) else order.examples
+        return vmap(lambda member: of_member(member, places, number))(numbers)
+    rows = snp.broadcast_to(places, (numbers.shape[0], order.size))
+    sizes, own = [snp.take(np.asarray(x, _INT32), numbers) for x in (order.sizes, order.examples)]
+    run: Any = vmap(of_member)
+    return run(numbers, Ragged._of(rows, sizes, order.size, True, 1), own).pad(0, order.size)
+
+
+_EPOCH = jit(_epoch, static_argnums=0)
 
 
 @tree.register_dataclass

@@ -153,7 +153,7 @@ def test_functions_of_the_package_itself_are_not_remarked_on():
     def anything(x):
         return x
 
-    anything.__module__ = "stretto.ensemble.training.order"
+    anything.__module__ = "stretto.ensemble.training.training_data"
     inner = st.jit(anything)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

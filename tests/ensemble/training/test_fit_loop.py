@@ -12,7 +12,7 @@ import pytest
 import stretto as st
 from stretto import optim
 from stretto.ensemble import Trainer
-from stretto.ensemble.training.loop import settled, whole
+from stretto.ensemble.training.fit import settled, whole
 
 
 def begun(**options):

@@ -13,8 +13,8 @@ from rich.console import Console
 
 import stretto as st
 from stretto import optim
-from stretto.ensemble.training import progress
-from stretto.ensemble.training.progress import (
+from stretto.ensemble.training import loggers
+from stretto.ensemble.training.loggers import (
     NotebookBar,
     Reporter,
     described,
@@ -133,7 +133,7 @@ def test_none_where_it_is_not_wanted(display):
 
 def test_time_that_is_left(monkeypatch):
     now = iter([0.0, 60.0, 61.0, 61.0])
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(now))
+    monkeypatch.setattr(loggers.time, "monotonic", lambda: next(now))
     bar = NotebookBar(30)
     bar.update(10)  # resumed from there
     bar._done = 20

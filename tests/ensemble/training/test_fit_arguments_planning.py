@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stretto.ensemble.training.planning import planned, types_of
+from stretto.ensemble.training.fit_arguments import planned, types_of
 from stretto.ensemble.training.training_data import Own
 
 X = np.linspace(-1, 1, 10, dtype=np.float32)

@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import nn, optim
-from stretto.ensemble.training import looking
+from stretto.ensemble.training import fit_arguments
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(100, 3)).astype(np.float32)
@@ -146,7 +146,7 @@ def test_arrays_that_hold_no_numbers():
 
 def test_sound_data_cost_no_program_where_there_are_no_classes(monkeypatch):
     runs = []
-    monkeypatch.setattr(looking, "jit", lambda f: runs.append(f) or st.jit(f))
+    monkeypatch.setattr(fit_arguments, "jit", lambda f: runs.append(f) or st.jit(f))
     fit(X, lambda m, x: (m(x) ** 2).mean())
     assert not runs
     fit((X, Y))

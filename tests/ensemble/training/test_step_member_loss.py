@@ -4,7 +4,7 @@ import numpy as np
 
 import stretto as st
 from stretto import nn
-from stretto.ensemble.training.member_loss import arguments_of, in_mode, modes_of
+from stretto.ensemble.training.step import arguments_of, in_mode, modes_of
 
 
 def test_modes():
