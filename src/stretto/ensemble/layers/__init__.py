@@ -1,16 +1,14 @@
 """``stretto.ensemble.layers``: layers that are ensembles, with few parameters of each member's own.
 
-``members_in_batch`` says how members lie in an array, and has ``MultiHead``; this,
-``batch_ensemble``, ``packed_layers`` and ``masksembles`` are four ways of sharing parameters.
-``dropout_members`` samples one model. What they give at the end has the members along axis 0, so
-that all of ``stretto.ensemble`` applies.
+``members_in_batch`` says how members lie in an array; ``MultiHead`` and BatchEnsemble there,
+``packed_layers`` and Masksembles (``dropout_members``) are four ways of sharing parameters.
+``mc_dropout`` samples one model. What they give at the end has the members along axis 0, so that
+all of ``stretto.ensemble`` applies.
 """
 
 from stretto._engine.core.lazy import exports
-from stretto.ensemble.layers.batch_ensemble import *
 from stretto.ensemble.layers.dropout_members import *
 from stretto.ensemble.layers.members_in_batch import *
-from stretto.ensemble.layers.masksembles import *
 from stretto.ensemble.layers.packed_layers import *
 
 exports(__name__)

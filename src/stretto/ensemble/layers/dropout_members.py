@@ -1,19 +1,33 @@
-"""``mc_dropout``: one model as an ensemble, by dropping out when it predicts.
+"""Layers with dropout as members: Masksembles, whose masks are drawn once, and ``mc_dropout``.
 
-Source: Gal and Ghahramani, "Dropout as a Bayesian approximation: representing model uncertainty in
-deep learning", 2016.
+In Masksembles each member sees its own part of the features. Fewer shared features make members
+more independent, as in a deep ensemble, and more make them alike, as with one network; masks do not
+change after they are drawn. Source: Durasov, Bagautdinov, Baque and Fua, "Masksembles for
+uncertainty estimation", 2021.
+
+``mc_dropout`` makes an ensemble of one model by dropping out when it predicts. Source: Gal and
+Ghahramani, "Dropout as a Bayesian approximation: representing model uncertainty in deep learning",
+2016.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
+
+import numpy as np
 
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.api.vectorize import vmap
-from stretto._engine.core.typing import Key, Tree
+from stretto._engine.core.errors import TracedValueError
+from stretto._engine.core.functions import described_like
+from stretto._engine.core.interpreter import Tracer, constant
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, Tree
 from stretto._engine.higher_order.chunks import positive as positive_chunk
+from stretto._engine.ops.convert import convert
+from stretto.ensemble.layers.members_in_batch import by_member, merged, spread
 from stretto.nn.activations import (
     AlphaDropout,
     Dropout,
@@ -22,14 +36,154 @@ from stretto.nn.activations import (
     Dropout3d,
     FeatureAlphaDropout,
 )
-from stretto.nn.functional.checks import positive
+from stretto.nn.functional.checks import positive, refuse
 from stretto.nn.module import Module
-from stretto.random.keys import as_key, split
+from stretto.numpy.dtypes import as_dtype
+from stretto.random.keys import as_key, key_data, split
 from stretto.random.streams import keys as stream
+from stretto.random.streams import next_key
 from stretto.torch.imported_module import ImportedModule
 from stretto.torch.table.aten_randomness import TABLE as RANDOM
 
-__all__ = ["mc_dropout"]
+__all__ = ["Masksembles1d", "Masksembles2d", "masksembles_masks", "mc_dropout"]
+
+_TRIES = 10_000
+
+
+def masksembles_masks(
+    channels: int, num_estimators: int, scale: float, *, key: Key | None = None
+) -> Array:
+    """Draw masks of 0 and 1 in which each channel is used, all with equally many ones.
+
+    Ones are put at random among more places than there are channels, and places that no mask uses
+    are left out; that is done until just ``channels`` are left.
+
+    Args:
+        channels: how many.
+        num_estimators: how many masks.
+        scale: how little they overlap, from 1 to 100: with 1 they are all ones, with more they
+            share less (the expected share of a mask in another is 1 / scale).
+        key: a key; ``None`` draws from the ambient stream.
+
+    Returns:
+        (num_estimators, channels), float32.
+
+    Raises:
+        ValueError: ``scale`` is out of range, or no such masks are found.
+        TracedValueError: ``key`` is traced.
+
+    Source: Durasov et al., 2021, section 3.
+
+    >>> import stretto as st
+    >>> masks = st.ensemble.layers.masksembles_masks(8, 4, 2.0, key=st.random.PRNGKey(0))
+    >>> masks.shape, bool((masks.sum(0) > 0).all())
+    ((4, 8), True)
+    """
+    caller = "masksembles_masks"
+    positive(caller, channels=channels, num_estimators=num_estimators)
+    if not 1 <= scale <= 100:
+        raise ValueError(f"{caller}: scale must be between 1 and 100, got {scale!r}")
+    key = key_data(next_key(caller) if key is None else as_key(key, caller))
+    if isinstance(key, Tracer):
+        raise TracedValueError(
+            f"{caller}: masks are drawn once, outside transformations; the key is traced: "
+            f"{key.origin()}. Draw the masks, or make the layer, before"
+        )
+    # Of m·s places, a mask uses m, and the masks together m·s (1 − (1 − 1/s)ⁿ).
+    used = scale * (1 - (1 - 1 / scale) ** num_estimators)
+    ones = min(channels, math.ceil(round(channels / used, 6)))
+    places = max(channels, round(ones * scale))
+    random = np.random.default_rng(np.asarray(key))
+    for _ in range(_TRIES):
+        order = random.random((num_estimators, places)).argsort(axis=1)
+        masks = order < ones
+        alive = masks.any(axis=0)
+        if alive.sum() == channels:
+            return constant(masks[:, alive].astype(np.float32))
+    raise ValueError(
+        f"{caller}: found no {num_estimators} masks of {ones} ones that use just {channels} "
+        "channels; "
+        f"take another scale than {scale}, or more channels"
+    )
+
+
+class _Masksembles(Module):
+    _tiled: ClassVar[int]
+    _channels: ClassVar[int]
+
+    masks: Any
+
+    def __init__(
+        self,
+        channels: int,
+        num_estimators: int,
+        scale: float,
+        *,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        super().__init__()
+        self.num_estimators = num_estimators
+        self.scale = scale
+        masks = masksembles_masks(channels, num_estimators, scale, key=key)
+        self.register_buffer("masks", masks if dtype is None else convert(masks, as_dtype(dtype)))
+
+    def forward(self, input: ArrayLike) -> Array:
+        """Each member's input, with what its mask leaves out set to 0; laid out as it came."""
+        x, tiled = by_member(self, input, self.num_estimators, self._tiled)
+        if x.shape[self._channels] != self.masks.shape[1]:
+            refuse(self, f"with {self.masks.shape[1]} channels", x)
+        out = x * spread(self.masks, x.ndim, self._channels)
+        return merged(out) if tiled else out
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        return f"num_estimators={self.num_estimators}, scale={self.scale}"
+
+
+class Masksembles1d(_Masksembles):
+    """Features masked for each member: a layer to put where dropout would be.
+
+    ``masks`` is a buffer. The input is tiled, (num_estimators × batch, channels), or split,
+    (num_estimators, batch, ..., channels), and so is the output.
+
+    Args:
+        channels: of the input.
+        num_estimators: how many members.
+        scale: how little the masks overlap; see ``masksembles_masks``.
+        key: a key; ``None`` draws from the ambient stream.
+        dtype: of the masks; float32 by default.
+
+    Raises:
+        ValueError: as for ``masksembles_masks``; or, when called, the input does not match.
+
+    >>> import stretto as st
+    >>> from stretto.ensemble.layers import Masksembles1d
+    >>> layer = Masksembles1d(16, num_estimators=4, scale=2.0, key=st.random.PRNGKey(0))
+    >>> layer(st.numpy.ones((20, 16))).shape
+    (20, 16)
+    """
+
+    _tiled = 2
+    _channels = -1
+
+
+@described_like(Masksembles1d)
+class Masksembles2d(_Masksembles):
+    """Channels of images masked for each member; see ``Masksembles1d``.
+
+    The input is tiled, (num_estimators × batch, channels, height, width), or split.
+
+    >>> import stretto as st
+    >>> from stretto.ensemble.layers import Masksembles2d
+    >>> layer = Masksembles2d(16, num_estimators=4, scale=2.0, key=st.random.PRNGKey(0))
+    >>> layer(st.numpy.ones((4, 5, 16, 3, 3))).shape
+    (4, 5, 16, 3, 3)
+    """
+
+    _tiled = 4
+    _channels = 2
+
 
 _DROPPING = (AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout)
 

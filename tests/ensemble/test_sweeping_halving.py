@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import optim
-from stretto.ensemble.sweeping.halving import Clock, Halving, cuts_of
+from stretto.ensemble.sweeping import Clock, Halving, cuts_of
 
 
 def test_cuts_keep_one_in_so_many():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import stretto as st
-from stretto.ensemble.sweeping.results import Sweep
+from stretto.ensemble.sweeping import Sweep
 from stretto.ensemble.training.fit import Fitted
 from stretto.ensemble.training.stopping import Divergence
 

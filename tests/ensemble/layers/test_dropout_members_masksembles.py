@@ -8,7 +8,7 @@ import stretto.numpy as snp
 from stretto.ensemble.layers import (
     Masksembles1d,
     Masksembles2d,
-    masksembles,
+    dropout_members,
     masksembles_masks,
     repeat_members,
     split_members,
@@ -76,7 +76,7 @@ def test_refused(monkeypatch):
     with pytest.raises(ValueError, match="channels must be a positive integer"):
         masksembles_masks(0, 4, 2.0)
     with monkeypatch.context() as m:
-        m.setattr(masksembles, "_TRIES", 1)
+        m.setattr(dropout_members, "_TRIES", 1)
         with pytest.raises(ValueError, match="found no 8 masks of 94 ones that use just 512 chann"):
             masksembles_masks(512, 8, 9.0, key=KEY)
     with pytest.raises(st.errors.TracedValueError, match="masks are drawn once, outside transform"):

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from tests.ensemble.sweeping.test_results import swept
+from tests.ensemble.test_sweeping_results import swept
 
 
 def test_a_panel_for_each_with_its_scale():

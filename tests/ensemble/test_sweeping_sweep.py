@@ -11,7 +11,7 @@ import stretto as st
 from stretto import nn, optim
 from stretto._engine.xla import cache
 from stretto.ensemble import sweep
-from stretto.ensemble.sweeping.sweep import configurations, takers
+from stretto.ensemble.sweeping import configurations, takers
 from tests.compilations import texts_compiled
 
 KEY = st.random.key(0)
