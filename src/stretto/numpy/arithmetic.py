@@ -12,8 +12,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_inexact, kind_of, scalar_dtype
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.eager.twins import FLOAT, binary_function, eager
-from stretto._engine.ops import arithmetic as ops
-from stretto._engine.ops import exponential
+from stretto._engine.ops import arithmetic, exponential
 from stretto._engine.ops.arithmetic import absolute, negative, sign, square
 from stretto._engine.ops.comparison import eq, full_like, gt, lt, ne, select, zeros_like
 from stretto._engine.ops.convert import convert
@@ -46,28 +45,30 @@ __all__ = [
 
 
 def _add_promoted(x: ArrayLike, y: ArrayLike) -> Array:
-    return ops.ADD(*promote_values("add", x, y))
+    return arithmetic.ADD(*promote_values("add", x, y))
 
 
 def _subtract_promoted(x: ArrayLike, y: ArrayLike) -> Array:
     value, other = promote_values("subtract", x, y)
     if kind_of(value.dtype) == "bool":
         raise TypeError("subtract: booleans have no difference; use != or .astype(int)")
-    return ops.SUB(value, other)
+    return arithmetic.SUB(value, other)
 
 
 def _multiply_promoted(x: ArrayLike, y: ArrayLike) -> Array:
-    return ops.MUL(*promote_values("multiply", x, y))
+    return arithmetic.MUL(*promote_values("multiply", x, y))
 
 
 def _divide_floats(x: ArrayLike, y: ArrayLike) -> Array:
-    return ops.DIV(*promote_values("divide", x, y, inexact=True))
+    return arithmetic.DIV(*promote_values("divide", x, y, inexact=True))
 
 
-_add = binary_function(ops.ADD, _add_promoted, operator="add", caller="add")
-_subtract = binary_function(ops.SUB, _subtract_promoted, operator="sub", caller="subtract")
-_multiply = binary_function(ops.MUL, _multiply_promoted, operator="mul", caller="multiply")
-_divide = binary_function(ops.DIV, _divide_floats, INEXACT, operator="truediv", caller="divide")
+_add = binary_function(arithmetic.ADD, _add_promoted, operator="add", caller="add")
+_subtract = binary_function(arithmetic.SUB, _subtract_promoted, operator="sub", caller="subtract")
+_multiply = binary_function(arithmetic.MUL, _multiply_promoted, operator="mul", caller="multiply")
+_divide = binary_function(
+    arithmetic.DIV, _divide_floats, INEXACT, operator="truediv", caller="divide"
+)
 
 
 def add(x: ArrayLike, y: ArrayLike, /) -> Array:
@@ -270,7 +271,7 @@ def fabs(x: ArrayLike, /) -> Array:
     """
     value = as_value(x, "fabs")
     refuse_complex("fabs", x=value)
-    return ops.absolute(convert(value, inexact_dtype(value.dtype), value.weak_type))
+    return arithmetic.absolute(convert(value, inexact_dtype(value.dtype), value.weak_type))
 
 
 def heaviside(x: ArrayLike, y: ArrayLike, /) -> Array:
@@ -318,10 +319,10 @@ def hypot(x: ArrayLike, y: ArrayLike, /) -> Array:
     refuse_complex("hypot", x=x, y=y)
     a, b = promote_values("hypot", x, y, inexact=True)
     # The signs are kept: through |x| the second derivative at 0 would be 0.
-    first = gt(ops.absolute(a), ops.absolute(b))
+    first = gt(arithmetic.absolute(a), arithmetic.absolute(b))
     long, short = select(first, a, b), select(first, b, a)
     infinite = isinf(a) | isinf(b)
     none = eq(long, zeros_like(long)) & eq(short, zeros_like(short))  # short may be NaN
     ratio = short / select(none | infinite, full_like(long, 1), long)
-    length = ops.absolute(long) * exponential.sqrt(full_like(ratio, 1) + ratio * ratio)
+    length = arithmetic.absolute(long) * exponential.sqrt(full_like(ratio, 1) + ratio * ratio)
     return select(infinite, full_like(long, np.inf), select(none, zeros_like(long), length))

@@ -17,7 +17,7 @@ from stretto._engine.ops.comparison import lt
 from stretto._engine.ops.comparison import where as choose_by
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
-from stretto._engine.ops.index.primitives import take_along_axis
+from stretto._engine.ops.index import primitives
 from stretto._engine.ops.layout import canonical_axes, canonical_axis, expand_dims, reshape
 from stretto._engine.ops.shape import concatenate
 from stretto.numpy.arguments import refuse_out
@@ -43,7 +43,7 @@ def _all_of(caller: str, arrays: Sequence[ArrayLike] | ArrayLike, what: str) -> 
     return [as_value(x, caller, f"{what}[{i}]") for i, x in enumerate(arrays)]
 
 
-def _of_one_dtype(caller: str, values: Sequence[Array]) -> list[Array]:
+def _promoted(caller: str, values: Sequence[Array]) -> list[Array]:
     dtype, weak = promote([(v.type.dtype, v.type.weak_type) for v in values], caller)
     return [convert(v, dtype, weak) for v in values]
 
@@ -83,7 +83,7 @@ def choose(
     arrays = _all_of("choose", choices, "choices")
     if not arrays:
         raise ValueError("choose: expected at least one array in choices, got none")
-    values = _of_one_dtype("choose", arrays)
+    values = _promoted("choose", arrays)
     n = len(values)
     if mode == "wrap":
         x = remainder(x, n)
@@ -103,7 +103,7 @@ def choose(
     shape = broadcast_shapes("choose", x.shape, *[v.shape for v in values])
     every = concatenate([expand_dims(broadcast_to(v, shape), 0) for v in values], 0)
     number = expand_dims(broadcast_to(convert(x, _INT32), shape), 0)
-    return reshape(take_along_axis(every, number, 0), shape)
+    return reshape(primitives.take_along_axis(every, number, 0), shape)
 
 
 def select(
@@ -143,7 +143,7 @@ def select(
     for i, condition in enumerate(conditions):
         if condition.type.kind != "bool":
             raise TypeError(f"select: condlist[{i}] must be boolean, got {condition.type}")
-    *values, result = _of_one_dtype("select", [*choices, as_value(default, "select", "default")])
+    *values, result = _promoted("select", [*choices, as_value(default, "select", "default")])
     for condition, value in zip(conditions[::-1], values[::-1], strict=True):
         result = choose_by(condition, value, result)
     return result

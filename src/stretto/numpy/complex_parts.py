@@ -6,10 +6,10 @@ import math
 
 from stretto._engine.core.functions import described_like
 from stretto._engine.core.typing import ArrayLike
-from stretto._engine.ops import complex_parts as ops
+from stretto._engine.ops import complex_parts
 from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.convert import as_inexact
-from stretto._engine.ops.inverse_trigonometric import atan2
+from stretto._engine.ops.inverse_trigonometric import atan2 as atan2_of
 from stretto._engine.xla.array import Array
 
 __all__ = ["angle", "conj", "conjugate", "imag", "real"]
@@ -33,7 +33,7 @@ def real(val: ArrayLike) -> Array:
     >>> snp.real(snp.array([1 + 2j]))
     Array([1.], dtype=float32)
     """
-    return ops.real(val)
+    return complex_parts.real(val)
 
 
 @described_like(real)
@@ -49,7 +49,7 @@ def imag(val: ArrayLike) -> Array:
     >>> snp.imag(snp.array([1 + 2j]))
     Array([2.], dtype=float32)
     """
-    return ops.imag(val)
+    return complex_parts.imag(val)
 
 
 conjugate = conj
@@ -75,5 +75,5 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     Array([ 90., 180.], dtype=float32)
     """
     value = as_inexact(z, "angle", "z")
-    radians = atan2(ops.imag(value), ops.real(value))
+    radians = atan2_of(complex_parts.imag(value), complex_parts.real(value))
     return radians * (180 / math.pi) if deg else radians

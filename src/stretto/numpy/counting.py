@@ -13,11 +13,11 @@ from stretto._engine.core.types import default_dtype, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, ShardingLike
 from stretto._engine.eager.twins import AS_GIVEN, FLOAT, INDEX, INTEGER, eager
 from stretto._engine.ops.bilinear import promote_dtypes
-from stretto._engine.ops.broadcast import broadcast_to, reshape
+from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full, lt, select
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.layout import laid_out
+from stretto._engine.ops.layout import laid_out, reshape
 from stretto._engine.ops.shape import rev, slice_in_dim
 from stretto.numpy.arguments import refuse_complex
 from stretto.numpy.clipping import maximum

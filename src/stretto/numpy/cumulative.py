@@ -19,7 +19,7 @@ from stretto.numpy.reductions import total_dtype, wide_dtype
 
 __all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum"]
 
-_BOOL = np.dtype(bool)
+_BOOL, _FLOAT32 = np.dtype(bool), np.dtype(np.float32)
 
 
 def _running(caller: str, a: ArrayLike, axis: Axis, dtype: DTypeLike | None, out: None) -> Array:

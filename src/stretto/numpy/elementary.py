@@ -15,8 +15,9 @@ from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.eager.twins import FLOAT, eager
 from stretto._engine.higher_order.stop_gradient import stop_gradient
+from stretto._engine.ops import complex_parts
 from stretto._engine.ops.comparison import full_like, gt, lt, ne, select, zeros_like
-from stretto._engine.ops.complex_parts import complex_, imag, real
+from stretto._engine.ops.complex_parts import complex_
 from stretto._engine.ops.convert import as_inexact
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.exponential import cbrt, exp, exp2, expm1, log, log1p, sqrt
@@ -69,7 +70,8 @@ def log10(x: ArrayLike, /) -> Array:
 def _by_real(x: Array, number: float) -> Array:
     """``x`` divided by a real number: complex numbers part by part, as one may be infinite."""
     if is_complex(x.dtype):
-        return complex_(_by_real(real(x), number), _by_real(imag(x), number))
+        parts = complex_parts.real(x), complex_parts.imag(x)
+        return complex_(*[_by_real(part, number) for part in parts])
     return x / full_like(x, number)
 
 
@@ -125,9 +127,9 @@ def logaddexp2(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 def _principal(z: Array, half: float) -> Array:
     """``z`` with its imaginary part moved into (-half, half] by whole periods."""
-    y, period = imag(z), full_like(imag(z), 2 * half)
+    y, period = complex_parts.imag(z), full_like(complex_parts.imag(z), 2 * half)
     turns = ceil(y / period - full_like(y, 0.5))
-    return complex_(real(z), y - period * turns)
+    return complex_(complex_parts.real(z), y - period * turns)
 
 
 def _add_exponentials(

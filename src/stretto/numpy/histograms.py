@@ -18,9 +18,9 @@ from stretto._engine.core.sizes import exceeds, is_size
 from stretto._engine.core.types import inexact_dtype, is_complex, kind_of, promote
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.eager.twins import FLOAT, INDEX, eager
+from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.comparison import eq, full_like, ge, lt
 from stretto._engine.ops.comparison import where as choose
-from stretto._engine.ops.contract import promote_dtypes
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.reduce import greatest_below, least_above

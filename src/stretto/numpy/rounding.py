@@ -10,7 +10,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.eager.twins import FLOAT, eager
-from stretto._engine.ops import rounding as ops
+from stretto._engine.ops import rounding
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.complex_parts import complex_, imag, real
 from stretto._engine.ops.convert import convert
@@ -32,7 +32,7 @@ def trunc(x: ArrayLike) -> Array:
     >>> snp.trunc(snp.array([1.7, -1.7]))
     Array([ 1., -1.], dtype=float32)
     """
-    return ops.truncated(x)
+    return rounding.truncated(x)
 
 
 fix = trunc
@@ -60,8 +60,8 @@ def rint(x: ArrayLike, /) -> Array:
 def _rounded(x: Array) -> Array:
     """The nearest whole number; of complex numbers, part by part."""
     if is_complex(x.dtype):
-        return complex_(ops.round_(real(x)), ops.round_(imag(x)))
-    return ops.round_(x)
+        return complex_(rounding.round_(real(x)), rounding.round_(imag(x)))
+    return rounding.round_(x)
 
 
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:

@@ -30,8 +30,9 @@ from stretto._engine.eager.twins import (
     splat,
 )
 from stretto._engine.ops.bilinear import promote_dtypes
-from stretto._engine.ops.comparison import full, full_like, ge, lt, select
-from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.comparison import full, full_like, ge, lt
+from stretto._engine.ops.comparison import select as select_by
+from stretto._engine.ops.comparison import where as choose_by
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index import primitives
 from stretto._engine.ops.iota import iota
@@ -208,7 +209,7 @@ def _places_in(x: Array, wanted: Array, *, side: str, method: str) -> Array:
     for _ in range(32 if is_size(n) else math.ceil(math.log2(n + 1))):
         middle = (below + above) >> 1
         further = beyond(take(x, middle, mode=mode), wanted) & lt(below, above)
-        below, above = select(further, middle + 1, below), select(further, above, middle)
+        below, above = select_by(further, middle + 1, below), select_by(further, above, middle)
     return convert(below, default_dtype("int"))
 
 
@@ -275,7 +276,7 @@ def where(
     if x is None or y is None:
         raise ValueError("where: expected a condition alone, or with both x and y; got one of them")
     of_one_dtype = _of_one_dtype(condition, x, y)
-    return choose(condition, x, y) if of_one_dtype is None else _where(*of_one_dtype)
+    return choose_by(condition, x, y) if of_one_dtype is None else _where(*of_one_dtype)
 
 
 def _of_one_dtype(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> tuple[Any, Any, Any] | None:
@@ -299,8 +300,8 @@ def _of_one_dtype(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> tuple[Any
 @eager(np.where, (BOOL, BOOL + NUMERIC, BOOL + NUMERIC), AS_GIVEN)
 def _where(condition: Array, x: Array, y: Array) -> Array:
     if condition.type.shape == x.type.shape == y.type.shape:
-        return select(condition, x, y)
-    return choose(condition, x, y)
+        return select_by(condition, x, y)
+    return choose_by(condition, x, y)
 
 
 def nonzero(
@@ -340,15 +341,15 @@ def nonzero(
     flat = ravel(x)
     rank = cumsum(convert(flat, dtype))
     # Each element that is not zero goes to the place of its rank; the others nowhere.
-    place = select(flat, rank - 1, full_like(rank, size))
-    place = choose(lt(place, size), place, size)
+    place = select_by(flat, rank - 1, full_like(rank, size))
+    place = choose_by(lt(place, size), place, size)
     at = At(full((size,), 0, dtype))[place].set(iota(dtype, flat.size), mode="drop")
     missing = ge(iota(dtype, size), sum_(flat))
     out = []
     for n, fill in reversed(list(zip(x.shape, fills, strict=True))):
         most = greater(n, 1)
         at, index = (at // most, at % most)
-        out.append(choose(missing, convert(as_value(0 if fill is None else fill), dtype), index))
+        out.append(choose_by(missing, convert(as_value(0 if fill is None else fill), dtype), index))
     return tuple(out[::-1])
 
 
@@ -437,7 +438,7 @@ def extract(
     if size is None:
         return _extract(x, mask)
     at = flatnonzero(mask, size=size, fill_value=x.size)
-    return choose(lt(at, x.size), take(x, at, mode="clip"), fill_value)
+    return choose_by(lt(at, x.size), take(x, at, mode="clip"), fill_value)
 
 
 def _extracted(x: np.ndarray, mask: np.ndarray) -> np.ndarray | None:
