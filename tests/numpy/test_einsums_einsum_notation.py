@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import stretto.numpy as snp
-from stretto.numpy.einsum_notation import parse
+from stretto.numpy.einsums import parse
 
 X, Y = snp.ones((2, 3)), snp.ones((3, 4))
 
