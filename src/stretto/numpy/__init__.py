@@ -114,7 +114,7 @@ if TYPE_CHECKING:
         histogramdd as histogramdd,
     )
     from stretto.numpy.inserting import delete as delete, insert as insert
-    from stretto.numpy.interchange import from_dlpack as from_dlpack
+    from stretto.numpy.files import from_dlpack as from_dlpack
     from stretto.numpy.interpolation import interp as interp
     from stretto.numpy.joining import (
         append as append,
@@ -251,12 +251,12 @@ exports(
     .einsums: einsum einsum_path
     .equality: allclose array_equal array_equiv
     .files: ArrayFile frombuffer fromfile fromiter fromstring load save savez savez_compressed
+        from_dlpack
     .filled: empty empty_like full full_like ones ones_like zeros zeros_like
     .floats: frexp ldexp modf nextafter packbits spacing unpackbits
     .grids: c_ fromfunction index_exp mgrid ogrid r_ s_
     .histograms: histogram histogram2d histogram_bin_edges histogramdd
     .inserting: delete insert
-    .interchange: from_dlpack
     .interpolation: interp
     .joining: append block column_stack concat concatenate dstack hstack row_stack stack vstack
     .matrices: diag diagflat eye identity tri tril triu

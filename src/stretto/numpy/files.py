@@ -1,13 +1,18 @@
-"""NumPy's files, and arrays from bytes, text and iterators.
+"""NumPy's files, and arrays from bytes, text, iterators and other libraries.
 
 A file holds data only: nothing is pickled, and nothing unpickled. NumPy's format has no name for
-bfloat16, which is written as two bytes of no type, and read back as bfloat16. Trees of arrays are
-written by ``stretto.save``.
+bfloat16, which is written as two bytes of no type, and read back as bfloat16. Headers are checked
+before memory is allocated: NumPy allocates as much as a header names, and reads a negative size as
+all that is left. Trees of arrays are written by ``stretto.save``.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import io
+import math
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
@@ -18,12 +23,190 @@ from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.files import checked_path, open_regular, write_whole
 from stretto._engine.core.functions import described_like
 from stretto._engine.core.interpreter import Tracer, Value, as_value
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.types import array_type, canonical_dtype, kind_of
+from stretto._engine.core.typing import ArrayLike, DTypeLike, ShardingLike
+from stretto._engine.ops.convert import convert
+from stretto._engine.xla.array import Array, import_dlpack
+from stretto.numpy.arguments import put_result
 from stretto.numpy.creation import asarray
-from stretto.numpy.file_headers import Archive, check_header, reading
+from stretto.numpy.creation import copy as copy_of
 
 if TYPE_CHECKING:
-    import os
+    from numpy.lib.npyio import NpzFile
+
+    from stretto._engine.xla.device import Device
+
+zipfile = LazyModule("zipfile")
+zlib = LazyModule("zlib")
+
+_MAGIC = b"\x93NUMPY"
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+
+_VERSIONS: dict[Any, Any] = {
+    (1, 0): (2, np.lib.format.read_array_header_1_0),
+    (2, 0): (4, np.lib.format.read_array_header_2_0),
+}
+"""By version: how many bytes the header's length takes, and what reads the header."""
+
+_DEFLATED = 1032
+"""Deflate expands one byte to at most this many (RFC 1951: 258 bytes in two bits)."""
+
+
+@contextlib.contextmanager
+def reading(name: str) -> Iterator[None]:
+    """Report what is wrong with a file as ``ValueError``, with its name.
+
+    Args:
+        name: the name of the file, for messages.
+
+    Raises:
+        ValueError: in place of the errors of damaged files.
+    """
+    try:
+        yield
+    except ValueError as error:
+        message = str(error)
+    except (EOFError, NotImplementedError, RuntimeError) as error:
+        if isinstance(error, EOFError) and str(error).startswith("load:"):
+            raise
+        message = f"it is damaged: {error}"
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # an impossible place in the file
+            raise
+        message = f"it is damaged: {error}"
+    except (zipfile.BadZipFile, zlib.error) as error:
+        message = f"it is damaged: {error}"
+    else:
+        return
+    raise ValueError(
+        message if message.startswith("load:") else f"load: {name}: {message}"
+    ) from None
+
+
+def check_header(file: IO[bytes], name: str, max_header_size: int, left: int | None = None) -> bool:
+    """Check that a file holds an array, and no zip archive; the file's position is kept.
+
+    Args:
+        file: a file open for reading bytes.
+        name: its name, for messages.
+        max_header_size: the greatest size of the header, in bytes.
+        left: how many bytes there are; by default as many as to the end.
+
+    Returns:
+        Whether it holds an array; if not, it is a zip archive.
+
+    Raises:
+        EOFError: the file is empty.
+        ValueError: it holds pickled objects or another format, or less of the array than it says.
+    """
+    begin = file.tell()
+    room: int = _size(file) - begin if left is None else left
+    magic = file.read(len(_MAGIC))
+    file.seek(begin)
+    if not magic:
+        raise EOFError(f"load: {name} is empty: there is no array in it")
+    if magic.startswith(_ZIP):
+        return False
+    if magic != _MAGIC:
+        raise _pickled(name)
+    version = np.lib.format.read_magic(file)
+    if version not in _VERSIONS:
+        raise ValueError(
+            f"it has version {version} of the format, which arrays of numbers never have"
+        )
+    digits, read = _VERSIONS[version]
+    place = file.tell()
+    length = int.from_bytes(file.read(digits), "little")
+    if length > room:
+        raise ValueError(f"its header is damaged: it takes {length} bytes, but there are {room}")
+    file.seek(place)
+    try:
+        shape, _, dtype = read(file, max_header_size)
+    except Exception as error:  # the header is parsed as Python, which can fail in any way
+        raise ValueError(f"its header is damaged: {error}") from None
+    if dtype.hasobject:
+        raise _pickled(name)
+    if any(size < 0 for size in shape):
+        raise ValueError(f"it is damaged: its header says that the shape is {shape}")
+    size, rest = dtype.itemsize * math.prod(shape), room - (file.tell() - begin)
+    if size > rest:
+        raise ValueError(
+            f"it is truncated: {dtype}{list(shape)} takes {size} bytes, but there are {rest}"
+        )
+    file.seek(begin)
+    return True
+
+
+def _size(file: IO[bytes]) -> int:
+    """The size of a file in bytes; its position is kept."""
+    place = file.tell()
+    size = file.seek(0, os.SEEK_END)
+    file.seek(place)
+    return size
+
+
+def _pickled(name: str) -> ValueError:
+    return ValueError(
+        f"load: {name}: expected numbers in NumPy's format; this file has another, or holds "
+        f"pickled objects, which are not read, since that can run any code"
+    )
+
+
+class Archive:
+    """A zip archive of arrays, as NumPy opened it; each is read when it is asked for.
+
+    Args:
+        archive: what NumPy opened.
+        file: the file beneath it.
+        name: its name, for messages.
+        max_header_size: the greatest size of an array's header, in bytes.
+        own: whether to close the file with the archive.
+    """
+
+    def __init__(
+        self, archive: NpzFile, file: IO[bytes], name: str, max_header_size: int, own: bool
+    ) -> None:
+        self.names: list[str] = list(archive.files)
+        self._archive, self._file, self._own = archive, file, own
+        self._name, self._max_header_size = name, max_header_size
+
+    def read(self, name: str) -> np.ndarray:
+        """Read one array.
+
+        Args:
+            name: its name.
+
+        Returns:
+            The array, in NumPy.
+
+        Raises:
+            KeyError: there is none of this name.
+            ValueError: the array is damaged, or holds pickled objects.
+        """
+        if name not in self._archive:
+            raise KeyError(f"load: {self._name} has no array {name!r}; it has {self.names}")
+        whole = f"{name} in {self._name}"
+        with reading(whole):
+            members: Any = self._archive.zip
+            info = members.getinfo(name if name in members.namelist() else f"{name}.npy")
+            left = info.file_size
+            if info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                left = min(left, _DEFLATED * _size(self._file))
+            with members.open(info) as file:
+                if not check_header(file, whole, self._max_header_size, left):
+                    raise ValueError("it is an archive, not an array")
+                return np.lib.format.read_array(file, False, max_header_size=self._max_header_size)
+
+    def close(self) -> None:
+        """Close the archive, and the file if it was opened for the archive."""
+        self._archive.close()
+        if self._own:
+            self._file.close()
+
+    def __del__(self) -> None:
+        self.close()
+
 
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _BYTES = np.dtype("V2")
@@ -418,3 +601,53 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
     if not sep:
         raise ValueError("fromstring: sep must be the text between the numbers, got ''")
     return asarray(np.fromstring(string, _dtype(dtype), count, sep=sep))
+
+
+def from_dlpack(
+    x: object, /, *, device: Device | ShardingLike | str | None = None, copy: bool | None = None
+) -> Array:
+    """Take over the array of another library by the DLPack protocol.
+
+    Args:
+        x: an array that has ``__dlpack__``, such as NumPy's or PyTorch's.
+        device: the device, its name, or a sharding; by default the first device.
+        copy: ``True`` copies always, ``None`` where others can write the memory. ``False`` uses the
+            memory where it lies: what is written there later changes this array, and what was
+            computed from it may or may not have seen that, so leave it alone.
+
+    Returns:
+        The array, of the shape of ``x`` and its dtype; 64-bit numbers become 32-bit ones unless
+        ``enable_x64`` is set.
+
+    Raises:
+        TypeError: ``x`` has no ``__dlpack__``, or is not numeric.
+        BufferError: the memory is that of another device, or ``copy=False`` and a copy is needed.
+        ValueError: there is no such device.
+
+    As the array API standard's ``from_dlpack``, 2024.12.
+
+    >>> import numpy as np
+    >>> import stretto.numpy as snp
+    >>> snp.from_dlpack(np.arange(3.0, dtype="float32"))
+    Array([0., 1., 2.], dtype=float32)
+    """
+    if device is not None:
+        return put_result(from_dlpack(x, copy=copy), device, None, "from_dlpack")
+    if isinstance(x, Array):  # or a tracer
+        return copy_of(x) if copy else x
+    if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
+        raise TypeError(
+            f"from_dlpack: x must have __dlpack__ and __dlpack_device__; got "
+            f"{type(x).__module__}.{type(x).__qualname__}; use asarray for other things"
+        )
+    host = import_dlpack(x, copy)
+    kind_of(host.dtype)
+    dtype = canonical_dtype(host.dtype)
+    if copy is False and dtype is not host.dtype:
+        raise BufferError(
+            f"from_dlpack: {host.dtype} becomes {dtype}, which needs a copy, and copy=False: set "
+            f"enable_x64, or leave copy out"
+        )
+    if dtype is not host.dtype and dtype.kind in "iu":
+        return as_value(host, "from_dlpack")
+    return convert(Array(host, array_type(host.shape, host.dtype)), dtype)

@@ -1,4 +1,4 @@
-"""What `numpy/interchange.py` gives."""
+"""What `numpy/files.py` gives."""
 
 from tests.functions.table import without_entry
 

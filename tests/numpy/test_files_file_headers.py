@@ -6,7 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from stretto.numpy.file_headers import Archive, check_header, reading
+from stretto.numpy.files import Archive, check_header, reading
 
 
 def saved(array, version=(1, 0)):
