@@ -59,9 +59,9 @@ if TYPE_CHECKING:
         newaxis as newaxis,
         pi as pi,
     )
-    from stretto.numpy.convolutions import convolve as convolve, correlate as correlate
+    from stretto.numpy.signals import convolve as convolve, correlate as correlate
     from stretto.numpy.counting import bincount as bincount, digitize as digitize
-    from stretto.numpy.covariance import corrcoef as corrcoef, cov as cov
+    from stretto.numpy.signals import corrcoef as corrcoef, cov as cov
     from stretto.numpy.differences import (
         diff as diff,
         ediff1d as ediff1d,
@@ -214,7 +214,7 @@ if TYPE_CHECKING:
         vsplit as vsplit,
     )
     from stretto.numpy.vectorizing import frompyfunc as frompyfunc, vectorize as vectorize
-    from stretto.numpy.windows import (
+    from stretto.numpy.signals import (
         bartlett as bartlett,
         blackman as blackman,
         hamming as hamming,
@@ -243,9 +243,8 @@ exports(
     .: fft linalg
     .applying: apply_along_axis apply_over_axes piecewise
     .limits: e euler_gamma finfo iinfo inf nan newaxis pi
-    .convolutions: convolve correlate
+    .signals: convolve correlate corrcoef cov bartlett blackman hamming hanning i0 kaiser
     .counting: bincount digitize
-    .covariance: corrcoef cov
     .differences: diff ediff1d gradient trapezoid unwrap
     .divisors: gcd lcm
     .einsums: einsum einsum_path
@@ -271,7 +270,6 @@ exports(
     .sets: intersect1d isin setdiff1d setxor1d union1d
     .splitting: array_split dsplit hsplit split unstack vsplit
     .vectorizing: frompyfunc vectorize
-    .windows: bartlett blackman hamming hanning i0 kaiser
     .without_nan: nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd
         nansum nanvar
     """,

@@ -39,7 +39,7 @@ from stretto._engine.ops.layout import canonical_axes, canonical_axis, move_axis
 from stretto._engine.ops.rounding import round_
 from stretto._engine.ops.shape import concatenate, pad, rev, slice, slice_in_dim, split
 from stretto.numpy import fft
-from stretto.numpy.convolutions import checked_mode, part_of_convolution
+from stretto.numpy.signals import checked_mode, part_of_convolution
 from stretto.numpy.statistics import mean_about_first
 
 if TYPE_CHECKING:

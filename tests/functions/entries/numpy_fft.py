@@ -1,4 +1,4 @@
-"""Entries of `numpy/fft`, `numpy/convolutions.py`, and the primitive that they stand on."""
+"""Entries of `numpy/fft`, `numpy/signals.py`, and the primitive that they stand on."""
 
 import numpy as np
 

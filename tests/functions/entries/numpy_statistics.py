@@ -1,4 +1,4 @@
-"""Entries of `numpy/quantiles.py`, `numpy/without_nan.py` and `numpy/covariance.py`."""
+"""Entries of `numpy/quantiles.py`, `numpy/without_nan.py` and `numpy/signals.py`."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Entries of `numpy/windows.py`; and why files and text have none."""
+"""Entries of `numpy/signals.py`; and why files and text have none."""
 
 import numpy as np
 

@@ -7,7 +7,7 @@ import pytest
 
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import as_value
-from stretto.numpy.convolutions import MODES, checked_mode, part_of_convolution
+from stretto.numpy.signals import MODES, checked_mode, part_of_convolution
 
 
 def test_sums_in_the_preferred_dtype():
