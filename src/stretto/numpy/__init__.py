@@ -183,7 +183,7 @@ if TYPE_CHECKING:
         vecdot as vecdot,
         vecmat as vecmat,
     )
-    from stretto.numpy.putting import (
+    from stretto.numpy.inserting import (
         fill_diagonal as fill_diagonal,
         place as place,
         put as put,
@@ -255,7 +255,7 @@ exports(
     .floats: frexp ldexp modf nextafter packbits spacing unpackbits
     .grids: c_ fromfunction index_exp mgrid ogrid r_ s_
     .histograms: histogram histogram2d histogram_bin_edges histogramdd
-    .inserting: delete insert
+    .inserting: delete insert fill_diagonal place put put_along_axis putmask
     .interpolation: interp
     .joining: append block column_stack concat concatenate dstack hstack row_stack stack vstack
     .matrices: diag diagflat eye identity tri tril triu
@@ -265,7 +265,6 @@ exports(
     .polynomials: poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots vander
     .printing: array_repr array_str get_printoptions printoptions set_printoptions
     .products: cross dot inner kron matmul matvec outer tensordot vdot vecdot vecmat
-    .putting: fill_diagonal place put put_along_axis putmask
     .quantiles: median nanmedian nanpercentile nanquantile percentile quantile
     .sets: intersect1d isin setdiff1d setxor1d union1d
     .splitting: array_split dsplit hsplit split unstack vsplit
