@@ -128,7 +128,7 @@ if TYPE_CHECKING:
         stack as stack,
         vstack as vstack,
     )
-    from stretto.numpy.matrices import (
+    from stretto.numpy.filled import (
         diag as diag,
         diagflat as diagflat,
         eye as eye,
@@ -251,14 +251,14 @@ exports(
     .equality: allclose array_equal array_equiv
     .files: ArrayFile frombuffer fromfile fromiter fromstring load save savez savez_compressed
         from_dlpack
-    .filled: empty empty_like full full_like ones ones_like zeros zeros_like
+    .filled: empty empty_like full full_like ones ones_like zeros zeros_like diag diagflat eye
+        identity tri tril triu
     .floats: frexp ldexp modf nextafter packbits spacing unpackbits
     .grids: c_ fromfunction index_exp mgrid ogrid r_ s_
     .histograms: histogram histogram2d histogram_bin_edges histogramdd
     .inserting: delete insert fill_diagonal place put put_along_axis putmask
     .interpolation: interp
     .joining: append block column_stack concat concatenate dstack hstack row_stack stack vstack
-    .matrices: diag diagflat eye identity tri tril triu
     .padding: pad
     .places: diag_indices diag_indices_from ix_ mask_indices ravel_multi_index tril_indices
         tril_indices_from triu_indices triu_indices_from unravel_index
