@@ -138,7 +138,7 @@ if TYPE_CHECKING:
         triu as triu,
     )
     from stretto.numpy.padding import pad as pad
-    from stretto.numpy.places import (
+    from stretto.numpy.grids import (
         diag_indices as diag_indices,
         diag_indices_from as diag_indices_from,
         ix_ as ix_,
@@ -254,14 +254,14 @@ exports(
     .filled: empty empty_like full full_like ones ones_like zeros zeros_like diag diagflat eye
         identity tri tril triu
     .floats: frexp ldexp modf nextafter packbits spacing unpackbits
-    .grids: c_ fromfunction index_exp mgrid ogrid r_ s_
+    .grids: c_ fromfunction index_exp mgrid ogrid r_ s_ diag_indices diag_indices_from ix_
+        mask_indices ravel_multi_index tril_indices tril_indices_from triu_indices triu_indices_from
+        unravel_index
     .histograms: histogram histogram2d histogram_bin_edges histogramdd
     .inserting: delete insert fill_diagonal place put put_along_axis putmask
     .interpolation: interp
     .joining: append block column_stack concat concatenate dstack hstack row_stack stack vstack
     .padding: pad
-    .places: diag_indices diag_indices_from ix_ mask_indices ravel_multi_index tril_indices
-        tril_indices_from triu_indices triu_indices_from unravel_index
     .polynomials: poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots vander
     .printing: array_repr array_str get_printoptions printoptions set_printoptions
     .products: cross dot inner kron matmul matvec outer tensordot vdot vecdot vecmat

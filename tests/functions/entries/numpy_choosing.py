@@ -109,7 +109,7 @@ for name, calls in {
     "triu_indices_from": [call(x(3, 2)), call(x(2, 3), 1)],
 }.items():
     entry(f"numpy.{name}", getattr(np, name), calls)
-without_entry("takes a function; tests/numpy/test_places.py", "numpy.mask_indices")
+without_entry("takes a function; tests/numpy/test_grids_places.py", "numpy.mask_indices")
 entry("numpy.ix_", np.ix_, [call(given([0, 2], "i32"), given([1], "i32")), call(x(2, dtype="i32"))])
 entry(
     "numpy.ravel_multi_index",
