@@ -23,7 +23,7 @@ from stretto._engine.core.typing import ArrayLike, DType, DTypeLike
 from stretto.numpy.dtypes import Extended as extended
 from stretto.numpy.dtypes import bfloat16, issubdtype
 from stretto.numpy.dtypes import result_type as _result_type
-from stretto.numpy.limits import finfo, iinfo
+from stretto.numpy.floats import finfo, iinfo
 
 __all__ = [
     "TypePromotionError",

@@ -49,16 +49,6 @@ if TYPE_CHECKING:
         apply_over_axes as apply_over_axes,
         piecewise as piecewise,
     )
-    from stretto.numpy.limits import (
-        e as e,
-        euler_gamma as euler_gamma,
-        finfo as finfo,
-        iinfo as iinfo,
-        inf as inf,
-        nan as nan,
-        newaxis as newaxis,
-        pi as pi,
-    )
     from stretto.numpy.signals import convolve as convolve, correlate as correlate
     from stretto.numpy.counting import bincount as bincount, digitize as digitize
     from stretto.numpy.signals import corrcoef as corrcoef, cov as cov
@@ -242,7 +232,6 @@ exports(
     """
     .: fft linalg
     .applying: apply_along_axis apply_over_axes piecewise
-    .limits: e euler_gamma finfo iinfo inf nan newaxis pi
     .signals: convolve correlate corrcoef cov bartlett blackman hamming hanning i0 kaiser
     .counting: bincount digitize
     .differences: diff ediff1d gradient trapezoid unwrap
@@ -253,7 +242,8 @@ exports(
         from_dlpack
     .filled: empty empty_like full full_like ones ones_like zeros zeros_like diag diagflat eye
         identity tri tril triu
-    .floats: frexp ldexp modf nextafter packbits spacing unpackbits
+    .floats: e euler_gamma finfo frexp iinfo inf ldexp modf nan newaxis nextafter packbits pi
+        spacing unpackbits
     .grids: c_ fromfunction index_exp mgrid ogrid r_ s_ diag_indices diag_indices_from ix_
         mask_indices ravel_multi_index tril_indices tril_indices_from triu_indices triu_indices_from
         unravel_index
