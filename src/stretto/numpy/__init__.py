@@ -44,7 +44,7 @@ ndarray = Array
 
 if TYPE_CHECKING:
     from stretto.numpy import fft as fft, linalg as linalg
-    from stretto.numpy.applying import (
+    from stretto.numpy.vectorizing import (
         apply_along_axis as apply_along_axis,
         apply_over_axes as apply_over_axes,
         piecewise as piecewise,
@@ -231,7 +231,7 @@ exports(
     __name__,
     """
     .: fft linalg
-    .applying: apply_along_axis apply_over_axes piecewise
+    .vectorizing: apply_along_axis apply_over_axes piecewise frompyfunc vectorize
     .signals: convolve correlate corrcoef cov bartlett blackman hamming hanning i0 kaiser
     .counting: bincount digitize
     .differences: diff ediff1d gradient trapezoid unwrap
@@ -258,7 +258,6 @@ exports(
     .quantiles: median nanmedian nanpercentile nanquantile percentile quantile
     .sets: intersect1d isin setdiff1d setxor1d union1d
     .splitting: array_split dsplit hsplit split unstack vsplit
-    .vectorizing: frompyfunc vectorize
     .without_nan: nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd
         nansum nanvar
     """,
