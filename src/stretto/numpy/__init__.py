@@ -30,8 +30,6 @@ from stretto.numpy.sorting import *
 from stretto.numpy.properties import *
 from stretto.numpy.ranges import *
 from stretto.numpy.reductions import *
-from stretto.numpy.remainders import *
-from stretto.numpy.rounding import *
 from stretto.numpy.searching import *
 from stretto.numpy.statistics import *
 from stretto.numpy.taking import *

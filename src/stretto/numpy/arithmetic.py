@@ -1,46 +1,64 @@
-"""Arithmetic: sums to powers, division, signs.
+"""Arithmetic: sums to powers, division with and without a remainder, signs, rounding.
 
 NumPy's names and promotion before the operations of ``ops``.
 """
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from stretto._engine.core.functions import described_like
+from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.types import inexact_dtype, is_inexact, kind_of, scalar_dtype
+from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact, kind_of, scalar_dtype
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.eager.twins import FLOAT, binary_function, eager
-from stretto._engine.ops import arithmetic, exponential
+from stretto._engine.ops import arithmetic, exponential, rounding
+from stretto._engine.ops import arithmetic as ops
 from stretto._engine.ops.arithmetic import absolute, negative, sign, square
 from stretto._engine.ops.comparison import eq, full_like, gt, lt, ne, select, zeros_like
+from stretto._engine.ops.complex_parts import complex_, imag, real
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import INEXACT, promote_values
 from stretto._engine.ops.exponential import reciprocal
+from stretto._engine.ops.rounding import ceil, floor
 from stretto._engine.xla.array import Array
-from stretto.numpy.arguments import numeric_values, refuse_complex
-from stretto.numpy.logic import isinf
+from stretto.numpy.arguments import numeric_values, refuse_complex, refuse_out
+from stretto.numpy.logic import copysign, isinf
 
 __all__ = [
     "abs",
     "absolute",
     "add",
+    "around",
+    "ceil",
     "divide",
+    "divmod",
     "fabs",
+    "fix",
     "float_power",
+    "floor",
+    "floor_divide",
+    "fmod",
     "heaviside",
     "hypot",
+    "mod",
     "multiply",
     "negative",
     "positive",
     "pow",
     "power",
     "reciprocal",
+    "remainder",
+    "rint",
+    "round",
     "sign",
     "square",
     "subtract",
     "true_divide",
+    "trunc",
 ]
 
 
@@ -326,3 +344,247 @@ def hypot(x: ArrayLike, y: ArrayLike, /) -> Array:
     ratio = short / select(none | infinite, full_like(long, 1), long)
     length = arithmetic.absolute(long) * exponential.sqrt(full_like(ratio, 1) + ratio * ratio)
     return select(infinite, full_like(long, np.inf), select(none, zeros_like(long), length))
+
+
+# With the remainder r of the division truncated towards zero: where r is not zero and its sign
+# differs from that of the divisor y, the quotient rounded down is less by one, and its remainder is
+# r + y. For floats a remainder of zero has the sign of y, and a quotient of zero that of x / y.
+# Integers divided by zero give 0, as in NumPy. It is written twice: for values that are traced, and
+# for NumPy.
+
+
+def _real_values(caller: str, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
+    value, other = numeric_values(caller, x, y)
+    if is_complex(value.dtype):
+        raise TypeError(f"{caller}: expected real numbers, got {value.type}")
+    return value, other
+
+
+def _opposed(rest: Array, y: Array) -> Array:
+    zero = zeros_like(rest)
+    return ne(rest, zero) & ne(lt(rest, zero), lt(y, zero))
+
+
+def _unless_by_zero(result: Array, y: Array) -> Array:
+    """The result for integers, or 0 where the divisor is 0."""
+    host = y.to_host() if y.__class__ is Array else None
+    if host is not None and host.size and not any(host.strides) and host[(0,) * host.ndim]:
+        return result
+    none = zeros_like(y)
+    return select(eq(y, none), none, result)
+
+
+def _trace_remainder(x: Array, y: Array) -> Array:
+    x, y = _real_values("remainder", x, y)
+    rest = ops.REM(x, y)
+    if is_inexact(x.dtype):
+        rest = select(eq(rest, zeros_like(rest)), copysign(rest, y), rest)
+        return select(_opposed(rest, y), rest + y, rest)
+    if kind_of(x.dtype) != "uint":
+        rest = select(_opposed(rest, y), rest + y, rest)
+    return _unless_by_zero(rest, y)
+
+
+def _host_remainder(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.remainder(x, y) if is_inexact(x.dtype) else ops.modulo(x, y)
+
+
+def _trace_floor_divide(x: Array, y: Array, caller: str = "floor_divide") -> Array:
+    x, y = _real_values(caller, x, y)
+    if kind_of(x.dtype) == "uint":
+        return _unless_by_zero(ops.DIV(x, y), y)
+    rest = ops.REM(x, y)
+    # For floats x - r is a multiple of y, so that only rounding errors are rounded away.
+    whole = rounding.round_((x - rest) / y) if is_inexact(x.dtype) else ops.DIV(x, y)
+    whole = select(_opposed(rest, y), whole - full_like(whole, 1), whole)
+    if not is_inexact(x.dtype):
+        return _unless_by_zero(whole, y)
+    quotient, none = rounding.floor(x / y), zeros_like(x)
+    whole = select(eq(whole, none), copysign(whole, quotient), whole)
+    return select(eq(y, none), quotient, whole)
+
+
+def _host_floor_divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.floor_divide(x, y) if is_inexact(x.dtype) else ops.floor_quotient(x, y)
+
+
+def _trace_fmod(x: Array, y: Array) -> Array:
+    x, y = _real_values("fmod", x, y)
+    rest = ops.REM(x, y)
+    return rest if is_inexact(x.dtype) else _unless_by_zero(rest, y)
+
+
+def _host_fmod(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.fmod(x, y) if is_inexact(x.dtype) else ops.signed_rest(x, y)
+
+
+_SIGNED = frozenset(("int", "float"))
+_fmod = binary_function(ops.REM, _trace_fmod, _SIGNED, _host_fmod)
+_remainder = binary_function(ops.REM, _trace_remainder, _SIGNED, _host_remainder, operator="mod")
+_floor_divide = binary_function(
+    ops.REM, _trace_floor_divide, _SIGNED, _host_floor_divide, operator="floordiv"
+)
+
+
+_divmod_quotient = binary_function(
+    ops.REM, partial(_trace_floor_divide, caller="divmod"), _SIGNED, _host_floor_divide
+)
+
+
+def floor_divide(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Divide and round down: the greatest whole number not above ``x / y``.
+
+    Args:
+        x: an array of real numbers.
+        y: the divisors; both broadcast.
+
+    Returns:
+        An array of the promoted dtype and the shape that the two broadcast to; 0 for integers
+        divided by zero.
+
+    Raises:
+        TypeError: an argument is complex.
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's and the array API standard's ``floor_divide``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.floor_divide(snp.array([7, -7]), 2)
+    Array([ 3, -4], dtype=int32)
+    """
+    return _floor_divide(x, y)
+
+
+@described_like(floor_divide)
+def remainder(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Find the remainder ``x - y * floor(x / y)``, with the sign of ``y``.
+
+    As NumPy's and the array API standard's ``remainder``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.remainder(snp.array([7, -7]), 3)
+    Array([1, 2], dtype=int32)
+    """
+    return _remainder(x, y)
+
+
+mod = remainder
+
+
+@described_like(floor_divide)
+def divmod(x: ArrayLike, y: ArrayLike, /) -> tuple[Array, Array]:
+    """Find ``floor_divide`` and ``remainder`` together.
+
+    Returns:
+        A tuple of the quotients and the remainders; 0 for integers divided by zero.
+
+    As NumPy's ``divmod``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.divmod(snp.array([7.0, -7.0]), 2)
+    (Array([ 3., -4.], dtype=float32), Array([1., 1.], dtype=float32))
+    """
+    return _divmod_quotient(x, y), _remainder(x, y)
+
+
+@described_like(floor_divide)
+def fmod(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Find the remainder of ``x / y`` with the sign of ``x``.
+
+    As NumPy's ``fmod``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.fmod(snp.array([7, -7]), 3)
+    Array([ 1, -1], dtype=int32)
+    """
+    return _fmod(x, y)
+
+
+@eager(np.trunc, FLOAT)
+@described_like(ceil)
+def trunc(x: ArrayLike) -> Array:
+    """Leave out the fraction of each element.
+
+    As NumPy's and the array API standard's ``trunc``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.trunc(snp.array([1.7, -1.7]))
+    Array([ 1., -1.], dtype=float32)
+    """
+    return rounding.truncated(x)
+
+
+fix = trunc
+
+
+def rint(x: ArrayLike, /) -> Array:
+    """Round each element to the nearest whole number, halves to the even one.
+
+    Args:
+        x: an array, or a number; complex numbers are rounded part by part.
+
+    Returns:
+        An array of the dtype of ``x``, integers as the default float.
+
+    As NumPy's ``rint``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.rint(snp.array([1.5, 2.5]))
+    Array([2., 2.], dtype=float32)
+    """
+    value = as_value(x, "rint")
+    return _rounded(convert(value, inexact_dtype(value.dtype), value.weak_type))
+
+
+def _rounded(x: Array) -> Array:
+    """The nearest whole number; of complex numbers, part by part."""
+    if is_complex(x.dtype):
+        return complex_(rounding.round_(real(x)), rounding.round_(imag(x)))
+    return rounding.round_(x)
+
+
+def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
+    """Round each element to a multiple of ``10 ** -decimals``, halves to the even digit.
+
+    Args:
+        a: an array, or a number; complex numbers are rounded part by part.
+        decimals: the number of digits after the point; before it for negative numbers.
+        out: must be None: arrays are immutable.
+
+    Returns:
+        An array of the dtype and shape of ``a``.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``decimals`` is not an integer.
+
+    As NumPy's ``round``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.round(snp.array([1.26, 2.5]), 1)
+    Array([1.3, 2.5], dtype=float32)
+    """
+    refuse_out("round", out)
+    decimals = integer(decimals, "round", "decimals")
+    return _round(as_value(a, "round", "a"), decimals=decimals)
+
+
+@eager(np.round, FLOAT)
+def _round(x: Array, *, decimals: int) -> Array:
+    if not is_inexact(x.dtype):
+        if decimals >= 0:
+            return x
+        step = full_like(x, 10**-decimals)
+        return convert(_rounded(true_divide(x, step)), x.dtype) * step
+    if decimals == 0:
+        return _rounded(x)
+    wide = convert(x, np.dtype(np.float32)) if x.dtype.itemsize < 4 else x
+    scale = full_like(wide, 10.0 ** np.abs(decimals))
+    if decimals > 0:
+        result = _rounded(wide * scale) / scale
+    else:
+        result = _rounded(wide / scale) * scale
+    return convert(result, x.dtype, x.weak_type)
+
+
+around = round

@@ -21,11 +21,11 @@ from stretto._engine.ops.index import primitives
 from stretto._engine.ops.layout import canonical_axes, canonical_axis, expand_dims, reshape
 from stretto._engine.ops.shape import concatenate
 from stretto.numpy.arguments import refuse_out
+from stretto.numpy.arithmetic import remainder
 from stretto.numpy.clipping import clip
 from stretto.numpy.indexing import concrete_of
 from stretto.numpy.logic import truth
 from stretto.numpy.manipulation import ravel
-from stretto.numpy.remainders import remainder
 from stretto.numpy.searching import flatnonzero
 from stretto.numpy.taking import take
 

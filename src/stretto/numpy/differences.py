@@ -23,14 +23,13 @@ from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.layout import canonical_axes, canonical_axis, reshape
 from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto.numpy.arguments import inexact_values, refuse_complex, weakly_inexact
-from stretto.numpy.arithmetic import absolute
+from stretto.numpy.arithmetic import absolute, remainder
 from stretto.numpy.creation import broadcast_argument
 from stretto.numpy.cumulative import cumsum
 from stretto.numpy.joining import concatenate
 from stretto.numpy.logic import not_equal
 from stretto.numpy.manipulation import ravel
 from stretto.numpy.reductions import sum as sum_
-from stretto.numpy.remainders import remainder
 from stretto.numpy.taking import take
 
 

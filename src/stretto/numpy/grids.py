@@ -25,6 +25,7 @@ from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.iota import iota
 from stretto._engine.ops.layout import reshape, transpose
+from stretto.numpy.arithmetic import remainder
 from stretto.numpy.clipping import clip
 from stretto.numpy.creation import array, shape_of
 from stretto.numpy.dtypes import as_dtype
@@ -32,7 +33,6 @@ from stretto.numpy.filled import ones
 from stretto.numpy.indexing import concrete_of
 from stretto.numpy.joining import concatenate, stack
 from stretto.numpy.ranges import arange, linspace
-from stretto.numpy.remainders import remainder
 from stretto.numpy.searching import index_array, nonzero
 
 if TYPE_CHECKING:

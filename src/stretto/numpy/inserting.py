@@ -32,6 +32,7 @@ from stretto._engine.ops.reducing.reduce import reduce_or
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.ops.sort import argsort, sort
 from stretto.numpy.arguments import refuse_inplace
+from stretto.numpy.arithmetic import remainder
 from stretto.numpy.clipping import clip
 from stretto.numpy.creation import broadcast_argument
 from stretto.numpy.cumulative import cumsum
@@ -40,7 +41,6 @@ from stretto.numpy.indexing import concrete_of
 from stretto.numpy.logic import truth
 from stretto.numpy.manipulation import moveaxis, ravel
 from stretto.numpy.reductions import sum as sum_
-from stretto.numpy.remainders import remainder
 from stretto.numpy.taking import resize, take
 
 

@@ -16,9 +16,8 @@ from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sort import argsort
 from stretto.numpy.arguments import inexact_values
-from stretto.numpy.arithmetic import absolute
+from stretto.numpy.arithmetic import absolute, remainder
 from stretto.numpy.joining import concatenate
-from stretto.numpy.remainders import remainder
 from stretto.numpy.searching import searchsorted
 from stretto.numpy.taking import take
 

@@ -31,9 +31,9 @@ from stretto._engine.ops.layout import canonical_axis, laid_out
 from stretto._engine.ops.linalg.matrix_parts import diagonal_of, on_diagonal
 from stretto._engine.ops.shape import concatenate, rev, slice_in_dim
 from stretto.numpy.arguments import integer_or_traced, put_result
+from stretto.numpy.arithmetic import remainder
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.reductions import sum as sum_
-from stretto.numpy.remainders import remainder
 
 if TYPE_CHECKING:
     from stretto._engine.xla.device import Device

@@ -31,8 +31,6 @@ from stretto.numpy import (
     logic,
     manipulation,
     reductions,
-    remainders,
-    rounding,
     searching,
     sorting,
     statistics,
@@ -58,9 +56,9 @@ _BINARY: dict[str, Callable[[ArrayLike, ArrayLike], Tree]] = {
     "sub": arithmetic.subtract,
     "mul": arithmetic.multiply,
     "truediv": arithmetic.true_divide,
-    "floordiv": remainders.floor_divide,
-    "mod": remainders.remainder,
-    "divmod": remainders.divmod,
+    "floordiv": arithmetic.floor_divide,
+    "mod": arithmetic.remainder,
+    "divmod": arithmetic.divmod,
     "pow": arithmetic.power,
     "matmul": matrix_product(matmul),
     "and": bits.bitwise_and,
@@ -126,8 +124,8 @@ def _reflected(name: str, function: Callable[[Any, Any], Any]) -> Callable[[Any,
 def _round(self: Array, ndigits: int | None = None) -> Array:
     """Integers where no digits are asked for, as for Python's numbers."""
     if ndigits is None and self.type.kind == "float":
-        return manipulation.astype(rounding.round(self), int)
-    return rounding.round(self, 0 if ndigits is None else ndigits)
+        return manipulation.astype(arithmetic.round(self), int)
+    return arithmetic.round(self, 0 if ndigits is None else ndigits)
 
 
 def _length(self: Array) -> int:
@@ -395,7 +393,7 @@ class ArrayMethods:
     ravel = manipulation.ravel
     repeat = taking.repeat
     reshape = _reshape
-    round = rounding.round
+    round = arithmetic.round
     searchsorted = searching.searchsorted
     sort = sorting.sort
     squeeze = manipulation.squeeze

@@ -40,8 +40,6 @@ from stretto.numpy import (
     extrema,
     logic,
     reductions,
-    remainders,
-    rounding,
     trigonometric,
 )
 from stretto.numpy.arguments import refuse_inplace, refuse_out
@@ -564,8 +562,8 @@ for _module in (
     complex_parts,
     elementary,
     logic,
-    remainders,
-    rounding,
+    arithmetic,
+    arithmetic,
     trigonometric,
 ):
     attach(_module)

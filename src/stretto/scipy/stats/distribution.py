@@ -23,9 +23,9 @@ from stretto._engine.core.lazy import shown
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.convert import rounded_once
 from stretto._engine.ops.elementwise import FLOAT, check_kind, promote_values
+from stretto.numpy.arithmetic import floor
 from stretto.numpy.elementary import exp, log
 from stretto.numpy.logic import isfinite, isnan
-from stretto.numpy.rounding import floor
 from stretto.numpy.searching import where
 
 _SHARED = (

@@ -15,13 +15,12 @@ from stretto._engine.ops.elementwise import broadcast_shapes as common_shape
 from stretto._engine.ops.linalg.triangular import triangular_solve
 from stretto._engine.ops.shape import concatenate
 from stretto.numpy.arguments import inexact_values
-from stretto.numpy.arithmetic import absolute, square
+from stretto.numpy.arithmetic import absolute, floor, square
 from stretto.numpy.elementary import exp, log
 from stretto.numpy.linalg.factorizations import cholesky
 from stretto.numpy.manipulation import broadcast_shapes, diagonal, expand_dims
 from stretto.numpy.reductions import all as all_
 from stretto.numpy.reductions import sum as sum_
-from stretto.numpy.rounding import floor
 from stretto.numpy.searching import where
 from stretto.special import gammaln, xlogy
 
