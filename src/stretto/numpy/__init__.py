@@ -19,11 +19,10 @@ from stretto.numpy.bits import *
 from stretto.numpy.choosing import *
 from stretto.numpy.logic import *
 from stretto.numpy.clipping import *
-from stretto.numpy.complex_parts import *
+from stretto.numpy.elementary import *
 from stretto.numpy.creation import *
 from stretto.numpy.cumulative import *
 from stretto.numpy.dtypes import *
-from stretto.numpy.elementary import *
 from stretto.numpy.extrema import *
 from stretto.numpy.inspection import __array_api_version__, __array_namespace_info__
 from stretto.numpy.sorting import *
@@ -33,7 +32,6 @@ from stretto.numpy.reductions import *
 from stretto.numpy.searching import *
 from stretto.numpy.statistics import *
 from stretto.numpy.taking import *
-from stretto.numpy.trigonometric import *
 from stretto.numpy.ufunc import *
 from stretto.numpy.unique import *
 

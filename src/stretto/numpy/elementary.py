@@ -1,4 +1,4 @@
-"""Exponentials, logarithms and roots.
+"""Exponentials, logarithms, roots, trigonometric and hyperbolic functions; complex parts.
 
 Under NumPy's names, and those of the array API standard. Integers become floats.
 """
@@ -12,30 +12,65 @@ import numpy as np
 
 from stretto._engine.core.functions import described_like
 from stretto._engine.core.types import is_complex
-from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.core.typing import ArrayLike
 from stretto._engine.eager.twins import FLOAT, eager
 from stretto._engine.higher_order.stop_gradient import stop_gradient
 from stretto._engine.ops import complex_parts
 from stretto._engine.ops.comparison import full_like, gt, lt, ne, select, zeros_like
-from stretto._engine.ops.complex_parts import complex_
-from stretto._engine.ops.convert import as_inexact
+from stretto._engine.ops.complex_parts import complex_, conj
+from stretto._engine.ops.convert import as_inexact, rounded_once
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.exponential import cbrt, exp, exp2, expm1, log, log1p, sqrt
 from stretto._engine.ops.extrema import complex_greater
+from stretto._engine.ops.inverse_trigonometric import acos, acosh, asin, asinh, atan, atanh
+from stretto._engine.ops.inverse_trigonometric import atan2 as atan2_of
 from stretto._engine.ops.rounding import ceil
+from stretto._engine.ops.trigonometric import cos, cosh, sin, sine_ratio, sinh, tan, tanh
+from stretto._engine.xla.array import Array
+from stretto.numpy.arguments import refuse_complex
 
 __all__ = [
+    "acos",
+    "acosh",
+    "angle",
+    "arccos",
+    "arccosh",
+    "arcsin",
+    "arcsinh",
+    "arctan",
+    "arctan2",
+    "arctanh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
     "cbrt",
+    "conj",
+    "conjugate",
+    "cos",
+    "cosh",
+    "deg2rad",
+    "degrees",
     "exp",
     "exp2",
     "expm1",
+    "imag",
     "log",
     "log1p",
     "log2",
     "log10",
     "logaddexp",
     "logaddexp2",
+    "rad2deg",
+    "radians",
+    "real",
+    "sin",
+    "sinc",
+    "sinh",
     "sqrt",
+    "tan",
+    "tanh",
 ]
 
 
@@ -149,3 +184,171 @@ def _add_exponentials(
     if not is_complex(x.dtype):
         mean = select(lt(mean, zeros_like(mean)), stop_gradient(mean), mean * full_like(mean, 0.5))
     return select(undefined, mean, select(first, x, y) + log_1p(power(gap)))
+
+
+arcsin, arccos, arctan = asin, acos, atan
+arcsinh, arccosh, arctanh = asinh, acosh, atanh
+
+
+def arctan2(y: ArrayLike, x: ArrayLike, /) -> Array:
+    """Compute the angle of each point (x, y) in the plane.
+
+    Args:
+        y: a real array, or a number: the points' second coordinates.
+        x: the points' first coordinates; the two broadcast.
+
+    Returns:
+        The angles in radians, from -pi to pi, of the promoted float dtype and the broadcast shape.
+
+    Raises:
+        TypeError: an argument is not an array or a number, or is complex.
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's ``arctan2``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.arctan2(snp.array([1.0]), snp.array([-1.0]))
+    Array([2.3561945], dtype=float32)
+    """
+    return atan2_of(y, x)
+
+
+atan2 = arctan2
+
+
+def degrees(x: ArrayLike, /) -> Array:
+    """Convert radians to degrees.
+
+    Args:
+        x: an array, or a number; in radians.
+
+    Returns:
+        The angles in degrees, of the shape of ``x``; integers become floats.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number, or is complex.
+
+    As NumPy's ``degrees``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.degrees(snp.array([snp.pi]))
+    Array([180.], dtype=float32)
+    """
+    refuse_complex("degrees", x=x)
+    value = as_inexact(x, "degrees")
+    return value * full_like(value, 180 / math.pi)
+
+
+def radians(x: ArrayLike, /) -> Array:
+    """Convert degrees to radians.
+
+    Args:
+        x: an array, or a number; in degrees.
+
+    Returns:
+        The angles in radians, of the shape of ``x``; integers become floats.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number, or is complex.
+
+    As NumPy's ``radians``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.radians(snp.array([180.0]))
+    Array([3.1415927], dtype=float32)
+    """
+    refuse_complex("radians", x=x)
+    value = as_inexact(x, "radians")
+    return value * full_like(value, math.pi / 180)
+
+
+rad2deg, deg2rad = degrees, radians
+
+
+@eager(np.sinc, FLOAT)
+@rounded_once
+def sinc(x: ArrayLike, /) -> Array:
+    """Compute the normalized sinc function of each element.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        ``sin(pi x) / (pi x)``, 1 at zero; of the shape of ``x``; integers become floats.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As NumPy's ``sinc``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.sinc(snp.array([0.0, 0.5])).round(4)
+    Array([1.    , 0.6366], dtype=float32)
+    """
+    value = as_inexact(x, "sinc")
+    angle = value * full_like(value, math.pi)
+    return sine_ratio(angle)
+
+
+def real(val: ArrayLike) -> Array:
+    """Take the real part of each element.
+
+    Args:
+        val: an array, or a number.
+
+    Returns:
+        The real parts, of the shape of ``val``; real arrays as they are.
+
+    Raises:
+        TypeError: ``val`` is not an array or a number.
+
+    As NumPy's ``real``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.real(snp.array([1 + 2j]))
+    Array([1.], dtype=float32)
+    """
+    return complex_parts.real(val)
+
+
+@described_like(real)
+def imag(val: ArrayLike) -> Array:
+    """Take the imaginary part of each element.
+
+    Returns:
+        The imaginary parts, of the shape of ``val``; zeros for real arrays.
+
+    As NumPy's ``imag``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.imag(snp.array([1 + 2j]))
+    Array([2.], dtype=float32)
+    """
+    return complex_parts.imag(val)
+
+
+conjugate = conj
+
+
+def angle(z: ArrayLike, deg: bool = False) -> Array:
+    """Compute the angle of each complex number in the plane.
+
+    Args:
+        z: an array, or a number, real or complex.
+        deg: whether the angles are in degrees rather than radians.
+
+    Returns:
+        The angles, from -pi to pi or from -180 to 180; a float array of the shape of ``z``.
+
+    Raises:
+        TypeError: ``z`` is not an array or a number.
+
+    As NumPy's ``angle``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.angle(snp.array([1j, -1]), deg=True)
+    Array([ 90., 180.], dtype=float32)
+    """
+    value = as_inexact(z, "angle", "z")
+    radians = atan2_of(complex_parts.imag(value), complex_parts.real(value))
+    return radians * (180 / math.pi) if deg else radians

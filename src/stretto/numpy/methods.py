@@ -24,9 +24,9 @@ from stretto.numpy import (
     bits,
     choosing,
     clipping,
-    complex_parts,
     cumulative,
     device_methods,
+    elementary,
     extrema,
     logic,
     manipulation,
@@ -338,8 +338,8 @@ def _compress(
 _GETTERS: dict[str, Callable[[Any], Any]] = {
     "T": manipulation.transpose,
     "mT": manipulation.matrix_transpose,
-    "real": complex_parts.real,
-    "imag": complex_parts.imag,
+    "real": elementary.real,
+    "imag": elementary.imag,
     "device": device_methods.device,
     "flat": manipulation.ravel,
     "addressable_shards": device_methods.addressable_shards,
@@ -374,8 +374,8 @@ class ArrayMethods:
     choose = choosing.choose
     clip = clipping.clip
     compress = _compress
-    conj = complex_parts.conj
-    conjugate = complex_parts.conj
+    conj = elementary.conj
+    conjugate = elementary.conj
     copy = copy
     copy_to_host_async = device_methods.copy_to_host_async
     cumprod = cumulative.cumprod

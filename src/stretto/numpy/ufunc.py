@@ -34,13 +34,11 @@ from stretto.numpy import (
     arithmetic,
     bits,
     clipping,
-    complex_parts,
     cumulative,
     elementary,
     extrema,
     logic,
     reductions,
-    trigonometric,
 )
 from stretto.numpy.arguments import refuse_inplace, refuse_out
 from stretto.numpy.dtypes import as_dtype
@@ -559,11 +557,11 @@ for _module in (
     logic,
     clipping,
     logic,
-    complex_parts,
+    elementary,
     elementary,
     logic,
     arithmetic,
     arithmetic,
-    trigonometric,
+    elementary,
 ):
     attach(_module)

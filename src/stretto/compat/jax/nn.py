@@ -29,10 +29,10 @@ from stretto.nn.functional.activations import indicator
 from stretto.nn.functional.attention import attend
 from stretto.nn.functional.checks import as_float
 from stretto.numpy.creation import listed
+from stretto.numpy.elementary import tanh
 from stretto.numpy.logic import isfinite, mask_of_where
 from stretto.numpy.normalized import log1mexp, log_softmax, logsumexp, softmax, softplus
 from stretto.numpy.statistics import mean_about_first
-from stretto.numpy.trigonometric import tanh
 
 __all__ = [
     "celu",
