@@ -25,10 +25,10 @@ from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto.numpy.arguments import inexact_values, refuse_complex, weakly_inexact
 from stretto.numpy.arithmetic import absolute, remainder
 from stretto.numpy.creation import broadcast_argument
-from stretto.numpy.cumulative import cumsum
 from stretto.numpy.joining import concatenate
 from stretto.numpy.logic import not_equal
 from stretto.numpy.manipulation import ravel
+from stretto.numpy.reductions import cumsum
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.taking import take
 

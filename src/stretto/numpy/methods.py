@@ -24,7 +24,6 @@ from stretto.numpy import (
     bits,
     choosing,
     clipping,
-    cumulative,
     device_methods,
     elementary,
     extrema,
@@ -378,8 +377,8 @@ class ArrayMethods:
     conjugate = elementary.conj
     copy = copy
     copy_to_host_async = device_methods.copy_to_host_async
-    cumprod = cumulative.cumprod
-    cumsum = cumulative.cumsum
+    cumprod = reductions.cumprod
+    cumsum = reductions.cumsum
     devices = device_methods.devices
     diagonal = manipulation.diagonal
     dot = _dot

@@ -26,13 +26,13 @@ from stretto._engine.ops.exponential import sqrt
 from stretto._engine.ops.fft import complex_dtype
 from stretto._engine.ops.layout import expand_dims, reshape, transpose
 from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
-from stretto.numpy.cumulative import cumprod
 from stretto.numpy.filled import zeros
 from stretto.numpy.floats import finfo
 from stretto.numpy.indexing import concrete_of
 from stretto.numpy.linalg.factorizations import eigvals
 from stretto.numpy.linalg.systems import inv, lstsq
 from stretto.numpy.manipulation import atleast_1d, flip
+from stretto.numpy.reductions import cumprod
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.searching import concrete
 

@@ -31,12 +31,11 @@ from stretto._engine.ops.sort import argsort, sort
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import remainder
 from stretto.numpy.clipping import maximum, minimum
-from stretto.numpy.cumulative import cumsum
 from stretto.numpy.indexing import concrete_of
 from stretto.numpy.logic import isnan
 from stretto.numpy.reductions import any as any_
+from stretto.numpy.reductions import cumsum, wide_dtype
 from stretto.numpy.reductions import sum as sum_
-from stretto.numpy.reductions import wide_dtype
 from stretto.numpy.statistics import along_axes
 from stretto.numpy.taking import take
 

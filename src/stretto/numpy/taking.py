@@ -22,9 +22,9 @@ from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import remainder
 from stretto.numpy.clipping import maximum
 from stretto.numpy.creation import shape_of
-from stretto.numpy.cumulative import cumsum
 from stretto.numpy.indexing import getitem
 from stretto.numpy.manipulation import ravel
+from stretto.numpy.reductions import cumsum
 from stretto.numpy.reductions import sum as sum_
 
 __all__ = ["repeat", "resize", "take", "tile"]

@@ -30,16 +30,7 @@ from stretto._engine.ops.layout import canonical_axes, canonical_axis, reshape, 
 from stretto._engine.ops.reducing import reduce
 from stretto._engine.ops.reducing.cumulative import cumlogsumexp, cummax, cummin
 from stretto._engine.ops.shape import concatenate, slice_in_dim
-from stretto.numpy import (
-    arithmetic,
-    bits,
-    clipping,
-    cumulative,
-    elementary,
-    extrema,
-    logic,
-    reductions,
-)
+from stretto.numpy import arithmetic, bits, clipping, elementary, extrema, logic, reductions
 from stretto.numpy.arguments import refuse_inplace, refuse_out
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.index_updates import At, IndexUpdate
@@ -512,11 +503,11 @@ def _running_log_sum_exp(x: Array, axis: int) -> Array:
 
 
 def _running_sum(x: Array, axis: int) -> Array:
-    return cumulative.cumsum(x, axis)
+    return reductions.cumsum(x, axis)
 
 
 def _running_product(x: Array, axis: int) -> Array:
-    return cumulative.cumprod(x, axis)
+    return reductions.cumprod(x, axis)
 
 
 # Those with operations of their own

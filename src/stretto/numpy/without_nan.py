@@ -18,7 +18,6 @@ from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.layout import canonical_axes
 from stretto._engine.ops.reducing.reduce import greatest_below, least_above
 from stretto.numpy.arguments import refuse_out
-from stretto.numpy.cumulative import cumprod, cumsum
 from stretto.numpy.extrema import argmax, argmin, no_extremum
 from stretto.numpy.extrema import max as max_
 from stretto.numpy.extrema import min as min_
@@ -26,7 +25,7 @@ from stretto.numpy.indexing import concrete_of
 from stretto.numpy.logic import isnan, mask_of_where
 from stretto.numpy.reductions import all as all_
 from stretto.numpy.reductions import any as any_
-from stretto.numpy.reductions import masked, prod
+from stretto.numpy.reductions import cumprod, cumsum, masked, prod
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.statistics import mean, std, var
 

@@ -24,7 +24,6 @@ from stretto._engine.ops.layout import canonical_axis, reshape
 from stretto._engine.ops.linalg.triangular import triangular_solve
 from stretto.numpy.arguments import inexact_values, weakly_inexact
 from stretto.numpy.arithmetic import square
-from stretto.numpy.cumulative import cumsum
 from stretto.numpy.elementary import exp, log, sqrt
 from stretto.numpy.extrema import argmax
 from stretto.numpy.joining import concatenate
@@ -33,6 +32,7 @@ from stretto.numpy.linalg.systems import inv
 from stretto.numpy.logic import isnan
 from stretto.numpy.manipulation import atleast_1d, atleast_2d, expand_dims, moveaxis
 from stretto.numpy.reductions import any as any_
+from stretto.numpy.reductions import cumsum
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.searching import searchsorted, where
 from stretto.numpy.sorting import argsort
