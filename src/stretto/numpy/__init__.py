@@ -18,12 +18,11 @@ from stretto.numpy.manipulation import *
 from stretto.numpy.bits import *
 from stretto.numpy.choosing import *
 from stretto.numpy.logic import *
-from stretto.numpy.clipping import *
+from stretto.numpy.extrema import *
 from stretto.numpy.elementary import *
 from stretto.numpy.creation import *
 from stretto.numpy.reductions import *
 from stretto.numpy.dtypes import *
-from stretto.numpy.extrema import *
 from stretto.numpy.inspection import __array_api_version__, __array_namespace_info__
 from stretto.numpy.sorting import *
 from stretto.numpy.properties import *

@@ -22,7 +22,7 @@ from stretto._engine.ops.layout import canonical_axes, canonical_axis, expand_di
 from stretto._engine.ops.shape import concatenate
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import remainder
-from stretto.numpy.clipping import clip
+from stretto.numpy.extrema import clip
 from stretto.numpy.indexing import concrete_of
 from stretto.numpy.logic import truth
 from stretto.numpy.manipulation import ravel

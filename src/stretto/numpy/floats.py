@@ -29,8 +29,8 @@ from stretto._engine.ops.elementwise import broadcast_shapes, promote_values
 from stretto._engine.ops.layout import canonical_axis, expand_dims, reshape
 from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto.numpy.arguments import refuse_out
-from stretto.numpy.clipping import clip
 from stretto.numpy.dtypes import plain_dtype
+from stretto.numpy.extrema import clip
 from stretto.numpy.logic import copysign, isfinite, isinf, truth
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.ufunc import attach

@@ -26,9 +26,9 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.iota import iota
 from stretto._engine.ops.layout import reshape, transpose
 from stretto.numpy.arithmetic import remainder
-from stretto.numpy.clipping import clip
 from stretto.numpy.creation import array, shape_of
 from stretto.numpy.dtypes import as_dtype
+from stretto.numpy.extrema import clip
 from stretto.numpy.filled import ones
 from stretto.numpy.indexing import concrete_of
 from stretto.numpy.joining import concatenate, stack

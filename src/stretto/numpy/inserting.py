@@ -33,8 +33,8 @@ from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.ops.sort import argsort, sort
 from stretto.numpy.arguments import refuse_inplace
 from stretto.numpy.arithmetic import remainder
-from stretto.numpy.clipping import clip
 from stretto.numpy.creation import broadcast_argument
+from stretto.numpy.extrema import clip
 from stretto.numpy.index_updates import At
 from stretto.numpy.indexing import concrete_of
 from stretto.numpy.logic import truth

@@ -23,7 +23,6 @@ from stretto.numpy import (
     arithmetic,
     bits,
     choosing,
-    clipping,
     device_methods,
     elementary,
     extrema,
@@ -371,7 +370,7 @@ class ArrayMethods:
     astype = _astype
     byteswap = views.byteswap
     choose = choosing.choose
-    clip = clipping.clip
+    clip = extrema.clip
     compress = _compress
     conj = elementary.conj
     conjugate = elementary.conj

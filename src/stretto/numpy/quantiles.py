@@ -30,7 +30,7 @@ from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sort import argsort, sort
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import remainder
-from stretto.numpy.clipping import maximum, minimum
+from stretto.numpy.extrema import maximum, minimum
 from stretto.numpy.indexing import concrete_of
 from stretto.numpy.logic import isnan
 from stretto.numpy.reductions import any as any_

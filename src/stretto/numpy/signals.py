@@ -34,8 +34,8 @@ from stretto._engine.ops.special.bessel import I0, bessel_i0, bessel_i0e
 from stretto._engine.xla.array import Array
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import absolute
-from stretto.numpy.clipping import clip
 from stretto.numpy.dtypes import as_dtype
+from stretto.numpy.extrema import clip
 from stretto.numpy.joining import concatenate
 from stretto.numpy.manipulation import diagonal, transpose
 from stretto.numpy.reductions import sum as sum_

@@ -20,8 +20,8 @@ from stretto._engine.ops.iota import iota
 from stretto._engine.ops.layout import canonical_axis, expand_dims, laid_out
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import remainder
-from stretto.numpy.clipping import maximum
 from stretto.numpy.creation import shape_of
+from stretto.numpy.extrema import maximum
 from stretto.numpy.indexing import getitem
 from stretto.numpy.manipulation import ravel
 from stretto.numpy.reductions import cumsum

@@ -30,7 +30,7 @@ from stretto._engine.ops.layout import canonical_axes, canonical_axis, reshape, 
 from stretto._engine.ops.reducing import reduce
 from stretto._engine.ops.reducing.cumulative import cumlogsumexp, cummax, cummin
 from stretto._engine.ops.shape import concatenate, slice_in_dim
-from stretto.numpy import arithmetic, bits, clipping, elementary, extrema, logic, reductions
+from stretto.numpy import arithmetic, bits, elementary, extrema, logic, reductions
 from stretto.numpy.arguments import refuse_inplace, refuse_out
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.index_updates import At, IndexUpdate
@@ -519,8 +519,8 @@ multiply = _with_methods(
 )
 divide = true_divide = _with_methods(arithmetic.true_divide)
 power = _with_methods(arithmetic.power)
-maximum = _with_methods(clipping.maximum, collapse=_max, run=cummax, update=IndexUpdate.max)
-minimum = _with_methods(clipping.minimum, collapse=_min, run=cummin, update=IndexUpdate.min)
+maximum = _with_methods(extrema.maximum, collapse=_max, run=cummax, update=IndexUpdate.max)
+minimum = _with_methods(extrema.minimum, collapse=_min, run=cummin, update=IndexUpdate.min)
 negative = _with_methods(arithmetic.negative)
 logaddexp = _with_methods(elementary.logaddexp, collapse=_log_sum_exp, run=_running_log_sum_exp)
 logaddexp2 = _with_methods(elementary.logaddexp2, collapse=_log2_sum_exp2)
@@ -546,7 +546,7 @@ for _module in (
     arithmetic,
     bits,
     logic,
-    clipping,
+    extrema,
     logic,
     elementary,
     elementary,

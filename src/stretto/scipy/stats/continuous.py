@@ -13,8 +13,8 @@ from typing import ClassVar
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.trigonometric import sech_squared
 from stretto.numpy.arithmetic import absolute
-from stretto.numpy.clipping import maximum, minimum
 from stretto.numpy.elementary import arctan2, cos, exp, expm1, log, log1p, tan
+from stretto.numpy.extrema import maximum, minimum
 from stretto.numpy.normalized import log1mexp
 from stretto.numpy.searching import where
 from stretto.scipy.stats.distribution import Continuous, Density, Invertible
