@@ -29,7 +29,7 @@ import stretto.laws
 from stretto._engine.api.autodiff.linear_functions import JvpFunction, VjpFunction
 from stretto._engine.core.config import Config
 from stretto._engine.core.primitive import Primitive
-from stretto.numpy.index_updates import At
+from stretto.numpy.updating import At
 
 SOURCES = Path(__file__).parents[2] / "src" / "stretto"
 

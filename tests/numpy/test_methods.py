@@ -14,8 +14,7 @@ from stretto._engine.core import array_updates
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.migration import ARRAYS
 from stretto.numpy import methods
-from stretto.numpy.immutable import _MEMORY, _METHODS
-from stretto.numpy.index_updates import At, IndexUpdate
+from stretto.numpy.updating import _MEMORY, _METHODS, At, IndexUpdate
 
 A, B = (
     np.array([[4.0, -3.0], [2.5, 7.0]], np.float32),

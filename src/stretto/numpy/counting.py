@@ -21,8 +21,8 @@ from stretto._engine.ops.layout import laid_out, reshape
 from stretto._engine.ops.shape import rev, slice_in_dim
 from stretto.numpy.arguments import refuse_complex
 from stretto.numpy.extrema import maximum
-from stretto.numpy.index_updates import At
 from stretto.numpy.searching import concrete, searchsorted
+from stretto.numpy.updating import At
 
 
 def bincount(

@@ -35,13 +35,13 @@ from stretto.numpy.arguments import refuse_inplace
 from stretto.numpy.arithmetic import remainder
 from stretto.numpy.creation import broadcast_argument
 from stretto.numpy.extrema import clip
-from stretto.numpy.index_updates import At
 from stretto.numpy.indexing import concrete_of
 from stretto.numpy.logic import truth
 from stretto.numpy.manipulation import moveaxis, ravel
 from stretto.numpy.reductions import cumsum
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.taking import resize, take
+from stretto.numpy.updating import At
 
 
 def delete(

@@ -36,9 +36,8 @@ from stretto.numpy import (
     views,
 )
 from stretto.numpy.creation import copy
-from stretto.numpy.immutable import refuse_changes
-from stretto.numpy.index_updates import At
 from stretto.numpy.indexing import getitem, setitem
+from stretto.numpy.updating import At, refuse_changes
 
 if TYPE_CHECKING:
     from stretto._engine.core import array_updates

@@ -39,12 +39,12 @@ from stretto._engine.ops.iota import iota
 from stretto._engine.ops.layout import canonical_axis, reshape
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.xla.array import Array
-from stretto.numpy.index_updates import At
 from stretto.numpy.logic import isnan, less, truth
 from stretto.numpy.manipulation import ravel
 from stretto.numpy.reductions import cumsum
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.taking import take
+from stretto.numpy.updating import At
 
 __all__ = [
     "argwhere",

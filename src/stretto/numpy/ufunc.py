@@ -33,13 +33,13 @@ from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto.numpy import arithmetic, bits, elementary, extrema, logic, reductions
 from stretto.numpy.arguments import refuse_inplace, refuse_out
 from stretto.numpy.dtypes import as_dtype
-from stretto.numpy.index_updates import At, IndexUpdate
 from stretto.numpy.indexing import concrete_of, getitem
 from stretto.numpy.logic import mask_of_where
 from stretto.numpy.manipulation import moveaxis
 from stretto.numpy.normalized import logsumexp
 from stretto.numpy.reductions import keep, masked
 from stretto.numpy.taking import take
+from stretto.numpy.updating import At, IndexUpdate
 
 __all__ = [
     "add",

@@ -26,13 +26,13 @@ from stretto._engine.ops.iota import iota
 from stretto._engine.ops.layout import canonical_axis, move_axis, reshape
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.xla.array import Array
-from stretto.numpy.index_updates import At
 from stretto.numpy.logic import isnan
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.reductions import cumsum
 from stretto.numpy.searching import concrete, flatnonzero, index_array
 from stretto.numpy.sorting import lexsort
 from stretto.numpy.taking import take
+from stretto.numpy.updating import At
 
 __all__ = ["unique", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
 

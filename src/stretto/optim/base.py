@@ -49,7 +49,7 @@ from stretto._engine.core.types import (
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Tree
 from stretto._engine.ops.convert import convert
 from stretto.numpy.arguments import weakly_inexact
-from stretto.numpy.immutable import absent
+from stretto.numpy.updating import absent
 
 __all__ = [
     "EmptyState",

@@ -1,6 +1,6 @@
 """Names of PyTorch and JAX that are called otherwise here, and what to write instead.
 
-The words of errors: ``numpy/immutable`` gives arrays the names of ``ARRAYS``, ``optim/base``
+The words of errors: ``numpy/updating`` gives arrays the names of ``ARRAYS``, ``optim/base``
 optimizers those of ``OPTIMIZERS``; ``nn/module`` looks up names in ``MODULES``,
 ``ensemble/ensemble`` in ``ENSEMBLES``, ``lazy`` those of packages, and ``boundary`` keywords. A
 test runs each entry, beside PyTorch where that is installed.

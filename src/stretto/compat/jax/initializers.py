@@ -27,7 +27,7 @@ from stretto._engine.ops.exponential import log1p, sqrt
 from stretto._engine.ops.layout import canonical_axis, laid_out, move_axis, reshape
 from stretto._engine.ops.trigonometric import cos, sin
 from stretto.numpy.dtypes import as_dtype
-from stretto.numpy.index_updates import At
+from stretto.numpy.updating import At
 from stretto.random import distributions, parametric
 from stretto.random.draw_arguments import round_draw, wide
 from stretto.random.keys import split
