@@ -16,7 +16,7 @@ from stretto.numpy import dtypes as _dtypes
 from stretto.numpy.arithmetic import *
 from stretto.numpy.manipulation import *
 from stretto.numpy.bits import *
-from stretto.numpy.choosing import *
+from stretto.numpy.searching import *
 from stretto.numpy.logic import *
 from stretto.numpy.extrema import *
 from stretto.numpy.elementary import *
@@ -27,7 +27,6 @@ from stretto.numpy.inspection import __array_api_version__, __array_namespace_in
 from stretto.numpy.sorting import *
 from stretto.numpy.properties import *
 from stretto.numpy.ranges import *
-from stretto.numpy.searching import *
 from stretto.numpy.statistics import *
 from stretto.numpy.taking import *
 from stretto.numpy.ufunc import *

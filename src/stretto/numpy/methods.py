@@ -22,7 +22,6 @@ from stretto._engine.xla.array import Array
 from stretto.numpy import (
     arithmetic,
     bits,
-    choosing,
     device_methods,
     elementary,
     extrema,
@@ -329,7 +328,7 @@ def _compress(
     >>> snp.array([1, 2, 3]).compress(snp.array([True, False, True]))
     Array([1, 3], dtype=int32)
     """
-    return choosing.compress(condition, self, axis, out, size=size, fill_value=fill_value)
+    return searching.compress(condition, self, axis, out, size=size, fill_value=fill_value)
 
 
 _GETTERS: dict[str, Callable[[Any], Any]] = {
@@ -368,7 +367,7 @@ class ArrayMethods:
     argsort = sorting.argsort
     astype = _astype
     byteswap = views.byteswap
-    choose = choosing.choose
+    choose = searching.choose
     clip = extrema.clip
     compress = _compress
     conj = elementary.conj

@@ -1,4 +1,4 @@
-"""Entries of `numpy/choosing.py`, `putting.py`, `places.py` and `floats.py`."""
+"""Entries of `numpy/searching.py`, `putting.py`, `places.py` and `floats.py`."""
 
 import numpy as np
 
@@ -27,7 +27,7 @@ entry(
     np.compress,
     [call(MASK, x(2, 3), axis=1), call(MASK, x(2, 3)), call(MASK, x(4))],
     "f32 i32",
-    uncompiled="its size depends on values; tests/numpy/test_choosing.py",
+    uncompiled="its size depends on values; tests/numpy/test_searching_choosing.py",
     unmapped="its size depends on values",
 )
 entry(
@@ -38,7 +38,7 @@ entry(
     uncompiled="its size depends on values",
     unmapped="its size depends on values",
 )
-without_entry("takes functions; tests/numpy/test_choosing.py", "numpy.piecewise")
+without_entry("takes functions; tests/numpy/test_searching_choosing.py", "numpy.piecewise")
 
 
 def changed(function):
