@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         piecewise as piecewise,
     )
     from stretto.numpy.signals import convolve as convolve, correlate as correlate
-    from stretto.numpy.counting import bincount as bincount, digitize as digitize
+    from stretto.numpy.histograms import bincount as bincount, digitize as digitize
     from stretto.numpy.signals import corrcoef as corrcoef, cov as cov
     from stretto.numpy.differences import (
         diff as diff,
@@ -226,7 +226,7 @@ exports(
     .: fft linalg
     .vectorizing: apply_along_axis apply_over_axes piecewise frompyfunc vectorize
     .signals: convolve correlate corrcoef cov bartlett blackman hamming hanning i0 kaiser
-    .counting: bincount digitize
+    .histograms: bincount digitize histogram histogram2d histogram_bin_edges histogramdd
     .differences: diff ediff1d gradient trapezoid unwrap
     .divisors: gcd lcm
     .einsums: einsum einsum_path
@@ -240,7 +240,6 @@ exports(
     .grids: c_ fromfunction index_exp mgrid ogrid r_ s_ diag_indices diag_indices_from ix_
         mask_indices ravel_multi_index tril_indices tril_indices_from triu_indices triu_indices_from
         unravel_index
-    .histograms: histogram histogram2d histogram_bin_edges histogramdd
     .inserting: delete insert fill_diagonal place put put_along_axis putmask
     .interpolation: interp
     .joining: append block column_stack concat concatenate dstack hstack row_stack stack vstack
