@@ -188,7 +188,7 @@ if TYPE_CHECKING:
         setxor1d as setxor1d,
         union1d as union1d,
     )
-    from stretto.numpy.splitting import (
+    from stretto.numpy.joining import (
         array_split as array_split,
         dsplit as dsplit,
         hsplit as hsplit,
@@ -243,13 +243,13 @@ exports(
     .inserting: delete insert fill_diagonal place put put_along_axis putmask
     .interpolation: interp
     .joining: append block column_stack concat concatenate dstack hstack row_stack stack vstack
+        array_split dsplit hsplit split unstack vsplit
     .padding: pad
     .polynomials: poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots vander
     .printing: array_repr array_str get_printoptions printoptions set_printoptions
     .products: cross dot inner kron matmul matvec outer tensordot vdot vecdot vecmat
     .quantiles: median nanmedian nanpercentile nanquantile percentile quantile
     .sets: intersect1d isin setdiff1d setxor1d union1d
-    .splitting: array_split dsplit hsplit split unstack vsplit
     .without_nan: nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd
         nansum nanvar
     """,
