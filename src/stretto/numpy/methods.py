@@ -22,7 +22,6 @@ from stretto._engine.xla.array import Array
 from stretto.numpy import (
     arithmetic,
     bits,
-    device_methods,
     elementary,
     extrema,
     logic,
@@ -31,8 +30,8 @@ from stretto.numpy import (
     searching,
     sorting,
     statistics,
+    storage,
     taking,
-    views,
 )
 from stretto.numpy.creation import copy
 from stretto.numpy.indexing import getitem, setitem
@@ -336,13 +335,13 @@ _GETTERS: dict[str, Callable[[Any], Any]] = {
     "mT": manipulation.matrix_transpose,
     "real": elementary.real,
     "imag": elementary.imag,
-    "device": device_methods.device,
+    "device": storage.device,
     "flat": manipulation.ravel,
-    "addressable_shards": device_methods.addressable_shards,
-    "is_fully_addressable": device_methods.is_fully_addressable,
-    "is_fully_replicated": device_methods.is_fully_replicated,
-    "committed": device_methods.committed,
-    "sharding": device_methods.sharding,
+    "addressable_shards": storage.addressable_shards,
+    "is_fully_addressable": storage.is_fully_addressable,
+    "is_fully_replicated": storage.is_fully_replicated,
+    "committed": storage.committed,
+    "sharding": storage.sharding,
     "at": At,
     "itemsize": lambda self: self.type.dtype.itemsize,
     "nbytes": lambda self: self.type.size * self.type.dtype.itemsize,
@@ -356,9 +355,9 @@ class ArrayMethods:
     ``attach`` gives them to the class of values; for type checkers it is its base class.
     """
 
-    __array_namespace__ = device_methods.namespace
+    __array_namespace__ = storage.namespace
     __round__ = _round
-    addressable_data = device_methods.addressable_data
+    addressable_data = storage.addressable_data
     all = reductions.all
     any = reductions.any
     argmax = extrema.argmax
@@ -366,17 +365,17 @@ class ArrayMethods:
     argpartition = sorting.argpartition
     argsort = sorting.argsort
     astype = _astype
-    byteswap = views.byteswap
+    byteswap = storage.byteswap
     choose = searching.choose
     clip = extrema.clip
     compress = _compress
     conj = elementary.conj
     conjugate = elementary.conj
     copy = copy
-    copy_to_host_async = device_methods.copy_to_host_async
+    copy_to_host_async = storage.copy_to_host_async
     cumprod = reductions.cumprod
     cumsum = reductions.cumsum
-    devices = device_methods.devices
+    devices = storage.devices
     diagonal = manipulation.diagonal
     dot = _dot
     flatten = _flatten
@@ -397,13 +396,13 @@ class ArrayMethods:
     sum = reductions.sum
     swapaxes = manipulation.swapaxes
     take = taking.take
-    to_device = device_methods.to_device
-    tobytes = views.tobytes
-    tofile = views.tofile
+    to_device = storage.to_device
+    tobytes = storage.tobytes
+    tofile = storage.tofile
     trace = manipulation.trace
     transpose = _transpose
     var = statistics.var
-    view = views.view
+    view = storage.view
 
     @property
     def T(self) -> Array:
