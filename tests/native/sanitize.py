@@ -29,7 +29,7 @@ TESTS = (
     "tests/_engine/api/jit/test_jit.py",
     "tests/_engine/api/test_jit_threads.py",
     "tests/_engine/api/sharding/test_placement_waiting.py",
-    "tests/_engine/eager/test_binary.py",
+    "tests/_engine/eager/test_twins_binary.py",
     "tests/_engine/xla/test_array.py",
     "tests/_engine/xla/test_callbacks.py",
     "tests/_engine/eager/test_interpreter.py",

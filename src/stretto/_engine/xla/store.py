@@ -4,8 +4,8 @@ It uses the standard library alone, and knows nothing about what the bytes are.
 
 Files that another user could have written are never read: folder and files must belong to the
 effective user, and be writable for nobody else, and no other user may be able to rename a folder on
-the way (``private``). The folder is opened once, what was opened is checked, and files are reached
-through it, so that no name is looked up twice. A file is written under a temporary name and
+the way (``core/files``). The folder is opened once, what was opened is checked, and files are
+reached through it, so that no name is looked up twice. A file is written under a temporary name and
 renamed, so it is whole or not there; it contains its key, length and checksum. No more is read than
 may be written. There are no locks: if several processes write a key, the last one wins. When there
 are too many bytes, the least recently used files are removed.
