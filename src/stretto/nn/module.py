@@ -14,20 +14,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
+from stretto._engine import core
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import bounded
-from stretto._engine.core.cards import (
-    MOST_LINES,
-    Card,
-    Item,
-    bytes_in,
-    counted,
-    ends,
-    numbers_in,
-    one_line,
-    size,
-    type_words,
-)
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.lazy import shown
 from stretto._engine.core.migration import (
@@ -46,6 +35,8 @@ from stretto.nn.module_tree import BORROWED, ModuleTree, clone, flatten, unflatt
 from stretto.nn.updating import updates_of
 
 if TYPE_CHECKING:
+    from stretto._engine.core.cards import Card, Item
+
     _Marked = Array  # an attribute to which a parameter is assigned holds the array
 else:
     _Marked = object
@@ -618,15 +609,15 @@ def brief_text(module: Module) -> str:
     )
     """
     whole = _lines(module, sys.maxsize, False)
-    if len(whole) <= MOST_LINES:
+    if len(whole) <= core.cards.MOST_LINES:
         return "\n".join(whole)
     deepest, lines = _depth(module), whole
     for depth in range(deepest, 0, -1):
         lines = _lines(module, depth, True)
-        if len(lines) < MOST_LINES:
+        if len(lines) < core.cards.MOST_LINES:
             note = [] if depth == deepest else [_NOTE]
             return "\n".join([*lines, *note])
-    first, left_out, last = ends(lines, MOST_LINES - 2)
+    first, left_out, last = core.cards.ends(lines, core.cards.MOST_LINES - 2)
     return "\n".join([*first, f"  ... {left_out:,} more lines", *last, _NOTE])
 
 
@@ -682,7 +673,7 @@ def card_of(module: Module) -> Card:
 
 
 def _card(module: Module, name: str) -> Card:
-    extra = one_line(module.extra_repr(), 120)
+    extra = core.cards.one_line(module.extra_repr(), 120)
     title = f"{module._get_name()}({extra})"
     body: list[Item] = []
     for key, role in module._roles.items():
@@ -691,10 +682,12 @@ def _card(module: Module, name: str) -> Card:
             body.append(_card(value, key))
         elif role in ("parameter", "buffer") and value is not None:
             notes = " buffer" if role == "buffer" else ""
-            body.append(((f"{key}: ", ""), (type_words(value), "op"), (notes, "quiet")))
+            body.append(((f"{key}: ", ""), (core.cards.type_words(value), "op"), (notes, "quiet")))
     mode = () if module.training or name else ("in evaluation mode",)
     prefix = f"({name}): " if name else ""
-    return Card(f"{prefix}{title}", (*amounts(module), *mode), tuple(body), open=not name)
+    return core.cards.Card(
+        f"{prefix}{title}", (*amounts(module), *mode), tuple(body), open=not name
+    )
 
 
 def amounts(module: Module) -> tuple[str, ...]:
@@ -702,7 +695,7 @@ def amounts(module: Module) -> tuple[str, ...]:
     parameters, buffers = list(module.parameters()), list(module.buffers())
     if not parameters and not buffers:
         return ()
-    facts = [counted(numbers_in(parameters), "parameter")]
+    facts = [core.cards.counted(core.cards.numbers_in(parameters), "parameter")]
     if buffers:
-        facts.append(f"{numbers_in(buffers):,} in buffers")
-    return (*facts, size(bytes_in([*parameters, *buffers])))
+        facts.append(f"{core.cards.numbers_in(buffers):,} in buffers")
+    return (*facts, core.cards.size(core.cards.bytes_in([*parameters, *buffers])))

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from stretto._engine import core
 from stretto._engine.core import tree
-from stretto._engine.core.cards import Card, counted, ends, line
 from stretto._engine.core.config import config
 from stretto._engine.core.functions import described_like
 from stretto._engine.core.integers import entries_of, integers
@@ -42,6 +42,7 @@ from stretto.dtypes import prng_key
 
 if TYPE_CHECKING:
     from stretto._engine.core.array_updates import Index
+    from stretto._engine.core.cards import Card
 
 _PHILOX = RandomAlgorithm.RNG_PHILOX
 _UINT32 = np.dtype(np.uint32)
@@ -541,9 +542,11 @@ def card_of(keys: KeyArray) -> Card:
     words: Any = keys._words
     shape = words.shape[:-1] if isinstance(words, Value) else np.shape(words)[:-1]
     count = int(np.prod(shape, dtype=int))
-    body = tuple([line(text) for text in _words(words).split("\n")])
+    body = tuple([core.cards.line(text) for text in _words(words).split("\n")])
     implementation = keys._implementation.name
-    return Card(f"{keys.dtype}{list(shape)}", (counted(count, "key"), implementation), body)
+    return core.cards.Card(
+        f"{keys.dtype}{list(shape)}", (core.cards.counted(count, "key"), implementation), body
+    )
 
 
 def _words(words: Value) -> str:
@@ -554,5 +557,5 @@ def _words(words: Value) -> str:
     if words.size <= _MOST * words.shape[-1]:
         return str(words)
     rows = np.asarray(words).reshape(-1, words.shape[-1])
-    first, left_out, last = ends(range(len(rows)), _MOST)
+    first, left_out, last = core.cards.ends(range(len(rows)), _MOST)
     return f"{rows[list(first)]}\n... {left_out:,} more keys ...\n{rows[list(last)]}"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from stretto._engine.core.cards import Card, curve, line
+from stretto._engine import core
 from stretto._engine.core.functions import described
 from stretto._engine.core.lazy import shown
 from stretto._engine.core.typing import Array, ArrayLike
@@ -27,6 +27,9 @@ from stretto.numpy.arithmetic import floor
 from stretto.numpy.elementary import exp, log
 from stretto.numpy.logic import isfinite, isnan
 from stretto.numpy.searching import where
+
+if TYPE_CHECKING:
+    from stretto._engine.core.cards import Card
 
 _SHARED = (
     "Its methods take a value, and these parameters, by position or by name. All are promoted and\n"
@@ -346,8 +349,8 @@ def card_of(distribution: Distribution) -> Card:
     """Show a distribution, and its density where the standard form has no parameters."""
     parameters = [*distribution.shapes, *[f"{n}={v}" for n, v in distribution.placing.items()]]
     body = (
-        line(f"parameters: {', '.join(parameters) or 'none'}"),
-        line(f"methods: {', '.join(distribution.methods)}"),
+        core.cards.line(f"parameters: {', '.join(parameters) or 'none'}"),
+        core.cards.line(f"methods: {', '.join(distribution.methods)}"),
     )
     facts: tuple[str, ...] = ()
     picture = ""
@@ -355,7 +358,7 @@ def card_of(distribution: Distribution) -> Card:
         low, high = [float(edge) for edge in distribution.support()]  # type: ignore[arg-type]
         facts = (f"support from {low:g} to {high:g}",)
         picture = _density(distribution, low, high)
-    return Card(f"distribution {distribution.name}", facts, body, picture=picture)
+    return core.cards.Card(f"distribution {distribution.name}", facts, body, picture=picture)
 
 
 def _density(distribution: Distribution, low: float, high: float) -> str:
@@ -366,4 +369,4 @@ def _density(distribution: Distribution, low: float, high: float) -> str:
     start, stop = max(low, -5.0 if high > 0 else -10.0), min(high, 5.0 if low < 0 else 8.0)
     margin = 0.1 * (stop - start)
     places = np.linspace(start - margin, stop + margin, 200, dtype=np.float32)
-    return curve(np.asarray(pdf(places), np.float64))
+    return core.cards.curve(np.asarray(pdf(places), np.float64))
