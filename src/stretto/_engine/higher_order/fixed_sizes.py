@@ -5,8 +5,7 @@ What belongs to sizes that vary is in four layers, each part as low as it can be
 - ``core/sizes``: the algebra: sizes as values, their normal form, bounds and comparisons;
   ``core/size_guards``: what is asked of the sizes of a call, while a function is traced for them.
 - ``ops/varying_sizes``: what the ``padded`` rules of operations compute with, and the way from a
-  rectangle of examples to rows and back;
-  ``ops/iota``: a size as an operation.
+  rectangle of examples to rows and back; ``ops/iota``: a size as an operation.
 - here: programs for a bucket by these rules, and for examples that lie one behind the other;
   ``sized_call``: the operation that stands for either while programs are transformed, and the pass
   that writes it in place when a program is lowered.

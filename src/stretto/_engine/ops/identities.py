@@ -19,7 +19,7 @@ from stretto._engine.core.types import ArrayType
 #
 # XLA merges and moves work, but not across a barrier. It may still start the work behind one
 # before the work in front of another: work that must wait goes into a call of its own, as in
-# ``higher_order/checkpoint``. ``passes/materialize_shared`` and others put barriers into programs.
+# ``higher_order/checkpoint``. ``passes/barriers`` and others put barriers into programs.
 
 
 T = TypeVar("T")
