@@ -17,7 +17,7 @@ from stretto.scipy.optimize import (
     _recent,
     _recent_product,
     _start,
-    _updated,
+    _update,
     curvature,
     descend,
     line_search,
@@ -96,7 +96,7 @@ def test_an_update_obeys_the_secant_equation():
             h = np.asarray(j @ j.T)
             s, y = random.normal(size=(2, 4))
             y = y if s @ y > 0 else -y
-            after = _updated(j, *map(snp.array, (s, y, np.linalg.solve(h, s))))
+            after = _update(j, *map(snp.array, (s, y, np.linalg.solve(h, s))))
             new = np.asarray(after @ after.T)
             np.testing.assert_allclose(new @ y, s, rtol=1e-8)
             rho, one = 1 / (y @ s), np.eye(4)
@@ -110,7 +110,7 @@ def test_a_step_without_curvature_teaches_nothing():
     with st.enable_x64():
         j, s = _start(snp.zeros(2)), snp.array([1.0, 0.0])
         for y in (-s, 0 * s, s * np.nan):
-            np.testing.assert_array_equal(_updated(j, s, y, s), np.eye(2))
+            np.testing.assert_array_equal(_update(j, s, y, s), np.eye(2))
 
 
 def test_quadratics_teach_the_inverse_hessian():
