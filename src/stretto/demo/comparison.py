@@ -77,7 +77,7 @@ def soup(params: Params) -> Params:
 
 
 def score(probs: st.Array | np.ndarray, labels: np.ndarray) -> Scores:
-    """Accuracy, NLL in nats and ECE in 15 bins, of probabilities (..., examples, classes)."""
+    """Score probabilities (..., examples, classes): accuracy, NLL in nats and ECE in 15 bins."""
     return Scores(*(np.asarray(measure(probs, labels)) for measure in (accuracy, nll, ece)))
 
 
@@ -185,7 +185,7 @@ def _figure_class() -> type[Figure]:
 
 
 def _draw_reliability(figure: SubFigure, comparison: Comparison, labels: np.ndarray) -> None:
-    """Accuracy against confidence, and below it how the confidences are distributed."""
+    """Draw accuracy against confidence, and below it how the confidences are distributed."""
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(4, 1))
     above.plot([0, 1], [0, 1], color="grey", linewidth=1, linestyle="--", label="calibrated")
     probs = comparison.member_probs

@@ -123,7 +123,7 @@ def digits() -> Dataset:
 
 
 def _split(data: Labeled, first: int) -> tuple[Labeled, Labeled]:
-    """So many examples at random, and the others."""
+    """Return so many examples at random, and the others."""
     order = np.random.default_rng(_SPLIT_SEED).permutation(len(data.labels))
     chosen, others = order[:first], order[first:]
     return (
@@ -133,7 +133,7 @@ def _split(data: Labeled, first: int) -> tuple[Labeled, Labeled]:
 
 
 def _read_pair(directory: Path, prefix: str) -> tuple[Labeled, tuple[int, int]]:
-    """Images with their labels, and the shape of an image."""
+    """Return images with their labels, and the shape of an image."""
     images_path = _find(directory, f"{prefix}-images-idx3-ubyte")
     labels_path = _find(directory, f"{prefix}-labels-idx1-ubyte")
     images, labels = read_idx(images_path, 3), read_idx(labels_path, 1)

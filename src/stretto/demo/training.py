@@ -81,7 +81,7 @@ def new_member(key: Key, sizes: Sequence[int]) -> Member:
 
 
 def logits(params: Params, images: st.Array) -> st.Array:
-    """(batch, classes) of images (batch, pixels), uint8, which are scaled to [0, 1] here."""
+    """Return (batch, classes) of images (batch, pixels), uint8, which are scaled to [0, 1] here."""
     x = images.astype(snp.float32) / 255
     *hidden, last = params
     for layer in hidden:
@@ -90,7 +90,7 @@ def logits(params: Params, images: st.Array) -> st.Array:
 
 
 def probabilities(params: Params, images: st.Array) -> st.Array:
-    """(batch, classes), summing to 1 over the classes."""
+    """Return (batch, classes), summing to 1 over the classes."""
     return st.nn.softmax(logits(params, images), dim=-1)
 
 
@@ -168,7 +168,7 @@ class Trained(NamedTuple):
 
 
 def learning_rates(plan: Plan) -> np.ndarray:
-    """(members,), float32: from the lowest to the highest by equal factors; one has the middle."""
+    """Return (members,), float32: from lowest to highest by equal factors; one has the middle."""
     low, high = plan.rates
     if plan.members == 1:
         return np.array([(low * high) ** 0.5], np.float32)
@@ -212,7 +212,7 @@ def train(data: Dataset, plan: Plan, on_step: Callable[[int, st.Array], None]) -
 
 
 def predict(members: Member, images: np.ndarray) -> np.ndarray:
-    """(members, examples, classes): what each member says of images (examples, pixels)."""
+    """Return (members, examples, classes): what each member says of images (examples, pixels)."""
     parts = [
         np.asarray(_predict(members.params, snp.asarray(images[i : i + _IMAGES_AT_ONCE])))
         for i in range(0, len(images), _IMAGES_AT_ONCE)
@@ -221,14 +221,14 @@ def predict(members: Member, images: np.ndarray) -> np.ndarray:
 
 
 def _shuffle(keys: st.Array, bootstraps: st.Array, epoch: int) -> st.Array:
-    """(members, draws): each bootstrap in an order drawn from its member's key and the epoch."""
+    """Return (members, draws): bootstraps in orders drawn from the member's key and the epoch."""
     return st.vmap(lambda key, rows: st.random.permutation(st.random.fold_in(key, epoch), rows))(
         keys, bootstraps
     )
 
 
 def _batches(keys: st.Array, bootstraps: st.Array, epoch: int, batch: int) -> Iterator[np.ndarray]:
-    """(members, batch) rows of the data, step by step through one epoch."""
+    """Yield (members, batch) rows of the data, step by step through one epoch."""
     rows = np.asarray(_shuffle(keys, bootstraps, epoch))
     for i in range(rows.shape[1] // batch):
         yield rows[:, i * batch : (i + 1) * batch]

@@ -36,23 +36,23 @@ class AverageState:
     """An average so far; the ``value`` of its averager gives the tree in its own dtypes."""
 
     count: Any
-    """How many trees it has taken, int32."""
+    """The number of trees it has taken, int32."""
     left: Any
     """The weight that what it began with still has, float32."""
     average: Any
     """The tree; leaves of low precision in float32."""
     dtypes: tuple[np.dtype, ...] = dataclasses.field(metadata={"static": True})
-    """Of the leaves as they were given."""
+    """The dtypes of the leaves as they were given."""
 
 
 def begun(tree: Tree, caller: str) -> tuple[list[Any], Alike]:
-    """The leaves of a tree as an average holds them: of low precision in float32, none weak."""
+    """Return a tree's leaves as an average holds them: of low precision in float32, none weak."""
     alike = Alike(caller)
     return [convert(x, widened(x).dtype) for x in alike.row(tree, 0)], alike
 
 
 def moved(average: Tree, tree: Tree, rate: float | Array, caller: str, number: int = 1) -> Tree:
-    """``average + rate * (tree - average)``; integers and booleans are the tree's.
+    """Return ``average + rate * (tree - average)``; integers and booleans are the tree's.
 
     Where the tree differs from the average, the error calls it member ``number``.
     """
@@ -66,7 +66,7 @@ def moved(average: Tree, tree: Tree, rate: float | Array, caller: str, number: i
 
 
 def in_dtypes(tree: Tree, dtypes: tuple[np.dtype, ...]) -> Tree:
-    """The tree with its leaves in these dtypes."""
+    """Return the tree with its leaves in these dtypes."""
     alike = Alike("value")
     row = alike.row(tree, 0)
     return unflatten(
@@ -224,7 +224,7 @@ class SWAGState:
     """The moments so far. ``squares`` and ``deviations`` have an entry for each leaf of floats."""
 
     count: Any
-    """How many trees were taken, int32."""
+    """The number of trees taken, int32."""
     mean: Any
     """The mean tree; leaves of low precision in float32."""
     squares: tuple[Any, ...]
@@ -232,7 +232,7 @@ class SWAGState:
     deviations: tuple[Any, ...]
     """(rank, ...): the last deviations from the mean of their time, in any order."""
     dtypes: tuple[np.dtype, ...] = dataclasses.field(metadata={"static": True})
-    """Of the leaves as they were given."""
+    """The dtypes of the leaves as they were given."""
 
 
 @dataclasses.dataclass(frozen=True)

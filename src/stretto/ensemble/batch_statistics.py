@@ -78,7 +78,7 @@ def _of_ensemble(ensemble: Ensemble, data: Iterable[Any], key: Key | None) -> En
 
 
 def _statistics(module: Module) -> dict[str, Any]:
-    """The buffers that were computed, by dotted name."""
+    """Return the buffers that were computed, by dotted name."""
     return {
         f"{path}.{name}" if path else name: getattr(layer, name)
         for path, layer in _tracking(module)
@@ -87,7 +87,7 @@ def _statistics(module: Module) -> dict[str, Any]:
 
 
 def _tracking(module: Module) -> Iterator[tuple[str, Module]]:
-    """The layers that keep running statistics, by dotted name; of imported modules, their parts."""
+    """Yield what keeps running statistics, by dotted name: layers, parts of imported modules."""
     for path, layer in module.named_modules():
         if isinstance(layer, _LAYERS) and layer.running_mean is not None:
             yield path, layer
@@ -99,7 +99,7 @@ def _tracking(module: Module) -> Iterator[tuple[str, Module]]:
 def _computed(
     modules: list[Module], sizes: list[int | None], data: Iterable[Any], key: Key | None
 ) -> list[Module]:
-    """The modules, of which one with a size is a stack of that many, with new statistics."""
+    """Return the modules, of which one with a size is a stack of that many, with new statistics."""
     running = [_begun(module) for module in modules]
     if not any(True for module in modules for _ in _tracking(module)):
         return modules
@@ -119,7 +119,7 @@ def _computed(
 
 
 def _begun(module: Module) -> Module:
-    """A copy in train mode with no statistics yet, and plain means for running ones."""
+    """Return a copy in train mode with no statistics yet, and plain means for running ones."""
     copy = module.clone().train()
     for _, layer in _tracking(copy):
         for name in _BUFFERS:
@@ -144,7 +144,7 @@ def _has_statistics(module: Module) -> bool:
 
 @functools.partial(jit, static_argnums=3)
 def _after(module: Module, x: Tree, key: Key | None, size: int | None) -> Module:
-    """The module, or a stack of ``size`` of them, after one more batch."""
+    """Return the module, or a stack of ``size`` of them, after one more batch."""
 
     def one(module: Module, key: Key | None) -> Module:
         with refusing(_NO_KEY) if key is None else keys(key):
@@ -157,7 +157,7 @@ def _after(module: Module, x: Tree, key: Key | None, size: int | None) -> Module
 
 
 def _with_statistics(module: Module, computed: Module) -> Module:
-    """A copy of the module with what was computed; modes and momenta are as before."""
+    """Return a copy of the module with what was computed; modes and momenta are as before."""
     copy = module.clone()
     for (_, layer), (_, other) in zip(_tracking(copy), _tracking(computed), strict=True):
         for name in _BUFFERS:

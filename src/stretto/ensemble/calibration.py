@@ -62,7 +62,7 @@ _INEXACT = 1e-4  # what may be left of the squared residual of a step
 
 
 def minimize(loss: Callable[[Array], Array], start: Array) -> Array:
-    """The vector at which the convex, twice differentiable ``loss`` is least.
+    """Return the vector at which the convex, twice differentiable ``loss`` is least.
 
     Each step solves H d = −g with the Hessian H by conjugate gradients, which take H only as
     products, and halves d until the loss falls by enough (truncated Newton; Nocedal and Wright,
@@ -138,7 +138,7 @@ class Temperature:
     """(...): T, one for each of the leading axes of the logits that it was fitted to."""
 
     def __call__(self, logits: ArrayLike) -> Array:
-        """Calibrated probabilities of logits (..., examples, classes), of the same shape."""
+        """Return calibrated probabilities of logits (..., examples, classes), of the same shape."""
         z = at_least_float32(logits, "Temperature", "logits")
         return softmax(z / _before(self.temperature, 2), axis=-1)
 
@@ -177,7 +177,7 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> Temperature:
     log_z = snp.where(snp.equal(z, -np.inf), 0, z)  # has probability 0 at any temperature
 
     def moments(inverse: Array) -> tuple[Array, Array]:
-        """First and second derivative of the NLL by 1 / T."""
+        """Return the first and second derivative of the NLL by 1 / T."""
         p = softmax(z * inverse[..., None, None], axis=-1)
         mean = snp.sum(p * log_z, axis=-1, keepdims=True)
         spread = snp.sum(p * snp.square(log_z - mean), axis=-1)
@@ -207,7 +207,7 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> Temperature:
 def _root(
     moments: Callable[[Array], tuple[Array, Array]], low: Array, start: Array, high: Array
 ) -> Array:
-    """Where the first of ``moments``, which rises, is 0; its derivative is the second.
+    """Return where the first of ``moments``, which rises, is 0; its derivative is the second.
 
     Newton's step, unless it leaves the bracket or is not half as long as the last: then the
     geometric middle.
@@ -245,7 +245,7 @@ class VectorScaling:
     """(..., classes): b."""
 
     def __call__(self, logits: ArrayLike) -> Array:
-        """Calibrated probabilities of logits (..., examples, classes), of the same shape."""
+        """Return calibrated probabilities of logits (..., examples, classes), of the same shape."""
         z = at_least_float32(logits, "VectorScaling", "logits")
         return softmax(_over_examples(self.scale) * z + _over_examples(self.shift), axis=-1)
 
@@ -297,7 +297,7 @@ class Platt:
     """(...): b."""
 
     def __call__(self, logits: ArrayLike) -> Array:
-        """Probabilities of class 1, of the shape of the logits (..., examples)."""
+        """Return probabilities of class 1, of the shape of the logits (..., examples)."""
         z = at_least_float32(logits, "Platt", "logits")
         return sigmoid(_before(self.scale, 1) * z + _before(self.shift, 1))
 
@@ -346,7 +346,7 @@ def fit_platt(logits: ArrayLike, labels: ArrayLike) -> Platt:
 
 
 def _each(fit: Callable[[Array, Array], R], z: Array, y: Array, rank: int) -> R:
-    """The fit of each of the leading axes of predictions of ``rank`` axes."""
+    """Return the fit of each of the leading axes of predictions of ``rank`` axes."""
     leading = z.ndim - rank
     for i in range(leading):  # the innermost first
         own = y.ndim - 1 > i
@@ -355,12 +355,12 @@ def _each(fit: Callable[[Array, Array], R], z: Array, y: Array, rank: int) -> R:
 
 
 def _before(parameters: Array, axes: int) -> Array:
-    """With so many axes of size 1 at the end, unless there is only one number."""
+    """Add so many axes of size 1 at the end, unless there is only one number."""
     return parameters.reshape(*parameters.shape, *[1] * axes) if parameters.ndim else parameters
 
 
 def _over_examples(parameters: Array) -> Array:
-    """(..., classes) with an axis of examples, unless there are no leading axes."""
+    """Give (..., classes) an axis of examples, unless there are no leading axes."""
     return parameters[..., None, :] if parameters.ndim > 1 else parameters
 
 
@@ -375,10 +375,10 @@ class Isotonic:
     places: Array
     """(n,), or (classes, n) for a function of each class: rising, not always strictly."""
     values: Array
-    """Of the same shape: the function there."""
+    """The function there, of the same shape."""
 
     def __call__(self, probs: ArrayLike) -> Array:
-        """Calibrated probabilities: of the shape of ``probs``, (...) or (..., classes)."""
+        """Return calibrated probabilities: of the shape of ``probs``, (...) or (..., classes)."""
         p = at_least_float32(probs, "Isotonic", "probs")
         if self.places.ndim == 1:
             return _interpolated(p, self.places, self.values)
@@ -442,7 +442,7 @@ class HistogramBinning:
     """(bins,) or (classes, bins)."""
 
     def __call__(self, probs: ArrayLike) -> Array:
-        """Calibrated probabilities: of the shape of ``probs``, (...) or (..., classes)."""
+        """Return calibrated probabilities: of the shape of ``probs``, (...) or (..., classes)."""
         p = at_least_float32(probs, "HistogramBinning", "probs")
         in_bin = indicator(_bin_of(p, self.edges), self.values.shape[-1], p.dtype)
         value = snp.where(snp.isnan(p), np.nan, snp.sum(in_bin * self.values, axis=-1))
@@ -491,7 +491,7 @@ def fit_histogram_binning(
 
 
 def _each_class(caller: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Array, Array]:
-    """(examples, classes): the probability of each class, and 1 where it is the label.
+    """Return (examples, classes): the probability of each class, and 1 where it is the label.
 
     Of (examples,) one class, class 1.
     """
@@ -510,7 +510,7 @@ def _each_class(caller: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Array
 
 
 def _isotonic(x: np.ndarray, happened: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct places, rising, and the values of the best rising function there."""
+    """Return the distinct places, rising, and the values of the best rising function there."""
     places, group, count = np.unique(x, return_inverse=True, return_counts=True)
     mean = np.bincount(group, weights=happened) / count
     values = optimize.isotonic_regression(mean, weights=count).x
@@ -518,7 +518,7 @@ def _isotonic(x: np.ndarray, happened: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def _interpolated(x: Array, places: Array, values: Array) -> Array:
-    """The function that is linear between places, and constant beyond them."""
+    """Return the function that is linear between places, and constant beyond them."""
     last = places.shape[0] - 1
     above = snp.clip(snp.searchsorted(places, x), 0, last)
     below = snp.maximum(above - 1, 0)
@@ -530,5 +530,5 @@ def _interpolated(x: Array, places: Array, values: Array) -> Array:
 
 
 def _bin_of(p: Array, edges: Array) -> Array:
-    """The bin of each element; the last axis of edges is that between bins."""
+    """Return the bin of each element; the last axis of edges is that between bins."""
     return snp.sum(p[..., None] > of_rank(edges, p.ndim + 1), axis=-1)

@@ -38,7 +38,7 @@ _MOST_GROUPS = 30
 
 
 def text_of(ensemble: Ensemble[Any]) -> str:
-    """The ``repr`` of an ensemble: a line for each architecture."""
+    """Return the ``repr`` of an ensemble: a line for each architecture."""
     lines = [
         f"  {group.size} × {kind_of(group)}: {', '.join(_facts(group, arrays))}"
         for group, arrays in zip(ensemble._layout.groups, ensemble._arrays, strict=True)
@@ -50,7 +50,7 @@ def text_of(ensemble: Ensemble[Any]) -> str:
 
 
 def kind_of(group: Group) -> str:
-    """What the members of a group are, in a word."""
+    """Return what the members of a group are, in a word."""
     if group.function is not call_module:
         return str(getattr(group.function, "__name__", "a function"))
     params = tree.unflatten(group.structure, group.names)
@@ -58,7 +58,7 @@ def kind_of(group: Group) -> str:
 
 
 def _facts(group: Group, arrays: Sequence[Any]) -> Iterator[str]:
-    """How much a member has, and what of it is shared, frozen or in another mode."""
+    """Say how much a member has, and what of it is shared, frozen or in another mode."""
     counts = [
         numbers_in([x]) // (1 if is_shared else max(group.size, 1))
         for x, is_shared in zip(arrays, group.shared, strict=True)
@@ -78,7 +78,7 @@ def _facts(group: Group, arrays: Sequence[Any]) -> Iterator[str]:
 
 
 def card_of(ensemble: Ensemble[Any]) -> Card:
-    """The ensemble, with the arrays of each architecture as they are stacked."""
+    """Return the ensemble, with the arrays of each architecture as they are stacked."""
     layout = ensemble._layout
     arrays = [x for column in ensemble._arrays for x in column]
     facts = [counted(len(layout.groups), "architecture"), size(bytes_in(arrays))]
@@ -105,7 +105,7 @@ def _card(group: Group, arrays: Sequence[Any]) -> Card:
 
 
 def member_text(member: Member) -> str:
-    """The ``repr`` of a member of functions: its parameters whole if they are few numbers."""
+    """Return the ``repr`` of a member of functions: its parameters whole if they are few."""
     name = getattr(member.function, "__name__", member.function)
     leaves = tree.leaves(member.params)
     is_small = len(leaves) <= 12 and numbers_in(leaves) <= 60
@@ -114,7 +114,7 @@ def member_text(member: Member) -> str:
 
 
 def card_of_member(member: Member) -> Card:
-    """A member of functions, and its parameters."""
+    """Return a member of functions, and its parameters."""
     lines = zip(tree.paths(member.params), tree.leaves(member.params), strict=True)
     body = tuple([((f"{path}: ", ""), (type_words(x), "op")) for path, x in lines])
     name = getattr(member.function, "__name__", None) or one_line(repr(member.function))
@@ -126,12 +126,12 @@ _MOST = 8
 
 
 def fitted_text(fitted: Fitted[Any]) -> str:
-    """The ``repr`` of a training's result."""
+    """Return the ``repr`` of a training's result."""
     return "\n".join([_head(fitted), *[f"  {text}" for text in _lines(fitted)]])
 
 
 def card_of_fitted(fitted: Fitted[Any]) -> Card:
-    """A training's result, with the course of its losses and the ensemble."""
+    """Return a training's result, with the course of its losses and the ensemble."""
     head, _, facts = _head(fitted).partition(": ")
     body: list[Item] = [line(text) for text in _lines(fitted)]
     body.append(card_of(fitted.ensemble))
@@ -140,7 +140,7 @@ def card_of_fitted(fitted: Fitted[Any]) -> Card:
 
 
 def _course(losses: np.ndarray) -> str:
-    """The mean loss of those that trained, from the first entry to the last."""
+    """Return the mean loss of those that trained, from the first entry to the last."""
     if losses.ndim != 2 or not losses.size:
         return ""
     known = np.isfinite(losses)
@@ -172,7 +172,7 @@ def _lines(fitted: Fitted[Any]) -> Iterator[str]:
 
 
 def _measured(history: Mapping[str, Any]) -> Iterator[tuple[str, np.ndarray]]:
-    """What was measured of each member: names, and values of shape (entries, members)."""
+    """Yield what was measured of each member: names, and values of shape (entries, members)."""
     for name, values in history.items():
         values = np.asarray(values)
         if values.ndim == 2 and values.size:
@@ -180,7 +180,7 @@ def _measured(history: Mapping[str, Any]) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _last(values: np.ndarray) -> str:
-    """The last value that each member has of a measurement, over the members."""
+    """Return the last value that each member has of a measurement, over the members."""
     known = np.isfinite(values)
     members = np.flatnonzero(known.any(0))
     if not len(members):
@@ -202,12 +202,12 @@ def _some(words: Sequence[str]) -> str:
 
 
 def state_text(state: TrainState[Any]) -> str:
-    """The ``repr`` of a training's state."""
+    """Return the ``repr`` of a training's state."""
     return f"TrainState({', '.join(_state_facts(state))})"
 
 
 def card_of_state(state: TrainState[Any]) -> Card:
-    """A training's state, with the members that run and those that no longer do."""
+    """Return a training's state, with the members that run and those that no longer do."""
     finished = [pack for packs in state.finished for pack in packs]
     body = []
     for what, packs in (("running", state.packs), ("finished", finished)):

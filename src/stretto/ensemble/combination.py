@@ -59,7 +59,7 @@ _LARGE = 80.0  # whose exponential float32 holds
 
 
 def mean(predictions: ArrayLike) -> Array:
-    """The mean over the members: of probabilities, the linear opinion pool (Stone, 1961).
+    """Return the mean over the members: of probabilities, the linear opinion pool (Stone, 1961).
 
     Args:
         predictions: (members, ...).
@@ -77,7 +77,7 @@ def mean(predictions: ArrayLike) -> Array:
 
 
 def weighted_mean(predictions: ArrayLike, weights: Weights, *, normalize: bool = False) -> Array:
-    """The mean over the members by their weights, which are divided by their sum.
+    """Return the mean over the members by their weights, which are divided by their sum.
 
     Args:
         predictions: (members, ...).
@@ -107,7 +107,7 @@ def weighted_mean(predictions: ArrayLike, weights: Weights, *, normalize: bool =
 
 
 def median(predictions: ArrayLike, *, normalize: bool = False) -> Array:
-    """The median over the members, output by output: of an even number, the mean of the middle two.
+    """Return the median over members, output by output; of an even number, the middle two's mean.
 
     Robust: fewer than half of the members cannot move it arbitrarily. Medians of probabilities need
     not add up to 1 (Kittler et al., 1998, median rule).
@@ -131,7 +131,7 @@ def median(predictions: ArrayLike, *, normalize: bool = False) -> Array:
 
 
 def trimmed_mean(predictions: ArrayLike, cut: float = 0.1, *, normalize: bool = False) -> Array:
-    """The mean over the members without the least and the greatest of each output.
+    """Return the mean over the members without the least and the greatest of each output.
 
     Args:
         predictions: (members, ...).
@@ -161,7 +161,7 @@ def trimmed_mean(predictions: ArrayLike, cut: float = 0.1, *, normalize: bool = 
 
 @described_like(mean)
 def maximum(predictions: ArrayLike, *, normalize: bool = False) -> Array:
-    """The greatest over the members, output by output (Kittler et al., 1998, max rule).
+    """Return the greatest over the members, output by output (Kittler et al., 1998, max rule).
 
     Args:
         normalize: divide the result by its sum over the last axis, as probabilities need it.
@@ -175,7 +175,7 @@ def maximum(predictions: ArrayLike, *, normalize: bool = False) -> Array:
 
 
 def vote_shares(predictions: ArrayLike, weights: Weights | None = None) -> Array:
-    """Each class's share of the members' votes; a member votes for its greatest output.
+    """Return each class's share of the members' votes; a member votes for its greatest output.
 
     A member's tie goes to the first class. A member with a NaN does not vote.
 
@@ -197,7 +197,7 @@ def vote_shares(predictions: ArrayLike, weights: Weights | None = None) -> Array
 
 @described_like(vote_shares)
 def majority_vote(predictions: ArrayLike, weights: Weights | None = None) -> Array:
-    """The class with most of the members' votes; a tie goes to the first of the classes in it.
+    """Return the class with most of the members' votes; a tie goes to the first of its classes.
 
     A member votes for its greatest output, likewise the first of equals. The rule for ties is that
     of scikit-learn's ``VotingClassifier``.
@@ -213,7 +213,7 @@ def majority_vote(predictions: ArrayLike, weights: Weights | None = None) -> Arr
 
 
 def geometric_mean(probs: ArrayLike, weights: Weights | None = None) -> Array:
-    """The normalized geometric mean of probabilities: the logarithmic opinion pool.
+    """Return the normalized geometric mean of probabilities: the logarithmic opinion pool.
 
     p_c ∝ Π over members of p_mc^w_m with Σ w = 1 (Genest and Zidek, 1986): the mean of log
     probabilities. A probability that underflowed to zero counts as the least normal number.
@@ -238,7 +238,7 @@ def geometric_mean(probs: ArrayLike, weights: Weights | None = None) -> Array:
 
 @described_like(geometric_mean)
 def product_of_experts(probs: ArrayLike) -> Array:
-    """The normalized product of the members' probabilities (Hinton, 2002).
+    """Return the normalized product of the members' probabilities (Hinton, 2002).
 
     Sharper than ``geometric_mean``, which takes the members' root of the product: right where
     members have seen independent evidence. A zero counts as the least normal number.
@@ -255,7 +255,7 @@ def product_of_experts(probs: ArrayLike) -> Array:
 
 @described_like(geometric_mean)
 def logit_mean(logits: ArrayLike, weights: Weights | None = None) -> Array:
-    """The probabilities of the mean logits: ``geometric_mean`` without ever leaving logarithms.
+    """Return the probabilities of the mean logits: ``geometric_mean`` that never leaves logarithms.
 
     softmax(Σ over members of w_m z_m), with Σ w = 1.
 
@@ -272,7 +272,7 @@ def logit_mean(logits: ArrayLike, weights: Weights | None = None) -> Array:
 
 @described_like(logit_mean)
 def log_mean(logits: ArrayLike, weights: Weights | None = None) -> Array:
-    """The logarithm of the members' mean probability, from their logits, without underflow.
+    """Return the logarithm of the members' mean probability, from their logits, without underflow.
 
     log Σ over members of w_m softmax(z_m), with Σ w = 1. The result is log probabilities, which are
     logits too: of the ensemble, for ``nll_from_logits`` and ``fit_temperature``.
@@ -309,7 +309,7 @@ def _or_equal(weights: Weights | None, predictions: Array) -> Weights:
 
 
 def _shares(caller: str, weights: Weights, predictions: Array) -> Array:
-    """The weights divided by their sum, of a shape to multiply the predictions with."""
+    """Return the weights divided by their sum, of a shape to multiply the predictions with."""
     w = at_least_float32(snp.asarray(weights), caller, "weights")
     members, *outputs = predictions.shape
     own = w.shape[1:]  # each output's own
@@ -337,7 +337,7 @@ def _shares(caller: str, weights: Weights, predictions: Array) -> Array:
 def stacking_weights(
     probs: ArrayLike, labels: ArrayLike, *, tolerance: float = 1e-5, max_steps: int = 10_000
 ) -> Array:
-    """The convex weights of the mean with the least NLL: stacking (Smyth and Wolpert, 1999).
+    """Return the convex weights of the mean with the least NLL: stacking (Smyth and Wolpert, 1999).
 
     They minimize −mean over examples of log Σ_m w_m p_m[label], which is convex in w, by
     expectation and maximization: w_m ← w_m × g_m with g_m = mean over examples of
@@ -390,10 +390,10 @@ def stacking_weights(
 
 
 class Selection(NamedTuple):
-    """What greedy selection chose."""
+    """The choice of greedy selection."""
 
     weights: Array
-    """How often each member was chosen until the score was best, (members,); adds up to 1."""
+    """The share of choices that each member had until the score was best, (members,)."""
     order: Array
     """The member chosen in each round, (rounds,), int32."""
     scores: Array

@@ -49,10 +49,10 @@ class ConformalSets:
     threshold: Array
     """(...), one for each of the leading axes of the probabilities that it was fitted to."""
     method: Literal["lac", "aps"] = field(metadata={"static": True})
-    """Which score: see ``fit_conformal``."""
+    """The name of the score; see ``fit_conformal``."""
 
     def __call__(self, probs: ArrayLike) -> Array:
-        """Which classes are in the set: booleans of the shape of probs (..., examples, classes)."""
+        """Say which classes are in the set: booleans shaped as probs (..., examples, classes)."""
         p = at_least_float32(probs, "ConformalSets", "probs")
         t = self.threshold
         return _scores(p, self.method) <= (t[..., None, None] if t.ndim else t)
@@ -108,7 +108,7 @@ def fit_conformal(
 
 
 def _scores(p: Array, method: str) -> Array:
-    """How badly each class fits."""
+    """Say how badly each class fits."""
     if method == "lac":
         return 1 - p
     falling = snp.argsort(-p, axis=-1)
@@ -133,7 +133,7 @@ class ConformalIntervals:
     def __call__(
         self, means: ArrayLike, deviations: ArrayLike, coverage: float = 0.9
     ) -> tuple[Array, Array]:
-        """The lower and upper ends, of the shape of means: (examples, ...)."""
+        """Return the lower and upper ends, of the shape of means: (examples, ...)."""
         if not 0 < coverage < 1:
             raise ValueError(f"ConformalIntervals: coverage must be in (0, 1), got {coverage}")
         m = at_least_float32(means, "ConformalIntervals", "means")
@@ -190,7 +190,7 @@ class VarianceScaling:
     """(...): one for each of the axes after the examples."""
 
     def __call__(self, variances: ArrayLike) -> Array:
-        """Calibrated variances (examples, ...), of the same shape."""
+        """Return calibrated variances (examples, ...), of the same shape."""
         return at_least_float32(variances, "VarianceScaling", "variances") * self.factor
 
 
@@ -225,7 +225,7 @@ def fit_variance_scaling(
 def _predicted(
     caller: str, means: ArrayLike, spread: ArrayLike, targets: ArrayLike, argument: str
 ) -> tuple[Array, Array, Array]:
-    """Means, deviations or variances, and targets, all of the shape of the targets."""
+    """Return means, deviations or variances, and targets, all of the shape of the targets."""
     m, t, _ = with_targets(caller, means, targets, "means")
     s, _, _ = with_targets(caller, spread, targets, argument)
     for name, x in (("means", m), (argument, s)):

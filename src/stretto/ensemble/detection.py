@@ -21,7 +21,7 @@ __all__ = ["aupr", "auroc", "fpr_at_tpr", "ood_aupr", "ood_auroc", "ood_fpr"]
 
 
 def auroc(scores: ArrayLike, positive: ArrayLike) -> Array:
-    """The area under the receiver operating characteristic.
+    """Return the area under the receiver operating characteristic.
 
     The probability that a positive example has the greater score than a negative one, ties counting
     half (Hanley and McNeil, 1982).
@@ -45,7 +45,7 @@ def auroc(scores: ArrayLike, positive: ArrayLike) -> Array:
 
 @described_like(auroc)
 def aupr(scores: ArrayLike, positive: ArrayLike) -> Array:
-    """The area under the curve of precision over recall, as the average precision.
+    """Return the area under the curve of precision over recall, as the average precision.
 
     Σ over thresholds of (gain in recall) × precision, without interpolation (Davis and Goadrich,
     2006, show what that would do).
@@ -60,7 +60,7 @@ def aupr(scores: ArrayLike, positive: ArrayLike) -> Array:
 
 
 def fpr_at_tpr(scores: ArrayLike, positive: ArrayLike, tpr: float = 0.95) -> Array:
-    """The share of negatives above the highest threshold that finds the share ``tpr`` of positives.
+    """Return the share of negatives above the highest threshold that finds ``tpr`` of positives.
 
     Args:
         scores: (..., examples).
@@ -81,7 +81,7 @@ def fpr_at_tpr(scores: ArrayLike, positive: ArrayLike, tpr: float = 0.95) -> Arr
 
 
 def ood_auroc(scores_in: ArrayLike, scores_out: ArrayLike) -> Array:
-    """``auroc`` of telling inputs out of the distribution, the positives, from those in it.
+    """Return the ``auroc`` of telling inputs out of the distribution, the positives, from others.
 
     Args:
         scores_in: (..., examples in), an uncertainty: greater where more unlike the data learnt.
@@ -101,7 +101,7 @@ def ood_auroc(scores_in: ArrayLike, scores_out: ArrayLike) -> Array:
 
 @described_like(ood_auroc)
 def ood_aupr(scores_in: ArrayLike, scores_out: ArrayLike) -> Array:
-    """``aupr`` of telling inputs out of the distribution, the positives, from those in it.
+    """Return the ``aupr`` of telling inputs out of the distribution, the positives, from others.
 
     With those in it as the positives: ``ood_aupr(-scores_out, -scores_in)``.
 
@@ -112,7 +112,7 @@ def ood_aupr(scores_in: ArrayLike, scores_out: ArrayLike) -> Array:
 
 
 def ood_fpr(scores_in: ArrayLike, scores_out: ArrayLike, tpr: float = 0.95) -> Array:
-    """``fpr_at_tpr``, by default FPR95: alarms on known inputs if 95 % of unknown ones are found.
+    """Return ``fpr_at_tpr``, by default FPR95: alarms on known inputs if 95 % of others are found.
 
     With those in the distribution as the positives, as some report it: ``ood_fpr(-scores_out,
     -scores_in)``.
@@ -163,7 +163,7 @@ def _of_two(caller: str, scores_in: ArrayLike, scores_out: ArrayLike) -> tuple[A
 
 
 def _found(scores: Array, positive: Array) -> tuple[Array, Array]:
-    """Positives and negatives with a score at or above each, in falling order: int32."""
+    """Return positives and negatives with a score at or above each, in falling order: int32."""
     key, flag = lax.sort((-scores, positive), dimension=-1, num_keys=1)
     n = key.shape[-1]
     # Counts at the last of equal scores hold for all of them.
@@ -176,13 +176,13 @@ def _found(scores: Array, positive: Array) -> tuple[Array, Array]:
 
 
 def _step(counts: Array) -> Array:
-    """The gain from one threshold to the next, from zero on: of counts, since these are exact."""
+    """Return the gain from one threshold to the next, from zero on, in counts, which are exact."""
     padded = snp.pad(counts, [(0, 0)] * (counts.ndim - 1) + [(1, 0)])
     return padded[..., 1:] - padded[..., :-1]
 
 
 def _defined(result: Array, scores: Array, positive: Array) -> Array:
-    """NaN where a score is, or one kind has no examples."""
+    """Put NaN where a score is, or one kind has no examples."""
     total, n = snp.sum(positive, axis=-1), positive.shape[-1]
     undefined = snp.any(snp.isnan(scores), axis=-1) | (total == 0) | (total == n)
     return snp.where(undefined, np.nan, result)
@@ -214,5 +214,5 @@ def _fpr(scores: Array, positive: Array, tpr: float, caller: str) -> Array:
 
 
 def _total(counts: Array, scores: Array) -> Array:
-    """The last count, which is the greatest, as a divisor: 1 where there are none."""
+    """Return the last count, which is the greatest, as a divisor: 1 where there are none."""
     return snp.maximum(counts[..., -1:], 1).astype(scores.dtype)

@@ -215,7 +215,7 @@ class Ensemble(MemberSequence[M_co]):
         return make(*parts, stacked=True, **options)
 
     def __add__(self, other: Ensemble[N]) -> Ensemble[M_co | N]:
-        """The members of one ensemble, then those of the other."""
+        """Return the members of one ensemble, then those of the other."""
         if not isinstance(other, Ensemble):
             return NotImplemented
         for ensemble in (self, other):
@@ -230,7 +230,7 @@ class Ensemble(MemberSequence[M_co]):
     def __call__(
         self: Ensemble[Callable[..., R]], *args: Any, key: Key | None = None, **kwargs: Any
     ) -> R:
-        """The results of all members on the same arguments, stacked along a new axis 0.
+        """Return the results of all members on the same arguments, stacked along a new axis 0.
 
         Numbers and arrays are traced; other arguments are static. ``key`` gives each member a key
         of its own for the layers that draw random numbers.

@@ -57,7 +57,7 @@ def write(
 def read(
     path: str | os.PathLike[str], like: Layout, arrays: Sequence[Sequence[Any]]
 ) -> tuple[Layout, list[list[Any]]]:
-    """The layout and arrays of a file, of members as those that are here."""
+    """Return the layout and arrays of a file, of members as those that are here."""
     groups = _groups(path, like.groups)
     layout = like.of(groups)
     types: list[ShapeDtypeStruct] = []
@@ -70,7 +70,7 @@ def read(
 
 
 def _groups(path: str | os.PathLike[str], like: Sequence[Group]) -> list[Group]:
-    """The groups that a file describes, of the architectures that are here."""
+    """Return the groups that a file describes, of the architectures that are here."""
     caller = f"Ensemble.load: {checked_path(path, 'Ensemble.load')}"
     text = load_header(path).metadata.get(_ENTRY)
     if text is None:

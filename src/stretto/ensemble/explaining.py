@@ -39,13 +39,13 @@ class Explanation:
     measured_microseconds: float
     """The median of a few calls."""
     temporary_bytes: int
-    """What the compiled program needs beside arguments and results."""
+    """The bytes that the compiled program needs beside arguments and results."""
     predicted_bytes: int
     """The estimate, as if nothing were fused, that ``chunk_size="auto"`` goes by."""
     chunk_size: Any
     plan: str
     program: explain.Explanation
-    """What ``st.explain`` says of the compiled program."""
+    """The report of ``st.explain`` on the compiled program."""
 
     def __str__(self) -> str:
         lines = [
@@ -66,7 +66,7 @@ class Explanation:
 def explained(
     jitted: Jitted[..., Any], args: Sequence[Any], chunk_size: int | str | None
 ) -> Explanation:
-    """What a jitted function does with these arguments."""
+    """Return what a jitted function does with these arguments."""
     traced = jitted.trace(*args)
     compiled = traced.lower().compile()
     decisions, predicted, microseconds, plan = [], 0, 0.0, config.plan
@@ -91,7 +91,7 @@ def explained(
 
 
 def _mapped(program: Program) -> Iterator[Mapped]:
-    """Every mapped call in a program, and in those inside it."""
+    """Yield every mapped call in a program, and in those inside it."""
     for equation in program.equations:
         primitive: Any = equation.primitive
         if isinstance(primitive, Mapped):

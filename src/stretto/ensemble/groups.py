@@ -37,7 +37,7 @@ Ties: TypeAlias = tuple[tuple[str, str], ...]
 
 
 def ties_of(member: Tree) -> Ties:
-    """The ties of a module, found by identity; none in a tree that is not a module.
+    """Return the ties of a module, found by identity; none in a tree that is not a module.
 
     Arrays count as tied where both are parameters: a buffer is assigned by its own module.
 
@@ -72,7 +72,7 @@ def ties_of(member: Tree) -> Ties:
 
 
 def untied(member: Tree, ties: Ties) -> Tree:
-    """The member with ``None`` at the second places; itself where there are none."""
+    """Return the member with ``None`` at the second places; itself where there are none."""
     if not ties:
         return member
     copy = member.clone()
@@ -83,7 +83,7 @@ def untied(member: Tree, ties: Ties) -> Tree:
 
 
 def retied(member: Tree, ties: Ties) -> Tree:
-    """The member itself, in which the second places hold what the first do."""
+    """Return the member itself, in which the second places hold what the first do."""
     for place, first in ties:
         owner, name = _owner(member, place)
         source, attribute = _owner(member, first)
@@ -92,7 +92,7 @@ def retied(member: Tree, ties: Ties) -> Tree:
 
 
 def _owner(module: Module, place: str) -> tuple[Module, str]:
-    """The module that has the attribute of this dotted name, and the attribute."""
+    """Return the module that has the attribute of this dotted name, and the attribute."""
     path, _, name = place.rpartition(".")
     return module.get_submodule(path), name
 
@@ -105,11 +105,11 @@ else:
     from typing import TypeVar
 
     M_co = TypeVar("M_co", covariant=True)
-"""What a member is: its module, or ``Member``. ``Ensemble`` alone has members of any type."""
+"""The type of a member: its module, or ``Member``. ``Ensemble`` alone has members of any type."""
 
 
 def call_module(module: Callable[..., Any], *args: Any, **kwargs: Any) -> Tree:
-    """What an ensemble of modules does with a member."""
+    """Return what an ensemble of modules does with a member."""
     return module(*args, **kwargs)
 
 
@@ -139,7 +139,7 @@ class Member:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Tree:
-        """The function of the parameters and these arguments."""
+        """Return the function of the parameters and these arguments."""
         return self.function(self.params, *args, **kwargs)
 
 
@@ -152,23 +152,23 @@ tree.register_attributes(
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """What members of one architecture have in common; static, and compared by value."""
+    """All that members of one architecture have in common; static, and compared by value."""
 
     function: Callable[..., Any]
     structure: Any
-    """Of one member, without the second places of what it holds twice."""
+    """The structure of one member, without the second places of what it holds twice."""
     names: tuple[str, ...]
-    """Of its leaves, dotted."""
+    """The dotted names of its leaves."""
     shared: tuple[bool, ...]
-    """Which leaves all members share."""
+    """True for each leaf that all members share."""
     trained: tuple[bool, ...]
-    """Which leaves an optimizer may change: parameters of inexact dtype that are not frozen."""
+    """True for each leaf that an optimizer may change: inexact parameters that are not frozen."""
     places: tuple[int, ...]
-    """Where its members stand in the ensemble."""
+    """The places of its members in the ensemble."""
     ties: Ties = ()
     """The second places, each with the first."""
     shapes: tuple[tuple[int, ...], ...] = ()
-    """Of the leaves of one member; none of a group from before they were kept."""
+    """The shapes of one member's leaves; none in a group from before they were kept."""
 
     @property
     def size(self) -> int:
@@ -176,7 +176,7 @@ class Group:
         return len(self.places)
 
     def axes_in_front(self, column: Sequence[Any]) -> int | None:
-        """How many axes stacked arrays have in front of those that an ensemble has.
+        """Return how many axes stacked arrays have in front of those that an ensemble has.
 
         0 for an ensemble; ``None`` where a function of trees made something else of the arrays.
         """
@@ -199,38 +199,38 @@ class Group:
         return [None if s else 0 for s in self.shared]
 
     def of(self, leaves: Sequence[Any]) -> Tree:
-        """The callable of one member with these leaves: the module, or a ``Member``."""
+        """Return the callable of one member with these leaves: the module, or a ``Member``."""
         params = retied(tree.unflatten(self.structure, leaves), self.ties)
         return params if self.function is call_module else Member(self.function, params)
 
     def leaves_of(self, member: Tree) -> list[Any]:
-        """The leaves of such a callable."""
+        """Return the leaves of such a callable."""
         params = member if self.function is call_module else member.params
         return tree.leaves(untied(params, self.ties))
 
     def whole(self) -> Tree:
-        """A member's parameters with all places filled: with the numbers of the leaves there."""
+        """Return a member's parameters with all places filled: with the numbers of leaves there."""
         return retied(tree.unflatten(self.structure, range(len(self.names))), self.ties)
 
 
 def changed(group: Group, **fields: Any) -> Group:
-    """The group with other fields."""
+    """Return the group with other fields."""
     return dataclasses.replace(group, **fields)
 
 
 def moved(group: Group, places: Iterable[int]) -> Group:
-    """The group with its members at other places of the ensemble."""
+    """Return the group with its members at other places of the ensemble."""
     return changed(group, places=tuple(places))
 
 
 def reshaped(group: Group, column: Sequence[Any]) -> Group:
-    """The group with leaves of the shapes of these arrays; itself where they are so already."""
+    """Return the group with leaves shaped as these arrays; itself where they are so already."""
     shapes = tuple([x.shape if s else x.shape[1:] for x, s in zip(column, group.shared)])
     return group if shapes == group.shapes else changed(group, shapes=shapes)
 
 
 def taken(member: Tree) -> Tree:
-    """A member as an ensemble gives it: to be read, and changed only as a copy.
+    """Return a member as an ensemble gives it: to be read, and changed only as a copy.
 
     What is assigned to a module that was taken out of the stacked arrays would not reach them.
     """
@@ -262,13 +262,13 @@ def refuse_other_rows(group: Group, column: Sequence[Any]) -> None:
 
 
 Choice: TypeAlias = str | Iterable[str] | Callable[[str], bool] | None
-"""Which parts of members: patterns of dotted names, or a function of a name."""
+"""A choice of parts of members: patterns of dotted names, or a function of a name."""
 
 
 def groups_of(
     first: Tree, members: Tree, shared: Choice, frozen: Choice, stacked: bool | None
 ) -> tuple[list[Group], list[list[Array]]]:
-    """The groups of what an ensemble is made from, and the arrays of each."""
+    """Return the groups of what an ensemble is made from, and the arrays of each."""
     function, members = _function_and_members(first, members)
     one_each = isinstance(function, (list, tuple))
     if stacked is None:
@@ -298,7 +298,7 @@ def groups_of(
 
 
 def _function_and_members(first: Tree, members: Tree) -> tuple[Any, Any]:
-    """The function of parameters, or a list with one for each member; and the members."""
+    """Return the function of parameters, or a list with one for each member; and the members."""
     if members is not None:
         functions = first if isinstance(first, (list, tuple)) else [first]
         if not all(callable(f) for f in functions):
@@ -330,7 +330,7 @@ def _group(
     places: Iterable[int],
     ties: Ties,
 ) -> Group:
-    """The group of members like this one, which is without the second places."""
+    """Return the group of members like this one, which is without the second places."""
     spec = tree.structure(member)
     names = tuple(leaf_names(member, "Ensemble"))
     blank = (False,) * len(names)
@@ -345,14 +345,14 @@ def _group(
 
 
 def _buffers(numbered: Tree) -> set[int]:
-    """Which leaves of a member are buffers."""
+    """Say which leaves of a member are buffers."""
     nodes = tree.leaves(numbered, lambda x: isinstance(x, Module))
     places: Any = [i for node in nodes if isinstance(node, Module) for i in node.buffers()]
     return set(places)
 
 
 def _names(group: Group) -> list[list[str]]:
-    """All names of each leaf: more than one where a member holds it at several places."""
+    """Return all names of each leaf: more than one where a member holds it at several places."""
     whole = group.whole()
     names: list[list[str]] = [[] for _ in group.names]
     for name, i in zip(leaf_names(whole, "Ensemble"), tree.leaves(whole), strict=True):
@@ -361,7 +361,7 @@ def _names(group: Group) -> list[list[str]]:
 
 
 def _selected(chosen: Choice, group: Group) -> tuple[bool, ...]:
-    """Which leaves a choice covers: patterns as of a shell (``"fc1.*"``), or a function of a name.
+    """Say which leaves a choice covers: shell patterns (``"fc1.*"``), or a function of a name.
 
     A pattern that covers a prefix up to a dot covers what is below it.
     """
@@ -395,7 +395,7 @@ def _refuse_idle_patterns(groups: Sequence[Group], chosen: Choice, argument: str
 def _grouped(
     functions: Sequence[Callable[..., Any]], members: Sequence[Any], shared: Choice, frozen: Choice
 ) -> tuple[list[Group], list[list[Array]]]:
-    """The members by function and structure, as they first appear; and each group's arrays."""
+    """Sort members by function and structure, as they first appear; stack each group's arrays."""
     alike: dict[Any, list[int]] = {}
     for i, (function, member) in enumerate(zip(functions, members, strict=True)):
         alike.setdefault((function, tree.structure(member)), []).append(i)
@@ -431,7 +431,7 @@ def _grouped(
 def _of_stacked(
     function: Callable[..., Any], stacked: Tree, shared: Choice, frozen: Choice
 ) -> tuple[list[Group], list[list[Array]]]:
-    """One group from a stacked tree."""
+    """Return one group from a stacked tree."""
     ties = ties_of(stacked)
     member = untied(stacked, ties)
     leaves = _leaves(member, "Ensemble")
@@ -452,7 +452,7 @@ def _of_stacked(
 
 
 def _leaves(member: Tree, caller: str) -> list[Array]:
-    """The arrays of a member, of strong dtypes, whatever numbers they came from."""
+    """Return the arrays of a member, of strong dtypes, whatever numbers they came from."""
     names = leaf_names(member, "Ensemble")
     values = [as_value(x, caller, n) for x, n in zip(tree.leaves(member), names, strict=True)]
     return [convert(x, x.dtype) for x in values]
@@ -516,7 +516,7 @@ def refuse_others_than_modules(members: Sequence[Any]) -> None:
 def in_mode(
     mode: bool, groups: Sequence[Group], arrays: list[list[Array]]
 ) -> tuple[list[Group], list[list[Array]]]:
-    """The groups with their modules in train mode or not; those that differed in it alone are one.
+    """Return the groups with modules in train mode or not; those that differed in it alone are one.
 
     Groups that share arrays stay apart: each has its own.
     """
@@ -538,7 +538,7 @@ def joined(
     others: Sequence[Group],
     their_arrays: Sequence[Sequence[Array]],
 ) -> tuple[list[Group], list[list[Array]]]:
-    """The groups of two ensembles, the second's members last; equal groups become one."""
+    """Return the groups of two ensembles, the second's members last; equal groups become one."""
     start = sum(g.size for g in groups)
     after = [moved(g, [start + p for p in g.places]) for g in others]
     return merged([*groups, *after], [*arrays, *their_arrays])
@@ -547,7 +547,7 @@ def joined(
 def merged(
     groups: Sequence[Group], arrays: Sequence[Sequence[Array]]
 ) -> tuple[list[Group], list[list[Array]]]:
-    """The groups, those of one function and structure made one, with the rows in order."""
+    """Return the groups, those of one function and structure made one, with the rows in order."""
     by_kind: dict[Any, Group] = {}
     columns: dict[Any, list[Array]] = {}
     for group, columns_of_group in zip(groups, arrays, strict=True):
@@ -577,7 +577,7 @@ def merged(
 def _one_column(
     name: str, once: bool, x: Array, once_there: bool, y: Array, size: int, rows: np.ndarray
 ) -> Array:
-    """An array of members with that of other members after it, in this order of rows.
+    """Return an array of members with that of other members after it, in this order of rows.
 
     ``once``: the first members share one; ``once_there``: the others do.
     """

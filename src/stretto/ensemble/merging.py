@@ -158,7 +158,7 @@ def ties(vectors: Sequence[Any], density: float = 0.2) -> Tree:
 
 
 def _trimmed(row: list[Any], density: float) -> list[Any]:
-    """The leaves with all but the largest magnitudes set to 0."""
+    """Return the leaves with all but the largest magnitudes set to 0."""
     sizes = [snp.abs(x).astype(np.float32).reshape(-1) for x in row if is_inexact(x.dtype)]
     count = sum(x.size for x in sizes)
     if not count:
@@ -169,7 +169,7 @@ def _trimmed(row: list[Any], density: float) -> list[Any]:
 
 
 def _agreed(column: Sequence[Any]) -> Tree:
-    """The mean of those with the sign of the sum."""
+    """Return the mean of those with the sign of the sum."""
     if not is_inexact(column[0].dtype):
         return column[0]
     sign = snp.sign(sum(column[1:], column[0]))
@@ -218,7 +218,7 @@ def dare(vector: T, key: Key, drop: float = 0.9) -> T:
 
 
 def diagonal_fisher(log_likelihood: Callable[..., Any], params: T, *examples: ArrayLike) -> T:
-    """The diagonal of the Fisher information: the mean over examples of squared gradients.
+    """Return the diagonal of the Fisher information: the mean over examples of squared gradients.
 
     With labels of the data it is the empirical Fisher; with labels drawn from the model, the Fisher
     itself.
@@ -342,7 +342,7 @@ def barrier(
     *,
     path: Callable[[Any, Any, Any], Any] = tree.lerp,
 ) -> Barrier:
-    """The loss along the path between two models, and the height of its barrier.
+    """Return the loss along the path between two models, and the height of its barrier.
 
     height = max over α of loss(path(α)) − (1 − α) loss(start) − α loss(end), at least 0. Without a
     barrier the models are linearly connected, and their average is worth trying. The points are run
@@ -456,16 +456,16 @@ _WHY = (
 
 @brief
 class Soup(NamedTuple, Generic[T]):
-    """What ``greedy_soup`` found."""
+    """The result of ``greedy_soup``."""
 
     params: T
     """The averaged tree."""
     members: tuple[int, ...]
-    """Which members it is of, in the order in which they were added."""
+    """The members that it averages, in the order in which they were added."""
     score: float
-    """Of the averaged tree."""
+    """The score of the averaged tree."""
     scores: tuple[float, ...]
-    """Of each member alone."""
+    """The score of each member alone."""
 
 
 @overload
@@ -491,7 +491,7 @@ def greedy_soup(
     scores: Sequence[Any] | None = None,
     stacked: bool | None = None,
 ) -> Soup[Any]:
-    """The average to which members are added, best first, as long as its score gets no worse.
+    """Add members to an average, best first, as long as its score gets no worse.
 
     Args:
         members: a list of trees, a stacked tree, an ``Ensemble`` of one architecture, or anything
@@ -564,7 +564,7 @@ def greedy_soup(
 
 
 def _begun(first: Tree) -> tuple[Callable[[Any, Any], Any], Any]:
-    """An average of one member, and what gives such an average as a tree like the member.
+    """Return an average of one member, and what gives such an average as a tree like the member.
 
     It has the member's dtypes, and the mean of the integers; the member itself is not held.
     """
@@ -583,7 +583,7 @@ def _begun(first: Tree) -> tuple[Callable[[Any, Any], Any], Any]:
 
 
 def _integers_of(member: Tree) -> list[Any]:
-    """The leaves that are integers or booleans, which are averaged in the end."""
+    """Return the leaves that are integers or booleans, which are averaged in the end."""
     row = Alike("greedy_soup").row(member, 0)
     return [x for x in row if not is_inexact(x.dtype)]
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def first_of(modules: tuple[str, ...], caller: str, install: str) -> ModuleType:
-    """The first of these modules that is installed.
+    """Return the first of these modules that is installed.
 
     Raises ``ModuleNotFoundError``, which says what to install, where none is.
     """
@@ -28,7 +28,7 @@ def first_of(modules: tuple[str, ...], caller: str, install: str) -> ModuleType:
 
 
 def axes_of(ax: Axes | None, caller: str) -> Axes:
-    """The axes given, or those of a new figure.
+    """Return the axes given, or those of a new figure.
 
     Raises ``ModuleNotFoundError`` where matplotlib is not installed.
     """

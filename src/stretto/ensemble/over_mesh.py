@@ -40,21 +40,21 @@ class OverMesh:
     data: Any
     """The axis that splits the examples of a batch in training; ``None`` if none does."""
     split: str | None = None
-    """What ``data`` splits as well in training: ``"optimizer"`` states, or ``"parameters"`` too."""
+    """All else that ``data`` splits in training: ``"optimizer"`` state or ``"parameters"`` too."""
 
     @property
     def parts(self) -> int:
-        """Into how many parts members are split."""
+        """The number of parts that members are split into."""
         return 1 if self.members is None else self.mesh.shape[self.members]
 
     @property
     def data_parts(self) -> int:
-        """Into how many parts the examples of a batch are split."""
+        """The number of parts that the examples of a batch are split into."""
         return 1 if self.data is None else self.mesh.shape[self.data]
 
     @property
     def rows(self) -> PartitionSpec:
-        """Of arrays with the members along axis 0."""
+        """The split of arrays with the members along axis 0."""
         return PartitionSpec(self.members)
 
     @property
@@ -63,15 +63,15 @@ class OverMesh:
         return tuple([axis for axis in (self.members, self.data) if axis is not None])
 
     def of_batch(self, each: bool) -> PartitionSpec:
-        """Of the arrays of a batch; with ``each`` they have the members along axis 0."""
+        """Say how a batch is split; with ``each`` it has the members along axis 0."""
         return PartitionSpec(self.members, self.data) if each else PartitionSpec(self.data)
 
     def put(self, x: Tree, spec: PartitionSpec) -> Tree:
-        """A tree of arrays, put on the devices."""
+        """Put a tree of arrays on the devices."""
         return api.sharding.placement.device_put(x, NamedSharding(self.mesh, spec))
 
     def put_groups(self, groups: Sequence[Group], arrays: Sequence[Any]) -> list[list[Any]]:
-        """The arrays of each group: split over the members, or whole where these share them."""
+        """Put the arrays of each group: split over the members, or whole where these share them."""
         return [
             [
                 self.put(x, PartitionSpec() if shared else self.rows)
@@ -92,14 +92,14 @@ class OverMesh:
                 )
 
     def splits(self, groups: Iterable[Group]) -> bool:
-        """Whether the members of these groups can be split evenly."""
+        """Say whether the members of these groups can be split evenly."""
         return not any([group.size % self.parts for group in groups])
 
 
 def over_mesh(
     mesh: Mesh | None, members: Hashable, data: Hashable, split: str | None, caller: str
 ) -> OverMesh:
-    """How a mesh is used: by the axes named, or by those called "members" and "data".
+    """Say how a mesh is used: by the axes named, or by those called "members" and "data".
 
     Raises ``ValueError`` if it has not the axes, or none of them; ``TypeError`` if it is no mesh.
     """
@@ -140,7 +140,7 @@ def mapped(
     chunk_size: int | str | None,
     over: OverMesh | None,
 ) -> Callable[..., Any]:
-    """``vmap`` over the members; if they are over a mesh, over those of each device.
+    """Apply ``vmap`` over the members; if they are over a mesh, over those of each device.
 
     Axes are 0 for what has the members along axis 0, and ``None`` for what is the same for all.
     """
@@ -154,7 +154,7 @@ def mapped(
 
 
 def _specs(axes: Tree, over: OverMesh) -> Tree:
-    """The specifications for a tree of axes."""
+    """Return the specifications for a tree of axes."""
     return tree.map(
         lambda axis: PartitionSpec() if axis is None else over.rows,
         axes,

@@ -33,7 +33,7 @@ __all__ = [
 
 
 def rmse(predictions: ArrayLike, targets: ArrayLike) -> Array:
-    """The root of the mean squared error.
+    """Return the root of the mean squared error.
 
     Args:
         predictions: (..., examples, ...).
@@ -54,7 +54,7 @@ def rmse(predictions: ArrayLike, targets: ArrayLike) -> Array:
 
 @described_like(rmse)
 def mae(predictions: ArrayLike, targets: ArrayLike) -> Array:
-    """The mean absolute error.
+    """Return the mean absolute error.
 
     >>> float(mae(snp.array([1.0, 4.0]), snp.array([1.0, 2.0])))
     1.0
@@ -65,7 +65,7 @@ def mae(predictions: ArrayLike, targets: ArrayLike) -> Array:
 
 @described_like(rmse)
 def r2(predictions: ArrayLike, targets: ArrayLike) -> Array:
-    """The coefficient of determination: the share of the targets' variance that is predicted.
+    """Return the coefficient of determination: the predicted share of the targets' variance.
 
     1 − Σ (y − p)² / Σ (y − mean y)² over examples, and the mean of it over several numbers an
     example, as in ``sklearn.metrics.r2_score``.
@@ -84,7 +84,7 @@ def r2(predictions: ArrayLike, targets: ArrayLike) -> Array:
 
 
 def gaussian_nll(means: ArrayLike, variances: ArrayLike, targets: ArrayLike) -> Array:
-    """The mean negative log-likelihood of the targets under Gaussians, in nats.
+    """Return the mean negative log-likelihood of the targets under Gaussians, in nats.
 
     ½ mean of log(2πσ²) + (y − μ)² / σ² (Nix and Weigend, 1994).
 
@@ -109,7 +109,7 @@ def gaussian_nll(means: ArrayLike, variances: ArrayLike, targets: ArrayLike) -> 
 
 @described_like(gaussian_nll)
 def crps_gaussian(means: ArrayLike, variances: ArrayLike, targets: ArrayLike) -> Array:
-    """The continuous ranked probability score of Gaussians (Gneiting and Raftery, 2007, eq. 5).
+    """Return Gaussians' continuous ranked probability score (Gneiting and Raftery, 2007, eq. 5).
 
     The mean of σ (z (2Φ(z) − 1) + 2φ(z) − 1/√π) with z = (y − μ) / σ. Like an absolute error, which
     it is in the limit of no variance, it is in the unit of the targets.
@@ -131,7 +131,7 @@ def crps_gaussian(means: ArrayLike, variances: ArrayLike, targets: ArrayLike) ->
 
 
 def crps_ensemble(predictions: ArrayLike, targets: ArrayLike, *, fair: bool = False) -> Array:
-    """The continuous ranked probability score of members taken as a sample.
+    """Return the continuous ranked probability score of members taken as a sample.
 
     mean |x_i − y| − ½ mean |x_i − x_j| (Gneiting and Raftery, 2007, eq. 21), in the unit of the
     targets.
@@ -165,7 +165,7 @@ def crps_ensemble(predictions: ArrayLike, targets: ArrayLike, *, fair: bool = Fa
 
 
 def interval_coverage(lower: ArrayLike, upper: ArrayLike, targets: ArrayLike) -> Array:
-    """The share of targets inside their interval, ends included.
+    """Return the share of targets inside their interval, ends included.
 
     Intervals from an ensemble's quantiles: ``snp.quantile(predictions, snp.array([0.05, 0.95]),
     axis=0)``.
@@ -194,7 +194,7 @@ def interval_coverage(lower: ArrayLike, upper: ArrayLike, targets: ArrayLike) ->
 
 @described_like(gaussian_nll)
 def pit_gaussian(means: ArrayLike, variances: ArrayLike, targets: ArrayLike) -> Array:
-    """The probability integral transform: where each target lies in its Gaussian (Dawid, 1984).
+    """Return the probability integral transform: each target's place in its Gaussian (Dawid, 1984).
 
     Φ((y − μ) / σ): uniform from 0 to 1 if the predictions are calibrated.
 
@@ -209,7 +209,7 @@ def pit_gaussian(means: ArrayLike, variances: ArrayLike, targets: ArrayLike) -> 
 
 
 def pit_ensemble(predictions: ArrayLike, targets: ArrayLike) -> Array:
-    """Where each target lies among the members: the share of them that is not above it.
+    """Return where each target lies among the members: the share of them that is not above it.
 
     A histogram of it is the rank histogram of Hamill (2001), flat if the predictions are
     calibrated.

@@ -1,4 +1,4 @@
-"""How an ensemble runs a function on all its members: one compiled program, a ``vmap`` a group.
+"""A function run on all members of an ensemble: one compiled program, a ``vmap`` a group.
 
 A call at rest of arrays alone finds its compiled function by their number, and passes all arrays
 one by one, which is jit's short way.
@@ -44,7 +44,7 @@ _TRACED = (Value, np.ndarray, np.generic, int, float, complex)
 
 
 def _is_traced(x: object) -> bool:
-    """Whether an argument is an array or a number; all else is static."""
+    """Say whether an argument is an array or a number; all else is static."""
     return isinstance(x, _TRACED) and x.__class__ is not bool
 
 
@@ -62,7 +62,7 @@ class _Setting:
 
 
 def _settled(x: Tree) -> Tree:
-    """Arguments with numbers in place of settings."""
+    """Return arguments with numbers in place of settings."""
     return tree.map(lambda leaf: leaf.value if isinstance(leaf, _Setting) else leaf, x)
 
 
@@ -77,7 +77,7 @@ def over_members(
     over: OverMesh | None,
     out_axes: Tree = 0,
 ) -> list[Any]:
-    """``f(group, member, *args)`` for each member; results stacked, one tree a group.
+    """Call ``f(group, member, *args)`` for each member; stack the results, one tree a group.
 
     Arguments are mapped along the given axes over the members of the whole ensemble; what is
     neither an array nor a number is the same for all.
@@ -144,7 +144,7 @@ def _refuse_tables(static: Sequence[object]) -> None:
 
 
 def _of(x: Tree, group: Group, total: int) -> Tree:
-    """The rows of the members of a group."""
+    """Return the rows of the members of a group."""
     places = np.asarray(group.places, np.int32)
     if is_ragged(x):
         if len(x) != total:
@@ -163,7 +163,7 @@ def _of(x: Tree, group: Group, total: int) -> Tree:
 
 
 def together(groups: Sequence[Group], outs: Sequence[Any]) -> Tree:
-    """One tree from that of each group, its rows in the order of the members."""
+    """Return one tree from that of each group, its rows in the order of the members."""
     if len(outs) == 1:
         return outs[0]
     flat, first = tree.flatten(outs[0], is_ragged)
@@ -194,7 +194,7 @@ def together(groups: Sequence[Group], outs: Sequence[Any]) -> Tree:
 
 
 def _ragged_together(column: Sequence[Any], order: np.ndarray) -> Tree:
-    """Ragged results of several groups as one, in the order of the members."""
+    """Return ragged results of several groups as one, in the order of the members."""
     for x in column:
         if not is_ragged(x) or x._inner != column[0]._inner:
             raise ValueError(
@@ -237,7 +237,7 @@ class Runner:
         axis: int | None,
         stateful: bool,
     ) -> Tree:
-        """The result of a call; with ``stateful`` also all arrays as the call leaves them."""
+        """Return the result of a call; with ``stateful`` also all arrays as it leaves them."""
         run, inputs = self.compiled(arrays, args, kwargs, key, axis, stateful)
         try:
             if not self._options:
@@ -257,7 +257,7 @@ class Runner:
         axis: int | None,
         stateful: bool,
     ) -> tuple[Jitted[..., Any], list[Any]]:
-        """The jitted function of a call, and the arrays and numbers to call it with, in order.
+        """Return the jitted function of a call, and the arrays and numbers to call it with.
 
         Arguments that are neither arrays nor numbers are static, and must be hashable.
         """
@@ -297,7 +297,7 @@ class Runner:
         return [member for member in members if hasattr(member, "is_setting")]
 
     def _with_settings(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tree:
-        """The arguments, with a ``_Setting`` in place of each number that is not traced."""
+        """Return the arguments, with a ``_Setting`` in place of each number that is not traced."""
 
         def held(place: int | str, x: Tree) -> Tree:
             if not any([member.is_setting(place) for member in self._asked]):
@@ -323,7 +323,7 @@ class Runner:
         axis: int | None,
         stateful: bool,
     ) -> Callable[..., Any]:
-        """A call as a function of all arrays and numbers, one by one."""
+        """Return a call as a function of all arrays and numbers, one by one."""
 
         def ensemble(*inputs: Any) -> Tree:
             values, settings = iter(inputs), iter(static)
@@ -331,37 +331,25 @@ class Runner:
             merged = [next(values) if m else next(settings) for m in moving]
             args, kwargs = tree.unflatten(spec, merged)
             key = None if keyless else next(values)
-            call = self._stateful if stateful else self._call
-            return call(arrays, args, kwargs, key, axis)
+            return self._run(arrays, args, kwargs, key, axis, stateful)
 
         return ensemble
 
-    def _call(
+    def _run(
         self,
         arrays: Sequence[Sequence[Array]],
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
         key: Key | None,
         axis: int | None,
+        stateful: bool,
     ) -> Tree:
-        def one(group: Group, member: Tree, *args: Any) -> Tree:
+        """Return the results of all members; with ``stateful`` also their arrays after the call."""
+
+        def plain(group: Group, member: Tree, *args: Any) -> Tree:
             return member(*_settled(args), **_settled(kwargs))
 
-        axes = (axis,) * len(args)
-        outs = over_members(
-            self._groups, one, arrays, args, axes, key, self._chunk_size, self._over
-        )
-        return together(self._groups, outs)
-
-    def _stateful(
-        self,
-        arrays: Sequence[Sequence[Array]],
-        args: Sequence[Any],
-        kwargs: Mapping[str, Any],
-        key: Key | None,
-        axis: int | None,
-    ) -> Tree:
-        def one(group: Group, member: Tree, *args: Any) -> Tree:
+        def with_arrays(group: Group, member: Tree, *args: Any) -> Tree:
             out, after = stateful_call(member, *_settled(args), **_settled(kwargs))
             before, leaves = group.leaves_of(member), group.leaves_of(after)
             for name, shared, x, y in zip(group.names, group.shared, before, leaves, strict=True):
@@ -372,16 +360,17 @@ class Runner:
                     )
             return out, leaves
 
-        axes = (axis,) * len(args)
         outs = over_members(
             self._groups,
-            one,
+            with_arrays if stateful else plain,
             arrays,
             args,
-            axes,
+            (axis,) * len(args),
             key,
             self._chunk_size,
             self._over,
-            lambda group: (0, group.axes),
+            (lambda group: (0, group.axes)) if stateful else 0,
         )
+        if not stateful:
+            return together(self._groups, outs)
         return together(self._groups, [out for out, _ in outs]), [after for _, after in outs]

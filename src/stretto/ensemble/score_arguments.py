@@ -19,18 +19,18 @@ _averages: WeakTable[Value] = WeakTable()
 
 
 def at_least_float32(x: ArrayLike, caller: str, argument: str) -> Array:
-    """As an array of float32 or float64: bfloat16 cannot tell a confidence of 0.999 from 1."""
+    """Make an array of float32 or float64: bfloat16 cannot tell a confidence of 0.999 from 1."""
     values = as_value(x, caller, argument)
     return values if values.dtype == np.float64 else values.astype(np.float32)
 
 
 def concrete(x: Array) -> np.ndarray | None:
-    """The values, or ``None`` while they are traced."""
+    """Return the values, or ``None`` while they are traced."""
     return None if isinstance(x, Tracer) else np.asarray(x)
 
 
 def is_table(x: object) -> bool:
-    """Whether it is a table, such as a DataFrame, or another library's array."""
+    """Say whether it is a table, such as a DataFrame, or another library's array."""
     made = hasattr(x, "__array__") or hasattr(x, "__dataframe__")
     return made and not isinstance(x, (type, Value, np.ndarray, np.generic))
 
@@ -51,7 +51,7 @@ def check_binning(caller: str, bins: int, binning: str) -> None:
 def of_members(
     caller: str, x: ArrayLike, argument: str = "probs", axes: str = "..., classes"
 ) -> Array:
-    """An array with an axis of members, of at least one, in front of the named others."""
+    """Return an array with an axis of members, of at least one, in front of the named others."""
     values = at_least_float32(x, caller, argument)
     named = [a for a in axes.split(", ") if a and a != "..."]
     if values.ndim < 1 + len(named) or not values.shape[0]:
@@ -64,7 +64,7 @@ def of_members(
 
 
 def averaged(x: Array) -> Array:
-    """The array, known from now on as one that has no axis of members any more."""
+    """Return the array, known from now on as one that has no axis of members any more."""
     if x.ndim == 2 and not isinstance(x, Tracer):
         _averages.keep(id(x), x)
     return x
@@ -73,7 +73,7 @@ def averaged(x: Array) -> Array:
 def are_members(
     caller: str, x: ArrayLike, argument: str = "probs", axes: str = "..., classes"
 ) -> Array:
-    """As ``of_members``; not what predictions of members were combined to.
+    """Do as ``of_members``, but refuse what predictions of members were combined to.
 
     An average (examples, classes) looks like one example of members, (members, classes).
     """
@@ -93,7 +93,7 @@ def labeled(
     argument: str = "probs",
     axes: str = "examples, classes",
 ) -> tuple[Array, Array]:
-    """Predictions of shape (..., examples, classes), and labels of their classes.
+    """Return predictions of shape (..., examples, classes), and labels of their classes.
 
     With ``axes="examples"`` predictions are of shape (..., examples), and labels are 0 or 1.
     """
@@ -122,7 +122,7 @@ def labeled(
 def with_targets(
     caller: str, predictions: ArrayLike, targets: ArrayLike, argument: str = "predictions"
 ) -> tuple[Array, Array, tuple[int, ...]]:
-    """Predictions of shape (..., *targets), real targets, and the axes that those are of."""
+    """Return predictions of shape (..., *targets), real targets, and the axes that those are of."""
     p = at_least_float32(predictions, caller, argument)
     t = at_least_float32(targets, caller, "targets")
     if t.ndim < 1 or p.shape[-t.ndim :] != t.shape:
@@ -134,23 +134,23 @@ def with_targets(
 
 
 def clamped(probs: Array) -> Array:
-    """At least the least normal number, which a probability that underflowed to 0 counts as."""
+    """Return at least the least normal number, which a probability that underflowed counts as."""
     return snp.maximum(probs, float(np.finfo(probs.dtype).tiny))
 
 
 def correct(probs: Array, labels: Array) -> Array:
-    """(..., examples): 1 where the most probable class is the label; NaN where a probability is."""
+    """Return (..., examples): 1 where the label is the most probable class; NaN where probs are."""
     right = (snp.argmax(probs, axis=-1) == of_rank(labels, probs.ndim - 1)).astype(probs.dtype)
     return snp.where(snp.any(snp.isnan(probs), axis=-1), np.nan, right)
 
 
 def one_hot_like(probs: Array, labels: Array) -> Array:
-    """(..., examples, classes) of ``probs``'s dtype: 1 at the label."""
+    """Return (..., examples, classes) of ``probs``'s dtype: 1 at the label."""
     return of_rank(indicator(labels, probs.shape[-1], probs.dtype), probs.ndim)
 
 
 def to_sum_one(values: Array) -> Array:
-    """Divided by their sum over the last axis; all zeros become equal."""
+    """Divide values by their sum over the last axis; all zeros become equal."""
     total = snp.sum(values, axis=-1, keepdims=True)
     some = snp.not_equal(total, 0)
     return snp.where(some, values / snp.where(some, total, 1), 1 / values.shape[-1])

@@ -60,7 +60,7 @@ __all__ = [
 
 
 def accuracy(probs: ArrayLike, labels: ArrayLike) -> Array:
-    """The share of examples whose most probable class (the first of equals) is their label.
+    """Return the share of examples whose most probable class (the first of equals) is their label.
 
     Args:
         probs: (..., examples, classes); logits will do.
@@ -83,7 +83,7 @@ def accuracy(probs: ArrayLike, labels: ArrayLike) -> Array:
 
 @described_like(accuracy)
 def top_k_accuracy(probs: ArrayLike, labels: ArrayLike, k: int = 5) -> Array:
-    """The share of examples whose label is among their ``k`` most probable classes.
+    """Return the share of examples whose label is among their ``k`` most probable classes.
 
     Of equally probable classes the first come first, so that exactly ``k`` are looked at.
 
@@ -109,7 +109,7 @@ def top_k_accuracy(probs: ArrayLike, labels: ArrayLike, k: int = 5) -> Array:
 
 @described_like(accuracy)
 def nll(probs: ArrayLike, labels: ArrayLike) -> Array:
-    """The mean negative log-likelihood of the labels, in nats (the log score of Good, 1952).
+    """Return the mean negative log-likelihood of the labels, in nats (the log score of Good, 1952).
 
     −mean over examples of log p[label]. A probability that underflowed to zero counts as the least
     normal number of its dtype (87 nats in float32), so that one such example does not make the mean
@@ -132,7 +132,7 @@ def nll(probs: ArrayLike, labels: ArrayLike) -> Array:
 
 @described_like(accuracy)
 def nll_from_logits(logits: ArrayLike, labels: ArrayLike) -> Array:
-    """The mean negative log-likelihood of the labels, from logits: exact however small it is.
+    """Return the labels' mean negative log-likelihood, from logits: exact however small it is.
 
     mean over examples of logsumexp(z) − z[label]. That of an ensemble's mean probability is
     ``nll_from_logits(log_mean(logits), labels)``.
@@ -155,7 +155,7 @@ def nll_from_logits(logits: ArrayLike, labels: ArrayLike) -> Array:
 
 @described_like(nll)
 def brier(probs: ArrayLike, labels: ArrayLike) -> Array:
-    """The Brier score over all classes: the mean squared distance to the one-hot label.
+    """Return the Brier score over all classes: the mean squared distance to the one-hot label.
 
     Mean over examples of Σ_c (p_c − [c is the label])² (Brier, 1950). Its parts are given by
     ``brier_decomposition``.
@@ -173,7 +173,7 @@ def brier(probs: ArrayLike, labels: ArrayLike) -> Array:
 
 
 def confusion_matrix(probs: ArrayLike, labels: ArrayLike) -> Array:
-    """How many examples of each class were predicted to be of each class.
+    """Return how many examples of each class were predicted to be of each class.
 
     Args:
         probs: (..., examples, classes). An example with a NaN is left out.
@@ -196,7 +196,7 @@ def confusion_matrix(probs: ArrayLike, labels: ArrayLike) -> Array:
 
 @described_like(nll)
 def balanced_accuracy(probs: ArrayLike, labels: ArrayLike) -> Array:
-    """The mean over classes of the share of a class's examples that is recognized.
+    """Return the mean over classes of the share of a class's examples that is recognized.
 
     Brodersen et al. (2010). Classes without examples are left out.
 
@@ -220,7 +220,7 @@ def f1(
     labels: ArrayLike,
     average: Literal["macro", "micro", "weighted"] | None = "macro",
 ) -> Array:
-    """The harmonic mean of precision and recall (van Rijsbergen, 1979), over classes.
+    """Return the harmonic mean of precision and recall (van Rijsbergen, 1979), over classes.
 
     Of a class: 2 right / (labelled so + predicted so).
 
@@ -262,7 +262,7 @@ def f1(
 
 
 def _totals(caller: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Array, Array, Array, Array]:
-    """Counts class by class: right, of the label, of the prediction; and whether a NaN was met."""
+    """Count each class: right, of the label, of the prediction; and note whether a NaN was met."""
     counts, p = _count(caller, probs, labels)
     counts = counts.astype(p.dtype)
     right = snp.diagonal(counts, axis1=-2, axis2=-1)
@@ -271,7 +271,7 @@ def _totals(caller: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Array, Ar
 
 
 def _count(caller: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Array, Array]:
-    """The matrix of counts, and the probabilities."""
+    """Return the matrix of counts, and the probabilities."""
     p, y = labeled(caller, probs, labels)
     y = of_rank(y, p.ndim - 1)
     classes, leading = p.shape[-1], p.shape[:-2]
@@ -287,7 +287,7 @@ Binning: TypeAlias = Literal["width", "mass"]
 
 
 class Reliability(NamedTuple):
-    """What a reliability diagram shows, bin by bin; the last axis of each array is that of bins."""
+    """The contents of a reliability diagram; the last axis of each array is that of bins."""
 
     share: Array
     """(..., bins): the share of examples whose confidence falls into the bin; sums to 1."""
@@ -300,7 +300,7 @@ class Reliability(NamedTuple):
 def reliability(
     probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: Binning = "width"
 ) -> Reliability:
-    """Confidence and accuracy in bins (DeGroot and Fienberg, 1983).
+    """Return confidence and accuracy in bins (DeGroot and Fienberg, 1983).
 
     The confidence of an example is its largest probability. Of equal width, bin m of M holds the
     examples with confidence in ((m − 1)/M, m/M], as in Guo et al. (2017), section 2. Of equal mass,
@@ -330,7 +330,7 @@ def reliability(
 
 
 def ece(probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: Binning = "width") -> Array:
-    """The expected calibration error (Guo et al., 2017, equation 3).
+    """Return the expected calibration error (Guo et al., 2017, equation 3).
 
     Σ over bins of (share of examples in the bin) × |accuracy − mean confidence in the bin|, for the
     confidence in the predicted class. With ``binning="mass"`` it is called adaptive.
@@ -357,7 +357,7 @@ def ece(probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: Binning = 
 
 @described_like(ece)
 def mce(probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: Binning = "width") -> Array:
-    """The maximum calibration error (Guo et al., 2017, equation 5).
+    """Return the maximum calibration error (Guo et al., 2017, equation 5).
 
     The greatest |accuracy − mean confidence| of a bin that is not empty.
 
@@ -373,7 +373,7 @@ def mce(probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: Binning = 
 def classwise_ece(
     probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: Binning = "width"
 ) -> Array:
-    """The mean over classes of each class's calibration error: all probabilities count.
+    """Return the mean over classes of each class's calibration error: all probabilities count.
 
     For each class, Σ over bins of (share of examples whose p_c is in the bin) × |share of these
     that are of class c − their mean p_c|. The static calibration error of Nixon et al. (2019); with
@@ -394,20 +394,20 @@ class BrierParts(NamedTuple):
     """
 
     reliability: Array
-    """How far probabilities are from the frequencies of their bins: lower is better."""
+    """The distance of probabilities from the frequencies of their bins: lower is better."""
     resolution: Array
-    """How far those frequencies are from the classes' overall ones: higher is better."""
+    """The distance of those frequencies from the classes' overall ones: higher is better."""
     uncertainty: Array
     """The Brier score of always predicting the classes' frequencies: of the data alone."""
     within: Array
-    """What differences inside bins add; 0 where all predictions in a bin are equal."""
+    """The part that differences inside bins add; 0 where all predictions in a bin are equal."""
 
 
 @described_like(reliability)
 def brier_decomposition(
     probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: Binning = "width"
 ) -> BrierParts:
-    """The Brier score in parts: reliability, resolution and uncertainty (Murphy, 1973).
+    """Return the Brier score in parts: reliability, resolution and uncertainty (Murphy, 1973).
 
     Class by class, with n_b / n the share of examples whose p_c is in bin b, f_b the frequency of
     the class there, and f its frequency overall: Σ_b n_b / n (mean p_c − f_b)², Σ_b n_b / n
@@ -443,7 +443,7 @@ def _expected_gap(in_bins: Reliability) -> Array:
 def _of_prediction(
     caller: str, probs: ArrayLike, labels: ArrayLike, bins: int, binning: Binning
 ) -> Reliability:
-    """Of the predicted class: each array (..., bins)."""
+    """Bin the predicted class: each array is (..., bins)."""
     check_binning(caller, bins, binning)
     p, y = labeled(caller, probs, labels)
     return _in_bins(snp.max(p, axis=-1), correct(p, y), bins, binning)
@@ -452,7 +452,7 @@ def _of_prediction(
 def _of_classes(
     caller: str, probs: ArrayLike, labels: ArrayLike, bins: int, binning: Binning
 ) -> Reliability:
-    """Of every class: each array (classes, ..., bins). One class at a time bounds the memory."""
+    """Bin every class, one at a time to bound the memory: each array is (classes, ..., bins)."""
     check_binning(caller, bins, binning)
     p, y = labeled(caller, probs, labels)
     happened = snp.broadcast_to(one_hot_like(p, y), p.shape)
@@ -463,7 +463,7 @@ def _of_classes(
 
 
 def _in_bins(confidence: Array, happened: Array, bins: int, binning: Binning) -> Reliability:
-    """Examples, along the last axis, put into bins by their confidence."""
+    """Return examples, along the last axis, put into bins by their confidence."""
     examples = confidence.shape[-1]
     if binning == "width":
         inner_edges = snp.arange(1, bins, dtype=confidence.dtype) / bins

@@ -65,7 +65,7 @@ class Layout:
             for g, group in enumerate(self.groups)
             for name in group.names
         )
-        """Of all arrays, one group after the other."""
+        """The names of all arrays, one group after the other."""
         self.first_names = {n.partition(".")[0] for group in self.groups for n in group.names}
         """The attributes, or keys, of a member that hold them."""
         self._hash = hash((self.groups, chunk_size, options, over))
@@ -74,24 +74,24 @@ class Layout:
         self.runner = self._runners.setdefault((self.groups, over), runner)
 
     def of(self, groups: Iterable[Group]) -> Layout:
-        """Other groups, run in the same way; not over a mesh that does not divide them."""
+        """Return other groups, run in the same way; not over a mesh that does not divide them."""
         groups = tuple(groups)
         over = self.over if self.over and self.over.splits(groups) else None
         return Layout(groups, self.chunk_size, self.options, over, self._runners)
 
     def over_devices(self, over: OverMesh) -> Layout:
-        """The same groups, run over a mesh that divides them."""
+        """Return the same groups, run over a mesh that divides them."""
         return Layout(self.groups, self.chunk_size, self.options, over, self._runners)
 
     def split(self, arrays: Iterable[Any]) -> list[list[Any]]:
-        """The arrays of each group, from those of all."""
+        """Return the arrays of each group, from those of all."""
         rest = iter(arrays)
         return [[next(rest) for _ in group.names] for group in self.groups]
 
     def replaced(
         self, arrays: Sequence[Sequence[Any]], others: Sequence[Mapping[str, Any]]
     ) -> list[list[Any]]:
-        """The arrays of each group, with others in place of those named."""
+        """Return the arrays of each group, with others in place of those named."""
         if len(others) != len(self.groups):
             raise ValueError(
                 f"Ensemble.replace: expected a dictionary for each of {len(self.groups)} groups, "
@@ -115,7 +115,7 @@ class Layout:
         return columns
 
     def difference(self, other: Layout) -> str:
-        """In what two ensembles differ, in words."""
+        """Say in what two ensembles differ."""
         ours, theirs = ([(g.size, g.names) for g in x.groups] for x in (self, other))
         if ours != theirs:
             return f"{_described(self.groups)}, and {_described(other.groups)}"
@@ -153,11 +153,11 @@ class MemberSequence(Generic[M_co]):
     """
 
     _layout: Layout
-    """What of the ensemble is not arrays."""
+    """All of the ensemble that is not arrays."""
     _arrays: list[list[Any]]
-    """Those of each group."""
+    """The arrays of each group."""
     _captured = False
-    """Whether a program has these arrays as constants."""
+    """True once a program has these arrays as constants."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -172,12 +172,12 @@ class MemberSequence(Generic[M_co]):
         return ensemble
 
     def _undifferentiated(self) -> Iterator[Any]:
-        """The leaves that derivatives by an ensemble leave out, where they have none."""
+        """Yield the leaves that derivatives by an ensemble leave out, where they have none."""
         for group, arrays in zip(self._layout.groups, self._arrays, strict=True):
             yield from [x for x, t in zip(arrays, group.trained, strict=True) if not t]
 
     def _axes_in_front(self, caller: str) -> int:
-        """How many axes all arrays have in front of those of an ensemble: 0 for one.
+        """Return how many axes all arrays have in front of those of an ensemble: 0 for one.
 
         More for several stacked, as ``st.stack``, and ``vmap`` of a function that makes one, give.
         Raises ``ValueError`` where the arrays are no ensemble's.
@@ -223,7 +223,7 @@ class MemberSequence(Generic[M_co]):
     def __getitem__(
         self, index: int | np.integer | slice | Sequence[int] | Array | np.ndarray
     ) -> Tree:
-        """A member for an integer; an ensemble for a slice, a mask, or a list of places."""
+        """Return a member for an integer; an ensemble for a slice, a mask, or a list of places."""
         if _is_many(index):
             return self._taken(self._places(index))
         place = self._place(index)
@@ -278,7 +278,7 @@ class MemberSequence(Generic[M_co]):
         object.__setattr__(self, name, value)
 
     def _member_at(self, index: Array) -> Tree:
-        """The member at a traced place, which is clamped."""
+        """Return the member at a traced place, which is clamped."""
         layout = self._layout
         if len(layout.groups) > 1:
             raise ValueError(
@@ -299,7 +299,7 @@ class MemberSequence(Generic[M_co]):
         return i % n
 
     def _places(self, index: Tree) -> list[int]:
-        """The places that a slice, a mask or a list of them names."""
+        """Return the places that a slice, a mask or a list of them names."""
         n = len(self)
         if isinstance(index, slice):
             return list(range(n)[index])
@@ -382,7 +382,7 @@ class MemberSequence(Generic[M_co]):
         return self
 
     def _function(self, method: str) -> Callable[..., Any]:
-        """That of all members."""
+        """Return the function of all members."""
         functions = {g.function for g in self._layout.groups}
         if len(functions) > 1:
             raise ValueError(
@@ -413,7 +413,7 @@ class MemberSequence(Generic[M_co]):
 
 
 def _is_many(index: object) -> bool:
-    """Whether an index names members in a row, and not one."""
+    """Say whether an index names members in a row, and not one."""
     return isinstance(index, (slice, list, tuple)) or (
         isinstance(index, (np.ndarray, Value)) and index.ndim > 0
     )

@@ -28,7 +28,7 @@ class SnapshotState:
     """The snapshots so far."""
 
     count: Any
-    """How many were taken, int32."""
+    """The number taken, int32."""
     stacked: Any
     """A tree with room for ``size`` members along axis 0."""
 

@@ -47,7 +47,7 @@ ModuleT = TypeVar("ModuleT", bound=Module)
 
 
 def cuts_of(count: int, epochs: int, factor: int, first: int) -> dict[int, int]:
-    """After which epochs how many configurations go on: one in ``factor``, each time.
+    """Say after which epochs how many configurations go on: one in ``factor``, each time.
 
     After ``first`` epochs, and whenever ``factor`` times as many are done (Jamieson and Talwalkar,
     "Non-stochastic best arm identification and hyperparameter optimization", 2016).
@@ -124,7 +124,7 @@ class Halving(EarlyStopping):
     """The configuration of each member; its score is the mean of its members'."""
 
     def observe(self, state: TrainState, score: ArrayLike) -> TrainState:
-        """As ``EarlyStopping``; then drop what is behind.
+        """Stop members as ``EarlyStopping`` does; then drop what is behind.
 
         Args:
             state: a state begun with ``early_stopping=True``.
@@ -163,7 +163,7 @@ _COLORS = {"finished": "#1f5f8b", "stopped": "#b0b8bf"}
 
 
 def _figure_of(sweep: Sweep) -> Figure:
-    """A panel for each hyperparameter, with a point for each configuration that did not diverge."""
+    """Draw a panel a hyperparameter, with a point for each configuration that did not diverge."""
     try:
         import_module("matplotlib.backends.backend_agg")
         figures: Any = import_module("matplotlib.figure")
@@ -211,7 +211,7 @@ def _labels(values: list[Any]) -> list[str]:
 
 
 def _at(points: list[tuple[Any, float]], values: list[Any]) -> list[tuple[float, float]]:
-    """Where points lie: at their number, or at the place of their label."""
+    """Place points at their number, or at the place of their label."""
     if _numbers(values):
         return points
     labels = _labels(values)
@@ -243,13 +243,13 @@ class Sweep(Generic[M_co]):
     """
 
     configurations: list[dict[str, Any]]
-    """What was tried, in the order in which it was drawn."""
+    """The configurations tried, in the order in which they were drawn."""
     fitted: Fitted[M_co]
-    """What ``Ensemble.fit`` gave: all members, the history, and who was stopped or diverged."""
+    """The result of ``Ensemble.fit``: members, the history, and who was stopped or diverged."""
     members: tuple[int, ...]
-    """For each member of the ensemble, the number of its configuration."""
+    """The number of each member's configuration."""
     monitor: str
-    """What was compared."""
+    """The name of what was compared."""
     mode: str
     """``"min"`` or ``"max"``."""
 
@@ -270,11 +270,11 @@ class Sweep(Generic[M_co]):
         return np.stack([best[self._places(i)] for i in range(len(self.configurations))])
 
     def _places(self, number: int) -> list[int]:
-        """The members of a configuration."""
+        """Return the members of a configuration."""
         return [place for place, owner in enumerate(self.members) if owner == number]
 
     def _ranked(self) -> list[int]:
-        """The numbers of the configurations, the best first, and in the end what diverged."""
+        """List the numbers of the configurations, the best first, and in the end what diverged."""
         means = self.scores.mean(axis=1) * (1 if self.mode == "min" else -1)
         return np.argsort(means, kind="stable").tolist()  # NaN comes last
 
@@ -385,7 +385,7 @@ _OURS = ("configuration", "deviation", "epochs", "score", "status")
 def configurations(
     space: Mapping[str, Any], n: int | None, rng: np.random.Generator
 ) -> list[dict[str, Any]]:
-    """All combinations of the values listed, or ``n`` drawn from these and from distributions."""
+    """List all combinations of the values, or ``n`` drawn from these and from distributions."""
     if not space:
         raise ValueError("sweep: space is empty; give what to vary, as {'learning_rate': [...]}")
     for name, values in space.items():
@@ -441,7 +441,7 @@ def _drawn(values: Any, rng: np.random.Generator) -> object:  # noqa: ANN401 (a 
 
 
 def _plain(x: object) -> object:
-    """Python's number for NumPy's."""
+    """Return Python's number for NumPy's."""
     if isinstance(x, (np.generic, np.ndarray)) and not x.ndim:
         return x.item()
     return x
@@ -450,7 +450,7 @@ def _plain(x: object) -> object:
 def takers(
     names: Sequence[str], make: Callable[..., Any], optimizer: object, loss: Callable[..., Any]
 ) -> dict[str, str]:
-    """By name, who takes it: ``"make"``, ``"optimizer"`` or ``"loss"``."""
+    """Say by name who takes it: ``"make"``, ``"optimizer"`` or ``"loss"``."""
     known = {
         "make": _parameters(make, 1),
         "optimizer": [] if not callable(optimizer) else _parameters(optimizer, 0),
@@ -482,7 +482,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _parameters(f: Callable[..., Any], skip: int, named: bool = False) -> list[str]:
-    """The arguments behind the first ones; with ``named``, those that go by keyword alone."""
+    """List the arguments behind the first ones; with ``named``, those that go by keyword alone."""
     try:
         parameters = list(inspect.signature(f).parameters.values())[skip:]
     except (TypeError, ValueError):
@@ -636,7 +636,7 @@ def _made(
     key: Key,
     chunk_size: int | None,
 ) -> tuple[Ensemble[ModuleT], list[int]]:
-    """Members for all configurations, architecture by architecture, and whose each is."""
+    """Return members for all configurations, architecture by architecture, and whose each is."""
     architectures: list[tuple[dict[str, Any], list[int]]] = []
     for number, configuration in enumerate(found):
         values = {name: x for name, x in configuration.items() if takes[name] == "make"}
@@ -660,7 +660,7 @@ def _made(
 def _columns(
     found: Sequence[Mapping[str, Any]], owners: Sequence[int], takes: Mapping[str, str], who: str
 ) -> dict[str, np.ndarray]:
-    """The numbers of all members, by name, that go to the optimizer, or to the loss."""
+    """Return the numbers of all members, by name, that go to the optimizer, or to the loss."""
     columns = {}
     for name in [name for name, taker in takes.items() if taker == who]:
         values = [configuration[name] for configuration in found]

@@ -56,7 +56,7 @@ __all__ = [
 
 
 def predictive_entropy(probs: ArrayLike) -> Array:
-    """The entropy of the ensemble's mean prediction, in nats: all its uncertainty.
+    """Return the entropy of the ensemble's mean prediction, in nats: all its uncertainty.
 
     H[mean over members of p], with H[p] = −Σ_c p_c log p_c and 0 log 0 = 0 (Shannon, 1948).
 
@@ -78,7 +78,7 @@ def predictive_entropy(probs: ArrayLike) -> Array:
 
 @described_like(predictive_entropy)
 def expected_entropy(probs: ArrayLike) -> Array:
-    """The mean of the members' entropies, in nats: the uncertainty that each of them has alone.
+    """Return the members' mean entropy, in nats: the uncertainty that each of them has alone.
 
     The aleatoric part of ``predictive_entropy`` (Depeweg et al., 2018); the rest of it is
     ``mutual_information``.
@@ -92,7 +92,7 @@ def expected_entropy(probs: ArrayLike) -> Array:
 
 @described_like(predictive_entropy)
 def mutual_information(probs: ArrayLike) -> Array:
-    """How much the members disagree, in nats: what knowing the right member would tell.
+    """Say how much the members disagree, in nats: what knowing the right member would tell.
 
     H[mean over members of p] − mean over members of H[p]: the mutual information between the
     prediction and the member (BALD; Houlsby et al., 2011, equation 2), which is the members'
@@ -112,7 +112,7 @@ def mutual_information(probs: ArrayLike) -> Array:
 
 @described_like(predictive_entropy)
 def confidence(probs: ArrayLike) -> Array:
-    """The largest of the ensemble's mean probabilities (Hendrycks and Gimpel, 2017).
+    """Return the largest of the ensemble's mean probabilities (Hendrycks and Gimpel, 2017).
 
     Returns:
         (...), from 1 / classes to 1; low where the ensemble is unsure.
@@ -124,7 +124,7 @@ def confidence(probs: ArrayLike) -> Array:
 
 
 def margin(probs: ArrayLike) -> Array:
-    """The largest less the second largest of the ensemble's mean probabilities.
+    """Return the largest less the second largest of the ensemble's mean probabilities.
 
     Args:
         probs: (members, ..., classes), of at least 2 classes.
@@ -148,7 +148,7 @@ def margin(probs: ArrayLike) -> Array:
 
 
 def variation_ratio(predictions: ArrayLike) -> Array:
-    """The share of members that do not vote for the class most of them vote for.
+    """Return the share of members that do not vote for the class most of them vote for.
 
     1 − (votes of the modal class) / members (Freeman, 1965).
 
@@ -170,7 +170,7 @@ def variation_ratio(predictions: ArrayLike) -> Array:
 
 @described_like(variation_ratio)
 def disagreement(predictions: ArrayLike) -> Array:
-    """The share of pairs of members that vote for different classes.
+    """Return the share of pairs of members that vote for different classes.
 
     M / (M − 1) × (1 − Σ_c share_c²) for M members; 0 for one member. ``pairwise_disagreement`` has
     the same over a data set, pair by pair.
@@ -187,7 +187,7 @@ def disagreement(predictions: ArrayLike) -> Array:
 
 
 def variance(predictions: ArrayLike) -> Array:
-    """The variance over the members, output by output (of the population: divided by members).
+    """Return the population variance over the members, output by output: divided by their number.
 
     Args:
         predictions: (members, ...), of any meaning.
@@ -221,7 +221,7 @@ class TotalVariance(NamedTuple):
 
 
 def total_variance(means: ArrayLike, variances: ArrayLike) -> TotalVariance:
-    """Mean and variance of an equal mixture of Gaussians, by the law of total variance.
+    """Return mean and variance of an equal mixture of Gaussians, by the law of total variance.
 
     Var y = E[Var(y | member)] + Var(E[y | member]); as an ensemble's predictive distribution in
     Lakshminarayanan et al. (2017), section 2.4; the parts are those of Kendall and Gal (2017).
@@ -257,7 +257,7 @@ def total_variance(means: ArrayLike, variances: ArrayLike) -> TotalVariance:
 
 @described_like(predictive_entropy)
 def pairwise_kl(probs: ArrayLike) -> Array:
-    """The Kullback-Leibler divergence of each member's prediction from each other's, in nats.
+    """Return the Kullback-Leibler divergence of each member's prediction from the others', in nats.
 
     KL(p_i ‖ p_j) = Σ_c p_ic log(p_ic / p_jc) (Kullback and Leibler, 1951). A probability that
     underflowed to zero counts as the least normal number in the logarithm, so that results are
@@ -283,7 +283,7 @@ def pairwise_kl(probs: ArrayLike) -> Array:
 
 @described_like(predictive_entropy)
 def pairwise_js(probs: ArrayLike) -> Array:
-    """The Jensen-Shannon divergence of each two members' predictions, in nats.
+    """Return the Jensen-Shannon divergence of each two members' predictions, in nats.
 
     JS(p_i, p_j) = H[(p_i + p_j) / 2] − (H[p_i] + H[p_j]) / 2 (Lin, 1991). One member is held
     against all the others at a time, which bounds the memory.
@@ -306,7 +306,7 @@ def pairwise_js(probs: ArrayLike) -> Array:
 
 
 def energy_score(logits: ArrayLike, temperature: float = 1.0) -> Array:
-    """The free energy of logits, high for inputs unlike those learnt (Liu et al., 2020, eq. 4).
+    """Return the free energy of logits, high for unfamiliar inputs (Liu et al., 2020, eq. 4).
 
     −T logsumexp(z / T) over classes. Not the proper scoring rule of that name, whose form for
     numbers is ``crps_ensemble``.
@@ -331,13 +331,13 @@ def energy_score(logits: ArrayLike, temperature: float = 1.0) -> Array:
 
 
 def _entropy(probs: Array) -> Array:
-    """−Σ p log p over the last axis; the inner ``where`` keeps its derivative finite at 0."""
+    """Return −Σ p log p over the last axis; the inner ``where`` keeps its slope finite at 0."""
     zero = snp.equal(probs, 0)
     return -snp.sum(snp.where(zero, 0, probs * snp.log(snp.where(zero, 1, probs))), axis=-1)
 
 
 def pairwise_disagreement(predictions: ArrayLike) -> Array:
-    """The share of examples on which two members predict different classes.
+    """Return the share of examples on which two members predict different classes.
 
     Args:
         predictions: (members, ..., examples, classes), probabilities or logits.
@@ -358,7 +358,7 @@ def pairwise_disagreement(predictions: ArrayLike) -> Array:
 
 @described_like(pairwise_disagreement)
 def cohen_kappa(predictions: ArrayLike) -> Array:
-    """How far two members agree beyond chance: 1 always, 0 as chance would have it (Cohen, 1960).
+    """Say how far two members agree beyond chance: 1 always, 0 as by chance (Cohen, 1960).
 
     (a − e) / (1 − e) with a the share of examples on which they agree, and e that expected if they
     predicted classes as often as they do, but independently.
@@ -378,7 +378,7 @@ def cohen_kappa(predictions: ArrayLike) -> Array:
 
 
 def q_statistic(predictions: ArrayLike, labels: ArrayLike) -> Array:
-    """Yule's Q of two members being right: 1 if on the same examples, negative if on others.
+    """Return Yule's Q of two members being right: 1 if on the same examples, negative if on others.
 
     (n₁₁n₀₀ − n₀₁n₁₀) / (n₁₁n₀₀ + n₀₁n₁₀), with n₁₀ the number of examples that the first has right
     and the second wrong (Yule, 1900). 0 for independent members.
@@ -407,19 +407,19 @@ def q_statistic(predictions: ArrayLike, labels: ArrayLike) -> Array:
 
 
 def _votes(caller: str, predictions: ArrayLike) -> Array:
-    """(members, ..., examples, classes): 1 at the greatest output; NaN where an output is."""
+    """Return (members, ..., examples, classes): 1 at the greatest output; NaN where one is."""
     p = of_members(caller, predictions, "predictions", "..., examples, classes")
     votes = indicator(snp.argmax(p, axis=-1), p.shape[-1], p.dtype)
     return snp.where(snp.any(snp.isnan(p), axis=-1, keepdims=True), np.nan, votes)
 
 
 def _pairs(x: Array) -> Array:
-    """(members, ..., n) to (members, members, ...): the inner product of each two members' rows."""
+    """Return (members, members, ...) of (members, ..., n): inner products of two members' rows."""
     rows = snp.moveaxis(x, 0, -2)
     return snp.moveaxis(rows @ snp.swapaxes(rows, -1, -2), (-2, -1), (0, 1))
 
 
 def _ratio(above: Array, below: Array) -> Array:
-    """Their quotient, NaN where the divisor is 0."""
+    """Return their quotient, NaN where the divisor is 0."""
     zero = snp.equal(below, 0)
     return snp.where(zero, np.nan, above / snp.where(zero, 1, below))

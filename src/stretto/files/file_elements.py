@@ -63,12 +63,12 @@ class Part:
         return math.prod(self.shape) * self.itemsize
 
     def pieces(self) -> Iterator[np.ndarray]:
-        """The part, fetched from its device, in one piece."""
+        """Yield the part, fetched from its device, in one piece."""
         yield self._data()
 
 
 def owner(device: Device) -> int:
-    """The process that a device belongs to."""
+    """Return the process that a device belongs to."""
     return device.process_index
 
 
@@ -103,7 +103,7 @@ class Slabs:
 
     @property
     def is_here(self) -> bool:
-        """Whether all of it is on devices of this process."""
+        """True where all of it is on devices of this process."""
         return self._x.sharding.is_fully_addressable
 
     @property
@@ -117,7 +117,7 @@ class Slabs:
         return (*self._x.sharding.shard_shape(self._x.type.shape), *self._tail)
 
     def parts(self, process: int, owner: Callable[[Device], int] = owner) -> list[Part]:
-        """The parts that this process writes: each part is written where its first copy is."""
+        """Return the parts that this process writes: each is written where its first copy is."""
         return [
             Part(
                 (*_starts(shard.index), *(0 for _ in self._tail)),
@@ -130,7 +130,7 @@ class Slabs:
         ]
 
     def pieces(self) -> Iterator[np.ndarray]:
-        """The elements in the order of C, some rows at a time. All must be on devices here."""
+        """Yield the elements in C's order, some rows at a time. All must be on devices here."""
         first = {_starts(s.index): s for s in xla.sharded.shards_of(self._x) if s.replica_id == 0}
         shape, part = self._x.type.shape, self._x.sharding.shard_shape(self._x.type.shape)
         if not shape or len(first) == 1:
@@ -147,7 +147,7 @@ class Slabs:
                 yield self._of(self._rows(side_by_side, slice(i, min(i + step, part[0]))))
 
     def _rows(self, parts: list[Any], rows: slice) -> np.ndarray:
-        """These rows of parts that lie side by side, put together."""
+        """Return these rows of parts that lie side by side, put together."""
         if len(parts) == 1:
             return parts[0][1][rows]
         made = np.empty((rows.stop - rows.start, *self._x.type.shape[1:]), self._x.type.dtype)
@@ -164,11 +164,11 @@ def _starts(index: Index) -> tuple[int, ...]:
 
 
 Elements: TypeAlias = np.ndarray | Slabs | Part
-"""What is written of an array."""
+"""The forms in which an array is written."""
 
 
 def pieces_of(x: Elements) -> Iterator[memoryview]:
-    """The bytes of an array, in one piece or several."""
+    """Yield the bytes of an array, in one piece or several."""
     for piece in (x,) if isinstance(x, np.ndarray) else x.pieces():
         yield piece.reshape(-1).view(np.uint8).data
 
@@ -226,7 +226,7 @@ class Stored(NamedTuple):
 
 
 def stored(leaf: object, path: str, caller: str) -> Stored:
-    """The leaf as an array of the format.
+    """Return the leaf as an array of the format.
 
     Raises ``TracedValueError`` for a traced value, ``TypeError`` for what is neither an array nor
     a number, ``OverflowError`` for an integer of more than 64 bits.
@@ -262,7 +262,7 @@ def stored(leaf: object, path: str, caller: str) -> Stored:
 
 
 def _form(name: str) -> Callable[[np.ndarray], np.ndarray]:
-    """What makes of an array of this dtype, in the order of C, one that the format has."""
+    """Return what makes of an array of this dtype, in the order of C, one that the format has."""
 
     def form(array: np.ndarray) -> np.ndarray:
         if name not in _PARTS:
@@ -274,12 +274,12 @@ def _form(name: str) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def code_of(dtype: np.dtype) -> str:
-    """The format's code of a dtype that ``stored`` gives."""
+    """Return the format's code of a dtype that ``stored`` gives."""
     return _CODE_OF[dtype.name]
 
 
 def kind_of_leaf(leaf: object) -> str | None:
-    """What the leaf is beside an array: a Python number, NumPy's, weak.
+    """Say what the leaf is beside an array: a Python number, NumPy's, weak.
 
     Raises ``TypeError``, saying what it is, where it is neither an array nor a number.
     """
@@ -314,7 +314,7 @@ def _of_number(x: complex, kind: str, path: str, caller: str) -> np.ndarray:
 
 
 def true_type(name: str, code: str, shape: tuple[int, ...], word: str | None) -> Type:
-    """The type of what was stored, given the format's code and the description's word.
+    """Return the type of what was stored, given the format's code and the description's word.
 
     Raises ``Damaged`` where they do not go together, or the code is of a dtype unknown here.
     """
@@ -329,7 +329,7 @@ def true_type(name: str, code: str, shape: tuple[int, ...], word: str | None) ->
 
 
 def item_size(name: str, code: str) -> int:
-    """The bytes of an element of this code. Raises ``Damaged`` for one that is unknown here."""
+    """Return the bytes of an element of this code; raise ``Damaged`` for one unknown here."""
     size = _SIZES.get(code)
     return true_type(name, code, (), None).dtype.itemsize if size is None else size
 
@@ -337,7 +337,7 @@ def item_size(name: str, code: str) -> int:
 def restored(
     raw: np.ndarray, type: Type, kind: str | None, name: str, lost: list[str]
 ) -> ArrayLike:
-    """The leaf of this kind with these bytes, which nobody else writes.
+    """Return the leaf of this kind with these bytes, which nobody else writes.
 
     Where 64-bit types are off, an array of them is narrowed; the names of those that lose digits go
     into ``lost``. Raises ``Damaged`` where the bytes are not such a leaf, ``OverflowError`` for
@@ -364,12 +364,12 @@ def restored(
 
 
 def is_number(kind: str | None) -> bool:
-    """Whether leaves of this kind are Python numbers."""
+    """Say whether leaves of this kind are Python numbers."""
     return kind in _NUMBERS
 
 
 def fits_number(type: Type, kind: str | None) -> bool:
-    """Whether a Python number of this kind can have been stored so."""
+    """Say whether a Python number of this kind can have been stored so."""
     stored_kind = kind_of(type.dtype)
     return not type.shape and (stored_kind == kind or (stored_kind, kind) == ("uint", "int"))
 

@@ -38,7 +38,7 @@ json = LazyModule("json")
 Bytes: TypeAlias = bytes | memoryview
 
 CHECKSUM = "stretto.checksum"
-"""The entry of the metadata that holds it."""
+"""The entry of the metadata that holds the checksum."""
 
 
 def checksum(
@@ -46,7 +46,7 @@ def checksum(
     words: Mapping[str, str],
     pieces_of: Callable[[str], Iterable[Bytes]],
 ) -> str:
-    """The SHA-256 of arrays, by name of these codes and shapes, and of the metadata.
+    """Return the SHA-256 of arrays, by name of these codes and shapes, and of the metadata.
 
     >>> checksum({"w": ("U8", (2,))}, {"epoch": "7"}, lambda name: [b"a", b"b"])[:8]
     '...'
@@ -63,7 +63,7 @@ def checksum(
 
 
 def block_checksums(data: Bytes) -> list[str]:
-    """The checksum of each block of bytes.
+    """Return the checksum of each block of bytes.
 
     >>> block_checksums(b"")
     []
@@ -81,13 +81,13 @@ _LONGEST = 100_000_000  # bytes of a header, which no reader of the format goes 
 
 
 def in_order(arrays: Mapping[str, Elements]) -> dict[str, Elements]:
-    """The arrays in the format's order, the widest types first, so that all are aligned."""
+    """Return the arrays in the format's order, the widest types first, so that all are aligned."""
     names = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
     return {name: arrays[name] for name in names}
 
 
 def header(arrays: Mapping[str, Elements], words: Mapping[str, str]) -> bytes:
-    """The file up to its first element: the length of what follows, and that, as JSON."""
+    """Return the file up to its first element: the length of what follows, and that, as JSON."""
     entries: dict[str, Any] = {"__metadata__": words}
     end = 0
     for name, x in arrays.items():
@@ -118,7 +118,7 @@ _SPAN = 1 << 24  # bytes that are read at once, of which not all are used
 
 
 class Part(NamedTuple):
-    """Where a part of an array is."""
+    """The place of a part of an array."""
 
     file: str | None
     """The name of a data file; ``None`` for the file that says so."""
@@ -142,7 +142,7 @@ class Grid(NamedTuple):
 
 
 def aligned(size: int) -> np.ndarray:
-    """So many bytes of new memory."""
+    """Make so many bytes of new memory."""
     room = np.empty(size + _ALIGNMENT, np.uint8)
     start = -room.ctypes.data % _ALIGNMENT
     return room[start : start + size]
@@ -153,7 +153,7 @@ Fetch = Callable[[Part, int, int, int], np.ndarray]
 
 
 def box_of(grid: Grid, box: shardings.Index | None, itemsize: int, fetch: Fetch) -> np.ndarray:
-    """The bytes of a box of an array, all of it where that is ``None``, in the order of C.
+    """Return the bytes of a box of an array, all of it where that is ``None``, in the order of C.
 
     What ``fetch`` is asked for beyond these is bounded: gaps of a block, and none where the box is
     all of some part's rows.
@@ -200,7 +200,7 @@ def box_of(grid: Grid, box: shardings.Index | None, itemsize: int, fetch: Fetch)
 
 
 def _kept(raw: np.ndarray) -> np.ndarray:
-    """Bytes in memory that programs use as it is."""
+    """Return bytes in memory that programs use as it is."""
     if raw.ctypes.data % _ALIGNMENT == 0:
         return raw
     made = aligned(len(raw))
@@ -223,7 +223,7 @@ def _strides(shape: Sequence[int], itemsize: int) -> list[int]:
 
 
 def _ends(shape: Sequence[int], box: shardings.Index, itemsize: int) -> tuple[int, int]:
-    """The first byte of a box of a part, and the one after its last."""
+    """Return the first byte of a box of a part, and the one after its last."""
     strides = _strides(shape, itemsize)
     begin = sum([part.start * s for part, s in zip(box, strides, strict=True)])
     last = sum([(part.stop - 1) * s for part, s in zip(box, strides, strict=True)])
@@ -233,7 +233,7 @@ def _ends(shape: Sequence[int], box: shardings.Index, itemsize: int) -> tuple[in
 def _spans(
     shape: Sequence[int], box: shardings.Index, itemsize: int, gap: int
 ) -> Iterator[shardings.Index]:
-    """A box of a part in pieces of which each is read at once, without gaps of more than that."""
+    """Cut a box of a part into pieces that are each read at once, without larger gaps than that."""
     begin, end = _ends(shape, box, itemsize)
     if end - begin == math.prod([part.stop - part.start for part in box]) * itemsize:
         yield from _cut(box, end - begin)
@@ -250,7 +250,7 @@ def _spans(
 
 
 def _cut(box: shardings.Index, span: int) -> Iterator[shardings.Index]:
-    """A box in pieces of bounded spans, along the first axis that has any length."""
+    """Yield a box in pieces of bounded spans, along the first axis that has any length."""
     axis = next((k for k, part in enumerate(box) if part.stop - part.start > 1), None)
     if span <= _SPAN or axis is None:
         yield box
@@ -273,7 +273,7 @@ ANNOUNCED = "next"
 
 
 class Index(NamedTuple):
-    """What the index says."""
+    """The contents of the index."""
 
     files: dict[str, int]
     """The sizes of the data files in bytes, by name."""
@@ -282,17 +282,17 @@ class Index(NamedTuple):
 
 
 def folder_of(path: str) -> str:
-    """The folder of the data files of a path, beside the file that this leads to."""
+    """Return the folder of the data files of a path, beside the file that this leads to."""
     return os.path.realpath(path) + _FOLDER
 
 
 def data_name(save: str, process: int) -> str:
-    """The name of the data file of a process; ``save`` is the 16 hexadecimal digits of a save."""
+    """Return the name of a process's data file; ``save`` is the 16 hexadecimal digits of a save."""
     return f"{save}-{process:05}.safetensors"
 
 
 def index_text(index: Index) -> str:
-    """The index as text."""
+    """Return the index as text."""
     numbers = {name: i for i, name in enumerate(index.files)}
     arrays = {
         name: {
@@ -308,7 +308,7 @@ def index_text(index: Index) -> str:
 
 
 def parse_index(text: str) -> Index:
-    """The index that a text says. Raises ``Damaged``."""
+    """Return the index that a text says. Raises ``Damaged``."""
     try:
         record = json.loads(text)
         if (record["version"], record["block"]) != (_VERSION, BLOCK):

@@ -71,7 +71,7 @@ class Entry(NamedTuple):
     type: Type
     kind: str | None
     grid: Grid
-    """Where its elements are, in the form in which they are stored."""
+    """The places of its elements, in the form in which they are stored."""
     itemsize: int
     """The bytes of one of these."""
 
@@ -85,7 +85,7 @@ class Contents(NamedTuple):
 
     @property
     def described(self) -> bool:
-        """Whether the file says what tree it is."""
+        """True where the file says what tree it is."""
         return self.node is not _NO_NODE
 
 
@@ -163,11 +163,11 @@ class File:
         )
 
     def size(self) -> int:
-        """The bytes of the file."""
+        """Return the bytes of the file."""
         return os.fstat(self.raw.fileno()).st_size
 
     def places(self) -> dict[str, tuple[int, int]]:
-        """Of each array of its own the first byte in the file, and how many there are."""
+        """Return of each own array its first byte in the file, and how many there are."""
         # The format leaves no holes: each array begins where the one before it ends.
         offset = 8 + int.from_bytes(bytes_at(self.raw, 0, 8), "little")
         places = {}
@@ -178,7 +178,7 @@ class File:
         return places
 
     def read(self, name: str, entry: Entry, box: Box | None = None) -> np.ndarray:
-        """The bytes of an array, or of a box of it, in aligned memory of their own.
+        """Return the bytes of an array, or of a box of it, in aligned memory of their own.
 
         The box is one of what is stored. Raises ``Damaged`` where a checksum is another.
         """
@@ -213,7 +213,7 @@ class File:
 
 
 def open_file(path: str | os.PathLike[str], caller: str) -> File:
-    """The file that is there, also while others replace it."""
+    """Return the file that is there, also while others replace it."""
     text = checked_path(path, caller)
     while True:
         file = File(text, caller)
@@ -223,7 +223,7 @@ def open_file(path: str | os.PathLike[str], caller: str) -> File:
 
 
 def contents_of(file: File, *, data: bool = True) -> Contents:
-    """The arrays with their places, and the description; whether they are there, with ``data``."""
+    """Return arrays with their places, and the description; ``data`` checks that all are there."""
     metadata = dict(file.metadata)
     kinds: dict[str, str] = {}
     dtypes: dict[str, str] = {}
@@ -309,7 +309,7 @@ def _what_is_wrong(file: io.FileIO, error: object) -> str:
 
 
 def bytes_at(file: io.FileIO, offset: int, size: int) -> np.ndarray:
-    """These bytes of a file, in aligned memory of their own. Raises ``Damaged`` at its end."""
+    """Read these bytes of a file into aligned memory; raise ``Damaged`` at its end."""
     raw = aligned(size)
     view = raw.data
     file.seek(offset)
@@ -323,13 +323,13 @@ def bytes_at(file: io.FileIO, offset: int, size: int) -> np.ndarray:
 
 
 Places: TypeAlias = dict[str, Sharding]
-"""Where arrays are asked to be, by name."""
+"""The shardings that arrays are asked to have, by name."""
 
 
 def places_of(
     asked: Tree, root: Tree, names: Sequence[str], entries: Mapping[str, Entry], caller: str
 ) -> Places:
-    """Where ``load`` is asked to put the arrays of these names, which are the leaves of a tree.
+    """Return where ``load`` is asked to put the arrays of these names, a tree's leaves.
 
     Raises ``TypeError`` for what is not a place, ``ValueError`` for a device that is not there, an
     array that cannot be split so, or what is not a prefix of the tree.
@@ -362,7 +362,7 @@ def places_of(
 
 
 def of_like(leaves: Sequence[Any], names: Sequence[str]) -> Places:
-    """Where the leaves of a tree are, those that were put anywhere."""
+    """Return where the leaves of a tree are, those that were put anywhere."""
     there = [getattr(leaf, "_sharding", None) for leaf in leaves]
     return {name: s for name, s in zip(names, there, strict=True) if s is not None}
 
@@ -370,7 +370,7 @@ def of_like(leaves: Sequence[Any], names: Sequence[str]) -> Places:
 def read_leaf(
     file: File, name: str, entry: Entry, kind: str | None, place: Sharding | None, lost: list[str]
 ) -> Tree:
-    """The leaf of this kind, where it is asked to be; raises as ``restored`` does."""
+    """Return the leaf of this kind, where it is asked to be; raises as ``restored`` does."""
     if place is None or is_number(kind):
         return restored(file.read(name, entry), entry.type, kind, name, lost)
     weak = "weak" if kind == "weak" else None
@@ -394,12 +394,12 @@ def read_leaf(
 
 
 def put(x: Array, place: Sharding) -> Array:
-    """An array that is here, where it is asked to be."""
+    """Return an array that is here, where it is asked to be."""
     return x if _is_usual(place) else xla.sharded.place(x, place)
 
 
 def _is_usual(place: Sharding) -> bool:
-    """Whether it is where arrays are that were not put anywhere."""
+    """Say whether it is where arrays are that were not put anywhere."""
     return place == SingleDeviceSharding(as_device(None, "load"))
 
 
@@ -419,7 +419,7 @@ T = TypeVar("T")
 
 
 class Header(NamedTuple):
-    """What a file holds, without the elements."""
+    """The description of a file's contents, without the elements."""
 
     arrays: dict[str, ShapeDtypeStruct]
     """Shape and dtype of each array, by name."""
@@ -482,7 +482,7 @@ def load(path: str | os.PathLike[str], like: Tree = None, *, sharding: Tree = No
 
 
 def load_checked(path: str | os.PathLike[str], like: Callable[[Header], Any]) -> Tree:
-    """As ``load``, of a file that was written with a checksum; ``like`` is given its header.
+    """Load a file that was written with a checksum, as ``load`` does; ``like`` gets its header.
 
     Raises ``Damaged`` before anything else where the checksum is not there, or is another.
     """
@@ -528,7 +528,7 @@ def _load(
 
 
 def _remade(made: Tree, caller: str) -> Tree:
-    """The tree, whose ragged arrays have the room that the lengths in the file need."""
+    """Return the tree, whose ragged arrays have the room that the lengths in the file need."""
     if not holds_ragged(made):
         return made
     try:
@@ -613,7 +613,7 @@ def _as_like(
 
 
 def _wanted(leaf: Tree, name: str, caller: str) -> tuple[str | None, Type]:
-    """The kind and type of a leaf of ``like``."""
+    """Return the kind and type of a leaf of ``like``."""
     if isinstance(leaf, ShapeDtypeStruct):
         return None, Type(leaf.shape, leaf.dtype)
     try:
@@ -628,7 +628,7 @@ def _wanted(leaf: Tree, name: str, caller: str) -> tuple[str | None, Type]:
 
 
 def _misfit(kind: str | None, type: Type, entry: Entry) -> str:
-    """What was expected, in words, if it was something else; else nothing."""
+    """Return what was expected, in words, if it was something else; else nothing."""
     if is_number(kind):
         return "" if fits_number(entry.type, kind) else f"a Python {kind}"
     if is_number(entry.kind) and fits_number(entry.type, kind_of(type.dtype)):
@@ -647,7 +647,7 @@ def _leaf(
     places: Places,
     lost: list[str],
 ) -> Tree:
-    """The array of this name as a leaf of the kind and type that ``like`` has there."""
+    """Return the array of this name as a leaf of the kind and type that ``like`` has there."""
     place = places.get(name)
     if not is_number(kind):
         if is_number(entry.kind):

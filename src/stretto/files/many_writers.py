@@ -62,7 +62,7 @@ class Group(NamedTuple):
 
 
 def all_processes() -> Group:
-    """All processes that there are."""
+    """Return all processes that there are."""
     return Group(process_index(), process_count(), _sync)
 
 
@@ -220,7 +220,7 @@ def _part_shape(x: np.ndarray | Slabs) -> tuple[int, ...]:
 def _grid(
     path: str, name: str, x: np.ndarray | Slabs, parts: Mapping[tuple[int, ...], Part]
 ) -> Grid:
-    """Where an array is, all of whose parts must be there."""
+    """Return where an array is, all of whose parts must be there."""
     shape = _part_shape(x)
     grid = Grid(x.shape, shape, ())
     if not math.prod(x.shape):
@@ -240,7 +240,7 @@ def _grid(
 
 
 def _parts_in(path: str) -> tuple[int, list[tuple[str, tuple[int, ...], tuple[int, ...], Part]]]:
-    """The size of a data file, and the parts in it: of which array, from where, how large."""
+    """Return the size of a data file, and its parts: of which array, from where, how large."""
     with File(path, "save") as file:
         places = file.places()
         said = json.loads(file.metadata[_ENTRY])
@@ -252,7 +252,7 @@ def _parts_in(path: str) -> tuple[int, list[tuple[str, tuple[int, ...], tuple[in
 
 
 def _is_done(path: str, data: str) -> bool:
-    """Whether what is there is what was saved with this data file."""
+    """Say whether what is there is what was saved with this data file."""
     try:
         with File(path, "save") as file:
             return data in parse_index(file.metadata.get(INDEX, "{}")).files

@@ -1,4 +1,4 @@
-"""What the arrays of a tree are called in a file, and a description that rebuilds the tree.
+"""Names of a tree's arrays in a file, and a description that rebuilds the tree.
 
 The description is JSON among the file's metadata. It knows dictionaries, lists, tuples, ``None``
 and ragged arrays; of other nodes it lists the names beneath.
@@ -34,7 +34,7 @@ class Damaged(ValueError):
 
 
 def leaf_names(root: Tree, caller: str) -> list[str]:
-    """The name of each leaf: the keys, indices and fields that lead to it, joined by dots.
+    """Return the name of each leaf: the keys, indices and fields that lead to it, joined by dots.
 
     Raises ``ValueError`` where two leaves have one name, or one that the format reserves.
 
@@ -61,7 +61,7 @@ def leaf_names(root: Tree, caller: str) -> list[str]:
 
 
 def describe(root: Tree, kinds: Mapping[str, str], dtypes: Mapping[str, str]) -> str:
-    """The structure, and by name what a leaf was and its dtype where the array does not say it."""
+    """Return the structure, and by name a leaf's kind and dtype where its array lacks them."""
     record = {"version": _VERSION, "tree": _node(root), "kinds": kinds, "dtypes": dtypes}
     return json.dumps(record, separators=(",", ":"))
 
@@ -84,7 +84,7 @@ def _node(node: Tree) -> object:
 
 
 def parse(text: str) -> tuple[Any, dict[str, str], dict[str, str]]:
-    """The node, kinds and dtypes of a description. Raises ``Damaged``."""
+    """Return the node, kinds and dtypes of a description. Raises ``Damaged``."""
     try:
         record = json.loads(text)
         version = record["version"]
@@ -122,7 +122,7 @@ def _damaged(error: object) -> Damaged:
 
 
 def rebuild(node: object, leaves: Mapping[str, Any]) -> Tree:
-    """The tree that a description's node says, of the leaves ``found`` by name.
+    """Return the tree that a description's node says, of the leaves ``found`` by name.
 
     A node that was an object of a class is a dictionary by names. Raises ``Damaged`` where the
     description is no such thing, or names other leaves than those found.

@@ -81,7 +81,7 @@ def write(
     *,
     with_checksum: bool = False,
 ) -> None:
-    """As ``save``; with a checksum of all that the file holds, which ``load_checked`` asks for."""
+    """Write as ``save`` does, with a checksum of the whole file if asked, for ``load_checked``."""
     text = checked_path(path, "save")
     arrays, words = _parts(root, metadata)
     if all([isinstance(x, np.ndarray) or x.is_here for x in arrays.values()]):
@@ -115,7 +115,7 @@ def write_alone(
 
 
 def _parts(root: Tree, metadata: Mapping[str, str] | None) -> tuple[dict[str, Any], dict[str, str]]:
-    """The arrays by name, and the metadata."""
+    """Return the arrays by name, and the metadata."""
     words = dict(metadata or {})
     for key, value in words.items():
         if not (isinstance(key, str) and isinstance(value, str)):

@@ -43,7 +43,7 @@ __all__ = [
 
 @brief
 class ApplyIfFiniteState(NamedTuple):
-    """How many updates were not finite, and the state of the transformation within.
+    """The numbers of updates that were not finite, and the state of the transformation within.
 
     ``notfinite_count`` is how many of the last in a row, ``total_notfinite`` how many in all,
     int32; ``last_finite`` is whether the last one was, and ``inner_state`` the state within.
@@ -103,12 +103,12 @@ def apply_if_finite(
 
 
 SkipRule = Callable[[Tree, Array, Tree], tuple[Array, Tree]]
-"""From updates, number of updates of the parameters so far, and parameters, to (skip?, state)."""
+"""A function of updates, number of parameter updates so far, and parameters, to (skip?, state)."""
 
 
 @brief
 class MultiStepsState(NamedTuple):
-    """Where a ``MultiSteps`` is: counts, the state within, and gradients so far.
+    """The state of ``MultiSteps``: counts, the state within, and gradients so far.
 
     ``mini_step`` counts the batches since the last update of the parameters, ``gradient_step``
     those updates, both int32. ``inner_opt_state`` is the state of the optimizer within,
@@ -124,7 +124,7 @@ class MultiStepsState(NamedTuple):
 
 
 def skip_not_finite(updates: Tree, gradient_step: ArrayLike, params: Tree) -> tuple[Array, Tree]:
-    """A rule for ``MultiSteps``: leave out batches with gradients that are not finite.
+    """Leave out batches with gradients that are not finite: a rule for ``MultiSteps``.
 
     Args:
         updates: a tree of arrays.
@@ -248,7 +248,7 @@ class MultiSteps:
         )
 
     def _gathered(self, updates: Tree, state: MultiStepsState) -> Tree:
-        """The mean or sum of gradients with this batch."""
+        """Return the mean or sum of gradients with this batch."""
         n = state.mini_step
 
         def rule(g: Array, before: Array) -> tuple[Array, Array]:

@@ -72,7 +72,7 @@ __all__ = [
 T = TypeVar("T")
 
 Schedule: TypeAlias = Callable[[Any], Any]
-"""From the number of updates done so far, an integer array of rank 0, to a number."""
+"""A function of the number of updates so far, an integer array of rank 0, to a number."""
 Scalar: TypeAlias = float | np.ndarray | np.number | Array
 """A number, or an array of rank 0."""
 ScalarOrSchedule: TypeAlias = Scalar | Schedule
@@ -156,7 +156,7 @@ class GradientTransformationExtraArgs(GradientTransformation):
     def __new__(
         cls, init: Callable[[Tree], Tree], update: Callable[..., tuple[Tree, Tree]]
     ) -> GradientTransformationExtraArgs:
-        """The pair, for the leaves that are trained."""
+        """Make the pair, for the leaves that are trained."""
 
         def init_trained(params: Tree) -> Tree:
             return init(_trained(params)[0])
@@ -178,7 +178,7 @@ class GradientTransformationExtraArgs(GradientTransformation):
         return made
 
     def __repr__(self) -> str:
-        """The call that made it, such as ``adam(0.001)``."""
+        """Return the call that made it, such as ``adam(0.001)``."""
         name, arguments = self._made_by
         return f"{name}({', '.join(map(_brief, arguments))})"
 
@@ -188,7 +188,7 @@ _BETWEEN = (holding.__code__.co_filename, bounded.__code__.co_filename)
 
 
 def _maker() -> tuple[str, tuple[Any, ...]]:
-    """The outermost function of this package that is running, and its positional arguments."""
+    """Find the outermost function of this package that runs, and its positional arguments."""
     frame: Any = sys._getframe(2)
     name, arguments = "transformation", ()
     while frame is not None:
@@ -210,7 +210,7 @@ def _maker() -> tuple[str, tuple[Any, ...]]:
 
 
 def _brief(argument: object) -> str:
-    """An argument in a few words."""
+    """Return an argument in a few words."""
     if callable(argument) and not isinstance(argument, GradientTransformation):
         return getattr(argument, "__name__", type(argument).__name__).strip("<>")
     text = repr(argument)
@@ -225,7 +225,7 @@ class MaskedNode(NamedTuple):
 
 
 def _trained(x: Tree) -> tuple[Tree, frozenset[int]]:
-    """The tree without the leaves that their node keeps out of training, and their numbers."""
+    """Return the tree without leaves that their node keeps out of training, and their numbers."""
     spec = tree.structure(x)
     still = left_out(x, spec)
     if still:
@@ -235,7 +235,7 @@ def _trained(x: Tree) -> tuple[Tree, frozenset[int]]:
 
 
 def _still(x: Array) -> Array:
-    """An update that changes nothing: float0, the gradient of an integer, says so already."""
+    """Make an update that changes nothing; float0, the gradient of an integer, says so already."""
     return x if is_float0(x) else snp.zeros_like(x)
 
 
@@ -265,7 +265,7 @@ def with_extra_args_support(tx: GradientTransformation) -> GradientTransformatio
 
 
 def as_transformation(tx: object, caller: str) -> GradientTransformationExtraArgs:
-    """The argument as a transformation whose ``update`` takes any keyword argument."""
+    """Return the argument as a transformation whose ``update`` takes any keyword argument."""
     if isinstance(tx, GradientTransformationExtraArgs):
         return tx
     if not isinstance(tx, GradientTransformation):
@@ -367,14 +367,14 @@ def optimizer(function: F) -> F:
 
 
 def caller_of(part: str) -> str:
-    """The name for a part's messages: that of the optimizer being made, or else its own."""
+    """Return the name for a part's messages: that of the optimizer being made, or else its own."""
     return _now.optimizer or part
 
 
 def columns(
     caller: str, trees: Mapping[str, Tree], *, shapes: bool = True
 ) -> tuple[list[list[Any]], Tree]:
-    """The leaves of each tree, and the structure that all must share; leaves must agree in shape.
+    """List the leaves of each tree, and return the structure that all share; shapes must agree.
 
     With ``shapes=False`` shapes may differ. Raises ``ValueError`` with the path where they differ.
     """
@@ -453,20 +453,20 @@ def _common(values: tuple[Array, ...]) -> np.dtype:
 
 
 def wide(x: Array) -> Array:
-    """The value in at least float32, and not weak."""
+    """Return the value in at least float32, and not weak."""
     narrow = kind_of(x.dtype) == "float" and x.dtype.itemsize < 4
     return convert(x, np.dtype(np.float32) if narrow else x.dtype)
 
 
 def squared(x: Array) -> Array:
-    """|x|², which is real."""
+    """Return |x|², which is real."""
     if kind_of(x.dtype) == "complex":
         return snp.real(x) * snp.real(x) + snp.imag(x) * snp.imag(x)
     return x * x
 
 
 def all_finite(x: Tree) -> Array:
-    """Whether all elements of all leaves are finite: one boolean array."""
+    """Say whether all elements of all leaves are finite: one boolean array."""
     finite = snp.array(True)
     for leaf in tree.leaves(x):
         finite = snp.logical_and(finite, snp.all(snp.isfinite(leaf)))
@@ -474,7 +474,7 @@ def all_finite(x: Tree) -> Array:
 
 
 def chosen(condition: Array, one: Tree, other: Tree) -> Tree:
-    """One tree or the other, of equal structure."""
+    """Return one tree or the other, of equal structure."""
     return tree.map(lambda x, y: snp.where(condition, x, y), one, other)
 
 
@@ -484,7 +484,7 @@ def chosen(condition: Array, one: Tree, other: Tree) -> Tree:
 def filled(
     params: Tree, value: Scalar = 0.0, dtype: DTypeLike | None = None, *, real_only: bool = False
 ) -> Tree:
-    """A tree like ``params``, each element ``value``: a state before the first update.
+    """Return a tree like ``params``, each element ``value``: a state before the first update.
 
     ``dtype`` is for real floating leaves; ``real_only`` gives complex ones the dtype of their
     parts.
@@ -501,7 +501,7 @@ def filled(
 
 
 def first_count() -> Array:
-    """Zero updates so far."""
+    """Return a count of zero updates."""
     return snp.zeros((), snp.int32)
 
 
@@ -526,19 +526,19 @@ def safe_increment(count: Array) -> Array:
 
 
 def running_mean(decay: Scalar, before: Array, new: Array) -> Array:
-    """decay · before + (1 − decay) · new."""
+    """Return decay · before + (1 − decay) · new."""
     return before * decay + new * (1 - decay)
 
 
 def log_decay(decay: Scalar) -> Array | float:
-    """The logarithm, in double precision for a number: decayᵗ is the exponential of t times it."""
+    """Take the logarithm, in double precision for a number: decayᵗ is exp of t times it."""
     if isinstance(decay, Value):
         return snp.log(decay)
     return math.log(decay) if decay > 0 else -math.inf
 
 
 def unbias(decay: Scalar, count: Array) -> Array:
-    """1 / (1 − decayᵗ): the factor that corrects a mean that began at zero.
+    """Return 1 / (1 − decayᵗ): the factor that corrects a mean that began at zero.
 
     Source: Kingma and Ba, "Adam", 2015, section 3. The difference of numbers that are almost equal
     at first is computed without loss as −expm1(t log decay).
@@ -616,7 +616,7 @@ def check_dtype(caller: str, **dtypes: DTypeLike | None) -> None:
 def _in_place_of(
     caller: str, names: tuple[str, str], kept: Tree, other: Tree, f: Callable[[Array, Array], Array]
 ) -> Tree:
-    """``f`` of each leaf of ``kept`` and ``other``, with the types of ``kept``."""
+    """Return ``f`` of each leaf of ``kept`` and ``other``, with the types of ``kept``."""
     (leaves, others), spec = columns(caller, dict(zip(names, (kept, other), strict=True)))
     news = []
     for x, y in zip(leaves, others, strict=True):

@@ -100,7 +100,7 @@ def masked(inner: GradientTransformation, mask: Mask) -> GradientTransformationE
 
 
 def _choices(caller: str, mask: Mask, params: Tree) -> list[bool]:
-    """Whether each leaf is let through."""
+    """Say whether each leaf is let through."""
     booleans = mask(params) if callable(mask) else mask
     choices = tree.prefix_leaves(booleans, params, caller, "mask")
     for path, chosen in zip(tree.paths(params, "mask"), choices, strict=True):
@@ -394,7 +394,7 @@ def inject_hyperparams(
 def _scalar(
     x: ArrayLike, caller: str, name: str, dtype: DTypeLike | None, schedule: Schedule | None = None
 ) -> Array:
-    """A hyperparameter as an array that is not weak: Python numbers in ``dtype``."""
+    """Return a hyperparameter as an array that is not weak: Python numbers in ``dtype``."""
     try:
         value = as_value(x, caller, name)
     except TypeError:
@@ -468,7 +468,7 @@ def per_member(
 
 
 def _update_of(within: GradientTransformationExtraArgs) -> Callable[..., tuple[Tree, Tree]]:
-    """The update of all members."""
+    """Return the update of all members."""
 
     def update(updates: Tree, state: Tree, params: Tree = None, **extra: Tree) -> tuple[Tree, Tree]:
         trees = {"updates": updates, "state": state, "params": params} | extra
@@ -485,7 +485,7 @@ def _update_of(within: GradientTransformationExtraArgs) -> Callable[..., tuple[T
 def _made_per_member(
     factory: Callable[..., GradientTransformation], hyperparams: Mapping[str, Any]
 ) -> GradientTransformationExtraArgs:
-    """``per_member`` of a function, with hyperparameters in the state."""
+    """Make ``per_member`` of a function, with hyperparameters in the state."""
     caller = f"per_member({name_of(factory)})"
     refuse_unknown(caller, "hyperparameter", hyperparams, factory, name_of(factory))
     own: dict[str, Array] = {}
@@ -513,7 +513,7 @@ def _made_per_member(
 
 
 def _members(trees: Mapping[str, Tree]) -> int:
-    """How many members all leaves have along axis 0; ``ValueError`` where they do not agree."""
+    """Count the members along axis 0 of all leaves; raise ``ValueError`` where they disagree."""
     sizes: dict[int, str] = {}
     for root, x in trees.items():
         for path, leaf in zip(tree.paths(x, root), tree.leaves(x), strict=True):

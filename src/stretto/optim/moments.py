@@ -77,7 +77,7 @@ class ScaleByLionState(NamedTuple):
 def trace(
     decay: Scalar, nesterov: bool = False, accumulator_dtype: DTypeLike | None = None
 ) -> GradientTransformationExtraArgs:
-    """The decayed sum of updates: mₜ = gₜ + decay · mₜ₋₁.
+    """Replace updates by their decayed sum: mₜ = gₜ + decay · mₜ₋₁.
 
     Args:
         decay: the share of the sum that stays at each step.
@@ -121,7 +121,7 @@ def trace(
 def ema(
     decay: Scalar, debias: bool = True, accumulator_dtype: DTypeLike | None = None
 ) -> GradientTransformationExtraArgs:
-    """The exponential mean of the updates: mₜ = decay · mₜ₋₁ + (1 − decay) · gₜ.
+    """Replace updates by their exponential mean: mₜ = decay · mₜ₋₁ + (1 − decay) · gₜ.
 
     Given parameters in place of updates, it keeps their exponential mean (second example).
 
@@ -188,7 +188,7 @@ def scale_by_lion(
     mode: Literal["hard", "smooth", "refined"] = "hard",
     smooth_beta: Scalar = 1.0,
 ) -> GradientTransformationExtraArgs:
-    """The sign of the momentum before this step, mixed with the gradient.
+    """Take the sign of the momentum before this step, mixed with the gradient.
 
     sign(b1 · m + (1 − b1) · g), and then m ← b2 · m + (1 − b2) · g.
 
@@ -269,7 +269,7 @@ def _two_moments(
     start: tuple[Scalar, Scalar] = (0.0, 0.0),
     mu_dtype: DTypeLike | None = None,
 ) -> GradientTransformationExtraArgs:
-    """A transformation with a count and two moments; ``rule_at(t)`` is the rule of update t ≥ 1."""
+    """Make one with a count and two moments; ``rule_at(t)`` is the rule of update t ≥ 1."""
 
     def init(params: Tree) -> Tree:
         mu = filled(params, start[0], mu_dtype)
@@ -287,7 +287,7 @@ def _two_moments(
 def _first_moment(
     b1: Scalar, count: Array, nesterov: bool
 ) -> Callable[[Array, Array], tuple[Array, Array]]:
-    """From g and m to the new m and m̂; with Nesterov's look ahead, m̂ is that of the next step."""
+    """Make the map of g and m to new m and m̂; with Nesterov's look ahead, m̂ of the next step."""
     now = unbias(b1, count)
     if not nesterov:
 

@@ -374,12 +374,12 @@ def scale_by_factored_rms(
 
 
 def _power_decay(count: Array, decay_rate: Scalar) -> Array:
-    """1 − (t + 1) to the power −decay_rate (Adafactor, section 7.2)."""
+    """Return 1 − (t + 1) to the power −decay_rate (Adafactor, section 7.2)."""
     return 1 - (weakly_inexact(count) + 1.0) ** -decay_rate
 
 
 def _nothing_yet(x: Array, axes: tuple[int, int] | None) -> list[Array]:
-    """Mean squares before the first update: by rows, by columns, whole."""
+    """Return mean squares before the first update: by rows, by columns, whole."""
     dtype, unused = real_dtype(x.dtype), (1,)
     if axes is None:
         return [snp.zeros(shape, dtype) for shape in (unused, unused, x.shape)]
@@ -390,7 +390,7 @@ def _nothing_yet(x: Array, axes: tuple[int, int] | None) -> list[Array]:
 def _scaled(
     g: Array, before: list[Array], axes: tuple[int, int] | None, past: Array, epsilon: Scalar
 ) -> list[Array]:
-    """The new update, and the new mean squares."""
+    """Return the new update, and the new mean squares."""
     square = squared(g) + epsilon
     row, column, whole = before
     if axes is None:

@@ -271,13 +271,13 @@ def global_norm(updates: Tree) -> Array:
 
 
 def norm_of(caller: str, updates: Tree) -> Array:
-    """``global_norm``, for a caller whose name its messages begin with."""
+    """Return ``global_norm``, for a caller whose name its messages begin with."""
     root, unit = scaled_norm(caller, updates)
     return root if unit is None else root / unit
 
 
 def scaled_norm(caller: str, updates: Tree) -> tuple[Array, Array | None]:
-    """The norm in a unit, and the unit, which is 1 unless the squares overflow; None is 1, too."""
+    """Return the norm in a unit, and the unit: 1, or None, unless the squares overflow."""
     leaves = [wide(x) for x in values_of_tree(updates, caller, "updates")[0]]
 
     def squares(unit: Array | None) -> Array:
@@ -291,7 +291,7 @@ def scaled_norm(caller: str, updates: Tree) -> tuple[Array, Array | None]:
 def norm_along(
     x: Array, axis: int | Sequence[int] | None = None, keepdims: bool = False, average: bool = False
 ) -> Array:
-    """The norm of a leaf over axes, or the root mean square; its slope at 0 is 0.
+    """Return the norm of a leaf over axes, or the root mean square; its slope at 0 is 0.
 
     Over some of the axes, they stay: ``keepdims``.
     """
@@ -507,7 +507,7 @@ def adaptive_grad_clip(
 
 
 def _axes_within(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The axes that are summed for the norm of a unit."""
+    """Return the axes that are summed for the norm of a unit."""
     if len([n for n in shape if n != 1]) <= 1:
         return tuple(range(len(shape)))
     return (0,) if len(shape) <= 3 else tuple(range(len(shape) - 1))

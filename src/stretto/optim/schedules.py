@@ -271,7 +271,7 @@ def warmup_cosine_decay_schedule(
     end_value: Scalar = 0.0,
     exponent: Scalar = 1.0,
 ) -> Schedule:
-    """A line up to ``peak_value``, then half a cosine down to ``end_value``.
+    """Rise in a line to ``peak_value``, then fall by half a cosine to ``end_value``.
 
     Args:
         peak_value: the value after ``warmup_steps`` updates.

@@ -143,7 +143,7 @@ def of_stacked_integers(
 
 
 def _mean(xs: Array) -> Array:
-    """Quotients and remainders are added up apart, which fits where their sum would not."""
+    """Add up quotients and remainders apart, which fits where their sum would not."""
     n = constant(np.asarray(xs.shape[0], xs.dtype))
     rest = remainder(xs, n)
     rest = where(lt(rest, 0), add(rest, n), rest)
@@ -157,7 +157,7 @@ def _mean(xs: Array) -> Array:
 
 
 def _nearest(xs: Array, weights: Array, known: Sequence[float | None]) -> Array:
-    """Σ w x = Σ w (x - x₀) + (Σ w) x₀, of which the whole multiples of x₀ stay integers."""
+    """Use Σ w x = Σ w (x - x₀) + (Σ w) x₀, of which whole multiples of x₀ stay integers."""
     numbers = [w for w in known if w is not None]
     if len(numbers) == len(known):
         multiple = int(np.rint(sum(numbers)))
@@ -203,11 +203,11 @@ def widened(x: Array) -> Array:
 
 
 _UNIT = 2.0**-80
-"""In this unit the square of the greatest float32 is 8e28."""
+"""The unit in which the square of the greatest float32 is 8e28."""
 
 
 def without_overflow(squares: Callable[[Array | None], Array]) -> tuple[Array, Array | None]:
-    """Sums of squares in units where they do not overflow, and the units, powers of two.
+    """Return sums of squares in units where they do not overflow, and the units, powers of two.
 
     ``squares(units)`` is the sums of the squares of numbers times units, of the shape of the sums.
     Each unit is 1, for which None stands at rest, unless the squares overflow. The other sums are
@@ -262,7 +262,7 @@ def _add_scaled(
 
 
 def _widen_halves(x: np.ndarray, out: np.ndarray) -> None:
-    """float16 to float32, by shifting bits, which is several times as fast as NumPy's cast."""
+    """Cast float16 to float32 by shifting bits, which is several times as fast as NumPy's cast."""
     bits, wide_bits = x.view(np.uint16), out.view(np.uint32)
     exponent = np.uint16(0x7C00)
     if np.bitwise_and(bits, exponent).max(initial=0) == exponent:  # infinite, or NaN

@@ -140,7 +140,7 @@ class EnsembleClassifier(ClassifierMixin, EnsembleEstimator):
         return x, labels, self._weights(sample_weight, x)
 
     def predict_members(self, X: Tree) -> np.ndarray:
-        """The probabilities that each member gives.
+        """Return the probabilities that each member gives.
 
         Args:
             X: (rows, columns).
@@ -151,7 +151,7 @@ class EnsembleClassifier(ClassifierMixin, EnsembleEstimator):
         return special.softmax(self._raw(X), axis=-1)
 
     def predict_proba(self, X: Tree) -> np.ndarray:
-        """The probabilities of the classes: the mean of the members'.
+        """Return the probabilities of the classes: the mean of the members'.
 
         Args:
             X: (rows, columns).
@@ -165,7 +165,7 @@ class EnsembleClassifier(ClassifierMixin, EnsembleEstimator):
         return special.softmax(logs / self.temperature_, axis=-1)
 
     def predict(self, X: Tree) -> np.ndarray:
-        """The most probable class.
+        """Return the most probable class.
 
         Args:
             X: (rows, columns).
@@ -208,7 +208,7 @@ class EnsembleClassifier(ClassifierMixin, EnsembleEstimator):
         return self
 
     def _log_mean(self, X: Tree) -> np.ndarray:
-        """The logarithm of the mean of the members' probabilities."""
+        """Return the logarithm of the mean of the members' probabilities."""
         raw = self._raw(X)
         logs = special.log_softmax(raw, axis=-1)
         return special.logsumexp(logs, axis=0) - np.log(len(raw))

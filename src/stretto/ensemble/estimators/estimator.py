@@ -54,7 +54,7 @@ else:
         utils = multiclass = validation = None
 
         class BaseEstimator:
-            """What an estimator is made from without scikit-learn: an error."""
+            """Stand for scikit-learn's class where that is missing; making one is an error."""
 
             def __new__(cls, *args: Any, **kwargs: Any) -> BaseEstimator:
                 """Raise the error."""
@@ -64,10 +64,10 @@ else:
                 )
 
         class ClassifierMixin:
-            """Nothing."""
+            """Stand for scikit-learn's class."""
 
         class RegressorMixin:
-            """Nothing."""
+            """Stand for scikit-learn's class."""
 
 
 _SEED = 0x57E770  # of the numbers that rows are told apart by
@@ -84,23 +84,23 @@ class Examples(NamedTuple):
     """(examples,), float64, positive."""
 
     def at(self, places: np.ndarray) -> Examples:
-        """Those at these places."""
+        """Return those at these places."""
         return Examples(self.x[places], self.y[places], self.weights[places])
 
 
 class Scale(NamedTuple):
-    """What is subtracted from each column, and what it is then divided by."""
+    """The number subtracted from each column, and the one it is then divided by."""
 
     mean: np.ndarray
     scale: np.ndarray
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        """The standardized columns, of float32."""
+        """Return the standardized columns, of float32."""
         return ((x - self.mean) / self.scale).astype(np.float32)
 
 
 def merged(x: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> Examples:
-    """Examples of positive weight, equal ones merged into one with the sum of their weights.
+    """Return examples of positive weight, equal ones merged into one with the sum of their weights.
 
     An example of weight 2 is thereby the same as two of it, one of weight 0 the same as none, and
     the order of the rows does not matter, to the last bit.
@@ -126,7 +126,7 @@ def merged(x: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> Examples
 
 
 def scale_of(columns: np.ndarray, weights: np.ndarray, standardize: bool) -> Scale:
-    """The weighted means and standard deviations; 1 for a column that is constant."""
+    """Return the weighted means and standard deviations; 1 for a column that is constant."""
     if not standardize:
         return Scale(np.zeros(columns.shape[1]), np.ones(columns.shape[1]))
     mean = np.average(columns, axis=0, weights=weights)
@@ -138,7 +138,7 @@ def scale_of(columns: np.ndarray, weights: np.ndarray, standardize: bool) -> Sca
 def halves(
     count: int, fraction: float, rng: np.random.Generator, caller: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Places of examples to train on, and of those held out."""
+    """Return places of examples to train on, and of those held out."""
     if not 0 < fraction < 1:
         raise ValueError(f"{caller}: validation_fraction must be in (0, 1), got {fraction}")
     held = max(1, round(fraction * count))
@@ -152,7 +152,7 @@ def halves(
 
 
 def counted(weights: np.ndarray, members: int, rng: np.random.Generator) -> np.ndarray:
-    """How often each member has each example: a sample with replacement of its own (Efron, 1979).
+    """Draw how often each member has each example: its own sample with replacement (Efron, 1979).
 
     (members, examples). Weights are taken for numbers of examples, made larger where they add up to
     less than the examples there are.
@@ -169,7 +169,7 @@ ACTIVATIONS: Mapping[str, type[Module]] = {
 }
 
 LEAST_VARIANCE = 1e-4
-"""Of a prediction, in units of the variance of the targets."""
+"""The least variance of a prediction, in units of that of the targets."""
 
 
 def perceptron(
@@ -181,7 +181,7 @@ def perceptron(
     dropout: float,
     caller: str,
 ) -> Module:
-    """Linear layers of these widths, with an activation after each but the last."""
+    """Make linear layers of these widths, with an activation after each but the last."""
     if activation not in ACTIVATIONS:
         guess = meant(str(activation), ACTIVATIONS)
         raise ValueError(
@@ -200,26 +200,26 @@ def perceptron(
 
 
 def _weighted(losses: Array, batch: Mapping[str, Array], weights: Array | None) -> Array:
-    """Their mean; a validation batch has weights itself."""
+    """Return their mean; a validation batch has weights itself."""
     if weights is not None and "i" in batch:
         return snp.mean(losses * snp.take(weights, batch["i"], 0))
     return snp.mean(losses * batch["w"])
 
 
 def cross_entropy(member: Tree, batch: Mapping[str, Array], weights: Array | None = None) -> Array:
-    """−log p of the class y."""
+    """Return −log p of the class y."""
     losses = nn.functional.cross_entropy(member(batch["x"]), batch["y"], reduction="none")
     return _weighted(losses, batch, weights)
 
 
 def squares(member: Tree, batch: Mapping[str, Array], weights: Array | None = None) -> Array:
-    """(y − μ)², summed over outputs."""
+    """Return (y − μ)², summed over outputs."""
     losses = snp.sum(snp.square(member(batch["x"]) - batch["y"]), axis=-1)
     return _weighted(losses, batch, weights)
 
 
 def gaussian(member: Tree, batch: Mapping[str, Array], weights: Array | None = None) -> Array:
-    """½ (log σ² + (y − μ)² / σ²), summed over outputs (Nix and Weigend, 1994)."""
+    """Return ½ (log σ² + (y − μ)² / σ²), summed over outputs (Nix and Weigend, 1994)."""
     means, raw = snp.split(member(batch["x"]), 2, axis=-1)
     variances = nn.functional.softplus(raw) + LEAST_VARIANCE
     losses = snp.log(variances) + snp.square(batch["y"] - means) / variances
@@ -275,7 +275,7 @@ def write(estimator: EnsembleEstimator, path: str | os.PathLike[str]) -> None:
 def read(
     cls: type[EstimatorT], path: str | os.PathLike[str], params: Mapping[str, Any]
 ) -> EstimatorT:
-    """The estimator of a file, with these parameters instead of its own."""
+    """Return the estimator of a file, with these parameters instead of its own."""
     caller = f"{cls.__name__}.load: {checked_path(path, f'{cls.__name__}.load')}"
     text = load_header(path).metadata.get(_ENTRY)
     if text is None:
@@ -413,15 +413,15 @@ class EnsembleEstimator(BaseEstimator):
     # What the two kinds fill in
 
     def _loss(self) -> Callable[..., Any]:
-        """The loss of a member on a batch."""
+        """Return the loss of a member on a batch."""
         raise NotImplementedError
 
     def _outputs(self) -> int:
-        """How many numbers a member gives for an example."""
+        """Return how many numbers a member gives for an example."""
         raise NotImplementedError
 
     def _targets(self, y: np.ndarray) -> np.ndarray:
-        """The targets as the loss takes them."""
+        """Return the targets as the loss takes them."""
         raise NotImplementedError
 
     # Making
@@ -448,7 +448,7 @@ class EnsembleEstimator(BaseEstimator):
             )
 
     def _made(self, key: Key, members: int | None = None) -> Ensemble[Module]:
-        """New members."""
+        """Return new members."""
         inputs, outputs = int(self.n_features_in_), self._outputs()
 
         def init(key: Key) -> Module:
@@ -469,7 +469,7 @@ class EnsembleEstimator(BaseEstimator):
         return made
 
     def _optimizer(self) -> Any:  # noqa: ANN401 (any of optim's transformations)
-        """The optimizer that the parameters name."""
+        """Return the optimizer that the parameters name."""
         make: Any = self.optimizer
         if isinstance(make, str):
             make = getattr(optim, make, None)
@@ -485,7 +485,7 @@ class EnsembleEstimator(BaseEstimator):
     # Fitting
 
     def _weights(self, sample_weight: ArrayLike | None, x: np.ndarray) -> np.ndarray | None:
-        """The weights of rows as an array; ``None`` for equal ones."""
+        """Return the weights of rows as an array; ``None`` for equal ones."""
         if sample_weight is None:
             return None
         weights = validation._check_sample_weight(
@@ -506,7 +506,7 @@ class EnsembleEstimator(BaseEstimator):
         return random.key(self._seed)
 
     def _scale_of_targets(self, found: Examples) -> Scale:
-        """What targets are standardized by; by default nothing."""
+        """Return what targets are standardized by; by default nothing."""
         return scale_of(found.y, found.weights, False)
 
     def _train(self, found: Examples) -> None:
@@ -542,13 +542,13 @@ class EnsembleEstimator(BaseEstimator):
         self.history_ = fitted.history
 
     def _stops_early(self, rows: int) -> bool:
-        """Whether to hold out rows, and to stop by them, where there are so many."""
+        """Say whether to hold out rows, and to stop by them, where there are so many."""
         if self.early_stopping == "auto":
             return _SMALL[0] <= rows <= _SMALL[1]
         return bool(self.early_stopping)
 
     def _data(self, found: Examples) -> dict[str, np.ndarray]:
-        """What the loss takes, with weights whose mean is 1."""
+        """Return what the loss takes, with weights whose mean is 1."""
         return {
             "x": self.x_scale_(found.x),
             "y": self._targets(found.y),
@@ -585,7 +585,7 @@ class EnsembleEstimator(BaseEstimator):
         self.ensemble_ = copied.eval()
 
     def _resumed(self) -> tuple[Trainer, Any]:
-        """A trainer, and its state before the next step."""
+        """Return a trainer, and its state before the next step."""
         trainer = Trainer(self._loss(), self._optimizer(), on_divergence="freeze")
         key = random.fold_in(random.key(self._seed), self._steps)
         ensemble = tree.map(lambda x: x, self.ensemble_)  # a copy, so that its mode can change
@@ -594,7 +594,7 @@ class EnsembleEstimator(BaseEstimator):
     # Predicting
 
     def _raw(self, X: Tree) -> np.ndarray:
-        """What each member gives for each row: (members, rows, outputs), float64."""
+        """Return what each member gives for each row: (members, rows, outputs), float64."""
         validation.check_is_fitted(self, "ensemble_")
         x = validation.validate_data(self, X, reset=False, dtype=np.float64)
         x = self.x_scale_(x)
@@ -609,7 +609,7 @@ class EnsembleEstimator(BaseEstimator):
     # Files and pickles
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the compiled steps and the states of the optimizer, which begin anew."""
+        """Return all but the compiled steps and the states of the optimizer, which begin anew."""
         state: dict[str, Any] = dict(super().__getstate__())  # pyright: ignore
         state.pop("_training", None)
         return state
@@ -648,5 +648,5 @@ class EnsembleEstimator(BaseEstimator):
 
 
 def _filled(x: np.ndarray, size: int) -> np.ndarray:
-    """The rows, and zeros behind them, up to ``size``."""
+    """Return the rows, and zeros behind them, up to ``size``."""
     return np.concatenate([x, np.zeros((size - len(x), *x.shape[1:]), x.dtype)])

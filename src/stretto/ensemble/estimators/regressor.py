@@ -132,7 +132,7 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
         self.loss = loss
 
     def __sklearn_tags__(self) -> Tree:
-        """What scikit-learn's tools ask of an estimator: it takes several targets."""
+        """Return what scikit-learn's tools ask of an estimator: it takes several targets."""
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
@@ -215,7 +215,7 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
         return x, np.asarray(targets, np.float64), self._weights(sample_weight, x)
 
     def _uncalibrated(self, targets: np.ndarray) -> None:
-        """As before ``calibrate``, for targets of this shape."""
+        """Set noise and variance factors as before ``calibrate``, for targets of this shape."""
         self._one = targets.ndim == 1
         outputs = _columns(targets).shape[1]
         self.noise_ = np.zeros(outputs)
@@ -225,7 +225,7 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
     # Predicting
 
     def _standard(self, X: Tree) -> tuple[np.ndarray, np.ndarray]:
-        """Means and variances of members, (members, rows, targets), of standardized targets."""
+        """Return members' means and variances, (members, rows, targets), standardized."""
         raw = self._raw(X)
         if self.loss == "squared_error":
             return raw, np.broadcast_to(self.noise_, raw.shape)
@@ -233,12 +233,12 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
         return means, np.logaddexp(0, numbers) + estimator.LEAST_VARIANCE
 
     def _mixture(self, X: Tree) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and variance of the mixture, (rows, targets), of standardized targets."""
+        """Return mean and variance of the mixture, (rows, targets), of standardized targets."""
         means, variances = self._standard(X)
         return means.mean(axis=0), variances.mean(axis=0) + means.var(axis=0)
 
     def _in_units(self, x: np.ndarray, *, shift: bool = True) -> np.ndarray:
-        """Standardized numbers (..., targets) in the units and the shape of the targets."""
+        """Return standardized numbers (..., targets) in the units and the shape of the targets."""
         x = x * self.y_scale_.scale + (self.y_scale_.mean if shift else 0)
         return x[..., 0] if self._one else x
 
@@ -251,7 +251,7 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
     def predict_members(
         self, X: Tree, return_std: bool = False
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-        """The means that each member predicts.
+        """Return the means that each member predicts.
 
         Args:
             X: (rows, columns).
@@ -281,7 +281,7 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
     def predict(
         self, X: Tree, return_std: bool = False, return_interval: float | None = None
     ) -> np.ndarray | tuple[np.ndarray, ...]:
-        """The mean of the members' predictions, and how far to trust it.
+        """Return the mean of the members' predictions, and how far to trust it.
 
         Args:
             X: (rows, columns).

@@ -129,7 +129,7 @@ class _Masksembles(Module):
         self.register_buffer("masks", masks if dtype is None else convert(masks, as_dtype(dtype)))
 
     def forward(self, input: ArrayLike) -> Array:
-        """Each member's input, with what its mask leaves out set to 0; laid out as it came."""
+        """Set to 0 what each member's mask leaves out of its input; keep the layout."""
         x, tiled = by_member(self, input, self.num_estimators, self._tiled)
         if x.shape[self._channels] != self.masks.shape[1]:
             refuse(self, f"with {self.masks.shape[1]} channels", x)
@@ -137,7 +137,7 @@ class _Masksembles(Module):
         return merged(out) if tiled else out
 
     def extra_repr(self) -> str:
-        """The settings."""
+        """Return the settings."""
         return f"num_estimators={self.num_estimators}, scale={self.scale}"
 
 
@@ -245,13 +245,13 @@ def mc_dropout(
 
 
 def _probability(module: Module) -> float:
-    """The probability with which a layer drops out."""
+    """Return the probability with which a layer drops out."""
     p = getattr(module, "p" if isinstance(module, _DROPPING) else "dropout", 0)
     return p if isinstance(p, (int, float)) else 0
 
 
 def _draws(module: ImportedModule) -> bool:
-    """Whether its evaluation program draws random numbers."""
+    """Say whether its evaluation program draws random numbers."""
     program = module.evaluation_program
     return program is not None and any(node.op in RANDOM for node in program.graph.walk())
 

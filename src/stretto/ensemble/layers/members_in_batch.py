@@ -107,7 +107,7 @@ def merged(x: Array) -> Array:
 
 
 def by_member(layer: Module, x: ArrayLike, num_estimators: int, tiled: int) -> tuple[Array, bool]:
-    """The input split, and whether it came tiled, which is to have ``tiled`` axes.
+    """Return the input split, and whether it came tiled, which is to have ``tiled`` axes.
 
     Raises ``ValueError`` that names the layer.
     """
@@ -125,7 +125,7 @@ def by_member(layer: Module, x: ArrayLike, num_estimators: int, tiled: int) -> t
 
 
 def spread(values: Array, ndim: int, place: int) -> Array:
-    """(members, channels) as an array of ``ndim`` axes, channels along ``place``."""
+    """Make (members, channels) an array of ``ndim`` axes, channels along ``place``."""
     shape = [values.shape[0], *[1] * (ndim - 1)]
     shape[place] = values.shape[1]
     return reshape(values, tuple(shape))
@@ -197,7 +197,7 @@ class MultiHead(Module):
 
 
 def _run(head: Module, features: Tree) -> tuple[Any, dict[str, Any]]:
-    """A head's output, and the buffers that it updated, by name."""
+    """Return a head's output, and the buffers that it updated, by name."""
     out, after = stateful_call(head, features)
     old = named_arrays(head)
     return out, {n: new for n, (_, _, new) in named_arrays(after).items() if new is not old[n][2]}
@@ -224,7 +224,7 @@ class BatchEnsemble(Module):
     def _set_up(
         self, shared: Module, bias: bool, factors: str, keys: Sequence[Key], dtype: DTypeLike | None
     ) -> None:
-        """Vectors and biases for the shared layer."""
+        """Make vectors and biases for the shared layer."""
         self.shared = shared
         n = self.num_estimators
         outputs, inputs = shared.weight.shape[0], shared.weight.shape[1]
@@ -237,7 +237,7 @@ class BatchEnsemble(Module):
         self.register_parameter("bias", drawn)
 
     def forward(self, input: ArrayLike) -> Array:
-        """Each member's output, laid out as the input is: tiled or split."""
+        """Return each member's output, laid out as the input is: tiled or split."""
         x, tiled = by_member(self, input, self.num_estimators, self._tiled)
         if x.shape[self._channels] != self.r.shape[1]:
             refuse(self, f"with {self.r.shape[1]} features or channels", x)
@@ -249,7 +249,7 @@ class BatchEnsemble(Module):
         return merged(out) if tiled else out
 
     def extra_repr(self) -> str:
-        """The number of members."""
+        """Return the number of members."""
         return f"num_estimators={self.num_estimators}, bias={self.bias is not None}"
 
 
@@ -380,7 +380,7 @@ class BatchEnsembleConv2d(BatchEnsemble):
 
 
 def around(layer: Module, num_estimators: int, factors: str, key: Key | None) -> BatchEnsemble:
-    """A BatchEnsemble of a ``Linear`` or ``Conv2d`` that is there: its weight, and its bias."""
+    """Make a BatchEnsemble of a ``Linear`` or ``Conv2d`` that is there: its weight and bias."""
     kind = BatchEnsembleLinear if isinstance(layer, Linear) else BatchEnsembleConv2d
     layers = object.__new__(kind)
     keys = layers._begin(num_estimators, key)

@@ -53,7 +53,7 @@ def packed_width(features: int, alpha: float, num_estimators: int, gamma: int = 
 
 
 def _split(x: Array, num_estimators: int, place: int) -> Array:
-    """The members in the axis ``place`` along an axis of their own, the first."""
+    """Return the members in the axis ``place`` along an axis of their own, the first."""
     own = x.shape[place] // num_estimators
     members = reshape(x, (*x.shape[:place], num_estimators, own, *x.shape[place + 1 :]))
     return move_axis(members, place, 0)
@@ -147,7 +147,7 @@ class PackedLinear(Module):
         return _split(out, self.num_estimators, last - 1) if self.last else out
 
     def extra_repr(self) -> str:
-        """The sizes of all members together."""
+        """Return the sizes of all members together."""
         return (
             f"in_features={self.in_features}, out_features={self.out_features}, "
             f"groups={self.groups}, num_estimators={self.num_estimators}"
@@ -163,7 +163,7 @@ def _sizes(
     first: bool,
     last: bool,
 ) -> tuple[int, int, int]:
-    """Inputs, outputs and groups of all members together."""
+    """Return inputs, outputs and groups of all members together."""
     wide_in = packed_width(inputs, alpha, num_estimators, gamma)
     wide_out = packed_width(outputs, alpha, num_estimators, gamma)
     groups = 1 if first else num_estimators * (1 if last else gamma)

@@ -80,12 +80,12 @@ _WITH_DATA = re.compile(rf"{_NAME.pattern}(\.parts)?")
 _ENTRY = "stretto.fit"
 _VERSION = 2
 _UNREADABLE = (errno.EIO, errno.EINVAL, errno.EISDIR)
-"""What the system says of a damaged disk, and ``files`` of what is not a plain file."""
+"""Errors of the system for a damaged disk, and of ``files`` for what is not a plain file."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoints:
-    """Where and how often a training saves its state: ``step-000000001200.safetensors``.
+    """The place and the interval of a training's saves: ``step-000000001200.safetensors``.
 
     A save happens whenever one of the intervals given has passed; by default after every epoch; and
     at the end. Each file has a checksum of all that is in it. A file that is damaged, cut off, or
@@ -257,7 +257,7 @@ class Checkpoints:
 
 
 def _is_damage(error: OSError) -> bool:
-    """Whether it is of the file, and an older one may be better."""
+    """Say whether it is of the file, and an older one may be better."""
     return isinstance(error, FileNotFoundError) or error.errno in _UNREADABLE
 
 
@@ -278,7 +278,7 @@ def _contents(state: TrainState) -> dict[str, Any]:
 
 
 def _restored(path: Path, fresh: TrainState, configuration: Mapping[str, str]) -> TrainState:
-    """The state in a file. Raises ``Damaged`` where it holds something else than was written."""
+    """Read the state in a file; raise ``Damaged`` where it differs from what was written."""
     states = []
 
     def like(header: Header) -> dict[str, Any]:
@@ -308,7 +308,7 @@ def _restored(path: Path, fresh: TrainState, configuration: Mapping[str, str]) -
 
 
 def _divided_as(state: TrainState, finished: list[list[list[int]]]) -> TrainState:
-    """The state with its packs divided as these places of finished members say."""
+    """Return the state with its packs divided as these places of finished members say."""
     packs, others, sums = [], [], []
     for pack, finished_packs, own_sums in zip(state.packs, finished, state.sums, strict=True):
         stopped_packs = []

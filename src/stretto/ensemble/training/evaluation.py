@@ -67,7 +67,7 @@ class Evaluator:
         self._part = jit(self._on_part, static_argnums=(4, 5))
 
     def __call__(self, state: TrainState, data: Tree, batch_size: int) -> dict[str, np.ndarray]:
-        """By name, the means for all members in their order; NaN for those not trained any more."""
+        """Return means by name, for all members in order; NaN for those not trained any more."""
         own, over = isinstance(data, Own), state.layout.over
         total = _sizes(data)
         scores: dict[str, np.ndarray] = {}
@@ -143,14 +143,14 @@ class Evaluator:
 
 
 def _sizes(data: Tree) -> Tree:
-    """The number of examples, or that of each member."""
+    """Return the number of examples, or that of each member."""
     return (
         np.asarray(data.counts) if isinstance(data, Own) else len(tree.leaves(data, is_ragged)[0])
     )
 
 
 def _part_of(pack: Pack, data: Tree, start: Tree, size: int) -> tuple[Tree, int | None]:
-    """So many examples from a place, and the axis of the members where each has its own."""
+    """Take so many examples from a place, and the axis of the members where each has its own."""
     if not isinstance(data, Own):
         places = start + snp.arange(size, dtype=np.int32)
         return rows_of(data, places), None

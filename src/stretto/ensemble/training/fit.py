@@ -126,7 +126,7 @@ class Loop:
         self._looked = self._saved = time.monotonic()
         self._saved_step = -1
         self._together = False
-        """Whether several processes train, which do the same things at the same steps."""
+        """True where several processes train, which do the same things at the same steps."""
         self.state: TrainState
 
     def run(self, state: TrainState) -> TrainState:
@@ -231,7 +231,7 @@ class Loop:
         return self._trainer.on_batch(pack, sums, batch, self._each, self.state.key)
 
     def _put(self, x: Tree, rows: bool = False) -> Tree:
-        """Arrays on all devices of the mesh, or split over its members, if there is one."""
+        """Return arrays on all devices of the mesh, or split over its members, if there is one."""
         over = self.state.layout.over
         return x if over is None else over.put(x, over.rows if rows else PartitionSpec())
 
@@ -292,7 +292,7 @@ class Loop:
 
 
 def settled(state: TrainState) -> TrainState:
-    """The state with new sums, and with packs divided where at most half of the members still run.
+    """Give the state new sums, and divide packs of which at most half of the members still run.
 
     So a pack of n is compiled again at most log₂ n times. Where members train shared parts, one
     that has stopped leaves at once, since what it does must not reach the others.
@@ -573,7 +573,7 @@ def _look(
 
 
 def _in_train_mode(ensemble: Ensemble[M]) -> Ensemble[M]:
-    """The ensemble as it is trained: in train mode, where all its layers are in the other.
+    """Return the ensemble as it is trained: in train mode, where all its layers are in the other.
 
     Raises ``ValueError`` for members that have no such mode.
     """
@@ -606,7 +606,7 @@ def _reached(ensemble: Ensemble, result: Ensemble) -> None:
 
 
 def _stopping(early_stopping: EarlyStopping | int | None) -> EarlyStopping | None:
-    """What stops members: from its patience, where that is what was given."""
+    """Return what stops members: from its patience, where that is what was given."""
     if early_stopping is None or isinstance(early_stopping, EarlyStopping):
         return early_stopping
     _check_counts(1, early_stopping=early_stopping)
@@ -633,7 +633,7 @@ def _refuse_clock(checkpoint: Checkpoints | None, together: bool) -> None:
 
 
 def _put_on(mesh: Mesh | None, ensemble: Ensemble) -> OverMesh | None:
-    """How the ensemble is over a mesh, after it was put on this one, if one is given."""
+    """Say how the ensemble is over a mesh, after it was put on this one, if one is given."""
     if mesh is not None:
         put = ensemble.shard(mesh)
         ensemble._layout, ensemble._arrays = put._layout, put._arrays
@@ -641,7 +641,7 @@ def _put_on(mesh: Mesh | None, ensemble: Ensemble) -> OverMesh | None:
 
 
 def _check_counts(least: int, **counts: Any) -> None:
-    """Refuses numbers that are not counts; ``None`` is the default of each."""
+    """Refuse numbers that are not counts; ``None`` is the default of each."""
     for name, value in counts.items():
         if value is not None:
             integers.count(value, "fit", name, least)

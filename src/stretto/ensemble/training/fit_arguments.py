@@ -91,11 +91,11 @@ _ELSEWHERE = {
     "checkpoint_dir ckpt save_dir": "it is checkpoint=, a directory",
 }
 _MEANT = {name: words for names, words in _ELSEWHERE.items() for name in names.split()}
-"""What to write, by a name that is no argument here."""
+"""Advice on what to write, by a name that is no argument here."""
 
 
 def answering(function: F) -> F:
-    """``fit``, with errors for calls that it cannot take which say what was meant.
+    """Decorate ``fit``: calls that it cannot take raise errors that say what was meant.
 
     Errors of all kinds show the user's frames alone.
 
@@ -132,7 +132,7 @@ def answering(function: F) -> F:
 
 
 def _hint(name: str, parameters: Mapping[str, Any]) -> str:
-    """What was meant by a name, as far as it can be guessed."""
+    """Return what was meant by a name, as far as it can be guessed."""
     if name in _MEANT:
         return f": {_MEANT[name]}"
     guess = meant(name, list(parameters)[1:])
@@ -187,7 +187,7 @@ def planned(
     each: bool,
     over: OverMesh | None,
 ) -> tuple[DataOrder | None, Tree, Tree]:
-    """The order of examples, if it is ours; the types of a member's batch; and the data."""
+    """Return the order of examples, if it is ours; the types of a member's batch; and the data."""
     if is_examples(data):
         if each:
             data = own_examples_of(data, members, "data")
@@ -219,7 +219,7 @@ def planned(
 
 
 def _batch_of(plan: DataOrder, data: Tree) -> Tree:
-    """The types of a member's batch."""
+    """Return the types of a member's batch."""
     size, of = plan.batch_size, ShapeDtypeStruct
     left = of((), np.int32)
 
@@ -295,7 +295,7 @@ def _iterable(
 
 
 def _first_batch(data: Tree) -> tuple[Any, Any]:
-    """The first batch, and the data with that still in it."""
+    """Return the first batch, and the data with that still in it."""
     batches = iter(data)
     for batch, _ in batches_of(itertools.islice(batches, 1), 0):
         return batch, itertools.chain([batch], batches) if batches is data else data
@@ -303,7 +303,7 @@ def _first_batch(data: Tree) -> tuple[Any, Any]:
 
 
 def types_of(batch: Tree, each: int | None) -> Tree:
-    """The types of a batch; with ``each``, where the members are to be put along axis 0."""
+    """Return the types of a batch; with ``each``, where the members are to be put along axis 0."""
     front = () if each is None else (each,)
     leaves, structure = tree.flatten(batch)
     types = [ShapeDtypeStruct((*front, *x.shape), x.dtype) for x in leaves]
@@ -324,7 +324,7 @@ _BLOCK = 1 << 20  # elements that are added up at a time
 
 @dataclasses.dataclass(frozen=True)
 class Looks:
-    """How data are looked at: as members of this state see them.
+    """A look at data as members of this state see them.
 
     Labels are those that the losses of ``stretto.nn`` are given, as they are given, so that it does
     not matter how the loss made them from the data. Whatever else the loss does is dead code in the
@@ -334,7 +334,7 @@ class Looks:
     loss: Callable[..., Any]
     state: TrainState
     has_classes: bool
-    """Whether the loss calls one that takes classes."""
+    """True where the loss calls one that takes classes."""
 
     def refuse_unsound(self, data: Tree, argument: str, batch_size: int | None) -> None:
         """Raise ``ValueError`` for what would make the loss NaN, with its place and a way out.
@@ -382,7 +382,7 @@ class Looks:
                 raise _no_class(there, found, start, [int(i) for i in place], label)
 
     def _loss_at(self, there: _Data, row: int) -> float:
-        """The loss of the first member on a batch with this example."""
+        """Return the loss of the first member on a batch with this example."""
 
         def value(first: Tree, arrays: Tree, start: Tree, key: Key) -> Tree:
             return self._loss_of(first, there.batch(arrays, start), key)
@@ -410,11 +410,11 @@ class _Data:
     counts: tuple[int, ...] | None
     """The number of examples of each member, where each has its own."""
     is_batch: bool
-    """Whether they are one batch, as it comes."""
+    """True where they are one batch, as it comes."""
     count: int
-    """How many examples there are."""
+    """The number of examples."""
     size: int
-    """How many of them make a batch."""
+    """The number of them that make a batch."""
 
     @classmethod
     def of(cls, data: Tree, argument: str, batch_size: int | None) -> _Data:
@@ -429,14 +429,14 @@ class _Data:
         return cls(arrays, paths, leaves, argument, counts, is_batch, count, size)
 
     def batch(self, arrays: Tree, start: Tree) -> Tree:
-        """So many examples from a place."""
+        """Take so many examples from a place."""
         if self.is_batch:
             return arrays
         order = snp.arange(self.count, dtype=np.int32)
         return batch_at(arrays, order, start, self.size)[0]
 
     def example(self, row: int) -> str:
-        """Which example it is, in words."""
+        """Say which example it is, in words."""
         if self.counts is None:
             return f"example {row}{' of the first batch' if self.is_batch else ''}"
         ends = np.cumsum(self.counts)
@@ -444,7 +444,7 @@ class _Data:
         return f"example {row - int(ends[member] - self.counts[member])} of member {member}"
 
     def holder(self, row: int, label: int) -> str:
-        """The path of the array that has this label in this example, if one alone has."""
+        """Return the path of the array that has this label in this example, if one alone has."""
         found = [
             path
             for path, x in zip(self.paths, self.leaves, strict=True)
@@ -454,7 +454,7 @@ class _Data:
 
 
 def _no_class(there: _Data, found: Classes, start: int, place: list[int], label: int) -> ValueError:
-    """The error for a label at this place of the target of the batch that begins there."""
+    """Return the error for a label at this place of the target of the batch that begins there."""
     shape = found.target.shape
     path, where = there.argument, "a batch"
     if shape and (there.is_batch or shape[0] == there.size):
@@ -470,14 +470,14 @@ def _no_class(there: _Data, found: Classes, start: int, place: list[int], label:
 
 
 def _first_member(pack: Pack) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The arrays of the first member, by name, and its own arguments of the loss."""
+    """Return the arrays of the first member, by name, and its own arguments of the loss."""
     rows = pack.rows
     own = {n: x[0] for n, x in {**rows.own, **rows.kept}.items()}
     return {**own, **pack.shared, **pack.fixed}, {n: x[0] for n, x in rows.extra.items()}
 
 
 def _wrong(found: Classes) -> tuple[Any, Any, Any]:
-    """Whether a target is no class, and the place and the value of the first that is none."""
+    """Say whether a target is no class, and the place and the value of the first that is none."""
     t = found.target.reshape(-1)
     outside = snp.logical_or(snp.less(t, 0), snp.greater_equal(t, found.count))
     wrong = snp.logical_and(outside, snp.not_equal(t, found.ignore_index))
@@ -488,7 +488,7 @@ def _wrong(found: Classes) -> tuple[Any, Any, Any]:
 
 
 def _not_finite(x: Array) -> tuple[int, tuple[int, ...], Any] | None:
-    """The example, the place in it and the value of the first number that is not finite."""
+    """Return the example, the place in it and the value of the first number that is not finite."""
     if not is_inexact(x.dtype) or not x.size:
         return None
     flat = read(x).reshape(-1)

@@ -38,7 +38,7 @@ _ELSEWHERE = {
 
 
 class Event:
-    """How far a training is, for a callback.
+    """The progress of a training, for a callback.
 
     All of it may be kept, but for an ``ensemble`` that was not asked for in the callback. Nothing
     that is done with it changes the training, but ``stop``.
@@ -49,9 +49,9 @@ class Event:
     epoch: int
     """The number of epochs done."""
     error: BaseException | None
-    """At the end: what ended the training, if that was an error, or Ctrl-C."""
+    """The error, or Ctrl-C, that ended the training; to be read at the end."""
     is_first_process: bool
-    """Whether this is to be logged: false for all but the first of processes that train together,
+    """True where this is to be logged: false in all but the first of processes that train together,
     in each of which callbacks are called."""
 
     def __init__(
@@ -108,7 +108,7 @@ class Event:
 
 
 class Callback:
-    """What ``fit`` calls: a class to derive from, each of whose methods does nothing.
+    """A callback of ``fit``: a class to derive from, each of whose methods does nothing.
 
     Deriving from it is not needed: any object with some of these methods will do, and a function is
     called as ``on_entry``.
@@ -164,10 +164,10 @@ class Calls:
         self._callbacks = _checked(callbacks)
         self._together, self._any, self._started = together, bool(self._callbacks), 0
         self.stopping = False
-        """Whether a callback asked for the end."""
+        """True once a callback asked for the end."""
 
     def start(self, state: TrainState) -> None:
-        """Before the first step."""
+        """Call callbacks before the first step."""
 
         def work() -> None:
             event = self._event(state)
@@ -180,7 +180,7 @@ class Calls:
         self._agreed(work)
 
     def entry(self, state: TrainState) -> None:
-        """After an entry of the history."""
+        """Call callbacks after an entry of the history."""
 
         def work() -> None:
             event = self._event(state)
@@ -191,7 +191,7 @@ class Calls:
 
     @contextmanager
     def ending(self, ensemble: Ensemble, reached: Callable[[], TrainState]) -> Iterator[None]:
-        """What is done inside ends a training; those that were started are told, come what may."""
+        """Run what ends a training; tell those that were started of the end, come what may."""
         try:
             yield
         except BaseException as error:
@@ -278,7 +278,7 @@ def _call(callback: Any, method: str, event: Event) -> None:  # noqa: ANN401
 
 
 def _fixed(x: np.ndarray) -> np.ndarray:
-    """A copy that cannot be changed."""
+    """Return a copy that cannot be changed."""
     x = np.array(x)
     x.flags.writeable = False
     return x
@@ -288,6 +288,6 @@ _COPY = jit(lambda arrays: arrays)
 
 
 def copied(arrays: Tree) -> Tree:
-    """The same values in arrays of their own, since the state's may be donated later."""
+    """Return the same values in arrays of their own, since the state's may be donated later."""
     with config(recompilation_warning=0):  # one program for each ensemble is meant
         return _COPY(arrays)

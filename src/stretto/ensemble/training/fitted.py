@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def with_entry(
     history: Mapping[str, Any], step: int, epoch: int, entry: Mapping[str, np.ndarray], size: int
 ) -> dict[str, np.ndarray]:
-    """The history with one more entry. What is not in it is NaN there."""
+    """Return the history with one more entry. What is not in it is NaN there."""
     count = len(history.get("step", ()))
     out: dict[str, Any] = {
         "step": np.append(np.asarray(history.get("step", ()), np.int32), np.int32(step)),
@@ -46,7 +46,7 @@ def with_entry(
 
 
 def columns_of(history: Mapping[str, np.ndarray], form: str, caller: str) -> dict[str, np.ndarray]:
-    """The history as columns of a table.
+    """Return the history as columns of a table.
 
     ``"long"``: a row for each member of each entry, with ``step``, ``epoch``, ``member``, and a
     column for each of the rest. ``"wide"``: a row for each entry, and columns such as ``loss/0``

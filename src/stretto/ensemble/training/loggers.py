@@ -41,14 +41,14 @@ _NOTEBOOK_SECONDS = 0.1  # between updates, each of which is a message to the br
 
 
 def in_notebook() -> bool:
-    """Whether the program runs in a notebook's kernel, and not in a terminal's IPython."""
+    """Say whether the program runs in a notebook's kernel, and not in a terminal's IPython."""
     ipython: Any = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return getattr(shell, "kernel", None) is not None
 
 
 class NotebookBar:
-    """How much is done, of how much, for how long, and what else there is to say."""
+    """A bar of what is done, of how much, for how long, and what else there is to say."""
 
     def __init__(self, total: int | None) -> None:
         self._total, self._done, self._first = total, 0, None
@@ -108,7 +108,7 @@ _FEW = 6
 
 
 class Reporter(AbstractContextManager["Reporter"]):
-    """What ``fit`` shows its user while it runs.
+    """The display of ``fit`` for its user while it runs.
 
     ``show`` says whether it does; ``None`` shows the bar in a terminal or a notebook only. Together
     with other processes, whose devices have to be read at the same steps, the bar has the losses of
@@ -170,7 +170,7 @@ class Reporter(AbstractContextManager["Reporter"]):
 
 
 class TerminalBar:
-    """How much is done, of how much, for how long, and what else there is to say."""
+    """A bar of what is done, of how much, for how long, and what else there is to say."""
 
     def __init__(self, total: int | None, console: Console) -> None:
         self._progress = Progress(
@@ -201,14 +201,14 @@ class TerminalBar:
 
 
 def entry_text(last: Mapping[str, Any]) -> str:
-    """One entry of the history as a line."""
+    """Say one entry of the history in a line."""
     parts = [f"step {int(last['step'])}, epoch {int(last['epoch'])}"]
     parts += [f"{n} {described(x)}" for n, x in last.items() if n not in ("step", "epoch")]
     return " · ".join(parts)
 
 
 def named(losses: np.ndarray) -> str:
-    """The losses of the members, and what they are.
+    """Return the losses of the members, and what they are.
 
     >>> named(np.array([0.5, 0.25])), named(np.arange(9.0))
     ('loss 0.5 0.25', 'loss (least … median … most) 0 … 4 … 8 (9 members)')
@@ -220,7 +220,7 @@ def named(losses: np.ndarray) -> str:
 
 
 def described(values: np.ndarray) -> str:
-    """The numbers of a few members, or the range of those of many; NaN is left out of the range.
+    """Say the numbers of a few members, or the range of those of many; the range leaves out NaN.
 
     >>> described(np.array([0.5, np.nan, 0.25]))
     '0.5 – 0.25'
@@ -237,7 +237,7 @@ def described(values: np.ndarray) -> str:
 
 
 def means(state: TrainState) -> dict[str, np.ndarray]:
-    """By name the means, since the last entry of the history, of what steps gave for each member.
+    """Return by name each member's means, since the history's last entry, of what steps gave.
 
     NaN for a member that did none.
     """
@@ -409,14 +409,14 @@ class CSVLogger(Logger):
 
 
 def _rows(columns: Mapping[str, np.ndarray]) -> str:
-    """Rows as text; numbers with as many digits as their dtype has."""
+    """Return rows as text; numbers with as many digits as their dtype has."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(zip(*columns.values(), strict=True))
     return text.getvalue()
 
 
 def _scalars(event: Event, members: bool) -> dict[str, float]:
-    """The entry as numbers by name: the means over members, and each member's; those that are."""
+    """Return the entry as numbers by name: the means over members, and each member's."""
     scalars: dict[str, float] = {"epoch": float(event.epoch)}
     for name, x in event.entry.items():
         known = ~np.isnan(x)

@@ -41,14 +41,14 @@ _SAME = PartitionSpec()
 
 
 def _axis(shape: Sequence[int], parts: int) -> int | None:
-    """The first axis after that of the members that can be split so; ``None`` if there is none."""
+    """Return the first axis after that of the members that can be split so, or ``None``."""
     if not math.prod(shape):
         return None  # nothing to split
     return next((i for i, n in enumerate(shape) if i and n % parts == 0), None)
 
 
 def spec_of(over: OverMesh, x: ArrayLike) -> PartitionSpec:
-    """How an array with the members along axis 0 is split, over both axes of the mesh."""
+    """Say how an array with the members along axis 0 is split, over both axes of the mesh."""
     axis = _axis(np.shape(x), over.data_parts)
     if axis is None:
         return over.rows
@@ -56,7 +56,7 @@ def spec_of(over: OverMesh, x: ArrayLike) -> PartitionSpec:
 
 
 def part_of(over: OverMesh, x: Array, part: Array | int) -> Array:
-    """The part of a whole array that one device has."""
+    """Return the part of a whole array that one device has."""
     axis = _axis(x.shape, over.data_parts)
     if axis is None:
         return x
@@ -67,7 +67,7 @@ def part_of(over: OverMesh, x: Array, part: Array | int) -> Array:
 def gathered(
     over: OverMesh, parts: Mapping[str, Array], shapes: Mapping[str, Sequence[int]]
 ) -> dict[str, Array]:
-    """The whole arrays, of these shapes, from the parts of all devices: a collective for a dtype.
+    """Put arrays of these shapes together from the parts of all devices: a collective for a dtype.
 
     Args:
         over: the mesh, and what splits what.
@@ -115,7 +115,7 @@ def check_elementwise(
 
 
 def _elementwise(program: Program, split: Sequence[bool]) -> list[bool]:
-    """Which outputs come of arrays that are split, by what goes element by element alone."""
+    """Say which outputs come of arrays that are split, by what goes element by element alone."""
     known: dict[Atom, bool] = dict(zip(program.inputs, split, strict=True))
     for e in program.equations:
         primitive: Any = e.primitive
@@ -135,7 +135,7 @@ def _elementwise(program: Program, split: Sequence[bool]) -> list[bool]:
 
 
 def _specs(over: OverMesh, pack: Pack) -> Pack:
-    """How a pack is split: a prefix of it."""
+    """Say how a pack is split: a prefix of it."""
     rows: Any = over.rows
     if over.split:
         spec = functools.partial(spec_of, over)
@@ -147,14 +147,14 @@ def _specs(over: OverMesh, pack: Pack) -> Pack:
 
 
 def _put_pack(over: OverMesh, pack: Pack) -> Pack:
-    """The pack with its members on the devices, as many on each, and what they share on all."""
+    """Put the pack's members on the devices, as many on each, and what they share on all."""
     named = functools.partial(NamedSharding, over.mesh)
     where = tree.map(named, _specs(over, pack), is_leaf=lambda x: isinstance(x, PartitionSpec))
     return api.sharding.placement.device_put(pack, where)
 
 
 def put_state(state: TrainState[M]) -> TrainState[M]:
-    """The state with all that a step takes on the devices of the ensemble's mesh, if it has one."""
+    """Put what a step takes of the state on the devices of the ensemble's mesh, if it has one."""
     over = state.layout.over
     if over is None:
         return state
@@ -177,7 +177,7 @@ def check_examples(over: OverMesh | None, size: int, caller: str) -> None:
 
 
 def with_company(over: OverMesh | None, pack: Pack, running: Sequence[bool]) -> list[bool]:
-    """Which members of a pack to go on computing: those that run, and others to fill the devices.
+    """Choose members of a pack to go on computing: those that run, and others to fill the devices.
 
     Raises ``ValueError`` where others may not be computed beside those that run.
     """
@@ -199,7 +199,7 @@ def with_company(over: OverMesh | None, pack: Pack, running: Sequence[bool]) -> 
 def on_each_device(
     over: OverMesh, step: Callable[..., Any], pack: Pack, *inputs: tuple[Tree, Tree]
 ) -> Tree:
-    """The pack, and arrays with a row for each member, after a step on each device's part of both.
+    """Step each device's part of the pack, and of arrays with a row for each member.
 
     Args:
         over: the mesh, and what splits what.
@@ -218,22 +218,22 @@ def on_each_device(
 
 
 def everywhere(over: OverMesh | None, x: Array) -> Array:
-    """The sum over the members of all devices of a sum over those of each."""
+    """Return the sum over the members of all devices of a sum over those of each."""
     return x if over is None or over.members is None else collective.functions.psum(x, over.members)
 
 
 def over_data(over: OverMesh | None, x: Tree) -> Tree:
-    """The mean of each array over the parts of the batch."""
+    """Return the mean of each array over the parts of the batch."""
     return x if over is None or over.data is None else collective.functions.pmean(x, over.data)
 
 
 def of_all_parts(over: OverMesh | None, flags: Array) -> Array:
-    """Which flags are true on every device that has a part of what they are about."""
+    """Say which flags are true on every device that has a part of what they are about."""
     if over is None or over.split != "parameters":
         return flags
     return collective.functions.psum(snp.logical_not(flags).astype(np.int32), over.data) == 0
 
 
 def part_of_data(over: OverMesh | None) -> Array | int:
-    """Which part of the batch this is; 0 where there is one."""
+    """Say which part of the batch this is; 0 where there is one."""
     return 0 if over is None or over.data_parts == 1 else collective.functions.axis_index(over.data)

@@ -48,16 +48,16 @@ from stretto.random.keys import fold_in
 from stretto.random.streams import keys
 
 COUNT = "number of steps"
-"""What sums of metrics call their number."""
+"""The name of the number of steps among the sums of metrics."""
 
 
 def arguments_of(batch: Tree) -> tuple[Any, ...]:
-    """What a batch gives to the loss: the parts of a tuple or list one by one, else itself."""
+    """Return what a batch gives to the loss: the parts of a tuple or list, else itself."""
     return tuple(batch) if isinstance(batch, (tuple, list)) else (batch,)
 
 
 def named_of(f: Callable[..., Any], extra: Mapping[str, Any], arguments: int) -> dict[str, Any]:
-    """Those of the members' own values that a metric takes by name, beside so many arguments.
+    """Return the members' own values that a metric takes by name, beside so many arguments.
 
     A loss gets all; a metric may be anybody's function, and gets what its signature names.
     """
@@ -83,7 +83,7 @@ def loss_of(
     extra: Mapping[str, Any],
     key: Key,
 ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
-    """The loss of one member, the metrics beside it, and all its arrays after the call, by name.
+    """Return the loss of one member, the metrics, and all its arrays after the call, by name.
 
     Layers draw from ``key``, and buffers may be updated. Raises ``ValueError`` where the loss is no
     scalar, or a buffer that members share would be updated.
@@ -114,7 +114,7 @@ def loss_of(
 
 
 def scalar(x: ArrayLike, caller: str, gives: str, real: bool = False) -> Array:
-    """The value, which must be one number for a member."""
+    """Return the value, which must be one number for a member."""
     if isinstance(x, (tuple, list, dict)) or x is None:
         raise ValueError(
             f"{caller} {gives} a {type(x).__name__}; expected a scalar for each member, or a "
@@ -132,13 +132,13 @@ def scalar(x: ArrayLike, caller: str, gives: str, real: bool = False) -> Array:
 
 
 def _modules(member: Tree) -> list[Module]:
-    """All modules in a member."""
+    """Return all modules in a member."""
     nodes = tree.leaves(member, lambda x: isinstance(x, Module))
     return [m for node in nodes if isinstance(node, Module) for m in node.modules()]
 
 
 def in_mode(group: Group, training: bool) -> Tree:
-    """The structure of a member with all its modules in train mode, or in evaluation mode."""
+    """Return the structure of a member with all modules in train mode, or in evaluation mode."""
     member = tree.unflatten(group.structure, range(group.structure.num_leaves))
     for module in _modules(member):
         module.training = training
@@ -146,13 +146,13 @@ def in_mode(group: Group, training: bool) -> Tree:
 
 
 def trains(group: Group) -> bool:
-    """Whether all modules of a member can be in train mode; some that were imported cannot."""
+    """Say whether all modules of a member can be in train mode; some that were imported cannot."""
     modules = _modules(tree.unflatten(group.structure, group.names))
     return not [0 for m in modules if getattr(m, "training_program", m) is None]
 
 
 def modes_of(group: Group) -> list[bool]:
-    """Whether each module of a member is in train mode."""
+    """Say whether each module of a member is in train mode."""
     return [m.training for m in _modules(tree.unflatten(group.structure, group.names))]
 
 
@@ -162,36 +162,36 @@ _INT32 = np.dtype(np.int32)
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """What a step needs besides arrays."""
+    """All that a step needs besides arrays."""
 
     loss: Callable[..., Any]
     own: Any
     """The transformation of gradients of all members of a pack; ``None`` if they have none."""
     shared: Any
-    """That of what they share."""
+    """The transformation of the gradients of what they share."""
     chunk_size: int | str | None
     check: bool
-    """Whether to check that the values of members are finite."""
+    """True to check that the values of members are finite."""
     over: OverMesh | None
     """The mesh, of one of whose devices these are the members; ``None`` if they are all."""
     shapes: Mapping[str, Sequence[int]]
-    """Of the arrays of one member that are trained, whole, by name."""
+    """The whole shapes of one member's trained arrays, by name."""
 
 
 def settings_of(options: Mapping[str, Any]) -> AbstractContextManager[Any]:
-    """The settings that an ensemble is run under."""
+    """Return the settings that an ensemble is run under."""
     return config(**options) if options else nullcontext()
 
 
 def noise_key(key: Key, step: ArrayLike, member: ArrayLike) -> Key:
-    """The key that layers of this member draw from at this step, counted from 0."""
+    """Return the key that layers of this member draw from at this step, counted from 0."""
     return fold_in(fold_in(fold_in(key, _NOISE), step), member)
 
 
 def batch_at(
     data: Tree, order: Array, start: ArrayLike, size: int, counts: Array | None = None
 ) -> tuple[Tree, Array | None]:
-    """The ``size`` examples from place ``start`` of an order, for each member that has its own.
+    """Take ``size`` examples from place ``start`` of an order, for each member that has its own.
 
     With ``counts``, how many each member sees in all, each array is ragged: of the examples that
     are left for each, one at least. Second, which members had any left; ``None`` for all.
@@ -208,7 +208,7 @@ def batch_at(
 def advanced(
     rules: Rules, pack: Pack, batch: Tree, each: bool, key: Key, some: Array | None = None
 ) -> tuple[Pack, dict[str, Array], Array]:
-    """The pack after a step, the loss and metrics of each member, and which of them took it.
+    """Return the pack after a step, the loss and metrics of each member, and which of them took it.
 
     With ``each`` the arrays of the batch have the members along axis 0. Over a mesh these are the
     members and the part of the batch of one device. ``some`` says which members have a batch; the
@@ -269,7 +269,7 @@ def advanced(
 
 
 def _updated(rules: Rules, pack: Pack, grads: Tree, losses: Array) -> tuple[Tree, Tree, Tree]:
-    """What members have of their own, and its optimizer, after a step; and gradients like it.
+    """Step what members have of their own, and its optimizer; return its gradients as well.
 
     Where a device has a part of the optimizer alone, it updates that part of each array.
     """
@@ -291,7 +291,7 @@ def _updated(rules: Rules, pack: Pack, grads: Tree, losses: Array) -> tuple[Tree
 def _gradients(
     rules: Rules, pack: Pack, batch: Tree, each: bool, key: Key, running: Array
 ) -> tuple[Any, ...]:
-    """Losses, metrics, buffers, and the gradients of own and of shared parts."""
+    """Return losses, metrics, buffers, and the gradients of own and of shared parts."""
     rows, over = pack.rows, rules.over
     part = part_of_data(over)
     updated: set[str] = set()
@@ -333,7 +333,7 @@ def _gradients(
 def _over_data(
     over: OverMesh | None, values: tuple[Any, ...], after: dict[str, Array], updated: set[str]
 ) -> tuple[Any, ...]:
-    """The means over the parts of a batch: losses, metrics, buffers, gradients of both kinds."""
+    """Take means over the parts of a batch: of losses, metrics, buffers, and both gradients."""
     if over is None or over.data is None:
         losses, metrics, grads, shared_grads = values
         return losses, metrics, after, grads, shared_grads
@@ -347,7 +347,7 @@ def _over_data(
 def _finite(
     pack: Pack, running: Array, losses: Array, own: Tree, shared: Tree, over: OverMesh | None
 ) -> tuple[Array, Array]:
-    """Which members are finite, and the first part that is not, as a place among those trained.
+    """Say which members are finite, and the first part that is not, as a place among those trained.
 
     Where what they share is not finite, though no member's own part is to blame, no member is.
     """
@@ -376,7 +376,7 @@ def _finite(
 
 
 def _finite_rows(*arrays: Any) -> Array:
-    """Whether all elements of each member's part of one array, or the sums of two, are finite."""
+    """Say whether all elements of each member's part of an array, or of two's sum, are finite."""
     # They are if their sum is, scaled so that it cannot overflow: that costs less than to test each
     # element, and one pass over both arrays less than two passes.
     total = functools.reduce(lambda x, y: x + y, arrays)
@@ -390,7 +390,7 @@ def _all_finite(arrays: Tree) -> Array:
 
 
 def _chosen(moves: Array, new: Tree, old: Tree) -> Tree:
-    """The new rows of the members that took the step, the old ones of the others."""
+    """Return the new rows of the members that took the step, the old ones of the others."""
 
     def one(x: Array, y: Array) -> Array:
         return snp.where(moves.reshape(-1, *[1] * (x.ndim - 1)), x, y)

@@ -149,7 +149,7 @@ class DivergenceWarning(UserWarning):
 
 
 class Divergence(NamedTuple):
-    """When a member went wrong, and where."""
+    """The step at which a member went wrong, and the parameter."""
 
     step: int
     """The number of steps it had done."""
@@ -210,7 +210,7 @@ def naming_member(pack: Pack, run: Callable[..., R], *args: Any) -> R:
 def report_new(
     state: TrainState, known: dict[int, Divergence], reaction: str
 ) -> dict[int, Divergence]:
-    """All that went wrong so far; raises or warns if any of it was not known."""
+    """Return all that went wrong so far; raises or warns if any of it was not known."""
     faults = divergences(state)
     new = {m: d for m, d in faults.items() if m not in known}
     if not new:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def read(x: ArrayLike) -> np.ndarray:
-    """The array, put together from the processes that have parts of it.
+    """Return the array, put together from the processes that have parts of it.
 
     All of these have to call it, in the same order.
     """
@@ -57,12 +57,12 @@ _STATIC = {"static": True}
 @tree.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Best:
-    """What early stopping knows of each member."""
+    """The memory of early stopping, for each member."""
 
     score: Any
     """The best so far; infinite before the first."""
     waited: Any
-    """How many evaluations ago that was: int32."""
+    """The number of evaluations since then: int32."""
     own: dict[str, Any]
     """The arrays of that time, by name: what was trained, and buffers."""
 
@@ -71,25 +71,25 @@ class Best:
 @tree.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Rows:
-    """What each member of a pack has of its own: all arrays have the members along axis 0."""
+    """All that each member of a pack has of its own; all arrays have the members along axis 0."""
 
     number: Any
     """Its place in the ensemble: int32."""
     own: dict[str, Any]
     """The arrays that are trained, by dotted name."""
     kept: dict[str, Any]
-    """Those that are not: buffers, and what is frozen."""
+    """The arrays that are not trained: buffers, and what is frozen."""
     optimizer: Any
     """The state of its optimizer, which means nothing once it has stopped; ``None`` where it trains
     nothing of its own."""
     extra: dict[str, Any]
     """Its own arguments of the loss."""
     active: Any
-    """Whether it trains on: bool."""
+    """True while it trains on: bool."""
     failed: Any
     """The number of steps it had done when it diverged, or -1: int32."""
     fault: Any
-    """Which part did: a place among those trained, or their number for the loss: int32."""
+    """The part that did: a place among those trained, or their number for the loss: int32."""
     stopped: Any
     """The number of steps after which it was stopped, or -1: int32."""
     best: Best | None
@@ -108,7 +108,7 @@ class Pack:
     shared: dict[str, Any]
     """The arrays that all share and that are trained, by name."""
     fixed: dict[str, Any]
-    """Those that all share and that stay as they are."""
+    """The arrays that all share and that stay as they are."""
     shared_optimizer: Any
     step: Any
     """The number of steps done: int32."""
@@ -119,12 +119,12 @@ class Pack:
         return [n for n, t in zip(self.group.names, self.group.trained, strict=True) if t]
 
     def arrays(self, own: Mapping[str, Any] | None = None) -> list[Any]:
-        """All arrays in the order of the architecture; others of ``own`` in place of the last."""
+        """List all arrays in the architecture's order; ``own`` has others in place of the last."""
         by_name = {**self.rows.own, **self.rows.kept, **self.shared, **self.fixed, **(own or {})}
         return [by_name[n] for n in self.group.names]
 
     def replace(self, **fields: Any) -> Pack:
-        """A pack with other fields; those of ``rows`` by their own names."""
+        """Return a pack with other fields; those of ``rows`` by their own names."""
         inside = {n: x for n, x in fields.items() if n in _ROW_FIELDS}
         outside = {n: x for n, x in fields.items() if n not in _ROW_FIELDS}
         rows = dataclasses.replace(outside.pop("rows", self.rows), **inside)
@@ -147,7 +147,7 @@ class TrainState(Generic[M_co]):
     packs: tuple[Pack, ...]
     """One for each architecture: the members that are run."""
     finished: tuple[tuple[Pack, ...], ...]
-    """For each architecture those that no longer run, without what all share."""
+    """The members of each architecture that no longer run, without what all share."""
     key: Any
     """The key that the order of the data, and what layers draw, come from."""
     step: int = 0
@@ -157,9 +157,9 @@ class TrainState(Generic[M_co]):
     first: int = 0
     """The number of steps that were done when this epoch began."""
     sums: tuple[Any, ...] = ()
-    """For each architecture the sums of its losses since the last entry of the history."""
+    """The sums of each architecture's losses since the last entry of the history."""
     going: tuple[bool, ...] = ()
-    """For each architecture whether a member trained on at the last entry of the history."""
+    """True for each architecture of which a member trained on at the history's last entry."""
     history: dict[str, Any] = dataclasses.field(default_factory=dict)
     """``step`` and ``epoch`` (entries), and all else by name: (entries, members)."""
     ensemble_class: Any = dataclasses.field(default=None, metadata=_STATIC)
@@ -200,7 +200,7 @@ class TrainState(Generic[M_co]):
         return self.ensemble_class._of(self.layout, arrays)
 
     def _whole(self) -> list[Pack]:
-        """For each architecture, one pack of all its members in their order."""
+        """Return one pack for each architecture, of all its members in their order."""
         return [united((p, *f)) for p, f in zip(self.packs, self.finished, strict=True)]
 
     def all_packs(self) -> Iterable[Pack]:
@@ -232,12 +232,12 @@ class TrainState(Generic[M_co]):
 
 
 def _with_places(group: Group, places: Iterable[int]) -> Group:
-    """The architecture, of members at other places."""
+    """Return the architecture, of members at other places."""
     return dataclasses.replace(group, places=tuple(places))
 
 
 def divided(pack: Pack, running: Sequence[bool]) -> tuple[Pack, Pack]:
-    """The members of a pack that still run, and the others, without what the pack has once."""
+    """Divide a pack into the members that still run, and the others, without what it has once."""
     parts = []
     for runs in (True, False):
         rows = np.flatnonzero(np.asarray(running) == runs).astype(np.int32)
@@ -249,7 +249,7 @@ def divided(pack: Pack, running: Sequence[bool]) -> tuple[Pack, Pack]:
 
 
 def united(packs: Sequence[Pack]) -> Pack:
-    """All members of packs of one architecture in their order; what they share is the first's."""
+    """Join packs of one architecture, members in their order; what they share is the first's."""
     first = packs[0]
     if len(packs) == 1:
         return first
@@ -263,7 +263,7 @@ def united(packs: Sequence[Pack]) -> Pack:
 
 
 def is_row(x: object) -> bool:
-    """Whether a hyperparameter has an entry for each member."""
+    """Say whether a hyperparameter has an entry for each member."""
     return isinstance(x, (list, tuple)) or (isinstance(x, (Value, np.ndarray)) and bool(x.ndim))
 
 

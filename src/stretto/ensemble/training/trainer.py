@@ -148,7 +148,7 @@ class Trainer:
         self._compiled: dict[Group, _Steps] = {}
 
     def _steps(self, pack: Pack) -> _Steps:
-        """The jitted functions of an architecture; compiled for each size of its packs."""
+        """Return the jitted functions of an architecture; compiled for each size of its packs."""
         architecture = dataclasses.replace(pack.group, places=())
         if architecture not in self._compiled:
             self._compiled[architecture] = _Steps(
@@ -258,13 +258,13 @@ class Trainer:
         return Pack(group, rows, shared, parts[True, False], together, snp.zeros((), np.int32))
 
     def _own(self, rows: Mapping[str, Any]) -> GradientTransformationExtraArgs:
-        """The transformation of all members of a pack, with their rows of hyperparameters."""
+        """Return the transformation of a pack's members, with their rows of hyperparameters."""
         if not self.hyperparams:
             return of_members(self.optimizer)
         return of_members(self.optimizer, **{**self.hyperparams, **rows})
 
     def _together(self) -> GradientTransformationExtraArgs:
-        """The transformation of what members share."""
+        """Return the transformation of what members share."""
         if self._shared_optimizer is None and self.hyperparams:
             raise TypeError(
                 "fit: members share parts that are trained, and hyperparams may differ between "
@@ -360,7 +360,7 @@ class Trainer:
         return pack, metrics, moves
 
     def _of_batch(self, batch: Tree, each: bool) -> Tree:
-        """How each array of a batch is split."""
+        """Say how each array of a batch is split."""
         spec = PartitionSpec() if self._over is None else self._over.of_batch(each)
         return tree.map(lambda x: PartitionSpec(*spec[: x.ndim]), batch)
 
@@ -373,7 +373,7 @@ class Trainer:
         draw: Callable[..., Any],
         *inputs: tuple[Tree, Tree],
     ) -> tuple[Pack, Any]:
-        """The pack after a step on what ``draw`` makes of the inputs, and the sums after it.
+        """Return the pack after a step on what ``draw`` makes of the inputs, and the sums after it.
 
         ``draw`` gives a batch, and which members have one (``None``: all). Without sums, what
         the step gave instead, and which members took it. Over a mesh each device does this with

@@ -36,7 +36,7 @@ _INT32 = np.dtype(np.int32)
 
 @dataclasses.dataclass(frozen=True)
 class DataOrder:
-    """Which examples each member of an ensemble sees, batch after batch.
+    """The examples that each member of an ensemble sees, batch after batch.
 
     Where members have different numbers, an epoch has as many steps as the one with the most needs,
     and a member that has seen all of its own takes no more of them.
@@ -101,7 +101,7 @@ class DataOrder:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many examples each member sees in an epoch, if none is dropped."""
+        """The number of examples that each member sees in an epoch, if none is dropped."""
         own = self.examples if isinstance(self.examples, tuple) else (self.examples,) * self.members
         if self.order == "bootstrap":
             return tuple([max(1, round(self.fraction * n)) for n in own])
@@ -114,24 +114,24 @@ class DataOrder:
 
     @property
     def uneven(self) -> bool:
-        """Whether members see different numbers of examples."""
+        """True where members see different numbers of examples."""
         return len(set(self.sizes)) > 1
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """How many examples each member sees in an epoch."""
+        """The number of examples that each member sees in an epoch."""
         if not self.drop_last:
             return self.sizes
         return tuple([n // self.batch_size * self.batch_size for n in self.sizes])
 
     @property
     def steps(self) -> int:
-        """How many batches an epoch has."""
+        """The number of batches in an epoch."""
         return -(-max(self.counts) // self.batch_size)
 
     @property
     def each(self) -> bool:
-        """Whether each member has an order of its own."""
+        """True where each member has an order of its own."""
         return self.order in ("own", "bootstrap") or isinstance(self.examples, tuple)
 
     def batch_size_of(self, step: int) -> int:
@@ -228,13 +228,13 @@ class Own:
     data: Any
     """A tree of arrays with the examples along axis 0."""
     starts: Any
-    """Where those of each member begin: int32."""
+    """The place where each member's examples begin: int32."""
     counts: tuple[int, ...] = dataclasses.field(metadata={"static": True})
-    """How many each has."""
+    """The number of each member's examples."""
 
 
 def is_examples(data: Tree) -> bool:
-    """Whether the data are a tree of arrays: an array, a tuple or a dictionary."""
+    """Say whether the data are a tree of arrays: an array, a tuple or a dictionary."""
     return isinstance(data, (Value, np.ndarray, Ragged, tuple, dict))
 
 
@@ -271,7 +271,7 @@ def refuse_list(loss: Callable[..., Any], data: Tree) -> None:
 
 
 def examples_of(data: Tree, argument: str) -> tuple[Any, int]:
-    """The arrays as values, and the number of examples, which all must have along axis 0."""
+    """Return the arrays as values, and the number of examples, which all must have along axis 0."""
     paths, values, structure = _arrays_of(data, argument, "the examples along axis 0")
     sizes = {len(x) if is_ragged(x) or x.ndim else None for x in values}
     if len(sizes) > 1 or None in sizes:
@@ -287,7 +287,7 @@ def examples_of(data: Tree, argument: str) -> tuple[Any, int]:
 
 
 def own_examples_of(data: Tree, members: int, argument: str) -> Own:
-    """The data of which each member has its own: ragged, or with the members along axis 0."""
+    """Return data of which each member has its own: ragged, or with the members along axis 0."""
     paths, values, structure = _arrays_of(
         data, argument, "the members along axis 0, and their examples along axis 1"
     )
@@ -326,7 +326,7 @@ def own_examples_of(data: Tree, members: int, argument: str) -> Own:
 
 
 def _arrays_of(data: Tree, argument: str, where: str) -> tuple[list[str], list[Any], Any]:
-    """The paths of the arrays, the arrays, ragged ones among them, and the structure."""
+    """Return the paths of the arrays, the arrays, ragged ones among them, and the structure."""
     refuse_table(data, argument)
     if not is_examples(data):
         raise TypeError(
@@ -353,7 +353,7 @@ def _type(x: Tree) -> str:
 
 
 def rows_of(data: Tree, places: Array) -> Tree:
-    """The examples at these places, of any shape; ragged arrays give wide ones."""
+    """Return the examples at these places, of any shape; ragged arrays give wide ones."""
     lengths: dict[int, Array] = {}  # of those whose lengths are one array, so that they stay one
 
     def rows(x: Tree) -> Tree:
@@ -368,12 +368,12 @@ def rows_of(data: Tree, places: Array) -> Tree:
 
 
 def with_rectangles(batch: Tree) -> Tree:
-    """The batch with its ragged arrays wide, so that all leaves have the arrays along axis 0."""
+    """Make the ragged arrays of a batch wide, so that all leaves have the arrays along axis 0."""
     return tree.map(lambda x: x._spread() if is_ragged(x) else x, batch, is_leaf=is_ragged)
 
 
 def batches_of(data: Iterable[Any], skip: int) -> Iterator[tuple[Any, bool]]:
-    """The batches of one epoch from number ``skip``, each with whether it is the last.
+    """Yield the batches of one epoch from number ``skip``, each with whether it is the last.
 
     Those before it are drawn and discarded.
     """
@@ -390,7 +390,7 @@ def batches_of(data: Iterable[Any], skip: int) -> Iterator[tuple[Any, bool]]:
 
 
 def checksum(data: Tree) -> int:
-    """A number that tells data apart: CRC-32 of all bytes."""
+    """Return a number that tells data apart: CRC-32 of all bytes."""
     total = 0
     for x in tree.leaves(data):
         total = zlib.crc32(np.ascontiguousarray(read(x)).view(np.uint8).data, total)
