@@ -7,8 +7,9 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import kind_of
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.ops import comparison
 from stretto._engine.ops.arithmetic import negative
-from stretto._engine.ops.comparison import full_like, ne, select
+from stretto._engine.ops.comparison import ne, select
 from stretto._engine.ops.index.primitives import take_along_axis
 from stretto._engine.ops.layout import canonical_axis
 from stretto._engine.ops.sort import top_k
@@ -107,6 +108,6 @@ def approx_min_k(
     x, axis = _check_arguments(
         caller, operand, k, reduction_dimension, recall_target, reduction_input_size_override
     )
-    key = select(ne(x, x), full_like(x, float("inf")), x)
+    key = select(ne(x, x), comparison.full_like(x, float("inf")), x)
     _, order = top_k(negative(key), k, axis=axis)
     return take_along_axis(x, order, axis, "promise_in_bounds", wrap_negative=False), order

@@ -15,7 +15,7 @@ from stretto._engine.ops.layout import laid_out
 
 
 def integer_or_traced(x: ArrayLike, caller: str, argument: str) -> int | Array:
-    """The Python integer where it is known, else the traced one; others raise ``TypeError``."""
+    """Return the integer, in Python where it is known, else traced; refuse all else."""
     known: Any = x
     while isinstance(known, Tracer):
         known = known.concrete()
@@ -28,7 +28,7 @@ def integer_or_traced(x: ArrayLike, caller: str, argument: str) -> int | Array:
 
 
 def put_result(x: Array, device: object, out_sharding: object, caller: str) -> Array:
-    """The result where the arguments ``device`` and ``out_sharding`` ask for it, if either does.
+    """Put the result where ``device`` or ``out_sharding`` asks for it, if either does.
 
     Raises ``TypeError`` or ``ValueError`` for what is no such place, or if both are given.
     """
@@ -51,14 +51,14 @@ def refuse_out(caller: str, out: object) -> None:
 
 
 def inexact_values(caller: str, **arguments: Any) -> list[Array]:
-    """The arguments as values of one float or complex dtype, each of its own shape."""
+    """Return the arguments as values of one float or complex dtype, each of its own shape."""
     values = [as_value(x, caller, name) for name, x in arguments.items()]
     dtype, weak = promote([(v.type.dtype, v.type.weak_type) for v in values], caller)
     return [convert(v, inexact_dtype(dtype), weak) for v in values]
 
 
 def weakly_inexact(x: Array) -> Array:
-    """The array, with integers and booleans as floats of weak type.
+    """Return the array, with integers and booleans as floats of weak type.
 
     They combine with floats to the same dtypes as before, and also where promotion is strict.
     """
@@ -66,7 +66,7 @@ def weakly_inexact(x: Array) -> Array:
 
 
 def numeric_values(caller: str, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
-    """Both arguments as values of one dtype and shape; booleans as integers."""
+    """Return both arguments as values of one dtype and shape; booleans as integers."""
     value, other = promote_values(caller, x, y)
     if kind_of(value.dtype) == "bool":
         value, other = (convert(v, scalar_dtype(int)) for v in (value, other))

@@ -366,7 +366,7 @@ def _opposed(rest: Array, y: Array) -> Array:
 
 
 def _unless_by_zero(result: Array, y: Array) -> Array:
-    """The result for integers, or 0 where the divisor is 0."""
+    """Return the result for integers, or 0 where the divisor is 0."""
     host = y.to_host() if y.__class__ is Array else None
     if host is not None and host.size and not any(host.strides) and host[(0,) * host.ndim]:
         return result
@@ -537,7 +537,7 @@ def rint(x: ArrayLike, /) -> Array:
 
 
 def _rounded(x: Array) -> Array:
-    """The nearest whole number; of complex numbers, part by part."""
+    """Round to the nearest whole number; complex numbers part by part."""
     if is_complex(x.dtype):
         return complex_(rounding.round_(real(x)), rounding.round_(imag(x)))
     return rounding.round_(x)

@@ -200,7 +200,7 @@ def _copied(x: Array) -> Array:
 
 
 def made(host: np.ndarray, type: ArrayType) -> Array:
-    """The array that holds this NumPy array, on the default device."""
+    """Return the array that holds this NumPy array, on the default device."""
     x = Array(host, type)
     return x if state.interpreter is EAGER else at_home(x)
 
@@ -241,7 +241,7 @@ def listed(x: ArrayLike | Sequence[Any], caller: str, argument: str) -> Array:
 
 
 def _shared(x: Tree) -> Tree:
-    """The NumPy array of an object that only has DLPack or a buffer; anything else as it is."""
+    """Return the NumPy array of what only has DLPack or a buffer; anything else as it is."""
     if hasattr(x, "__array__") or gives_array(x):
         return x
     if hasattr(x, "__dlpack__"):
@@ -253,7 +253,7 @@ def _shared(x: Tree) -> Tree:
 
 
 def cast(x: Tree, dtype: np.dtype, caller: str) -> np.ndarray:
-    """NumPy's array of numbers in this dtype; truncates floats, refuses integers out of range."""
+    """Make NumPy's array of this dtype; truncate floats, refuse integers out of range."""
     try:
         if kind_of(dtype) in ("int", "uint") and dtype.kind not in "iu":  # int4 and int2
             return np.asarray(x, np.int64).astype(dtype)
@@ -277,7 +277,7 @@ def _leaves(x: Tree) -> Iterator[Any]:
 
 
 def _from_sequence(x: Tree, wanted: np.dtype | None, caller: str) -> Array:
-    """The array of nested sequences of numbers and arrays."""
+    """Return the array of nested sequences of numbers and arrays."""
     leaves = list(_leaves(x))
     classes = set(map(type, leaves))
     if classes.issubset(PYTHON):
@@ -308,7 +308,7 @@ def _is_sequence(cls: type) -> bool:
 
 
 def _lists(x: Tree) -> Tree:
-    """Nested sequences of any classes as lists."""
+    """Return nested sequences of any classes as lists."""
     if isinstance(x, (list, tuple)) or _is_sequence(type(x)):
         return [_lists(element) for element in x]
     return x
@@ -323,14 +323,14 @@ def _leaf(x: object, wanted: np.dtype | None, caller: str) -> Array:
 
 
 def _rebuilt(x: Tree, leaves: Iterator[Any]) -> Tree:
-    """The nested sequences with other leaves."""
+    """Return the nested sequences with other leaves."""
     if isinstance(x, (list, tuple)):
         return [_rebuilt(element, leaves) for element in x]
     return next(leaves)
 
 
 def stacked(x: Tree, caller: str) -> Array:
-    """Nested lists of arrays as one array."""
+    """Return nested lists of arrays as one array."""
     if not isinstance(x, list):
         return x
     parts = [stacked(element, caller) for element in x]
@@ -344,7 +344,7 @@ def _ragged(caller: str) -> ValueError:
 
 
 def _from_numbers(x: Tree, classes: set[type], wanted: np.dtype | None, caller: str) -> Array:
-    """The array of nested sequences of Python numbers."""
+    """Return the array of nested sequences of Python numbers."""
     if wanted is None:
         widest = max(classes, key=PYTHON.index) if classes else float
         wanted = scalar_dtype(widest)
@@ -359,7 +359,7 @@ def _from_numbers(x: Tree, classes: set[type], wanted: np.dtype | None, caller: 
 
 
 def broadcast_argument(x: Array, shape: tuple[int, ...], caller: str, argument: str) -> Array:
-    """A value broadcast to a shape; ``ValueError`` in the caller's name where it does not fit."""
+    """Broadcast a value to a shape; errors are in the caller's name."""
     try:
         return broadcast_to(x, shape)
     except ValueError:
@@ -369,5 +369,5 @@ def broadcast_argument(x: Array, shape: tuple[int, ...], caller: str, argument: 
 
 
 def shape_of(shape: ShapeLike, caller: str) -> tuple[int, ...]:
-    """A shape, from an integer or a sequence of them; a traced one is refused."""
+    """Return the shape that an integer or a sequence of them means; refuse traced ones."""
     return sizes_of(shape, caller)

@@ -38,7 +38,7 @@ def _part(x: Array, start: int | None, stop: int | None, axis: int) -> Array:
 
 
 def _one(x: Array, i: int, axis: int) -> Array:
-    """The element at a place along an axis, which has it; as an axis of size 1."""
+    """Return the element at a place along an axis, which has it; as an axis of size 1."""
     n = x.shape[axis]
     start: Any = i if i >= 0 else n + i
     if exceeds(start, -1) and exceeds(n - start, 0):
@@ -149,7 +149,7 @@ def _ediff1d(x: Array) -> Array:
 def _spacings(
     varargs: Sequence[ArrayLike], axes: Sequence[int], shape: tuple[int, ...]
 ) -> list[Array]:
-    """A distance for each axis, or the coordinates along it."""
+    """Return a distance for each axis, or the coordinates along it."""
     if len(varargs) not in (0, 1, len(axes)):
         raise TypeError(
             f"gradient: expected no spacing, one for all, or one for each of {len(axes)} axes; got "
@@ -228,7 +228,7 @@ def _slopes_of_host(
 
 @eager(_slopes_of_host, FLOAT)
 def _slopes(x: Array, *, axes: tuple[int, ...], edge_order: int) -> list[Array]:
-    """The slope along each axis, of samples at a distance of 1."""
+    """Return the slope along each axis, of samples at a distance of 1."""
     return [_slope(x, 1.0, d, edge_order) for d in axes]
 
 
@@ -266,7 +266,7 @@ def _slope(x: Array, h: Array | float, axis: int, edge_order: int) -> Array:
 
 
 def _edge(x: Array, y: Array, z: Array, h: Array | float, k: Array | float) -> Array:
-    """The slope at the first of three samples, at distances h and then k."""
+    """Return the slope at the first of three samples, at distances h and then k."""
     return -(2 * h + k) / (h * (h + k)) * x + (h + k) / (h * k) * y - h / (k * (h + k)) * z
 
 
@@ -383,7 +383,7 @@ def _trapezoid_by_step(y: Array, *, dx: ArrayLike, axis: int) -> Array:
 
 
 def _areas(samples: Array, step: Array, axis: int) -> Array:
-    """The sum of the trapezoids between neighbours that are ``step`` apart."""
+    """Return the sum of the trapezoids between neighbours that are ``step`` apart."""
     sums = _part(samples, 1, None, axis) + _part(samples, 0, -1, axis)
     broadcast_shapes("trapezoid", step.shape, sums.shape)
     return sum_(step * sums * 0.5, axis)

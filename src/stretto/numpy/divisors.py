@@ -20,7 +20,7 @@ __all__ = ["gcd", "lcm"]
 
 
 def _integers(caller: str, x: ArrayLike, y: ArrayLike) -> list[Array]:
-    """Both as integers of one dtype and shape."""
+    """Return both as integers of one dtype and shape."""
     values = promote_values(caller, x, y)
     if kind_of(values[0].dtype) not in INTEGRAL:
         raise TypeError(f"{caller}: expected integers, got {values[0].type}")

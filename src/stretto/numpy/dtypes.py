@@ -267,7 +267,7 @@ class Extended(np.generic):
 
 
 def plain_dtype(dtype: DTypeLike) -> np.dtype:
-    """The dtype named, 64 bits or not."""
+    """Return the dtype named, 64 bits or not."""
     named: Any = dtype
     return named.dtype if isinstance(named, ScalarType) else named_dtype(named)
 
@@ -359,7 +359,7 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
 
 
 def _weak(x: ArrayLike | DTypeLike) -> tuple[np.dtype, bool]:
-    """The dtype and weakness of an array, a number or a dtype."""
+    """Return the dtype and weakness of an array, a number or a dtype."""
     if isinstance(x, Value):
         return x.type.dtype, x.type.weak_type
     if isinstance(x, (np.ndarray, np.generic)):

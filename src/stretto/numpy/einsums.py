@@ -161,7 +161,7 @@ def _listed(caller: str, labels: Sequence[Any]) -> _Term:
 def _written_out(
     caller: str, i: int, type: ArrayType, term: _Term, wide: int, numbers: dict[Any, int]
 ) -> Labels:
-    """The labels of one operand; ``wide`` is the number of axes that ellipses stand for."""
+    """Return the labels of one operand; ``wide`` is the number of axes that ellipses stand for."""
     dots = term.count(Ellipsis)
     named = len(term) - dots
     if type.ndim < named or (not dots and type.ndim != named):
@@ -198,7 +198,7 @@ def _output(caller: str, term: _Term, wide: int, numbers: dict[Any, int]) -> Lab
 def _sizes(
     caller: str, types: Sequence[ArrayType], inputs: Sequence[Labels], numbers: dict[Any, int]
 ) -> dict[int, int]:
-    """The size of each label; 1 gives way to another size."""
+    """Return the size of each label; 1 gives way to another size."""
     sizes: dict[int, int] = {}
     for i, (type, labels) in enumerate(zip(types, inputs, strict=True)):
         own: dict[int, int] = {}
@@ -301,7 +301,7 @@ def einsum_by(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """``einsum`` whose products, all of them, are those of a function like ``dot_general``.
+    """Compute ``einsum`` by products that are all those of a function like ``dot_general``.
 
     Args:
         product: called with the two arrays, the numbers of their axes, ``precision`` and
@@ -334,7 +334,7 @@ def einsum_by(
 
 
 def _simplified(x: Array, labels: Labels, sizes: dict[int, int]) -> _Operand:
-    """The operand without axes of size 1 that broadcast, and with repeated labels on diagonals."""
+    """Leave out axes of size 1 that broadcast, and put repeated labels on diagonals."""
     stretched = [d for d, label in enumerate(labels) if x.shape[d] != sizes[label]]
     if not stretched and len(set(labels)) == len(labels):
         return x, labels
@@ -366,7 +366,7 @@ class _Step:
     def product(
         self, operands: Sequence[_Operand], wanted: Iterable[int], order: Labels | None
     ) -> _Operand:
-        """The operands' product, summed over the labels that are not wanted, two at a time."""
+        """Multiply the operands, two at a time, and sum over the labels that are not wanted."""
         first, *rest = operands
         for i, second in enumerate(rest):
             later = {label for _, labels in rest[i + 1 :] for label in labels}
@@ -374,7 +374,7 @@ class _Step:
         return first if rest else self.summed(first, wanted)
 
     def summed(self, operand: _Operand, wanted: Iterable[int]) -> _Operand:
-        """The sum over the axes whose labels are not wanted."""
+        """Return the sum over the axes whose labels are not wanted."""
         x, labels = operand
         axes = tuple([d for d, label in enumerate(labels) if label not in wanted])
         if not axes:
@@ -389,7 +389,7 @@ class _Step:
     def pair(
         self, first: _Operand, second: _Operand, wanted: Iterable[int], order: Labels | None
     ) -> _Operand:
-        """The product of two, as one ``dot_general`` where something is to be summed."""
+        """Return the product of two, as one ``dot_general`` where something is to be summed."""
         first = self.summed(first, {*wanted, *second[1]})
         second = self.summed(second, {*wanted, *first[1]})
         (x, in_x), (y, in_y) = first, second
@@ -424,7 +424,7 @@ def _places(labels: Labels, some: Sequence[int]) -> tuple[int, ...]:
 
 
 def _product(first: _Operand, second: _Operand, order: Labels | None) -> _Operand:
-    """Every element of one times the elements of the other at the same labels."""
+    """Multiply every element of one by the elements of the other at the same labels."""
     labels = tuple(dict.fromkeys((*first[1], *second[1]))) if order is None else order
     spread = []
     for x, own in (first, second):
@@ -486,7 +486,7 @@ def _cached_path(
 def _search(
     inputs: tuple[Labels, ...], output: Labels, shapes: tuple[Shape, ...], optimize: OptimizeLike
 ) -> tuple[_Path, Any]:
-    """The path, and ``opt_einsum``'s report of it."""
+    """Return the path, and ``opt_einsum``'s report of it."""
     limit = None
     if isinstance(optimize, tuple):
         optimize, limit = optimize

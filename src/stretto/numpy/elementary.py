@@ -103,7 +103,7 @@ def log10(x: ArrayLike, /) -> Array:
 
 
 def _by_real(x: Array, number: float) -> Array:
-    """``x`` divided by a real number: complex numbers part by part, as one may be infinite."""
+    """Divide by a real number: complex numbers part by part, as one may be infinite."""
     if is_complex(x.dtype):
         parts = complex_parts.real(x), complex_parts.imag(x)
         return complex_(*[_by_real(part, number) for part in parts])
@@ -161,7 +161,7 @@ def logaddexp2(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 def _principal(z: Array, half: float) -> Array:
-    """``z`` with its imaginary part moved into (-half, half] by whole periods."""
+    """Move the imaginary part of ``z`` into (-half, half] by whole periods."""
     y, period = complex_parts.imag(z), full_like(complex_parts.imag(z), 2 * half)
     turns = ceil(y / period - full_like(y, 0.5))
     return complex_(complex_parts.real(z), y - period * turns)
@@ -170,10 +170,10 @@ def _principal(z: Array, half: float) -> Array:
 def _add_exponentials(
     x: Array, y: Array, power: Callable[[Array], Array], log_1p: Callable[[Array], Array]
 ) -> Array:
-    """max(x, y) + log(1 + exp(-|x - y|)); (x + y) / 2 where x - y is NaN, as for equal infinities.
+    """Compute max(x, y) + log(1 + exp(-|x - y|)), or (x + y) / 2 where x - y is NaN.
 
-    Slopes are the shares of exp(x) and exp(y) in their sum. Where there is nothing to share, of
-    -inf and -inf, they are 0, as those of ``logsumexp``.
+    It is NaN for equal infinities. Slopes are the shares of exp(x) and exp(y) in their sum. Where
+    there is nothing to share, of -inf and -inf, they are 0, as those of ``logsumexp``.
     """
     # Written with select: max and |.| have no second derivative where x = y.
     first = complex_greater(x, y) if is_complex(x.dtype) else gt(x, y)

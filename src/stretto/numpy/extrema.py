@@ -47,7 +47,7 @@ __all__ = [
 
 
 def no_extremum(caller: str, x: Array, axis: Axes) -> ValueError:
-    """The error for an extremum over axes without elements."""
+    """Return the error for an extremum over axes without elements."""
     return ValueError(
         f"{caller}: {caller} of an empty array is undefined, {x.type} over axis {axis}"
     )
@@ -97,7 +97,7 @@ def _least(x: Array, *, axis: tuple[int, ...], keepdims: bool) -> Array:
 
 
 def _complex_extremum(x: Array, axes: tuple[int, ...], greatest: bool) -> Array:
-    """By real part, then imaginary part, as NumPy orders complex numbers."""
+    """Compare by real part, then imaginary part, as NumPy orders complex numbers."""
     extremum = reduce.reduce_max if greatest else reduce.reduce_min
     outside = -np.inf if greatest else np.inf
     re, im = real(x), imag(x)
@@ -266,7 +266,7 @@ def argmin(
 
 
 def _greater_of(caller: str) -> Callable[[ArrayLike, ArrayLike], Array]:
-    """The greater of two, for the function of this name."""
+    """Return the greater of two, for the function of this name."""
 
     def greater(x: ArrayLike, y: ArrayLike) -> Array:
         value, other = promote_values(caller, x, y)
@@ -278,7 +278,7 @@ def _greater_of(caller: str) -> Callable[[ArrayLike, ArrayLike], Array]:
 
 
 def _lesser_of(caller: str) -> Callable[[ArrayLike, ArrayLike], Array]:
-    """The lesser of two, for the function of this name."""
+    """Return the lesser of two, for the function of this name."""
 
     def lesser(x: ArrayLike, y: ArrayLike) -> Array:
         value, other = promote_values(caller, x, y)
@@ -411,7 +411,7 @@ def clip(
 
 
 def _bound(x: ArrayLike | None, argument: str) -> ArrayLike | None:
-    """A bound of ``clip``: None, a Python number, or a value."""
+    """Return a bound of ``clip``: None, a Python number, or a value."""
     if x is None or x.__class__ in (int, float):
         return x
     return as_value(x, "clip", argument)
@@ -420,7 +420,7 @@ def _bound(x: ArrayLike | None, argument: str) -> ArrayLike | None:
 def _clip_between_numbers(
     x: np.ndarray, low: np.ndarray | float | None, high: np.ndarray | float | None
 ) -> np.ndarray | None:
-    """NumPy's ``clip`` if the bounds are numbers; None where signs of zeros may differ."""
+    """Call NumPy's ``clip`` if the bounds are numbers; None where signs of zeros may differ."""
     if low.__class__ is np.ndarray or high.__class__ is np.ndarray:
         return None
     least: Any = low
@@ -480,7 +480,7 @@ def nan_to_num(
 
 
 def _nan_to_numbers(x: np.ndarray, **replacements: Any) -> np.ndarray | None:
-    """NumPy's ``nan_to_num`` if the replacements are Python numbers."""
+    """Call NumPy's ``nan_to_num`` if the replacements are Python numbers."""
     for value in replacements.values():
         if value is not None and value.__class__ not in (int, float):
             return None

@@ -65,7 +65,7 @@ _AT_ONCE = 3
 def along_axis(
     caller: str, kind: FftType, a: ArrayLike, n: int | None, axis: int, norm: str | None
 ) -> Array:
-    """The transform along one axis, with ``n`` points there."""
+    """Transform along one axis, with ``n`` points there."""
     x = as_value(a, caller, "a")
     if isinstance(axis, (tuple, list)):
         raise TypeError(
@@ -80,7 +80,7 @@ def along_axis(
 def along_axes(
     caller: str, kind: FftType, a: ArrayLike, s: Sequence[int] | None, axes: Axes, norm: str | None
 ) -> Array:
-    """The transform along several axes, with ``s`` points; by default all axes, or the last."""
+    """Transform along several axes, with ``s`` points; by default along all axes, or the last."""
     x = as_value(a, caller, "a")
     lengths = None if s is None else integers(s, caller, "s", -1)
     if axes is None and lengths is not None:
@@ -95,7 +95,7 @@ def along_axes(
 
 
 def swapped_norm(caller: str, norm: str | None) -> str:
-    """The norm that gives a transform the factor that this one gives its inverse."""
+    """Return the norm that gives a transform the factor that this one gives its inverse."""
     return _NORMS[2 - _NORMS.index(_checked(caller, norm))]
 
 
@@ -140,7 +140,7 @@ def _applied(
 def _lengths(
     caller: str, kind: FftType, x: Array, s: Sequence[int] | None, axes: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """The number of points along each axis: from ``s``, or for -1 and without ``s`` its size."""
+    """Return the points along each axis: from ``s``, or for -1 and without ``s`` its size."""
     own = [x.shape[d] for d in axes]
     if kind is FftType.IRFFT:
         own[-1] = 2 * (own[-1] - 1)
@@ -154,7 +154,7 @@ def _lengths(
 
 
 def _resized(kind: FftType, x: Array, lengths: tuple[int, ...], axes: tuple[int, ...]) -> Array:
-    """Cut off or zero-padded at the end of each axis."""
+    """Cut off or pad with zeros at the end of each axis."""
     config = [(0, 0, 0)] * x.ndim
     for d, n in zip(axes, lengths, strict=True):
         wanted = n // 2 + 1 if kind is FftType.IRFFT and d == axes[-1] else n
@@ -179,7 +179,7 @@ def _transformed(kind: FftType, x: Array, lengths: tuple[int, ...], axes: tuple[
 
 
 def _factor(kind: FftType, count: int, norm: str) -> float:
-    """The factor that ``norm`` asks for; the inverse kinds already divide by ``count``."""
+    """Return the factor that ``norm`` asks for; the inverse kinds already divide by ``count``."""
     inverse = kind not in (FftType.FFT, FftType.RFFT)
     if norm == "ortho":
         return count**0.5 if inverse else count**-0.5

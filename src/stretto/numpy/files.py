@@ -47,7 +47,7 @@ _VERSIONS: dict[Any, Any] = {
     (1, 0): (2, np.lib.format.read_array_header_1_0),
     (2, 0): (4, np.lib.format.read_array_header_2_0),
 }
-"""By version: how many bytes the header's length takes, and what reads the header."""
+"""Gives by version the bytes that the header's length takes, and what reads the header."""
 
 _DEFLATED = 1032
 """Deflate expands one byte to at most this many (RFC 1951: 258 bytes in two bits)."""
@@ -139,7 +139,7 @@ def check_header(file: IO[bytes], name: str, max_header_size: int, left: int | N
 
 
 def _size(file: IO[bytes]) -> int:
-    """The size of a file in bytes; its position is kept."""
+    """Return the size of a file in bytes; its position is kept."""
     place = file.tell()
     size = file.seek(0, os.SEEK_END)
     file.seek(place)
@@ -221,7 +221,7 @@ def _refuse_pickle(caller: str, allow_pickle: bool) -> None:
 
 
 def _to_write(caller: str, x: ArrayLike, name: str) -> np.ndarray:
-    """The elements, of a dtype that is recognized when read back.
+    """Return the elements, of a dtype that is recognized when read back.
 
     NumPy's arrays and Python's numbers keep their 64 bits, whether or not arrays here have them.
     """
@@ -484,7 +484,7 @@ def _loaded(file: IO[bytes], name: str, max_header_size: int, own: bool) -> Arra
 
 
 def _dtype(dtype: DTypeLike) -> np.dtype:
-    """The dtype of what is read: of 64 bits where that is asked for."""
+    """Return the dtype of what is read: of 64 bits where that is asked for."""
     out = np.dtype(dtype)
     if out.kind not in "biufcV":
         raise TypeError(f"expected a dtype of numbers, got {out}")

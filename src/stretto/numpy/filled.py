@@ -43,7 +43,7 @@ def _filled(
     out_sharding: object,
     caller: str,
 ) -> Array:
-    """An array filled with one element; at rest in memory of its own, which is faster to read."""
+    """Fill an array with one element; at rest in memory of its own, which is faster to read."""
     if state.interpreter is not EAGER:
         x = splat(np.asarray(element).astype(dtype), array_type(shape, dtype, weak))
         return put_result(x, device, out_sharding, caller)

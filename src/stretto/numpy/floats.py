@@ -146,7 +146,7 @@ def iinfo(int_type: ArrayLike | DTypeLike) -> ml_dtypes.iinfo:
 
 
 def _of(x: ArrayLike | DTypeLike) -> np.dtype:
-    """The dtype of an array, or the one named."""
+    """Return the dtype of an array, or the one named."""
     named: Any = x
     return x.dtype if isinstance(x, (Value, np.ndarray, np.generic)) else plain_dtype(named)
 
@@ -179,7 +179,7 @@ def _wide(x: Array) -> Array:
 
 
 def _layout(dtype: np.dtype) -> tuple[np.dtype, int, int]:
-    """The integers of its width, the bits of its fraction, and the bias of its exponent."""
+    """Return the integers of its width, the bits of its fraction, and the bias of its exponent."""
     info = np.finfo(dtype)
     return np.dtype(f"i{dtype.itemsize}"), info.nmant, 1 - info.minexp
 
@@ -266,7 +266,7 @@ def _ldexp(x: Array, n: Array) -> Array:
 
 
 def _scaled(x: Array, n: Array) -> Array:
-    """x 2^n in three steps, since 2^n itself may be out of range where the result is not."""
+    """Compute x 2^n in three steps: 2^n itself may be out of range where the result is not."""
     integers, fraction, bias = _layout(x.dtype)
     if n.dtype.itemsize >= 4:
         n = clip(n, None if n.type.kind == "uint" else -3 * bias, 3 * bias)
@@ -422,7 +422,7 @@ def _packbits(x: Array, *, axis: int | None, bitorder: str) -> Array:
 
 
 def _weights(bitorder: str, rank: int, axis: int) -> Array:
-    """1, 2, 4, ... along an axis, from the highest or the lowest."""
+    """Return 1, 2, 4, ... along an axis, from the highest or the lowest."""
     weights = 1 << np.arange(8)[:: -1 if bitorder == "big" else 1]
     return as_value(weights.astype(np.uint8).reshape([8 if d == axis else 1 for d in range(rank)]))
 

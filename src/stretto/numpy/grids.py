@@ -39,17 +39,17 @@ if TYPE_CHECKING:
     from stretto._engine.core.array_updates import Index
 
 G = TypeVar("G")
-"""What a grid of several axes is: one array, or a list of them."""
+"""Stands for a grid of several axes: one array, or a list of them."""
 
 s_ = np.s_
 """``s_[1:3, ...]`` is the index itself, to be used later."""
 
 index_exp = np.index_exp
-"""As ``s_``, but always a tuple."""
+"""Gives what ``s_`` does, but always as a tuple."""
 
 
 def _range(caller: str, part: slice) -> Array:
-    """``start:stop:step``; an imaginary step is the number of elements, with the last one."""
+    """Make ``start:stop:step``; an imaginary step is the number of elements, with the last one."""
     start = 0 if part.start is None else part.start
     step = 1 if part.step is None else part.step
     if part.stop is None:
@@ -95,7 +95,7 @@ class _Joined:
         return joined
 
     def _directive(self, text: str) -> tuple[int, int, int]:
-        """The axis to join along, the least rank, and where the first axis goes in it."""
+        """Return the axis to join along, the least rank, and where the first axis goes in it."""
         axis, ndim, place = self._settings
         try:
             numbers = [int(n) for n in text.split(",")]

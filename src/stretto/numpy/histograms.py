@@ -175,7 +175,7 @@ def _edges(
     range: Sequence[ArrayLike] | None,
     weights: ArrayLike | None,
 ) -> Array:
-    """The edges of the bins, from edges, a number of bins, or the name of one of NumPy's rules."""
+    """Return the bins' edges, from edges, a number of bins, or the name of one of NumPy's rules."""
     if isinstance(bins, str):
         if weights is not None:
             raise TypeError(
@@ -207,7 +207,7 @@ def _edges(
 
 
 def _ends(caller: str, x: Array, range: Sequence[ArrayLike] | None) -> tuple[Array, Array]:
-    """The least and greatest number to count; where they are equal, half a unit below and above."""
+    """Return the least and greatest number to count; half a unit below and above if equal."""
     if range is not None:
         low, high = range
     elif is_size(x.size) and not exceeds(x.size, 0):
@@ -232,7 +232,7 @@ def _ends(caller: str, x: Array, range: Sequence[ArrayLike] | None) -> tuple[Arr
 
 
 def _bin_of(x: Array, edges: Array) -> Array:
-    """The bin of each number; outside all bins -1, or the number of bins."""
+    """Return the bin of each number; outside all bins -1, or the number of bins."""
     n = edges.shape[0] - 1
     x, edges = promote_dtypes("histogram", x, edges)
     place = searchsorted(edges, x, "right") - 1
@@ -243,7 +243,7 @@ _BLOCK = 1 << 16
 
 
 def _places_among(x: np.ndarray, edges: np.ndarray, counted: bool) -> np.ndarray | None:
-    """The bin of each number, counted from 1, by the bins' width; None if widths differ.
+    """Return the bin of each number, counted from 1, by the bins' width; None if widths differ.
 
     0 stands for none. If ``counted``, how many are in each instead. Rounding errors are corrected,
     and memory is reused, block by block.
@@ -283,7 +283,7 @@ def _places_among(x: np.ndarray, edges: np.ndarray, counted: bool) -> np.ndarray
 
 
 def _bin_hosts(weights: np.ndarray | None, *arrays: np.ndarray) -> np.ndarray | None:
-    """The counts in bins of one width; None where widths differ, or bins are too many.
+    """Return the counts in bins of one width; None where widths differ, or bins are too many.
 
     ``arrays``: the numbers of each dimension, then the edges of its bins.
     """
@@ -308,13 +308,13 @@ def _bin_hosts(weights: np.ndarray | None, *arrays: np.ndarray) -> np.ndarray | 
 
 @eager(lambda *arrays: _bin_hosts(None, *arrays), FLOAT, INDEX)
 def _bin(*arrays: Any) -> Array:
-    """The counts in the bins, of the numbers of each dimension and then the edges of its bins."""
+    """Count in the bins the numbers of each dimension, given with the edges of its bins."""
     return _bin_one_by_one(None, *arrays)
 
 
 @eager(_bin_hosts, FLOAT)
 def _bin_weights(weights: Array, *arrays: Any) -> Array:
-    """The sums of the weights in the bins."""
+    """Return the sums of the weights in the bins."""
     return _bin_one_by_one(weights, *arrays)
 
 
@@ -412,7 +412,7 @@ def histogram(
 def _count(
     xs: list[Array], edges: list[Array], weights: Array | None, density: bool
 ) -> tuple[Array, list[Array]]:
-    """The counts in the bins between the edges of each dimension."""
+    """Return the counts in the bins between the edges of each dimension."""
     rank = len(xs)
     counts = _bin(*xs, *edges) if weights is None else _bin_weights(weights, *xs, *edges)
     if density:

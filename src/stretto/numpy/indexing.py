@@ -150,13 +150,13 @@ class Index(NamedTuple):
         return out
 
     def size_of(self, axis: Span | NewAxis | int) -> int:
-        """The size of an axis of the result."""
+        """Return the size of an axis of the result."""
         if isinstance(axis, int):
             return self.batch[axis]
         return axis.count if isinstance(axis, Span) else 1
 
     def result_shape(self) -> tuple[int, ...]:
-        """The shape of what is read or updated."""
+        """Return the shape of what is read or updated."""
         return tuple(self.size_of(axis) for axis in self.layout())
 
     def outside(self) -> bool:
@@ -196,7 +196,7 @@ class Index(NamedTuple):
         return [e for e in self.entries if isinstance(e, known) and not isinstance(e.at, Value)]
 
     def clamped(self) -> Index:
-        """The same with each place in bounds; all of them are known."""
+        """Return the same with each place in bounds; all of them are known."""
 
         def clamp(e: Entry) -> Entry:
             if isinstance(e, Integer):
@@ -208,7 +208,7 @@ class Index(NamedTuple):
         return self._replace(entries=tuple(map(clamp, self.entries)))
 
     def host(self) -> tuple[Any, ...]:
-        """The index for NumPy, where all places are known and in bounds."""
+        """Return the index for NumPy, where all places are known and in bounds."""
         out: list[Any] = []
         for e in self.entries:
             if isinstance(e, NewAxis):
@@ -236,7 +236,7 @@ def _outside(at: int | np.ndarray, n: int) -> np.ndarray:
 
 
 def concrete_of(value: ArrayLike) -> np.ndarray | None:
-    """The NumPy array of a value that Python may look at; ``None`` for one that is traced."""
+    """Return the NumPy array of a value that Python may look at; ``None`` for a traced one."""
     array: Any = value
     if array.__class__ is Array:
         return array.to_host()
@@ -351,7 +351,7 @@ def parse(index: IndexLike, type: ArrayType, wrap: bool = True) -> Index:
 
 
 def _token(part: Tree) -> Token:
-    """A part of an index as None, Ellipsis, slice, int, array, or a traced value of integers."""
+    """Turn a part of an index into None, Ellipsis, slice, int, array, or traced integers."""
     if part is None or part is Ellipsis:
         return part
     if isinstance(part, slice):
@@ -459,7 +459,7 @@ def _entry(token: Token, axis: int, n: int, wrap: bool) -> Entry:
 
 
 def _from_front(at: Array, n: int, wrap: bool) -> Array:
-    """Traced places counted from the front, in a signed type that holds the size."""
+    """Count traced places from the front, in a signed type that holds the size."""
     if kind_of(at.dtype) == "uint":
         if at.dtype.itemsize >= 4:
             at = minimum(at, n)
@@ -687,7 +687,7 @@ _BOUNDS = (int, type(None))
 
 
 def _static(index: Tree) -> object:
-    """A key for an index of Python integers, slices, new axes and an ellipsis; None for others."""
+    """Make a key of an index of Python integers, slices, new axes, ellipsis; None for others."""
     kind = index.__class__
     if kind is int or index is Ellipsis:
         return index
@@ -746,7 +746,7 @@ def _steps(parsed: Index) -> tuple[Primitive, ...]:
 
 
 def _read(x: Array, parsed: Index, options: dict[str, Any]) -> Array:
-    """A slice for what is static, then a gather for what is not."""
+    """Take a slice for what is static, then a gather for what is not."""
     x = _apply(_steps(parsed), reshape(x, parsed.shape))
     arrays = parsed.arrays
     if not arrays:

@@ -106,7 +106,7 @@ def _delete(x: Array, *, obj: np.ndarray, axis: int) -> Array:
 
 
 def _of_any_size(caller: str, places: np.ndarray) -> Value:
-    """Indices along an axis whose size varies, as values."""
+    """Return indices along an axis whose size varies, as values."""
     if places.size and places.min() < 0 <= places.max():
         raise SizeError(
             f"{caller}: which of the indices {places.tolist()} are equal depends on a size that is "
@@ -188,7 +188,7 @@ def _insert(x: Array, new: Array, *, obj: np.ndarray, axis: int) -> Array:
 
 
 def _places(caller: str, obj: ArrayLike | slice | Sequence[int], n: int) -> Value | np.ndarray:
-    """The indices that ``obj`` stands for: NumPy's where they are known, else traced ones."""
+    """Return the indices that ``obj`` stands for: NumPy's where they are known, else traced."""
     if isinstance(obj, slice):
         if is_size(n):
             raise SizeError(
@@ -220,7 +220,7 @@ def _places(caller: str, obj: ArrayLike | slice | Sequence[int], n: int) -> Valu
 
 
 def _order(at: Value, n: int, count: int) -> Array:
-    """For each part of the result its number among the old parts followed by the new ones."""
+    """Number each part of the result among the old parts followed by the new ones."""
     index = np.dtype(np.int32)
     at = convert(at, index)
     at = where(lt(at, 0), at + n, at)

@@ -86,7 +86,7 @@ def _interp_of_hosts(
     left: ArrayLike | str | None,
     right: ArrayLike | str | None,
 ) -> np.ndarray | None:
-    """NumPy's ``interp``, which takes neither strings nor arrays for ``left`` and ``right``."""
+    """Call NumPy's ``interp``, but not for strings or arrays as ``left`` and ``right``."""
     ends: Any = (left, right)
     for end in ends:
         if isinstance(end, str) or np.ndim(end):
@@ -132,7 +132,7 @@ def _interp(
 
 
 def _repeated(x: Array, xp: Array, fp: Array, period: ArrayLike) -> tuple[Array, Array, Array]:
-    """The points of one period in order, with the last one before them and the first one after."""
+    """Order the points of one period, with the last one before them and the first one after."""
     cycle = absolute(period)
     x, xp = remainder(x, cycle), remainder(xp, cycle)
     order = argsort(xp)

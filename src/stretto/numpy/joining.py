@@ -27,7 +27,7 @@ from stretto.numpy.manipulation import atleast_1d, atleast_2d, atleast_3d, ravel
 def _promoted(
     arrays: ArrayLike | Iterable[ArrayLike], caller: str, dtype: DTypeLike | None = None
 ) -> list[Array]:
-    """The arrays of a sequence (or along the first axis of one), promoted to one dtype."""
+    """Return the arrays of a sequence (or along the first axis of one), promoted to one dtype."""
     if isinstance(arrays, (Value, np.ndarray)):
         whole = as_value(arrays, caller, "arrays")
         if not whole.ndim:
@@ -433,7 +433,7 @@ def _parts_of_host(x: np.ndarray, *, slices: list[slice], axis: int) -> list[np.
 
 @eager(_parts_of_host, ANY)
 def _parts(x: Array, *, slices: list[slice], axis: int) -> list[Array]:
-    """The parts of an array along an axis."""
+    """Return the parts of an array along an axis."""
     return [ops.slice_in_dim(x, part.start, part.stop, 1, axis) for part in slices]
 
 

@@ -51,7 +51,7 @@ __all__ = [
 
 
 def _ordered(primitive: Primitive) -> Callable[[ArrayLike, ArrayLike], Array]:
-    """The comparison, promoted; complex numbers by real part, then imaginary part, as in NumPy."""
+    """Make a comparison with promotion; complex numbers by real, then imaginary part, as NumPy."""
 
     def compare(x: ArrayLike, y: ArrayLike) -> Array:
         a, b = promote_values(primitive.name, x, y)
@@ -183,7 +183,7 @@ def truth(x: ArrayLike, caller: str, argument: str = "x") -> Array:
 
 
 def mask_of_where(where: ArrayLike, caller: str) -> Array:
-    """The argument ``where`` as a mask; raises ``TypeError`` for what is not boolean."""
+    """Return the argument ``where`` as a mask; raise ``TypeError`` for what is not boolean."""
     mask = as_value(where, caller, "where")
     if mask.type.kind != "bool":
         raise TypeError(
@@ -280,7 +280,7 @@ def isnan(x: ArrayLike, /) -> Array:
 
 
 def full_like_bool(x: Array, element: bool) -> Array:
-    """Truth values of the shape of ``x``."""
+    """Return truth values of the shape of ``x``."""
     return ops.full(x.shape, element, _BOOL)
 
 

@@ -756,7 +756,7 @@ def _roll(x: Array, *, shift: ArrayLike | tuple[ArrayLike, ...], axis: Axes) -> 
 
 
 def _shifts(shift: Tree) -> Tree:
-    """The shift, or a tuple of them, as integers, traced or not."""
+    """Return the shift, or a tuple of them, as integers, traced or not."""
     if isinstance(shift, (tuple, list, range)):
         return tuple([_shifts(s) for s in shift])
     if not isinstance(shift, (Value, np.ndarray)):

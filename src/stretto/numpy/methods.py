@@ -89,7 +89,7 @@ def _takes(other: object) -> bool:
 
 
 def _not_taken(name: str, other: object) -> Array:
-    """``NotImplemented``, so that Python asks the other operand; words for PyTorch's tensors."""
+    """Return ``NotImplemented``, for Python to ask the other operand; refuse PyTorch's tensors."""
     if is_pytorch(other):
         raise TypeError(
             f"{name}: one operand is an array and one a PyTorch {type(other).__name__}; use "
@@ -117,7 +117,7 @@ def _reflected(name: str, function: Callable[[Any, Any], Any]) -> Callable[[Any,
 
 
 def _round(self: Array, ndigits: int | None = None) -> Array:
-    """Integers where no digits are asked for, as for Python's numbers."""
+    """Round, to integers where no digits are asked for, as Python's numbers do."""
     if ndigits is None and self.type.kind == "float":
         return manipulation.astype(arithmetic.round(self), int)
     return arithmetic.round(self, 0 if ndigits is None else ndigits)
@@ -144,7 +144,7 @@ def _contains(self: Array, element: ArrayLike) -> bool:
 
 
 def _one_sequence(shape: tuple[Any, ...]) -> Tree:
-    """Sizes or axes as one sequence, whether they came so or one by one."""
+    """Return sizes or axes as one sequence, whether they came so or one by one."""
     return shape[0] if len(shape) == 1 and shape[0].__class__ is not int else shape
 
 

@@ -39,7 +39,7 @@ from stretto.numpy.reductions import sum as sum_
 
 
 def _greatest(x: Array, axes: tuple[int, ...], where: Array | None = None) -> Array:
-    """The greatest element over the axes, kept, as a constant."""
+    """Return the greatest element over the axes, kept, as a constant."""
     x = higher_order.stop_gradient.StopGradient()(real(x) if is_complex(x.dtype) else x)
     lowest = None if where is None and exceeds(x.size, 0) else -math.inf
     return max_(x, axes, None, True, lowest, where)
@@ -48,7 +48,7 @@ def _greatest(x: Array, axes: tuple[int, ...], where: Array | None = None) -> Ar
 def _exponents(
     caller: str, x: Array, axes: tuple[int, ...], where: ArrayLike | None, initial: ArrayLike | None
 ) -> tuple[Array, Array | None, Callable[[Array], Array]]:
-    """``x`` minus its greatest element, the mask, and a function that adds up what it selects.
+    """Return ``x`` minus its greatest element, the mask, and what adds up the elements it selects.
 
     Where the mask is false ``x`` is not read; with no element the sum is 1.
     """
@@ -70,7 +70,7 @@ def _at_least(top: Array, initial: ArrayLike | None) -> Array:
 
 
 def _softplus(x: np.ndarray) -> np.ndarray:
-    """``softplus`` in NumPy."""
+    """Compute ``softplus`` in NumPy."""
     return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
 
@@ -102,7 +102,7 @@ def softplus(x: ArrayLike) -> Array:
 def _ahead(
     x: Array, axes: tuple[int, ...], where: ArrayLike | None, initial: ArrayLike | None
 ) -> Array | None:
-    """``x`` minus the other class, where there are two; None where there are not, or are masked.
+    """Return ``x`` minus the other class; None unless there are two, and unmasked.
 
     The softmax of two classes is the logistic function of this, whose digits and slopes stay where
     one class is sure: there ``exp(x) / sum(exp(x))`` is 1, and its slope the difference of two

@@ -143,14 +143,14 @@ def _check_mode(mode: str, options: dict[str, Any]) -> None:
 
 
 def _pairs(argument: Tree, rank: int, what: str) -> list[tuple[int, int]]:
-    """(before, after) for each axis, as integers."""
+    """Return (before, after) for each axis, as integers."""
     if argument.__class__ is int:
         return [(argument, argument)] * rank
     return list(pairs_of(_values(argument, rank, what), "pad", what))
 
 
 def _values(argument: Tree, rank: int, what: str) -> list[tuple[Any, Any]]:
-    """(before, after) for each axis."""
+    """Return (before, after) for each axis."""
     if isinstance(argument, dict):
         wanted = {canonical_axis(d, rank, "pad"): pair for d, pair in argument.items()}
         rows = [wanted.get(d, 0) for d in range(rank)]
@@ -180,7 +180,7 @@ def _pad_constant(x: Array, widths: list[tuple[int, int]], value: Tree) -> Array
 def _surrounded(
     x: np.ndarray, *, widths: list[tuple[int, int]], value: ArrayLike
 ) -> np.ndarray | None:
-    """NumPy's ``pad`` by a constant, with less overhead in Python."""
+    """Call NumPy's ``pad`` by a constant, with less overhead in Python."""
     if value.__class__ not in (int, float):
         return None
     sizes = x.shape

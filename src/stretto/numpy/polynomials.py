@@ -46,7 +46,7 @@ def coefficients_of(x: ArrayLike, caller: str, argument: str) -> Array:
 
 
 def _number(x: Array) -> Array:
-    """Booleans as the default integer, as in arithmetic."""
+    """Return booleans as the default integer, as in arithmetic."""
     return convert(x, scalar_dtype(int)) if kind_of(x.dtype) == "bool" else x
 
 
@@ -61,7 +61,7 @@ def _longer(x: Array, n: int) -> Array:
 
 
 def _without_leading_zeros(x: Array, caller: str) -> Array:
-    """The coefficients from the first one that is not zero; those must be known."""
+    """Return the coefficients from the first one that is not zero; those must be known."""
     nonzero_places = np.flatnonzero(concrete(x, caller))
     return slice_in_dim(x, int(nonzero_places[0]) if nonzero_places.size else x.size, None)
 
@@ -240,7 +240,7 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
 
 
 def _product(x: Array, y: Array) -> Array:
-    """z[k] = sum_i x[i] y[k - i]: row i of the products moved i places on, and summed."""
+    """Sum x[i] y[k - i] over i: row i of the products is moved i places on, and all are summed."""
     n, m = x.size, y.size
     rows = pad(outer(x, y), 0, [(0, 0, 0), (0, n, 0)])
     moved = reshape(slice_in_dim(reshape(rows, (n * (m + n),)), 0, n * (m + n - 1)), (n, m + n - 1))
@@ -448,7 +448,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
 
 
 def _eigenvalues(x: Array) -> Array:
-    """The eigenvalues of the companion matrix, whose first row holds the coefficients."""
+    """Return the eigenvalues of the companion matrix, whose first row holds the coefficients."""
     n = x.size - 1
     if n < 1:
         return zeros(0, complex_dtype(x.dtype))

@@ -432,7 +432,7 @@ def cross(
 def _cross_of_three(
     x: np.ndarray, y: np.ndarray, *, axisa: int, axisb: int, axisc: int
 ) -> np.ndarray | None:
-    """NumPy's ``cross``, which deprecates vectors of two elements."""
+    """Call NumPy's ``cross``, which deprecates vectors of two elements."""
     if x.shape[axisa : axisa + 1 or None] == y.shape[axisb : axisb + 1 or None] == (3,):
         return np.cross(x, y, axisa, axisb, axisc)
     return None

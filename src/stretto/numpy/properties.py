@@ -25,7 +25,7 @@ def _type_of(x: ArrayLike | Sequence[Any], caller: str, argument: str) -> ArrayT
 
 
 def _shape_of(x: ArrayLike | Sequence[Any], caller: str) -> tuple[int, ...]:
-    """The sizes of the axes; NumPy's arrays may have any elements, such as strings."""
+    """Return the sizes of the axes; NumPy's arrays may have any elements, such as strings."""
     return x.shape if isinstance(x, np.ndarray) else _type_of(x, caller, "a").shape
 
 

@@ -64,7 +64,7 @@ _METHODS = (
 
 
 def _places(f: Tree, n: Tree, q: Tree, method: str) -> tuple[Array, Array, Array]:
-    """The elements on either side, counted from 0, and how far the place lies towards the second.
+    """Return the elements on either side, counted from 0, and how far on to the second it is.
 
     ``f`` has the functions ``floor ceil round where remainder``, of NumPy or of values.
     """
@@ -105,7 +105,7 @@ class _OfValues:
 
 
 def _fractions(caller: str, q: ArrayLike, per: int) -> Array | np.ndarray:
-    """The fractions: a NumPy array in their own precision where they are known, else traced."""
+    """Return the fractions: in NumPy in their own precision where they are known, else traced."""
     if not isinstance(q, (Value, np.ndarray, np.generic, int, float)):
         as_value(q, caller, "q")  # to refuse it in words
     known: Any = None if isinstance(q, Tracer) else concrete_of(q)
@@ -125,7 +125,7 @@ def _fractions(caller: str, q: ArrayLike, per: int) -> Array | np.ndarray:
 
 
 def _lines(x: Array, axes: tuple[int, ...]) -> Array:
-    """The array with the axes joined into a last one."""
+    """Return the array with the axes joined into a last one."""
     kept = [d for d in range(x.ndim) if d not in axes]
     shape = (*(x.shape[d] for d in kept), math.prod([x.shape[d] for d in axes]))
     return reshape(transpose(x, (*kept, *axes)), shape)
@@ -208,7 +208,7 @@ def _of_host(
 def _of_lines(
     lines: Array, *, q: np.ndarray | Array, method: str, skip: bool, wide: np.dtype
 ) -> Array:
-    """The quantiles of each line, over its last axis."""
+    """Return the quantiles of each line, over its last axis."""
     lines = convert(lines, wide)
     missing: Any = isnan(lines)
     lines = sort(lines, -1)  # NaN comes last
@@ -239,14 +239,14 @@ def _of_lines(
 
 
 def _within(at: Tree, n: Tree) -> Tree:
-    """A place clipped to those of the first and the last element."""
+    """Return a place clipped to those of the first and the last element."""
     if isinstance(at, Value):
         return minimum(maximum(at, 0), n - 1)
     return np.minimum(np.maximum(at, 0), n - 1)
 
 
 def _of_weighted(lines: Array, weights: Array, q: np.ndarray | Array, skip: bool) -> Array:
-    """The first element of each line at which the running weight reaches a fraction of all."""
+    """Find the first element of each line at which the running weight reaches a fraction of all."""
     missing = isnan(lines)
     if skip:
         weights = choose(missing, 0, weights)

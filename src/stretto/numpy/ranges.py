@@ -35,7 +35,7 @@ __all__ = ["arange", "geomspace", "indices", "linspace", "logspace", "meshgrid"]
 
 
 def _number(x: ArrayLike, argument: str) -> int | float | complex:
-    """A static Python number; a traced one is refused."""
+    """Return a static Python number; a traced one is refused."""
     number: Any = x
     if type(x) in PYTHON or is_size(x):
         return number
@@ -260,7 +260,7 @@ def _linspace(
 
 
 def _in_range(x: Array, dtype: np.dtype, caller: str) -> Array:
-    """The numbers in a dtype; at rest those that do not fit in an integer dtype are refused."""
+    """Convert numbers to a dtype; at rest refuse those that do not fit in an integer dtype."""
     if at_rest(x):
         _check_range(x.to_host(), dtype, caller)
     return convert(x, dtype)
@@ -281,7 +281,7 @@ def _check_range(host: np.ndarray, dtype: np.dtype, caller: str) -> None:
 
 
 def _spaced(low: Array, high: Array, num: int, gaps: int, endpoint: bool) -> Array:
-    """low + (high - low) i / gaps along a new first axis; the last one ``high`` itself."""
+    """Compute low + (high - low) i / gaps along a new first axis; the last one ``high`` itself."""
     shape = (num, *low.shape)
     index = broadcasted_iota(np.dtype(np.int32), shape, 0)
     part = convert(index, low.dtype) * (1 / gaps if gaps else 0.0)

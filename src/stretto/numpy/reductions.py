@@ -42,7 +42,7 @@ _BOOL, _FLOAT32 = np.dtype(bool), np.dtype(np.float32)
 
 
 def total_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype of a sum or product: integers and booleans widen to the default integer."""
+    """Return the dtype of a sum or product: integers and booleans widen to the default integer."""
     kind = kind_of(dtype)
     if kind == "bool":
         return default_dtype("int")
@@ -60,12 +60,12 @@ def _sum_dtype(own: np.dtype, asked: DTypeLike | None, promote_integers: bool) -
 
 
 def wide_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype to add up in: at least float32 for floats."""
+    """Return the dtype to add up in: at least float32 for floats."""
     return _FLOAT32 if kind_of(dtype) == "float" and dtype.itemsize < 4 else dtype
 
 
 def masked(caller: str, x: Array, where: ArrayLike, element: ArrayLike) -> Array:
-    """``x`` with ``element`` where the mask does not hold."""
+    """Put ``element`` where the mask does not hold."""
     mask = mask_of_where(where, caller)
     shape = broadcast_shapes(caller, x.shape, mask.shape)
     x = broadcast_to(x, shape)
@@ -73,7 +73,7 @@ def masked(caller: str, x: Array, where: ArrayLike, element: ArrayLike) -> Array
 
 
 def keep(result: Array, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> Array:
-    """The result with the reduced axes kept, at size 1, if asked."""
+    """Return the result with the reduced axes kept, at size 1, if asked."""
     if not keepdims:
         return result
     return Reshape(tuple([1 if d in axes else n for d, n in enumerate(shape)]))(result)

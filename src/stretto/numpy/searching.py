@@ -71,7 +71,7 @@ _INT32 = np.dtype(np.int32)
 
 
 def concrete(x: Array, caller: str) -> np.ndarray:
-    """The NumPy array of a value; raises ``TracedValueError`` if its elements are unknown."""
+    """Return the NumPy array of a value; raise ``TracedValueError`` if its elements are unknown."""
     if not isinstance(x, Tracer):
         return x.to_host()
     if x.interpreter.ended:
@@ -87,7 +87,7 @@ def concrete(x: Array, caller: str) -> np.ndarray:
 
 
 def index_array(host: np.ndarray) -> Array:
-    """NumPy's indices, in the default integer."""
+    """Return NumPy's indices, in the default integer."""
     dtype = default_dtype("int")
     return Array(host.astype(dtype), array_type(host.shape, dtype))
 
@@ -291,7 +291,7 @@ def where(
 
 
 def _of_one_dtype(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> tuple[Any, Any, Any] | None:
-    """The arguments where no promotion is due: arrays of one dtype, or a number that takes it."""
+    """Return the arguments if none needs promotion: arrays of one dtype, numbers that take it."""
     type = x.type if isinstance(x, Value) else y.type if isinstance(y, Value) else None
     if type is None or not isinstance(condition, Value) or condition.type.kind != "bool":
         return None
@@ -462,7 +462,7 @@ def _extract(x: Array, mask: Array) -> Array:
 
 
 def _all_of(caller: str, arrays: Sequence[ArrayLike] | ArrayLike, what: str) -> list[Array]:
-    """The arrays of a sequence, or along the first axis of one."""
+    """Return the arrays of a sequence, or along the first axis of one."""
     if isinstance(arrays, (Value, np.ndarray)) and arrays.ndim == 0:
         raise TypeError(f"{caller}: {what} must be a sequence of arrays, got one of rank 0")
     if not isinstance(arrays, Iterable):

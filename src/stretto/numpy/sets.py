@@ -41,7 +41,7 @@ _METHODS = ("auto", "compare_all", "binary_search", "sort")
 def _take_some(
     keep: Array, line: Array, size: int | None, fill: ArrayLike | None
 ) -> tuple[Array, Array]:
-    """The elements for which ``keep`` holds, and their places; ``fill`` where there are no more."""
+    """Take the elements for which ``keep`` holds, and their places; ``fill`` where no more are."""
     n = line.shape[0]
     at = flatnonzero(keep, size=size, fill_value=n)
     if not n:
@@ -62,7 +62,7 @@ def _lines(caller: str, ar1: ArrayLike, ar2: ArrayLike) -> tuple[Array, Array]:
 
 
 def _ranked(caller: str, ar1: ArrayLike, ar2: ArrayLike) -> tuple[Array, Array, int]:
-    """The elements of both in order, where each comes from, and how many are from the first."""
+    """Order the elements of both; say where each comes from, and how many are from the first."""
     x, y = promote_dtypes(
         caller, *(ravel(as_value(a, caller, n)) for a, n in ((ar1, "ar1"), (ar2, "ar2")))
     )

@@ -48,7 +48,7 @@ MODES = ("full", "same", "valid")
 
 
 def checked_mode(caller: str, mode: str) -> str:
-    """The mode; raises ``ValueError`` for any other."""
+    """Return the mode; raise ``ValueError`` for any other."""
     if mode not in MODES:
         raise ValueError(f"{caller}: mode must be 'full', 'same' or 'valid'; got {mode!r}")
     return mode
@@ -57,7 +57,7 @@ def checked_mode(caller: str, mode: str) -> str:
 def part_of_convolution(
     x: Array, y: Array, starts: Sequence[int], sizes: Sequence[int], *options: Any
 ) -> Array:
-    """The part of the full convolution that begins at ``starts`` and has these ``sizes``.
+    """Return the part of the full convolution that begins at ``starts`` and has these ``sizes``.
 
     Along an axis of n and m elements the full one has n + m - 1: element k is the sum of
     x[i] y[k - i]. The arrays have one dtype and one rank; booleans are combined by "and" and "or".
@@ -91,7 +91,7 @@ def _sequences(caller: str, a: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
 
 
 def _part(x: Array, y: Array, mode: str, middle: int, *options: Any) -> Array:
-    """The part of the convolution that ``mode`` names; ``"same"`` begins at ``middle``."""
+    """Return the part of the convolution that ``mode`` names; ``"same"`` begins at ``middle``."""
     n, m = x.shape[0], y.shape[0]
     least, most = lesser(n, m), greater(n, m)
     start, size = {
@@ -203,7 +203,7 @@ def _correlation(x: Array, y: Array, mode: str, *options: Any) -> Array:
 def _variables(
     caller: str, m: ArrayLike, y: ArrayLike | None, rowvar: bool, dtype: DTypeLike | None
 ) -> Array:
-    """A row for each variable, of a float or complex dtype."""
+    """Return a row for each variable, of a float or complex dtype."""
     parts = []
     for name, argument in (("m" if caller == "cov" else "x", m), ("y", y)):
         if argument is None and name == "y":
@@ -446,7 +446,7 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
 
 
 def _i0(x: np.ndarray) -> np.ndarray | None:
-    """NumPy's ``i0``, in its own precision, unless a compiled program is faster."""
+    """Call NumPy's ``i0``, in its own precision, unless a compiled program is faster."""
     if I0.compiled((array_type(x.shape, x.dtype),)):
         return None
     # NumPy gives NaN for infinities; from 714 on the value is one in float64.

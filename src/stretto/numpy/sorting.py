@@ -101,7 +101,7 @@ def argsort(
 def _order(
     x: np.ndarray, *, axis: int, descending: bool, stable: bool, dtype: np.dtype
 ) -> np.ndarray:
-    """The indices that sort; descending, the reversed array is sorted, and its order reversed."""
+    """Return the indices that sort; if descending, the reversed order of the reversed array."""
     del stable  # it always is
     if not descending:
         return ops.stable_order([x], axis).astype(dtype)
@@ -160,11 +160,11 @@ def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
 
 
 _MANY = 1 << 12
-"""From so many elements on, NumPy's partition at rest takes a fifth of the time of a sort."""
+"""NumPy's partition at rest takes a fifth of the time of a sort from so many elements on."""
 
 
 def _places(kth: int | Sequence[int], n: int, caller: str) -> list[int]:
-    """The places, counted from the front."""
+    """Return the places, counted from the front."""
     wanted: Any = kth
     try:
         places = [
@@ -221,7 +221,7 @@ def partition(
 
 
 def _of_many(partition: Callable[..., Any]) -> Callable[..., Any]:
-    """NumPy's function, for arrays so large that it is faster than a sort."""
+    """Call NumPy's function, for arrays so large that it is faster than a sort."""
 
     def twin(x: np.ndarray, *, kth: Sequence[int], axis: int) -> np.ndarray | None:
         return partition(x, kth, axis) if x.size >= _MANY else None

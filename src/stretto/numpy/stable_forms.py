@@ -33,12 +33,12 @@ from stretto._engine.ops.trigonometric import sech_squared
 _Answer: TypeAlias = "Array | Form | None"
 
 _GUARDED = Form("guarded")
-"""What a ``select`` gives, or minus a magnitude: who writes ``log1p(exp(-abs(x)))`` has seen to it
-that nothing overflows."""
+"""Stands for what a ``select`` gives, or minus a magnitude: who writes ``log1p(exp(-abs(x)))`` has
+seen to it that nothing overflows."""
 
 
 def _said(words: str, stable: Callable[..., Array]) -> Callable[..., Array]:
-    """The stable form, which ``explain`` reports in these words."""
+    """Return the stable form, which ``explain`` reports in these words."""
 
     def form(*of: Array) -> Array:
         recorder = state.interpreter.recorder
@@ -50,7 +50,7 @@ def _said(words: str, stable: Callable[..., Array]) -> Callable[..., Array]:
 
 
 def _later(name: str) -> Callable[..., Array]:
-    """The function of ``normalized``, which is not loaded before it is needed."""
+    """Return the function of ``normalized``, which is not loaded before it is needed."""
 
     def function(*of: Array) -> Array:
         return getattr(snp.normalized, name)(*of)
@@ -62,7 +62,7 @@ _softplus, _log1mexp = _later("softplus"), _later("log1mexp")
 
 
 def _log_softmax(x: Array, axes: tuple[int, ...]) -> Array:
-    """The logarithm; beside an infinite element others are 0 as it is written, not NaN."""
+    """Return the logarithm; beside an infinite element others are 0 as it is written, not NaN."""
     shape = tuple([1 if d in axes else n for d, n in enumerate(x.shape)])
     top = broadcast_to(reshape(reduce_max(x, axes), shape), x.shape)
     infinite = full_like(x, math.inf)
@@ -79,7 +79,7 @@ def _is_one(x: Array) -> bool:
 
 
 def _noted(kind: str) -> Callable[..., _Answer]:
-    """The rule of a function whose result is noted with its argument."""
+    """Return the rule of a function whose result is noted with its argument."""
     return lambda primitive, x: Form(kind, x) if _real(x) else None
 
 
@@ -101,7 +101,7 @@ def _neg(primitive: Primitive, x: Array) -> _Answer:
 
 
 def _minus(x: Array) -> Array:
-    """``-x``; what was negated itself."""
+    """Negate ``x``; of a negative, return what was negated."""
     form = form_of(x)
     return form.of[0] if form is not None and form.kind == "-" else -x
 
@@ -143,7 +143,7 @@ _LESS_THAN_ONE: dict[str, Callable[..., Array]] = {
     "logistic": _said("1 - sigmoid(x) as sigmoid(-x)", lambda x: logistic(_minus(x))),
     "tanh squared": _said("1 - tanh(x)**2 as sech(x)**2", sech_squared),
 }
-"""What 1 minus a value is."""
+"""Gives what 1 minus a value is."""
 
 _EXPM1 = _said("exp(x) - 1 as expm1(x)", expm1)
 
@@ -239,7 +239,7 @@ _LOGS: dict[str, Callable[..., Array]] = {
     "sech squared": _said("log(sech(x)**2) by log1p(exp(-2 * abs(x)))", _log_sech_squared),
     "softmax": _said("log(softmax(x)) as log_softmax(x)", _log_softmax),
 }
-"""What the logarithm of a value is."""
+"""Gives what the logarithm of a value is."""
 
 
 def _log1p(primitive: Primitive, x: Array) -> _Answer:
@@ -254,7 +254,7 @@ _LOGS_1P: dict[str, Callable[..., Array]] = {
     "-exp": _said("log1p(-exp(x)) as log1mexp(-x)", lambda x: _log1mexp(_minus(x))),
     "-logistic": _said("log1p(-sigmoid(x)) as log_sigmoid(-x)", lambda x: -_softplus(x)),
 }
-"""What the logarithm of 1 plus a value is."""
+"""Gives what the logarithm of 1 plus a value is."""
 
 
 _RULES: dict[type[Primitive], Callable[..., _Answer]] = {

@@ -34,7 +34,7 @@ __all__ = ["average", "mean", "std", "var"]
 
 
 def _count(x: Array, axes: tuple[int, ...], where: ArrayLike | None, caller: str) -> int | Array:
-    """The number of elements over the axes: static, or by a mask."""
+    """Return the number of elements over the axes: static, or by a mask."""
     if where is None:
         return math.prod([x.shape[d] for d in axes])
     mask = broadcast_to(mask_of_where(where, caller), x.shape)
@@ -42,7 +42,7 @@ def _count(x: Array, axes: tuple[int, ...], where: ArrayLike | None, caller: str
 
 
 def _over(total: Array, count: int | float | Array) -> Array:
-    """The total over the count, which may be zero."""
+    """Return the total over the count, which may be zero."""
     if isinstance(count, (int, float, Size)):
         return true_divide(total, count)
     return true_divide(total, convert(count, total.dtype))
@@ -53,7 +53,7 @@ def _mean(x: Array, axes: tuple[int, ...], where: ArrayLike | None, caller: str)
 
 
 def mean_about_first(x: Value, axes: tuple[int, ...]) -> Array:
-    """The mean over axes, which stay with size 1: of equal elements it is exactly these.
+    """Return the mean over axes, which stay with size 1: of equal elements it is exactly these.
 
     It is a + mean(x - a), for the first element a, with the slope of the mean. The plain mean of
     10^10, seven times, is off by 1024 in a compiled program, which what divides by the deviation
@@ -123,7 +123,7 @@ def _variance(
     mean: ArrayLike | None,
     correction: ArrayLike | None,
 ) -> tuple[Array, DType, Shape, Shape]:
-    """The variance in a wide dtype, the dtype wanted, the shape and the axes."""
+    """Return the variance in a wide dtype, the dtype wanted, the shape and the axes."""
     x = as_value(a, caller, "a")
     refuse_out(caller, out)
     wanted = real_result(x) if dtype is None else as_dtype(dtype)
@@ -166,13 +166,13 @@ def _squares_at_rest(x: np.ndarray, center: np.ndarray) -> np.ndarray:
 
 @eager(_squares_at_rest, FLOAT)
 def _squares(x: Array, center: Array) -> Array:
-    """The squared distance of each element from the centre; at rest in one piece of memory."""
+    """Square the distance of each element from the centre; at rest in one piece of memory."""
     away = subtract(x, center)
     return real(away * conj(away)) if is_complex(x.dtype) else multiply(away, away)
 
 
 def real_result(a: ArrayLike) -> np.dtype:
-    """The dtype of a variance: the real float of the argument."""
+    """Return the dtype of a variance: the real float of the argument."""
     return real_dtype(inexact_dtype(as_value(a).dtype))
 
 
@@ -320,7 +320,7 @@ def average(
 
 
 def along_axes(caller: str, weights: ArrayLike, x: Array, axis: Axes) -> Array:
-    """Weights, of the shape of ``x`` or one for each place along the axes, to broadcast with it."""
+    """Shape weights to broadcast with ``x``: weights of its elements, or of places along axes."""
     w = as_value(weights, caller, "weights")
     if w.shape == x.shape:
         return w

@@ -347,7 +347,7 @@ def copy_to_host_async(self: Array) -> None:
 
 
 def namespace(self: Array, /, *, api_version: str | None = None) -> ModuleType:
-    """The module of functions that takes these arrays, for the array API standard."""
+    """Return the module of functions that takes these arrays, for the array API standard."""
     if api_version is not None and api_version not in VERSIONS:
         raise ValueError(
             f"__array_namespace__: api_version must be None or one of {', '.join(VERSIONS)}; got "

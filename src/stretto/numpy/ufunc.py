@@ -136,7 +136,7 @@ class ufunc(metaclass=_Universal):  # NumPy's name
         return self.function(*args)
 
     def _binary(self, method: str) -> str:
-        """The name for messages; raises unless the function has two arguments and one result."""
+        """Return the name for messages; refuse all but two arguments and one result."""
         caller = f"{self.__name__}.{method}"
         if (self.nin, self.nout) != (2, 1):
             raise ValueError(f"{caller}: only functions of two arguments with one result have it")
@@ -238,7 +238,7 @@ class ufunc(metaclass=_Universal):  # NumPy's name
         return scan.scan(step, first, (line, mask), line.shape[0])[0]
 
     def _settled(self, first: Array) -> Array:
-        """The first elements, in the dtype of the function's result."""
+        """Return the first elements, in the dtype of the function's result."""
         if self._collapse is None:
             combined = self.function(first, first)
         else:
@@ -450,7 +450,7 @@ if TYPE_CHECKING:
 
 
 def _with_methods(function: Callable[P, R], name: str = "", **operations: Any) -> _Signed[P, R]:
-    """The function itself, with the methods and numbers of NumPy's function of its name."""
+    """Return the function itself, with the methods and numbers of NumPy's function of its name."""
     like = getattr(np, name or function.__name__)
     with_methods = ufunc(function, like.nin, like.nout, identity=like.identity, **operations)
     for attribute in (*METHODS, "nin", "nout", "nargs", "identity"):

@@ -200,7 +200,7 @@ def unique(
 
 
 def _values(x: Array, axis: int | None, outs: Sequence[Any]) -> Array:
-    """The distinct elements; under a derivative taken from where they first occur."""
+    """Return the distinct elements; under a derivative taken from where they first occur."""
     if x.__class__ is Array:
         return array_of(outs[0].astype(x.dtype), x.dtype)
     first = outs[1]
@@ -221,7 +221,7 @@ def starts_of_runs(line: Array, equal_nan: bool) -> Array:
 def _unique_sized(
     x: Array, axis: int | None, size: int, fill_value: ArrayLike | None, equal_nan: bool
 ) -> tuple[Array, ...]:
-    """Values, first occurrences, inverse, counts, at a static size."""
+    """Return values, first occurrences, inverse, counts, at a static size."""
     place = 0 if axis is None else canonical_axis(axis, x.ndim, "unique")
     parts = reshape(x, (x.size,)) if axis is None else move_axis(x, place, 0)
     n, shape, dtype = parts.shape[0], parts.shape[1:], default_dtype("int")

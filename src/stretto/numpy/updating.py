@@ -91,7 +91,7 @@ def update(
     wrap_negative_indices: bool = True,
     out_sharding: ShardingLike | None = None,
 ) -> Array:
-    """A copy of ``x`` whose elements at ``index`` are combined with values by the operation."""
+    """Copy ``x`` with the elements at ``index`` combined with values by the operation."""
     if out_sharding is not None:
         result = update(
             kind,
@@ -158,7 +158,7 @@ def _cast(caller: str, values: ArrayLike, x: Array) -> Array:
 
 
 def _fit(caller: str, values: Array, parsed: Index, x: Array) -> Array:
-    """The values in the shape of what they update."""
+    """Return the values in the shape of what they update."""
     shape = parsed.result_shape()
     have = values.shape
     while len(have) > len(shape) and have[0] == 1:
@@ -186,7 +186,7 @@ class Mask(NamedTuple):
 
 
 def mask_of(x: Array, index: IndexLike) -> Mask | None:
-    """The mask in the index, if all else in it are slices of whole axes."""
+    """Return the mask in the index, if all else in it are slices of whole axes."""
     parts = index if isinstance(index, tuple) else (index,)
     masks = [
         part for part in parts if isinstance(part, (Value, np.ndarray)) and part.dtype.kind == "b"
@@ -215,7 +215,7 @@ def _axes_named(part: object) -> int:
 
 
 def _update_mask(kind: str, x: Array, where: Mask, values: Array) -> Array | None:
-    """The update as a choice by the mask; ``None`` where each place has a value of its own.
+    """Update by choosing with the mask; ``None`` where each place has a value of its own.
 
     Values may be the same for all places of the mask, as in NumPy, or have the shape of ``x``: then
     those at the mask's places are taken.
@@ -257,7 +257,7 @@ def _choose(where: Mask, new: Array, x: Array) -> Array:
 
 
 def apply_to_mask(func: Callable[[Array], ArrayLike], x: Array, mask: Mask) -> Array:
-    """``func(x)`` where the mask holds, else ``x``."""
+    """Return ``func(x)`` where the mask holds, else ``x``."""
     return _choose(mask, _cast("x.at[mask].apply", func(x), x), x)
 
 
@@ -303,7 +303,7 @@ def _each_once(parsed: Index) -> bool:
 
 
 def _write_view(kind: str, x: Array, index: IndexLike, values: ArrayLike) -> Array | None:
-    """The update by NumPy at integers and slices in bounds; ``None`` where more work is needed."""
+    """Update by NumPy at integers and slices in bounds; ``None`` where more work is needed."""
     parts = for_numpy(index, False)
     if parts is None or (kind != "set" and kind not in _HOST) or not _takes(x, values):
         return None
@@ -329,7 +329,7 @@ def _takes(x: Array, values: ArrayLike) -> bool:
 
 
 def _write_places(kind: str, x: Array, index: IndexLike, values: ArrayLike) -> Array | None:
-    """The update by NumPy at one line of places in bounds; ``None`` where more work is needed."""
+    """Update by NumPy at one line of places in bounds; ``None`` where more work is needed."""
     at: Any = index
     at = at.to_host() if at.__class__ is Array else at
     if at.__class__ is not np.ndarray or at.ndim != 1 or at.dtype.kind not in "iu":
@@ -355,7 +355,7 @@ def _write_places(kind: str, x: Array, index: IndexLike, values: ArrayLike) -> A
 
 
 def _write_host(kind: str, x: Array, parsed: Index, values: Array, mode: str) -> Array | None:
-    """The update by NumPy in the simple cases: slices, and one axis of places to set."""
+    """Update by NumPy in the simple cases: slices, and one axis of places to set."""
     if parsed.arrays and (kind != "set" or len(parsed.batch) > 1):
         return None
     if mode == "fill" or (kind != "set" and kind not in _HOST):
@@ -427,7 +427,7 @@ def _places(parsed: Index) -> Places:
 def _scatter(
     kind: str, x: Array, parsed: Index, values: Array, *, mode: str, in_order: bool, distinct: bool
 ) -> Array:
-    """The update as one scatter; division and powers need an element-wise operation as well."""
+    """Update by one scatter; division and powers need an element-wise operation as well."""
     places = _places(parsed)
     values = rev(reshape(values, places.sizes), places.flipped)
     target = reshape(x, parsed.shape)
@@ -452,7 +452,7 @@ def _is_strided(span: Span) -> bool:
 def _spread(
     at: Value | np.ndarray, layout: Sequence[Span | int], batch: tuple[int, ...]
 ) -> Array | np.ndarray:
-    """Places with their axes at those of ``batch`` in the layout, and size 1 elsewhere."""
+    """Put places with their axes at those of ``batch`` in the layout, and size 1 elsewhere."""
     padded = iter((*(1,) * (len(batch) - at.ndim), *at.shape))
     shape = tuple(next(padded) if isinstance(axis, int) else 1 for axis in layout)
     return reshape(at, shape) if isinstance(at, Value) else at.reshape(shape)
@@ -737,7 +737,7 @@ def _setter(name: str, instead: str) -> Callable[[Any, Any], NoReturn]:
 
 
 def absent(name: str, advice: str) -> property:
-    """A property that cannot be read or written, and says what to do instead."""
+    """Make a property that cannot be read or written, and says what to do instead."""
 
     def refuse(self: object, value: object = None) -> NoReturn:
         problem = f"{type(self).__name__!r} has no attribute {name!r}: {advice}"

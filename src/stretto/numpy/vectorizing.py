@@ -167,7 +167,7 @@ def _apply(
 def _checked(
     fun: Callable[..., Any], wanted: Sequence[_Core] | None, sizes: dict[str, int]
 ) -> Callable[..., Any]:
-    """The function with its results checked against the signature."""
+    """Return the function with its results checked against the signature."""
     if wanted is None:
         return fun
 

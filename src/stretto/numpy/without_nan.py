@@ -33,7 +33,7 @@ from stretto.numpy.statistics import mean, std, var
 def numbers_of(
     a: ArrayLike, caller: str, axis: Axes, out: None, where: ArrayLike | None = None
 ) -> tuple[Array, Array | None]:
-    """The array, and a mask of what is not NaN; None where no element can be NaN.
+    """Return the array, and a mask of what is not NaN; None where no element can be NaN.
 
     Arguments are checked here, so that messages name the caller and not an inner reduction.
     """

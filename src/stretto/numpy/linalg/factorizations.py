@@ -32,26 +32,26 @@ __all__ = ["cholesky", "eig", "eigh", "eigvals", "eigvalsh", "qr", "svd", "svdva
 
 
 def floats(caller: str, x: ArrayLike, argument: str = "a") -> Array:
-    """The value, with integers and booleans as the default float."""
+    """Return the value, with integers and booleans as the default float."""
     value = as_value(x, caller, argument)
     return convert(value, inexact_dtype(value.dtype))
 
 
 def matrices(caller: str, x: ArrayLike, argument: str = "a", square: bool = False) -> Array:
-    """The same for matrices, square if so asked; raises as ``check_matrix`` does."""
+    """Return the same for matrices, square if so asked; raise as ``check_matrix`` does."""
     value = floats(caller, x, argument)
     check_matrix(caller, value.type, square)
     return value
 
 
 def same_floats(caller: str, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
-    """Two values of one floating dtype, each of its own shape."""
+    """Return two values of one floating dtype, each of its own shape."""
     value, other = promote_dtypes(caller, x, y)
     return floats(caller, value), floats(caller, other)
 
 
 def systems(caller: str, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array, bool]:
-    """Both in one dtype, a vector as a column; and whether it was a vector."""
+    """Return both in one dtype, a vector as a column; and whether it was a vector."""
     matrix, right = same_floats(caller, a, b)
     matrices(caller, matrix, square=True)
     is_vector = right.ndim == 1
@@ -64,12 +64,12 @@ def systems(caller: str, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array, bool
 
 
 def values_of(caller: str, **arguments: ArrayLike) -> list[Array]:
-    """The arguments as values; errors name the one that is not an array."""
+    """Return the arguments as values; errors name the one that is not an array."""
     return [as_value(x, caller, name) for name, x in arguments.items()]
 
 
 def as_complex(x: Array) -> Array:
-    """Floating-point numbers as complex ones of the same precision."""
+    """Return floating-point numbers as complex ones of the same precision."""
     return convert(x, np.result_type(x.dtype, np.complex64))
 
 
@@ -365,7 +365,7 @@ def svd(
 
 
 def _hermitian_svd(x: Array, compute_uv: bool) -> SVDResult | Array:
-    """x = v w v^H = v |w| (v sign(w))^H, in falling order of |w|."""
+    """Take x = v w v^H = v |w| (v sign(w))^H, in falling order of |w|."""
     *vectors, w = Eigh(compute_uv)(symmetrize(x))
     s, last = absolute(w), w.ndim - 1
     order = argsort(s, last, descending=True)

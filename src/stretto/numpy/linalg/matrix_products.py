@@ -242,7 +242,7 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: PrecisionLike = None) -
 
 
 def _cheapest(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
-    """For each stretch of a chain of matrices, after which of them to split it."""
+    """Find after which matrix to split each stretch of a chain of them."""
     n = len(sizes) - 1
     work = {(i, i): 0 for i in range(n)}
     split = {}

@@ -30,7 +30,7 @@ __all__ = ["cond", "matrix_norm", "matrix_rank", "norm", "vector_norm"]
 
 
 def _squares(x: Array) -> Array:
-    """|x|^2, with a derivative at 0."""
+    """Compute |x|^2, with a derivative at 0."""
     return square(real(x)) + square(imag(x)) if is_complex(x.dtype) else square(x)
 
 
@@ -41,7 +41,7 @@ def _root_of_product(x: np.ndarray) -> np.ndarray:
 
 @eager(_root_of_product, FLOAT)
 def _length(x: Array) -> Array:
-    """The 2-norm of all elements."""
+    """Return the 2-norm of all elements."""
     return root_of_squares(sum_(_squares(x)))
 
 
@@ -67,7 +67,7 @@ def _vector_norm(
 
 
 def _power(size: Array, exponent: float) -> Array:
-    """A power of magnitudes, with a derivative of 0 at 0."""
+    """Return a power of magnitudes, with a derivative of 0 at 0."""
     none = eq(size, 0)
     at_zero = full_like(size, 0 if exponent > 0 else np.inf)
     return select(none, at_zero, power(select(none, full_like(size, 1), size), exponent))
