@@ -201,8 +201,6 @@ if TYPE_CHECKING:
     from stretto.lax.platforms import *
     from stretto.lax.primitives import *
     from stretto.lax.products import *
-    from stretto.lax.scattering import *
-    from stretto.lax.selection import *
 
 exports(
     __name__,
@@ -261,9 +259,9 @@ exports(
     .: linalg
     .elementary: RoundingMethod abs cbrt complex cos div exp exp2 expm1 log log1p logistic map max
         min mul neg pow rem round rsqrt sin sort sqrt sub tan tanh
-    .arrays: broadcast broadcast_like broadcast_shapes broadcast_to_rank collapse dtype empty full
-        full_like index_in_dim index_take select_n shape_as_value sort_key_val stack stage tile
-        unstack
+    .arrays: approx_max_k approx_min_k broadcast broadcast_like broadcast_shapes broadcast_to_rank
+        collapse dtype empty full full_like index_in_dim index_take scatter_apply select_n
+        shape_as_value sort_key_val stack stage tile unstack
     .convolutions: ConvGeneralDilatedDimensionNumbers conv_general_dilated_local
         conv_general_dilated_patches conv_general_permutations conv_general_shape_tuple
         conv_shape_tuple conv_transpose_shape_tuple padtype_to_pads reduce_window_shape_tuple
@@ -288,7 +286,5 @@ exports(
         transpose_p while_p xor_p zeta_p
     .products: DotDimensionNumbers PrecisionLike RaggedDotDimensionNumbers batch_matmul dot
         ragged_dot ragged_dot_general scaled_dot
-    .scattering: scatter_apply
-    .selection: approx_max_k approx_min_k
     """,
 )

@@ -1,12 +1,13 @@
-"""Arrays made, repeated, reshaped, and read at fixed places, under the names of ``jax.lax``.
+"""Arrays made, repeated, reshaped, ordered, read and replaced at places, as in ``jax.lax``.
 
-Each is written with operations of the engine.
+Each is written with operations of the engine. ``approx_max_k`` and ``approx_min_k``, for which an
+approximate search would do, find their elements exactly.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,13 +24,21 @@ from stretto._engine.core.typing import (
     ShardingLike,
     SupportsDType,
 )
-from stretto._engine.ops import elementwise
+from stretto._engine.higher_order.scan import scan
+from stretto._engine.ops import comparison, elementwise
+from stretto._engine.ops.arithmetic import negative
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
 from stretto._engine.ops.comparison import full as full_of_type
-from stretto._engine.ops.comparison import lt, select
+from stretto._engine.ops.comparison import lt, ne, select
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.index.gather_scatter import gather
-from stretto._engine.ops.index.geometry import GatherDimensionNumbers
+from stretto._engine.ops.index.gather_scatter import gather, gathered, scattered
+from stretto._engine.ops.index.geometry import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    check_numbers,
+)
+from stretto._engine.ops.index.primitives import ScatterSet, take_along_axis
 from stretto._engine.ops.layout import (
     canonical_axes,
     canonical_axis,
@@ -38,9 +47,11 @@ from stretto._engine.ops.layout import (
     reshape,
 )
 from stretto._engine.ops.shape import concatenate, slice_in_dim
-from stretto._engine.ops.sort import sort_operands
+from stretto._engine.ops.sort import sort_operands, top_k
 
 __all__ = [
+    "approx_max_k",
+    "approx_min_k",
     "broadcast",
     "broadcast_like",
     "broadcast_shapes",
@@ -52,6 +63,7 @@ __all__ = [
     "full_like",
     "index_in_dim",
     "index_take",
+    "scatter_apply",
     "select_n",
     "shape_as_value",
     "sort_key_val",
@@ -599,3 +611,179 @@ def sort_key_val(
     canonical_axis(dimension, operands[0].ndim, caller)
     out = sort_operands(operands, dimension, is_stable, 1)
     return out[0], out[1]
+
+
+def scatter_apply(
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    func: Callable[[Array], Array],
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    update_shape: Sequence[int] = (),
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
+) -> Array:
+    """Replace windows of an array by a function of them.
+
+    A window named several times is mapped as often, one after another; with ``unique_indices`` all
+    are mapped at once.
+
+    Args:
+        operand: an array.
+        scatter_indices: integers; the index vectors lie along the last axis.
+        func: a function of arrays that works element by element.
+        dimension_numbers: which axes belong together.
+        update_shape: the shape that updates would have, which says the sizes of the windows.
+        indices_are_sorted: a promise that the vectors rise.
+        unique_indices: a promise that no element is named twice.
+        mode: what to do with windows out of bounds: dropped by default; ``"clip"`` moves them
+            inside.
+
+    Returns:
+        The array with the windows replaced.
+
+    Raises:
+        TypeError: ``func`` returns another type.
+        ValueError: axes or shapes do not fit.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> numbers = st.lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> places = snp.array([[1], [2], [2]])
+    >>> x = snp.array([1.0, 1.0, 1.0])
+    >>> st.lax.scatter_apply(x, places, lambda v: 2 * v, numbers, update_shape=(3,))
+    Array([1., 2., 4.], dtype=float32)
+    """
+    caller = "scatter_apply"
+    x = as_value(operand, caller, "operand")
+    places = as_value(scatter_indices, caller, "scatter_indices")
+    numbers = dimension_numbers
+    check_numbers(caller, numbers, ScatterDimensionNumbers)
+    shape = tuple(map(int, update_shape))
+    windowed = numbers.update_window_dims
+    if len(shape) != places.ndim - 1 + len(windowed):
+        raise ValueError(
+            f"{caller}: update_shape must have {places.ndim - 1 + len(windowed)} sizes, for "
+            f"indices {places.type} and windows of {len(windowed)} axes; got {shape}"
+        )
+    places_in = (*numbers.inserted_window_dims, *numbers.scatter_dims_to_operand_dims)
+    if not all(0 <= d < x.ndim for d in places_in):
+        raise ValueError(f"{caller}: {numbers} names axes that operand {x.type} does not have")
+    sizes = iter([shape[d] for d in windowed])
+    left_out = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
+    window = tuple(1 if d in left_out else next(sizes) for d in range(x.ndim))
+    promises = {"indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices}
+
+    def once(x: Array, places: Array, numbers: ScatterDimensionNumbers, **promises: bool) -> Array:
+        read = numbers.gather()
+        parts = gathered(caller, x, places, read, window, mode="clip", **promises)
+        new = func(parts)
+        return scattered(caller, ScatterSet, x, places, new, numbers, mode=mode, **promises)
+
+    count = math.prod(places.shape[:-1])
+    if unique_indices or count < 2 or numbers.operand_batching_dims:
+        return once(x, places, numbers, **promises)
+    # One index vector a step; its window's axes are then all that updates have.
+    each = ScatterDimensionNumbers(
+        tuple(range(len(windowed))),
+        numbers.inserted_window_dims,
+        numbers.scatter_dims_to_operand_dims,
+    )
+    rows = reshape(places, (count, places.shape[-1]))
+    return scan(lambda x, place: (once(x, place, each), None), x, rows)[0]
+
+
+def _check_arguments(
+    caller: str, operand: ArrayLike, k: int, dimension: int, recall_target: float, override: int
+) -> tuple[Array, int]:
+    x = as_value(operand, caller, "operand")
+    if kind_of(x.dtype) != "float":
+        raise TypeError(f"{caller}: operand must be of real floats, got {x.type}")
+    if not 0 < recall_target <= 1:
+        raise ValueError(
+            f"{caller}: recall_target must be above 0 and at most 1, got {recall_target}"
+        )
+    axis = canonical_axis(dimension, x.ndim, caller)
+    if override != -1 and override < x.shape[axis]:
+        raise ValueError(
+            f"{caller}: reduction_input_size_override must be -1 or at least the size of axis "
+            f"{axis} of {x.type}, got {override}"
+        )
+    if not 0 <= integer(k, caller, "k") <= x.shape[axis]:
+        raise ValueError(
+            f"{caller}: k must be from 0 to the size of axis {axis} of {x.type}, got {k}"
+        )
+    return x, axis
+
+
+def approx_max_k(
+    operand: ArrayLike,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> tuple[Array, Array]:
+    """Find the greatest elements along an axis, or most of them.
+
+    Here all are found, which meets every ``recall_target``; the last two arguments have no
+    effect.
+
+    Args:
+        operand: an array of real floats.
+        k: how many.
+        reduction_dimension: the axis, negative from the end.
+        recall_target: the share of them that must be found, above 0 and at most 1.
+        reduction_input_size_override: the size of the whole that ``operand`` is a part of, or -1.
+        aggregate_to_topk: whether no more than ``k`` may be returned.
+
+    Returns:
+        The elements, falling, and their int32 indices; NaN counts as greatest.
+
+    Raises:
+        TypeError: ``operand`` is not of real floats.
+        ValueError: ``k`` is more than the size of the axis, or a target or size has no meaning.
+
+    Source: Chern et al., "TPU-KNN: K nearest neighbor search at peak FLOP/s", NeurIPS 2022.
+
+    >>> import stretto as st
+    >>> st.lax.approx_max_k(st.numpy.array([3.0, 1.0, 2.0]), 2)
+    (Array([3., 2.], dtype=float32), Array([0, 2], dtype=int32))
+    """
+    caller = "approx_max_k"
+    x, axis = _check_arguments(
+        caller, operand, k, reduction_dimension, recall_target, reduction_input_size_override
+    )
+    return top_k(x, k, axis=axis)
+
+
+@described_like(approx_max_k)
+def approx_min_k(
+    operand: ArrayLike,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> tuple[Array, Array]:
+    """Find the least elements along an axis, or most of them.
+
+    Here all are found, which meets every ``recall_target``; the last two arguments have no
+    effect.
+
+    Returns:
+        The elements, rising, and their int32 indices; NaN comes last.
+
+    Source: Chern et al., "TPU-KNN: K nearest neighbor search at peak FLOP/s", NeurIPS 2022.
+
+    >>> import stretto as st
+    >>> st.lax.approx_min_k(st.numpy.array([3.0, 1.0, 2.0]), 2)
+    (Array([1., 2.], dtype=float32), Array([1, 2], dtype=int32))
+    """
+    caller = "approx_min_k"
+    x, axis = _check_arguments(
+        caller, operand, k, reduction_dimension, recall_target, reduction_input_size_override
+    )
+    key = select(ne(x, x), comparison.full_like(x, float("inf")), x)
+    _, order = top_k(negative(key), k, axis=axis)
+    return take_along_axis(x, order, axis, "promise_in_bounds", wrap_negative=False), order

@@ -7,7 +7,7 @@ from stretto._engine.api.autodiff.derivatives import grad
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.ops.index.geometry import ScatterDimensionNumbers
-from stretto.lax.scattering import scatter_apply
+from stretto.lax.arrays import scatter_apply
 
 NUMBERS = ScatterDimensionNumbers((), (0,), (0,))
 X = np.float32([1, 2, 3, 4])
