@@ -1,4 +1,4 @@
-"""That each law can fail: primitives broken on purpose, one for each law, are found out."""
+"""Each law can fail: primitives broken on purpose, one for each law, are found out."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""How laws compare results, and the options that code is compiled with."""
+"""Laws compare results to rounding; and the options that code is compiled with."""
 
 import os
 import subprocess

@@ -162,7 +162,7 @@ def spread(shuffled):
 
 
 def test_the_spread_is_that_of_a_known_posterior():
-    """To 15 %: 1,500 trees tell a variance to 3.7 %, and the rate of 1/16 shifts it by 3 %."""
+    """Allow 15 %: 1,500 trees tell a variance to 3.7 %, and the rate of 1/16 shifts it by 3 %."""
     for ratios in spread(shuffled=False):
         np.testing.assert_allclose(ratios, 1, atol=0.15)
 

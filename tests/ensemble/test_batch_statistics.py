@@ -22,7 +22,7 @@ def model(scale=1.0):
 
 
 def check(made):
-    """What torch.optim.swa_utils.update_bn (PyTorch 2.13) computes for this model and data."""
+    """Compare with torch.optim.swa_utils.update_bn (PyTorch 2.13) for this model and data."""
     np.testing.assert_allclose(made[0].running_mean, [24.522688, 28.536667], rtol=1e-6)
     np.testing.assert_allclose(made[0].running_var, [48.881378, 56.632385], rtol=1e-5)
     np.testing.assert_allclose(made[2].running_mean, [0.5, -0.5], atol=2e-6)

@@ -1,4 +1,4 @@
-"""What is shown of ensembles and their members."""
+"""Texts and cards of ensembles and their members."""
 
 import stretto as st
 import stretto.numpy as snp

@@ -1,4 +1,4 @@
-"""What is shown of trainings."""
+"""Texts and cards of trainings."""
 
 import dataclasses
 

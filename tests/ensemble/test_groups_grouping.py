@@ -1,4 +1,4 @@
-"""What an ensemble is made from: each mistake is named, with the member and the part."""
+"""Mistakes in what an ensemble is made from are named, with the member and the part."""
 
 import numpy as np
 import pytest

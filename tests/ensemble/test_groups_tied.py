@@ -41,7 +41,7 @@ def close(a, b):
 
 
 def plain_gradients(model):
-    """Of the model's parameters by name, each once; by a function of these alone."""
+    """Take gradients by parameters by name, each once, with a function of these alone."""
     names = dict(model.named_parameters())
 
     def of_parameters(params):

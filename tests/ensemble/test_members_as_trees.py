@@ -15,7 +15,7 @@ X = snp.ones((3, 3))
 
 
 def linears(n=3):
-    """As many members as a layer has inputs and outputs, so that shapes say nothing."""
+    """Make as many members as a layer has inputs and outputs, so that shapes say nothing."""
     return st.Ensemble([nn.Linear(3, 3, key=k) for k in st.random.split(KEY, n)])
 
 

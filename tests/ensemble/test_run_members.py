@@ -221,7 +221,7 @@ def test_ragged_arguments_that_do_not_fit():
 
 
 class Table:
-    """As a DataFrame is: not an array, but it makes one."""
+    """Stand for a DataFrame: not an array, but it makes one."""
 
     def __array__(self, dtype=None, copy=None):
         return np.ones((4, 2), np.float32)

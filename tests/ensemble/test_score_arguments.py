@@ -1,4 +1,4 @@
-"""What is shared: clamping, right predictions, normalizing.
+"""Arguments that scores share: clamping, right predictions, normalizing.
 
 What every score says of arguments that do not fit.
 """

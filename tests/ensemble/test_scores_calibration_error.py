@@ -23,7 +23,7 @@ def bins_of(confidence, bins, binning):
 
 
 def gaps(confidence, happened, bins, binning):
-    """Of each bin: its share of the examples, and frequency less mean confidence."""
+    """Return each bin's share of the examples, and its frequency less mean confidence."""
     for members in bins_of(confidence, bins, binning):
         if len(members):
             gap = happened[members].mean() - confidence[members].mean()

@@ -153,7 +153,7 @@ def test_64_bits(path):
 
 
 def counted(monkeypatch):
-    """What is read from here on: the number of bytes of each reading."""
+    """Record what is read from here on: the number of bytes of each reading."""
     reads, real = [], load_files.bytes_at
 
     def count(file, offset, size):

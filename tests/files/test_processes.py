@@ -55,7 +55,7 @@ def path(tmp_path):
 
 
 def run_both(script, path):
-    """What two processes of two devices each print."""
+    """Return what two processes of two devices each print."""
     with socket.socket() as free:
         free.bind(("localhost", 0))
         address = f"localhost:{free.getsockname()[1]}"

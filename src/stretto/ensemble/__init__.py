@@ -28,28 +28,28 @@ if TYPE_CHECKING:
     from stretto.ensemble.snapshots import *
     from stretto.ensemble.sweeping import *
     from stretto.ensemble.uncertainty import *
-    from stretto.ensemble.training import (
-        Callback as Callback,
-        Checkpoints as Checkpoints,
+    from stretto.ensemble.training.checkpoints import Checkpoints as Checkpoints
+    from stretto.ensemble.training.evaluation import Evaluator as Evaluator
+    from stretto.ensemble.training.fit_callbacks import Callback as Callback, Event as Event
+    from stretto.ensemble.training.fitted import Fitted as Fitted
+    from stretto.ensemble.training.loggers import (
         ConsoleLogger as ConsoleLogger,
         CSVLogger as CSVLogger,
-        DataOrder as DataOrder,
+        Logger as Logger,
+        TensorBoardLogger as TensorBoardLogger,
+        TrackingLogger as TrackingLogger,
+    )
+    from stretto.ensemble.training.stopping import (
         Divergence as Divergence,
         DivergenceError as DivergenceError,
         DivergenceWarning as DivergenceWarning,
         EarlyStopping as EarlyStopping,
-        Evaluator as Evaluator,
-        Event as Event,
-        Fitted as Fitted,
-        Logger as Logger,
-        TensorBoardLogger as TensorBoardLogger,
-        TrackingLogger as TrackingLogger,
-        TrainState as TrainState,
-        Trainer as Trainer,
         divergences as divergences,
     )
-    from stretto.ensemble import explaining
-    from stretto.ensemble import ensemble_files
+    from stretto.ensemble.training.train_state import TrainState as TrainState
+    from stretto.ensemble.training.trainer import Trainer as Trainer
+    from stretto.ensemble.training.training_data import DataOrder as DataOrder
+    from stretto.ensemble import ensemble_files, explaining
 
 exports(
     __name__,
@@ -79,8 +79,14 @@ exports(
     .uncertainty: TotalVariance cohen_kappa confidence disagreement energy_score expected_entropy
         margin mutual_information pairwise_disagreement pairwise_js pairwise_kl predictive_entropy
         q_statistic total_variance variance variation_ratio
-    .training: Callback Checkpoints ConsoleLogger CSVLogger DataOrder Divergence DivergenceError
-        DivergenceWarning EarlyStopping Evaluator Event Fitted Logger TensorBoardLogger
-        TrackingLogger TrainState Trainer divergences
+    .training.checkpoints: Checkpoints
+    .training.evaluation: Evaluator
+    .training.fit_callbacks: Callback Event
+    .training.fitted: Fitted
+    .training.loggers: ConsoleLogger CSVLogger Logger TensorBoardLogger TrackingLogger
+    .training.stopping: Divergence DivergenceError DivergenceWarning EarlyStopping divergences
+    .training.train_state: TrainState
+    .training.trainer: Trainer
+    .training.training_data: DataOrder
     """,
 )

@@ -1,4 +1,4 @@
-"""What both estimators do with scikit-learn's tools, with tables and with modules of one's own."""
+"""Both estimators with scikit-learn's tools, with tables and with modules of one's own."""
 
 import pickle
 

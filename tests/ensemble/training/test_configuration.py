@@ -1,4 +1,4 @@
-"""What tells two trainings apart, in words."""
+"""Words that tell two trainings apart."""
 
 import numpy as np
 

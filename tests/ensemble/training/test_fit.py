@@ -335,7 +335,7 @@ def test_counts_are_counts(argument, value):
 
 
 class Table:
-    """As a DataFrame is: iterated over it gives names, and it makes an array."""
+    """Stand for a DataFrame: iterated over it gives names, and it makes an array."""
 
     def __iter__(self):
         return iter(["a", "b"])

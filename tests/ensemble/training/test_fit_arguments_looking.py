@@ -1,4 +1,4 @@
-"""What fit looks at before the first step: numbers that are not finite, and labels."""
+"""Looks at data before the first step of fit: numbers that are not finite, and labels."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What ``fit`` makes of data: its own order, or batches as they come; and their types."""
+"""The plan that ``fit`` makes of data: its own order, or batches as they come; and their types."""
 
 import numpy as np
 import pytest

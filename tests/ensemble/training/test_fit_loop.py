@@ -1,4 +1,4 @@
-"""When a pack is divided; the loop itself is tested through ``fit``.
+"""Packs are divided in time; the loop itself is tested through ``fit``.
 
 Ctrl-C during a step waits for its end; asked for twice, it does not.
 """

@@ -1,4 +1,4 @@
-"""What a training gives."""
+"""The result of a training."""
 
 import dataclasses
 import importlib

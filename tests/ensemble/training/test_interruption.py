@@ -19,7 +19,7 @@ STEPS, POINTS = 4, 16
 
 
 def ensemble():
-    """Of two architectures, so that a step is two calls."""
+    """Make an ensemble of two architectures, so that a step is two calls."""
     apply = lambda p, x: sum(w * x for w in p.values())
     members = [{"w": 0.0}, {"w": 4.0}, {"w": 1.0, "v": 2.0}]
     return st.Ensemble(apply, members)

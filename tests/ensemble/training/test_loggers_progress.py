@@ -1,4 +1,4 @@
-"""What ``fit`` shows while it runs: a bar on a terminal, lines elsewhere, or nothing.
+"""The display of ``fit`` while it runs: a bar on a terminal, lines elsewhere, or nothing.
 
 The bar in a notebook: one display, however many steps there are.
 """
@@ -72,7 +72,7 @@ def test_the_bar_names_its_numbers():
 
 
 class Display:
-    """As IPython's: it keeps what was shown, and how often each was updated."""
+    """Stand for IPython's: it keeps what was shown, and how often each was updated."""
 
     def __init__(self):
         self.shown, self.updates = [], []

@@ -49,7 +49,7 @@ def same(one, other, **bounds):
 
 
 def collectives(members, each=False, batch=16):
-    """Those in the compiled step of one training."""
+    """Return the collectives in the compiled step of one training."""
     trainer = st.ensemble.Trainer(loss, optim.adam(1e-2))
     state = trainer.start(members, KEY)
     (pack,) = state.packs

@@ -1,4 +1,4 @@
-"""How arrays are split over the axis of data, and which optimizers may work on the parts."""
+"""Arrays are split over the axis of data; and which optimizers may work on the parts."""
 
 import numpy as np
 import pytest
