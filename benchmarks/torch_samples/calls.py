@@ -11,8 +11,8 @@ import torch
 import stretto as st
 from benchmarks.torch_samples.asked import Asked, as_array
 from benchmarks.torch_samples.essence import of_any_phase, weights
-from stretto.torch.programs.run_graph import run
 from stretto.torch.programs.torch_graph import DType, Graph, Input, Node, Output, Ref, TensorType
+from stretto.torch.programs.torch_program import run
 
 __all__ = ["Call"]
 

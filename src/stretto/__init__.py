@@ -122,7 +122,7 @@ if TYPE_CHECKING:
     from stretto._engine.xla.device import devices as devices
     from stretto.ensemble.ensemble import Ensemble as Ensemble
     from stretto.files import load as load, save as save
-    from stretto.torch.hosted.exporting import to_torch as to_torch
+    from stretto.torch.exporting import to_torch as to_torch
     from stretto.torch.importing import from_torch as from_torch
     from stretto.tree import concat as concat, stack as stack, take as take, unstack as unstack
 
@@ -157,7 +157,7 @@ exports(
     ._engine.xla.device: devices
     .ensemble.ensemble: Ensemble
     .files: load save
-    .torch.hosted.exporting: to_torch
+    .torch.exporting: to_torch
     .torch.importing: from_torch
     .tree: concat stack take unstack
     """,

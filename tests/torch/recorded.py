@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 import stretto as st
-from stretto.torch.programs.run_graph import run
 from stretto.torch.programs.torch_graph import Graph
+from stretto.torch.programs.torch_program import run
 
 SAMPLES = Path(__file__).parent / "samples.json"
 

@@ -3,8 +3,7 @@
 import numpy as np
 
 from stretto.torch.imported_module import Held, assembled
-from stretto.torch.programs.signature import Argument, Signature
-from stretto.torch.programs.structure import LEAF, Structure
+from stretto.torch.programs.signature import LEAF, Argument, Signature, Structure
 from stretto.torch.programs.torch_graph import Graph, Input, Node, Output, Ref, TensorType
 from stretto.torch.programs.torch_program import Program
 

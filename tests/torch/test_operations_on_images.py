@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 
 torch = pytest.importorskip("torch")
-from torch.nn import functional as F  # noqa: E402 (only where PyTorch is)
+from torch.nn import functional as F  # noqa: E402
 
 from tests.torch.beside_pytorch import Calls, check_function  # noqa: E402
 

@@ -10,7 +10,7 @@ import stretto as st
 import stretto.numpy as snp
 
 torch = pytest.importorskip("torch")
-from torch.nn import functional as F  # noqa: E402 (only where PyTorch is)
+from torch.nn import functional as F  # noqa: E402
 
 from tests.torch.beside_pytorch import Calls, weights  # noqa: E402
 

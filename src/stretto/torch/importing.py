@@ -120,10 +120,10 @@ def imported(
                 f"{caller}: expected a torch.nn.Module, got a {type(module).__name__}{which}"
                 f"{_instead(module)}"
             )
-    modules = [export.example_arguments.unwrapped(module) for module in modules]
+    modules = [export.before_export.unwrapped(module) for module in modules]
     for module in modules:
         if is_torch(module, "nn.Module"):
-            export.example_arguments.check_module(caller, module)
+            export.before_export.check_module(caller, module)
     several = type(example_args) in (tuple, list)  # a named tuple is one argument
     args = tuple(example_args) if several else (example_args,)
     kwargs = dict(example_kwargs or {})
@@ -138,8 +138,8 @@ def imported(
             if is_torch(module, "export.ExportedProgram"):
                 found = [export.capture.read(module)]
             else:
-                export.example_arguments.check_example(caller, module, args, kwargs)
-                own_args, own_kwargs = export.example_arguments.apart(module, args, kwargs)
+                export.before_export.check_example(caller, module, args, kwargs)
+                own_args, own_kwargs = export.before_export.apart(module, args, kwargs)
                 found = [
                     export.capture.capture(
                         module,
@@ -179,7 +179,7 @@ def _likenesses(modules: Sequence[Any]) -> list[Any]:
     """
     if len(modules) == 1:
         return [None]
-    alike = export.likeness.Likeness()
+    alike = export.before_export.Likeness()
     return [alike.of(x) if is_torch(x, "nn.Module") else object() for x in modules]
 
 

@@ -13,8 +13,11 @@ from torch import nn  # noqa: E402 (only where PyTorch is)
 from torch.export import Dim  # noqa: E402
 
 import stretto as st  # noqa: E402
-from stretto.torch.export.attempts import any_batch, export  # noqa: E402
-from stretto.torch.export.constraints import relaxed  # noqa: E402
+from stretto.torch.export.attempts import (  # noqa: E402
+    any_batch,
+    export,
+    relaxed,
+)
 
 
 class Squares(nn.Module):

@@ -6,8 +6,8 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto.torch.programs.buffers import guarded, with_guards, with_totals
-from stretto.torch.programs.run_graph import run
 from stretto.torch.programs.torch_graph import Graph, Input, Node, Output, Ref, TensorType
+from stretto.torch.programs.torch_program import run
 
 X = np.float32([1, 2])
 MADE = Graph(

@@ -12,7 +12,7 @@ import stretto as st
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402 (only where PyTorch is)
 
-from stretto.torch.programs.structure import NOTHING  # noqa: E402
+from stretto.torch.programs.signature import NOTHING  # noqa: E402
 
 Pair = collections.namedtuple("Pair", "first second")
 

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 import stretto as st
-from stretto.torch.programs.signature import Argument, Signature
-from stretto.torch.programs.structure import LEAF, Structure
-from stretto.torch.programs.symbolic_sizes import Condition
-from stretto.torch.programs.torch_graph import Input, TensorType
+from stretto.torch.programs.signature import LEAF, Argument, Signature, Structure
+from stretto.torch.programs.torch_graph import Condition, Input, TensorType
 
 PAIR = Structure("tuple", children=(LEAF, LEAF))
 SIGNATURE = Signature(

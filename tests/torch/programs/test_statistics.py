@@ -9,8 +9,7 @@ import stretto as st
 from stretto.ensemble import update_batch_norm
 from stretto.torch.imported_module import Held, assembled
 from stretto.torch.programs.buffers import with_plain_means
-from stretto.torch.programs.signature import Argument, Signature
-from stretto.torch.programs.structure import LEAF
+from stretto.torch.programs.signature import LEAF, Argument, Signature
 from stretto.torch.programs.torch_graph import Graph, Input, Node, Output, Ref, TensorType
 from stretto.torch.programs.torch_program import Program
 

@@ -5,8 +5,15 @@ import dataclasses
 import numpy as np
 import pytest
 
-from stretto.torch.programs.symbolic_sizes import Condition
-from stretto.torch.programs.torch_graph import Graph, Input, Node, Output, Ref, TensorType
+from stretto.torch.programs.torch_graph import (
+    Condition,
+    Graph,
+    Input,
+    Node,
+    Output,
+    Ref,
+    TensorType,
+)
 from stretto.torch.programs.torch_program import Program, differs_for_one
 from tests.torch.sample_programs import counting, linear
 

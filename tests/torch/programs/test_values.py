@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import stretto as st
-from stretto.torch.programs.run_graph import dependent
 from stretto.torch.programs.torch_graph import Graph, Input, Node, Ref, TensorType
+from stretto.torch.programs.torch_program import dependent
 
 
 def graph(op, args, shape, kind="argument", dtype="bool"):

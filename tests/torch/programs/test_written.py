@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from stretto.torch.programs.signature import Argument, Signature, with_written
-from stretto.torch.programs.structure import LEAF, Structure
+from stretto.torch.programs.signature import LEAF, Argument, Signature, Structure, with_written
 from stretto.torch.programs.torch_graph import Graph, Input, Node, Output, Ref, TensorType
 from stretto.torch.programs.torch_program import Program
 

@@ -12,8 +12,12 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402 (only where PyTorch is)
 
-from stretto.torch.python_state.holdings import Snapshot, place_of, undone  # noqa: E402
-from stretto.torch.python_state.user_containers import Absent  # noqa: E402
+from stretto.torch.python_state.holdings import (  # noqa: E402
+    Absent,
+    Snapshot,
+    place_of,
+    undone,
+)
 
 COUNT = [0]
 

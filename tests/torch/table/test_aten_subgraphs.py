@@ -5,8 +5,8 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.torch.programs.run_graph import run
 from stretto.torch.programs.torch_graph import Graph, Input, Node, Output, Ref, Subgraph, TensorType
+from stretto.torch.programs.torch_program import run
 from stretto.torch.table.aten_subgraphs import TABLE
 
 VECTOR = TensorType("float32", (3,))

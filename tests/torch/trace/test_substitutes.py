@@ -11,7 +11,7 @@ from stretto.ensemble import update_batch_norm
 
 torch = pytest.importorskip("torch")
 from torch import distributions as D  # noqa: E402 (only where PyTorch is)
-from torch import nn  # noqa: E402  # noqa: E402 (only where PyTorch is)
+from torch import nn  # noqa: E402 (only where PyTorch is)
 from torch._subclasses import fake_impls  # noqa: E402 (only where PyTorch is)
 
 from stretto.torch.trace import substitutes  # noqa: E402

@@ -5,6 +5,6 @@ from typing import TYPE_CHECKING
 from stretto._engine.core.lazy import exports
 
 if TYPE_CHECKING:  # loaded when first used
-    from stretto.torch.export import capture, example_arguments, likeness
+    from stretto.torch.export import before_export, capture
 
 exports(__name__, extra="torch")

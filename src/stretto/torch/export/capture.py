@@ -20,38 +20,40 @@ from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
 
 from stretto.torch.crossing import to_numpy
-from stretto.torch.export.attempts import any_batch, export, quiet
-from stretto.torch.export.constraints import (
+from stretto.torch.export.attempts import (
+    any_batch,
     asking_for_ones,
     conditions_of,
     drop_checks,
+    export,
+    quiet,
     recall_checks,
     text_of,
 )
-from stretto.torch.export.decomposition import check_effects, decomposed, name_of, place_of
-from stretto.torch.export.failure_reasons import is_ours, reason
-from stretto.torch.gradients.backward_graphs import (
+from stretto.torch.export.exported_graphs import (
     Backward,
     backward_of,
+    check_effects,
     check_inside,
+    decomposed,
     is_rule,
+    name_of,
     needed,
+    place_of,
     with_gradients_stopped,
     with_hooks,
 )
-from stretto.torch.gradients.derivative_marks import hooked, kept
+from stretto.torch.export.failures import is_ours, reason
 from stretto.torch.programs.buffers import (
     is_table,
     with_counts,
     with_slopes_of_tables,
     without_idle_writes,
 )
-from stretto.torch.programs.graph_parts import with_parts
-from stretto.torch.programs.mask_sizes import with_known_counts, with_selections
-from stretto.torch.programs.signature import Argument, Signature
-from stretto.torch.programs.structure import children_of, structure_of
-from stretto.torch.programs.symbolic_sizes import Condition
+from stretto.torch.programs.signature import Argument, Signature, children_of, structure_of
+from stretto.torch.programs.subgraphs import with_known_counts, with_parts, with_selections
 from stretto.torch.programs.torch_graph import (
+    Condition,
     DType,
     Graph,
     Input,
@@ -64,10 +66,17 @@ from stretto.torch.programs.torch_graph import (
 from stretto.torch.programs.torch_program import differs_for_one
 from stretto.torch.python_state.between_calls import in_mode, watched
 from stretto.torch.python_state.captured_tensors import check_constants, exchanged
+from stretto.torch.trace.derivative_marks import hooked, kept
 from stretto.torch.trace.fixed_numbers import numbers_fixed
-from stretto.torch.trace.recurrent_layers import not_unrolled
-from stretto.torch.trace.sparse_tensors import all_dense, held_densely
-from stretto.torch.trace.substitutes import counting, exportable, traceable, unchecked
+from stretto.torch.trace.substitutes import (
+    all_dense,
+    counting,
+    exportable,
+    held_densely,
+    not_unrolled,
+    traceable,
+    unchecked,
+)
 
 WHOLE = [
     "adaptive_avg_pool1d",

@@ -21,8 +21,7 @@ from typing import Any
 import torch  # pyright: ignore[reportMissingImports]
 from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
 
-from stretto.torch.python_state.holdings import Change, Snapshot, is_rebound, undone
-from stretto.torch.python_state.user_containers import Absent
+from stretto.torch.python_state.holdings import Absent, Change, Snapshot, is_rebound, undone
 
 _WAY_OUT_OF_MODES = {
     True: "import it without train=True",

@@ -14,29 +14,17 @@ from stretto.torch.table import aten_arithmetic
 from stretto.torch.table import aten_indexing
 from stretto.torch.table import aten_layers
 from stretto.torch.table import aten_linear_algebra
-from stretto.torch.table import aten_losses
-from stretto.torch.table import aten_numbers
-from stretto.torch.table import aten_products
 from stretto.torch.table import aten_randomness
 from stretto.torch.table import aten_reductions
-from stretto.torch.table import aten_shapes
 from stretto.torch.table import aten_subgraphs
 
 TABLE: dict[str, Callable[..., Any]] = {
-    name: function
-    for family in (
-        aten_arithmetic,
-        aten_indexing,
-        aten_layers,
-        aten_linear_algebra,
-        aten_losses,
-        aten_numbers,
-        aten_products,
-        aten_randomness,
-        aten_reductions,
-        aten_shapes,
-        aten_subgraphs,
-    )
-    for name, function in family.TABLE.items()
+    **aten_arithmetic.TABLE,
+    **aten_indexing.TABLE,
+    **aten_layers.TABLE,
+    **aten_linear_algebra.TABLE,
+    **aten_randomness.TABLE,
+    **aten_reductions.TABLE,
+    **aten_subgraphs.TABLE,
 }
 """The function for each operation."""

@@ -1,1 +1,1 @@
-"""Stand in for what PyTorch cannot trace of a module, while it is traced."""
+"""Stand in for what PyTorch cannot trace of a module, and keep derivatives that it would drop."""

@@ -1,1 +1,0 @@
-"""Keep the derivatives that a PyTorch module gives by itself."""
