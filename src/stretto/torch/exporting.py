@@ -83,7 +83,7 @@ def to_torch(function: Callable[..., Any]) -> Any:
 
 
 class Hosting(NamedTuple):
-    """What a PyTorch module is made of.
+    """Holds what a PyTorch module is made of.
 
     Args:
         source: what it runs.
@@ -111,7 +111,7 @@ class _Function:
 
     @property
     def name(self) -> str:
-        """That of the function."""
+        """The function's name."""
         return name_of(self.function)
 
     def __call__(
@@ -132,7 +132,7 @@ class _OfModule:
 
     @property
     def name(self) -> str:
-        """That of the class."""
+        """The class's name."""
         return self.module._get_name()
 
     def __call__(
@@ -179,7 +179,7 @@ def _find_ties(
 
 
 def _type(array: Array) -> Any:
-    """What stands for an array where only its type matters."""
+    """Return what stands for an array where only its type matters."""
     return ShapeDtypeStruct(array.shape, array.dtype)
 
 
@@ -188,7 +188,7 @@ def _type(array: Array) -> Any:
 
 @runtime_checkable
 class _Members(Protocol):
-    """What is used of an ``Ensemble``, whose layer is above this one."""
+    """Names what is used of an ``Ensemble``, whose layer is above this one."""
 
     @property
     def groups(self) -> Sequence[Sequence[Any]]: ...
@@ -246,7 +246,7 @@ def _of_ensemble(ensemble: _Members) -> Hosting:
 
 
 def _by_name(groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The arrays of all groups; names begin with their group's where there are several."""
+    """Return the arrays of all groups; names begin with their group's where there are several."""
     many = len(groups) > 1
     return {
         f"group{g}.{name}" if many else name: array
@@ -260,11 +260,11 @@ Function: TypeAlias = Callable[[list[Any], Any], tuple[Tree, dict[str, Any]]]
 
 
 class Source(Protocol):
-    """What is run: a function of named arrays and of the user's arguments."""
+    """A function of named arrays and of the user's arguments, which is run."""
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name by which messages call it."""
         ...
 
     @property
@@ -275,13 +275,13 @@ class Source(Protocol):
     def __call__(
         self, arrays: Mapping[str, Any], call: Call, args: Any, kwargs: Any
     ) -> tuple[Tree, dict[str, Any]]:
-        """The result, and the buffers that the call updates, by name."""
+        """Return the result, and the buffers that the call updates, by name."""
         ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Call:
-    """What of a call is not an array.
+    """Holds what of a call is not an array.
 
     Args:
         method: the name of the method that is called.
@@ -298,7 +298,7 @@ class Call:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cotangents:
-    """What of a backward pass is not an array.
+    """Holds what of a backward pass is not an array.
 
     Args:
         structure: how the result is nested.
@@ -312,7 +312,7 @@ class Cotangents:
     needed: tuple[bool, ...]
 
     def pulled(self, pull: Callable[[Any], Any], cotangents: Sequence[Any]) -> list[Any]:
-        """Those that are asked for, by what ``vjp`` gave, from those that are not zero.
+        """Return the cotangents that are asked for, by what ``vjp`` gave, from those not zero.
 
         PyTorch's gradients of complex numbers are the conjugates of ours.
         """
@@ -327,7 +327,7 @@ def _conjugate(x: Any) -> Any:
 
 
 class Kept:
-    """What a forward pass keeps for the backward pass; a tree of what it computed.
+    """Holds what a forward pass keeps for the backward pass; a tree of what it computed.
 
     Args:
         values: what it computed.
@@ -341,7 +341,7 @@ class Kept:
 
     @classmethod
     def of(cls, pull: Tree, arrays: Sequence[Any]) -> Kept:
-        """What the function ``pull`` needs beside these arrays of the call."""
+        """Keep what the function ``pull`` needs beside these arrays of the call."""
         places = {id(x): i for i, x in enumerate(arrays)}
         residuals, structure = tree.flatten(pull)
         origins = tuple([places.get(id(x), -1) for x in residuals])
@@ -349,7 +349,7 @@ class Kept:
         return cls(new, structure, origins)
 
     def pull(self, arrays: Mapping[int, Any]) -> Any:
-        """The function, from those arrays of the call that it needs, by number."""
+        """Return the function, from those arrays of the call that it needs, by number."""
         new = iter(self.values)
         residuals = [next(new) if i < 0 else arrays[i] for i in self.origins]
         return tree.unflatten(self.structure, residuals)
@@ -398,7 +398,7 @@ class Half:
         return vjp(of_wanted, chosen, has_aux=True)
 
     def draws(self, arrays: list[Array], seed: Array) -> bool:
-        """Whether a call with such arrays draws random numbers."""
+        """Say whether a call with such arrays draws random numbers."""
         key = tuple([x.type for x in arrays])
         if key not in self._draws:
             program = self.forward.trace(arrays, seed).program
@@ -406,7 +406,7 @@ class Half:
         return self._draws[key]
 
     def backward(self, pull: Any, cotangents: list[Array], what: Cotangents) -> list[Array]:
-        """The cotangents that are asked for."""
+        """Return the cotangents that are asked for."""
         run = self._backward.get(what)
         if run is None:
 
@@ -418,7 +418,7 @@ class Half:
         return run(pull, cotangents)
 
     def reverse(self, what: Cotangents, wanted: tuple[bool, ...]) -> Half:
-        """The backward pass as a function of the forward pass's arrays and of cotangents.
+        """Return the backward pass as a function of the forward pass's arrays and of cotangents.
 
         It computes the forward pass again, so that derivatives of both can be taken.
         """
@@ -447,7 +447,7 @@ class Halves:
         self._halves: dict[Any, Half] = {}
 
     def of(self, call: Call, wanted: tuple[bool, ...]) -> Half:
-        """That of a call, in which these arrays may need gradients."""
+        """Return the half of a call, in which these arrays may need gradients."""
         half = self._halves.get((call, wanted))
         if half is None:
             source = self.source

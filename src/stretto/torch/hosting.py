@@ -31,7 +31,7 @@ _NO_SEED = np.zeros(2, np.uint32)
 
 @dataclasses.dataclass
 class _Run:
-    """What autograd's function knows of a call beside its tensors; it writes down what comes out.
+    """Holds what autograd's function knows of a call beside its tensors, and what comes out.
 
     Args:
         name: what messages call it.
@@ -56,7 +56,7 @@ class _Run:
     kept: Kept | None = None
 
     def __call__(self, tensors: Sequence[Any]) -> tuple[Tree, dict[str, Any]]:
-        """The result, and the buffers that are updated, by name."""
+        """Return the result, and the buffers that are updated, by name."""
         out = _Passes.apply(self, *tensors)
         count = len(self.types)
         result = tree.unflatten(self.structure, out[:count])
@@ -100,7 +100,7 @@ class _Passes(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        """The gradients of the tensors."""
+        """Return the gradients of the tensors."""
         run: _Run = ctx.run
         assert run.kept is not None
         saved, count = ctx.saved_tensors, len(run.wanted)
@@ -151,7 +151,7 @@ def _given_away(arrays: list[Array], caller: str) -> list[Any]:
 
 
 def _seed(half: Half, arrays: list[Array]) -> Array:
-    """From PyTorch's generator, if it is needed."""
+    """Return a seed from PyTorch's generator, if it is needed."""
     host = _NO_SEED
     if half.draws(arrays, _array(host)):
         host = torch.randint(0, 2**32, (2,), dtype=torch.int64).numpy().astype(np.uint32)
@@ -240,7 +240,7 @@ class HostedModule(HostedPart):
             part.register_buffer(attribute, what, persistent)
 
     def _held(self, name: str) -> Any:
-        """The module, parameter or buffer of this dotted name."""
+        """Return the module, parameter or buffer of this dotted name."""
         return functools.reduce(getattr, name.split("."), self) if name else self
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -281,7 +281,7 @@ class HostedModule(HostedPart):
         return result
 
     def _static(self, x: Any, place: int, args: Any, kwargs: Any) -> Static:
-        """An argument that is not a tensor."""
+        """Return an argument that is not a tensor."""
         paths = (*tree.paths(args, "args"), *tree.paths(kwargs, "kwargs"))
         if isinstance(x, (Value, np.ndarray)):
             raise TypeError(

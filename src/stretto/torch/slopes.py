@@ -15,7 +15,7 @@ from stretto._engine.higher_order.custom_derivatives import custom_jvp
 
 
 def _alike(x: Any, y: Any) -> list[Any]:
-    """Two arrays, or an array and a number, in one shape and one dtype of floats."""
+    """Return two arrays, or an array and a number, in one shape and one dtype of floats."""
     dtype = _floats(x, y)
     return snp.broadcast_arrays(snp.asarray(x, dtype), snp.asarray(y, dtype))
 

@@ -210,7 +210,7 @@ class _Part(Ref):
 
 
 _known: weakref.WeakValueDictionary[int, _Parts] = weakref.WeakValueDictionary()
-"""By the owner's id, which stays its own while its parts are known."""
+"""The parts by the owner's id, which stays its own while they are known."""
 
 
 def _keep(parts: _Parts) -> _Parts:

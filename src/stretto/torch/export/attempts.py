@@ -115,7 +115,7 @@ class Export:
 
 
 def any_batch(leaf: Any) -> Any:
-    """The exporter's word for an axis 0 of any size."""
+    """Return the exporter's word for an axis 0 of any size."""
     several = isinstance(leaf, torch.Tensor) and leaf.ndim > 0 and leaf.shape[0] > 1
     return {0: Dim.AUTO} if several else None
 
@@ -174,7 +174,7 @@ class Unchecked(NotImplementedError):
 
 
 def asking_for_ones() -> Any:
-    """A context in which an export keeps what the module decides by whether a size is 1.
+    """Return a context in which an export keeps what the module decides by whether a size is 1.
 
     Otherwise PyTorch takes for granted that sizes which vary are two or more, without a guard.
     """
@@ -199,7 +199,7 @@ def relaxed(shapes: Any) -> Any:
 
 
 def conditions_of(exported: ExportedProgram, *, least: int | None) -> tuple[Condition, ...]:
-    """The conditions on the named sizes of an exported program's arguments.
+    """Return the conditions on the named sizes of an exported program's arguments.
 
     ``least`` is the size from which on the export holds: 1 if it was asking for ones, or else 2.
     None takes PyTorch's word, which calls programs with one that were exported for two or more.
@@ -252,7 +252,7 @@ def recall_checks(exported: ExportedProgram) -> None:
 
 
 def text_of(expression: Any) -> str | None:
-    """An expression of sizes as text, if it is arithmetic that ``symbolic_sizes`` reads."""
+    """Return an expression of sizes as text, if it is arithmetic that ``symbolic_sizes`` reads."""
     try:
         text = PythonPrinter().doprint(expression)
         names(text)
@@ -262,7 +262,7 @@ def text_of(expression: Any) -> str | None:
 
 
 def _sizes_of_arguments(exported: ExportedProgram) -> tuple[set[str], Any]:
-    """The names of sizes in the arguments' shapes, and what PyTorch knows about them."""
+    """Return the names of sizes in the arguments' shapes, and what PyTorch knows about them."""
     known: set[str] = set()
     environment: Any = None
     for node in exported.graph.nodes:
@@ -279,7 +279,7 @@ def _sizes_of_arguments(exported: ExportedProgram) -> tuple[set[str], Any]:
 def _ranges(
     exported: ExportedProgram, known: Iterable[str]
 ) -> Iterator[tuple[str, int, int | None]]:
-    """The least and the greatest value of each size; None if there is no greatest."""
+    """Yield the least and the greatest value of each size; None if there is no greatest."""
     spans = {str(symbol): span for symbol, span in exported.range_constraints.items()}
     for name in sorted(known):
         span = spans.get(name)
@@ -290,7 +290,7 @@ def _ranges(
 
 
 def _guards(environment: Any) -> Iterable[tuple[Any, Any]]:
-    """What was decided, in terms of the sizes that are left, and where."""
+    """Yield what was decided, in terms of the sizes that are left, and where."""
     if environment is None:
         return
     for guard in environment.guards:
@@ -301,7 +301,7 @@ def _guards(environment: Any) -> Iterable[tuple[Any, Any]]:
 
 
 def _bound(expression: Any) -> str:
-    """The bound of a range that PyTorch makes of a guard; empty if it makes none."""
+    """Return the bound of a range that PyTorch makes of a guard; empty if it makes none."""
     compared = expression.canonical if isinstance(expression, sympy.Rel) else expression
     if not isinstance(compared, (sympy.Ge, sympy.Gt, sympy.Le, sympy.Lt)):
         return ""
@@ -317,7 +317,7 @@ def _bound(expression: Any) -> str:
 
 
 def _is_choice_of_a_way(expression: Any, text: str | None, location: Any) -> bool:
-    """Whether this is PyTorch's own question, on which layouts or speed depend, and no values.
+    """Say whether PyTorch itself asks this, for layouts or speed, and no values depend on it.
 
     It asks whether a size is 1, or another that is in its way a special case.
     """
@@ -337,7 +337,7 @@ def _is_of_base(environment: Any, symbol: Any) -> bool:
 
 
 def _place_of(location: Any) -> str:
-    """The line that asked, where it is one of a module and not inside PyTorch."""
+    """Return the line that asked, where it is one of a module and not inside PyTorch."""
     if not isinstance(location, traceback.FrameSummary):
         return ""
     inside = location.filename.startswith(PYTORCH)

@@ -31,7 +31,7 @@ from stretto.torch.trace.substitutes import checks_kept
 
 
 def unwrapped(module: Any) -> Any:
-    """The module inside ``torch.compile``'s, ``DataParallel`` and the like, which compute the same.
+    """Return the module inside ``torch.compile``'s, ``DataParallel``'s and their like.
 
     Whatever is no such wrapper is itself.
     """
@@ -136,7 +136,7 @@ def check_example(
 def apart(
     module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """An example, in which no tensor shares memory with another or with the module's.
+    """Return an example, in which no tensor shares memory with another or with the module's.
 
     PyTorch exports an argument that is given twice as one, and a later call may give two.
     """
@@ -171,7 +171,7 @@ class Likeness:
         self._kept: list[Any] = []  # what is known by its identity must live on
 
     def of(self, module: torch.nn.Module) -> Any:
-        """The description of a module, to be compared: bytes, or an object of its own."""
+        """Return the description of a module, to be compared: bytes, or an object of its own."""
         written = io.BytesIO()
         try:
             _Writer(written, module, self._number).dump(module)
@@ -180,7 +180,7 @@ class Likeness:
         return written.getvalue()
 
     def _number(self, obj: Any) -> int:
-        """The number of a string, or of the one object that this is."""
+        """Return the number of a string, or of the one object that this is."""
         self._kept.append(obj)
         key = obj if type(obj) is str else id(obj)
         return self._numbers.setdefault(key, len(self._numbers))
@@ -208,7 +208,7 @@ class _Writer(pickle.Pickler):
         self._memory.pop(None, None)
 
     def persistent_id(self, obj: Any) -> Any:
-        """What is written in place of an object, if anything is."""
+        """Return what is written in place of an object, if anything is."""
         if isinstance(obj, (type, types.FunctionType)) or type(obj) is str:
             return self._number(obj)
         if isinstance(obj, torch.Tensor):
@@ -219,13 +219,13 @@ class _Writer(pickle.Pickler):
         return None
 
     def _part(self, obj: torch.Tensor) -> tuple[Any, ...]:
-        """Which part of a parameter or a buffer a tensor is, which is one in the program, too."""
+        """Return which part of a parameter or a buffer a tensor is, as in the program, too."""
         name, whole = self._memory.get(memory_of(obj), ("", obj))
         at = obj.storage_offset() - whole.storage_offset() if name else 0
         return (name, at, obj.is_leaf, obj._base is whole) if name else ()
 
     def reducer_override(self, obj: Any) -> Any:
-        """The whole state of modules, whatever they would leave out of a file.
+        """Return the whole state of modules, whatever they would leave out of a file.
 
         Pickle writes a method as a name of its object, behind which the class may have another; and
         an object that says itself how it is written may leave out what a module computes with.

@@ -238,14 +238,14 @@ def _traced(
 
 
 def _ordinary(leaf: Any) -> Any:
-    """An argument that ``inference_mode`` made, as one that may have a gradient."""
+    """Return an argument that ``inference_mode`` made, as one that may have a gradient."""
     return leaf.clone() if isinstance(leaf, torch.Tensor) and leaf.is_inference() else leaf
 
 
 def read(
     exported: ExportedProgram, called: inspect.Signature | None = None, *, least: int | None = None
 ) -> Captured:
-    """The graph, signature and constants of an exported program.
+    """Return the graph, signature and constants of an exported program.
 
     ``called`` is the signature of the module's ``forward``, where it is known; ``least`` the size
     from which on it holds, as ``conditions_of`` takes it.
@@ -290,7 +290,7 @@ def read(
 
 
 def _outputs_of(program: ExportedProgram) -> list[tuple[str, str] | None]:
-    """The kinds and names of a program's outputs, None for what is left out."""
+    """Return the kinds and names of a program's outputs, None for what is left out."""
     outputs: list[tuple[str, str] | None] = []
     for spec in program.graph_signature.output_specs:
         if spec.kind is OutputKind.PARAMETER_MUTATION:
@@ -311,7 +311,7 @@ def _outputs_of(program: ExportedProgram) -> list[tuple[str, str] | None]:
 
 
 def _with_state(graph: Graph) -> Graph:
-    """The graph, in which parameters that are written to are state, as buffers are.
+    """Return the graph, in which parameters that are written to are state, as buffers are.
 
     Raises ``NotImplementedError`` for any but tables of embeddings with a greatest norm.
     """
@@ -356,7 +356,7 @@ class _Reader:
         inputs: Iterable[tuple[str, str] | None] | None = None,
         outputs: Iterable[tuple[str, str] | None] | None = None,
     ) -> Graph:
-        """The graph; ``inputs`` and ``outputs`` are kinds and names, None for what is left out."""
+        """Return the graph, of inputs and outputs by kind and name; None is for what is left out."""
         nodes = list(self._module.graph.nodes)
         placeholders = [node for node in nodes if node.op == "placeholder"]
         named = inputs or [("argument", node.name) for node in placeholders]
@@ -377,7 +377,7 @@ class _Reader:
         return self._made(taken, self._known, returned)
 
     def backward(self, rule: Backward, known: set[torch.fx.Node]) -> Graph:
-        """The graph of a rule: from cotangents and residuals to gradients."""
+        """Return the graph of a rule: from cotangents and residuals to gradients."""
         self._known = known | rule.nodes | set(rule.cotangents)
         taken = [
             (node, Input("argument", node.name, _type_of(node.meta.get("val"))))
@@ -412,14 +412,14 @@ class _Reader:
         )
 
     def _rule(self, node: torch.fx.Node) -> tuple[Any, ...]:
-        """The arguments of ``with_backward``, with the graph of its rule."""
+        """Return the arguments of ``with_backward``, with the graph of its rule."""
         rule = backward_of(node, self._known)
         self._graphs.append(_Reader(self._module).backward(rule, self._known))
         arguments = [*node.args[:4], rule.residuals]
         return (*map(self._value, arguments), Subgraph(len(self._graphs) - 1))
 
     def _value(self, value: Any) -> Any:
-        """An argument as plain data; devices, layouts and formats of memory mean nothing here."""
+        """Return an argument as plain data; devices and layouts of memory mean nothing here."""
         match value:
             case torch.fx.Node():
                 return self._called(value) if value.op == "get_attr" else Ref(self._numbers[value])

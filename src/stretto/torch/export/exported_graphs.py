@@ -37,13 +37,13 @@ _CHECKS = {
 _EFFECT = torch.ops.higher_order.with_effects
 
 _SHARED = "expected compiled_fn to be GraphModule"
-"""How PyTorch's error begins for a program that writes to memory which several inputs share."""
+"""The beginning of PyTorch's error for writing to memory that several inputs share."""
 
 
 def decomposed(
     exported: ExportedProgram, decompositions: Callable[[], dict[Any, Any]]
 ) -> ExportedProgram:
-    """The program in operations that are in the table, each tensor once among its inputs.
+    """Return the program in operations that are in the table, each tensor once among its inputs.
 
     Decomposing takes PyTorch two passes over the program, one and a half times what the export
     took, so it is left out where each operation is in the table: none there writes in place.
@@ -68,7 +68,7 @@ def decomposed(
 
 
 def _is_in_table(module: torch.fx.GraphModule) -> bool:
-    """Whether a program has operations of the table alone, and calls no other graph."""
+    """Say whether a program has operations of the table alone, and calls no other graph."""
     called = [node for node in module.graph.nodes if node.op not in ("placeholder", "output")]
     return all([node.op == "call_function" and _is_plain(node.target) for node in called])
 
@@ -81,7 +81,7 @@ def _is_plain(target: Any) -> bool:
 
 
 def is_check(target: Any) -> bool:
-    """Whether an operation only checks what PyTorch assumed of its example."""
+    """Say whether an operation only checks what PyTorch assumed of its example."""
     return getattr(target, "_opname", "") in _CHECKS
 
 
@@ -102,7 +102,7 @@ def _check_effect(node: torch.fx.Node) -> None:
 
 
 def name_of(target: Any) -> str:
-    """The name of an operation in the table."""
+    """Return the name of an operation in the table."""
     if isinstance(target, torch._ops.OpOverload):
         return str(target)
     if isinstance(target, torch._ops.HigherOrderOperator):
@@ -111,7 +111,7 @@ def name_of(target: Any) -> str:
 
 
 def place_of(node: torch.fx.Node) -> str:
-    """The module, and the line in it, that a node comes from."""
+    """Return the module, and the line in it, that a node comes from."""
     stack = list(node.meta.get("nn_module_stack", {}).values())
     path, kind = stack[-1] if stack else ("", "")
     lines = (node.meta.get("stack_trace") or "").strip().splitlines()
@@ -150,7 +150,7 @@ def keep_gradients_of_writes(module: torch.fx.GraphModule, buffers: set[str]) ->
 
 
 def _region(module: torch.fx.GraphModule, call: torch.fx.Node, buffers: set[str]) -> None:
-    """What is written inside of a call without gradients."""
+    """Keep the gradients of what is written inside of a call without gradients."""
     part = getattr(module, str(call.args[1].target))
     inputs = [node for node in part.graph.nodes if node.op == "placeholder"]
     outer = dict(zip(inputs, call.args[2:], strict=True))
@@ -171,12 +171,12 @@ def _region(module: torch.fx.GraphModule, call: torch.fx.Node, buffers: set[str]
 
 
 def shared_with_written(module: torch.fx.GraphModule) -> set[torch.fx.Node]:
-    """The tensors that are written into, or of which a view is."""
+    """Return the tensors that are written into, or of which a view is."""
     return {x for node in module.graph.nodes for y in _written(node) for x in _chain(y)}
 
 
 def _written(node: torch.fx.Node) -> list[torch.fx.Node]:
-    """The tensors of real or complex numbers that an operation writes into."""
+    """Return the tensors of real or complex numbers that an operation writes into."""
     found: list[Any] = []
     if isinstance(node.target, torch._ops.OpOverload) and node.target._opname != "detach_":
         for k, argument in enumerate(node.target._schema.arguments):
@@ -187,7 +187,7 @@ def _written(node: torch.fx.Node) -> list[torch.fx.Node]:
 
 
 def _chain(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
-    """A tensor, and those whose memory it is."""
+    """Yield a tensor, and those whose memory it is."""
     while True:
         yield node
         if node.op != "call_function" or not node.args:
@@ -208,7 +208,7 @@ def _root(node: torch.fx.Node) -> torch.fx.Node:
 
 
 def _itself(node: Any) -> Any:
-    """The tensor that this is, after writes into it."""
+    """Return the tensor that this is, after writes into it."""
     while isinstance(node, torch.fx.Node) and node.args and node.args[0] in _written(node):
         node = node.args[0]
     return node
@@ -220,7 +220,7 @@ def _matters(node: Any, buffers: set[str]) -> bool:
 
 
 def _flows(node: torch.fx.Node) -> bool:
-    """Whether a gradient may go from here to an input."""
+    """Say whether a gradient may go from here to an input."""
     seen: set[torch.fx.Node] = set()
     left = [node]
     while left:
@@ -265,7 +265,7 @@ _RULE = torch.ops.stretto.with_backward.default
 
 
 def with_gradients_stopped(exported: ExportedProgram) -> ExportedProgram:
-    """A copy, in which what is computed without gradients is detached.
+    """Return a copy, in which what is computed without gradients is detached.
 
     Decompositions would forget that it was.
     """
@@ -296,7 +296,7 @@ def with_gradients_stopped(exported: ExportedProgram) -> ExportedProgram:
 
 
 def _is_empty(part: torch.fx.GraphModule, node: torch.fx.Node) -> bool:
-    """Whether what runs without gradients there computes nothing."""
+    """Say whether what runs without gradients there computes nothing."""
     called = getattr(part, str(getattr(node.args[1], "target", "")), None)
     if called is None or node.users or not isinstance(called, torch.fx.GraphModule):
         return False
@@ -379,7 +379,7 @@ def _descendants(nodes: Iterable[torch.fx.Node]) -> set[torch.fx.Node]:
 def _reached(
     nodes: Iterable[torch.fx.Node], step: Callable[[torch.fx.Node], Iterable[torch.fx.Node]]
 ) -> set[torch.fx.Node]:
-    """What is reached from these nodes, without these but by a way."""
+    """Return what is reached from these nodes, without these but by a way."""
     found: set[torch.fx.Node] = set()
     left = [x for node in nodes for x in step(node)]
     while left:
@@ -420,7 +420,7 @@ def _sort(graph: torch.fx.Graph) -> None:
 
 
 def is_rule(node: torch.fx.Node) -> bool:
-    """Whether this is ``with_backward``."""
+    """Say whether this is ``with_backward``."""
     return node.target is _RULE
 
 
@@ -477,7 +477,7 @@ class Backward:
 
 
 def backward_of(node: torch.fx.Node, known: set[torch.fx.Node]) -> Backward:
-    """The rule of a ``with_backward`` in a graph that computes what is ``known``."""
+    """Return the rule of a ``with_backward`` in a graph that computes what is ``known``."""
     name, _, _, _, cotangents, gradients = node.args
     around = known | set(cotangents)
     nodes = {x for x in needed(gradients, around) if x.op != "placeholder"}

@@ -76,12 +76,12 @@ _FILES = {("nn", "utils", "rnn.py"): _PACKED, ("torch", "jit", "_script.py"): _S
 
 
 def is_ours(error: BaseException) -> bool:
-    """Whether an error was raised here, and says all."""
+    """Say whether an error was raised here, and says all."""
     return str(error).startswith("from_torch")
 
 
 def reason(error: BaseException, module: Any) -> str:
-    """The note for an error of PyTorch's exporter: where in the module it was, and the way out."""
+    """Return the note for an error of PyTorch's exporter: where in the module, and the way out."""
     text = f"{type(error).__name__}: {error}"
     frames = traceback.extract_tb(error.__traceback__)
     through = [

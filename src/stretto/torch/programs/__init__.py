@@ -1,1 +1,1 @@
-"""What an imported module computes, as plain data, and how it is run; no file imports PyTorch."""
+"""Programs of imported modules: plain data, and how they are run; no file imports PyTorch."""

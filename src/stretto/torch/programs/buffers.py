@@ -27,7 +27,7 @@ _GUARD = "stretto.as_imported.default"
 
 
 def with_guards(graph: Graph, values: Mapping[str, np.ndarray]) -> Graph:
-    """The graph, whose results are those of these buffers alone."""
+    """Return the graph, whose results are those of these buffers alone."""
     places = {x.name: k for k, x in enumerate(graph.inputs) if x.kind in ("buffer", "parameter")}
     for name, array in values.items():
         if name in places:
@@ -52,12 +52,12 @@ def _with_guard(graph: Graph, name: str, place: int, values: tuple[object, ...])
 
 
 def guarded(graphs: Iterable[Graph]) -> set[str]:
-    """The names of the buffers for which graphs were made."""
+    """Return the names of the buffers for which graphs were made."""
     return {node.args[2] for graph in graphs for node in graph.nodes if node.op == _GUARD}
 
 
 def with_totals(graph: Graph) -> Graph:
-    """The graph, in which rows that are repeated are NaN if the repeats have another total.
+    """Return the graph, in which rows that are repeated are NaN if the repeats have another total.
 
     PyTorch makes ``repeat_interleave`` of the indices of rows and a look-up of these.
     """
@@ -90,7 +90,7 @@ _LOOKUPS = (
 
 
 def is_table(graph: Graph, value: object) -> bool:
-    """Whether a value is a table whose rows were shortened."""
+    """Say whether a value is a table whose rows were shortened."""
     first = len(graph.inputs)
     while isinstance(value, Ref) and value.index >= first:
         node = graph.nodes[value.index - first]
@@ -104,7 +104,7 @@ def is_table(graph: Graph, value: object) -> bool:
 
 
 def with_slopes_of_tables(graph: Graph) -> Graph:
-    """The graph, in which tables are no longer detached where their rows are shortened.
+    """Return the graph, in which tables are no longer detached where their rows are shortened.
 
     PyTorch writes to them without recording it, so that gradients still reach what was there.
     """
@@ -123,7 +123,7 @@ def with_slopes_of_tables(graph: Graph) -> Graph:
 
 
 def without_idle_writes(graph: Graph) -> Graph:
-    """The graph without those writes to tables that change no result of later calls."""
+    """Return the graph without those writes to tables that change no result of later calls."""
     kept = [
         output
         for output in graph.outputs
@@ -133,7 +133,7 @@ def without_idle_writes(graph: Graph) -> Graph:
 
 
 def _is_idle(graph: Graph, name: str, value: object) -> bool:
-    """Whether a table is read by lookups alone, whose rows all are of one greatest norm."""
+    """Say whether a table is read by lookups alone, whose rows all are of one greatest norm."""
     if not is_table(graph, value):
         return False
     first = len(graph.inputs)
@@ -171,7 +171,7 @@ _MEAN, _TRAINING, _MOMENTUM = 3, 5, 6
 
 
 def with_plain_means(program: Program) -> tuple[Program, tuple[str, ...]]:
-    """The program with the count of batches in place of each momentum; and its layers' names.
+    """Return the program with counts of batches in place of momenta, and its layers' names.
 
     These are all layers of batch normalization that keep statistics and count batches.
     """
@@ -181,7 +181,7 @@ def with_plain_means(program: Program) -> tuple[Program, tuple[str, ...]]:
 
 
 def with_counts(graph: Graph) -> Graph:
-    """The graph with the count of batches in place of each momentum that is ``COUNTED``.
+    """Return the graph with the count of batches in place of each momentum that is ``COUNTED``.
 
     Raises ``NotImplementedError`` where a layer in train mode counts no batches.
     """
@@ -200,7 +200,7 @@ def _is_counted(momentum: Any) -> bool:
 
 
 def _counting(graph: Graph, chosen: Callable[[Any], bool]) -> tuple[Graph, tuple[str, ...]]:
-    """The graph with counts in place of the momenta that are chosen; and the layers' names."""
+    """Return the graph with counts in place of the momenta that are chosen, and the layers."""
     nodes, start = list(graph.nodes), len(graph.inputs)
     after = {x.name: x.value for x in graph.outputs if x.kind == "buffer"}
     layers: list[str] = []
@@ -223,7 +223,7 @@ def _counting(graph: Graph, chosen: Callable[[Any], bool]) -> tuple[Graph, tuple
 
 
 def _steps(graph: Graph, value: Any, op: str) -> Iterator[int]:
-    """The numbers of the operations that update a buffer, the last first, if all are ``op``."""
+    """Yield the numbers of operations that update a buffer, the last first, if all are ``op``."""
     while isinstance(value, Ref) and value.index >= len(graph.inputs):
         node = _node(graph, value)
         if node.op == "operator.getitem" and node.args[1] == _MEAN:

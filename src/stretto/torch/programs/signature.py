@@ -69,7 +69,7 @@ class Structure:
         return 1 if self.kind == "leaf" else sum([child.size for child in self.children])
 
     def taken(self, value: Any, what: str) -> Iterator[tuple[str, Any]]:
-        """The leaves of a value that is nested so, each with what it is called.
+        """Yield the leaves of a value that is nested so, each with what it is called.
 
         Raises:
             TypeError: the value is nested otherwise; the message calls it ``what``.
@@ -118,7 +118,7 @@ class Structure:
         return list(value)
 
     def filled(self, leaves: Iterator[Any]) -> Any:
-        """The value that is nested so, of these leaves in order."""
+        """Return the value that is nested so, of these leaves in order."""
         if self.kind == "leaf":
             return next(leaves)
         if self.kind == "nothing":
@@ -146,13 +146,13 @@ class Structure:
         return f"a {self.kind} of {len(self.children)}"
 
     def to_json(self) -> Any:
-        """The structure in terms of JSON."""
+        """Return the structure in terms of JSON."""
         parts = [child.to_json() for child in self.children]
         return [self.kind, self.name, list(self.keys), parts]
 
     @classmethod
     def from_json(cls, data: Any) -> Structure:
-        """The structure that ``to_json`` gave this for.
+        """Return the structure that ``to_json`` gave this for.
 
         Raises:
             ValueError: it is not of that form.
@@ -172,7 +172,7 @@ NOTHING = Structure("nothing")
 
 @functools.cache
 def record(name: str, fields: tuple[str, ...]) -> type:
-    """The class of named tuples of this name and with these fields, which are keys as well."""
+    """Return the class of named tuples of this name and these fields, which are keys as well."""
     valid = [field.isidentifier() and not keyword.iskeyword(field) for field in fields]
     if not all(valid) or any([field.startswith("_") for field in fields]):
         raise ValueError(f"{name}: the fields {list(fields)} cannot be attributes")
@@ -185,12 +185,12 @@ def record(name: str, fields: tuple[str, ...]) -> type:
 
 
 def children_of(spec: Any) -> Sequence[Any]:
-    """The descriptions of what is in a container, by PyTorch's description of it."""
+    """Return the descriptions of what is in a container, by PyTorch's description of it."""
     return [] if spec.is_leaf() else list(spec.children())
 
 
 def structure_of(spec: Any) -> Structure:
-    """A nesting of PyTorch's, by its description of trees (``TreeSpec``), as plain data.
+    """Return a nesting of PyTorch's, by its description of trees (``TreeSpec``), as plain data.
 
     Raises ``NotImplementedError`` for a container whose parts have no names, or none that are
     attributes.
@@ -222,7 +222,7 @@ def structure_of(spec: Any) -> Structure:
 
 
 def _fields(kind: Any, context: Any) -> tuple[Sequence[Any] | None, Sequence[Any]]:
-    """The names of the parts, if there are names; and those of what was None."""
+    """Return the names of the parts, if there are names; and those of what was None."""
     if issubclass(kind, tuple):  # named tuples, and what PyTorch's operations return
         return getattr(kind, "_fields", None) or getattr(kind, "__match_args__", None), ()
     if not isinstance(context, (tuple, list)):
@@ -253,7 +253,7 @@ class Argument:
 
     @property
     def has_arrays(self) -> bool:
-        """Whether a leaf is an input."""
+        """True where a leaf is an input."""
         return not all(self.constants)
 
     @property
@@ -262,7 +262,7 @@ class Argument:
         return self.structure.filled(iter([constant for (constant,) in self.constants]))
 
     def is_like(self, value: Any) -> bool:
-        """Whether a value is this argument, nested so and with the same constants."""
+        """Say whether a value is this argument, nested so and with the same constants."""
         if self.has_arrays:
             return False
         try:
@@ -273,12 +273,12 @@ class Argument:
         return all([_same(leaf, constant) for (_, leaf), (constant,) in pairs])
 
     def to_json(self) -> Any:
-        """The argument in terms of JSON."""
+        """Return the argument in terms of JSON."""
         return [self.name, self.structure.to_json(), [list(c) for c in self.constants]]
 
     @classmethod
     def from_json(cls, data: Any) -> Argument:
-        """The argument that ``to_json`` gave this for.
+        """Return the argument that ``to_json`` gave this for.
 
         Raises:
             ValueError: it is not of that form.
@@ -292,7 +292,7 @@ class Argument:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Signature:
-    """How a program is called.
+    """Says how a program is called.
 
     Args:
         names: the names of positional parameters of ``forward``, in order.
@@ -313,7 +313,7 @@ class Signature:
     def leaves(
         self, caller: str, inputs: Sequence[Input], args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> list[Any]:
-        """The values of the inputs in a call with these arguments.
+        """Return the values of the inputs in a call with these arguments.
 
         Raises:
             TypeError: an argument is missing, unknown, given twice, nested otherwise, or no array.
@@ -347,7 +347,7 @@ class Signature:
         return values
 
     def is_setting(self, place: int | str) -> bool:
-        """Whether the argument at this position, or of this name, has parts that are no inputs."""
+        """Say whether the argument at this position or of this name has other parts than inputs."""
         if isinstance(place, int):
             past = place - len(self.names)
             place = self.names[place] if past < 0 else f"{self.rest}[{past}]"
@@ -372,7 +372,7 @@ class Signature:
         return {**dict(zip(names, args, strict=True)), **kwargs}
 
     def to_json(self, *, places: bool = True) -> dict[str, Any]:
-        """The signature in terms of JSON; ``places`` in the user's code are of no account."""
+        """Return the signature in terms of JSON; ``places`` in the user's code do not count."""
         return {
             "names": list(self.names),
             "rest": self.rest,
@@ -384,7 +384,7 @@ class Signature:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Signature:
-        """The signature that ``to_json`` gave this for.
+        """Return the signature that ``to_json`` gave this for.
 
         Raises:
             ValueError: it is not of that form.
@@ -403,7 +403,7 @@ class Signature:
 
 
 def _same(x: Any, y: Any) -> bool:
-    """Whether a value is one that is part of a program; arrays are none. NaN is NaN."""
+    """Say whether a value is one that is part of a program; arrays are none. NaN is NaN."""
     if isinstance(x, np.generic):
         x = x.item()
     return type(x) is type(y) and repr(x) == repr(y)
@@ -454,7 +454,7 @@ def _as_input(what: str, leaf: Any, wanted: Input) -> Any:
 
 
 def _of_kind(what: str, value: Any, dtype: np.dtype) -> Any:
-    """The argument in the program's dtype.
+    """Return the argument in the program's dtype.
 
     The program's operations have the dtypes that the example led to, so what such a dtype cannot
     hold would be lost on the way: fractions among integers, imaginary parts among real numbers.
@@ -470,7 +470,7 @@ def _of_kind(what: str, value: Any, dtype: np.dtype) -> Any:
 def _sizes_of(
     inputs: Sequence[Input], labels: Sequence[str], values: Sequence[Any]
 ) -> list[tuple[str, str, int, Any]]:
-    """Each axis whose size is no number: how that is written, the argument, the axis, its size."""
+    """Return each axis whose size is no number: that as text, the argument, the axis, its size."""
     found = []
     for wanted, label, value in zip(inputs, labels, values, strict=True):
         if wanted.type is not None:
@@ -517,26 +517,26 @@ def _check_sizes(
 
 
 def _in_words(text: str, where: Mapping[str, str]) -> str:
-    """An expression of sizes with the axes in place of names, or n where no axis is the size."""
+    """Return an expression of sizes with axes in place of names, or n where no axis is the size."""
     sizes = names(text)
     return re.sub(r"\w+", lambda x: where.get(x[0], "n") if x[0] in sizes else x[0], text)
 
 
 WAYS = ("refuse", "return", "ignore")
-"""What may become of it."""
+"""The ways to treat an argument that is written to."""
 
 _NAMES = "celu elu hardsigmoid hardswish hardtanh leaky_relu mish relu relu6 selu sigmoid silu tanh"
 _ACTIVATIONS = {f"aten.{name}.default" for name in _NAMES.split()}
 _LAYER = re.compile(
     r"\((\w*Dropout\w*|\w*ReLU6?|C?ELU|GELU|Hard\w+|Mish|SELU|SiLU|Sigmoid|Tanh|Threshold)\), "
 )
-"""In the place of an operation, one of PyTorch's layers that work in place."""
+"""A pattern for the place of an operation that finds PyTorch's layers that work in place."""
 
 
 def with_written(
     graph: Graph, signature: Signature, way: str, caller: str
 ) -> tuple[Graph, Signature]:
-    """The program whose outputs of the kind ``"written"`` are results, or are not there.
+    """Return the program whose outputs of the kind ``"written"`` are results, or are not there.
 
     With ``"return"`` the results are a pair: those of the module, and a dictionary of the arguments
     that it writes into, as it leaves them, nested as they are given.
@@ -591,7 +591,7 @@ def with_written(
 
 
 def _is_scratch(graph: Graph, name: str, value: object) -> bool:
-    """Whether what is written into an argument is an activation of it."""
+    """Say whether what is written into an argument is an activation of it."""
     while isinstance(value, Ref) and value.index >= len(graph.inputs):
         node = graph.nodes[value.index - len(graph.inputs)]
         if _LAYER.search(node.place):
@@ -603,7 +603,7 @@ def _is_scratch(graph: Graph, name: str, value: object) -> bool:
 
 
 def _leaves(graph: Graph, signature: Signature) -> Iterator[tuple[str, str, object]]:
-    """Each leaf of the arguments: whose it is, the name of its input, and its value."""
+    """Yield each leaf of the arguments: whose it is, the name of its input, and its value."""
     inputs = iter([(k, x) for k, x in enumerate(graph.inputs) if x.kind == "argument"])
     for argument in signature.arguments:
         for constant in argument.constants:

@@ -46,7 +46,7 @@ _MAP = "stretto.vmap.default"
 
 
 def with_parts(graph: Graph, caller: str) -> Graph:
-    """The graph, in which each such operation has the part that it is of.
+    """Return the graph, in which each such operation has the part that it is of.
 
     Raises:
         NotImplementedError: a part does not lead from the one to the other, or draws numbers.
@@ -117,7 +117,7 @@ def _types(graph: Graph, nodes: Sequence[Node], ref: Ref) -> Sequence[TensorType
 
 
 def _drawn(graph: Graph, nodes: Sequence[Node], values: Sequence[Ref]) -> list[Node]:
-    """The random numbers that values are made of."""
+    """Return the random numbers that values are made of."""
     first = len(graph.inputs)
     needed = {ref.index for ref in values}
     found = []
@@ -136,7 +136,7 @@ def of_part(
     results: Sequence[Any],
     starts: Sequence[Ref],
 ) -> tuple[Graph, tuple[Ref, ...]]:
-    """The graph that computes ``results`` of ``starts``, and the other values that it reads.
+    """Return the graph that computes ``results`` of ``starts``, and the other values that it reads.
 
     Its inputs are ``starts``, then those values. ``nodes`` are those of ``graph`` so far.
     """
@@ -162,7 +162,7 @@ def _extracted(
     results: Sequence[Any],
     starts: Sequence[Ref],
 ) -> tuple[Graph, tuple[Ref, ...]]:
-    """The graph of these nodes alone, and what it reads of others besides ``starts``."""
+    """Return the graph of these nodes alone, and what it reads of others besides ``starts``."""
     first = len(graph.inputs)
     own = {first + k for k in members} | {ref.index for ref in starts}
     read = [index for k in members for index in refs((nodes[k].args, dict(nodes[k].kwargs)))]
@@ -200,7 +200,7 @@ def _changed(node: Node, change: Any) -> Node:
 
 
 def pruned(graph: Graph) -> Graph:
-    """The graph without the operations that no output needs."""
+    """Return the graph without the operations that no output needs."""
     first = len(graph.inputs)
     needed = set(refs([out.value for out in graph.outputs]))
     for k in range(len(graph.nodes) - 1, -1, -1):
@@ -211,7 +211,7 @@ def pruned(graph: Graph) -> Graph:
 
 
 def renumbered(graph: Graph, order: Iterable[int], also: Mapping[int, Any]) -> Graph:
-    """The graph with these of its nodes, in this order; ``also`` says what becomes of values."""
+    """Return the graph with these nodes, in this order; ``also`` says what becomes of values."""
     first = len(graph.inputs)
     order = list(order)
     places: dict[int, Any] = {k: Ref(k) for k in range(first)}
@@ -240,13 +240,13 @@ _OF_VALUES = re.compile(r"\bu\d+\b")
 
 
 def open_sizes(node: Node) -> set[str]:
-    """The sizes that depend on values, in the types of a node."""
+    """Return the sizes that depend on values, in the types of a node."""
     sizes = [n for t in node.types if t is not None for n in t.shape if isinstance(n, str)]
     return {name for n in sizes for name in _OF_VALUES.findall(n)}
 
 
 def mask_of(graph: Graph, node: Node) -> int:
-    """The value by which a node selects, if it does; -1 otherwise."""
+    """Return the value by which a node selects, if it does; -1 otherwise."""
     match node.op:
         case "aten.nonzero.default":
             return node.args[0].index
@@ -261,7 +261,7 @@ def mask_of(graph: Graph, node: Node) -> int:
 
 
 def with_masks_shared(graph: Graph) -> Graph:
-    """The graph, in which masks that are computed alike are one, and so are the sizes they give."""
+    """Return the graph, in which masks that are computed alike are one, and so are their sizes."""
     first = len(graph.inputs)
     same: dict[Any, int] = {}
     places = [*range(first)]
@@ -304,16 +304,16 @@ _OF_ARGUMENTS: dict[str, Callable[..., tuple[int | None, bool]]] = {
     "aten.unique_dim.default": lambda dim, *_: (dim, True),
     "aten.unique_dim_consecutive.default": lambda dim, *_: (dim, False),
 }
-"""For the arguments behind the first, along which axis slices are compared, and whether sorted."""
+"""Functions of the further arguments: the axis of the slices compared, and whether sorted."""
 
 
 def with_distinct(graph: Graph) -> Graph:
-    """The graph, in which what is distinct is selected by a mask."""
+    """Return the graph, in which what is distinct is selected by a mask."""
     return _Rewriting(graph).result() if any(map(_is_open, graph.nodes)) else graph
 
 
 def _is_open(node: Node) -> bool:
-    """Whether a node gives distinct elements, and PyTorch knows not how many."""
+    """Say whether a node gives distinct elements, and PyTorch knows not how many."""
     of_values = node.op in _OF_ARGUMENTS and node.types[0]
     return bool(of_values) and any([not isinstance(n, int) for n in of_values.shape])
 
@@ -329,7 +329,7 @@ class _Rewriting:
         self._known: dict[Any, list[Ref]] = {}  # of the same elements there are as many
 
     def result(self) -> Graph:
-        """The new graph."""
+        """Return the new graph."""
         graph, first = self._graph, len(self._graph.inputs)
         for k, node in enumerate(graph.nodes, first):
             if _is_open(node):
@@ -354,7 +354,7 @@ class _Rewriting:
         return Ref(len(self._graph.inputs) + len(self._nodes) - 1)
 
     def _distinct(self, node: Node) -> list[Ref]:
-        """The distinct elements, for each element which of them it is, and how often each is."""
+        """Return the distinct elements, which of them each element is, and how often each is."""
         x = self._change(node.args[0])
         axis, is_sorted = _OF_ARGUMENTS[node.op](*node.args[1:], **dict(node.kwargs))
         key = x, axis, is_sorted
@@ -393,7 +393,7 @@ _OPEN = re.compile(r"\bu\d+\b")
 
 
 def with_known_counts(graph: Graph, constants: Mapping[str, np.ndarray]) -> Graph:
-    """The graph, in whose types the sizes that constant masks tell are numbers.
+    """Return the graph, in whose types the sizes that constant masks tell are numbers.
 
     What is selected by such a mask refers to the constant itself, whose values are there while a
     program is compiled, and to no copy of it.
@@ -424,7 +424,7 @@ def _moved(x: Any, old: int, new: int) -> Any:
 
 
 def _mask_of(node: Node) -> int:
-    """The value by which a node selects, if it is one alone; -1 otherwise."""
+    """Return the value by which a node selects, if it is one alone; -1 otherwise."""
     if node.op not in ("aten.index.Tensor", "aten._unsafe_index.Tensor"):
         return -1
     used = [i for i in node.args[1] if i is not None]
@@ -445,7 +445,7 @@ def _with(node: Node, sizes: Mapping[str, int]) -> Node:
 
 
 def with_selections(graph: Graph) -> Graph:
-    """The graph, in which what has a size that depends on values is in operations of their own."""
+    """Return the graph, with what has a size that depends on values in operations of its own."""
     graph = with_distinct(with_totals(graph))
     subgraphs = tuple([with_selections(part) for part in graph.subgraphs])
     graph = with_masks_shared(dataclasses.replace(graph, subgraphs=subgraphs))
@@ -453,7 +453,7 @@ def with_selections(graph: Graph) -> Graph:
 
 
 def _with_regions(graph: Graph, known: Set[str]) -> Graph:
-    """The graph with an operation for each of its regions.
+    """Return the graph with an operation for each of its regions.
 
     Sizes that are ``known`` are those of the operation that the graph is inside of.
     """
@@ -466,7 +466,7 @@ def _reads(node: Node) -> set[int]:
 
 
 def _sizes_of(graph: Graph, known: Set[str]) -> list[set[str]]:
-    """For each node, the sizes that depend on values that its result has, or that it reads."""
+    """Return for each node the sizes that depend on values, of its result and of what it reads."""
     first = len(graph.inputs)
     held: list[set[str]] = []
     found: list[set[str]] = []
@@ -485,7 +485,7 @@ def _sizes_of(graph: Graph, known: Set[str]) -> list[set[str]]:
 
 
 def _regions(graph: Graph, known: Set[str]) -> list[set[int]]:
-    """The nodes of each region: those of sizes that belong together, and what lies between."""
+    """Return the nodes of each region: those of sizes that belong together, and those between."""
     groups: list[tuple[set[str], set[int]]] = []
     for k, names in enumerate(_sizes_of(graph, known)):
         if names:
@@ -510,7 +510,7 @@ def _regions(graph: Graph, known: Set[str]) -> list[set[int]]:
 
 
 def _closures(graph: Graph) -> tuple[list[set[int]], list[set[int]]]:
-    """For each node those that depend on it, and those that it depends on."""
+    """Return for each node those that depend on it, and those that it depends on."""
     first = len(graph.inputs)
     before: list[set[int]] = []
     after: list[set[int]] = [set() for _ in graph.nodes]
@@ -523,19 +523,19 @@ def _closures(graph: Graph) -> tuple[list[set[int]], list[set[int]]]:
 
 
 def _between(members: set[int], after: list[set[int]], before: list[set[int]]) -> set[int]:
-    """The nodes, with those on the ways from one of them to another."""
+    """Return the nodes, with those on the ways from one of them to another."""
     behind = set().union(*[after[k] for k in members])
     ahead = set().union(*[before[k] for k in members])
     return members | (behind & ahead)
 
 
 def _cyclic(one: set[int], other: set[int], after: list[set[int]]) -> bool:
-    """Whether each of two regions needs the other."""
+    """Say whether each of two regions needs the other."""
     return any([after[k] & other for k in one]) and any([after[k] & one for k in other])
 
 
 def _outlined(graph: Graph, regions: Sequence[set[int]], known: Set[str]) -> Graph:
-    """The graph with an operation for each region."""
+    """Return the graph with an operation for each region."""
     first = len(graph.inputs)
     region_of = {k: r for r, members in enumerate(regions) for k in members}
     used = [_used_outside(graph, members) for members in regions]
@@ -567,7 +567,7 @@ def _outlined(graph: Graph, regions: Sequence[set[int]], known: Set[str]) -> Gra
 
 
 def _used_outside(graph: Graph, members: set[int]) -> list[int]:
-    """The nodes of a region that others, or the graph's outputs, read."""
+    """Return the nodes of a region that others, or the graph's outputs, read."""
     first = len(graph.inputs)
     read = {i for k, node in enumerate(graph.nodes) if k not in members for i in _reads(node)}
     read |= set(refs([x.value for x in graph.outputs]))
@@ -603,7 +603,7 @@ def _order(
 def _part(
     graph: Graph, members: set[int], used: Sequence[int], known: Set[str]
 ) -> tuple[Graph, list[Ref], list[Ref]]:
-    """The graph of a region, the masks that select in it, and the other values that it reads.
+    """Return the graph of a region, the masks that select in it, and what else it reads.
 
     Its inputs are, for each mask, the places of its true elements, and then those values. What is
     selected by masks that are computed in the region is in operations inside of its graph.
@@ -654,7 +654,7 @@ def _part(
 
 
 def _begun(graph: Graph, node: Node, members: set[int]) -> set[str]:
-    """The sizes that come from a node, in which a mask selects."""
+    """Return the sizes that come from a node, in which a mask selects."""
     if node.op not in SELECTS:
         return set()
     first = len(graph.inputs)
@@ -663,7 +663,7 @@ def _begun(graph: Graph, node: Node, members: set[int]) -> set[str]:
 
 
 def _is_some(graph: Graph, mask: Ref) -> bool:
-    """Whether a mask has a true element wherever it has any: the first one of its runs."""
+    """Say whether a mask has a true element wherever it has any: the first one of its runs."""
     k = mask.index - len(graph.inputs)
     if k < 0 or graph.nodes[k].op != "operator.getitem":
         return False

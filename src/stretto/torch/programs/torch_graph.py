@@ -136,12 +136,12 @@ class Graph:
     subgraphs: tuple[Graph, ...] = ()
 
     def type_at(self, index: int) -> TensorType | None:
-        """The type of a value, by its number."""
+        """Return the type of a value, by its number."""
         first = len(self.inputs)
         return self.inputs[index].type if index < first else self.nodes[index - first].type
 
     def walk(self) -> Iterator[Node]:
-        """All nodes, those of subgraphs too."""
+        """Yield all nodes, those of subgraphs too."""
         yield from self.nodes
         for graph in self.subgraphs:
             yield from graph.walk()
@@ -163,7 +163,7 @@ class Graph:
 
     @functools.cached_property
     def last_uses(self) -> tuple[tuple[int, ...], ...]:
-        """For each node, the values that nothing after it reads."""
+        """The values that nothing after a node reads, for each node."""
         last: dict[int, int] = {}
         for k, node in enumerate(self.nodes):
             for index in refs((node.args, dict(node.kwargs))):
@@ -176,7 +176,7 @@ class Graph:
         return tuple([tuple(indices) for indices in free])
 
     def to_json(self, *, places: bool = True) -> dict[str, Any]:
-        """The graph in terms of JSON."""
+        """Return the graph in terms of JSON."""
         return {
             "inputs": [[x.kind, x.name, _type_to_json(x.type)] for x in self.inputs],
             "nodes": [
@@ -195,7 +195,7 @@ class Graph:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Graph:
-        """The graph that ``to_json`` gave this for.
+        """Return the graph that ``to_json`` gave this for.
 
         Raises:
             ValueError: it is not of that form, or refers to what is not there.
@@ -239,12 +239,12 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def refs(value: Any) -> Iterator[int]:
-    """The numbers of the values that arguments refer to."""
+    """Yield the numbers of the values that arguments refer to."""
     return (x.index for x in _leaves(value) if isinstance(x, Ref))
 
 
 def replaced(value: Any, change: Callable[[Any], Any]) -> Any:
-    """An argument with each leaf changed."""
+    """Return an argument with each leaf changed."""
     if isinstance(value, tuple):
         return tuple([replaced(part, change) for part in value])
     return change(value)
@@ -355,7 +355,7 @@ _GREATEST_POWER = 8
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Condition:
-    """What a program takes for granted about sizes.
+    """A condition on sizes that a program takes for granted.
 
     Args:
         text: the condition, of named sizes.
@@ -371,7 +371,7 @@ class Condition:
 
 
 def value_of(text: str, sizes: Mapping[str, Any]) -> Any:
-    """The value of an expression, given the named sizes.
+    """Return the value of an expression, given the named sizes.
 
     Raises:
         KeyError: a size has no value.
@@ -381,7 +381,7 @@ def value_of(text: str, sizes: Mapping[str, Any]) -> Any:
 
 
 def names(text: str) -> frozenset[str]:
-    """The names of the sizes in an expression.
+    """Return the names of the sizes in an expression.
 
     Raises:
         ValueError: the text is no arithmetic of sizes.
@@ -390,7 +390,7 @@ def names(text: str) -> frozenset[str]:
 
 
 def bind(shapes: Iterable[tuple[Sequence[int | str | None], Sequence[Any]]]) -> dict[str, Any]:
-    """The values of named sizes, from the shapes as they are written and as they are.
+    """Return the values of named sizes, from the shapes as they are written and as they are.
 
     A name that stands nowhere by itself is solved for, where it is one of a linear expression. The
     first place of a name counts.
@@ -414,7 +414,7 @@ def bind(shapes: Iterable[tuple[Sequence[int | str | None], Sequence[Any]]]) -> 
 
 
 def _solved(text: str, name: str, sizes: Mapping[str, Any], n: Any) -> int | None:
-    """The natural number for which an expression is n, if it is linear."""
+    """Return the natural number for which an expression is n, if it is linear."""
 
     def at(size: int) -> Any:
         return value_of(text, {**sizes, name: size})
@@ -430,7 +430,7 @@ def _solved(text: str, name: str, sizes: Mapping[str, Any], n: Any) -> int | Non
 
 @functools.lru_cache(maxsize=4096)
 def _compiled(text: str) -> tuple[Callable[[Mapping[str, Any]], Any], frozenset[str]]:
-    """A function of the named sizes, and their names."""
+    """Return a function of the named sizes, and their names."""
     try:
         whole = ast.parse(text, mode="eval").body
         found: set[str] = set()

@@ -68,7 +68,7 @@ _OF_VALUES = {
     "aten._local_scalar_dense.default": _NUMBER,
     "aten.item.default": _NUMBER,
 }
-"""For an operation why it is not compiled, if it is one that can depend on values."""
+"""The reason why an operation is not compiled, for those that can depend on values."""
 
 _INDEXED = ("aten.index.Tensor", "aten._unsafe_index.Tensor")
 _COPIES = (
@@ -80,7 +80,7 @@ _COPIES = (
 
 
 def dependent(graph: Graph, known: Container[str]) -> Iterator[tuple[Node, str]]:
-    """The operations of a graph whose sizes or numbers depend on values, each with the way out.
+    """Yield the operations whose sizes or numbers depend on values, each with the way out.
 
     Of those that are ``known``, since they have a function here, these are the ones for which
     PyTorch found sizes that only a run can tell, and no operation before has, or took such a size
@@ -116,7 +116,7 @@ def _is_mask(types: list[TensorType | None], index: Any) -> bool:
 
 
 def _open_sizes(type: TensorType | None) -> list[str]:
-    """The sizes that PyTorch numbers u0, u1, ..., since values tell them."""
+    """Return the sizes that PyTorch numbers u0, u1, ..., since values tell them."""
     names = [n for n in type.shape if isinstance(n, str)] if type else []
     return [name for name in names if name[0] == "u" and name[1:].isdecimal()]
 
@@ -153,7 +153,7 @@ def check(graph: Graph, caller: str) -> None:
 
 
 def run(graph: Graph, inputs: Sequence[Any]) -> list[Any]:
-    """The values of a graph's outputs for these of its inputs.
+    """Return the values of a graph's outputs for these of its inputs.
 
     Raises:
         RuntimeError: a result has not the shape that PyTorch found.
@@ -200,7 +200,7 @@ def _resolved(graph: Graph, x: Any, values: Sequence[Any]) -> Any:
 
 
 def _checked(node: Node, value: Any, wanted: TensorType | None, sizes: Mapping[str, Any]) -> Any:
-    """A result in the dtype that PyTorch found for it, if it is a tensor's."""
+    """Return a result in the dtype that PyTorch found for it, if it is a tensor's."""
     if wanted is None or value is None:
         return value
     array = value if isinstance(value, Value) else as_value(value, node.op)
@@ -214,7 +214,7 @@ def _checked(node: Node, value: Any, wanted: TensorType | None, sizes: Mapping[s
 
 
 def _size(written: int | str, found: Any, sizes: Mapping[str, Any]) -> Any:
-    """A size that PyTorch found; where it depends on values, the one that is found here."""
+    """Return a size that PyTorch found; where it depends on values, the one that is found here."""
     if isinstance(written, int):
         return written
     try:
@@ -240,12 +240,12 @@ def _refuse_shape(
 
 
 _SINGLE = "single."
-"""What names of constants begin with that the program for one example has."""
+"""The beginning of the names of constants that the program for one example has."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Program:
-    """What an imported module computes.
+    """Runs what an imported module computes.
 
     Args:
         graph: the operations.
@@ -287,7 +287,7 @@ class Program:
             self.single.check(caller)
 
     def with_single(self, other: Program) -> Program:
-        """The program that runs another for calls with one example."""
+        """Return the program that runs another for calls with one example."""
         inputs = [
             dataclasses.replace(x, name=f"{_SINGLE}{x.name}") if x.kind == "constant" else x
             for x in other.graph.inputs
@@ -305,7 +305,7 @@ class Program:
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
     ) -> tuple[Any, dict[str, Any]]:
-        """The results of a call, and the buffers that it updates, by name.
+        """Return the results of a call, and the buffers that it updates, by name.
 
         ``array_of`` gives parameters and buffers by name. Raises what ``Signature.leaves`` does.
         """
@@ -356,7 +356,7 @@ class Program:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], constants: Mapping[str, np.ndarray]) -> Program:
-        """The program that ``to_json`` gave this for.
+        """Return the program that ``to_json`` gave this for.
 
         Raises:
             ValueError: it is not of that form, or lacks constants.
@@ -372,7 +372,7 @@ class Program:
 
 
 def differs_for_one(graph: Graph, signature: Signature) -> bool:
-    """Whether a program for two or more examples may not be that for one.
+    """Say whether a program for two or more examples may not be that for one.
 
     Its conditions exclude one, or it squeezes an axis away that has one then.
     """

@@ -65,14 +65,14 @@ def in_mode(module: torch.nn.Module, train: bool) -> Iterator[None]:
 
 
 def _has_own(part: torch.nn.Module) -> bool:
-    """Whether a module has a ``train`` or an ``eval`` that is not PyTorch's."""
+    """Say whether a module has a ``train`` or an ``eval`` that is not PyTorch's."""
     plain: Any = torch.nn.Module
     held: Any = type(part)
     return held.train is not plain.train or held.eval is not plain.eval or "train" in vars(part)
 
 
 def _is(module: torch.nn.Module, name: str, tensor: torch.Tensor, value: torch.Tensor) -> bool:
-    """Whether a tensor has its name in the module, and the elements that it had."""
+    """Say whether a tensor has its name in the module, and the elements that it had."""
     path, _, attribute = name.rpartition(".")
     try:
         held = getattr(module.get_submodule(path), attribute)
@@ -169,7 +169,7 @@ def _check(
 
 
 def _is_made(change: Change) -> bool:
-    """Whether a call made a parameter, a buffer or a module that was not there."""
+    """Say whether a call made a parameter, a buffer or a module that was not there."""
     made = isinstance(change.after, (torch.nn.Module, torch.nn.Parameter))
     absent = change.before is Absent or change.before is None
     return absent and (made or change.kind == "registered")
@@ -178,7 +178,7 @@ def _is_made(change: Change) -> bool:
 def _tried(
     module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[list[Change], bool]:
-    """What each call changes that is read or counts; and whether the first call is another."""
+    """Return what each call changes that is read or counts; and whether the first one differs."""
     registered = [*module.parameters(), *module.buffers()]
     values = [x.detach().clone() for x in registered]
     example = pytree.tree_map(_copy, (tuple(args), dict(kwargs)))
@@ -210,7 +210,7 @@ def _copy(leaf: Any) -> Any:
 
 
 def _another(leaf: Any) -> Any:
-    """A tensor of other values of the same range."""
+    """Return a tensor of other values of the same range."""
     if not isinstance(leaf, torch.Tensor):
         return leaf
     turned = leaf.flip(tuple(range(leaf.ndim)))

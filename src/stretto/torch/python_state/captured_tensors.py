@@ -22,12 +22,12 @@ from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImport
 from stretto.torch.python_state.holdings import is_real, memory_of, place_of, trained
 
 _Way = Callable[[Any], Any]
-"""How a part is had from the whole, be that a tensor or an array of NumPy."""
+"""A way to have a part from the whole, be that a tensor or an array of NumPy."""
 
 _DATA = torch.Tensor.data.__get__
 
 _QUESTIONS = {"__get__", "dim", "size", "stride", "numel", "is_floating_point", "is_complex"}
-"""What asks a tensor about itself, or may: ``__get__`` is of all its properties."""
+"""Functions that ask a tensor about itself, or may: ``__get__`` is of all its properties."""
 
 
 @contextmanager
@@ -177,7 +177,7 @@ class _Exchange(TorchFunctionMode):
 
 
 def _gives_data(func: Any) -> bool:
-    """Whether this is a property of a tensor that gives its elements."""
+    """Say whether this is a property of a tensor that gives its elements."""
     of = getattr(func, "__self__", None)
     name = getattr(of, "__name__", getattr(getattr(of, "fget", None), "__name__", ""))
     return name.strip("_") in {"T", "mT", "H", "mH", "real", "imag", "data"}
@@ -187,7 +187,7 @@ def _gives_data(func: Any) -> bool:
 
 
 def _part(stand_in: torch.Tensor, whole: torch.Tensor, x: torch.Tensor) -> torch.Tensor | None:
-    """What ``x``, which lies in the memory of ``whole``, is of the tensor in its place; or None."""
+    """Return what ``x``, in the memory of ``whole``, is of the tensor in its place; or None."""
     of, its = _layout(whole), _layout(x)
     if whole.is_complex() and not x.is_complex():  # its real and imaginary parts
         stand_in, of = torch.view_as_real(stand_in), _as_real(of)
@@ -206,7 +206,7 @@ def _part(stand_in: torch.Tensor, whole: torch.Tensor, x: torch.Tensor) -> torch
 
 
 class _Layout(NamedTuple):
-    """How the elements of a tensor lie in memory."""
+    """Says how the elements of a tensor lie in memory."""
 
     start: int
     shape: tuple[int, ...]
@@ -227,7 +227,7 @@ def _as_real(of: _Layout) -> _Layout:
 
 
 def _addresses(of: _Layout) -> np.ndarray:
-    """Where in its memory each element is."""
+    """Return where in its memory each element is."""
     found = np.array(of.start)
     for n, step in zip(of.shape, of.strides, strict=True):
         found = found[..., None] + np.arange(n) * step
@@ -246,7 +246,7 @@ def _permuted(x: Any, axes: Sequence[int]) -> Any:
 
 
 def _block(of: _Layout, its: _Layout) -> _Way | None:
-    """A part that is one block of memory, in any shape: rows, another view, a transpose."""
+    """Return a part that is one block of memory, in any shape: rows, another view, a transpose."""
     start, outer, inner = its.start - of.start, of.order, its.order
     back = sorted(range(len(inner)), key=inner.__getitem__)
     shape, total = tuple([its.shape[axis] for axis in inner]), math.prod(its.shape)
@@ -261,7 +261,7 @@ def _block(of: _Layout, its: _Layout) -> _Way | None:
 
 
 def _slices(of: _Layout, its: _Layout) -> _Way | None:
-    """A part that is cut out along some axes, in any order of these."""
+    """Return a part that is cut out along some axes, in any order of these."""
     rest, starts = its.start - of.start, {}
     for axis in of.order:
         step = of.strides[axis]

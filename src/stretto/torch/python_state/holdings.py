@@ -39,7 +39,7 @@ def _base(x: Any) -> Any:
 
 
 def content_of(x: Any) -> dict[Any, Any]:
-    """The elements of a container by key or number, those of a set by themselves.
+    """Return the elements of a container by key or number, those of a set by themselves.
 
     >>> class Doubled(dict):
     ...     def __getitem__(self, key):
@@ -83,7 +83,7 @@ PLAIN = (int, float, complex, str, bytes, bool, type(None), torch.dtype, torch.d
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two values say the same to Python code: one object, or equal plain data."""
+    """Say whether two values say the same to Python code: one object, or equal plain data."""
     if a is b:
         return True
     if type(a) is not type(b):
@@ -103,7 +103,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def is_rebound(a: Any, b: Any, depth: int = 4) -> bool:
-    """Whether two values are alike, but that the second has new tensors in the place of others."""
+    """Say whether two values are alike, but for new tensors in the place of others."""
     if same(a, b):
         return True
     if type(a) is not type(b) or not depth:
@@ -123,7 +123,7 @@ def is_rebound(a: Any, b: Any, depth: int = 4) -> bool:
 
 
 def equal(x: torch.Tensor, y: torch.Tensor) -> bool:
-    """Whether these have the same elements; NaN is equal to itself."""
+    """Say whether these have the same elements; NaN is equal to itself."""
     if x.shape != y.shape or x.dtype != y.dtype:
         return False
     x = x.detach()
@@ -133,7 +133,7 @@ def equal(x: torch.Tensor, y: torch.Tensor) -> bool:
 
 
 def same_numbers(a: Any, b: Any) -> bool:
-    """Whether these hold the same arrays."""
+    """Say whether these hold the same arrays."""
     return all([np.array_equal(x, y) for x, y in zip(a, b, strict=True)])
 
 
@@ -144,7 +144,7 @@ _LIBRARIES = (sys.stdlib_module_names | {"builtins", "numpy", "stretto", "sympy"
 _CODE = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)
 _INSTALLED = (sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"])
 _HERE = "\0"
-"""Where in the words for a place those for what is inside of it go."""
+"""The mark in the words for a place where those for what is inside of it go."""
 
 _MOST = 100_000
 """Objects that are looked at in one module; what is beyond is not."""
@@ -199,7 +199,7 @@ class Snapshot:
         self._python, self._numpy = random.getstate(), np.random.get_state()
 
     def changes(self) -> Iterator[Change]:
-        """What is not as it was."""
+        """Yield what is not as it was."""
         for holder, before in self._contents:
             after = holder.read()
             for key in before | after:
@@ -212,7 +212,7 @@ class Snapshot:
             yield Change("numpy.random", Absent, Absent, "random")
 
     def writes(self) -> Iterator[Change]:
-        """The tensors whose elements are not as they were."""
+        """Yield the tensors whose elements are not as they were."""
         for place, x, before in self._tensors:
             if not equal(x, before):
                 yield Change(_words(place), before, x)
@@ -264,12 +264,12 @@ def undone(module: torch.nn.Module) -> Iterator[Snapshot]:
 
 
 def _hooks_of(x: torch.Tensor) -> tuple[dict[Any, Any] | None, ...]:
-    """The tables of a tensor's hooks, which are made when the first is registered."""
+    """Return the tables of a tensor's hooks, which are made when the first is registered."""
     return x._backward_hooks, x._post_accumulate_grad_hooks
 
 
 def place_of(module: torch.nn.Module, tensor: torch.Tensor) -> str:
-    """Where a module holds a tensor, or what shares its memory."""
+    """Return where a module holds a tensor, or what shares its memory."""
     tensors = _Walk(module).tensors
     for place, x in tensors:
         if x is tensor:
@@ -282,12 +282,12 @@ def place_of(module: torch.nn.Module, tensor: torch.Tensor) -> str:
 
 
 def trained(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
-    """The tensors with a place in memory that require gradients, with where they are held."""
+    """Yield the tensors with a place in memory that require gradients, with where they are held."""
     return ((_words(p), x) for p, x in _Walk(module).tensors if x.requires_grad and memory_of(x))
 
 
 def memory_of(x: Any) -> int | None:
-    """The memory that a tensor lies in; None if it has no elements there."""
+    """Return the memory that a tensor lies in; None if it has no elements there."""
     try:
         return x.untyped_storage().data_ptr() or None
     except (RuntimeError, NotImplementedError):  # sparse, on the device meta, or another's class
@@ -379,7 +379,7 @@ class _Walk:
             self._names(held[key], place)
 
     def _names(self, held: dict[str, Any], place: str) -> None:
-        """Which parameters or buffers there are; what they are is no state of Python's."""
+        """Look at which parameters or buffers there are; what they are is no state of Python's."""
 
         def write(content: dict[Any, Any]) -> None:
             for key in held.keys() - content.keys():
@@ -406,7 +406,7 @@ class _Walk:
         self._content(x, place, lambda _: place)
 
     def _content(self, x: Any, place: str, name: Callable[[Any], str]) -> None:
-        """What a container holds, and what an object of the user's class does beside it."""
+        """Look into what a container holds, and what an object of a user's class has beside it."""
         self._add(lambda: content_of(x), lambda content: refill(x, content), name)
         self._object(x, place)
 
@@ -423,7 +423,7 @@ class _Walk:
             self._add(lambda: {"": x.tobytes()}, write, lambda _: place)
 
     def _generator(self, x: Any, place: str) -> None:
-        """A generator of random numbers."""
+        """Look into a generator of random numbers."""
         if isinstance(x, np.random.Generator):
             read, write = lambda: x.bit_generator.state, functools.partial(_set_state, x)
         elif isinstance(x, random.Random):
@@ -466,7 +466,7 @@ class _Walk:
         self._add(read, write, lambda _: place)
 
     def _globals(self, held: dict[str, Any], names: set[str], f: types.FunctionType) -> None:
-        """The globals that a function names, and those of modules among them that it may mean.
+        """Look into the globals that a function names, and of modules those that it may mean.
 
         Functions of installed packages use much of these: their data is looked at, and what they
         call is not.
@@ -536,17 +536,17 @@ _LOOKS: tuple[tuple[Any, Callable[[_Walk, Any, str], None]], ...] = (
     (functools._lru_cache_wrapper, _Walk._cache),
     (type, _Walk._class),
 )
-"""How objects of some kinds are looked into; the first that fits counts."""
+"""The functions that look into objects, by kind; the first that fits counts."""
 
 
 def is_real(x: Any) -> bool:
-    """Whether this is a tensor with elements, and none of a trace."""
+    """Say whether this is a tensor with elements, and none of a trace."""
     traced = (torch._subclasses.FakeTensor, torch._subclasses.functional_tensor.FunctionalTensor)
     return isinstance(x, torch.Tensor) and not isinstance(x, traced)
 
 
 def _is_of_library(x: Any) -> bool:
-    """Whether a class, a function or a module is of a library that modules keep no state in."""
+    """Say whether a class, function or module is of a library that modules keep no state in."""
     name = x.__name__ if isinstance(x, types.ModuleType) else getattr(x, "__module__", "") or ""
     return name.partition(".")[0] in _LIBRARIES
 
@@ -556,7 +556,7 @@ def _set_state(x: np.random.Generator, state: Any) -> None:
 
 
 def _progress(x: Iterator[Any]) -> Any:
-    """How far an iterator is, as far as one can tell without a step."""
+    """Return how far an iterator is, as far as one can tell without a step."""
     frame = getattr(x, "gi_frame", None)
     inside = (frame.f_lasti, tuple(map(id, frame.f_locals.values()))) if frame else ()
     return repr(x), operator.length_hint(x, -1), inside
@@ -564,7 +564,7 @@ def _progress(x: Iterator[Any]) -> Any:
 
 @functools.cache
 def _is_installed(name: str | None) -> bool:
-    """Whether a module is of a package that was installed, and not of the user's own."""
+    """Say whether a module is of a package that was installed, and not of the user's own."""
     found = sys.modules.get((name or "").partition(".")[0])
     return (getattr(found, "__file__", None) or "").startswith(_INSTALLED)
 

@@ -190,7 +190,7 @@ def _softmax(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _safe_softmax(x: Any, dim: int, dtype: Any = None) -> Any:
-    """The softmax, and 0 along lines of nothing but -inf."""
+    """Return the softmax, and 0 along lines of nothing but -inf."""
     x = x if dtype is None else x.astype(dtype)
     nothing = snp.all(x == -snp.inf, dim, keepdims=True)
     return snp.where(nothing, 0, F.softmax(snp.where(nothing, 0, x), dim))

@@ -70,7 +70,7 @@ def _split(x: Any, size: int, dim: int = 0) -> list[Any]:
 
 
 def _chunk(x: Any, chunks: int, dim: int = 0) -> list[Any]:
-    """At most so many parts, all of one size but for the last."""
+    """Return at most so many parts, all of one size but for the last."""
     n = x.shape[dim]
     return _split(x, -(-n // chunks), dim) if n else [x] * chunks
 
@@ -252,7 +252,7 @@ def _put_by_mask(x: Any, axis: int, mask: Any, values: Any, accumulate: bool) ->
 
 
 def _masked_place(x: Any, mask: Any, source: Any) -> Any:
-    """The elements of ``source``, in order, where the mask is True."""
+    """Return the elements of ``source``, in order, where the mask is True."""
     x, mask = snp.broadcast_arrays(x, mask)
     chosen = mask.reshape(-1)
     order = snp.maximum(snp.cumsum(chosen) - 1, 0)
@@ -272,7 +272,7 @@ def _gather(x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
 
 
 def _grid(x: Any, dim: int, index: Any) -> tuple[Any, ...]:
-    """For each element of ``index`` its own place, with the element along an axis."""
+    """Return for each element of ``index`` its own place, with the element along an axis."""
     ranks = range(x.ndim)
     shape = index.shape
     own = [snp.arange(shape[k]).reshape([-1 if axis == k else 1 for axis in ranks]) for k in ranks]
@@ -332,7 +332,7 @@ def _index_reduced(
 
 
 def _whole_rows(x: Any, dim: int, index: Any, source: Any) -> Any:
-    """An index of slices along an axis as one of elements."""
+    """Return an index of slices along an axis as one of elements."""
     axis = dim % max(x.ndim, 1)
     shape = [-1 if k == axis else 1 for k in range(max(source.ndim, 1))]
     return snp.broadcast_to(index.reshape(shape), source.shape or (1,))
@@ -406,7 +406,7 @@ _with_shares.defjvps(lambda drows, out, rows, counts: drows / counts, None)
 
 
 def _renormalize(weight: Any, indices: Any, max_norm: float, norm_type: float) -> Any:
-    """The table with its rows that are looked up shortened to a norm of at most ``max_norm``.
+    """Return the table with rows that are looked up shortened to a norm of ``max_norm`` at most.
 
     PyTorch writes the rows without recording it, so gradients pass as if nothing had been written.
     """

@@ -34,7 +34,7 @@ def _batch_norm(
     momentum: Any,
     eps: float,
 ) -> tuple[Any, Any, Any, Any, Any]:
-    """The result, the batch's mean and inverse deviation, and the next running statistics.
+    """Return the result, the batch's mean and inverse deviation, and the next running statistics.
 
     For ``momentum`` the number of batches so far, an array of integers, these are plain means.
     """
@@ -191,7 +191,7 @@ def _smoothed(mode: str) -> Callable[..., Any]:
 
 
 def _unnormalized(grid: Any, size: int, align_corners: bool) -> Any:
-    """From -1 to 1 to the indices of elements."""
+    """Return the indices of elements for numbers from -1 to 1."""
     if align_corners:
         return (grid + 1) / 2 * (size - 1)
     return ((grid + 1) * size - 1) / 2
@@ -241,7 +241,7 @@ def _padded(place: Any, size: int, padding: int, align_corners: bool) -> Any:
 
 
 def _elements(x: Any, at: Sequence[Any]) -> Any:
-    """The elements at whole places, as floats; zeros outside."""
+    """Return the elements at whole places, as floats; zeros outside."""
     batch = snp.arange(x.shape[0]).reshape((-1,) + (1,) * (at[0].ndim - 1))
     inside: Any = True
     index = []
@@ -269,7 +269,7 @@ def _bicubic(x: Any, grid: Any, padding: int, align_corners: bool) -> Any:
 
 
 def _cubic(t: Any, a: float = -0.75) -> list[Any]:
-    """The weights of the four elements around a place, by Keys's convolution."""
+    """Return the weights of the four elements around a place, by Keys's convolution."""
 
     def near(x: Any) -> Any:
         return ((a + 2) * x - (a + 3)) * x * x + 1
@@ -284,7 +284,7 @@ def _cubic(t: Any, a: float = -0.75) -> list[Any]:
 
 
 def _steps(lengths: Any, steps: int) -> Any:
-    """Which steps each sequence has: (steps, sequences), True for the first ones.
+    """Return which steps each sequence has: (steps, sequences), True for the first ones.
 
     Raises ``ValueError`` where lengths are known, and are none that PyTorch packs.
     """
@@ -319,7 +319,7 @@ def _recurrent(
     train: bool,
     bidirectional: bool,
 ) -> tuple[Any, ...]:
-    """A recurrent network of a packed sequence: its elements, and the last states of each.
+    """Return a recurrent network of a packed sequence: its elements, and the last states of each.
 
     ``places`` are those of the elements in the rectangle (steps, sequences), laid out in rows.
     """
@@ -332,7 +332,7 @@ def _recurrent(
 
 
 def _starts(sample: Any, size: int, count: int, window: int, dtype: Any) -> Any:
-    """Where along an axis the windows begin, for numbers from 0 to 1 of one window's place.
+    """Return where along an axis the windows begin, for numbers from 0 to 1 of one window's place.
 
     Window k begins at floor((k + u) s) - floor(u s), s = (size - window) / (count - 1), and the
     last at the end (Graham, Fractional Max-Pooling, 2014). Of numbers below 0, which PyTorch takes
@@ -351,7 +351,7 @@ def _fractional(rank: int) -> Callable[..., Any]:
     def pooled(
         x: Any, kernel_size: Sequence[int], output_size: Sequence[int], samples: Any
     ) -> tuple[Any, ...]:
-        """The maxima, and where in their plane they are; samples are of the last axis first."""
+        """Return the maxima, and where in their plane; samples are of the last axis first."""
         windows = tuple(kernel_size) * (rank if len(kernel_size) == 1 else 1)
         planes = x if x.ndim == rank + 2 else x[None]
         batch, channels, *sizes = planes.shape
@@ -395,7 +395,7 @@ def _embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int = -1,
 ) -> Any:
-    """The sums, means or maxima of bags that begin at ``offsets``; an empty one is 0.
+    """Return the sums, means or maxima of bags that begin at ``offsets``; an empty one is 0.
 
     What PyTorch keeps beside them for its backward pass, of sizes that go by how it computed them,
     is None.
@@ -421,7 +421,7 @@ def _embedding_bag(
 
 
 def _greatest(rows: Any, bag: Any, counts: Any, shape: tuple[int, int]) -> Any:
-    """The greatest element of each bag and column: the first of equal ones, as is its slope."""
+    """Return the greatest element of each bag and column: the first of equal ones, as its slope."""
     n = rows.shape[0]
     still = snp.where(counts[:, None], lax.stop_gradient(rows), -snp.inf)
     most = snp.full(shape, -snp.inf, rows.dtype).at[bag].max(still)
@@ -438,7 +438,7 @@ _REDUCTIONS = ("none", "mean", "sum")
 
 
 def _simple(loss: Callable[..., Any], *names: str) -> Callable[..., Any]:
-    """A loss of input, target and a reduction; ``names`` are what comes after it."""
+    """Return a loss of input, target and a reduction; ``names`` are what comes after it."""
 
     def reduced(x: Any, target: Any, reduction: int = 1, *more: Any, **how: Any) -> Any:
         how |= dict(zip(names, more, strict=False))
@@ -454,7 +454,7 @@ def _binary_cross_entropy(x: Any, target: Any, weight: Any = None, reduction: in
 
 
 def _multilabel_margin(x: Any, target: Any, reduction: int) -> tuple[Any, Any]:
-    """The loss, and which classes are among the targets."""
+    """Return the loss, and which classes are among the targets."""
     if not x.ndim:
         loss, among = _multilabel_margin(x[None], target[None], reduction)
         return loss, among[0]
@@ -485,7 +485,7 @@ def _cross_entropy(
 def _negative_log_likelihood(
     x: Any, target: Any, weight: Any, reduction: int, ignore_index: int
 ) -> tuple[Any, Any]:
-    """The loss, and the sum of the weights that it was divided by."""
+    """Return the loss, and the sum of the weights that it was divided by."""
     loss = F.nll_loss(
         x, target, weight, reduction=_REDUCTIONS[reduction], ignore_index=ignore_index
     )
@@ -522,7 +522,7 @@ def _connectionist(
     blank: int = 0,
     zero_infinity: bool = False,
 ) -> tuple[Any, None]:
-    """The loss of each example; what PyTorch keeps beside it is None.
+    """Return the loss of each example; what PyTorch keeps beside it is None.
 
     Its gradient is PyTorch's, which takes ``x`` for logarithms of probabilities that add up to 1:
     the sum of these is part of it.

@@ -19,7 +19,7 @@ def _cholesky(a: Any, *, upper: bool = False, check_errors: bool = False) -> tup
 
 
 def _solved(a: Any, b: Any, *, left: bool = True, check_errors: bool = False) -> Any:
-    """The solution, the factors, pivots and LAPACK's report."""
+    """Return the solution, the factors, pivots and LAPACK's report."""
     vector = b.ndim == a.ndim - 1
     right = b[..., None] if vector else b
     if left:
@@ -32,7 +32,7 @@ def _solved(a: Any, b: Any, *, left: bool = True, check_errors: bool = False) ->
 
 
 def _factored(a: Any, *, pivot: bool = True, check_errors: bool = False) -> tuple[Any, Any, Any]:
-    """The factors, pivots from one, and LAPACK's report."""
+    """Return the factors, pivots from one, and LAPACK's report."""
     lu, pivots, _ = lax.linalg.lu(a)
     return lu, pivots + 1, snp.zeros(a.shape[:-2], snp.int32)
 
@@ -111,7 +111,7 @@ def _fully_singular(a: Any) -> tuple[Any, ...]:
 
 @_fully_singular.defjvp
 def _(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
-    """As many vectors as there are values have slopes; the further ones have none, as in PyTorch.
+    """Give slopes to as many vectors as there are values; further ones have none, as in PyTorch.
 
     The vectors are those of the smaller factors but for their phases.
     """
@@ -143,7 +143,7 @@ def _pseudo_inverse(a: Any, *, atol: Any = None, rtol: Any = None, hermitian: bo
 def _least_squares(
     a: Any, b: Any, rcond: float | None = None, *, driver: str | None = None
 ) -> tuple[Any, Any, Any, Any]:
-    """The solution, and the residuals, rank and singular values that the driver gives.
+    """Return the solution, and the residuals, rank and singular values that the driver gives.
 
     Residuals are NaN where the rank is not full: PyTorch gives none there.
     """
@@ -167,7 +167,7 @@ def _least_squares(
 
 
 def _reflections(a: Any, taus: Any) -> Any:
-    """The first columns of the product of reflections I - t v vᴴ, which ``a`` has below 1s."""
+    """Return the first columns of the product of reflections I - t v vᴴ; ``a`` has v below 1s."""
     rows, columns = a.shape[-2:]
     count = taus.shape[-1]
     one = snp.eye(rows, columns, dtype=a.dtype)

@@ -50,7 +50,7 @@ def _random(x: Any, low: int = 0, high: int | None = None, **_: Any) -> Any:
 
 
 def _digits(x: Any) -> int:
-    """How many bits the whole numbers have that a float holds, 31 at most."""
+    """Return how many bits the whole numbers have that a float holds, 31 at most."""
     return min(31, snp.finfo(x.dtype).nmant + 1)
 
 
@@ -59,7 +59,7 @@ def _dropout(x: Any, p: float, train: bool) -> Any:
 
 
 def _native_dropout(x: Any, p: float, train: bool | None) -> tuple[Any, Any]:
-    """The result, and which elements were kept."""
+    """Return the result, and which elements were kept."""
     if train is False or p == 0:
         return x, snp.ones(x.shape, bool)
     if p == 1:
@@ -76,7 +76,7 @@ def _leaky_at_random(
     training: bool = False,
     generator: Any = None,
 ) -> tuple[Any, Any]:
-    """The result, and the slope of each element."""
+    """Return the result, and the slope of each element."""
     if not training:
         return snp.where(x > 0, x, x * ((lower + upper) / 2)), noise
     drawn = random.uniform(next_key("rrelu"), x.shape, x.dtype, lower, upper)

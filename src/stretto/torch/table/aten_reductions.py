@@ -20,14 +20,14 @@ _Dims = int | Sequence[int] | None
 
 
 def _axes(dim: _Dims) -> Any:
-    """The axes in NumPy's form: no axes at all are all of them."""
+    """Return the axes in NumPy's form: no axes at all are all of them."""
     if dim is None or isinstance(dim, int):
         return dim
     return tuple(dim) or None
 
 
 def _over(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A reduction of PyTorch's form, over axes and with a dtype to compute in."""
+    """Return a reduction of PyTorch's form, over axes and with a dtype to compute in."""
 
     def reduced(x: Any, dim: _Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
         x = x if dtype is None else x.astype(dtype)
@@ -79,7 +79,7 @@ def _place(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _extreme(values: Callable[..., Any], places: Callable[..., Any]) -> Callable[..., Any]:
-    """The extreme elements along an axis, and where they are."""
+    """Return the extreme elements along an axis, and where they are."""
 
     def reduced(x: Any, dim: int, keepdim: bool = False) -> tuple[Any, Any]:
         if not x.ndim:
@@ -123,7 +123,7 @@ def _running(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _running_extreme(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The extreme so far, and the last place at which it was met, whose slope it has."""
+    """Return the extreme so far, and the last place at which it was met, whose slope it has."""
 
     def along(x: Any, dim: int) -> tuple[Any, Any]:
         if not x.ndim:
@@ -174,7 +174,7 @@ def _kth(x: Any, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Any, ...
 
 
 def _median_along(x: Any, dim: int, keepdim: bool = False) -> tuple[Any, ...]:
-    """The lower of the two in the middle; NaN if there is one."""
+    """Return the lower of the two in the middle; NaN if there is one."""
     if not x.ndim:
         return x, snp.zeros((), snp.int32)
     values, places = _kth(x, (x.shape[dim] + 1) // 2, dim, True)
@@ -189,7 +189,7 @@ def _median_along(x: Any, dim: int, keepdim: bool = False) -> tuple[Any, ...]:
 
 
 def _median_of_numbers(x: Any, dim: int, keepdim: bool = False) -> tuple[Any, ...]:
-    """The lower of the two in the middle of what is not NaN; of all where there is nothing else."""
+    """Return the lower of the two in the middle of what is not NaN; of all where all is."""
     if not x.ndim:
         return x, snp.zeros((), snp.int32)
     values, order = _sorted(x, dim)
@@ -200,7 +200,7 @@ def _median_of_numbers(x: Any, dim: int, keepdim: bool = False) -> tuple[Any, ..
 
 
 def _mode(x: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, ...]:
-    """The least of the most frequent elements, and the last place at which it is."""
+    """Return the least of the most frequent elements, and the last place at which it is."""
     if not x.ndim:
         return x, snp.zeros((), snp.int32)
     axis = dim % x.ndim
@@ -221,7 +221,7 @@ def _count(x: Any, dim: _Dims = None) -> Any:
 
 
 def _counts(x: Any, weights: Any = None, minlength: int = 0) -> Any:
-    """How often each number below ``minlength`` occurs, or the sums of the weights.
+    """Return how often each number below ``minlength`` occurs, or the sums of the weights.
 
     Raises:
         ValueError: an element is greater, where that is known.
@@ -308,7 +308,7 @@ def _convolution(
     output_padding: Sequence[int],
     groups: int,
 ) -> Any:
-    """The operation that all of PyTorch's convolutions are made of."""
+    """Return the operation that all of PyTorch's convolutions are made of."""
     n = weight.ndim - 2
     stride, padding, dilation, more = [
         tuple(sizes) * n if len(sizes) == 1 else tuple(sizes)
@@ -341,7 +341,7 @@ def _cdist(x: Any, y: Any, p: float = 2.0, compute_mode: int | None = None) -> A
 
 
 def _pdist(x: Any, p: float = 2.0) -> Any:
-    """The distances of rows: of the first to all after it, of the second, and so on."""
+    """Return the distances of rows: of the first to all after it, of the second, and so on."""
     first, second = np.triu_indices(x.shape[0], 1)
     return _distance(x[first] - x[second], p)
 
@@ -358,7 +358,7 @@ def _distance(x: Any, p: float) -> Any:
 def _grouped(
     x: Any, weights: Any, offs: Any = None, bias: Any = None, out_dtype: Any = None
 ) -> Any:
-    """The rows of each group, which end at ``offs``, by the matrix of their group."""
+    """Return the rows of each group, which end at ``offs``, by the matrix of their group."""
     if x.ndim == 3 and weights.ndim == 3:
         return x @ weights
     group = snp.sum(snp.arange(x.shape[0])[:, None] >= offs[None, :], -1)
@@ -366,7 +366,7 @@ def _grouped(
 
 
 def _by_group(x: Any, weights: Any, group: Any) -> Any:
-    """Each group's product of all rows, and of it the group's own."""
+    """Return each group's product of all rows, and of it the group's own."""
     out = 0
     for k in range(weights.shape[0]):
         own = snp.where((group == k)[:, None], x, 0)

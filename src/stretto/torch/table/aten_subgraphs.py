@@ -81,7 +81,7 @@ def _without_gradient(enabled: bool, function: Callable[..., Any], *operands: An
 
 
 def _as_imported(buffer: Any, values: Sequence[Any], name: str) -> Any:
-    """Whether a buffer is as it was when the module was imported; it raises where that is known."""
+    """Say whether a buffer is as it was imported; raise where it is known that it is not."""
     expected = np.asarray(values, buffer.dtype).reshape(buffer.shape)
     if isinstance(buffer, Tracer):
         return snp.array_equal(buffer, expected, equal_nan=buffer.dtype.kind in "fc")
@@ -95,7 +95,7 @@ def _as_imported(buffer: Any, values: Sequence[Any], name: str) -> Any:
 
 
 def _where_as_imported(same: Any, x: Any) -> Any:
-    """A result, or NaN, or -1 of an integer, where a compiled program is not made for a buffer."""
+    """Return a result, or NaN (-1 of an integer) where a program is not made for a buffer."""
     if same is True or x.dtype.kind == "b":
         return x
     return snp.where(same, x, snp.asarray(-1 if x.dtype.kind in "iu" else snp.nan, x.dtype))
@@ -109,7 +109,7 @@ def _with_backward(
     residuals: Sequence[Any],
     gradients: Callable[..., Sequence[Any]],
 ) -> tuple[Any, ...]:
-    """The outputs, whose derivative by the inputs is had from ``gradients``.
+    """Return the outputs, whose derivative by the inputs is had from ``gradients``.
 
     ``gradients`` takes the outputs' cotangents and the residuals. Where a residual is an output,
     as of ``save_for_backward(y)``, its own derivative is this one as well.
@@ -142,7 +142,7 @@ def _with_backward(
 
 
 def _once(name: str, arrays: Sequence[Any], cotangents: Sequence[Any]) -> Any:
-    """The same values, which may not be differentiated."""
+    """Return the same values, which may not be differentiated."""
 
     def refuse(*_: Any) -> Any:
         raise NotImplementedError(
@@ -158,7 +158,7 @@ def _once(name: str, arrays: Sequence[Any], cotangents: Sequence[Any]) -> Any:
 def _grad(
     part: Callable[..., Any], free: Sequence[Any], inputs: Sequence[Any], cotangents: Sequence[Any]
 ) -> tuple[Any, ...]:
-    """The gradients of a part by its inputs; a missing cotangent is of ones."""
+    """Return the gradients of a part by its inputs; a missing cotangent is of ones."""
     outs, pull_back = vjp(lambda *xs: tuple(part(*xs, *free)), *inputs)
     given = [
         snp.ones_like(out) if ct is None else snp.broadcast_to(ct, out.shape).astype(out.dtype)
@@ -183,7 +183,7 @@ def _vmap(
     out_dims: Sequence[int],
     randomness: str,
 ) -> tuple[Any, ...]:
-    """The results of a part for each example along these axes of the operands."""
+    """Return the results of a part for each example along these axes of the operands."""
     axes = tuple(in_dims)
     if randomness == "error":  # nothing is drawn
         mapped = vmap(lambda *xs: tuple(part(*xs, *free)), axes, tuple(out_dims))
@@ -202,7 +202,7 @@ def _vmap(
 def _selected(
     part: Callable[..., Any], masks: Sequence[Any], free: Sequence[Any], some: Sequence[bool]
 ) -> Any:
-    """The results of a part, for the places of the true elements of each mask.
+    """Return the results of a part, for the places of the true elements of each mask.
 
     ``some`` says of which masks an element is true wherever they have any. With the numbers of true
     elements known, the places are as many as that. Otherwise there is one for each element of a
@@ -255,12 +255,12 @@ def _selected(
 
 
 def _room(x: Any, most: int) -> Any:
-    """A vector at the beginning of one of so many elements."""
+    """Return a vector at the beginning of one of so many elements."""
     return x if x.shape[0] == most else snp.concatenate([x, snp.zeros(most - x.shape[0], x.dtype)])
 
 
 def _sizes_in(type: ArrayType) -> set[SizeVariable]:
-    """The variables of which the sizes of a type depend."""
+    """Return the variables of which the sizes of a type depend."""
     return {v for n in type.shape if isinstance(n, Size) for v in n.variables()}
 
 
@@ -271,7 +271,7 @@ def _nonzero(places: Any, mask: Any) -> Any:
 
 
 def _unravelled(places: Any, shape: Sequence[int]) -> list[Any]:
-    """The indices along each axis of places in an array that is laid out in rows."""
+    """Return the indices along each axis of places in an array that is laid out in rows."""
     strides = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
     return [
         places // snp.asarray(greater(s, 1)) % snp.asarray(greater(n, 1))

@@ -53,22 +53,22 @@ class Unfit(NotImplementedError):
 
 
 def is_traced(x: Any) -> bool:
-    """Whether this is a tensor of a trace."""
+    """Say whether this is a tensor of a trace."""
     return isinstance(x, torch._subclasses.FakeTensor)
 
 
 def is_smooth(x: Any) -> bool:
-    """Whether this is a tensor that may have a gradient."""
+    """Say whether this is a tensor that may have a gradient."""
     return isinstance(x, torch.Tensor) and (x.is_floating_point() or x.is_complex())
 
 
 def name_of(thing: Any) -> str:
-    """The name of a class or a function, or else of its class."""
+    """Return the name of a class or a function, or else of its class."""
     return getattr(thing, "__qualname__", type(thing).__name__).replace("<locals>.", "")
 
 
 def fitted(name: str, given: Any, inputs: Sequence[Any]) -> list[Any]:
-    """The gradients of a ``backward``, in the shapes and dtypes of the inputs."""
+    """Return the gradients of a ``backward``, in the shapes and dtypes of the inputs."""
     gradients = list(given) if isinstance(given, (tuple, list)) else [given]
     while len(gradients) > len(inputs) and gradients[-1] is None:
         gradients.pop()
@@ -86,7 +86,7 @@ def fitted(name: str, given: Any, inputs: Sequence[Any]) -> list[Any]:
 
 
 _INSIDE = ("torch._", "torch.masked.", "torch.nested.")
-"""Where PyTorch has Functions of its own that are no part of a module's work."""
+"""The modules where PyTorch has Functions of its own that are no part of a module's work."""
 
 _ONCE = torch.autograd.function.once_differentiable(lambda: None).__code__
 
@@ -155,7 +155,7 @@ def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
 def _bound(
     forward: Callable[..., Any], lead: tuple[Any, ...], args: tuple[Any, ...], kwargs: Any
 ) -> tuple[Any, ...]:
-    """All arguments of a ``forward`` by position, but for those before them."""
+    """Return all arguments of a ``forward`` by position, but for those before them."""
     if not kwargs:
         return args
     bound = inspect.signature(forward).bind(*lead, *args, **kwargs)
@@ -169,7 +169,7 @@ def _identities(tensors: Sequence[Any]) -> set[int]:
 
 
 def _given(plain: Any, joined: Any, dirty: set[int]) -> Any:
-    """A result as the caller gets it."""
+    """Return a result as the caller gets it."""
     if joined is None:
         fresh = isinstance(plain, torch.Tensor) and id(plain) not in dirty
         return plain.detach() if fresh else plain
@@ -179,7 +179,7 @@ def _given(plain: Any, joined: Any, dirty: set[int]) -> Any:
 def _joined(
     cls: Any, context: Any, inputs: Sequence[Any], results: Sequence[Any], moving: Sequence[int]
 ) -> dict[int, Any]:
-    """The results that have a derivative, by their numbers."""
+    """Return the results that have a derivative, by their numbers."""
     smooth = [k for k, x in enumerate(inputs) if is_smooth(x)]
     if not smooth or not moving:
         return {}
@@ -241,7 +241,7 @@ def _joined(
 
 
 def _is_once(function: Any) -> bool:
-    """Whether a ``backward`` must not be differentiated (``once_differentiable``)."""
+    """Say whether a ``backward`` must not be differentiated (``once_differentiable``)."""
     while function is not None:
         if getattr(function, "__code__", None) is _ONCE:
             return True

@@ -23,7 +23,7 @@ from stretto.torch.programs.torch_graph import Graph
 from stretto.torch.python_state.holdings import is_real
 
 _MOST = 1 << 14
-"""Of tensors with more elements nothing is computed beside the trace."""
+"""The most elements of tensors of which something is computed beside the trace."""
 
 _TENSOR = torch.Tensor
 _NUMBERS = {
@@ -93,7 +93,7 @@ class FixedNumbers(TorchFunctionMode):
         self._known, self._on = {}, False
 
     def guarded(self, graph: Graph) -> Graph:
-        """The graph of what was traced, for the values that its buffers have.
+        """Return the graph of what was traced, for the values that its buffers have.
 
         Raises ``NotImplementedError`` if it writes to one of which a number was asked for.
         """
@@ -184,7 +184,7 @@ def _memory(known: _Known) -> int:
 
 
 def _untrained(module: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """The tensors of a module that no training changes."""
+    """Return the tensors of a module that no training changes."""
     both = [*module.named_parameters(), *module.named_buffers()]
     return {name: x for name, x in both if not x.requires_grad}
 
@@ -216,7 +216,7 @@ def _beside(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def _writes(func: Any, named: Mapping[str, Any]) -> bool:
-    """Whether a function may write to what it is given."""
+    """Say whether a function may write to what it is given."""
     name = getattr(func, "__name__", "")
     if name.startswith("__"):
         return name in _IN_PLACE

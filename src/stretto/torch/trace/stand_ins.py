@@ -141,7 +141,7 @@ OPS = torch.ops.stretto
 
 
 def of_values(n: Any) -> bool:
-    """Whether a size depends on values."""
+    """Say whether a size depends on values."""
     return not isinstance(n, int) and bool(free_unbacked_symbols(n))
 
 
@@ -205,19 +205,19 @@ def _as_tuple_or_none(x: Any) -> tuple[Any, ...]:
 
 
 def _of(x: torch.Tensor) -> Any:
-    """What stands for a tensor in the history of others."""
+    """Return what stands for a tensor in the history of others."""
     step = _step(x)
     return id(x) if step is None else step
 
 
 def _step(x: torch.Tensor) -> Any:
-    """The step of autograd that gave a tensor, as PyTorch holds it."""
+    """Return the step of autograd that gave a tensor, as PyTorch holds it."""
     with torch._C.DisableTorchFunction():
         return torch._C.TensorBase.grad_fn.__get__(x)
 
 
 def _history(nodes: Sequence[Any]) -> set[Any]:
-    """The steps of autograd that lead to these, and the leaves that they begin with."""
+    """Return the steps of autograd that lead to these, and the leaves that they begin with."""
     seen: set[Any] = set()
     waiting = [node for node in nodes if node is not None]
     while waiting:
@@ -239,7 +239,7 @@ def _backward(*args: Any, **kwargs: Any) -> Any:
 
 
 def _fresh(tree: Any) -> Any:
-    """The tensors of a tree as values of their own, by which derivatives are taken."""
+    """Return the tensors of a tree as values of their own, by which derivatives are taken."""
 
     def own(x: Any) -> Any:
         if not isinstance(x, torch.Tensor) or not (x.is_floating_point() or x.is_complex()):
@@ -251,14 +251,14 @@ def _fresh(tree: Any) -> Any:
 
 
 def _chosen(args: Sequence[Any], argnums: Any) -> tuple[tuple[int, ...], list[Any]]:
-    """Which arguments, and all of them with those made fresh."""
+    """Return which arguments, and all of them with those made fresh."""
     which = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     places = tuple([k % len(args) for k in which])
     return places, [_fresh(x) if k in places else x for k, x in enumerate(args)]
 
 
 def _pulled_back(outs: Any, ins: Any, cts: Any) -> Any:
-    """The gradients of a tree of tensors, as a tree like ``ins``."""
+    """Return the gradients of a tree of tensors, as a tree like ``ins``."""
     leaves, spec = pytree.tree_flatten(ins)
     results, given = pytree.tree_leaves(outs), pytree.tree_leaves(cts)
     moving = [k for k, out in enumerate(results) if out.requires_grad]
@@ -412,7 +412,7 @@ def _vmap(
 
 
 def _dims(in_dims: Any, args: Any, spec: Any) -> list[int | None]:
-    """For each leaf of the arguments the axis that is mapped."""
+    """Return for each leaf of the arguments the axis that is mapped."""
     whole = list(in_dims) if isinstance(in_dims, (list, tuple)) else in_dims
     found = pytree._broadcast_to_and_flatten(
         tuple(whole) if isinstance(whole, list) and isinstance(args, tuple) else whole, spec

@@ -82,7 +82,7 @@ def held_densely(module: torch.nn.Module) -> Iterator[bool]:
 
 
 def all_dense(tree: Any) -> Any:
-    """The tensors of a tree, dense ones in the place of sparse ones."""
+    """Return the tensors of a tree, dense ones in the place of sparse ones."""
     return pytree.tree_map(lambda x: dense(x) if isinstance(x, torch.Tensor) else x, tree)
 
 
@@ -93,7 +93,7 @@ class Densely:
         self._known: dict[int, tuple[Any, Any]] = {}
 
     def __call__(self, x: Any) -> Any:
-        """The argument of a function, or a list of arguments, with dense tensors."""
+        """Return the argument of a function, or a list of arguments, with dense tensors."""
         if type(x) is list or type(x) is tuple:
             return type(x)(map(self, x))
         if not isinstance(x, torch.Tensor) or x.layout is torch.strided:
@@ -207,13 +207,13 @@ SPARSE_CALLED: dict[Any, Callable[..., Any]] = {
         )
     },
 }
-"""For functions of sparse tensors those of dense ones."""
+"""The functions of dense tensors that stand for those of sparse ones."""
 
 _OF_LAYOUTS: dict[Any, Callable[..., Any]] = {
     getattr(_TENSOR, name).__get__: _refused(f"Tensor.{name}, where a module holds sparse tensors,")
     for name in ("is_sparse", "is_sparse_csr", "layout")
 }
-"""What tells sparse tensors from dense ones."""
+"""The functions that tell sparse tensors from dense ones."""
 
 
 _KEY = DispatchKey.CompositeImplicitAutograd
@@ -292,12 +292,12 @@ def _pack(
 
 
 def _same_size(n: Any, m: Any) -> bool:
-    """Whether two sizes are known to be equal, without asking."""
+    """Say whether two sizes are known to be equal, without asking."""
     return n is m or str(n) == str(m)
 
 
 def _packed(sizes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The mask of a packed sequence, the places of its true elements, and the steps that are."""
+    """Return the mask of a packed sequence, the places of its true elements, and its steps."""
     if id(sizes) not in _KNOWN.packed:
         raise NotImplementedError(
             "from_torch: a packed sequence that pack_padded_sequence did not make inside of "
@@ -398,7 +398,7 @@ def traceable() -> Iterator[None]:
 
 
 def _with_lengths(loss: Callable[..., Any]) -> Callable[..., Any]:
-    """A loss that is given its lengths as tensors: numbers it turns into some that have no data."""
+    """Return a loss that gets its lengths as tensors: of numbers it makes some without data."""
 
     def with_lengths(
         log_probs: Any,
@@ -523,7 +523,7 @@ PATCHED = [
     (passes, "replace_set_grad_with_hop_pass", _set_apart),
     (GraphModule, "recompile", _written),
 ]
-"""What stands in PyTorch's modules and classes while a module is exported, and where."""
+"""The places in PyTorch's modules and classes, and what stands there while a module is exported."""
 
 
 _TRACING = threading.local()
@@ -711,7 +711,7 @@ def _cdist(x1: torch.Tensor, x2: torch.Tensor, p: float = 2.0, compute_mode: Any
 
 
 def _selected(x: torch.Tensor) -> bool:
-    """Whether a size depends on values."""
+    """Say whether a size depends on values."""
     return any(map(of_values, x.shape))
 
 

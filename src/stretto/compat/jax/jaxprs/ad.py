@@ -48,10 +48,10 @@ __all__ = [
 ]
 
 primitive_jvps: dict[Primitive, Callable[..., Any]] = {}
-"""From (primals, tangents) and parameters to results and their tangents, by primitive."""
+"""The rule of each primitive, from (primals, tangents) and parameters to results and tangents."""
 
 primitive_transposes: dict[Primitive, Callable[..., Any]] = {}
-"""From cotangents, operands and parameters to the operands' cotangents, by primitive.
+"""The rule of each primitive, from cotangents, operands and parameters to the operands' cotangents.
 
 Rules given for Stretto's own operations are kept here, and not used.
 """

@@ -95,8 +95,8 @@ def _replace(cls: Any, rule: Callable[..., Any]) -> None:
 
 
 primitive_batchers: dict[Primitive, Callable[..., Any]] = _Batchers()
-"""From operands, the mapped axis of each (None: the same for all examples), and parameters to
-results and their mapped axes, by primitive."""
+"""The rule of each primitive, from operands, the mapped axis of each (None: the same for all), and
+parameters to results and their mapped axes."""
 
 axis_primitive_batchers: dict[Primitive, Callable[..., Any]] = {}
 """The same for rules that get the size of the axis, its name and the kind of trace first."""
