@@ -15,7 +15,7 @@ from stretto._engine.api.autodiff.derivatives import grad
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.core.config import config
 from stretto._engine.ops.broadcast import reduce_sum
-from stretto.compat.jax.naming import with_jax_draws
+from stretto.compat.jax.modules import with_jax_draws
 from stretto.random import distributions
 from stretto.random.distributions import when_large
 from tests.random.seeds import jaxs_key

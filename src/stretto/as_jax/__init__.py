@@ -5,6 +5,6 @@ Stretto under JAX's names. Nothing else in Stretto imports this package, and not
 JAX.
 """
 
-from stretto.compat.jax.finder import VERSION, install
+from stretto.compat.jax.modules import VERSION, install
 
 __all__ = ["VERSION", "install"]

@@ -5,7 +5,7 @@ It is installed when pytest starts, before any ``conftest.py`` is read, and not 
 
 from __future__ import annotations
 
-from stretto.compat.jax.finder import install
+from stretto.compat.jax.modules import install
 
 __all__ = ["pytest_load_initial_conftests"]
 

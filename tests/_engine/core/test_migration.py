@@ -19,7 +19,7 @@ from stretto._engine.core.migration import (
     OPTIMIZERS,
     ROOT,
 )
-from stretto.compat.jax import finder, root
+from stretto.compat.jax import modules, root
 
 X = np.array([[0.1, 0.7, 0.4], [0.9, 0.2, 0.6], [0.3, 0.8, 0.5]], np.float32)
 ARGUMENTS = {
@@ -228,7 +228,7 @@ def test_names_of_jax_that_stand_elsewhere(name):
     assert eval(code.partition("(")[0], namespace()) is not None
     for path in [code.removeprefix("jax.") for code in under_jax if code.startswith("jax.")]:
         home, _, last = path.rpartition(".")
-        assert finder._home(path) or hasattr(finder._home(home) if home else root, last)
+        assert modules._home(path) or hasattr(modules._home(home) if home else root, last)
 
 
 def test_names_of_other_packages():

@@ -6,7 +6,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.types import float0
 from stretto.compat.jax.avals import ShapedArray
-from stretto.compat.jax.naming import module_of
+from stretto.compat.jax.modules import module_of
 
 
 def test_every_name_is_there():

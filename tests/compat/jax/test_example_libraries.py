@@ -7,7 +7,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.compat.jax.naming import module_of
+from stretto.compat.jax.modules import module_of
 
 optimizers = module_of("example_libraries.optimizers")
 stax = module_of("example_libraries.stax")

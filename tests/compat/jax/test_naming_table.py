@@ -7,7 +7,7 @@ import pytest
 from stretto import lax
 from stretto.compat.jax.jaxprs.operations import primitive_of
 from stretto.compat.jax.keys import LAX_TAKING_KEYS
-from stretto.compat.jax.naming import ROWS, module_of
+from stretto.compat.jax.modules import ROWS, module_of
 
 
 @pytest.mark.parametrize("path", ROWS)

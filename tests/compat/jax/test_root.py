@@ -1,7 +1,7 @@
 """The names of ``jax`` itself, and of all modules below it."""
 
 from stretto.compat.jax import root
-from stretto.compat.jax.naming import ROWS
+from stretto.compat.jax.modules import ROWS
 from tests.compat.jax.running import prints
 
 

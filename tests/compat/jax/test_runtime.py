@@ -7,9 +7,9 @@ import pytest
 
 import stretto as st
 from stretto.compat.jax import runtime
-from stretto.compat.jax.jaxprs import ad
+from stretto.compat.jax.jaxprs import own
 from stretto.compat.jax.jaxprs.operations import primitive_of
-from stretto.compat.jax.naming import module_of
+from stretto.compat.jax.modules import module_of
 
 
 def test_a_primitive_applied():
@@ -25,7 +25,7 @@ def test_the_others_are_views(name):
     module = module_of(f"interpreters.{name}")
     assert dir(module)
     if name == "ad":
-        assert module.Zero is ad.Zero
+        assert module.Zero is own.Zero
 
 
 def test_excluded_files(monkeypatch):

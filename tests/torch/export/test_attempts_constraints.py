@@ -104,8 +104,8 @@ def test_the_words():
     model = st.from_torch(Of(ASKS["more than"][0]), X)
     with pytest.raises(
         ValueError,
-        match=r"Of: the program holds for xs\[0\].shape\[0\] > 4 \(.*test_attempts_constraints.py, line "
-        r"\d+, in <lambda>\), and xs\[0\].shape\[0\] is 2: import the module anew",
+        match=r"Of: the program holds for xs\[0\].shape\[0\] > 4 \(.*test_attempts_constraints.py, "
+        r"line \d+, in <lambda>\), and xs\[0\].shape\[0\] is 2: import the module anew",
     ):
         model(rows(2).numpy())
     with pytest.raises(ValueError, match=r"expected the shape \(6, 4\), got \(5, 4\)"):

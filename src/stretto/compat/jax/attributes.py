@@ -1,8 +1,8 @@
 """The attributes of arrays, traced values and keys that clients of JAX read, and checks of traces.
 
-Attached by ``finder.install``, so that Stretto by itself has none of them. JAX's settings have each
-trace checked around what Stretto's recorder and vectorizer do: that no tracer is left, that there
-is no trace.
+They are attached by ``modules.install``, so that Stretto by itself has none of them. JAX's settings
+have each trace checked around what Stretto's recorder and vectorizer do: that no tracer is left,
+that there is no trace.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from stretto import numpy as snp
-from stretto.compat.jax.naming import RefusedName
+from stretto.compat.jax.modules import RefusedName
 from stretto.compat.jax.root import enable_x64
 from stretto.compat.jax.settings import config
 from stretto.tree import register_pytree_node

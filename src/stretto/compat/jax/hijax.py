@@ -23,7 +23,7 @@ from stretto._engine.higher_order.refs import Ref
 from stretto._engine.ops.convert import convert
 from stretto.compat.jax.avals import AbstractValue, pytype_aval_mappings
 from stretto.compat.jax.jaxprs.primitive import Primitive
-from stretto.compat.jax.naming import RefusedName
+from stretto.compat.jax.modules import RefusedName
 from stretto.compat.jax.tree_util import LEAVES
 
 HIGH: dict[type, Any] = {}

@@ -16,7 +16,7 @@ from stretto import numpy as snp
 from stretto._engine.core.config import config as ours
 from stretto._engine.core.types import float0
 from stretto.compat.jax.avals import is_key
-from stretto.compat.jax.naming import with_jax_draws
+from stretto.compat.jax.modules import with_jax_draws
 from stretto.compat.jax.settings import config
 from stretto.lax import top_k as largest
 from stretto.random.key_arrays import KeyArray

@@ -14,7 +14,7 @@ from stretto._engine.core.config import config
 from stretto.compat.jax.arrays import floats, in_floats
 from stretto.compat.jax.avals import Array, is_key
 from stretto.compat.jax.keys import TAKING_KEYS
-from stretto.compat.jax.naming import names_of
+from stretto.compat.jax.modules import names_of
 from stretto.numpy.dtypes import ScalarType
 from stretto.numpy.einsums import einsum_by
 

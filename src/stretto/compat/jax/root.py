@@ -38,7 +38,7 @@ from stretto.compat.jax.calls import (
     vjp as vjp,
 )
 from stretto.compat.jax.jaxprs.making import make_jaxpr as make_jaxpr
-from stretto.compat.jax.naming import names_of
+from stretto.compat.jax.modules import names_of
 from stretto.compat.jax.arrays import (
     empty_ref as empty_ref,
     free_ref as free_ref,

@@ -14,7 +14,7 @@ import numpy as np
 import stretto
 from stretto._engine.xla.device import default_backend
 from stretto.compat.jax.calls import Backend
-from stretto.compat.jax.naming import RefusedName
+from stretto.compat.jax.modules import RefusedName
 from stretto.numpy import asarray
 from stretto.profiler import TraceAnnotation
 

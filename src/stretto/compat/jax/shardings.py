@@ -18,7 +18,7 @@ import stretto
 from stretto._engine.core.mesh import Mesh
 from stretto._engine.core.shardings import get_mesh
 from stretto.compat.jax import tree_util
-from stretto.compat.jax.naming import RefusedName
+from stretto.compat.jax.modules import RefusedName
 from stretto.distributed import process_allgather
 
 _TYPES = "shardings are not part of types here: use NamedSharding and with_sharding_constraint"

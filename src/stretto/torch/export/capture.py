@@ -356,7 +356,7 @@ class _Reader:
         inputs: Iterable[tuple[str, str] | None] | None = None,
         outputs: Iterable[tuple[str, str] | None] | None = None,
     ) -> Graph:
-        """Return the graph, of inputs and outputs by kind and name; None is for what is left out."""
+        """Return the graph, of inputs and outputs by kind and name; None for what is left out."""
         nodes = list(self._module.graph.nodes)
         placeholders = [node for node in nodes if node.op == "placeholder"]
         named = inputs or [("argument", node.name) for node in placeholders]

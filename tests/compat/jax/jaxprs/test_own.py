@@ -9,7 +9,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto.compat.jax.avals import ShapedArray
-from stretto.compat.jax.jaxprs import ad, batching, own
+from stretto.compat.jax.jaxprs import own
 from stretto.compat.jax.jaxprs.making import make_jaxpr
 from stretto.compat.jax.jaxprs.own import operation_of
 from stretto.compat.jax.jaxprs.primitive import Primitive
@@ -21,8 +21,8 @@ def sine():
     p = Primitive("sine")
     p.def_impl(lambda x, *, k: snp.sin(k * x))
     p.def_abstract_eval(lambda x, *, k: ShapedArray(x.shape, x.dtype))
-    ad.defjvp(p, lambda dx, x, *, k: k * snp.cos(k * x) * dx)
-    batching.defvectorized(p)
+    own.defjvp(p, lambda dx, x, *, k: k * snp.cos(k * x) * dx)
+    own.defvectorized(p)
     return p
 
 
@@ -34,17 +34,17 @@ def pair():
     p.def_abstract_eval(lambda x, y: [x, x])
 
     def transpose(cts, x, y):
-        first, second = map(ad.instantiate_zeros, cts)
+        first, second = map(own.instantiate_zeros, cts)
         back = [2 * first + second, second]
-        return [b if ad.is_undefined_primal(a) else None for a, b in zip((x, y), back)]
+        return [b if own.is_undefined_primal(a) else None for a, b in zip((x, y), back)]
 
-    ad.deflinear2(p, transpose)
+    own.deflinear2(p, transpose)
 
     def batch(args, axes):
         size = next(x.shape[a] for x, a in zip(args, axes) if a is not None)
-        return p.bind(*[batching.bdim_at_front(x, a, size) for x, a in zip(args, axes)]), (0, 0)
+        return p.bind(*[own.bdim_at_front(x, a, size) for x, a in zip(args, axes)]), (0, 0)
 
-    batching.primitive_batchers[p] = batch
+    own.primitive_batchers[p] = batch
     return p
 
 
@@ -87,10 +87,10 @@ def test_rules_may_come_later():
         st.grad(f)(1.0)
     with pytest.raises(NotImplementedError, match="primitive late has no rule for vmap: give one"):
         st.vmap(p.bind)(snp.ones(2))
-    ad.primitive_jvps[p] = lambda primals, tangents: (p.bind(*primals), p.bind(*tangents))
+    own.primitive_jvps[p] = lambda primals, tangents: (p.bind(*primals), p.bind(*tangents))
     with pytest.raises(NotImplementedError, match="late has no rule for transpose: give one in"):
         st.grad(f)(1.0)
-    ad.primitive_transposes[p] = lambda ct, x: [ct * 7]
+    own.primitive_transposes[p] = lambda ct, x: [ct * 7]
     assert float(st.grad(f)(1.0)) == 7.0
 
 
@@ -103,17 +103,17 @@ def test_zeros():
 
     def jvp(primals, tangents):
         seen.append([type(t) for t in tangents])
-        return p.bind(*primals), [tangents[0], ad.Zero.from_primal_value(primals[1])]
+        return p.bind(*primals), [tangents[0], own.Zero.from_primal_value(primals[1])]
 
-    ad.primitive_jvps[p] = jvp
+    own.primitive_jvps[p] = jvp
     assert float(st.grad(lambda x: p.bind(x, 3)[0])(1.0)) == 1.0
-    assert seen[0][1] is ad.Zero
+    assert seen[0][1] is own.Zero
     q = Primitive("all zero")
     q.def_impl(lambda x: x)
-    ad.primitive_jvps[q] = lambda p, t: (q.bind(*p), ad.Zero.from_primal_value(p[0]))
+    own.primitive_jvps[q] = lambda p, t: (q.bind(*p), own.Zero.from_primal_value(p[0]))
     assert float(st.grad(lambda x: q.bind(x) + x)(1.0)) == 1.0
-    ad.primitive_jvps[q] = lambda p, t: (q.bind(*p), q.bind(*t))
-    ad.primitive_transposes[q] = lambda ct, x: ad.Zero  # the class itself
+    own.primitive_jvps[q] = lambda p, t: (q.bind(*p), q.bind(*t))
+    own.primitive_transposes[q] = lambda ct, x: own.Zero  # the class itself
     assert float(st.grad(lambda x: q.bind(x) + x)(1.0)) == 1.0
 
 
@@ -125,13 +125,13 @@ def test_a_rule_may_apply_the_primitive_to_tangents_with_other_results():
     p.def_abstract_eval(lambda a, b: [b, ShapedArray((), "int32")])
 
     def jvp(primals, tangents):
-        (a, b), (da, db) = primals, map(ad.instantiate_zeros, tangents)
+        (a, b), (da, db) = primals, map(own.instantiate_zeros, tangents)
         x, status = p.bind(a, b)
         dx, _ = p.bind(a, db - da * x)
-        return [x, status], [dx, ad.Zero.from_primal_value(status)]
+        return [x, status], [dx, own.Zero.from_primal_value(status)]
 
-    ad.primitive_jvps[p] = jvp
-    ad.primitive_transposes[p] = lambda cts, a, b: [None, p.bind(a, cts[0])[0]]
+    own.primitive_jvps[p] = jvp
+    own.primitive_transposes[p] = lambda cts, a, b: [None, p.bind(a, cts[0])[0]]
     f = lambda a, b: p.bind(a, b)[0]
     slopes = st.jit(st.grad(f, (0, 1)))(2.0, 3.0)
     assert [float(s) for s in slopes] == [-0.75, 0.5]

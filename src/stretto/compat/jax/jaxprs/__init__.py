@@ -4,7 +4,7 @@ A jaxpr is a read-only view of a ``Program``, made when it is first asked for. `
 parts of jaxprs and their text, and goes from programs to jaxprs and back; ``primitive`` has the
 objects that equations name; ``operations`` says how each operation and its parameters are called;
 ``making`` records, checks and evaluates partially; ``own`` has operations of a library's, with
-rules in ``ad`` and ``batching``, and how they are compiled.
+their rules.
 """
 
 from typing import TYPE_CHECKING

@@ -5,7 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.compat.jax.jaxprs import batching
+from stretto.compat.jax.jaxprs import own
 from stretto.compat.jax.jaxprs.primitive import Primitive
 from tests.compat.jax.running import prints
 
@@ -22,8 +22,8 @@ def test_axes_are_as_rules_say():
     p = Primitive("turned")
     p.multiple_results = True
     p.def_impl(lambda x: [x, x.sum(), snp.zeros(())])
-    batching.primitive_batchers[p] = lambda args, axes: (
-        [args[0].T, args[0].sum(1), snp.zeros(())], [1, axes[0], batching.not_mapped]
+    own.primitive_batchers[p] = lambda args, axes: (
+        [args[0].T, args[0].sum(1), snp.zeros(())], [1, axes[0], own.not_mapped]
     )  # fmt: skip
     first, second, third = st.vmap(p.bind)(ROWS)
     assert first.tolist() == ROWS.tolist()
@@ -34,10 +34,10 @@ def test_axes_are_as_rules_say():
 def test_rules_that_get_size_and_name():
     seen = []
     p, q = summed(), summed()
-    batching.axis_primitive_batchers[p] = lambda size, name, kind, args, axes: (
+    own.axis_primitive_batchers[p] = lambda size, name, kind, args, axes: (
         seen.append((size, name)) or snp.sum(args[0], 1), 0
     )  # fmt: skip
-    batching.fancy_primitive_batchers[q] = lambda axis, args, axes: (
+    own.fancy_primitive_batchers[q] = lambda axis, args, axes: (
         seen.append((axis.size, axis.name)) or snp.sum(args[0], 1), 0
     )  # fmt: skip
     assert st.vmap(p.bind, axis_name="i")(ROWS).tolist() == [3.0, 12.0]
@@ -48,7 +48,7 @@ def test_rules_that_get_size_and_name():
 def test_what_ignores_the_axis():
     p = Primitive("any")
     p.def_impl(snp.any)
-    batching.primitive_batchers[p] = lambda args, axes: (p.bind(args[0]), None)
+    own.primitive_batchers[p] = lambda args, axes: (p.bind(args[0]), None)
     got = st.jit(st.vmap(p.bind))(snp.array([True, False]))
     assert got.tolist() == [True, True]
 
@@ -57,13 +57,13 @@ def test_shorthand():
     p, q = Primitive("doubled"), Primitive("added")
     p.def_impl(lambda x: 2 * x)
     q.def_impl(snp.add)
-    batching.defvectorized(p)
-    batching.defbroadcasting(q)
+    own.defvectorized(p)
+    own.defbroadcasting(q)
     assert st.vmap(p.bind)(ROWS).tolist() == (2 * ROWS).tolist()
     assert st.vmap(q.bind, (0, None))(ROWS, ROWS[0]).tolist() == (ROWS + ROWS[0]).tolist()
-    np.testing.assert_array_equal(batching.broadcast(snp.ones(2), 3, 1), np.ones((2, 3)))
-    assert batching.bdim_at_front(ROWS, 1, 3).shape == (3, 2)
-    assert batching.bdim_at_front(1.0, None, 3).shape == (3,)
+    np.testing.assert_array_equal(own.broadcast(snp.ones(2), 3, 1), np.ones((2, 3)))
+    assert own.bdim_at_front(ROWS, 1, 3).shape == (3, 2)
+    assert own.bdim_at_front(1.0, None, 3).shape == (3,)
 
 
 def test_none():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stretto import random
-from stretto.compat.jax.naming import RefusedName, drawing_names_of, names_of, with_jax_draws
+from stretto.compat.jax.modules import RefusedName, drawing_names_of, names_of, with_jax_draws
 from tests.compat.jax.running import prints
 
 
