@@ -11,8 +11,8 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-import stretto
 import stretto.numpy as snp
+import stretto.torch
 from stretto._engine.api.autodiff.derivatives import vjp
 from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.api.jit.jit import jit

@@ -17,8 +17,6 @@ from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
 
-import stretto
-
 _CHOICE = (
     "which way it goes depends on the values of tensors. Compute both and choose by torch.where, "
     "or let torch.cond call one of two functions; leave a check out by torch.compiler.is_exporting"
@@ -106,7 +104,7 @@ def reason(error: BaseException, module: Any) -> str:
 
 
 PYTORCH = os.path.dirname(str(torch.__file__)) + os.sep
-_STRETTO = os.path.dirname(str(stretto.__file__)) + os.sep
+_STRETTO = os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep
 _STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
 _INSTALLED = sysconfig.get_paths()["purelib"] + os.sep
 _PASSING = ("__torch_function__", "__torch_dispatch__")
