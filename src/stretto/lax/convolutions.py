@@ -31,17 +31,11 @@ from stretto._engine.ops.reducing.window import AxisWindow, patches
 if TYPE_CHECKING:
     from stretto.lax.products import PrecisionLike
 
-__all__ = [
-    "ConvGeneralDilatedDimensionNumbers",
-    "conv_general_dilated_local",
-    "conv_general_dilated_patches",
-    "conv_general_permutations",
-    "conv_general_shape_tuple",
-    "conv_shape_tuple",
-    "conv_transpose_shape_tuple",
-    "padtype_to_pads",
-    "reduce_window_shape_tuple",
-]
+__all__ = ["ConvGeneralDilatedDimensionNumbers", "conv_general_dilated_local",
+           "conv_general_dilated_patches", "conv_general_permutations",
+           "conv_general_shape_tuple", "conv_shape_tuple",
+           "conv_transpose_shape_tuple", "padtype_to_pads",
+           "reduce_window_shape_tuple"]  # fmt: skip
 
 ConvGeneralDilatedDimensionNumbers: TypeAlias = ConvDimensionNumbers | tuple[str, str, str] | None
 """The forms of ``dimension_numbers`` in convolutions."""

@@ -28,35 +28,9 @@ from stretto._engine.ops.bilinear import AccuracyMode, Tolerance, check_accuracy
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import FLOAT, check_kind
 
-__all__ = [
-    "RoundingMethod",
-    "abs",
-    "cbrt",
-    "complex",
-    "cos",
-    "div",
-    "exp",
-    "exp2",
-    "expm1",
-    "log",
-    "log1p",
-    "logistic",
-    "map",
-    "max",
-    "min",
-    "mul",
-    "neg",
-    "pow",
-    "rem",
-    "round",
-    "rsqrt",
-    "sin",
-    "sort",
-    "sqrt",
-    "sub",
-    "tan",
-    "tanh",
-]
+__all__ = ["RoundingMethod", "abs", "cbrt", "complex", "cos", "div", "exp", "exp2",
+           "expm1", "log", "log1p", "logistic", "map", "max", "min", "mul", "neg",
+           "pow", "rem", "round", "rsqrt", "sin", "sort", "sqrt", "sub", "tan", "tanh"]  # fmt: skip
 
 
 def _with_accuracy(function: Callable[[ArrayLike], Array]) -> Callable[..., Array]:

@@ -48,29 +48,11 @@ from stretto._engine.ops.linalg.triangular import triangular_solve, tridiagonal,
 from stretto._engine.ops.reducing.reduce import reduce_max, reduce_or
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 
-__all__ = [
-    "EigImplementation",
-    "EighImplementation",
-    "SvdAlgorithm",
-    "cholesky",
-    "cholesky_update",
-    "eig",
-    "eigh",
-    "geqrf",
-    "hessenberg",
-    "householder_product",
-    "lu",
-    "lu_pivots_to_permutation",
-    "ormqr",
-    "qdwh",
-    "qr",
-    "schur",
-    "svd",
-    "symmetric_product",
-    "triangular_solve",
-    "tridiagonal",
-    "tridiagonal_solve",
-]
+__all__ = ["EigImplementation", "EighImplementation", "SvdAlgorithm", "cholesky",
+           "cholesky_update", "eig", "eigh", "geqrf", "hessenberg",
+           "householder_product", "lu", "lu_pivots_to_permutation", "ormqr", "qdwh",
+           "qr", "schur", "svd", "symmetric_product", "triangular_solve",
+           "tridiagonal", "tridiagonal_solve"]  # fmt: skip
 
 
 _INT32 = np.dtype(np.int32)

@@ -16,19 +16,8 @@ from stretto._engine.ops.collective.functions import all_gather, axis_size
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.shape import slice_in_dim
 
-__all__ = [
-    "after_all",
-    "composite",
-    "create_token",
-    "dce_sink",
-    "pbroadcast",
-    "pcast",
-    "platform_dependent",
-    "precv",
-    "psend",
-    "ragged_all_to_all",
-    "rng_uniform",
-]
+__all__ = ["after_all", "composite", "create_token", "dce_sink", "pbroadcast", "pcast",
+           "platform_dependent", "precv", "psend", "ragged_all_to_all", "rng_uniform"]  # fmt: skip
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -30,16 +30,8 @@ from stretto._engine.ops.layout import (
 )
 from stretto._engine.ops.reducing.cumulative import cumsum
 
-__all__ = [
-    "DotDimensionNumbers",
-    "PrecisionLike",
-    "RaggedDotDimensionNumbers",
-    "batch_matmul",
-    "dot",
-    "ragged_dot",
-    "ragged_dot_general",
-    "scaled_dot",
-]
+__all__ = ["DotDimensionNumbers", "PrecisionLike", "RaggedDotDimensionNumbers",
+           "batch_matmul", "dot", "ragged_dot", "ragged_dot_general", "scaled_dot"]  # fmt: skip
 
 DotDimensionNumbers: TypeAlias = tuple[
     tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]

@@ -28,38 +28,11 @@ from stretto._engine.xla.array import Array
 from stretto.numpy.arguments import numeric_values, refuse_complex, refuse_out
 from stretto.numpy.logic import copysign, isinf
 
-__all__ = [
-    "abs",
-    "absolute",
-    "add",
-    "around",
-    "ceil",
-    "divide",
-    "divmod",
-    "fabs",
-    "fix",
-    "float_power",
-    "floor",
-    "floor_divide",
-    "fmod",
-    "heaviside",
-    "hypot",
-    "mod",
-    "multiply",
-    "negative",
-    "positive",
-    "pow",
-    "power",
-    "reciprocal",
-    "remainder",
-    "rint",
-    "round",
-    "sign",
-    "square",
-    "subtract",
-    "true_divide",
-    "trunc",
-]
+__all__ = ["abs", "absolute", "add", "around", "ceil", "divide", "divmod", "fabs",
+           "fix", "float_power", "floor", "floor_divide", "fmod", "heaviside", "hypot",
+           "mod", "multiply", "negative", "positive", "pow", "power", "reciprocal",
+           "remainder", "rint", "round", "sign", "square", "subtract", "true_divide",
+           "trunc"]  # fmt: skip
 
 
 def _add_promoted(x: ArrayLike, y: ArrayLike) -> Array:

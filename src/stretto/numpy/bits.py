@@ -15,19 +15,9 @@ from stretto._engine.ops.bitwise import bitwise_not, shift_left
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import INTEGRAL, promote_values
 
-__all__ = [
-    "bitwise_and",
-    "bitwise_count",
-    "bitwise_invert",
-    "bitwise_left_shift",
-    "bitwise_not",
-    "bitwise_or",
-    "bitwise_right_shift",
-    "bitwise_xor",
-    "invert",
-    "left_shift",
-    "right_shift",
-]
+__all__ = ["bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift",
+           "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "invert",
+           "left_shift", "right_shift"]  # fmt: skip
 
 left_shift = shift_left
 

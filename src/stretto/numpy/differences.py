@@ -32,6 +32,8 @@ from stretto.numpy.reductions import cumsum
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.taking import take
 
+__all__ = ["diff", "ediff1d", "gradient", "trapezoid", "unwrap"]
+
 
 def _part(x: Array, start: int | None, stop: int | None, axis: int) -> Array:
     return slice_in_dim(x, start, stop, 1, axis)

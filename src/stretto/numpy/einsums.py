@@ -33,6 +33,8 @@ from stretto.numpy.dtypes import as_dtype
 if TYPE_CHECKING:
     from stretto.lax.products import PrecisionLike
 
+__all__ = ["einsum", "einsum_path"]
+
 Labels: TypeAlias = tuple[int, ...]
 _Term: TypeAlias = tuple[Any, ...]
 """Labels as the user wrote them, letters or any hashable values, and at most one ``Ellipsis``."""

@@ -17,6 +17,8 @@ from stretto.numpy.creation import listed
 from stretto.numpy.logic import equal, isclose, isnan
 from stretto.numpy.reductions import all
 
+__all__ = ["allclose", "array_equal", "array_equiv"]
+
 _BOOL = np.dtype(bool)
 
 

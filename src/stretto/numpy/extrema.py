@@ -29,21 +29,8 @@ from stretto._engine.xla.array import Array
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.reductions import keep, masked
 
-__all__ = [
-    "amax",
-    "amin",
-    "argmax",
-    "argmin",
-    "clip",
-    "fmax",
-    "fmin",
-    "max",
-    "maximum",
-    "min",
-    "minimum",
-    "nan_to_num",
-    "ptp",
-]
+__all__ = ["amax", "amin", "argmax", "argmin", "clip", "fmax", "fmin", "max",
+           "maximum", "min", "minimum", "nan_to_num", "ptp"]  # fmt: skip
 
 
 def no_extremum(caller: str, x: Array, axis: Axes) -> ValueError:

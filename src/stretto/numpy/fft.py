@@ -37,26 +37,9 @@ from stretto.numpy.manipulation import roll
 if TYPE_CHECKING:
     from stretto._engine.xla.device import Device
 
-__all__ = [
-    "fft",
-    "fft2",
-    "fftfreq",
-    "fftn",
-    "fftshift",
-    "hfft",
-    "ifft",
-    "ifft2",
-    "ifftn",
-    "ifftshift",
-    "ihfft",
-    "irfft",
-    "irfft2",
-    "irfftn",
-    "rfft",
-    "rfft2",
-    "rfftfreq",
-    "rfftn",
-]
+__all__ = ["fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2",
+           "ifftn", "ifftshift", "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2",
+           "rfftfreq", "rfftn"]  # fmt: skip
 
 _NORMS = ("backward", "ortho", "forward")
 _AT_ONCE = 3

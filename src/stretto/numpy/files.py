@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
     from stretto._engine.xla.device import Device
 
+__all__ = ["ArrayFile", "from_dlpack", "frombuffer", "fromfile", "fromiter",
+           "fromstring", "load", "save", "savez", "savez_compressed"]  # fmt: skip
+
 zipfile = LazyModule("zipfile")
 zlib = LazyModule("zlib")
 

@@ -31,6 +31,10 @@ from stretto.numpy.dtypes import as_dtype
 if TYPE_CHECKING:
     from stretto._engine.xla.device import Device
 
+__all__ = ["diag", "diagflat", "empty", "empty_like", "eye", "full", "full_like",
+           "identity", "ones", "ones_like", "tri", "tril", "triu", "zeros",
+           "zeros_like"]  # fmt: skip
+
 _ZERO = np.int8(0)
 
 

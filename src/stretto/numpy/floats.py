@@ -35,23 +35,8 @@ from stretto.numpy.logic import copysign, isfinite, isinf, truth
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.ufunc import attach
 
-__all__ = [
-    "e",
-    "euler_gamma",
-    "finfo",
-    "frexp",
-    "iinfo",
-    "inf",
-    "ldexp",
-    "modf",
-    "nan",
-    "newaxis",
-    "nextafter",
-    "packbits",
-    "pi",
-    "spacing",
-    "unpackbits",
-]
+__all__ = ["e", "euler_gamma", "finfo", "frexp", "iinfo", "inf", "ldexp", "modf",
+           "nan", "newaxis", "nextafter", "packbits", "pi", "spacing", "unpackbits"]  # fmt: skip
 
 
 class FloatLimits:

@@ -38,6 +38,11 @@ from stretto.numpy.searching import index_array, nonzero
 if TYPE_CHECKING:
     from stretto._engine.core.array_updates import Index
 
+__all__ = ["c_", "diag_indices", "diag_indices_from", "fromfunction", "index_exp",
+           "ix_", "mask_indices", "mgrid", "ogrid", "r_", "ravel_multi_index", "s_",
+           "tril_indices", "tril_indices_from", "triu_indices", "triu_indices_from",
+           "unravel_index"]  # fmt: skip
+
 G = TypeVar("G")
 """Stands for a grid of several axes: one array, or a list of them."""
 

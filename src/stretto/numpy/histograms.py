@@ -39,6 +39,8 @@ from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.searching import concrete, searchsorted
 from stretto.numpy.updating import At
 
+__all__ = ["bincount", "digitize", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
+
 
 def bincount(
     x: ArrayLike,

@@ -43,6 +43,8 @@ from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.taking import resize, take
 from stretto.numpy.updating import At
 
+__all__ = ["delete", "fill_diagonal", "insert", "place", "put", "put_along_axis", "putmask"]
+
 
 def delete(
     arr: ArrayLike,

@@ -21,6 +21,8 @@ from stretto.numpy.joining import concatenate
 from stretto.numpy.searching import searchsorted
 from stretto.numpy.taking import take
 
+__all__ = ["interp"]
+
 
 @rounded_once
 def interp(

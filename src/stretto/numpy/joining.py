@@ -23,6 +23,10 @@ from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.indexing import getitem
 from stretto.numpy.manipulation import atleast_1d, atleast_2d, atleast_3d, ravel
 
+__all__ = ["append", "array_split", "block", "column_stack", "concat", "concatenate",
+           "dsplit", "dstack", "hsplit", "hstack", "row_stack", "split", "stack",
+           "unstack", "vsplit", "vstack"]  # fmt: skip
+
 
 def _promoted(
     arrays: ArrayLike | Iterable[ArrayLike], caller: str, dtype: DTypeLike | None = None

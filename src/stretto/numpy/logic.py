@@ -26,28 +26,10 @@ from stretto.numpy.arguments import refuse_complex, refuse_out
 if TYPE_CHECKING:
     from stretto._engine.core.primitive import Primitive
 
-__all__ = [
-    "copysign",
-    "equal",
-    "greater",
-    "greater_equal",
-    "isclose",
-    "iscomplex",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "isneginf",
-    "isposinf",
-    "isreal",
-    "less",
-    "less_equal",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "not_equal",
-    "signbit",
-]
+__all__ = ["copysign", "equal", "greater", "greater_equal", "isclose", "iscomplex",
+           "isfinite", "isinf", "isnan", "isneginf", "isposinf", "isreal", "less",
+           "less_equal", "logical_and", "logical_not", "logical_or", "logical_xor",
+           "not_equal", "signbit"]  # fmt: skip
 
 
 def _ordered(primitive: Primitive) -> Callable[[ArrayLike, ArrayLike], Array]:
@@ -64,20 +46,10 @@ def _ordered(primitive: Primitive) -> Callable[[ArrayLike, ArrayLike], Array]:
 
 
 _equal = binary_function(ops.EQ, ops.eq, operator="eq")
-
-
 _not_equal = binary_function(ops.NE, ops.ne, operator="ne")
-
-
 _less = binary_function(ops.LT, _ordered(ops.LT), operator="lt")
-
-
 _less_equal = binary_function(ops.LE, _ordered(ops.LE), operator="le")
-
-
 _greater = binary_function(ops.GT, _ordered(ops.GT), operator="gt")
-
-
 _greater_equal = binary_function(ops.GE, _ordered(ops.GE), operator="ge")
 
 

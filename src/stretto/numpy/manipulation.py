@@ -38,32 +38,11 @@ from stretto.numpy.reductions import sum as sum_
 if TYPE_CHECKING:
     from stretto._engine.xla.device import Device
 
-__all__ = [
-    "astype",
-    "atleast_1d",
-    "atleast_2d",
-    "atleast_3d",
-    "broadcast_arrays",
-    "broadcast_shapes",
-    "broadcast_to",
-    "diagonal",
-    "expand_dims",
-    "flip",
-    "fliplr",
-    "flipud",
-    "matrix_transpose",
-    "moveaxis",
-    "permute_dims",
-    "ravel",
-    "reshape",
-    "roll",
-    "rollaxis",
-    "rot90",
-    "squeeze",
-    "swapaxes",
-    "trace",
-    "transpose",
-]
+__all__ = ["astype", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays",
+           "broadcast_shapes", "broadcast_to", "diagonal", "expand_dims", "flip",
+           "fliplr", "flipud", "matrix_transpose", "moveaxis", "permute_dims", "ravel",
+           "reshape", "roll", "rollaxis", "rot90", "squeeze", "swapaxes", "trace",
+           "transpose"]  # fmt: skip
 
 # Dtype
 

@@ -28,6 +28,8 @@ from stretto.numpy.ranges import linspace
 from stretto.numpy.statistics import mean
 from stretto.numpy.taking import take
 
+__all__ = ["pad"]
+
 PadLike: TypeAlias = int | Sequence[Any] | np.ndarray | dict[int, Any]
 """One width, a pair, a pair for each axis, or these by axis."""
 

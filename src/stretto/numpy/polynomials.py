@@ -36,6 +36,9 @@ from stretto.numpy.reductions import cumprod
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.searching import concrete
 
+__all__ = ["poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul",
+           "polysub", "polyval", "roots", "vander"]  # fmt: skip
+
 
 def coefficients_of(x: ArrayLike, caller: str, argument: str) -> Array:
     """Return the coefficients as an array of rank 1, or raise ``ValueError``."""

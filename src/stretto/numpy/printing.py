@@ -12,6 +12,8 @@ from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.xla.printing import text_of
 
+__all__ = ["array_repr", "array_str", "get_printoptions", "printoptions", "set_printoptions"]
+
 
 def array_repr(
     arr: ArrayLike,

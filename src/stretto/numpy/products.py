@@ -37,6 +37,9 @@ from stretto.numpy.manipulation import moveaxis
 if TYPE_CHECKING:
     from stretto.lax.products import PrecisionLike
 
+__all__ = ["cross", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot",
+           "vdot", "vecdot", "vecmat"]  # fmt: skip
+
 
 def dot(
     a: ArrayLike,

@@ -39,6 +39,8 @@ from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.statistics import along_axes
 from stretto.numpy.taking import take
 
+__all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
+
 _INT32 = np.dtype(np.int32)
 _FLOAT64 = np.dtype(np.float64)
 

@@ -26,17 +26,8 @@ from stretto.numpy.arguments import refuse_out
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.logic import mask_of_where, truth
 
-__all__ = [
-    "all",
-    "any",
-    "count_nonzero",
-    "cumprod",
-    "cumsum",
-    "cumulative_prod",
-    "cumulative_sum",
-    "prod",
-    "sum",
-]
+__all__ = ["all", "any", "count_nonzero", "cumprod", "cumsum", "cumulative_prod",
+           "cumulative_sum", "prod", "sum"]  # fmt: skip
 
 _BOOL, _FLOAT32 = np.dtype(bool), np.dtype(np.float32)
 

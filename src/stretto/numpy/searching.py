@@ -53,19 +53,8 @@ from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.taking import take
 from stretto.numpy.updating import At
 
-__all__ = [
-    "argwhere",
-    "choose",
-    "compress",
-    "extract",
-    "flatnonzero",
-    "nonzero",
-    "searchsorted",
-    "select",
-    "take_along_axis",
-    "trim_zeros",
-    "where",
-]
+__all__ = ["argwhere", "choose", "compress", "extract", "flatnonzero", "nonzero",
+           "searchsorted", "select", "take_along_axis", "trim_zeros", "where"]  # fmt: skip
 
 _INT32 = np.dtype(np.int32)
 

@@ -33,6 +33,8 @@ from stretto.numpy.searching import flatnonzero, searchsorted
 from stretto.numpy.taking import take
 from stretto.numpy.unique import starts_of_runs, unique
 
+__all__ = ["intersect1d", "isin", "setdiff1d", "setxor1d", "union1d"]
+
 _BOOL = np.dtype(bool)
 _FEW = 16
 _METHODS = ("auto", "compare_all", "binary_search", "sort")

@@ -44,6 +44,9 @@ from stretto.numpy.statistics import average
 if TYPE_CHECKING:
     from stretto.lax.products import PrecisionLike
 
+__all__ = ["bartlett", "blackman", "convolve", "corrcoef", "correlate", "cov",
+           "hamming", "hanning", "i0", "kaiser"]  # fmt: skip
+
 MODES = ("full", "same", "valid")
 
 

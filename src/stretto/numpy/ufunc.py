@@ -41,26 +41,10 @@ from stretto.numpy.reductions import keep, masked
 from stretto.numpy.taking import take
 from stretto.numpy.updating import At, IndexUpdate
 
-__all__ = [
-    "add",
-    "bitwise_and",
-    "bitwise_or",
-    "bitwise_xor",
-    "divide",
-    "logaddexp",
-    "logaddexp2",
-    "logical_and",
-    "logical_or",
-    "logical_xor",
-    "maximum",
-    "minimum",
-    "multiply",
-    "negative",
-    "power",
-    "subtract",
-    "true_divide",
-    "ufunc",
-]
+__all__ = ["add", "bitwise_and", "bitwise_or", "bitwise_xor", "divide", "logaddexp",
+           "logaddexp2", "logical_and", "logical_or", "logical_xor", "maximum",
+           "minimum", "multiply", "negative", "power", "subtract", "true_divide",
+           "ufunc"]  # fmt: skip
 
 if TYPE_CHECKING:  # loaded when a method first needs a loop
     from stretto._engine.core.array_updates import Index

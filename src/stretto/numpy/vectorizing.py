@@ -28,6 +28,8 @@ from stretto.numpy.logic import truth
 from stretto.numpy.manipulation import ravel
 from stretto.numpy.ufunc import ufunc
 
+__all__ = ["apply_along_axis", "apply_over_axes", "frompyfunc", "piecewise", "vectorize"]
+
 _Core: TypeAlias = tuple[str, ...]
 """The names, or numbers, of the axes that the function itself sees."""
 

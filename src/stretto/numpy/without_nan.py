@@ -29,6 +29,9 @@ from stretto.numpy.reductions import cumprod, cumsum, masked, prod
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.statistics import mean, std, var
 
+__all__ = ["nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean",
+           "nanmin", "nanprod", "nanstd", "nansum", "nanvar"]  # fmt: skip
+
 
 def numbers_of(
     a: ArrayLike, caller: str, axis: Axes, out: None, where: ArrayLike | None = None

@@ -1,4 +1,4 @@
-"""Entries of `numpy/arithmetic.py`, `rounding.py` and `logic.py`."""
+"""Entries of `arithmetic` and `logic` of `numpy`."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Entries of `numpy/searching.py`, `putting.py`, `places.py` and `floats.py`."""
+"""Entries of `searching`, `inserting`, `grids` and `floats` of `numpy`."""
 
 import numpy as np
 

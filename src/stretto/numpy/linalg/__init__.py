@@ -1,10 +1,9 @@
 """``stretto.numpy.linalg``: NumPy's linear algebra, on the matrices in the last two axes.
 
-Read ``factorizations``, ``systems``, ``norms``, ``products``. Primitives are in ``ops/linalg_*``,
-under their JAX names in ``stretto.lax.linalg``. Where a matrix is singular or not positive
-definite, or LAPACK fails, results are infinite or NaN, for that matrix alone; values raise no
-exceptions: ``LinAlgError`` is NumPy's, and never raised here. What NumPy lacks is in
-``stretto.scipy.linalg``; ``stretto.linalg`` has both.
+Primitives are in ``ops/linalg``, under their JAX names in ``stretto.lax.linalg``. Where a matrix is
+singular or not positive definite, or LAPACK fails, results are infinite or NaN, for that matrix
+alone; values raise no exceptions: ``LinAlgError`` is NumPy's, and never raised here. What NumPy
+lacks is in ``stretto.scipy.linalg``; ``stretto.linalg`` has both.
 
 >>> import stretto.numpy as snp
 >>> snp.linalg.solve(snp.array([[2.0, 0.0], [0.0, 4.0]]), snp.array([1.0, 1.0]))

@@ -24,18 +24,8 @@ from stretto.numpy.products import outer as outer_of
 if TYPE_CHECKING:
     from stretto.lax.products import PrecisionLike
 
-__all__ = [
-    "cross",
-    "diagonal",
-    "matmul",
-    "matrix_power",
-    "matrix_transpose",
-    "multi_dot",
-    "outer",
-    "tensordot",
-    "trace",
-    "vecdot",
-]
+__all__ = ["cross", "diagonal", "matmul", "matrix_power", "matrix_transpose",
+           "multi_dot", "outer", "tensordot", "trace", "vecdot"]  # fmt: skip
 
 
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
