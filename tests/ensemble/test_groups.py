@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import nn
-from stretto.ensemble.groups import Member, call_module, changed, groups_of, moved
+from stretto.ensemble.groups import Member, at_places, call_module, groups_of, with_fields
 
 
 def scale(params, x, *, shift=0.0):
@@ -62,8 +62,8 @@ def test_groups_are_compared_by_value():
     one, other = group_of([nn.Linear(3, 2)] * 2), group_of([nn.Linear(3, 2)] * 2)
     assert one == other
     assert hash(one) == hash(other)
-    assert moved(one, [1, 2]) != one
-    assert changed(one, trained=(False, True)).trained == (False, True)
+    assert at_places(one, [1, 2]) != one
+    assert with_fields(one, trained=(False, True)).trained == (False, True)
     assert group_of([nn.Linear(2, 2)] * 2) != one
 
 

@@ -6,7 +6,13 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import nn
-from stretto.ensemble.groups import call_module, groups_of, joined, merged, moved
+from stretto.ensemble.groups import (
+    at_places,
+    call_module,
+    groups_of,
+    join_groups,
+    merge_equal_groups,
+)
 
 W = snp.ones((4, 2))
 
@@ -135,7 +141,7 @@ def test_patterns():
 def test_joined_groups_stand_behind():
     groups, arrays = made([nn.Linear(2, 2), nn.Linear(3, 2)])
     others, theirs = made([nn.Linear(3, 2), nn.Linear(2, 2), nn.Linear(1, 2)])
-    both, columns = joined(groups, arrays, others, theirs)
+    both, columns = join_groups(groups, arrays, others, theirs)
     assert [g.places for g in both] == [(0, 3), (1, 2), (4,)]
     np.testing.assert_array_equal(columns[0][0], snp.concatenate([arrays[0][0], theirs[1][0]]))
     assert [g.places for g in groups] == [(0,), (1,)]
@@ -144,7 +150,9 @@ def test_joined_groups_stand_behind():
 def test_merged_rows_are_in_the_order_of_places():
     (group,), _ = made([nn.Linear(2, 2)] * 2)
     rows = [[snp.full((2, 2, 2), i), snp.full((2, 2), i)] for i in (0.0, 1.0)]
-    (one,), ((weight, _),) = merged([moved(group, (0, 3)), moved(group, (1, 2))], rows)
+    (one,), ((weight, _),) = merge_equal_groups(
+        [at_places(group, (0, 3)), at_places(group, (1, 2))], rows
+    )
     assert one.places == (0, 1, 2, 3)
     assert one.function is call_module
     np.testing.assert_array_equal(weight[:, 0, 0], [0, 1, 1, 0])
@@ -154,4 +162,4 @@ def test_new_members_of_another_dtype():
     groups, arrays = made(product, [{"w": W}])
     others = made(product, [{"w": W.astype(np.float16)}])
     with pytest.raises(ValueError, match=r"new members differ at w: .* got \(4, 2\) float16"):
-        joined(groups, arrays, *others)
+        join_groups(groups, arrays, *others)

@@ -45,13 +45,15 @@ class AverageState:
     """The dtypes of the leaves as they were given."""
 
 
-def begun(tree: Tree, caller: str) -> tuple[list[Any], Alike]:
+def begin_average(tree: Tree, caller: str) -> tuple[list[Any], Alike]:
     """Return a tree's leaves as an average holds them: of low precision in float32, none weak."""
     alike = Alike(caller)
     return [convert(x, widened(x).dtype) for x in alike.row(tree, 0)], alike
 
 
-def moved(average: Tree, tree: Tree, rate: float | Array, caller: str, number: int = 1) -> Tree:
+def move_average(
+    average: Tree, tree: Tree, rate: float | Array, caller: str, number: int = 1
+) -> Tree:
     """Return ``average + rate * (tree - average)``; integers and booleans are the tree's.
 
     Where the tree differs from the average, the error calls it member ``number``.
@@ -122,7 +124,7 @@ class EMA:
         Returns:
             The state.
         """
-        leaves, alike = begun(tree, "EMA.init")
+        leaves, alike = begin_average(tree, "EMA.init")
         if self.bias_correction:
             leaves = [snp.zeros_like(x) if is_inexact(x.dtype) else x for x in leaves]
         dtypes = tuple([type.dtype for type in alike.types])
@@ -143,7 +145,7 @@ class EMA:
         if self.warm_up:
             count = state.count.astype(np.float32)
             decay = snp.minimum(decay, (1 + count) / (10 + count))
-        average = moved(state.average, tree, 1 - decay, "EMA.update")
+        average = move_average(state.average, tree, 1 - decay, "EMA.update")
         left = (state.left * decay).astype(np.float32)
         return AverageState(state.count + 1, left, average, state.dtypes)
 
@@ -199,7 +201,7 @@ class SWA:
         Returns:
             The state.
         """
-        leaves, alike = begun(tree, "SWA.init")
+        leaves, alike = begin_average(tree, "SWA.init")
         dtypes = tuple([type.dtype for type in alike.types])
         average = unflatten(alike.structure, leaves)
         return AverageState(snp.zeros((), np.int32), snp.ones((), np.float32), average, dtypes)
@@ -208,7 +210,7 @@ class SWA:
     def update(self, state: AverageState, tree: Tree) -> AverageState:
         """Return the state after one more tree."""
         count = state.count + 1
-        average = moved(state.average, tree, 1 / count.astype(np.float32), "SWA.update")
+        average = move_average(state.average, tree, 1 / count.astype(np.float32), "SWA.update")
         return AverageState(count, snp.zeros_like(state.left), average, state.dtypes)
 
     @described_like(EMA.value)
@@ -291,7 +293,7 @@ class SWAG:
         Raises:
             TypeError: a leaf is complex.
         """
-        leaves, alike = begun(tree, "SWAG.init")
+        leaves, alike = begin_average(tree, "SWAG.init")
         for path, x in zip(trees.paths(tree, "tree"), leaves, strict=True):
             if is_complex(x.dtype):
                 raise TypeError(f"SWAG.init: {path} is complex, {x.type}; split it into its parts")
@@ -315,7 +317,7 @@ class SWAG:
             The new state.
         """
         count = state.count + 1
-        mean = moved(state.mean, tree, 1 / count.astype(np.float32), "SWAG.update")
+        mean = move_average(state.mean, tree, 1 / count.astype(np.float32), "SWAG.update")
         place = state.count % self.rank
         squares, deviations = [], []
         for before, after, x, square, old in zip(

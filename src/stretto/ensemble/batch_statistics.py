@@ -63,7 +63,7 @@ def update_batch_norm(model: T, data: Iterable[Any], *, key: Key | None = None) 
             f"update_batch_norm: expected a module or an Ensemble of modules, got a "
             f"{type(model).__name__}; a function keeps its statistics itself"
         )
-    (computed,) = _computed([model], [None], data, key)
+    (computed,) = _compute_statistics([model], [None], data, key)
     return cast("T", computed)
 
 
@@ -73,7 +73,7 @@ def _of_ensemble(ensemble: Ensemble, data: Iterable[Any], key: Key | None) -> En
         if not isinstance(members[0], Module):
             raise TypeError("update_batch_norm: expected an Ensemble of modules")
     stacked = [tree.stack(members) for members in groups]
-    computed = _computed(stacked, [len(members) for members in groups], data, key)
+    computed = _compute_statistics(stacked, [len(members) for members in groups], data, key)
     return ensemble.replace([_statistics(module) for module in computed])
 
 
@@ -96,11 +96,11 @@ def _tracking(module: Module) -> Iterator[tuple[str, Module]]:
                 yield ".".join([x for x in (path, name) if x]), layer.get_submodule(name)
 
 
-def _computed(
+def _compute_statistics(
     modules: list[Module], sizes: list[int | None], data: Iterable[Any], key: Key | None
 ) -> list[Module]:
     """Return the modules, of which one with a size is a stack of that many, with new statistics."""
-    running = [_begun(module) for module in modules]
+    running = [_without_statistics(module) for module in modules]
     if not any(True for module in modules for _ in _tracking(module)):
         return modules
     count = 0
@@ -118,7 +118,7 @@ def _computed(
     return [_with_statistics(a, b) for a, b in zip(modules, running, strict=True)]
 
 
-def _begun(module: Module) -> Module:
+def _without_statistics(module: Module) -> Module:
     """Return a copy in train mode with no statistics yet, and plain means for running ones."""
     copy = module.clone().train()
     for _, layer in _tracking(copy):

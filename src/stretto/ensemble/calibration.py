@@ -35,8 +35,8 @@ from stretto.ensemble.score_arguments import (
     at_least,
     at_least_float32,
     check_binning,
+    check_labels,
     concrete,
-    labeled,
     one_hot_like,
     to_sum_one,
 )
@@ -171,7 +171,7 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> Temperature:
     >>> calibrated(logits[0]).round(3)
     Array([0.75, 0.25], dtype=float32)
     """
-    z, y = labeled("fit_temperature", logits, labels, "logits")
+    z, y = check_labels("fit_temperature", logits, labels, "logits")
     at_least(1, z.shape[-2], "fit_temperature", "example")
     of_label = one_hot_like(z, y) > 0
     log_z = snp.where(snp.equal(z, -np.inf), 0, z)  # has probability 0 at any temperature
@@ -281,7 +281,7 @@ def fit_vector_scaling(logits: ArrayLike, labels: ArrayLike) -> VectorScaling:
         shift = x[classes:]
         return VectorScaling(x[:classes], shift - snp.mean(shift))
 
-    z, y = labeled("fit_vector_scaling", logits, labels, "logits")
+    z, y = check_labels("fit_vector_scaling", logits, labels, "logits")
     at_least(1, z.shape[-2], "fit_vector_scaling", "example")
     return _each(fit, z, y, 2)
 
@@ -340,7 +340,7 @@ def fit_platt(logits: ArrayLike, labels: ArrayLike) -> Platt:
         x = minimize(loss, snp.stack([snp.zeros_like(prior), prior]))
         return Platt(x[0], x[1])
 
-    z, y = labeled("fit_platt", logits, labels, "logits", "examples")
+    z, y = check_labels("fit_platt", logits, labels, "logits", "examples")
     at_least(1, z.shape[-1], "fit_platt", "example")
     return _each(fit, z, y, 1)
 
@@ -497,7 +497,7 @@ def _each_class(caller: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Array
     """
     rank = at_least_float32(probs, caller, "probs").ndim
     axes = "examples" if rank == 1 else "examples, classes"
-    p, y = labeled(caller, probs, labels, axes=axes)
+    p, y = check_labels(caller, probs, labels, axes=axes)
     if rank > 2 or y.ndim > 1 or not p.size:
         raise ValueError(
             f"{caller}: expected probs of shape (examples,) or (examples, classes), of at least "

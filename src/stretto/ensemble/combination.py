@@ -24,10 +24,10 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto.ensemble.score_arguments import (
     at_least,
     at_least_float32,
-    averaged,
+    check_labels,
     clamped,
     concrete,
-    labeled,
+    mark_as_average,
     of_members,
     one_hot_like,
     to_sum_one,
@@ -73,7 +73,7 @@ def mean(predictions: ArrayLike) -> Array:
     >>> mean(snp.array([[0.75, 0.25], [0.25, 0.75]])).tolist()
     [0.5, 0.5]
     """
-    return averaged(snp.mean(of_members("mean", predictions, "predictions", "..."), axis=0))
+    return mark_as_average(snp.mean(of_members("mean", predictions, "predictions", "..."), axis=0))
 
 
 def weighted_mean(predictions: ArrayLike, weights: Weights, *, normalize: bool = False) -> Array:
@@ -103,7 +103,7 @@ def weighted_mean(predictions: ArrayLike, weights: Weights, *, normalize: bool =
     """
     p = of_members("weighted_mean", predictions, "predictions", "...")
     combined = snp.sum(p * _shares("weighted_mean", weights, p), axis=0)
-    return averaged(to_sum_one(combined) if normalize else combined)
+    return mark_as_average(to_sum_one(combined) if normalize else combined)
 
 
 def median(predictions: ArrayLike, *, normalize: bool = False) -> Array:
@@ -127,7 +127,7 @@ def median(predictions: ArrayLike, *, normalize: bool = False) -> Array:
     """
     p = of_members("median", predictions, "predictions", "...")
     combined = snp.median(p, axis=0)
-    return averaged(to_sum_one(combined) if normalize else combined)
+    return mark_as_average(to_sum_one(combined) if normalize else combined)
 
 
 def trimmed_mean(predictions: ArrayLike, cut: float = 0.1, *, normalize: bool = False) -> Array:
@@ -156,7 +156,7 @@ def trimmed_mean(predictions: ArrayLike, cut: float = 0.1, *, normalize: bool = 
     kept = snp.sort(p, axis=0)[left_out : members - left_out]
     missing = snp.any(snp.isnan(p), axis=0)  # sorted last, it would be left out in silence
     combined = snp.where(missing, np.nan, snp.mean(kept, axis=0))
-    return averaged(to_sum_one(combined) if normalize else combined)
+    return mark_as_average(to_sum_one(combined) if normalize else combined)
 
 
 @described_like(mean)
@@ -171,7 +171,7 @@ def maximum(predictions: ArrayLike, *, normalize: bool = False) -> Array:
     """
     p = of_members("maximum", predictions, "predictions", "...")
     combined = snp.max(p, axis=0)
-    return averaged(to_sum_one(combined) if normalize else combined)
+    return mark_as_average(to_sum_one(combined) if normalize else combined)
 
 
 def vote_shares(predictions: ArrayLike, weights: Weights | None = None) -> Array:
@@ -233,7 +233,7 @@ def geometric_mean(probs: ArrayLike, weights: Weights | None = None) -> Array:
     """
     p = of_members("geometric_mean", probs)
     shares = _shares("geometric_mean", _or_equal(weights, p), p)
-    return averaged(softmax(snp.sum(snp.log(clamped(p)) * shares, axis=0), axis=-1))
+    return mark_as_average(softmax(snp.sum(snp.log(clamped(p)) * shares, axis=0), axis=-1))
 
 
 @described_like(geometric_mean)
@@ -250,7 +250,7 @@ def product_of_experts(probs: ArrayLike) -> Array:
     [0.75, 0.25]
     """
     p = of_members("product_of_experts", probs)
-    return averaged(softmax(snp.sum(snp.log(clamped(p)), axis=0), axis=-1))
+    return mark_as_average(softmax(snp.sum(snp.log(clamped(p)), axis=0), axis=-1))
 
 
 @described_like(geometric_mean)
@@ -267,7 +267,7 @@ def logit_mean(logits: ArrayLike, weights: Weights | None = None) -> Array:
     """
     z = of_members("logit_mean", logits, "logits")
     shares = _shares("logit_mean", _or_equal(weights, z), z)
-    return averaged(softmax(snp.sum(z * shares, axis=0), axis=-1))
+    return mark_as_average(softmax(snp.sum(z * shares, axis=0), axis=-1))
 
 
 @described_like(logit_mean)
@@ -468,7 +468,7 @@ def greedy_selection(
 
 
 def _held_out(caller: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Array, Array]:
-    p, y = labeled(caller, probs, labels)
+    p, y = check_labels(caller, probs, labels)
     if p.ndim != 3 or y.ndim != 1 or 0 in p.shape:
         raise ValueError(
             f"{caller}: expected probs of shape (members, examples, classes), none of them 0, and "

@@ -25,8 +25,8 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto.ensemble.score_arguments import (
     at_least,
     at_least_float32,
+    check_labels,
     concrete,
-    labeled,
     one_hot_like,
     with_targets,
 )
@@ -97,7 +97,7 @@ def fit_conformal(
         raise ValueError(f"fit_conformal: coverage must be in (0, 1), got {coverage}")
     if method not in ("lac", "aps"):
         raise ValueError(f"fit_conformal: method must be 'lac' or 'aps', got {method!r}")
-    p, y = labeled("fit_conformal", probs, labels)
+    p, y = check_labels("fit_conformal", probs, labels)
     n = p.shape[-2]
     at_least(1, n, "fit_conformal", "example")
     of_label = snp.sum(_scores(p, method) * one_hot_like(p, y), axis=-1)
@@ -173,7 +173,7 @@ def fit_conformal_intervals(
     >>> lower.tolist(), upper.tolist()  # the third of four scores is 3
     ([4.0], [16.0])
     """
-    m, d, t = _predicted("fit_conformal_intervals", means, deviations, targets, "deviations")
+    m, d, t = _match_shapes("fit_conformal_intervals", means, deviations, targets, "deviations")
     return ConformalIntervals(snp.sort(snp.abs(t - m) / d, axis=0))
 
 
@@ -218,11 +218,11 @@ def fit_variance_scaling(
     >>> scaling(snp.array([2.0])).tolist()
     [10.0]
     """
-    m, v, t = _predicted("fit_variance_scaling", means, variances, targets, "variances")
+    m, v, t = _match_shapes("fit_variance_scaling", means, variances, targets, "variances")
     return VarianceScaling(snp.mean(snp.square(t - m) / v, axis=0))
 
 
-def _predicted(
+def _match_shapes(
     caller: str, means: ArrayLike, spread: ArrayLike, targets: ArrayLike, argument: str
 ) -> tuple[Array, Array, Array]:
     """Return means, deviations or variances, and targets, all of the shape of the targets."""

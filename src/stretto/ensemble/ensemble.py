@@ -27,13 +27,13 @@ from stretto.ensemble.groups import (
     call_module,
     groups_of,
     in_mode,
-    joined,
-    reshaped,
+    join_groups,
     retied,
+    shaped_as,
     ties_of,
     untied,
 )
-from stretto.ensemble.run_members import over_members, together
+from stretto.ensemble.run_members import join_results, over_members
 from stretto.ensemble.sequence import Layout, MemberSequence
 from stretto.nn.module import Module
 from stretto.random.keys import split
@@ -220,7 +220,7 @@ class Ensemble(MemberSequence[M_co]):
             return NotImplemented
         for ensemble in (self, other):
             ensemble._refuse_other_rows()
-        groups, arrays = joined(
+        groups, arrays = join_groups(
             self._layout.groups, self._arrays, other._layout.groups, other._arrays
         )
         return self._of(self._layout.of(groups), arrays)
@@ -290,7 +290,7 @@ class Ensemble(MemberSequence[M_co]):
             self._arrays, args, kwargs, key, 0 if each else None, False
         )
         with config(**dict(layout.options)):
-            return stretto.ensemble.explaining.explained(run, arguments, layout.chunk_size)
+            return stretto.ensemble.explaining.explain_run(run, arguments, layout.chunk_size)
 
     def vmap(
         self, f: Callable[..., R], in_axes: int | Sequence[int | None] | None = None
@@ -336,7 +336,7 @@ class Ensemble(MemberSequence[M_co]):
                     layout.chunk_size,
                     layout.over,
                 )
-                return together(layout.groups, outs)
+                return join_results(layout.groups, outs)
 
         return mapped
 
@@ -379,7 +379,7 @@ class Ensemble(MemberSequence[M_co]):
                 )
         out, after = layout.runner(self._arrays, args, kwargs, key, axis, True)
         # A buffer may grow.
-        groups = [reshaped(g, x) for g, x in zip(layout.groups, after, strict=True)]
+        groups = [shaped_as(g, x) for g, x in zip(layout.groups, after, strict=True)]
         if any(g is not old for g, old in zip(groups, layout.groups, strict=True)):
             layout = layout.of(groups)
         return out, self._of(layout, after)

@@ -14,7 +14,7 @@ from typing import Any
 from stretto._engine import VERSION
 from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.core.files import checked_path
-from stretto.ensemble.groups import Group, changed
+from stretto.ensemble.groups import Group, with_fields
 from stretto.ensemble.sequence import Layout
 from stretto.files.load_files import load, load_header
 from stretto.files.save_files import save
@@ -100,14 +100,14 @@ def _groups(path: str | os.PathLike[str], like: Sequence[Group]) -> list[Group]:
     for group, (where, shared, ties) in zip(like, kept, strict=True):
         if ties != group.ties:
             raise ValueError(
-                f"{caller} does not match `like`: its members tie {_described(ties)}, those of "
+                f"{caller} does not match `like`: its members tie {_groups_in(ties)}, those of "
                 "`like` "
-                f"{_described(group.ties)}"
+                f"{_groups_in(group.ties)}"
             )
         once = tuple(n in shared for n in group.names)
-        groups.append(changed(group, places=where, shared=once))
+        groups.append(with_fields(group, places=where, shared=once))
     return groups
 
 
-def _described(ties: Iterable[tuple[str, str]]) -> str:
+def _groups_in(ties: Iterable[tuple[str, str]]) -> str:
     return ", ".join(f"{place} to {first}" for place, first in ties) or "nothing"

@@ -63,14 +63,14 @@ class Explanation:
         return "\n".join([*lines, *self.program.lines()])
 
 
-def explained(
+def explain_run(
     jitted: Jitted[..., Any], args: Sequence[Any], chunk_size: int | str | None
 ) -> Explanation:
     """Return what a jitted function does with these arguments."""
     traced = jitted.trace(*args)
     compiled = traced.lower().compile()
     decisions, predicted, microseconds, plan = [], 0, 0.0, config.plan
-    for mapped in _mapped(traced.program):
+    for mapped in _mapped_calls(traced.program):
         program, choices = mapped.plan()
         decisions += choices
         whole = [d for d in choices if d.all_in_all] or choices
@@ -90,7 +90,7 @@ def explained(
     )
 
 
-def _mapped(program: Program) -> Iterator[Mapped]:
+def _mapped_calls(program: Program) -> Iterator[Mapped]:
     """Yield every mapped call in a program, and in those inside it."""
     for equation in program.equations:
         primitive: Any = equation.primitive
@@ -98,7 +98,7 @@ def _mapped(program: Program) -> Iterator[Mapped]:
             yield primitive
         elif primitive.holds_programs:
             for inner in primitive.programs():
-                yield from _mapped(inner)
+                yield from _mapped_calls(inner)
 
 
 def _seconds(run: Callable[[], Any]) -> float:

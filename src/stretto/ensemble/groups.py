@@ -213,23 +213,23 @@ class Group:
         return retied(tree.unflatten(self.structure, range(len(self.names))), self.ties)
 
 
-def changed(group: Group, **fields: Any) -> Group:
+def with_fields(group: Group, **fields: Any) -> Group:
     """Return the group with other fields."""
     return dataclasses.replace(group, **fields)
 
 
-def moved(group: Group, places: Iterable[int]) -> Group:
+def at_places(group: Group, places: Iterable[int]) -> Group:
     """Return the group with its members at other places of the ensemble."""
-    return changed(group, places=tuple(places))
+    return with_fields(group, places=tuple(places))
 
 
-def reshaped(group: Group, column: Sequence[Any]) -> Group:
+def shaped_as(group: Group, column: Sequence[Any]) -> Group:
     """Return the group with leaves shaped as these arrays; itself where they are so already."""
     shapes = tuple([x.shape if s else x.shape[1:] for x, s in zip(column, group.shared)])
-    return group if shapes == group.shapes else changed(group, shapes=shapes)
+    return group if shapes == group.shapes else with_fields(group, shapes=shapes)
 
 
-def taken(member: Tree) -> Tree:
+def read_only_member(member: Tree) -> Tree:
     """Return a member as an ensemble gives it: to be read, and changed only as a copy.
 
     What is assigned to a module that was taken out of the stacked arrays would not reach them.
@@ -291,7 +291,7 @@ def groups_of(
             )
         if function is call_module:
             refuse_others_than_modules(listed)
-        groups, arrays = _grouped(functions, listed, shared, frozen)
+        groups, arrays = _sort_into_groups(functions, listed, shared, frozen)
     _refuse_idle_patterns(groups, shared, "shared")
     _refuse_idle_patterns(groups, frozen, "frozen")
     return groups, arrays
@@ -335,13 +335,13 @@ def _group(
     names = tuple(leaf_names(member, "Ensemble"))
     blank = (False,) * len(names)
     group = Group(function, spec, names, blank, blank, tuple(places), ties)
-    once, fixed = _selected(shared, group), _selected(frozen, group)
+    once, fixed = _choose_leaves(shared, group), _choose_leaves(frozen, group)
     buffers = _buffers(tree.unflatten(spec, range(len(names))))
     trained = tuple(
         is_inexact(x.dtype) and not f and i not in buffers
         for i, (x, f) in enumerate(zip(leaves, fixed, strict=True))
     )
-    return changed(group, shared=once, trained=trained, shapes=tuple([x.shape for x in leaves]))
+    return with_fields(group, shared=once, trained=trained, shapes=tuple([x.shape for x in leaves]))
 
 
 def _buffers(numbered: Tree) -> set[int]:
@@ -360,7 +360,7 @@ def _names(group: Group) -> list[list[str]]:
     return names
 
 
-def _selected(chosen: Choice, group: Group) -> tuple[bool, ...]:
+def _choose_leaves(chosen: Choice, group: Group) -> tuple[bool, ...]:
     """Say which leaves a choice covers: shell patterns (``"fc1.*"``), or a function of a name.
 
     A pattern that covers a prefix up to a dot covers what is below it.
@@ -392,7 +392,7 @@ def _refuse_idle_patterns(groups: Sequence[Group], chosen: Choice, argument: str
             )
 
 
-def _grouped(
+def _sort_into_groups(
     functions: Sequence[Callable[..., Any]], members: Sequence[Any], shared: Choice, frozen: Choice
 ) -> tuple[list[Group], list[list[Array]]]:
     """Sort members by function and structure, as they first appear; stack each group's arrays."""
@@ -448,7 +448,7 @@ def _of_stacked(
     (size,) = sizes
     if not size:
         raise ValueError("Ensemble: expected at least one member, got none")
-    return [reshaped(moved(group, range(size)), leaves)], [leaves]
+    return [shaped_as(at_places(group, range(size)), leaves)], [leaves]
 
 
 def _leaves(member: Tree, caller: str) -> list[Array]:
@@ -526,13 +526,13 @@ def in_mode(
         for x in tree.leaves(member, lambda x: isinstance(x, Module)):
             if isinstance(x, Module):
                 x.train(mode)
-        in_this_mode.append(changed(group, structure=tree.structure(member)))
+        in_this_mode.append(with_fields(group, structure=tree.structure(member)))
     if any(any(g.shared) for g in groups):
         return in_this_mode, arrays
-    return merged(in_this_mode, arrays)
+    return merge_equal_groups(in_this_mode, arrays)
 
 
-def joined(
+def join_groups(
     groups: Sequence[Group],
     arrays: Sequence[Sequence[Array]],
     others: Sequence[Group],
@@ -540,11 +540,11 @@ def joined(
 ) -> tuple[list[Group], list[list[Array]]]:
     """Return the groups of two ensembles, the second's members last; equal groups become one."""
     start = sum(g.size for g in groups)
-    after = [moved(g, [start + p for p in g.places]) for g in others]
-    return merged([*groups, *after], [*arrays, *their_arrays])
+    after = [at_places(g, [start + p for p in g.places]) for g in others]
+    return merge_equal_groups([*groups, *after], [*arrays, *their_arrays])
 
 
-def merged(
+def merge_equal_groups(
     groups: Sequence[Group], arrays: Sequence[Sequence[Array]]
 ) -> tuple[list[Group], list[list[Array]]]:
     """Return the groups, those of one function and structure made one, with the rows in order."""
@@ -570,7 +570,7 @@ def merged(
                 strict=True,
             )
         ]
-        by_kind[kind] = moved(first, sorted(places))
+        by_kind[kind] = at_places(first, sorted(places))
     return list(by_kind.values()), list(columns.values())
 
 

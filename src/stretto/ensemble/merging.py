@@ -23,7 +23,7 @@ from stretto._engine.core.tree import leaves, unflatten
 from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
 from stretto._engine.ops.convert import convert
-from stretto.ensemble.averaging import begun, moved
+from stretto.ensemble.averaging import begin_average, move_average
 from stretto.ensemble.ensemble import Ensemble
 from stretto.random.discrete_draws import bernoulli
 from stretto.random.keys import split
@@ -66,7 +66,7 @@ def task_vector(tuned: T, base: Tree) -> T:
     >>> st.ensemble.task_vector({"w": snp.array([1.0, 5.0])}, {"w": snp.array([1.0, 2.0])})
     {'w': Array([0., 3.], dtype=float32)}
     """
-    ours, alike = begun(base, "task_vector")
+    ours, alike = begin_average(base, "task_vector")
     theirs = [convert(x, y.dtype) for x, y in zip(alike.row(tuned, 1), ours, strict=True)]
     return unflatten(
         alike.structure,
@@ -238,7 +238,7 @@ def diagonal_fisher(log_likelihood: Callable[..., Any], params: T, *examples: Ar
     >>> st.ensemble.diagonal_fisher(log_likelihood, {"mean": 0.0}, snp.array([1.0, 3.0]))
     {'mean': Array(5., dtype=float32)}
     """
-    row, alike = begun(params, "diagonal_fisher")
+    row, alike = begin_average(params, "diagonal_fisher")
     places = [i for i, x in enumerate(row) if is_inexact(x.dtype)]
 
     def of_floats(floats: list[Any], *example: Any) -> Tree:
@@ -543,7 +543,7 @@ def greedy_soup(
     worse: list[float] = []  # averages that are worse than both that they are of
     for i in order[1:]:
         member = chosen[i]
-        candidate = moved(average, member, 1 / (len(places) + 1), "greedy_soup", i)
+        candidate = move_average(average, member, 1 / (len(places) + 1), "greedy_soup", i)
         integers.append(_integers_of(member))
         del member
         value = float(score(finish(candidate, integers)))
@@ -568,7 +568,7 @@ def _begun(first: Tree) -> tuple[Callable[[Any, Any], Any], Any]:
 
     It has the member's dtypes, and the mean of the integers; the member itself is not held.
     """
-    flat, alike = begun(first, "greedy_soup")
+    flat, alike = begin_average(first, "greedy_soup")
     dtypes = [type.dtype for type in alike.types]
 
     def finish(average: Tree, integers: Sequence[Sequence[Any]]) -> Tree:

@@ -132,7 +132,7 @@ def over_mesh(
     return OverMesh(over, found[0], found[1], split)
 
 
-def mapped(
+def map_members(
     f: Callable[..., Any],
     in_axes: Tree,
     out_axes: Tree,

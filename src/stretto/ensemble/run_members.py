@@ -22,7 +22,7 @@ from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.typing import Array, Key, Tree
 from stretto._engine.ops.shape import concatenate
 from stretto.ensemble.groups import Group, call_module, refuse_other_rows
-from stretto.ensemble.over_mesh import OverMesh, mapped
+from stretto.ensemble.over_mesh import OverMesh, map_members
 from stretto.ensemble.score_arguments import is_table
 from stretto.nn.module import stateful_call
 from stretto.numpy.taking import take
@@ -61,7 +61,7 @@ class _Setting:
         return hash(self._key)
 
 
-def _settled(x: Tree) -> Tree:
+def _with_numbers(x: Tree) -> Tree:
     """Return arguments with numbers in place of settings."""
     return tree.map(lambda leaf: leaf.value if isinstance(leaf, _Setting) else leaf, x)
 
@@ -120,7 +120,7 @@ def over_members(
 
         in_axes = (group.axes, None if own is None else 0, *[along[i] for i in traced])
         out = out_axes(group) if callable(out_axes) else out_axes
-        run = mapped(one, in_axes, out, group.size, chunk_size, over)
+        run = map_members(one, in_axes, out, group.size, chunk_size, over)
         outs.append(run(list(column), own, *parts))
     return outs
 
@@ -162,7 +162,7 @@ def _of(x: Tree, group: Group, total: int) -> Tree:
     return value if group.size == total else take(value, places, 0)
 
 
-def together(groups: Sequence[Group], outs: Sequence[Any]) -> Tree:
+def join_results(groups: Sequence[Group], outs: Sequence[Any]) -> Tree:
     """Return one tree from that of each group, its rows in the order of the members."""
     if len(outs) == 1:
         return outs[0]
@@ -347,10 +347,10 @@ class Runner:
         """Return the results of all members; with ``stateful`` also their arrays after the call."""
 
         def plain(group: Group, member: Tree, *args: Any) -> Tree:
-            return member(*_settled(args), **_settled(kwargs))
+            return member(*_with_numbers(args), **_with_numbers(kwargs))
 
         def with_arrays(group: Group, member: Tree, *args: Any) -> Tree:
-            out, after = stateful_call(member, *_settled(args), **_settled(kwargs))
+            out, after = stateful_call(member, *_with_numbers(args), **_with_numbers(kwargs))
             before, leaves = group.leaves_of(member), group.leaves_of(after)
             for name, shared, x, y in zip(group.names, group.shared, before, leaves, strict=True):
                 if shared and x is not y:
@@ -372,5 +372,5 @@ class Runner:
             (lambda group: (0, group.axes)) if stateful else 0,
         )
         if not stateful:
-            return together(self._groups, outs)
-        return together(self._groups, [out for out, _ in outs]), [after for _, after in outs]
+            return join_results(self._groups, outs)
+        return join_results(self._groups, [out for out, _ in outs]), [after for _, after in outs]

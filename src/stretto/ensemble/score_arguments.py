@@ -63,7 +63,7 @@ def of_members(
     return values
 
 
-def averaged(x: Array) -> Array:
+def mark_as_average(x: Array) -> Array:
     """Return the array, known from now on as one that has no axis of members any more."""
     if x.ndim == 2 and not isinstance(x, Tracer):
         _averages.keep(id(x), x)
@@ -86,7 +86,7 @@ def are_members(
     return of_members(caller, x, argument, axes)
 
 
-def labeled(
+def check_labels(
     caller: str,
     probs: ArrayLike,
     labels: ArrayLike,

@@ -31,9 +31,9 @@ from stretto._engine.ops.broadcast import of_rank
 from stretto.ensemble.score_arguments import (
     at_least,
     check_binning,
+    check_labels,
     clamped,
     correct,
-    labeled,
     one_hot_like,
 )
 from stretto.nn.functional.activations import indicator
@@ -77,7 +77,7 @@ def accuracy(probs: ArrayLike, labels: ArrayLike) -> Array:
     >>> float(accuracy(probs, snp.array([0, 1, 1, 1])))
     0.75
     """
-    p, y = labeled("accuracy", probs, labels)
+    p, y = check_labels("accuracy", probs, labels)
     return snp.mean(correct(p, y), axis=-1)
 
 
@@ -98,7 +98,7 @@ def top_k_accuracy(probs: ArrayLike, labels: ArrayLike, k: int = 5) -> Array:
     >>> float(top_k_accuracy(probs, snp.array([1, 2]), k=2))
     0.5
     """
-    p, y = labeled("top_k_accuracy", probs, labels)
+    p, y = check_labels("top_k_accuracy", probs, labels)
     at_least(1, k, "top_k_accuracy", "as k")
     if k > p.shape[-1]:
         raise ValueError(f"top_k_accuracy: k is {k}, but there are {p.shape[-1]} classes")
@@ -125,7 +125,7 @@ def nll(probs: ArrayLike, labels: ArrayLike) -> Array:
     >>> round(float(nll(probs, snp.array([0, 0]))), 4)  # 1.5 log 2
     1.0397
     """
-    p, y = labeled("nll", probs, labels)
+    p, y = check_labels("nll", probs, labels)
     of_label = snp.sum(p * one_hot_like(p, y), axis=-1)
     return -snp.mean(snp.log(clamped(of_label)), axis=-1)
 
@@ -146,7 +146,7 @@ def nll_from_logits(logits: ArrayLike, labels: ArrayLike) -> Array:
     >>> float(nll_from_logits(snp.array([[0.0, -500.0]]), snp.array([1])))
     500.0
     """
-    z, y = labeled("nll_from_logits", logits, labels, "logits")
+    z, y = check_labels("nll_from_logits", logits, labels, "logits")
     chosen = one_hot_like(z, y) > 0  # −inf of other classes times 0 would be NaN
     of_label = snp.sum(snp.where(chosen, log_softmax(z, axis=-1), 0), axis=-1)
     of_label = snp.where(snp.any(chosen, axis=-1), of_label, -np.inf)
@@ -167,7 +167,7 @@ def brier(probs: ArrayLike, labels: ArrayLike) -> Array:
     >>> float(brier(probs, snp.array([0, 0])))
     0.25
     """
-    p, y = labeled("brier", probs, labels)
+    p, y = check_labels("brier", probs, labels)
     error = p - one_hot_like(p, y)
     return snp.mean(snp.sum(error * error, axis=-1), axis=-1)
 
@@ -272,7 +272,7 @@ def _totals(caller: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Array, Ar
 
 def _count(caller: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Array, Array]:
     """Return the matrix of counts, and the probabilities."""
-    p, y = labeled(caller, probs, labels)
+    p, y = check_labels(caller, probs, labels)
     y = of_rank(y, p.ndim - 1)
     classes, leading = p.shape[-1], p.shape[:-2]
     counted = (y >= 0) & (y < classes) & ~snp.any(snp.isnan(p), axis=-1)
@@ -445,7 +445,7 @@ def _of_prediction(
 ) -> Reliability:
     """Bin the predicted class: each array is (..., bins)."""
     check_binning(caller, bins, binning)
-    p, y = labeled(caller, probs, labels)
+    p, y = check_labels(caller, probs, labels)
     return _in_bins(snp.max(p, axis=-1), correct(p, y), bins, binning)
 
 
@@ -454,7 +454,7 @@ def _of_classes(
 ) -> Reliability:
     """Bin every class, one at a time to bound the memory: each array is (classes, ..., bins)."""
     check_binning(caller, bins, binning)
-    p, y = labeled(caller, probs, labels)
+    p, y = check_labels(caller, probs, labels)
     happened = snp.broadcast_to(one_hot_like(p, y), p.shape)
     return lax.map(
         lambda c: _in_bins(c[0], c[1], bins, binning),

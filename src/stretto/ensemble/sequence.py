@@ -21,13 +21,13 @@ from stretto.ensemble.groups import (
     Group,
     M_co,
     Member,
+    at_places,
     call_module,
     groups_of,
-    joined,
-    moved,
+    join_groups,
+    read_only_member,
     refuse_other_rows,
     refuse_others_than_modules,
-    taken,
 )
 from stretto.ensemble.over_mesh import OverMesh
 from stretto.ensemble.run_members import Runner
@@ -209,7 +209,7 @@ class MemberSequence(Generic[M_co]):
         return [self._alone(g) for g in range(len(self._layout.groups))]
 
     def _alone(self, g: int) -> Self:
-        group = moved(self._layout.groups[g], range(self._layout.groups[g].size))
+        group = at_places(self._layout.groups[g], range(self._layout.groups[g].size))
         return self._of(self._layout.of([group]), [self._arrays[g]])
 
     # Taking
@@ -235,7 +235,7 @@ class MemberSequence(Generic[M_co]):
                     x if s else trees.take(x, row)
                     for x, s in zip(arrays, group.shared, strict=True)
                 ]
-                return taken(group.of(leaves))
+                return read_only_member(group.of(leaves))
         raise AssertionError(place)
 
     def __setitem__(self, index: int | np.integer, member: Tree) -> None:
@@ -287,7 +287,7 @@ class MemberSequence(Generic[M_co]):
             )
         group, column = next(iter(layout.groups)), self._arrays[0]
         rows = zip(column, group.shared, strict=True)
-        return taken(group.of([x if s else trees.take(x, index) for x, s in rows]))
+        return read_only_member(group.of([x if s else trees.take(x, index) for x, s in rows]))
 
     def __iter__(self) -> Iterator[M_co]:
         return (self[i] for i in range(len(self)))
@@ -323,7 +323,7 @@ class MemberSequence(Generic[M_co]):
                 column = [
                     x if s else take(x, rows, 0) for x, s in zip(arrays, group.shared, strict=True)
                 ]
-                parts.append((moved(group, here), column))
+                parts.append((at_places(group, here), column))
         parts.sort(key=lambda part: part[0].places[0])
         layout = self._layout.of(group for group, _ in parts)
         return self._of(layout, [column for _, column in parts])
@@ -377,7 +377,7 @@ class MemberSequence(Generic[M_co]):
             if all(f is call_module for f in functions):
                 refuse_others_than_modules(members)
             groups, arrays = groups_of(functions, members, None, None, stacked=False)
-        groups, arrays = joined(self._layout.groups, self._arrays, groups, arrays)
+        groups, arrays = join_groups(self._layout.groups, self._arrays, groups, arrays)
         self._layout, self._arrays = self._layout.of(groups), arrays
         return self
 

@@ -26,10 +26,10 @@ from stretto.ensemble.combination import vote_shares
 from stretto.ensemble.score_arguments import (
     are_members,
     at_least_float32,
+    check_labels,
     clamped,
     concrete,
     correct,
-    labeled,
     of_members,
 )
 from stretto.nn.functional.activations import indicator
@@ -399,7 +399,7 @@ def q_statistic(predictions: ArrayLike, labels: ArrayLike) -> Array:
     -1.0
     """
     p = of_members("q_statistic", predictions, "predictions", "..., examples, classes")
-    right = correct(*labeled("q_statistic", p, labels, "predictions"))
+    right = correct(*check_labels("q_statistic", p, labels, "predictions"))
     both, neither = _pairs(right), _pairs(1 - right)
     first = snp.sum(right, axis=-1)[:, None] - both
     second = snp.swapaxes(first, 0, 1)

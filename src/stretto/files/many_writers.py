@@ -1,8 +1,7 @@
 """A tree written by several processes: each its own parts, and the first where they are.
 
 All is written beside what is there, and becomes what is there when the index is renamed, which is
-the last step but tidying up. Read ``file_parts``, which has the index, before, and ``save_files``
-next.
+the last step but tidying up. ``file_parts`` has the index.
 """
 
 from __future__ import annotations

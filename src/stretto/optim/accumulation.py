@@ -24,8 +24,8 @@ from stretto.optim.base import (
     as_transformation,
     check,
     check_dtype,
-    chosen,
-    filled,
+    choose_tree,
+    fill_like,
     first_count,
     leafwise,
     safe_increment,
@@ -96,7 +96,9 @@ def apply_if_finite(
         new, after = within.update(safe, state.inner_state, params, **extra)
         return (
             tree.map(lambda u: snp.where(accepted, u, 0), new),
-            ApplyIfFiniteState(in_a_row, finite, total, chosen(accepted, after, state.inner_state)),
+            ApplyIfFiniteState(
+                in_a_row, finite, total, choose_tree(accepted, after, state.inner_state)
+            ),
         )
 
     return GradientTransformationExtraArgs(init, update)
@@ -205,8 +207,8 @@ class MultiSteps:
             The state.
         """
         zero = first_count()
-        _, skip_state = self._skips(filled(params), zero, params)
-        gathered = filled(params, dtype=self._dtype)
+        _, skip_state = self._skips(fill_like(params), zero, params)
+        gathered = fill_like(params, dtype=self._dtype)
         return MultiStepsState(zero, zero, self._inner.init(params), gathered, skip_state)
 
     def update(
@@ -225,7 +227,7 @@ class MultiSteps:
         """
         skip, skip_state = self._skips(updates, state.gradient_step, params)
         k = self._every_k(state.gradient_step) if callable(self._every_k) else self._every_k
-        gathered = chosen(skip, state.acc_grads, self._gathered(updates, state))
+        gathered = choose_tree(skip, state.acc_grads, self._gathered(updates, state))
         now = snp.logical_and(state.mini_step >= k - 1, snp.logical_not(skip))
 
         def step() -> tuple[Tree, Tree, Tree]:

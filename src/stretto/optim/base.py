@@ -473,7 +473,7 @@ def all_finite(x: Tree) -> Array:
     return finite
 
 
-def chosen(condition: Array, one: Tree, other: Tree) -> Tree:
+def choose_tree(condition: Array, one: Tree, other: Tree) -> Tree:
     """Return one tree or the other, of equal structure."""
     return tree.map(lambda x, y: snp.where(condition, x, y), one, other)
 
@@ -481,7 +481,7 @@ def chosen(condition: Array, one: Tree, other: Tree) -> Tree:
 # Fresh states
 
 
-def filled(
+def fill_like(
     params: Tree, value: Scalar = 0.0, dtype: DTypeLike | None = None, *, real_only: bool = False
 ) -> Tree:
     """Return a tree like ``params``, each element ``value``: a state before the first update.

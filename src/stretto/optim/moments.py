@@ -20,7 +20,7 @@ from stretto.optim.base import (
     caller_of,
     check,
     check_dtype,
-    filled,
+    fill_like,
     first_count,
     leafwise,
     log_decay,
@@ -102,7 +102,7 @@ def trace(
     check_dtype(caller, accumulator_dtype=accumulator_dtype)
 
     def init(params: Tree) -> TraceState:
-        return TraceState(filled(params, dtype=accumulator_dtype))
+        return TraceState(fill_like(params, dtype=accumulator_dtype))
 
     def update(
         updates: Tree, state: TraceState, params: Tree = None, **extra: Any
@@ -154,7 +154,7 @@ def ema(
     check_dtype(caller, accumulator_dtype=accumulator_dtype)
 
     def init(params: Tree) -> EmaState:
-        return EmaState(first_count(), filled(params, dtype=accumulator_dtype))
+        return EmaState(first_count(), fill_like(params, dtype=accumulator_dtype))
 
     def update(
         updates: Tree, state: EmaState, params: Tree = None, **extra: Any
@@ -219,7 +219,7 @@ def scale_by_lion(
     sign = _SIGNS[mode]
 
     def init(params: Tree) -> ScaleByLionState:
-        return ScaleByLionState(first_count(), filled(params, dtype=mu_dtype))
+        return ScaleByLionState(first_count(), fill_like(params, dtype=mu_dtype))
 
     def update(
         updates: Tree, state: ScaleByLionState, params: Tree = None, **extra: Any
@@ -272,8 +272,8 @@ def _two_moments(
     """Make one with a count and two moments; ``rule_at(t)`` is the rule of update t ≥ 1."""
 
     def init(params: Tree) -> Tree:
-        mu = filled(params, start[0], mu_dtype)
-        return state_class(first_count(), mu, filled(params, start[1], real_only=True))
+        mu = fill_like(params, start[0], mu_dtype)
+        return state_class(first_count(), mu, fill_like(params, start[1], real_only=True))
 
     def update(updates: Tree, state: Tree, params: Tree = None, **extra: Any) -> tuple[Tree, Tree]:
         count = safe_increment(state.count)
@@ -371,8 +371,8 @@ def scale_by_amsgrad(
     check_dtype(caller, mu_dtype=mu_dtype)
 
     def init(params: Tree) -> ScaleByAmsgradState:
-        mu, nu = filled(params, dtype=mu_dtype), filled(params, real_only=True)
-        return ScaleByAmsgradState(first_count(), mu, nu, filled(params, real_only=True))
+        mu, nu = fill_like(params, dtype=mu_dtype), fill_like(params, real_only=True)
+        return ScaleByAmsgradState(first_count(), mu, nu, fill_like(params, real_only=True))
 
     def update(
         updates: Tree, state: ScaleByAmsgradState, params: Tree = None, **extra: Any

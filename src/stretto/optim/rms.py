@@ -27,7 +27,7 @@ from stretto.optim.base import (
     caller_of,
     check,
     columns,
-    filled,
+    fill_like,
     first_count,
     leafwise,
     need_params,
@@ -133,7 +133,7 @@ def scale_by_rms(
     check(caller, least=0, eps=eps, initial_scale=initial_scale)
 
     def init(params: Tree) -> Tree:
-        nu = filled(params, initial_scale, real_only=True)
+        nu = fill_like(params, initial_scale, real_only=True)
         return (
             ScaleByRmsWithCountState(first_count(), nu)
             if bias_correction
@@ -176,7 +176,7 @@ def scale_by_stddev(
     check(caller, least=0, eps=eps, initial_scale=initial_scale)
 
     def init(params: Tree) -> Tree:
-        mu, nu = filled(params), filled(params, initial_scale, real_only=True)
+        mu, nu = fill_like(params), fill_like(params, initial_scale, real_only=True)
         if bias_correction:
             return ScaleByRStdDevWithCountState(first_count(), mu, nu)
         return ScaleByRStdDevState(mu, nu)
@@ -224,7 +224,7 @@ def scale_by_rss(
     check(caller, least=0, initial_accumulator_value=start, eps=eps)
 
     def init(params: Tree) -> ScaleByRssState:
-        return ScaleByRssState(filled(params, start, real_only=True))
+        return ScaleByRssState(fill_like(params, start, real_only=True))
 
     def update(
         updates: Tree, state: ScaleByRssState, params: Tree = None, **extra: Any
@@ -264,7 +264,9 @@ def scale_by_adadelta(rho: Scalar = 0.9, eps: Scalar = 1e-6) -> GradientTransfor
     check(caller, least=0, eps=eps)
 
     def init(params: Tree) -> ScaleByAdaDeltaState:
-        return ScaleByAdaDeltaState(filled(params, real_only=True), filled(params, real_only=True))
+        return ScaleByAdaDeltaState(
+            fill_like(params, real_only=True), fill_like(params, real_only=True)
+        )
 
     def update(
         updates: Tree, state: ScaleByAdaDeltaState, params: Tree = None, **extra: Any
@@ -365,7 +367,9 @@ def scale_by_factored_rms(
                         f"{caller}: {name}{path} has shape {x.shape}, but for updates{path} of "
                         f"shape {g.shape} it must have {y.shape}"
                     )
-            new, *after = _scaled(wide(g), [wide(x) for x in old], axes, past, epsilon)
+            new, *after = _scale_by_rows_and_columns(
+                wide(g), [wide(x) for x in old], axes, past, epsilon
+            )
             news.append(convert(new, g.dtype))
             squares.append([convert(x, y.dtype) for x, y in zip(after, old, strict=True)])
         return tree.unflatten(spec, news), _state(safe_increment(state.count), spec, squares)
@@ -387,7 +391,7 @@ def _nothing_yet(x: Array, axes: tuple[int, int] | None) -> list[Array]:
     return [snp.zeros(shape, dtype) for shape in (*without, unused)]
 
 
-def _scaled(
+def _scale_by_rows_and_columns(
     g: Array, before: list[Array], axes: tuple[int, int] | None, past: Array, epsilon: Scalar
 ) -> list[Array]:
     """Return the new update, and the new mean squares."""

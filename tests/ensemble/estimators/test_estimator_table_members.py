@@ -9,7 +9,7 @@ from scipy import special, stats
 
 import stretto as st
 from stretto.ensemble.estimators import estimator
-from stretto.ensemble.estimators.estimator import counted, halves, merged, scale_of
+from stretto.ensemble.estimators.estimator import draw_counts, halves, merge_equal_rows, scale_of
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6, 3)).astype(np.float32)
@@ -61,9 +61,9 @@ def table(seed=0, rows=40, columns=3):
 def test_weights_are_counts_and_the_order_does_not_matter_to_the_last_bit():
     rng, x, y = table()
     weights = rng.integers(0, 4, len(x))
-    one = merged(x, y, weights)
+    one = merge_equal_rows(x, y, weights)
     places = rng.permutation(weights.sum())
-    repeated = merged(x.repeat(weights, 0)[places], y.repeat(weights)[places], None)
+    repeated = merge_equal_rows(x.repeat(weights, 0)[places], y.repeat(weights)[places], None)
     for a, b in zip(one, repeated):
         np.testing.assert_array_equal(a, b)
     assert one.weights.sum() == weights.sum()
@@ -74,10 +74,10 @@ def test_weights_are_counts_and_the_order_does_not_matter_to_the_last_bit():
 
 
 def test_negative_zero_is_zero_and_no_row_is_lost():
-    found = merged(np.array([[0.0], [-0.0], [1.0]]), np.zeros(3), None)
+    found = merge_equal_rows(np.array([[0.0], [-0.0], [1.0]]), np.zeros(3), None)
     assert sorted(zip(found.x[:, 0].tolist(), found.weights.tolist())) == [(0, 2), (1, 1)]
     x = np.random.default_rng(1).normal(size=(5000, 4))
-    assert len(merged(x, x[:, 0], None).x) == 5000
+    assert len(merge_equal_rows(x, x[:, 0], None).x) == 5000
 
 
 def test_scales_are_weighted_and_leave_constant_columns_alone():
@@ -100,9 +100,9 @@ def test_what_is_held_out_is_not_trained_on():
 
 def test_a_bootstrap_draws_as_often_as_the_weights_say():
     weights = np.array([1.0, 2.0, 7.0])
-    counts = counted(weights, 4000, np.random.default_rng(0))
+    counts = draw_counts(weights, 4000, np.random.default_rng(0))
     assert (counts.sum(axis=1) == 10).all()
     # The standard error of these means is at most √(10 · 0.21 / 4000) = 0.023.
     np.testing.assert_allclose(counts.mean(axis=0), weights, atol=0.1)
     # Weights of another scale stand for a count of 1 on average.
-    assert counted(weights / 100, 1, np.random.default_rng(0)).sum() == 3
+    assert draw_counts(weights / 100, 1, np.random.default_rng(0)).sum() == 3

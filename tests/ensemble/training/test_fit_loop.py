@@ -12,7 +12,7 @@ import pytest
 import stretto as st
 from stretto import optim
 from stretto.ensemble import Trainer
-from stretto.ensemble.training.fit import settled, whole
+from stretto.ensemble.training.fit import divide_idle_packs, finish_before_interrupt
 
 
 def begun(**options):
@@ -38,7 +38,7 @@ def with_active(state, active):
     ids=["most", "half", "one", "shared", "none"],
 )
 def test_when_a_pack_is_divided(active, options, left):
-    state = settled(with_active(begun(**options), active))
+    state = divide_idle_packs(with_active(begun(**options), active))
     assert state.packs[0].group.places == left
     assert state.going == (any(active),)
     assert state.each("active").tolist() == active
@@ -51,7 +51,7 @@ def press():
 def test_after_the_work():
     done = []
     with pytest.raises(KeyboardInterrupt):
-        whole(lambda: (press(), done.append(1)))
+        finish_before_interrupt(lambda: (press(), done.append(1)))
     assert done == [1]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -59,22 +59,22 @@ def test_after_the_work():
 def test_a_second_time_at_once():
     done = []
     with pytest.raises(KeyboardInterrupt):
-        whole(lambda: (press(), press(), done.append(1)))
+        finish_before_interrupt(lambda: (press(), press(), done.append(1)))
     assert not done
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_nobody_asks():
     done = []
-    whole(lambda: done.append(1))
+    finish_before_interrupt(lambda: done.append(1))
     with pytest.raises(ZeroDivisionError):
-        whole(lambda: 1 / 0)
-    thread = threading.Thread(target=whole, args=(lambda: done.append(2),))
+        finish_before_interrupt(lambda: 1 / 0)
+    thread = threading.Thread(target=finish_before_interrupt, args=(lambda: done.append(2),))
     thread.start()
     thread.join()
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        whole(lambda: (press(), done.append(3)))
+        finish_before_interrupt(lambda: (press(), done.append(3)))
     finally:
         signal.signal(signal.SIGINT, before)
     assert done == [1, 2, 3]

@@ -17,10 +17,10 @@ from stretto.ensemble.training import loggers
 from stretto.ensemble.training.loggers import (
     NotebookBar,
     Reporter,
-    described,
+    describe_values,
     entry_text,
     in_notebook,
-    named,
+    name_losses,
 )
 
 X = np.ones(4, np.float32)
@@ -58,17 +58,17 @@ def test_nothing_where_it_is_not_wanted(show, terminal):
 
 
 def test_losses_of_many_members_in_words():
-    assert described(np.array([1.0, np.nan])) == "1 –"
-    assert described(np.full(9, np.nan)) == "–"
-    assert described(np.arange(1.0, 8.0)) == "1 … 4 … 7 (7 members)"
+    assert describe_values(np.array([1.0, np.nan])) == "1 –"
+    assert describe_values(np.full(9, np.nan)) == "–"
+    assert describe_values(np.arange(1.0, 8.0)) == "1 … 4 … 7 (7 members)"
     last = {"step": 2, "epoch": 1, "loss": np.array([0.25])}
     assert entry_text(last) == "step 2, epoch 1 · loss 0.25"
 
 
 def test_the_bar_names_its_numbers():
-    assert named(np.array([1.0, 0.5])) == "loss 1 0.5"
-    assert named(np.arange(1.0, 8.0)) == "loss (least … median … most) 1 … 4 … 7 (7 members)"
-    assert named(np.empty(0)) == ""
+    assert name_losses(np.array([1.0, 0.5])) == "loss 1 0.5"
+    assert name_losses(np.arange(1.0, 8.0)) == "loss (least … median … most) 1 … 4 … 7 (7 members)"
+    assert name_losses(np.empty(0)) == ""
 
 
 class Display:

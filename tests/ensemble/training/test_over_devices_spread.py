@@ -7,7 +7,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import P, lax, optim
 from stretto.ensemble.over_mesh import OverMesh
-from stretto.ensemble.training.over_devices import check_elementwise, gathered, part_of, spec_of
+from stretto.ensemble.training.over_devices import check_elementwise, gather_parts, part_of, spec_of
 from stretto.optim.combining import per_member
 from tests.meshes import mesh
 
@@ -47,7 +47,7 @@ def test_parts_of_all_devices_are_the_whole(shape):
 
     def there_and_back(x):
         part = part_of(over, x, lax.axis_index("data"))
-        return part, gathered(over, {"x": part}, {"x": shape[1:]})["x"]
+        return part, gather_parts(over, {"x": part}, {"x": shape[1:]})["x"]
 
     parts, again = st.shard_map(
         there_and_back, mesh=over.mesh, in_specs=P("members"), out_specs=(spec, P("members"))
@@ -72,7 +72,7 @@ def test_arrays_of_several_dtypes_are_gathered_apart():
 
     def there_and_back(arrays):
         index = lax.axis_index("data")
-        return gathered(over, {n: part_of(over, x, index) for n, x in arrays.items()}, shapes)
+        return gather_parts(over, {n: part_of(over, x, index) for n, x in arrays.items()}, shapes)
 
     run = st.shard_map(
         there_and_back, mesh=over.mesh, in_specs=P("members"), out_specs=P("members")

@@ -16,13 +16,13 @@ import stretto.numpy as snp
 from stretto import optim
 from stretto.ensemble import Trainer
 from stretto.ensemble.training.train_state import (
-    divided,
+    divide_pack,
     in_places,
     is_row,
     of_each,
     read,
     same_everywhere,
-    united,
+    unite_packs,
 )
 from tests.processes import together
 
@@ -146,11 +146,11 @@ def begun(count=4, **options):
 def test_divided_and_united():
     state = begun(shared="b")
     (pack,) = state.packs
-    on, off = divided(pack, [False, True, False, True])
+    on, off = divide_pack(pack, [False, True, False, True])
     assert on.group.places == (1, 3) and off.group.places == (0, 2)
     assert on.shared["b"] == 9 and off.shared == {}
     np.testing.assert_array_equal(on.rows.own["w"], [[1, 1], [3, 3]])
-    whole = united((on, off))
+    whole = unite_packs((on, off))
     assert whole.group == pack.group
     for x, y in zip(st.tree.leaves(whole), st.tree.leaves(pack), strict=True):
         np.testing.assert_array_equal(x, y)

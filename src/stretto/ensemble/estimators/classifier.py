@@ -17,7 +17,7 @@ from stretto.ensemble.estimators import estimator
 from stretto.ensemble.estimators.estimator import (
     ClassifierMixin,
     EnsembleEstimator,
-    merged,
+    merge_equal_rows,
     multiclass,
     utils,
     validation,
@@ -91,7 +91,7 @@ class EnsembleClassifier(ClassifierMixin, EnsembleEstimator):
             x, labels, weights = x[weights > 0], labels[weights > 0], weights[weights > 0]
         self.classes_, encoded = np.unique(labels, return_inverse=True)
         self.temperature_ = np.float64(1)
-        self._train(merged(x, encoded, weights))
+        self._train(merge_equal_rows(x, encoded, weights))
         return self
 
     def partial_fit(

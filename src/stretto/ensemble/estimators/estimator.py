@@ -99,7 +99,7 @@ class Scale(NamedTuple):
         return ((x - self.mean) / self.scale).astype(np.float32)
 
 
-def merged(x: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> Examples:
+def merge_equal_rows(x: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> Examples:
     """Return examples of positive weight, equal ones merged into one with the sum of their weights.
 
     An example of weight 2 is thereby the same as two of it, one of weight 0 the same as none, and
@@ -151,7 +151,7 @@ def halves(
     return np.sort(places[held:]), np.sort(places[:held])
 
 
-def counted(weights: np.ndarray, members: int, rng: np.random.Generator) -> np.ndarray:
+def draw_counts(weights: np.ndarray, members: int, rng: np.random.Generator) -> np.ndarray:
     """Draw how often each member has each example: its own sample with replacement (Efron, 1979).
 
     (members, examples). Weights are taken for numbers of examples, made larger where they add up to
@@ -521,7 +521,7 @@ class EnsembleEstimator(BaseEstimator):
             found, held = found.at(inside), found.at(outside)
         data, own = self._data(found), None
         if self.order == "bootstrap":
-            own = counted(found.weights, self.n_members, rng)
+            own = draw_counts(found.weights, self.n_members, rng)
             own = {"weights": (own / own.mean(axis=1, keepdims=True)).astype(np.float32)}
             del data["w"]
             data["i"] = np.arange(len(found.x), dtype=np.int32)
@@ -560,7 +560,7 @@ class EnsembleEstimator(BaseEstimator):
         weights = np.ones(len(x)) if weights is None else weights
         found = Examples(x, y.reshape(len(y), -1), weights)
         if not hasattr(self, "ensemble_"):
-            seen = merged(x, y, weights)
+            seen = merge_equal_rows(x, y, weights)
             self.ensemble_ = self._made(random.split(self._begin(seen))[0])
         trainer, state = self.__dict__.pop("_training", None) or self._resumed()
         rng = np.random.default_rng([self._seed, self._steps])

@@ -24,7 +24,7 @@ from stretto.ensemble.estimators.estimator import (
     Examples,
     RegressorMixin,
     Scale,
-    merged,
+    merge_equal_rows,
     scale_of,
     utils,
     validation,
@@ -173,7 +173,7 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
             DivergenceError: the loss of a member became infinite or NaN.
         """
         x, targets, weights = self._checked(X, y, sample_weight, True)
-        found = merged(x, targets, weights)
+        found = merge_equal_rows(x, targets, weights)
         self._uncalibrated(targets)
         self._train(found)
         if self.loss == "squared_error":

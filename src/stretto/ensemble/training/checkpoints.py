@@ -30,7 +30,7 @@ from stretto._engine.core.integers import count
 from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.typing import Tree
 from stretto._engine.xla.device import process_index
-from stretto.ensemble.training.train_state import TrainState, divided
+from stretto.ensemble.training.train_state import TrainState, divide_pack
 from stretto.ensemble.training.trainer import Trainer
 from stretto.ensemble.training.training_data import checksum
 from stretto.files.file_parts import remove
@@ -313,7 +313,7 @@ def _divided_as(state: TrainState, finished: list[list[list[int]]]) -> TrainStat
     for pack, finished_packs, own_sums in zip(state.packs, finished, state.sums, strict=True):
         stopped_packs = []
         for places in finished_packs:
-            pack, stopped = divided(pack, [p not in places for p in pack.group.places])
+            pack, stopped = divide_pack(pack, [p not in places for p in pack.group.places])
             stopped_packs.append(stopped)
         packs.append(pack)
         others.append(tuple(stopped_packs))

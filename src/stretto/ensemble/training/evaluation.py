@@ -16,7 +16,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.typing import Key, Tree
-from stretto.ensemble.over_mesh import OverMesh, mapped
+from stretto.ensemble.over_mesh import OverMesh, map_members
 from stretto.ensemble.training.step import (
     arguments_of,
     batch_at,
@@ -138,7 +138,7 @@ class Evaluator:
             return metrics
 
         rows = pack.rows
-        run = mapped(of_one, (0, 0, 0, axis), 0, pack.group.size, None, over)
+        run = map_members(of_one, (0, 0, 0, axis), 0, pack.group.size, None, over)
         return run({**rows.own, **rows.kept}, rows.number, rows.extra, parts)
 
 

@@ -40,13 +40,19 @@ from stretto.ensemble.training.fit_arguments import (
     refuse_others_than_mappings,
     types_of,
 )
-from stretto.ensemble.training.fit_callbacks import Callback, Calls, Event, copied
+from stretto.ensemble.training.fit_callbacks import Callback, Calls, Event, copy_arrays
 from stretto.ensemble.training.fitted import Fitted, with_entry
 from stretto.ensemble.training.loggers import Reporter, means
 from stretto.ensemble.training.over_devices import put_state, with_company
 from stretto.ensemble.training.step import modes_of, trains
 from stretto.ensemble.training.stopping import Divergence, EarlyStopping, divergences, report_new
-from stretto.ensemble.training.train_state import Pack, TrainState, divided, read, same_everywhere
+from stretto.ensemble.training.train_state import (
+    Pack,
+    TrainState,
+    divide_pack,
+    read,
+    same_everywhere,
+)
 from stretto.ensemble.training.trainer import Trainer
 from stretto.ensemble.training.training_data import (
     DataOrder,
@@ -63,7 +69,7 @@ if TYPE_CHECKING:
     from stretto.optim.base import GradientTransformation
 
 
-def whole(work: Callable[[], Any]) -> None:
+def finish_before_interrupt(work: Callable[[], Any]) -> None:
     """Do the work to its end, and handle Ctrl-C only then; a second Ctrl-C is handled at once.
 
     This holds in the main thread, where Python handles signals; others are not interrupted.
@@ -238,7 +244,7 @@ class Loop:
     # One step, and what comes after it
 
     def _step(self, run: Callable[..., tuple[Pack, dict[str, Array]]], last: bool) -> None:
-        whole(lambda: self._advance(run, last))
+        finish_before_interrupt(lambda: self._advance(run, last))
         state = self.state
         self._reporter.step(state)
         if last if self._every is None else state.step % self._every == 0:
@@ -268,10 +274,10 @@ class Loop:
             measured = self._evaluator(state, self._validation, self._part)
             entry |= {f"validation_{n}": x for n, x in measured.items()}
             if self._stopping is not None and measured:
-                whole(functools.partial(self._observe, self._stopping, measured))
+                finish_before_interrupt(functools.partial(self._observe, self._stopping, measured))
                 state = self.state
         history = with_entry(state.history, state.step, state.epoch, entry, state.size)
-        self.state = settled(state.replace(history=history))
+        self.state = divide_idle_packs(state.replace(history=history))
         self._reporter.entry(self.state)
         self._calls.entry(self.state)
         self._look()
@@ -291,7 +297,7 @@ class Loop:
         self._saved, self._saved_step = time.monotonic(), self.state.step
 
 
-def settled(state: TrainState) -> TrainState:
+def divide_idle_packs(state: TrainState) -> TrainState:
     """Give the state new sums, and divide packs of which at most half of the members still run.
 
     So a pack of n is compiled again at most log₂ n times. Where members train shared parts, one
@@ -304,7 +310,7 @@ def settled(state: TrainState) -> TrainState:
         if 0 < count < len(active) and (2 * count <= len(active) or pack.shared):
             running = with_company(state.layout.over, pack, active.tolist())
             if not all(running):
-                pack, stopped = divided(pack, running)
+                pack, stopped = divide_pack(pack, running)
                 others = (*others, stopped)
         packs.append(pack)
         finished.append(others)
@@ -601,7 +607,7 @@ def _reached(ensemble: Ensemble, result: Ensemble) -> None:
             "f = st.jit(lambda ensemble, x: ensemble(x)), f(ensemble, x)",
             stacklevel=user_stack_level(),
         )
-    ensemble._layout, ensemble._arrays = result._layout, copied(result._arrays)
+    ensemble._layout, ensemble._arrays = result._layout, copy_arrays(result._arrays)
     ensemble.eval()
 
 

@@ -89,7 +89,7 @@ class Event:
         if self._ensemble is None:
             made = self._state.ensemble
             try:
-                made._arrays = copied(made._arrays)
+                made._arrays = copy_arrays(made._arrays)
             except DonatedArrayError:
                 raise RuntimeError(
                     "fit: the ensemble of an event must be asked for while the callback runs; the "
@@ -287,7 +287,7 @@ def _fixed(x: np.ndarray) -> np.ndarray:
 _COPY = jit(lambda arrays: arrays)
 
 
-def copied(arrays: Tree) -> Tree:
+def copy_arrays(arrays: Tree) -> Tree:
     """Return the same values in arrays of their own, since the state's may be donated later."""
     with config(recompilation_warning=0):  # one program for each ensemble is meant
         return _COPY(arrays)

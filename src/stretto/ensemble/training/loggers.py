@@ -150,7 +150,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         self._shown = now
         losses = None
         if not self._together:
-            losses = named(means(state).get("loss", np.empty(0)))
+            losses = name_losses(means(state).get("loss", np.empty(0)))
         self._bar.update(state.step, losses=losses)
 
     def resumed(self, state: TrainState, checkpoints: Checkpoints | None) -> None:
@@ -164,7 +164,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         """An entry of the history was made."""
         last = {n: x[-1] for n, x in state.history.items()}
         if self._bar is not None:
-            self._bar.update(state.step, f"epoch {int(last['epoch'])}", named(last["loss"]))
+            self._bar.update(state.step, f"epoch {int(last['epoch'])}", name_losses(last["loss"]))
         elif self._lines:
             self._console.print(entry_text(last), soft_wrap=True)
 
@@ -203,11 +203,11 @@ class TerminalBar:
 def entry_text(last: Mapping[str, Any]) -> str:
     """Say one entry of the history in a line."""
     parts = [f"step {int(last['step'])}, epoch {int(last['epoch'])}"]
-    parts += [f"{n} {described(x)}" for n, x in last.items() if n not in ("step", "epoch")]
+    parts += [f"{n} {describe_values(x)}" for n, x in last.items() if n not in ("step", "epoch")]
     return " · ".join(parts)
 
 
-def named(losses: np.ndarray) -> str:
+def name_losses(losses: np.ndarray) -> str:
     """Return the losses of the members, and what they are.
 
     >>> named(np.array([0.5, 0.25])), named(np.arange(9.0))
@@ -216,10 +216,10 @@ def named(losses: np.ndarray) -> str:
     if not len(losses):
         return ""
     order = "" if len(losses) <= _FEW else " (least … median … most)"
-    return f"loss{order} {described(losses)}"
+    return f"loss{order} {describe_values(losses)}"
 
 
-def described(values: np.ndarray) -> str:
+def describe_values(values: np.ndarray) -> str:
     """Say the numbers of a few members, or the range of those of many; the range leaves out NaN.
 
     >>> described(np.array([0.5, np.nan, 0.25]))

@@ -64,7 +64,7 @@ def part_of(over: OverMesh, x: Array, part: Array | int) -> Array:
     return dynamic_slice_in_dim(x, part * size, size, axis)
 
 
-def gathered(
+def gather_parts(
     over: OverMesh, parts: Mapping[str, Array], shapes: Mapping[str, Sequence[int]]
 ) -> dict[str, Array]:
     """Put arrays of these shapes together from the parts of all devices: a collective for a dtype.

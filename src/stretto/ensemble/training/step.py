@@ -1,7 +1,7 @@
 """One step of training for all members of a pack: losses, gradients, optimizer, and who takes it.
 
-These functions are traced by ``trainer``, which is next to read. The user's loss of one member has
-a value, metrics beside it, and buffers that it leaves. A member that has stopped, or whose loss,
+These functions are traced by ``trainer``. The user's loss of one member has a value, metrics
+beside it, and buffers that it leaves. A member that has stopped, or whose loss,
 gradients or next parameters are not finite, keeps what it has, bit for bit.
 """
 
@@ -33,7 +33,7 @@ from stretto.ensemble.groups import Group, call_module
 from stretto.ensemble.over_mesh import OverMesh
 from stretto.ensemble.training.over_devices import (
     everywhere,
-    gathered,
+    gather_parts,
     of_all_parts,
     over_data,
     part_of,
@@ -205,7 +205,7 @@ def batch_at(
     return tree.map(lambda x: Ragged._of(x, some, size, True, 1), batch), left > 0
 
 
-def advanced(
+def advance_pack(
     rules: Rules, pack: Pack, batch: Tree, each: bool, key: Key, some: Array | None = None
 ) -> tuple[Pack, dict[str, Array], Array]:
     """Return the pack after a step, the loss and metrics of each member, and which of them took it.
@@ -218,13 +218,13 @@ def advanced(
     running = rows.active if some is None else snp.logical_and(rows.active, some)
     whole = pack
     if over is not None and over.split == "parameters":
-        whole = pack.replace(own=gathered(over, rows.own, rules.shapes))
+        whole = pack.replace(own=gather_parts(over, rows.own, rules.shapes))
     losses, metrics, after, grads, shared_grads = _gradients(
         rules, whole, batch, each, key, running
     )
     own, optimizer = rows.own, rows.optimizer
     if rows.own:
-        own, optimizer, grads = _updated(rules, pack, grads, losses)
+        own, optimizer, grads = _update_own(rules, pack, grads, losses)
     shared, shared_optimizer = pack.shared, pack.shared_optimizer
     if pack.shared:
         count = snp.maximum(everywhere(over, running.sum()), 1)
@@ -268,7 +268,7 @@ def advanced(
     return moved, {"loss": losses, **metrics}, moves
 
 
-def _updated(rules: Rules, pack: Pack, grads: Tree, losses: Array) -> tuple[Tree, Tree, Tree]:
+def _update_own(rules: Rules, pack: Pack, grads: Tree, losses: Array) -> tuple[Tree, Tree, Tree]:
     """Step what members have of their own, and its optimizer; return its gradients as well.
 
     Where a device has a part of the optimizer alone, it updates that part of each array.
@@ -285,7 +285,7 @@ def _updated(rules: Rules, pack: Pack, grads: Tree, losses: Array) -> tuple[Tree
     own = apply_updates(own, updates)
     if split == "parameters":
         return own, optimizer, parts
-    return gathered(over, own, rules.shapes), optimizer, grads
+    return gather_parts(over, own, rules.shapes), optimizer, grads
 
 
 def _gradients(

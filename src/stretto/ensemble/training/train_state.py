@@ -201,7 +201,7 @@ class TrainState(Generic[M_co]):
 
     def _whole(self) -> list[Pack]:
         """Return one pack for each architecture, of all its members in their order."""
-        return [united((p, *f)) for p, f in zip(self.packs, self.finished, strict=True)]
+        return [unite_packs((p, *f)) for p, f in zip(self.packs, self.finished, strict=True)]
 
     def all_packs(self) -> Iterable[Pack]:
         """Go through the packs that run, then those that no longer do.
@@ -236,7 +236,7 @@ def _with_places(group: Group, places: Iterable[int]) -> Group:
     return dataclasses.replace(group, places=tuple(places))
 
 
-def divided(pack: Pack, running: Sequence[bool]) -> tuple[Pack, Pack]:
+def divide_pack(pack: Pack, running: Sequence[bool]) -> tuple[Pack, Pack]:
     """Divide a pack into the members that still run, and the others, without what it has once."""
     parts = []
     for runs in (True, False):
@@ -248,7 +248,7 @@ def divided(pack: Pack, running: Sequence[bool]) -> tuple[Pack, Pack]:
     return active, stopped.replace(shared={}, fixed={}, shared_optimizer=None, step=None)
 
 
-def united(packs: Sequence[Pack]) -> Pack:
+def unite_packs(packs: Sequence[Pack]) -> Pack:
     """Join packs of one architecture, members in their order; what they share is the first's."""
     first = packs[0]
     if len(packs) == 1:

@@ -1,6 +1,6 @@
 """``Trainer``: the compiled step of training, and the state that it begins with.
 
-For training loops of your own; the loop of ``Ensemble.fit`` is in ``loop``.
+It is for training loops of your own; the loop of ``Ensemble.fit`` is in ``fit``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,14 @@ from stretto.ensemble.training.over_devices import (
     part_of_data,
     put_state,
 )
-from stretto.ensemble.training.step import COUNT, Rules, advanced, batch_at, modes_of, settings_of
+from stretto.ensemble.training.step import (
+    COUNT,
+    Rules,
+    advance_pack,
+    batch_at,
+    modes_of,
+    settings_of,
+)
 from stretto.ensemble.training.stopping import naming_member
 from stretto.ensemble.training.train_state import (
     Best,
@@ -383,7 +390,9 @@ class Trainer:
 
         def step(pack: Pack, sums: Tree, key: Key, *inputs: Tree) -> tuple[Pack, Any]:
             batch, some = draw(pack, *inputs)
-            pack, metrics, moves = advanced(self._rules(pack, shapes), pack, batch, each, key, some)
+            pack, metrics, moves = advance_pack(
+                self._rules(pack, shapes), pack, batch, each, key, some
+            )
             if sums is None:
                 return pack, (metrics, moves)
             more = {n: sums[n] + snp.where(moves, x, 0) for n, x in metrics.items()}
@@ -395,7 +404,7 @@ class Trainer:
         rows = self._over.rows
         return on_each_device(self._over, step, pack, (sums, rows), (key, PartitionSpec()), *inputs)
 
-    # The steps of ``loop``, which keeps sums on the device
+    # The steps of the loop of ``fit``, which keeps sums on the device
 
     def no_sums(self, pack: Pack, batch: Tree, each: bool) -> dict[str, Array]:
         """Return zeros for the sums of what steps on such a batch give, and for their count.
