@@ -158,3 +158,31 @@ def test_programs_that_go_on_do_not_end_it_by_a_signal():
     )
     assert (done.returncode, done.stdout) == (3, "last words\n"), done.stderr[-2000:]
     assert "still running when the process ended" in done.stderr
+
+
+COMES_BACK = """
+import sys, threading, time
+import stretto as st, stretto.numpy as snp
+from stretto._engine.xla import ending
+ending._wait_for_threads.__defaults__ = (0.1,)
+ending._PATIENCE = 0.1
+class Late:
+    def __del__(self):
+        time.sleep(3)
+late = Late()  # destroyed once threads that come back to Python are ended
+x = snp.ones((500, 500)) / 500
+f = st.jit(lambda y: st.lax.fori_loop(0, 150, lambda i, y: y @ x, y))
+f(x).block_until_ready()
+threading.Thread(target=lambda: f(x).block_until_ready(), daemon=True).start()
+time.sleep(0.1)
+sys.exit(3)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other C++ libraries are asked otherwise")
+def test_a_thread_that_comes_back_too_late_does_not_abort_it():
+    done = subprocess.run(
+        [sys.executable, "-c", COMES_BACK], capture_output=True, text=True, check=False, timeout=100
+    )
+    assert done.returncode == 3, done.stderr[-2000:]
+    assert "still running when the process ended" in done.stderr

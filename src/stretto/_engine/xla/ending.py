@@ -107,8 +107,13 @@ def _leave_libraries_alone() -> None:
     """Have the process end before libraries destroy their data, which threads go on to use.
 
     All that Python does at the end is done, and the exit status stays. Where the C library has no
-    ``on_exit``, nothing is changed.
+    ``on_exit``, or C++'s is another one than GNU's, that part is left out.
     """
+    with contextlib.suppress(AttributeError, OSError):
+        # Python ends a thread that comes back to it at the end, by unwinding; C++ may not allow it
+        # there, and asks this function, which waits, rather than abort the process.
+        cpp = ctypes.CDLL("libstdc++.so.6")
+        cpp._ZSt13set_terminatePFvvE(ctypes.CDLL(None).pause)
     with contextlib.suppress(AttributeError, OSError):
         system = ctypes.CDLL(None)
         system.fflush(None)
