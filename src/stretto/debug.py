@@ -158,7 +158,7 @@ class _Check(string.Formatter):
         return value if conversion is None or isinstance(value, _Anything) else ""
 
     def format_field(self, value: object, format_spec: str) -> str:
-        """Nothing: the point is that it could be formatted."""
+        """Do nothing: the point is that it could be formatted."""
         try:
             format(value, format_spec)
         except (TypeError, ValueError) as error:

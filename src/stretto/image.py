@@ -129,7 +129,7 @@ def _by_distance(n: int, at: Array, wide: Array | int, method: ResizeMethod) -> 
 
 
 def _with_edges(n: int, at: Array) -> Array:
-    """Weights by PyTorch's cubic: what lies outside adds to the weights of the edges."""
+    """Return weights by PyTorch's cubic: what lies outside adds to the weights of the edges."""
     places = np.arange(-_EDGE, n + _EDGE, dtype=at.dtype)
     weights = _keys(-0.75)(abs(at[None] - places[:, None]))
     low, high = (snp.sum(w, 0, keepdims=True) for w in (weights[:_EDGE], weights[n + _EDGE :]))

@@ -40,7 +40,7 @@ class _Child:
         self._written = written
 
     def readers(self) -> list[threading.Thread]:
-        """Threads that write what the process writes."""
+        """Return threads that write what the process writes."""
         pipes = (self.process.stdout, sys.stdout), (self.process.stderr, sys.stderr)
         return [threading.Thread(target=self._copy, args=pair) for pair in pipes]
 

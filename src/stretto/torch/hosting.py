@@ -68,7 +68,7 @@ class _Passes(torch.autograd.Function):
 
     @staticmethod
     def forward(run: _Run, *tensors: Any) -> Any:
-        """Results, then updated buffers, then what is kept."""
+        """Return results, then updated buffers, then what is kept."""
         arrays = [borrowed(x, run.name) for x in tensors]
         if run.seed is None:
             run.seed = _seed(run.half, arrays)
@@ -145,7 +145,7 @@ class _Passes(torch.autograd.Function):
 
 
 def _given_away(arrays: list[Array], caller: str) -> list[Any]:
-    """Results as tensors, once they are computed, and nothing reads what was borrowed."""
+    """Return results as tensors, once they are computed, and nothing reads what was borrowed."""
     wait_for_all(arrays)
     return [given(x, caller) for x in arrays]
 

@@ -96,7 +96,7 @@ def imported(
     train: bool,
     writes: str,
 ) -> list[ImportedModule]:
-    """Modules here of PyTorch's, as ``from_torch`` makes one; those that are alike share programs.
+    """Make modules as ``from_torch`` makes one; those that are alike share programs.
 
     Raises as ``from_torch`` does.
     """

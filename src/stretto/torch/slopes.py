@@ -166,7 +166,7 @@ _xlog1py.defjvps(
 
 
 def _over(x: Any, y: Any) -> Any:
-    """x / y, and 0 where both are 0."""
+    """Return x / y, and 0 where both are 0."""
     nothing = (x == 0) & (y == 0)
     return snp.where(nothing, 0, x / snp.where(nothing, 1, y))
 

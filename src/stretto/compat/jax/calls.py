@@ -173,7 +173,7 @@ def device_get(x: Any) -> Any:
 
 
 def described(leaf: Any) -> Any:
-    """Keys of which only shape and dtype are known, where that is what a leaf says."""
+    """Return keys of which only shape and dtype are known, where that is what a leaf says."""
     if isinstance(leaf, ShapeDtypeStruct) and hasattr(leaf.dtype, "extended_kind"):
         implementation = leaf.dtype.implementation
         words = ShapeDtypeStruct((*leaf.shape, implementation.size), _UINT32)

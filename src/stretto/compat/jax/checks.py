@@ -333,7 +333,7 @@ class _Run:
         return outs, tree.map(lambda x, y: snp.where(new, x, y), one, error)
 
     def cond(self, choice: Cond, values: list[Any], error: Any) -> tuple[Any, Any]:
-        """Branches with the error; where each example has its own, one example after the other."""
+        """Return branches with the error; where each example has its own, one after the other."""
         branches = [functools.partial(self.run, program) for program in choice.branches]
         if choice.size is None:
             return lax.switch(values[0], branches, values[1:], error)

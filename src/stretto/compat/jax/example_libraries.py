@@ -91,14 +91,14 @@ def constant(step_size: Any) -> Schedule:
 
 
 def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Schedule:
-    """Multiplied by ``decay_rate`` in each ``decay_steps`` steps."""
+    """Multiply the step size by ``decay_rate`` every ``decay_steps`` steps."""
     return lambda i: step_size * decay_rate ** (i / decay_steps)
 
 
 def inverse_time_decay(
     step_size: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False
 ) -> Schedule:
-    """Divided by a number that grows by ``decay_rate`` in each ``decay_steps`` steps."""
+    """Divide the step size by a number that grows by ``decay_rate`` every ``decay_steps`` steps."""
     whole = snp.floor if staircase else lambda x: x
     return lambda i: step_size / (1 + decay_rate * whole(i / decay_steps))
 
@@ -137,14 +137,14 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
 
 @optimizer
 def sgd(step_size: Any) -> Any:
-    """Steps against the gradient."""
+    """Step against the gradient."""
     size = make_schedule(step_size)
     return lambda x: x, lambda i, g, x: x - size(i) * g, lambda x: x
 
 
 @optimizer
 def momentum(step_size: Any, mass: float) -> Any:
-    """Steps against a sum of gradients that decays."""
+    """Step against a sum of gradients that decays."""
     size = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: Any) -> Any:
@@ -157,7 +157,7 @@ def momentum(step_size: Any, mass: float) -> Any:
 
 @optimizer
 def nesterov(step_size: Any, mass: float) -> Any:
-    """Momentum, with the gradient taken ahead."""
+    """Step by momentum, with the gradient taken ahead."""
     size = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: Any) -> Any:
@@ -170,7 +170,7 @@ def nesterov(step_size: Any, mass: float) -> Any:
 
 @optimizer
 def adagrad(step_size: Any, momentum: float = 0.9) -> Any:
-    """Steps divided by the root of the sum of squared gradients."""
+    """Divide steps by the root of the sum of squared gradients."""
     size = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: Any) -> Any:
@@ -185,7 +185,7 @@ def adagrad(step_size: Any, momentum: float = 0.9) -> Any:
 
 @optimizer
 def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> Any:
-    """Steps divided by the root of the mean of squared gradients."""
+    """Divide steps by the root of the mean of squared gradients."""
     size = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: Any) -> Any:
@@ -214,7 +214,7 @@ def rmsprop_momentum(
 
 @optimizer
 def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Any:
-    """Steps along the mean of gradients, divided by the root of that of their squares."""
+    """Step along the mean of gradients, divided by the root of that of their squares."""
     size = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: Any) -> Any:
@@ -343,7 +343,7 @@ def _convolution(convolve: Callable[..., Any]) -> Callable[..., Layer]:
         W_init: Any = None,
         b_init: Any = _SMALL,
     ) -> Layer:
-        """A convolution of arrays of these axes, and a bias for each channel of its results."""
+        """Convolve arrays of these axes, and add a bias to each channel of the results."""
         images, kernels, results = dimension_numbers
         steps = tuple(strides or (1,) * len(filter_shape))
         kernel_init = W_init or glorot_normal(kernels.index("I"), kernels.index("O"))
@@ -383,7 +383,7 @@ def BatchNorm(
     beta_init: Any = zeros,
     gamma_init: Any = ones,
 ) -> Layer:
-    """Mean 0 and variance 1 along axes of a batch, then a scale and a shift."""
+    """Bring axes of a batch to mean 0 and variance 1, then scale and shift."""
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
 
     def init(rng: Any, input_shape: Sequence[int]) -> Any:
@@ -488,7 +488,7 @@ def FanInConcat(axis: int = -1) -> Layer:
 
 
 def Dropout(rate: float, mode: str = "train") -> Layer:
-    """Some elements, each kept with probability ``rate`` and divided by it."""
+    """Keep some elements, each with probability ``rate`` and divided by it."""
 
     def apply(params: Any, inputs: Any, **kwargs: Any) -> Any:
         rng = kwargs.get("rng")

@@ -609,7 +609,7 @@ class _Finder(importlib.metadata.DistributionFinder, importlib.abc.Loader):
     """Finds ``jax`` and what is below it, before any other finder does."""
 
     def find_distributions(self, context: Any = None) -> Iterable[importlib.metadata.Distribution]:
-        """JAX, of the version whose names are presented."""
+        """Return JAX, of the version whose names are presented."""
         name = getattr(context, "name", None)
         return [_Distribution()] if name in (None, "jax") else []
 

@@ -105,7 +105,7 @@ def einsum(
 def nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Any:
-    """NaN replaced first, then infinities, those that NaN was replaced by among them.
+    """Replace NaN first, then infinities, those that NaN was replaced by among them.
 
     Typed keys are neither, and come back as they are.
     """

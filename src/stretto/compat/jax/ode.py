@@ -187,7 +187,7 @@ def _between(y: Any, end: Any, slopes: Any, step: Any) -> Any:
 
 
 def _square(x: Any) -> Any:
-    """|x|²."""
+    """Return |x|²."""
     return snp.square(x.real) + snp.square(x.imag) if snp.iscomplexobj(x) else snp.square(x)
 
 

@@ -227,7 +227,7 @@ def _over(mesh: Any, pspecs: Any, tree: Any) -> list[Any]:
 
 
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
-    """Arrays over the mesh, of which each process has the parts on its devices.
+    """Make arrays over the mesh, of which each process has the parts on its devices.
 
     Args:
         local_inputs: a tree of arrays, the part of this process.

@@ -140,7 +140,7 @@ def map_(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -
 def flatten_with_path(
     tree: Any, is_leaf: Callable[..., Any] | None = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[tuple[Any, ...], Any]], Any]:
-    """Pairs of the keys that lead to a leaf and the leaf, and the structure."""
+    """Return pairs of the keys that lead to a leaf and the leaf, and the structure."""
     asked = is_leaf
     if is_leaf is not None:
         if is_leaf_takes_path:
@@ -152,7 +152,7 @@ def flatten_with_path(
 
 
 def one_level_with_keys(tree: Any) -> tuple[list[tuple[Any, Any]], Any]:
-    """Pairs of a key and a child of a node, and the node's static data."""
+    """Return pairs of a key and a child of a node, and the node's static data."""
     _, static = flatten_one_level(tree)
     # The registry's function for this gives all fields of a named tuple the name of the first.
     pairs, _ = registry().flatten_with_path(tree, lambda path, _: len(path) == 1)
@@ -275,7 +275,7 @@ def tree_unflatten(treedef: Any, leaves: Iterable[Any]) -> Any:
 def tree_leaves_with_path(
     tree: Any, is_leaf: Callable[..., Any] | None = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[KeyPath, Any]]:
-    """Pairs of the keys that lead to a leaf, and the leaf."""
+    """Return pairs of the keys that lead to a leaf, and the leaf."""
     return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
@@ -371,7 +371,7 @@ def build_tree(treedef: Any, xs: Any) -> Any:
 def prefix_errors(
     prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> list[Callable[[str], ValueError]]:
-    """Makers of the errors that say where a tree is not a prefix of another; none if it is."""
+    """Return makers of the errors that say where a tree is no prefix of another; none if it is."""
     try:
         structure(prefix_tree, is_leaf).flatten_up_to(full_tree)
     except ValueError as error:

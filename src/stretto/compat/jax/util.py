@@ -189,7 +189,7 @@ def concatenate(xs: Iterable[Sequence[Any]]) -> list[Any]:
 
 
 def split_list(args: Sequence[Any], ns: Sequence[int]) -> list[list[Any]]:
-    """Parts of these lengths, and the rest."""
+    """Return parts of these lengths, and the rest."""
     remaining, out = list(args), []
     for n in ns:
         out.append(remaining[:n])

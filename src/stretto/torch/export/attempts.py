@@ -182,7 +182,7 @@ def asking_for_ones() -> Any:
 
 
 def relaxed(shapes: Any) -> Any:
-    """Dynamic shapes with hints in place of named dimensions.
+    """Return dynamic shapes with hints in place of named dimensions.
 
     PyTorch refuses names if it asks whether a size is 1, though on its own behalf.
     """

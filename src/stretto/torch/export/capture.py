@@ -328,7 +328,7 @@ def _with_state(graph: Graph) -> Graph:
 
 
 def _decompositions() -> dict[Any, Any]:
-    """PyTorch's own, without those of what has a function here."""
+    """Return PyTorch's decompositions, without those of what has a function here."""
     table = default_decompositions()
     for name in WHOLE:
         packet, _, overload = name.partition(".")

@@ -427,7 +427,7 @@ def is_rule(node: torch.fx.Node) -> bool:
 def needed(
     roots: Iterable[torch.fx.Node], known: Collection[torch.fx.Node] = ()
 ) -> set[torch.fx.Node]:
-    """These nodes and those that they need, without what is known and what that needs.
+    """Return these nodes and those that they need, without what is known and what that needs.
 
     Rules need neither cotangents nor gradients.
     """

@@ -577,7 +577,7 @@ def _used_outside(graph: Graph, members: set[int]) -> list[int]:
 def _order(
     graph: Graph, regions: Sequence[set[int]], region_of: dict[int, int]
 ) -> Iterable[tuple[str, int]]:
-    """Nodes and regions, each behind what it reads, and else in the order of the graph."""
+    """Return nodes and regions, each behind what it reads, and else in the order of the graph."""
     first = len(graph.inputs)
     done: set[tuple[str, int]] = set()
     unit_of = lambda k: ("region", region_of[k]) if k in region_of else ("node", k)

@@ -347,7 +347,7 @@ class Program:
         return self.signature.results.filled(iter(results)), updates
 
     def to_json(self) -> dict[str, Any]:
-        """Graph and signature in terms of JSON; the constants are saved beside them."""
+        """Return graph and signature in terms of JSON; the constants are saved beside them."""
         return {
             "graph": self.graph.to_json(),
             "signature": self.signature.to_json(),

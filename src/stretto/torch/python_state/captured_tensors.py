@@ -293,7 +293,7 @@ def _slices(of: _Layout, its: _Layout) -> _Way | None:
 
 
 def _elements(of: _Layout, its: _Layout) -> _Way:
-    """Any part: its elements, by their numbers."""
+    """Return any part: its elements, by their numbers."""
     addresses = _addresses(of).reshape(-1)
     order = np.argsort(addresses, kind="stable")
     at = np.searchsorted(addresses[order], _addresses(its).reshape(-1))

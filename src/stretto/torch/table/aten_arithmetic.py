@@ -24,7 +24,7 @@ def _divided(x: Any, y: Any, rounding_mode: str | None = None) -> Any:
 
 
 def _clamped(x: Any, min: Any = None, max: Any = None) -> Any:
-    """The lower bound first, so that the upper one holds where they cross.
+    """Apply the lower bound first, so that the upper one holds where they cross.
 
     At a bound the derivative is that of ``x``; NaN stays, without one, as in PyTorch.
     """

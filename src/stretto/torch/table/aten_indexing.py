@@ -85,7 +85,7 @@ def _unbind(x: Any, dim: int = 0) -> list[Any]:
 
 
 def _cat(tensors: Sequence[Any], dim: int = 0) -> Any:
-    """Without the empty vectors that PyTorch lets stand beside anything."""
+    """Join arrays without the empty vectors that PyTorch lets stand beside anything."""
     taken = [x for x in tensors if x.shape != (0,)] or list(tensors[:1])
     return snp.concatenate(taken, dim)
 
@@ -103,7 +103,7 @@ def _diag_embed(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
 
 
 def _unfold(x: Any, dimension: int, size: int, step: int) -> Any:
-    """Windows along an axis, each along a new last one."""
+    """Return windows along an axis, each along a new last one."""
     if not x.ndim:
         return snp.broadcast_to(x, (size,))
     count = (x.shape[dimension] - size) // step + 1
@@ -189,7 +189,7 @@ def _triangle_indices(offset_of: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def readable(x: Any, axis: int, index: Any) -> tuple[Any, Any]:
-    """``x``, and indices along an axis that may be empty, with a row of zeros behind the others.
+    """Return ``x`` and indices along an axis that may be empty, with a row of zeros at its end.
 
     Without elements nothing may be read, and whether there are any is known only later.
     """
@@ -227,7 +227,7 @@ def _index_put(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = F
 
 
 def _put_by_mask(x: Any, axis: int, mask: Any, values: Any, accumulate: bool) -> Any:
-    """``x`` with values where a mask of its axes from this one on is True.
+    """Return ``x`` with values where a mask of its axes from this one on is True.
 
     Values have a row for each true element, or one that is for all.
     """

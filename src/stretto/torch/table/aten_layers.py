@@ -208,7 +208,7 @@ def _reflected(place: Any, size: int, align_corners: bool) -> Any:
 
 
 def _grid_sampled(x: Any, grid: Any, interpolation: int, padding: int, align_corners: bool) -> Any:
-    """Elements at places between others: linear (0) or nearest (1), in two or three dimensions.
+    """Return elements at places between others: linear (0) or nearest (1), in 2 or 3 dimensions.
 
     Outside there are zeros (0), the border (1), or reflections (2).
     """

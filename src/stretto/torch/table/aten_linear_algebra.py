@@ -88,7 +88,7 @@ def _symmetric_eigen(a: Any, UPLO: str = "L", compute_v: bool = True) -> tuple[A
 
 
 def _eigen(a: Any) -> tuple[Any, ...]:
-    """Values and vectors, whose slopes hold for what does not depend on the vectors' phases."""
+    """Return values and vectors, with slopes for what does not depend on the vectors' phases."""
     values, vectors = lax.linalg.eig(a, compute_left_eigenvectors=False, enable_eigvec_derivs=True)
     return values, vectors
 

@@ -15,7 +15,7 @@ from stretto.random.streams import next_key
 
 
 def _drawn(draw: Callable[..., Any]) -> Callable[..., Any]:
-    """Numbers of a shape, of the dtype that PyTorch found."""
+    """Return numbers of a shape, of the dtype that PyTorch found."""
     return lambda size, *, dtype=None, **_: draw(tuple(size), dtype or snp.float32)
 
 
@@ -32,7 +32,7 @@ def _normal(shape: Sequence[int], dtype: Any) -> Any:
 
 
 def _integers(low: int, high: int, size: Sequence[int], *, dtype: Any = None, **_: Any) -> Any:
-    """Integers in ``[low, high)``; PyTorch's are of 64 bits unless it is told otherwise."""
+    """Draw integers in ``[low, high)``; PyTorch's are of 64 bits unless it is told otherwise."""
     drawn = dtype if dtype is not None and dtype.kind in "iu" else snp.dtype("int32")
     return random.randint(next_key("randint"), tuple(size), low, high, drawn)
 
@@ -42,7 +42,7 @@ def _integers_like(x: Any, low: Any, high: Any, *, dtype: Any = None, **_: Any) 
 
 
 def _random(x: Any, low: int = 0, high: int | None = None, **_: Any) -> Any:
-    """Whole numbers, up to the greatest that the dtype has; for floats, has exactly."""
+    """Draw whole numbers, up to the greatest that the dtype has; for floats, has exactly."""
     if high is None:
         kind = x.dtype.kind
         high = 2 if kind == "b" else snp.iinfo(x.dtype).max if kind in "iu" else 1 << _digits(x)
@@ -100,7 +100,7 @@ def _normal_of(mean: Any, std: Any, size: Sequence[int] | None = None, **_: Any)
 
 
 def _gamma(alpha: Any, *_: Any, **__: Any) -> Any:
-    """Gamma numbers of scale 1, with the implicit derivative by their shape parameter."""
+    """Draw gamma numbers of scale 1, with the implicit derivative by their shape parameter."""
     return random.gamma(next_key("gamma"), alpha, alpha.shape, alpha.dtype)
 
 
@@ -119,7 +119,7 @@ def _geometric(x: Any, p: float, **_: Any) -> Any:
 
 
 def _multinomial(weights: Any, n: int, replacement: bool = False, **_: Any) -> Any:
-    """Indices of rows of weights that need not add up to 1; without replacement in turn.
+    """Draw indices of rows of weights that need not add up to 1; without replacement in turn.
 
     The ``n`` greatest of logarithms with Gumbel noise are distributed like draws in turn.
     """

@@ -242,7 +242,7 @@ def _counts(x: Any, weights: Any = None, minlength: int = 0) -> Any:
 
 
 def _histogram(x: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
-    """Counts of equal bins; with both bounds 0, from the least to the greatest element."""
+    """Return counts of equal bins; with both bounds 0, from the least to the greatest element."""
     low, high = (snp.min(x), snp.max(x)) if min == max == 0 else (min, max)
     same = snp.equal(low, high)
     low, high = snp.where(same, low - 1, low), snp.where(same, high + 1, high)
@@ -284,7 +284,7 @@ _TRANSPOSED = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)
 
 
 def _added(x: Any, product: Any, beta: Any, alpha: Any) -> Any:
-    """``beta * x + alpha * product``; with a ``beta`` of 0 whatever ``x`` holds does not count."""
+    """Return ``beta * x + alpha * product``; with a ``beta`` of 0, ``x`` does not count."""
     if snp.issubdtype(product.dtype, snp.integer):
         beta, alpha = int(beta), int(alpha)
     product = product if alpha == 1 else alpha * product

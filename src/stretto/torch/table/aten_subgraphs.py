@@ -280,7 +280,7 @@ def _unravelled(places: Any, shape: Sequence[int]) -> list[Any]:
 
 
 def _index(places: Any, x: Any, indices: Sequence[Any]) -> Any:
-    """``x[..., mask, ...]``, where the mask may be one of several indices."""
+    """Return ``x[..., mask, ...]``, where the mask may be one of several indices."""
     found: list[Any] = []
     for index in indices:
         if index is None:

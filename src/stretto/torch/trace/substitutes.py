@@ -255,7 +255,7 @@ def _one_state(
     bidirectional: bool,
     batch_first: bool,
 ) -> tuple[Any, Any]:
-    """Empty results: (…, directions · size of the state), and a state as it was."""
+    """Return empty results: (…, directions · size of the state), and a state as it was."""
     size = (2 if bidirectional else 1) * state.shape[-1]
     return x.new_empty((*x.shape[:-1], size)), torch.empty_like(state)
 
@@ -422,7 +422,7 @@ CALLED: dict[Any, Callable[..., Any]] = {
 
 
 def _shaped(shape: Callable[..., Any], otherwise: Any) -> Callable[..., Any]:
-    """PyTorch's form of a rule for shapes; where ours gives None, PyTorch's own holds."""
+    """Return PyTorch's form of a rule for shapes; where ours gives None, PyTorch's own holds."""
 
     def shaped(mode: Any, func: Any, *args: Any, **kwargs: Any) -> Any:
         found = shape(*args, **kwargs)
@@ -596,7 +596,7 @@ def checks_kept() -> Iterator[None]:
 
 
 def _while_tracing(ours: Callable[..., Any], theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """Ours in the thread that traces, theirs in all others; the arguments are called as theirs."""
+    """Return ours for the thread that traces, theirs for others, with the signature of theirs."""
 
     @functools.wraps(theirs)
     def either(*args: Any, **kwargs: Any) -> Any:

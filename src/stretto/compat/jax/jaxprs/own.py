@@ -429,7 +429,7 @@ class ModuleContext:
     platforms = ("cpu",)
 
     def add_keepalive(self, keepalive: Any) -> None:
-        """Nothing: programs keep what they call."""
+        """Do nothing: programs keep what they call."""
 
 
 class LoweringRuleContext:
