@@ -16,7 +16,6 @@ from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact, ki
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.eager.twins import FLOAT, binary_function, eager
 from stretto._engine.ops import arithmetic, exponential, rounding
-from stretto._engine.ops import arithmetic as ops
 from stretto._engine.ops.arithmetic import absolute, negative, sign, square
 from stretto._engine.ops.comparison import eq, full_like, gt, lt, ne, select, zeros_like
 from stretto._engine.ops.complex_parts import complex_, imag, real
@@ -349,7 +348,7 @@ def _unless_by_zero(result: Array, y: Array) -> Array:
 
 def _trace_remainder(x: Array, y: Array) -> Array:
     x, y = _real_values("remainder", x, y)
-    rest = ops.REM(x, y)
+    rest = arithmetic.REM(x, y)
     if is_inexact(x.dtype):
         rest = select(eq(rest, zeros_like(rest)), copysign(rest, y), rest)
         return select(_opposed(rest, y), rest + y, rest)
@@ -359,16 +358,16 @@ def _trace_remainder(x: Array, y: Array) -> Array:
 
 
 def _host_remainder(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.remainder(x, y) if is_inexact(x.dtype) else ops.modulo(x, y)
+    return np.remainder(x, y) if is_inexact(x.dtype) else arithmetic.modulo(x, y)
 
 
 def _trace_floor_divide(x: Array, y: Array, caller: str = "floor_divide") -> Array:
     x, y = _real_values(caller, x, y)
     if kind_of(x.dtype) == "uint":
-        return _unless_by_zero(ops.DIV(x, y), y)
-    rest = ops.REM(x, y)
+        return _unless_by_zero(arithmetic.DIV(x, y), y)
+    rest = arithmetic.REM(x, y)
     # For floats x - r is a multiple of y, so that only rounding errors are rounded away.
-    whole = rounding.round_((x - rest) / y) if is_inexact(x.dtype) else ops.DIV(x, y)
+    whole = rounding.round_((x - rest) / y) if is_inexact(x.dtype) else arithmetic.DIV(x, y)
     whole = select(_opposed(rest, y), whole - full_like(whole, 1), whole)
     if not is_inexact(x.dtype):
         return _unless_by_zero(whole, y)
@@ -378,29 +377,31 @@ def _trace_floor_divide(x: Array, y: Array, caller: str = "floor_divide") -> Arr
 
 
 def _host_floor_divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.floor_divide(x, y) if is_inexact(x.dtype) else ops.floor_quotient(x, y)
+    return np.floor_divide(x, y) if is_inexact(x.dtype) else arithmetic.floor_quotient(x, y)
 
 
 def _trace_fmod(x: Array, y: Array) -> Array:
     x, y = _real_values("fmod", x, y)
-    rest = ops.REM(x, y)
+    rest = arithmetic.REM(x, y)
     return rest if is_inexact(x.dtype) else _unless_by_zero(rest, y)
 
 
 def _host_fmod(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.fmod(x, y) if is_inexact(x.dtype) else ops.signed_rest(x, y)
+    return np.fmod(x, y) if is_inexact(x.dtype) else arithmetic.signed_rest(x, y)
 
 
 _SIGNED = frozenset(("int", "float"))
-_fmod = binary_function(ops.REM, _trace_fmod, _SIGNED, _host_fmod)
-_remainder = binary_function(ops.REM, _trace_remainder, _SIGNED, _host_remainder, operator="mod")
+_fmod = binary_function(arithmetic.REM, _trace_fmod, _SIGNED, _host_fmod)
+_remainder = binary_function(
+    arithmetic.REM, _trace_remainder, _SIGNED, _host_remainder, operator="mod"
+)
 _floor_divide = binary_function(
-    ops.REM, _trace_floor_divide, _SIGNED, _host_floor_divide, operator="floordiv"
+    arithmetic.REM, _trace_floor_divide, _SIGNED, _host_floor_divide, operator="floordiv"
 )
 
 
 _divmod_quotient = binary_function(
-    ops.REM, partial(_trace_floor_divide, caller="divmod"), _SIGNED, _host_floor_divide
+    arithmetic.REM, partial(_trace_floor_divide, caller="divmod"), _SIGNED, _host_floor_divide
 )
 
 

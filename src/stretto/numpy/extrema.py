@@ -17,7 +17,7 @@ from stretto._engine.core.typing import ArrayLike, Axes, Axis
 from stretto._engine.eager.twins import BOOL, FLOAT, INDEX, REAL, binary_function, eager
 from stretto._engine.ops import complex_parts as ops
 from stretto._engine.ops.broadcast import canonical_axes, reshape
-from stretto._engine.ops.comparison import eq, full_like, gt, lt, ne, select, where
+from stretto._engine.ops.comparison import eq, full_like, gt, lt, ne, select
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.complex_parts import imag, real
 from stretto._engine.ops.convert import convert
@@ -336,7 +336,7 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """
     x, y = promote_values("fmax", x1, x2)
     first = complex_greater(x, y) if is_complex(x.dtype) else gt(x, y)
-    return where(first | ne(y, y), x, y)
+    return choose(first | ne(y, y), x, y)
 
 
 @eager(np.fmin, REAL)
@@ -355,7 +355,7 @@ def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """
     x, y = promote_values("fmin", x1, x2)
     first = complex_greater(y, x) if is_complex(x.dtype) else lt(x, y)
-    return where(first | ne(y, y), x, y)
+    return choose(first | ne(y, y), x, y)
 
 
 def clip(
@@ -485,6 +485,6 @@ def _nan_to_num(
     def replacement(value: ArrayLike, argument: str) -> Array:
         return convert(as_value(value, "nan_to_num", argument), dtype)
 
-    x = where(ne(x, x), replacement(nan, "nan"), x)
-    x = where(eq(x, full_like(x, np.inf)), replacement(high, "posinf"), x)
-    return where(eq(x, full_like(x, -np.inf)), replacement(low, "neginf"), x)
+    x = choose(ne(x, x), replacement(nan, "nan"), x)
+    x = choose(eq(x, full_like(x, np.inf)), replacement(high, "posinf"), x)
+    return choose(eq(x, full_like(x, -np.inf)), replacement(low, "neginf"), x)

@@ -22,7 +22,6 @@ from stretto._engine.core.typing import Array, ArrayLike, Axis
 from stretto._engine.eager.twins import ANY, eager
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import eq, full, full_like, lt, where
-from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.extrema import maximum, minimum
@@ -374,7 +373,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     # The n-th place where the mask holds takes the n-th value, starting over after the last.
     rank = cumsum(convert(holds, default_dtype("int"))) - 1
     new = take(reshape(values, (values.size,)), remainder(rank, values.size), 0, mode="clip")
-    return reshape(choose(holds, convert(new, x.dtype), reshape(x, (x.size,))), x.shape)
+    return reshape(where(holds, convert(new, x.dtype), reshape(x, (x.size,))), x.shape)
 
 
 def putmask(a: ArrayLike, mask: ArrayLike, values: ArrayLike, *, inplace: bool = True) -> Array:
@@ -407,7 +406,7 @@ def putmask(a: ArrayLike, mask: ArrayLike, values: ArrayLike, *, inplace: bool =
     if not new.size or not x.size:
         return x
     new = convert(resize(new, x.shape), x.dtype)
-    return choose(reshape(holds, x.shape), new, x)
+    return where(reshape(holds, x.shape), new, x)
 
 
 def fill_diagonal(

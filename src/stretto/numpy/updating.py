@@ -684,9 +684,6 @@ class IndexUpdate:
         return update("set", x, index, new, **options)
 
 
-exports(__name__)
-
-
 # By the method that would change the array: what returns a changed copy.
 _METHODS = {
     "fill": "snp.full_like(x, value)",
@@ -772,3 +769,6 @@ def refuse_changes(cls: type) -> None:
         setattr(cls, name, absent(name, advice))
     cls.__dir__ = _dir  # type: ignore[method-assign]
     cls.__delitem__ = _delete_item  # type: ignore[attr-defined]
+
+
+exports(__name__)
