@@ -1,6 +1,6 @@
-"""Packages that need not be installed, imported when their turn comes; and matplotlib's axes.
+"""Import packages that need not be installed, when their turn comes; and make matplotlib's axes.
 
-Used by ``plots``, and by ``training/fitted`` and ``training/loggers``.
+``plots``, ``training/fitted`` and ``training/loggers`` use these functions.
 """
 
 from __future__ import annotations
