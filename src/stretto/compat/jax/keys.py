@@ -1,4 +1,7 @@
-"""Functions of arrays that take typed keys as well, as JAX's do: each works on the keys' words."""
+"""Functions of arrays, and draws, that take typed keys as well, as JAX's do.
+
+Those that only move elements move numbers that stand for the keys; the others work on their words.
+"""
 
 from __future__ import annotations
 
