@@ -17,20 +17,11 @@ from stretto._engine.higher_order.checkpoint import (
     save_only_these_names,
 )
 
-__all__ = [
-    "Policy",
-    "checkpoint_dots",
-    "checkpoint_dots_with_no_batch_dims",
-    "dots_saveable",
-    "dots_with_no_batch_dims_saveable",
-    "everything_saveable",
-    "nothing_saveable",
-    "offload_dot_with_no_batch_dims",
-    "save_and_offload_only_these_names",
-    "save_any_names_but_these",
-    "save_anything_except_these_names",
-    "save_from_both_policies",
-    "save_only_these_names",
-]
+__all__ = ["Policy", "checkpoint_dots", "checkpoint_dots_with_no_batch_dims",
+           "dots_saveable", "dots_with_no_batch_dims_saveable", "everything_saveable",
+           "nothing_saveable", "offload_dot_with_no_batch_dims",
+           "save_and_offload_only_these_names", "save_any_names_but_these",
+           "save_anything_except_these_names", "save_from_both_policies",
+           "save_only_these_names"]  # fmt: skip
 
 exports(__name__)

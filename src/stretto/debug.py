@@ -29,17 +29,9 @@ from stretto._engine.higher_order.callback import debug_callback
 from stretto._engine.xla.callbacks import effects_barrier
 from stretto._engine.xla.environment import print_environment_info
 
-__all__ = [
-    "callback",
-    "effects_barrier",
-    "inspect_array_sharding",
-    "live_arrays",
-    "print",
-    "print_environment_info",
-    "print_saved_residuals",
-    "visualize_array_sharding",
-    "visualize_sharding",
-]
+__all__ = ["callback", "effects_barrier", "inspect_array_sharding", "live_arrays",
+           "print", "print_environment_info", "print_saved_residuals",
+           "visualize_array_sharding", "visualize_sharding"]  # fmt: skip
 
 
 def callback(

@@ -39,19 +39,9 @@ from stretto._engine.xla.device import (
     process_indices,
 )
 
-__all__ = [
-    "broadcast_one_to_all",
-    "initialize",
-    "is_initialized",
-    "local_device_count",
-    "local_devices",
-    "process_allgather",
-    "process_count",
-    "process_index",
-    "process_indices",
-    "shutdown",
-    "sync_global_devices",
-]
+__all__ = ["broadcast_one_to_all", "initialize", "is_initialized", "local_device_count",
+           "local_devices", "process_allgather", "process_count", "process_index",
+           "process_indices", "shutdown", "sync_global_devices"]  # fmt: skip
 
 _AXIS = "processes"
 _DIGEST, _SHOWN = 32, 96

@@ -25,20 +25,9 @@ from stretto.numpy.dtypes import bfloat16, issubdtype
 from stretto.numpy.dtypes import result_type as _result_type
 from stretto.numpy.floats import finfo, iinfo
 
-__all__ = [
-    "TypePromotionError",
-    "bfloat16",
-    "canonicalize_dtype",
-    "extended",
-    "finfo",
-    "float0",
-    "iinfo",
-    "issubdtype",
-    "itemsize_bits",
-    "prng_key",
-    "result_type",
-    "scalar_type_of",
-]
+__all__ = ["TypePromotionError", "bfloat16", "canonicalize_dtype", "extended", "finfo",
+           "float0", "iinfo", "issubdtype", "itemsize_bits", "prng_key", "result_type",
+           "scalar_type_of"]  # fmt: skip
 
 _PYTHON = {"bool": bool, "int": int, "uint": int, "float": float, "complex": complex}
 

@@ -33,33 +33,15 @@ from stretto._engine.core.errors import (
 )
 from stretto._engine.core.lazy import exports
 
-__all__ = [
-    "BooleanIndexError",
-    "ConcretizationTypeError",
-    "ConfigError",
-    "ContractionError",
-    "DonatedArrayError",
-    "EscapedTracerError",
-    "ForkedProcessError",
-    "ForwardModeError",
-    "LostProcessError",
-    "MissingRuleError",
-    "NonConcreteBooleanIndexError",
-    "NonFiniteError",
-    "PerturbationError",
-    "ProgramError",
-    "RecompilationWarning",
-    "RefError",
-    "SizeError",
-    "StrettoError",
-    "TracedValueError",
-    "TracerArrayConversionError",
-    "TracerBoolConversionError",
-    "TracerIntegerConversionError",
-    "TypePromotionError",
-    "UnboundAxisError",
-    "UnexpectedTracerError",
-]
+__all__ = ["BooleanIndexError", "ConcretizationTypeError", "ConfigError",
+           "ContractionError", "DonatedArrayError", "EscapedTracerError",
+           "ForkedProcessError", "ForwardModeError", "LostProcessError",
+           "MissingRuleError", "NonConcreteBooleanIndexError", "NonFiniteError",
+           "PerturbationError", "ProgramError", "RecompilationWarning", "RefError",
+           "SizeError", "StrettoError", "TracedValueError",
+           "TracerArrayConversionError", "TracerBoolConversionError",
+           "TracerIntegerConversionError", "TypePromotionError", "UnboundAxisError",
+           "UnexpectedTracerError"]  # fmt: skip
 
 ConcretizationTypeError = TracedValueError
 TracerArrayConversionError = TracedValueError

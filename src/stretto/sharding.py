@@ -19,17 +19,8 @@ from stretto._engine.core.shardings import (
     set_mesh,
 )
 
-__all__ = [
-    "Mesh",
-    "NamedSharding",
-    "PartitionSpec",
-    "Sharding",
-    "SingleDeviceSharding",
-    "get_mesh",
-    "make_array_from_callback",
-    "make_array_from_process_local_data",
-    "make_array_from_single_device_arrays",
-    "set_mesh",
-]
+__all__ = ["Mesh", "NamedSharding", "PartitionSpec", "Sharding", "SingleDeviceSharding",
+           "get_mesh", "make_array_from_callback", "make_array_from_process_local_data",
+           "make_array_from_single_device_arrays", "set_mesh"]  # fmt: skip
 
 exports(__name__)

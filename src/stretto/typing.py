@@ -45,28 +45,10 @@ if TYPE_CHECKING:
     )
     from stretto._engine.xla.device import Device as Device
 
-__all__ = [
-    "ArgInfo",
-    "Array",
-    "ArrayLike",
-    "Axes",
-    "Axis",
-    "Compiled",
-    "CustomVJPPrimal",
-    "DType",
-    "DTypeLike",
-    "Device",
-    "Jitted",
-    "Key",
-    "Linear",
-    "Lowered",
-    "Ref",
-    "Shape",
-    "ShapeLike",
-    "SupportsDType",
-    "SymbolicZero",
-    "TracedCall",
-]
+__all__ = ["ArgInfo", "Array", "ArrayLike", "Axes", "Axis", "Compiled",
+           "CustomVJPPrimal", "DType", "DTypeLike", "Device", "Jitted", "Key", "Linear",
+           "Lowered", "Ref", "Shape", "ShapeLike", "SupportsDType", "SymbolicZero",
+           "TracedCall"]  # fmt: skip
 
 exports(
     __name__,

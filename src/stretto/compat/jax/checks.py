@@ -33,24 +33,10 @@ from stretto._engine.ops.index.dynamic import DynamicSlice, DynamicUpdateSlice
 from stretto._engine.ops.index.primitives import Gather, ScatterFamily
 from stretto.compat.jax import tree_util
 
-__all__ = [
-    "Error",
-    "ErrorCategory",
-    "JaxException",
-    "JaxRuntimeError",
-    "all_checks",
-    "automatic_checks",
-    "check",
-    "check_error",
-    "checkify",
-    "debug_check",
-    "div_checks",
-    "float_checks",
-    "index_checks",
-    "init_error",
-    "nan_checks",
-    "user_checks",
-]
+__all__ = ["Error", "ErrorCategory", "JaxException", "JaxRuntimeError", "all_checks",
+           "automatic_checks", "check", "check_error", "checkify", "debug_check",
+           "div_checks", "float_checks", "index_checks", "init_error", "nan_checks",
+           "user_checks"]  # fmt: skip
 
 
 class JaxRuntimeError(ValueError):

@@ -32,28 +32,11 @@ from stretto.random import distributions, parametric
 from stretto.random.draw_arguments import round_draw, wide
 from stretto.random.keys import split
 
-__all__ = [
-    "Initializer",
-    "constant",
-    "delta_orthogonal",
-    "glorot_normal",
-    "glorot_uniform",
-    "he_normal",
-    "he_uniform",
-    "kaiming_normal",
-    "kaiming_uniform",
-    "lecun_normal",
-    "lecun_uniform",
-    "normal",
-    "ones",
-    "orthogonal",
-    "truncated_normal",
-    "uniform",
-    "variance_scaling",
-    "xavier_normal",
-    "xavier_uniform",
-    "zeros",
-]
+__all__ = ["Initializer", "constant", "delta_orthogonal", "glorot_normal",
+           "glorot_uniform", "he_normal", "he_uniform", "kaiming_normal",
+           "kaiming_uniform", "lecun_normal", "lecun_uniform", "normal", "ones",
+           "orthogonal", "truncated_normal", "uniform", "variance_scaling",
+           "xavier_normal", "xavier_uniform", "zeros"]  # fmt: skip
 
 
 class Initializer(Protocol):

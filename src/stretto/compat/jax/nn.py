@@ -34,41 +34,12 @@ from stretto.numpy.logic import isfinite, mask_of_where
 from stretto.numpy.normalized import log1mexp, log_softmax, logsumexp, softmax, softplus
 from stretto.numpy.statistics import mean_about_first
 
-__all__ = [
-    "celu",
-    "dot_product_attention",
-    "elu",
-    "gelu",
-    "glu",
-    "hard_sigmoid",
-    "hard_silu",
-    "hard_swish",
-    "hard_tanh",
-    "identity",
-    "leaky_relu",
-    "log1mexp",
-    "log_sigmoid",
-    "log_softmax",
-    "logmeanexp",
-    "logsumexp",
-    "mish",
-    "one_hot",
-    "relu",
-    "relu6",
-    "selu",
-    "sigmoid",
-    "silu",
-    "soft_sign",
-    "softmax",
-    "softplus",
-    "softsign",
-    "sparse_plus",
-    "sparse_sigmoid",
-    "squareplus",
-    "standardize",
-    "swish",
-    "tanh",
-]
+__all__ = ["celu", "dot_product_attention", "elu", "gelu", "glu", "hard_sigmoid",
+           "hard_silu", "hard_swish", "hard_tanh", "identity", "leaky_relu", "log1mexp",
+           "log_sigmoid", "log_softmax", "logmeanexp", "logsumexp", "mish", "one_hot",
+           "relu", "relu6", "selu", "sigmoid", "silu", "soft_sign", "softmax",
+           "softplus", "softsign", "sparse_plus", "sparse_sigmoid", "squareplus",
+           "standardize", "swish", "tanh"]  # fmt: skip
 
 
 # Computed as PyTorch's

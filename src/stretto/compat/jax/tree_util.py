@@ -34,43 +34,16 @@ from stretto.random.key_arrays import KeyArray
 from stretto.tree import Partial
 from stretto.tree import ravel as ravelled
 
-__all__ = [
-    "DictKey",
-    "FlattenedIndexKey",
-    "GetAttrKey",
-    "KeyEntry",
-    "KeyPath",
-    "Partial",
-    "SequenceKey",
-    "all_leaves",
-    "build_tree",
-    "flatten_one_level",
-    "keystr",
-    "prefix_errors",
-    "register_dataclass",
-    "register_pytree_node",
-    "register_pytree_node_class",
-    "register_pytree_with_keys",
-    "register_pytree_with_keys_class",
-    "register_static",
-    "tree_all",
-    "tree_broadcast",
-    "tree_flatten",
-    "tree_flatten_with_path",
-    "tree_leaves",
-    "tree_leaves_with_path",
-    "tree_map",
-    "tree_map_with_path",
-    "tree_reduce",
-    "tree_reduce_associative",
-    "tree_structure",
-    "tree_transpose",
-    "tree_unflatten",
-    "treedef_children",
-    "treedef_is_leaf",
-    "treedef_is_strict_leaf",
-    "treedef_tuple",
-]
+__all__ = ["DictKey", "FlattenedIndexKey", "GetAttrKey", "KeyEntry", "KeyPath",
+           "Partial", "SequenceKey", "all_leaves", "build_tree", "flatten_one_level",
+           "keystr", "prefix_errors", "register_dataclass", "register_pytree_node",
+           "register_pytree_node_class", "register_pytree_with_keys",
+           "register_pytree_with_keys_class", "register_static", "tree_all",
+           "tree_broadcast", "tree_flatten", "tree_flatten_with_path", "tree_leaves",
+           "tree_leaves_with_path", "tree_map", "tree_map_with_path", "tree_reduce",
+           "tree_reduce_associative", "tree_structure", "tree_transpose",
+           "tree_unflatten", "treedef_children", "treedef_is_leaf",
+           "treedef_is_strict_leaf", "treedef_tuple"]  # fmt: skip
 
 LEAVES: set[type] = {KeyArray}
 """Classes whose objects are leaves though they are nodes in Stretto's trees."""
