@@ -1,6 +1,6 @@
 """``jax``: transformations and settings under JAX's names.
 
-What is not written here is found in ``stretto`` by the same name.
+What is neither written nor imported here is found in ``stretto`` by the same name.
 """
 
 from __future__ import annotations
@@ -9,62 +9,31 @@ from types import SimpleNamespace
 from typing import Any
 
 import stretto
-from stretto._engine.api.autodiff.custom_gradient import custom_gradient as custom_gradient
-from stretto._engine.api.autodiff.derivatives import fwd_and_bwd as fwd_and_bwd
+from stretto._engine.api.autodiff.custom_gradient import custom_gradient
+from stretto._engine.api.autodiff.derivatives import fwd_and_bwd
 from stretto._engine.api.autodiff.jacobians import jacrev as jacobian
-from stretto._engine.api.sharding.placement import copy_to_host_async as copy_to_host_async
-from stretto._engine.api.sharding.shard_map import smap as smap
-from stretto._engine.xla.device import default_backend as default_backend
+from stretto._engine.api.sharding.placement import copy_to_host_async
+from stretto._engine.api.sharding.shard_map import smap
+from stretto._engine.xla.device import default_backend
 from stretto.compat.jax.avals import get_aval as typeof
-from stretto.compat.jax.calls import pure_callback as pure_callback
 from stretto.compat.jax.calls import (
-    checkpoint as checkpoint,
-    custom_jvp as custom_jvp,
-    custom_vjp as custom_vjp,
-    device_count as device_count,
-    device_get as device_get,
-    devices as devices,
-    eval_shape as eval_shape,
-    grad as grad,
-    jit as jit,
-    linear_transpose as linear_transpose,
-    local_device_count as local_device_count,
-    local_devices as local_devices,
-    make_mesh as make_mesh,
-    named_call as named_call,
-    pmap as pmap,
-    remat as remat,
-    value_and_grad as value_and_grad,
-    vjp as vjp,
-)
-from stretto.compat.jax.jaxprs.making import make_jaxpr as make_jaxpr
+    checkpoint, custom_jvp, custom_vjp, device_count, device_get, devices, eval_shape, grad,
+    jit, linear_transpose, local_device_count, local_devices, make_mesh, named_call, pmap,
+    pure_callback, remat, value_and_grad, vjp,
+)  # fmt: skip
+from stretto.compat.jax.jaxprs.making import make_jaxpr
 from stretto.compat.jax.modules import names_of
-from stretto.compat.jax.arrays import (
-    empty_ref as empty_ref,
-    free_ref as free_ref,
-    new_ref as new_ref,
-)
-from stretto.compat.jax.shardings import reshard as reshard
-from stretto.compat.jax.settings import block, config as config
-from stretto.compat.jax.avals import Array as Array
-from stretto.debug import (
-    effects_barrier as effects_barrier,
-    live_arrays as live_arrays,
-    print_environment_info as print_environment_info,
-)
-from stretto.distributed import (
-    process_count as process_count,
-    process_index as process_index,
-    process_indices as process_indices,
-)
+from stretto.compat.jax.arrays import empty_ref, free_ref, new_ref
+from stretto.compat.jax.shardings import reshard
+from stretto.compat.jax.settings import block, config
+from stretto.compat.jax.avals import Array
+from stretto.debug import effects_barrier, live_arrays, print_environment_info
+from stretto.distributed import process_count, process_index, process_indices
 from stretto.sharding import (
-    NamedSharding as NamedSharding,
-    make_array_from_callback as make_array_from_callback,
-    make_array_from_process_local_data as make_array_from_process_local_data,
-    make_array_from_single_device_arrays as make_array_from_single_device_arrays,
-    set_mesh as set_mesh,
-)
-from stretto.typing import Device as Device, Ref as Ref
+    NamedSharding, make_array_from_callback, make_array_from_process_local_data,
+    make_array_from_single_device_arrays, set_mesh,
+)  # fmt: skip
+from stretto.typing import Device, Ref
 
 __all__: list[str]
 
