@@ -345,7 +345,8 @@ def test_modules_moved_to_where_they_are(name):
 def test_modules_converted_in_forward():
     module = Moves(lambda layer, x: layer.float())
     words = r"this Linear is converted from torch.float64 on cpu to torch.float32 on cpu in forward"
-    with pytest.raises(NotImplementedError, match=words + r" \(.*line \d+\): convert it before"):
+    words += r" \(.*line \d+, in <lambda>\): convert it before"
+    with pytest.raises(NotImplementedError, match=words):
         st.from_torch(module.double(), A.float())
     assert module.layer.weight.dtype is torch.float64
 
