@@ -17,23 +17,31 @@ from stretto.nn.functional.checks import check_signal, per_axis, positive, two_k
 from stretto.nn.functional.reshaping import pad
 from stretto.nn.module import Module, Parameter
 
-_convolution = described(
+_SETTINGS = {
+    "in_channels": "the channels of the input.",
+    "out_channels": "the channels of the output.",
+    "kernel_size": "the size of the kernel.",
+    "padding": 'how many elements to add at both ends, or ``"same"`` or ``"valid"`` (none).',
+    "dilation": "the distance between elements that the kernel takes.",
+    "groups": "into how many groups the channels are divided, which do not mix.",
+    "bias": "whether there is a bias.",
+    "padding_mode": 'only ``"zeros"``.',
+    "key": "the key to draw the parameters from; by default the ambient stream's next one.",
+    "dtype": "the dtype of the parameters, by default the default float.",
+    "output_padding": "how many elements to add at the end of the output, fewer than\n"
+    "        ``stride`` or ``dilation``.",
+}
+"""The settings of layers that convolve, as their docstrings describe them."""
+
+_convolution = described(_SETTINGS)
+_transposed = described(
     {
-        "in_channels": "the channels of the input.",
-        "out_channels": "the channels of the output.",
-        "kernel_size": "the size of the kernel.",
-        "padding": 'how many elements to add at both ends, or ``"same"`` or ``"valid"`` (none).',
-        "dilation": "the distance between elements that the kernel takes.",
-        "groups": "into how many groups the channels are divided, which do not mix.",
-        "bias": "whether there is a bias.",
-        "padding_mode": 'only ``"zeros"``.',
-        "key": "the key to draw the parameters from; by default the ambient stream's next one.",
-        "dtype": "the dtype of the parameters, by default the default float.",
-        "output_padding": "how many elements to add at the end of the output, fewer than\n"
-        "        ``stride`` or ``dilation``.",
+        **_SETTINGS,
+        "stride": "the distance between outputs of neighbouring inputs.",
+        "padding": "how many elements to take away at both ends of the output.",
+        "dilation": "the distance between elements that the kernel adds to.",
     }
 )
-"""Complete the docstring of a layer that convolves."""
 
 _PAD_MODES = ("reflect", "replicate", "circular")
 
@@ -327,18 +335,13 @@ class _Transposed(_Kernel):
         return tuple(size - low for low, size in zip(least, targets, strict=True))
 
 
-@_convolution
+@_transposed
 class ConvTranspose1d(_Transposed):
     """Apply the transpose of a convolution of signals.
 
     An output is (length - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1
     long. ``weight`` is (in_channels, out_channels / groups, size), ``bias`` (out_channels,) or
     None; both begin uniform within ±1/√(out_channels / groups × size).
-
-    Args:
-        stride: the distance between outputs of neighbouring inputs.
-        padding: how many elements to take away at both ends of the output.
-        dilation: the distance between elements that the kernel adds to.
 
     Raises:
         ValueError: the groups do not divide the channels, a setting is out of range, or an input
@@ -356,17 +359,12 @@ class ConvTranspose1d(_Transposed):
     _function = functions.conv_transpose1d
 
 
-@_convolution
+@_transposed
 class ConvTranspose2d(_Transposed):
     """Apply the transpose of a convolution of images (batch, channels, height, width).
 
     Settings, parameters and errors are those of ``ConvTranspose1d``; each setting is a number or
     one per axis.
-
-    Args:
-        stride: by how much outputs of neighbouring inputs are apart.
-        padding: how many elements to take away at both ends of the output.
-        dilation: the distance between elements that the kernel adds to.
 
     As PyTorch's ``nn.ConvTranspose2d``.
 
@@ -380,17 +378,12 @@ class ConvTranspose2d(_Transposed):
     _function = functions.conv_transpose2d
 
 
-@_convolution
+@_transposed
 class ConvTranspose3d(_Transposed):
     """Apply the transpose of a convolution of volumes (batch, channels, depth, height, width).
 
     Settings, parameters and errors are those of ``ConvTranspose1d``; each setting is a number or
     one per axis.
-
-    Args:
-        stride: by how much outputs of neighbouring inputs are apart.
-        padding: how many elements to take away at both ends of the output.
-        dilation: the distance between elements that the kernel adds to.
 
     As PyTorch's ``nn.ConvTranspose3d``.
 

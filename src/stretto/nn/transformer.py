@@ -426,12 +426,21 @@ class TransformerDecoderLayer(_TransformerLayer):
         return self.norm3(x + feed(x))
 
 
-def _copies(layer: Module, count: int) -> ModuleList:
-    """Return ``count`` copies of the layer, each with arrays of its own, so that none are tied."""
-    return ModuleList([tree.map(snp.copy, layer) for _ in range(count)])
+class _Copies(Module):
+    """Hold copies of a layer, each with arrays of its own, so that none are tied; and ``norm``."""
+
+    layers: Any
+    norm: Any
+
+    def __init__(self, layer: Module, num_layers: int, norm: Module | None) -> None:
+        super().__init__()
+        positive(type(self).__name__, num_layers=num_layers)
+        self.layers = ModuleList([tree.map(snp.copy, layer) for _ in range(num_layers)])
+        self.num_layers = num_layers
+        self.norm = norm
 
 
-class TransformerEncoder(Module):
+class TransformerEncoder(_Copies):
     """Run copies of an encoder's layer one after another, then ``norm`` if there is one.
 
     As in PyTorch the copies begin with the same parameters: draw new ones where that matters, or
@@ -454,17 +463,10 @@ class TransformerEncoder(Module):
     (5, 4, 8)
     """
 
-    layers: Any
-    norm: Any
-
     def __init__(
         self, encoder_layer: TransformerEncoderLayer, num_layers: int, norm: Module | None = None
     ) -> None:
-        super().__init__()
-        positive("TransformerEncoder", num_layers=num_layers)
-        self.layers = _copies(encoder_layer, num_layers)
-        self.num_layers = num_layers
-        self.norm = norm
+        super().__init__(encoder_layer, num_layers, norm)
 
     @described_like(TransformerEncoderLayer.forward)
     def forward(
@@ -489,7 +491,7 @@ class TransformerEncoder(Module):
 
 
 @described_like(TransformerEncoder)
-class TransformerDecoder(Module):
+class TransformerDecoder(_Copies):
     """Run copies of a decoder's layer one after another, then ``norm`` if there is one.
 
     The copies begin with the same parameters, as those of ``TransformerEncoder``.
@@ -506,17 +508,10 @@ class TransformerDecoder(Module):
     (5, 4, 8)
     """
 
-    layers: Any
-    norm: Any
-
     def __init__(
         self, decoder_layer: TransformerDecoderLayer, num_layers: int, norm: Module | None = None
     ) -> None:
-        super().__init__()
-        positive("TransformerDecoder", num_layers=num_layers)
-        self.layers = _copies(decoder_layer, num_layers)
-        self.num_layers = num_layers
-        self.norm = norm
+        super().__init__(decoder_layer, num_layers, norm)
 
     @described_like(TransformerDecoderLayer.forward)
     def forward(

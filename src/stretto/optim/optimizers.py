@@ -74,6 +74,18 @@ __all__ = [
 ]
 
 
+def _decay_and_scale(
+    step: GradientTransformationExtraArgs,
+    weight_decay: ScalarOrSchedule,
+    mask: Mask | None,
+    learning_rate: ScalarOrSchedule,
+) -> GradientTransformationExtraArgs:
+    """Let parameters decay beside a step, at the rate of both."""
+    return chain(
+        step, add_decayed_weights(weight_decay, mask), scale_by_learning_rate(learning_rate)
+    )
+
+
 @bounded
 @optimizer
 def sgd(
@@ -286,11 +298,7 @@ def lion(
     >>> snp.round(updates["w"], 3)
     Array([-0.6], dtype=float32)
     """
-    return chain(
-        scale_by_lion(b1, b2, mu_dtype),
-        add_decayed_weights(weight_decay, mask),
-        scale_by_learning_rate(learning_rate),
-    )
+    return _decay_and_scale(scale_by_lion(b1, b2, mu_dtype), weight_decay, mask, learning_rate)
 
 
 @optimizer
@@ -523,10 +531,11 @@ def adamw(
     >>> snp.round(updates["w"], 3)
     Array([-0.6], dtype=float32)
     """
-    return chain(
+    return _decay_and_scale(
         scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
-        add_decayed_weights(weight_decay, mask),
-        scale_by_learning_rate(learning_rate),
+        weight_decay,
+        mask,
+        learning_rate,
     )
 
 
@@ -703,11 +712,7 @@ def adamaxw(
     >>> snp.round(updates["w"], 3)
     Array([-0.6], dtype=float32)
     """
-    return chain(
-        scale_by_adamax(b1, b2, eps),
-        add_decayed_weights(weight_decay, mask),
-        scale_by_learning_rate(learning_rate),
-    )
+    return _decay_and_scale(scale_by_adamax(b1, b2, eps), weight_decay, mask, learning_rate)
 
 
 @optimizer
