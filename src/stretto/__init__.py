@@ -33,31 +33,13 @@ del gc
 
 if TYPE_CHECKING:
     from stretto import (
-        as_jax as as_jax,
-        checkpoint_policies as checkpoint_policies,
-        debug as debug,
-        distributed as distributed,
-        dtypes as dtypes,
-        ensemble as ensemble,
-        errors as errors,
-        fft as fft,
-        files as files,
-        func as func,
-        image as image,
-        lax as lax,
-        linalg as linalg,
-        nn as nn,
-        numpy as numpy,
-        optim as optim,
-        profiler as profiler,
-        random as random,
-        scipy as scipy,
-        sharding as sharding,
-        special as special,
-        torch as torch,
-        tree as tree,
+        as_jax as as_jax, checkpoint_policies as checkpoint_policies, debug as debug,
+        distributed as distributed, dtypes as dtypes, ensemble as ensemble, errors as errors,
+        fft as fft, files as files, func as func, image as image, lax as lax, linalg as linalg,
+        nn as nn, numpy as numpy, optim as optim, profiler as profiler, random as random,
+        scipy as scipy, sharding as sharding, special as special, torch as torch, tree as tree,
         typing as typing,
-    )
+    )  # fmt: skip
     from stretto._engine.api.autodiff.checkpoint import checkpoint as checkpoint
     from stretto._engine.api.autodiff.custom_gradient import closure_convert as closure_convert
     from stretto._engine.api.jit.jit import (
@@ -76,12 +58,9 @@ if TYPE_CHECKING:
         block_until_ready as block_until_ready,
     )
     from stretto._engine.api.autodiff.derivatives import (
-        grad as grad,
-        jvp as jvp,
-        linearize as linearize,
-        value_and_grad as value_and_grad,
+        grad as grad, jvp as jvp, linearize as linearize, value_and_grad as value_and_grad,
         vjp as vjp,
-    )
+    )  # fmt: skip
     from stretto._engine.api.explain.explain import explain as explain
     from stretto._engine.api.explain.recompilations import (
         explain_recompilation as explain_recompilation,

@@ -37,19 +37,8 @@ from stretto.random.keys import fold_in
 from stretto.random.streams import refusing
 from stretto.tree import Partial, stack
 
-__all__ = [
-    "functional_call",
-    "grad",
-    "grad_and_value",
-    "hessian",
-    "jacfwd",
-    "jacrev",
-    "jvp",
-    "linearize",
-    "stack_module_state",
-    "vjp",
-    "vmap",
-]
+__all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
+           "linearize", "stack_module_state", "vjp", "vmap"]  # fmt: skip
 
 P = ParamSpec("P")
 A = TypeVar("A")

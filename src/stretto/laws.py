@@ -41,26 +41,8 @@ from stretto._engine.core.types import float0, is_complex, is_inexact, kind_of, 
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Tree
 from stretto._engine.higher_order.user_primitive import UserPrimitive, primitive
 
-__all__ = [
-    "FULLY",
-    "Law",
-    "TypeOf",
-    "b1",
-    "bf16",
-    "c64",
-    "c128",
-    "check",
-    "check_special",
-    "f16",
-    "f32",
-    "f64",
-    "i8",
-    "i32",
-    "law",
-    "special_pairs",
-    "special_values",
-    "u32",
-]
+__all__ = ["FULLY", "Law", "TypeOf", "b1", "bf16", "c64", "c128", "check", "check_special", "f16",
+           "f32", "f64", "i8", "i32", "law", "special_pairs", "special_values", "u32"]  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)

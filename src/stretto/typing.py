@@ -33,11 +33,8 @@ from stretto._engine.xla.array import Array
 if TYPE_CHECKING:
     from stretto._engine.api.jit.jit import Jitted as Jitted
     from stretto._engine.api.jit.stages import (
-        ArgInfo as ArgInfo,
-        Compiled as Compiled,
-        Lowered as Lowered,
-        TracedCall as TracedCall,
-    )
+        ArgInfo as ArgInfo, Compiled as Compiled, Lowered as Lowered, TracedCall as TracedCall,
+    )  # fmt: skip
     from stretto._engine.higher_order.refs import Ref as Ref
     from stretto._engine.higher_order.custom_function import (
         CustomVJPPrimal as CustomVJPPrimal,

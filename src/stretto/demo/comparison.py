@@ -25,17 +25,8 @@ from stretto.ensemble.uncertainty import mutual_information
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
-__all__ = [
-    "Comparison",
-    "Scores",
-    "check_picture",
-    "compare",
-    "draw",
-    "score",
-    "score_notes",
-    "score_table",
-    "soup",
-]
+__all__ = ["Comparison", "Scores", "check_picture", "compare", "draw", "score", "score_notes",
+           "score_table", "soup"]  # fmt: skip
 
 
 class Scores(NamedTuple):

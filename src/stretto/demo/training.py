@@ -18,22 +18,8 @@ from stretto._engine.core.typing import ArrayLike, Key
 from stretto.demo.data import CLASSES, Dataset
 from stretto.demo.options import DemoError
 
-__all__ = [
-    "HIDDEN",
-    "Adam",
-    "Layer",
-    "Member",
-    "Params",
-    "Plan",
-    "Trained",
-    "learning_rates",
-    "new_member",
-    "predict",
-    "probabilities",
-    "step",
-    "step_all",
-    "train",
-]
+__all__ = ["HIDDEN", "Adam", "Layer", "Member", "Params", "Plan", "Trained", "learning_rates",
+           "new_member", "predict", "probabilities", "step", "step_all", "train"]  # fmt: skip
 
 
 class Layer(NamedTuple):

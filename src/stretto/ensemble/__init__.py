@@ -33,19 +33,14 @@ if TYPE_CHECKING:
     from stretto.ensemble.training.fit_callbacks import Callback as Callback, Event as Event
     from stretto.ensemble.training.fitted import Fitted as Fitted
     from stretto.ensemble.training.loggers import (
-        ConsoleLogger as ConsoleLogger,
-        CSVLogger as CSVLogger,
-        Logger as Logger,
-        TensorBoardLogger as TensorBoardLogger,
-        TrackingLogger as TrackingLogger,
-    )
+        ConsoleLogger as ConsoleLogger, CSVLogger as CSVLogger, Logger as Logger,
+        TensorBoardLogger as TensorBoardLogger, TrackingLogger as TrackingLogger,
+    )  # fmt: skip
     from stretto.ensemble.training.stopping import (
-        Divergence as Divergence,
-        DivergenceError as DivergenceError,
-        DivergenceWarning as DivergenceWarning,
-        EarlyStopping as EarlyStopping,
+        Divergence as Divergence, DivergenceError as DivergenceError,
+        DivergenceWarning as DivergenceWarning, EarlyStopping as EarlyStopping,
         divergences as divergences,
-    )
+    )  # fmt: skip
     from stretto.ensemble.training.train_state import TrainState as TrainState
     from stretto.ensemble.training.trainer import Trainer as Trainer
     from stretto.ensemble.training.training_data import DataOrder as DataOrder

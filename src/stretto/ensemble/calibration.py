@@ -44,18 +44,9 @@ from stretto.ensemble.scores import Binning, nll_from_logits
 from stretto.nn.functional.activations import indicator, sigmoid
 from stretto.numpy.normalized import softmax, softplus
 
-__all__ = [
-    "HistogramBinning",
-    "Isotonic",
-    "Platt",
-    "Temperature",
-    "VectorScaling",
-    "fit_histogram_binning",
-    "fit_isotonic",
-    "fit_platt",
-    "fit_temperature",
-    "fit_vector_scaling",
-]
+__all__ = ["HistogramBinning", "Isotonic", "Platt", "Temperature", "VectorScaling",
+           "fit_histogram_binning", "fit_isotonic", "fit_platt", "fit_temperature",
+           "fit_vector_scaling"]  # fmt: skip
 
 _NEWTON_STEPS, _HALVINGS, _INNER = 100, 30, 50
 _INEXACT = 1e-4  # what may be left of the squared residual of a step

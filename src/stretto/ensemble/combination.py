@@ -36,22 +36,9 @@ from stretto.ensemble.scores import nll
 from stretto.nn.functional.activations import indicator
 from stretto.numpy.normalized import log_softmax, softmax
 
-__all__ = [
-    "Selection",
-    "geometric_mean",
-    "greedy_selection",
-    "log_mean",
-    "logit_mean",
-    "majority_vote",
-    "maximum",
-    "mean",
-    "median",
-    "product_of_experts",
-    "stacking_weights",
-    "trimmed_mean",
-    "vote_shares",
-    "weighted_mean",
-]
+__all__ = ["Selection", "geometric_mean", "greedy_selection", "log_mean", "logit_mean",
+           "majority_vote", "maximum", "mean", "median", "product_of_experts", "stacking_weights",
+           "trimmed_mean", "vote_shares", "weighted_mean"]  # fmt: skip
 
 Weights: TypeAlias = ArrayLike | Sequence[float]
 

@@ -31,14 +31,8 @@ from stretto.ensemble.score_arguments import (
     with_targets,
 )
 
-__all__ = [
-    "ConformalIntervals",
-    "ConformalSets",
-    "VarianceScaling",
-    "fit_conformal",
-    "fit_conformal_intervals",
-    "fit_variance_scaling",
-]
+__all__ = ["ConformalIntervals", "ConformalSets", "VarianceScaling", "fit_conformal",
+           "fit_conformal_intervals", "fit_variance_scaling"]  # fmt: skip
 
 
 @register_dataclass

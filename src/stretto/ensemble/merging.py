@@ -30,19 +30,8 @@ from stretto.random.keys import split
 from stretto.tree.members import Alike, of_members, size_of
 from stretto.tree.sums import mean_of, of_column
 
-__all__ = [
-    "Barrier",
-    "Soup",
-    "add_task_vectors",
-    "barrier",
-    "dare",
-    "diagonal_fisher",
-    "fisher_average",
-    "greedy_soup",
-    "task_vector",
-    "ties",
-    "uniform_soup",
-]
+__all__ = ["Barrier", "Soup", "add_task_vectors", "barrier", "dare", "diagonal_fisher",
+           "fisher_average", "greedy_soup", "task_vector", "ties", "uniform_soup"]  # fmt: skip
 
 T = TypeVar("T")
 

@@ -19,17 +19,8 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.exponential import root_of_squares
 from stretto.ensemble.score_arguments import concrete, of_members, with_targets
 
-__all__ = [
-    "crps_ensemble",
-    "crps_gaussian",
-    "gaussian_nll",
-    "interval_coverage",
-    "mae",
-    "pit_ensemble",
-    "pit_gaussian",
-    "r2",
-    "rmse",
-]
+__all__ = ["crps_ensemble", "crps_gaussian", "gaussian_nll", "interval_coverage", "mae",
+           "pit_ensemble", "pit_gaussian", "r2", "rmse"]  # fmt: skip
 
 
 def rmse(predictions: ArrayLike, targets: ArrayLike) -> Array:

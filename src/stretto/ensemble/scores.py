@@ -39,24 +39,9 @@ from stretto.ensemble.score_arguments import (
 from stretto.nn.functional.activations import indicator
 from stretto.numpy.normalized import log_softmax
 
-__all__ = [
-    "Binning",
-    "BrierParts",
-    "Reliability",
-    "accuracy",
-    "balanced_accuracy",
-    "brier",
-    "brier_decomposition",
-    "classwise_ece",
-    "confusion_matrix",
-    "ece",
-    "f1",
-    "mce",
-    "nll",
-    "nll_from_logits",
-    "reliability",
-    "top_k_accuracy",
-]
+__all__ = ["Binning", "BrierParts", "Reliability", "accuracy", "balanced_accuracy", "brier",
+           "brier_decomposition", "classwise_ece", "confusion_matrix", "ece", "f1", "mce", "nll",
+           "nll_from_logits", "reliability", "top_k_accuracy"]  # fmt: skip
 
 
 def accuracy(probs: ArrayLike, labels: ArrayLike) -> Array:

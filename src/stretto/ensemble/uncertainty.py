@@ -35,24 +35,10 @@ from stretto.ensemble.score_arguments import (
 from stretto.nn.functional.activations import indicator
 from stretto.numpy.normalized import logsumexp
 
-__all__ = [
-    "TotalVariance",
-    "cohen_kappa",
-    "confidence",
-    "disagreement",
-    "energy_score",
-    "expected_entropy",
-    "margin",
-    "mutual_information",
-    "pairwise_disagreement",
-    "pairwise_js",
-    "pairwise_kl",
-    "predictive_entropy",
-    "q_statistic",
-    "total_variance",
-    "variance",
-    "variation_ratio",
-]
+__all__ = ["TotalVariance", "cohen_kappa", "confidence", "disagreement", "energy_score",
+           "expected_entropy", "margin", "mutual_information", "pairwise_disagreement",
+           "pairwise_js", "pairwise_kl", "predictive_entropy", "q_statistic", "total_variance",
+           "variance", "variation_ratio"]  # fmt: skip
 
 
 def predictive_entropy(probs: ArrayLike) -> Array:

@@ -28,44 +28,26 @@ if TYPE_CHECKING:
         reduce_precision as reduce_precision,
     )
     from stretto._engine.ops.bitwise import (
-        bitwise_and as bitwise_and,
-        bitwise_not as bitwise_not,
-        bitwise_or as bitwise_or,
-        bitwise_xor as bitwise_xor,
-        population_count as population_count,
-        shift_left as shift_left,
+        bitwise_and as bitwise_and, bitwise_not as bitwise_not, bitwise_or as bitwise_or,
+        bitwise_xor as bitwise_xor, population_count as population_count, shift_left as shift_left,
         shift_right_arithmetic as shift_right_arithmetic,
         shift_right_logical as shift_right_logical,
-    )
+    )  # fmt: skip
     from stretto._engine.ops.broadcast import (
         broadcast_in_dim as broadcast_in_dim,
         reduce_sum as reduce_sum,
     )
     from stretto._engine.ops.collective.functions import (
-        all_gather as all_gather,
-        all_to_all as all_to_all,
-        axis_index as axis_index,
-        axis_size as axis_size,
-        ppermute as ppermute,
-        pshuffle as pshuffle,
-        psum_scatter as psum_scatter,
-        pswapaxes as pswapaxes,
-    )
+        all_gather as all_gather, all_to_all as all_to_all, axis_index as axis_index,
+        axis_size as axis_size, ppermute as ppermute, pshuffle as pshuffle,
+        psum_scatter as psum_scatter, pswapaxes as pswapaxes,
+    )  # fmt: skip
     from stretto._engine.ops.collective.functions import (
-        pmax as pmax,
-        pmean as pmean,
-        pmin as pmin,
-        psum as psum,
-    )
+        pmax as pmax, pmean as pmean, pmin as pmin, psum as psum,
+    )  # fmt: skip
     from stretto._engine.ops.comparison import (
-        eq as eq,
-        ge as ge,
-        gt as gt,
-        le as le,
-        lt as lt,
-        ne as ne,
-        select as select,
-    )
+        eq as eq, ge as ge, gt as gt, le as le, lt as lt, ne as ne, select as select,
+    )  # fmt: skip
     from stretto._engine.ops.complex_parts import conj as conj, imag as imag, real as real
     from stretto._engine.ops.contract import dot_general as dot_general
     from stretto._engine.ops.convert import convert_element_type as convert_element_type
@@ -82,91 +64,59 @@ if TYPE_CHECKING:
     from stretto._engine.ops.extrema import clamp as clamp
     from stretto._engine.ops.fft import FftType as FftType, fft as fft
     from stretto._engine.ops.index.dynamic import (
-        dynamic_index_in_dim as dynamic_index_in_dim,
-        dynamic_slice as dynamic_slice,
+        dynamic_index_in_dim as dynamic_index_in_dim, dynamic_slice as dynamic_slice,
         dynamic_slice_in_dim as dynamic_slice_in_dim,
         dynamic_update_index_in_dim as dynamic_update_index_in_dim,
         dynamic_update_slice as dynamic_update_slice,
         dynamic_update_slice_in_dim as dynamic_update_slice_in_dim,
-    )
+    )  # fmt: skip
     from stretto._engine.ops.index.gather_scatter import (
-        gather as gather,
-        scatter as scatter,
-        scatter_add as scatter_add,
-        scatter_max as scatter_max,
-        scatter_min as scatter_min,
-        scatter_mul as scatter_mul,
+        gather as gather, scatter as scatter, scatter_add as scatter_add,
+        scatter_max as scatter_max, scatter_min as scatter_min, scatter_mul as scatter_mul,
         scatter_sub as scatter_sub,
-    )
+    )  # fmt: skip
     from stretto._engine.ops.index.geometry import (
         GatherDimensionNumbers as GatherDimensionNumbers,
         GatherScatterMode as GatherScatterMode,
         ScatterDimensionNumbers as ScatterDimensionNumbers,
     )
     from stretto._engine.ops.inverse_trigonometric import (
-        acos as acos,
-        acosh as acosh,
-        asin as asin,
-        asinh as asinh,
-        atan as atan,
-        atan2 as atan2,
+        acos as acos, acosh as acosh, asin as asin, asinh as asinh, atan as atan, atan2 as atan2,
         atanh as atanh,
-    )
+    )  # fmt: skip
     from stretto._engine.ops.iota import broadcasted_iota as broadcasted_iota, iota as iota
     from stretto._engine.ops.shape import concatenate as concatenate
     from stretto._engine.ops.index.segments import (
-        segment_max as segment_max,
-        segment_min as segment_min,
-        segment_prod as segment_prod,
+        segment_max as segment_max, segment_min as segment_min, segment_prod as segment_prod,
         segment_sum as segment_sum,
-    )
+    )  # fmt: skip
     from stretto._engine.ops.layout import (
-        expand_dims as expand_dims,
-        reshape as reshape,
-        squeeze as squeeze,
-        transpose as transpose,
-    )
+        expand_dims as expand_dims, reshape as reshape, squeeze as squeeze, transpose as transpose,
+    )  # fmt: skip
     from stretto._engine.ops.exponential import integer_pow as integer_pow, reciprocal as reciprocal
     from stretto._engine.ops.bilinear import (
-        AccuracyMode as AccuracyMode,
-        DotAlgorithm as DotAlgorithm,
-        DotAlgorithmPreset as DotAlgorithmPreset,
-        Precision as Precision,
-        Tolerance as Tolerance,
-    )
+        AccuracyMode as AccuracyMode, DotAlgorithm as DotAlgorithm,
+        DotAlgorithmPreset as DotAlgorithmPreset, Precision as Precision, Tolerance as Tolerance,
+    )  # fmt: skip
     from stretto._engine.ops.random_bits import (
         RandomAlgorithm as RandomAlgorithm,
         rng_bit_generator as rng_bit_generator,
     )
     from stretto._engine.ops.reducing.cumulative import (
-        cumlogsumexp as cumlogsumexp,
-        cummax as cummax,
-        cummin as cummin,
-        cumprod as cumprod,
+        cumlogsumexp as cumlogsumexp, cummax as cummax, cummin as cummin, cumprod as cumprod,
         cumsum as cumsum,
-    )
+    )  # fmt: skip
     from stretto._engine.ops.reducing.reduce import argmax as argmax, argmin as argmin
     from stretto._engine.ops.reducing.reduce import (
-        reduce_and as reduce_and,
-        reduce_max as reduce_max,
-        reduce_min as reduce_min,
-        reduce_or as reduce_or,
-        reduce_prod as reduce_prod,
-        reduce_xor as reduce_xor,
-    )
+        reduce_and as reduce_and, reduce_max as reduce_max, reduce_min as reduce_min,
+        reduce_or as reduce_or, reduce_prod as reduce_prod, reduce_xor as reduce_xor,
+    )  # fmt: skip
     from stretto._engine.ops.rounding import (
-        ceil as ceil,
-        floor as floor,
-        is_finite as is_finite,
-        nextafter as nextafter,
-    )
+        ceil as ceil, floor as floor, is_finite as is_finite, nextafter as nextafter,
+    )  # fmt: skip
     from stretto._engine.ops.shape import (
-        pad as pad,
-        rev as rev,
-        slice as slice,
-        slice_in_dim as slice_in_dim,
-        split as split,
-    )
+        pad as pad, rev as rev, slice as slice, slice_in_dim as slice_in_dim, split as split,
+    )  # fmt: skip
     from stretto._engine.ops.sharding_constraint import (
         with_sharding_constraint as with_sharding_constraint,
     )
@@ -181,17 +131,12 @@ if TYPE_CHECKING:
         erfc as erfc,
     )
     from stretto._engine.ops.special.gamma import (
-        digamma as digamma,
-        lgamma as lgamma,
-        polygamma as polygamma,
-        zeta as zeta,
-    )
+        digamma as digamma, lgamma as lgamma, polygamma as polygamma, zeta as zeta,
+    )  # fmt: skip
     from stretto._engine.ops.special.incomplete import (
-        igamma as igamma,
-        igamma_grad_a as igamma_grad_a,
-        igammac as igammac,
+        igamma as igamma, igamma_grad_a as igamma_grad_a, igammac as igammac,
         random_gamma_grad as random_gamma_grad,
-    )
+    )  # fmt: skip
     from stretto._engine.ops.special.incomplete import betainc as betainc
     from stretto._engine.ops.trigonometric import cosh as cosh, sinh as sinh
     from stretto.lax import linalg as linalg

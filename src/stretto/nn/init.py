@@ -30,23 +30,9 @@ from stretto.random.draw_arguments import round_draw, wide
 from stretto.random.keys import split as split_key
 from stretto.random.streams import next_key
 
-__all__ = [
-    "calculate_gain",
-    "constant",
-    "dirac",
-    "eye",
-    "kaiming_normal",
-    "kaiming_uniform",
-    "normal",
-    "ones",
-    "orthogonal",
-    "sparse",
-    "trunc_normal",
-    "uniform",
-    "xavier_normal",
-    "xavier_uniform",
-    "zeros",
-]
+__all__ = ["calculate_gain", "constant", "dirac", "eye", "kaiming_normal", "kaiming_uniform",
+           "normal", "ones", "orthogonal", "sparse", "trunc_normal", "uniform", "xavier_normal",
+           "xavier_uniform", "zeros"]  # fmt: skip
 
 _initial = described(
     {

@@ -32,13 +32,8 @@ from stretto.optim.base import (
     transformation,
 )
 
-__all__ = [
-    "ApplyIfFiniteState",
-    "MultiSteps",
-    "MultiStepsState",
-    "apply_if_finite",
-    "skip_not_finite",
-]
+__all__ = ["ApplyIfFiniteState", "MultiSteps", "MultiStepsState", "apply_if_finite",
+           "skip_not_finite"]  # fmt: skip
 
 
 @brief

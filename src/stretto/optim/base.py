@@ -51,23 +51,10 @@ from stretto._engine.ops.convert import convert
 from stretto.numpy.arguments import weakly_inexact
 from stretto.numpy.updating import absent
 
-__all__ = [
-    "EmptyState",
-    "GradientTransformation",
-    "GradientTransformationExtraArgs",
-    "Mask",
-    "MaskedNode",
-    "ScalarOrSchedule",
-    "Schedule",
-    "apply_updates",
-    "identity",
-    "incremental_update",
-    "periodic_update",
-    "safe_increment",
-    "set_to_zero",
-    "stateless",
-    "with_extra_args_support",
-]
+__all__ = ["EmptyState", "GradientTransformation", "GradientTransformationExtraArgs", "Mask",
+           "MaskedNode", "ScalarOrSchedule", "Schedule", "apply_updates", "identity",
+           "incremental_update", "periodic_update", "safe_increment", "set_to_zero", "stateless",
+           "with_extra_args_support"]  # fmt: skip
 
 T = TypeVar("T")
 

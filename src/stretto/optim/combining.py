@@ -37,18 +37,9 @@ from stretto.optim.base import (
     transformation,
 )
 
-__all__ = [
-    "InjectStatefulHyperparamsState",
-    "MaskedState",
-    "PartitionState",
-    "ScheduleState",
-    "chain",
-    "inject_hyperparams",
-    "masked",
-    "multi_transform",
-    "named_chain",
-    "per_member",
-]
+__all__ = ["InjectStatefulHyperparamsState", "MaskedState", "PartitionState", "ScheduleState",
+           "chain", "inject_hyperparams", "masked", "multi_transform", "named_chain",
+           "per_member"]  # fmt: skip
 
 
 @brief

@@ -31,23 +31,10 @@ from stretto.optim.base import (
     unbias,
 )
 
-__all__ = [
-    "EmaState",
-    "ScaleByAdamState",
-    "ScaleByAmsgradState",
-    "ScaleByBeliefState",
-    "ScaleByLionState",
-    "TraceState",
-    "ema",
-    "scale_by_adam",
-    "scale_by_adamax",
-    "scale_by_amsgrad",
-    "scale_by_belief",
-    "scale_by_lion",
-    "scale_by_radam",
-    "scale_by_yogi",
-    "trace",
-]
+__all__ = ["EmaState", "ScaleByAdamState", "ScaleByAmsgradState", "ScaleByBeliefState",
+           "ScaleByLionState", "TraceState", "ema", "scale_by_adam", "scale_by_adamax",
+           "scale_by_amsgrad", "scale_by_belief", "scale_by_lion", "scale_by_radam",
+           "scale_by_yogi", "trace"]  # fmt: skip
 
 
 @brief

@@ -51,27 +51,9 @@ from stretto.optim.scaling import (
     scale_by_trust_ratio,
 )
 
-__all__ = [
-    "adabelief",
-    "adadelta",
-    "adafactor",
-    "adagrad",
-    "adam",
-    "adamax",
-    "adamaxw",
-    "adamw",
-    "amsgrad",
-    "lamb",
-    "lars",
-    "lion",
-    "nadam",
-    "nadamw",
-    "noisy_sgd",
-    "radam",
-    "rmsprop",
-    "sgd",
-    "yogi",
-]
+__all__ = ["adabelief", "adadelta", "adafactor", "adagrad", "adam", "adamax", "adamaxw", "adamw",
+           "amsgrad", "lamb", "lars", "lion", "nadam", "nadamw", "noisy_sgd", "radam", "rmsprop",
+           "sgd", "yogi"]  # fmt: skip
 
 
 def _decay_and_scale(

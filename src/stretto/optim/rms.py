@@ -39,20 +39,10 @@ from stretto.optim.base import (
     wide,
 )
 
-__all__ = [
-    "FactoredState",
-    "ScaleByAdaDeltaState",
-    "ScaleByRStdDevState",
-    "ScaleByRStdDevWithCountState",
-    "ScaleByRmsState",
-    "ScaleByRmsWithCountState",
-    "ScaleByRssState",
-    "scale_by_adadelta",
-    "scale_by_factored_rms",
-    "scale_by_rms",
-    "scale_by_rss",
-    "scale_by_stddev",
-]
+__all__ = ["FactoredState", "ScaleByAdaDeltaState", "ScaleByRStdDevState",
+           "ScaleByRStdDevWithCountState", "ScaleByRmsState", "ScaleByRmsWithCountState",
+           "ScaleByRssState", "scale_by_adadelta", "scale_by_factored_rms", "scale_by_rms",
+           "scale_by_rss", "scale_by_stddev"]  # fmt: skip
 
 
 @brief

@@ -44,23 +44,10 @@ from stretto.random.distributions import normal
 from stretto.random.keys import PRNGKey, split
 from stretto.tree.sums import without_overflow
 
-__all__ = [
-    "AddNoiseState",
-    "ScaleByScheduleState",
-    "WeightDecaySchedule",
-    "adaptive_grad_clip",
-    "add_decayed_weights",
-    "add_noise",
-    "clip",
-    "clip_by_block_rms",
-    "clip_by_global_norm",
-    "global_norm",
-    "scale",
-    "scale_by_learning_rate",
-    "scale_by_param_block_rms",
-    "scale_by_schedule",
-    "scale_by_trust_ratio",
-]
+__all__ = ["AddNoiseState", "ScaleByScheduleState", "WeightDecaySchedule", "adaptive_grad_clip",
+           "add_decayed_weights", "add_noise", "clip", "clip_by_block_rms", "clip_by_global_norm",
+           "global_norm", "scale", "scale_by_learning_rate", "scale_by_param_block_rms",
+           "scale_by_schedule", "scale_by_trust_ratio"]  # fmt: skip
 
 
 @brief

@@ -16,17 +16,10 @@ from typing import TYPE_CHECKING
 from stretto._engine.core.lazy import exports
 from stretto.random import key_arrays as _key_arrays
 from stretto.random.keys import (
-    PRNGKey as PRNGKey,
-    bits as bits,
-    clone as clone,
-    fold_in as fold_in,
-    key as key,
-    key_data as key_data,
-    key_dtype as key_dtype,
-    key_impl as key_impl,
-    split as split,
+    PRNGKey as PRNGKey, bits as bits, clone as clone, fold_in as fold_in, key as key,
+    key_data as key_data, key_dtype as key_dtype, key_impl as key_impl, split as split,
     wrap_key_data as wrap_key_data,
-)
+)  # fmt: skip
 from stretto.random.streams import keys as keys, manual_seed as manual_seed, next_key as next_key
 
 PRNGKeyArray = _key_arrays.KeyArray

@@ -59,18 +59,8 @@ from stretto.random.draw_arguments import (
 )
 from stretto.random.keys import as_key, parts, random_bits, split
 
-__all__ = [
-    "bernoulli",
-    "binomial",
-    "categorical",
-    "choice",
-    "geometric",
-    "multinomial",
-    "permutation",
-    "poisson",
-    "rademacher",
-    "randint",
-]
+__all__ = ["bernoulli", "binomial", "categorical", "choice", "geometric", "multinomial",
+           "permutation", "poisson", "rademacher", "randint"]  # fmt: skip
 
 _SORTS = 3
 """The number of sorts that shuffle 2**32 elements."""

@@ -46,17 +46,8 @@ from stretto.random.draw_arguments import (
 from stretto.random.key_arrays import Implementation, implementation
 from stretto.random.keys import as_key, key_data, key_impl, parts, split
 
-__all__ = [
-    "ball",
-    "beta",
-    "chisquare",
-    "dirichlet",
-    "f",
-    "gamma",
-    "generalized_normal",
-    "loggamma",
-    "t",
-]
+__all__ = ["ball", "beta", "chisquare", "dirichlet", "f", "gamma", "generalized_normal", "loggamma",
+           "t"]  # fmt: skip
 
 
 def _split(scheme: Implementation, words: Array, count: int) -> list[Array]:

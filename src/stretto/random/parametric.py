@@ -44,17 +44,8 @@ from stretto.random.draw_arguments import (
 )
 from stretto.random.keys import as_key, parts
 
-__all__ = [
-    "double_sided_maxwell",
-    "lognormal",
-    "multivariate_normal",
-    "orthogonal",
-    "pareto",
-    "rayleigh",
-    "triangular",
-    "wald",
-    "weibull_min",
-]
+__all__ = ["double_sided_maxwell", "lognormal", "multivariate_normal", "orthogonal", "pareto",
+           "rayleigh", "triangular", "wald", "weibull_min"]  # fmt: skip
 
 
 @draw

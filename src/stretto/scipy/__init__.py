@@ -13,19 +13,10 @@ from stretto._engine.core.lazy import exports
 
 if TYPE_CHECKING:
     from stretto.scipy import (
-        cluster as cluster,
-        fft as fft,
-        integrate as integrate,
-        interpolate as interpolate,
-        linalg as linalg,
-        ndimage as ndimage,
-        optimize as optimize,
-        signal as signal,
-        sparse as sparse,
-        spatial as spatial,
-        special as special,
-        stats as stats,
-    )
+        cluster as cluster, fft as fft, integrate as integrate, interpolate as interpolate,
+        linalg as linalg, ndimage as ndimage, optimize as optimize, signal as signal,
+        sparse as sparse, spatial as spatial, special as special, stats as stats,
+    )  # fmt: skip
 
 exports(
     __name__,

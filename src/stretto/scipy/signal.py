@@ -45,18 +45,8 @@ from stretto.numpy.statistics import mean_about_first
 if TYPE_CHECKING:
     from stretto.lax.products import PrecisionLike
 
-__all__ = [
-    "convolve",
-    "convolve2d",
-    "correlate",
-    "correlate2d",
-    "csd",
-    "detrend",
-    "fftconvolve",
-    "istft",
-    "stft",
-    "welch",
-]
+__all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "csd", "detrend", "fftconvolve",
+           "istft", "stft", "welch"]  # fmt: skip
 
 _lengths = LazyModule("scipy.fft")
 

@@ -20,20 +20,8 @@ from stretto._engine.ops.exponential import LOGISTIC, exp, expm1, log, log1p, po
 from stretto.numpy import normalized
 from stretto.numpy.normalized import logsumexp
 
-__all__ = [
-    "boxcox",
-    "boxcox1p",
-    "entr",
-    "expit",
-    "kl_div",
-    "log_softmax",
-    "logit",
-    "logsumexp",
-    "rel_entr",
-    "softmax",
-    "xlog1py",
-    "xlogy",
-]
+__all__ = ["boxcox", "boxcox1p", "entr", "expit", "kl_div", "log_softmax", "logit", "logsumexp",
+           "rel_entr", "softmax", "xlog1py", "xlogy"]  # fmt: skip
 
 
 def _pair(caller: str, x: ArrayLike, y: ArrayLike) -> list[Array]:

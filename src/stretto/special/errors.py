@@ -49,18 +49,8 @@ from stretto._engine.ops.written import (
 from stretto._engine.ops.written import erfc as erfc_of
 from stretto.special import tables
 
-__all__ = [
-    "dawsn",
-    "erf",
-    "erfc",
-    "erfcx",
-    "erfinv",
-    "log_ndtr",
-    "ndtr",
-    "ndtri",
-    "owens_t",
-    "wofz",
-]
+__all__ = ["dawsn", "erf", "erfc", "erfcx", "erfinv", "log_ndtr", "ndtr", "ndtri", "owens_t",
+           "wofz"]  # fmt: skip
 
 _WOFZ_TERMS = 12
 _WOFZ_STEP = math.sqrt(math.pi / _WOFZ_TERMS)

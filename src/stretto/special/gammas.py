@@ -52,25 +52,9 @@ from stretto._engine.ops.written import (
 )
 from stretto.numpy.creation import array
 
-__all__ = [
-    "bernoulli",
-    "beta",
-    "betainc",
-    "betaln",
-    "comb",
-    "digamma",
-    "factorial",
-    "gamma",
-    "gammainc",
-    "gammaincc",
-    "gammaln",
-    "gammasgn",
-    "loggamma",
-    "multigammaln",
-    "poch",
-    "polygamma",
-    "zeta",
-]
+__all__ = ["bernoulli", "beta", "betainc", "betaln", "comb", "digamma", "factorial", "gamma",
+           "gammainc", "gammaincc", "gammaln", "gammasgn", "loggamma", "multigammaln", "poch",
+           "polygamma", "zeta"]  # fmt: skip
 
 special = LazyModule("scipy.special")
 

@@ -14,40 +14,25 @@ from stretto._engine.core.lazy import exports
 
 if TYPE_CHECKING:
     from stretto._engine.core.nodes import (
-        DictKey as DictKey,
-        FlattenedIndexKey as FlattenedIndexKey,
-        GetAttrKey as GetAttrKey,
-        SequenceKey as SequenceKey,
-        keystr as keystr,
-    )
+        DictKey as DictKey, FlattenedIndexKey as FlattenedIndexKey, GetAttrKey as GetAttrKey,
+        SequenceKey as SequenceKey, keystr as keystr,
+    )  # fmt: skip
     from stretto._engine.core.tree import (
-        flatten as flatten,
-        flatten_with_path as flatten_with_path,
-        leaves as leaves,
-        map as map,
-        register_dataclass as register_dataclass,
-        register_pytree_node as register_pytree_node,
+        flatten as flatten, flatten_with_path as flatten_with_path, leaves as leaves, map as map,
+        register_dataclass as register_dataclass, register_pytree_node as register_pytree_node,
         register_pytree_node_class as register_pytree_node_class,
         register_pytree_with_keys as register_pytree_with_keys,
         register_pytree_with_keys_class as register_pytree_with_keys_class,
-        register_static as register_static,
-        structure as structure,
-        unflatten as unflatten,
-    )
+        register_static as register_static, structure as structure, unflatten as unflatten,
+    )  # fmt: skip
     from stretto.tree.arithmetic import *
     from stretto.tree.members import (
-        concat as concat,
-        stack as stack,
-        take as take,
-        unstack as unstack,
-    )
+        concat as concat, stack as stack, take as take, unstack as unstack,
+    )  # fmt: skip
     from stretto.tree.reducing import *
     from stretto.tree.sums import (
-        axpy as axpy,
-        lerp as lerp,
-        mean as mean,
-        weighted_sum as weighted_sum,
-    )
+        axpy as axpy, lerp as lerp, mean as mean, weighted_sum as weighted_sum,
+    )  # fmt: skip
 
 exports(
     __name__,

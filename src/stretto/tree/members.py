@@ -22,17 +22,8 @@ from stretto._engine.ops.index.dynamic import dynamic_index_in_dim
 from stretto._engine.ops.layout import canonical_axis, expand_dims, reshape
 from stretto._engine.ops.shape import concatenate, slice_
 
-__all__ = [
-    "Alike",
-    "concat",
-    "is_ensemble",
-    "member_at",
-    "of_members",
-    "size_of",
-    "stack",
-    "take",
-    "unstack",
-]
+__all__ = ["Alike", "concat", "is_ensemble", "member_at", "of_members", "size_of", "stack", "take",
+           "unstack"]  # fmt: skip
 
 T = TypeVar("T")
 

@@ -14,16 +14,8 @@ from stretto._engine.core.typing import Tree
 if TYPE_CHECKING:
     import optree
 
-__all__ = [
-    "all",
-    "broadcast",
-    "leaves_with_path",
-    "map_with_path",
-    "reduce",
-    "reduce_associative",
-    "static",
-    "transpose",
-]
+__all__ = ["all", "broadcast", "leaves_with_path", "map_with_path", "reduce", "reduce_associative",
+           "static", "transpose"]  # fmt: skip
 
 _NOTHING = object()
 

@@ -42,19 +42,8 @@ from stretto._engine.ops.rounding import floor
 from stretto._engine.xla.array import Array
 from stretto.tree.members import Alike, member_at, of_members, size_of, stack
 
-__all__ = [
-    "IntegerSum",
-    "are_integers",
-    "axpy",
-    "lerp",
-    "mean",
-    "mean_of",
-    "of_column",
-    "of_stacked_integers",
-    "weighted_sum",
-    "widened",
-    "without_overflow",
-]
+__all__ = ["IntegerSum", "are_integers", "axpy", "lerp", "mean", "mean_of", "of_column",
+           "of_stacked_integers", "weighted_sum", "widened", "without_overflow"]  # fmt: skip
 
 
 def are_integers(types: Sequence[Any], weights: Sequence[Any] | None) -> bool:

@@ -37,14 +37,8 @@ from stretto.random.keys import as_key, fold_in, split
 from stretto.random.streams import next_key
 from stretto.tree import stack, unstack
 
-__all__ = [
-    "BatchEnsembleConv2d",
-    "BatchEnsembleLinear",
-    "MultiHead",
-    "repeat_members",
-    "split_members",
-    "to_batch_ensemble",
-]
+__all__ = ["BatchEnsembleConv2d", "BatchEnsembleLinear", "MultiHead", "repeat_members",
+           "split_members", "to_batch_ensemble"]  # fmt: skip
 
 
 def repeat_members(x: ArrayLike, num_estimators: int) -> Array:

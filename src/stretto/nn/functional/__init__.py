@@ -11,43 +11,19 @@ from stretto._engine.core.lazy import exports
 
 if TYPE_CHECKING:
     from stretto.nn.functional.activations import (
-        celu as celu,
-        elu as elu,
-        gelu as gelu,
-        glu as glu,
-        gumbel_softmax as gumbel_softmax,
-        hardshrink as hardshrink,
-        hardsigmoid as hardsigmoid,
-        hardswish as hardswish,
-        hardtanh as hardtanh,
-        leaky_relu as leaky_relu,
-        log_softmax as log_softmax,
-        logsigmoid as logsigmoid,
-        logsumexp as logsumexp,
-        mish as mish,
-        one_hot as one_hot,
-        prelu as prelu,
-        relu as relu,
-        relu6 as relu6,
-        rrelu as rrelu,
-        selu as selu,
-        sigmoid as sigmoid,
-        silu as silu,
-        softmax as softmax,
-        softmin as softmin,
-        softplus as softplus,
-        softshrink as softshrink,
-        softsign as softsign,
-        tanh as tanh,
-        tanhshrink as tanhshrink,
-        threshold as threshold,
-    )
+        celu as celu, elu as elu, gelu as gelu, glu as glu, gumbel_softmax as gumbel_softmax,
+        hardshrink as hardshrink, hardsigmoid as hardsigmoid, hardswish as hardswish,
+        hardtanh as hardtanh, leaky_relu as leaky_relu, log_softmax as log_softmax,
+        logsigmoid as logsigmoid, logsumexp as logsumexp, mish as mish, one_hot as one_hot,
+        prelu as prelu, relu as relu, relu6 as relu6, rrelu as rrelu, selu as selu,
+        sigmoid as sigmoid, silu as silu, softmax as softmax, softmin as softmin,
+        softplus as softplus, softshrink as softshrink, softsign as softsign, tanh as tanh,
+        tanhshrink as tanhshrink, threshold as threshold,
+    )  # fmt: skip
     from stretto.nn.functional.affine import (
-        bilinear as bilinear,
-        embedding as embedding,
-        embedding_bag as embedding_bag,
+        bilinear as bilinear, embedding as embedding, embedding_bag as embedding_bag,
         linear as linear,
-    )
+    )  # fmt: skip
     from stretto.nn.functional.attention import (
         multi_head_attention_forward as multi_head_attention_forward,
         scaled_dot_product_attention as scaled_dot_product_attention,
@@ -55,94 +31,53 @@ if TYPE_CHECKING:
     from stretto.nn.functional.classification_losses import (
         binary_cross_entropy as binary_cross_entropy,
         binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
-        cross_entropy as cross_entropy,
-        ctc_loss as ctc_loss,
-        kl_div as kl_div,
+        cross_entropy as cross_entropy, ctc_loss as ctc_loss, kl_div as kl_div,
         nll_loss as nll_loss,
-    )
+    )  # fmt: skip
     from stretto.nn.functional.convolution import (
-        conv1d as conv1d,
-        conv2d as conv2d,
-        conv3d as conv3d,
-        conv_transpose1d as conv_transpose1d,
-        conv_transpose2d as conv_transpose2d,
-        conv_transpose3d as conv_transpose3d,
-    )
+        conv1d as conv1d, conv2d as conv2d, conv3d as conv3d, conv_transpose1d as conv_transpose1d,
+        conv_transpose2d as conv_transpose2d, conv_transpose3d as conv_transpose3d,
+    )  # fmt: skip
     from stretto.nn.functional.dropouts import (
-        alpha_dropout as alpha_dropout,
-        dropout as dropout,
-        dropout1d as dropout1d,
-        dropout2d as dropout2d,
-        dropout3d as dropout3d,
+        alpha_dropout as alpha_dropout, dropout as dropout, dropout1d as dropout1d,
+        dropout2d as dropout2d, dropout3d as dropout3d,
         feature_alpha_dropout as feature_alpha_dropout,
-    )
+    )  # fmt: skip
     from stretto.nn.functional.losses import (
-        cosine_embedding_loss as cosine_embedding_loss,
-        cosine_similarity as cosine_similarity,
-        gaussian_nll_loss as gaussian_nll_loss,
-        hinge_embedding_loss as hinge_embedding_loss,
-        huber_loss as huber_loss,
-        l1_loss as l1_loss,
-        margin_ranking_loss as margin_ranking_loss,
-        mse_loss as mse_loss,
-        multi_margin_loss as multi_margin_loss,
+        cosine_embedding_loss as cosine_embedding_loss, cosine_similarity as cosine_similarity,
+        gaussian_nll_loss as gaussian_nll_loss, hinge_embedding_loss as hinge_embedding_loss,
+        huber_loss as huber_loss, l1_loss as l1_loss, margin_ranking_loss as margin_ranking_loss,
+        mse_loss as mse_loss, multi_margin_loss as multi_margin_loss,
         multilabel_margin_loss as multilabel_margin_loss,
         multilabel_soft_margin_loss as multilabel_soft_margin_loss,
-        pairwise_distance as pairwise_distance,
-        poisson_nll_loss as poisson_nll_loss,
-        smooth_l1_loss as smooth_l1_loss,
-        soft_margin_loss as soft_margin_loss,
+        pairwise_distance as pairwise_distance, poisson_nll_loss as poisson_nll_loss,
+        smooth_l1_loss as smooth_l1_loss, soft_margin_loss as soft_margin_loss,
         triplet_margin_loss as triplet_margin_loss,
-    )
+    )  # fmt: skip
     from stretto.nn.functional.normalization import (
-        batch_norm as batch_norm,
-        batch_statistics as batch_statistics,
-        group_norm as group_norm,
-        instance_norm as instance_norm,
-        layer_norm as layer_norm,
-        local_response_norm as local_response_norm,
-        normalize as normalize,
-        rms_norm as rms_norm,
-    )
+        batch_norm as batch_norm, batch_statistics as batch_statistics, group_norm as group_norm,
+        instance_norm as instance_norm, layer_norm as layer_norm,
+        local_response_norm as local_response_norm, normalize as normalize, rms_norm as rms_norm,
+    )  # fmt: skip
     from stretto.nn.functional.pooling import (
-        adaptive_avg_pool1d as adaptive_avg_pool1d,
-        adaptive_avg_pool2d as adaptive_avg_pool2d,
-        adaptive_avg_pool3d as adaptive_avg_pool3d,
-        adaptive_max_pool1d as adaptive_max_pool1d,
-        adaptive_max_pool2d as adaptive_max_pool2d,
-        adaptive_max_pool3d as adaptive_max_pool3d,
-        avg_pool1d as avg_pool1d,
-        avg_pool2d as avg_pool2d,
-        avg_pool3d as avg_pool3d,
-        lp_pool1d as lp_pool1d,
-        lp_pool2d as lp_pool2d,
-        lp_pool3d as lp_pool3d,
-        max_pool1d as max_pool1d,
-        max_pool2d as max_pool2d,
-        max_pool3d as max_pool3d,
-    )
+        adaptive_avg_pool1d as adaptive_avg_pool1d, adaptive_avg_pool2d as adaptive_avg_pool2d,
+        adaptive_avg_pool3d as adaptive_avg_pool3d, adaptive_max_pool1d as adaptive_max_pool1d,
+        adaptive_max_pool2d as adaptive_max_pool2d, adaptive_max_pool3d as adaptive_max_pool3d,
+        avg_pool1d as avg_pool1d, avg_pool2d as avg_pool2d, avg_pool3d as avg_pool3d,
+        lp_pool1d as lp_pool1d, lp_pool2d as lp_pool2d, lp_pool3d as lp_pool3d,
+        max_pool1d as max_pool1d, max_pool2d as max_pool2d, max_pool3d as max_pool3d,
+    )  # fmt: skip
     from stretto.nn.functional.recurrence import (
-        gru as gru,
-        gru_cell as gru_cell,
-        lstm as lstm,
-        lstm_cell as lstm_cell,
-        rnn_relu as rnn_relu,
-        rnn_relu_cell as rnn_relu_cell,
-        rnn_tanh as rnn_tanh,
+        gru as gru, gru_cell as gru_cell, lstm as lstm, lstm_cell as lstm_cell,
+        rnn_relu as rnn_relu, rnn_relu_cell as rnn_relu_cell, rnn_tanh as rnn_tanh,
         rnn_tanh_cell as rnn_tanh_cell,
-    )
+    )  # fmt: skip
     from stretto.nn.functional.reshaping import (
-        channel_shuffle as channel_shuffle,
-        flatten as flatten,
-        fold as fold,
-        interpolate as interpolate,
-        pad as pad,
-        pixel_shuffle as pixel_shuffle,
-        pixel_unshuffle as pixel_unshuffle,
-        unflatten as unflatten,
-        unfold as unfold,
+        channel_shuffle as channel_shuffle, flatten as flatten, fold as fold,
+        interpolate as interpolate, pad as pad, pixel_shuffle as pixel_shuffle,
+        pixel_unshuffle as pixel_unshuffle, unflatten as unflatten, unfold as unfold,
         upsample as upsample,
-    )
+    )  # fmt: skip
 
 exports(
     __name__,

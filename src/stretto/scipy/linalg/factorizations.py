@@ -42,22 +42,8 @@ from stretto._engine.ops.sort import argsort
 from stretto.lax.linalg import polar_factor
 from stretto.numpy.linalg.factorizations import matrices, same_floats, systems, values_of
 
-__all__ = [
-    "cho_factor",
-    "cho_solve",
-    "cholesky",
-    "det",
-    "inv",
-    "lu",
-    "lu_factor",
-    "lu_solve",
-    "polar",
-    "qr",
-    "qr_multiply",
-    "solve",
-    "solve_triangular",
-    "svd",
-]
+__all__ = ["cho_factor", "cho_solve", "cholesky", "det", "inv", "lu", "lu_factor", "lu_solve",
+           "polar", "qr", "qr_multiply", "solve", "solve_triangular", "svd"]  # fmt: skip
 
 _DRIVERS = {"gesdd": SvdAlgorithm.DIVIDE_AND_CONQUER, "gesvd": SvdAlgorithm.QR}
 

@@ -25,24 +25,9 @@ from stretto._engine.ops.shape import concatenate, pad, rev, slice_in_dim
 from stretto.numpy.creation import asarray
 from stretto.numpy.linalg.factorizations import floats
 
-__all__ = [
-    "block_diag",
-    "circulant",
-    "companion",
-    "convolution_matrix",
-    "dft",
-    "fiedler",
-    "fiedler_companion",
-    "hadamard",
-    "hankel",
-    "helmert",
-    "hilbert",
-    "invhilbert",
-    "invpascal",
-    "leslie",
-    "pascal",
-    "toeplitz",
-]
+__all__ = ["block_diag", "circulant", "companion", "convolution_matrix", "dft", "fiedler",
+           "fiedler_companion", "hadamard", "hankel", "helmert", "hilbert", "invhilbert",
+           "invpascal", "leslie", "pascal", "toeplitz"]  # fmt: skip
 
 
 def _vector(caller: str, x: ArrayLike, argument: str) -> Array:

@@ -15,43 +15,23 @@ from stretto._engine.core.lazy import exports
 
 if TYPE_CHECKING:
     from stretto.scipy.stats.continuous import (
-        beta as beta,
-        cauchy as cauchy,
-        chi2 as chi2,
-        expon as expon,
-        gamma as gamma,
-        gennorm as gennorm,
-        gumbel_l as gumbel_l,
-        gumbel_r as gumbel_r,
-        laplace as laplace,
-        logistic as logistic,
-        norm as norm,
-        pareto as pareto,
-        t as t,
-        truncnorm as truncnorm,
-        uniform as uniform,
-        vonmises as vonmises,
-        wrapcauchy as wrapcauchy,
-    )
+        beta as beta, cauchy as cauchy, chi2 as chi2, expon as expon, gamma as gamma,
+        gennorm as gennorm, gumbel_l as gumbel_l, gumbel_r as gumbel_r, laplace as laplace,
+        logistic as logistic, norm as norm, pareto as pareto, t as t, truncnorm as truncnorm,
+        uniform as uniform, vonmises as vonmises, wrapcauchy as wrapcauchy,
+    )  # fmt: skip
     from stretto.scipy.stats.discrete import (
-        bernoulli as bernoulli,
-        betabinom as betabinom,
-        binom as binom,
-        geom as geom,
-        nbinom as nbinom,
-        poisson as poisson,
-    )
+        bernoulli as bernoulli, betabinom as betabinom, binom as binom, geom as geom,
+        nbinom as nbinom, poisson as poisson,
+    )  # fmt: skip
     from stretto.scipy.stats.multivariate import (
         dirichlet as dirichlet,
         multinomial as multinomial,
         multivariate_normal as multivariate_normal,
     )
     from stretto.scipy.stats.samples import (
-        gaussian_kde as gaussian_kde,
-        mode as mode,
-        rankdata as rankdata,
-        sem as sem,
-    )
+        gaussian_kde as gaussian_kde, mode as mode, rankdata as rankdata, sem as sem,
+    )  # fmt: skip
 
 exports(
     __name__,
