@@ -117,5 +117,6 @@ def test_here_a_function_leads_to_its_file():
     sources = changed.Sources()
     assert sources.home("stretto.vmap") == "stretto._engine.api.vectorize"
     assert sources.mirrors("stretto._engine.api.vectorize") == [
-        "tests/_engine/api/test_vectorize.py"
+        "tests/_engine/api/test_vectorize.py",
+        "tests/_engine/api/test_vectorize_loops.py",
     ]

@@ -177,6 +177,10 @@ def shape_as_value(shape: Sequence[int]) -> Array:
     Returns:
         The sizes, int32.
 
+    Raises:
+        TypeError: a size is not an integer.
+        ValueError: a size is negative.
+
     >>> import stretto as st
     >>> st.lax.shape_as_value((2, 3))
     Array([2, 3], dtype=int32)

@@ -210,7 +210,7 @@ def entry_text(last: Mapping[str, Any]) -> str:
 def name_losses(losses: np.ndarray) -> str:
     """Return the losses of the members, and what they are.
 
-    >>> named(np.array([0.5, 0.25])), named(np.arange(9.0))
+    >>> name_losses(np.array([0.5, 0.25])), name_losses(np.arange(9.0))
     ('loss 0.5 0.25', 'loss (least … median … most) 0 … 4 … 8 (9 members)')
     """
     if not len(losses):
@@ -222,9 +222,9 @@ def name_losses(losses: np.ndarray) -> str:
 def describe_values(values: np.ndarray) -> str:
     """Say the numbers of a few members, or the range of those of many; the range leaves out NaN.
 
-    >>> described(np.array([0.5, np.nan, 0.25]))
+    >>> describe_values(np.array([0.5, np.nan, 0.25]))
     '0.5 – 0.25'
-    >>> described(np.arange(9.0))
+    >>> describe_values(np.arange(9.0))
     '0 … 4 … 8 (9 members)'
     """
     if len(values) <= _FEW:
