@@ -2,8 +2,8 @@
 
 ``times.toml``, beside this file, has each test that took at least 0.15 s. A test that is not there
 counts as quick, so a new one runs everywhere until it was recorded. ``pytest --quick`` leaves out
-what took at least 0.2 s, unless its name was given; ``pytest --record-times`` measures, and
-replaces what is recorded of the files that it ran as a whole.
+what is there, unless its name was given; ``pytest --record-times`` measures, and replaces what is
+recorded of the files that it ran as a whole.
 
 Processor time, and not time that passes, because other processes of the machine must not count. It
 is that of all threads of this process, and of the children that ended while the test ran.
@@ -25,12 +25,12 @@ RECORD = Path(__file__).with_name("times.toml")
 MEASURED = ROOT / "build" / "times"
 """A file for each process that runs tests: a line for each test, its seconds and its name."""
 
-RECORDED, SLOW = 0.15, 0.2
-"""Seconds from which a test is recorded, and from which ``--quick`` leaves it out."""
+SLOW = 0.15
+"""Seconds from which a test is recorded, and left out by ``--quick``."""
 
 HEADER = """\
 # Seconds of processor time of the tests that take at least 0.15, by file and name, with an empty
-# cache of compiled programs. `make test-times` writes this; `make test` leaves out 0.2 and more.
+# cache of compiled programs. `make test-times` writes this; `make test` leaves these out.
 """
 
 
@@ -52,7 +52,7 @@ def write(times: dict[str, float], path: Path = RECORD) -> None:
     """Write the seconds of the tests that take long, sorted by file and name."""
     files: dict[str, dict[str, float]] = defaultdict(dict)
     for name, seconds in sorted(times.items()):
-        if seconds >= RECORDED:
+        if seconds >= SLOW:
             file, _, test = name.partition("::")
             files[file][test] = seconds
     lines = [HEADER]
@@ -77,7 +77,7 @@ def merged(
 def pytest_addoption(parser):
     """Add the two options."""
     group = parser.getgroup("times")
-    group.addoption("--quick", action="store_true", help="leave out tests that take 0.2 s and more")
+    group.addoption("--quick", action="store_true", help="leave out tests that take long")
     group.addoption("--record-times", action="store_true", help="write tests/times.toml")
 
 
