@@ -133,3 +133,20 @@ def test_what_ends_is_forgotten():
         for _ in range(20):
             assert float(f(snp.asarray(0.0))) == 5
     assert not patience.count_unfinished() and not patience.unusual
+
+
+@pytest.mark.parametrize("error", [ValueError, IndexError, KeyError, RuntimeError])
+def test_what_a_signal_handler_raises_while_it_looks_is_not_lost(error):
+    class Buffer:
+        def is_deleted(self):
+            return False
+
+        def is_ready(self):
+            raise error("planted")
+
+    patience._unfinished[0] = Buffer()
+    try:
+        with pytest.raises(error, match="planted"):
+            patience.count_unfinished()
+    finally:
+        del patience._unfinished[0]

@@ -9,7 +9,6 @@ another thread begins the programs of the main thread then.
 
 from __future__ import annotations
 
-import collections
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -48,8 +47,9 @@ while it is empty, all is as usual."""
 watch: list[Callable[[], None]] = []
 """Called when calls have to ask for it: short ways do not."""
 
-_unfinished: collections.deque[Any] = collections.deque()
-"""A result of each call of a program that may take long, unless it was seen to be computed."""
+_unfinished: dict[int, Any] = {}
+"""A result of each call of a program that may take long, by its ``id`` and the oldest first, unless
+it was seen to be computed."""
 
 _abandoned: list[Any] = []
 """Such results that the main thread has been interrupted in waiting for."""
@@ -75,15 +75,17 @@ def _is_there(buffer: Any) -> bool:
 
 
 def _look() -> None:
-    """Forget what has been computed."""
-    while _unfinished:
-        try:
-            first = _unfinished[0]
-            if not _is_there(first):
-                return
-            _unfinished.remove(first)
-        except (IndexError, ValueError):  # another thread has looked, too
+    """Forget what has been computed.
+
+    Other threads may do so meanwhile. No error is caught, as it might be a signal handler's.
+    """
+    for key in list(_unfinished):
+        buffer = _unfinished.get(key)
+        if buffer is None:
+            continue
+        if not _is_there(buffer):
             return
+        _unfinished.pop(key, None)
 
 
 def count_unfinished() -> int:
@@ -108,7 +110,8 @@ class LongRun:
         """Begin to run it."""
         _look()
         if len(_unfinished) >= _MOST and _in_main_thread():
-            _wait_for(_unfinished[0])
+            for oldest in list(_unfinished.values())[:1]:
+                _wait_for(oldest)
         return Begun(self._execute(buffers), self._smallest)
 
 
@@ -124,8 +127,9 @@ class Begun:
     def consume_with_handlers(self, handlers: Sequence[Any]) -> list[Any]:
         """Return the buffers."""
         buffers = self._results.consume_with_handlers(handlers)
-        if not _is_there(buffers[self._smallest]):
-            _unfinished.append(buffers[self._smallest])
+        smallest = buffers[self._smallest]
+        if not _is_there(smallest):
+            _unfinished[id(smallest)] = smallest
         return buffers
 
 
@@ -155,7 +159,7 @@ def _wait_for(buffer: Any) -> None:
 
 def _abandon(error: BaseException) -> None:
     """Have what is running end by itself, while others run; the interrupt says so."""
-    _abandoned[:] = [*_abandoned, *_unfinished]
+    _abandoned[:] = [*_abandoned, *_unfinished.values()]
     _unfinished.clear()
     _other.clear()  # it may have begun them, and would wait for them
     _set("abandoned")
