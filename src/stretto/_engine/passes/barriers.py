@@ -44,6 +44,9 @@ from stretto._engine.ops.sort import Sort, TopK
 _CHOOSING = (Chooser, RunningChooser, WindowChooser, ScatterExtremum, Sort, TopK)
 """Each element of a result is one of an operand's."""
 
+_COMPARING = (Place, Comparison)
+"""A program compares values with what was chosen from them by these alone."""
+
 _MOVING = (Gather, DynamicSlice, Select, Concatenate, OptimizationBarrier)
 """The same holds here, and the kernels that do it leave the bits as they are."""
 
@@ -81,6 +84,9 @@ def _with_barriers(program: Program, stored: Iterable[Atom]) -> Program:
 
 def _compared(program: Program) -> set[Atom]:
     """Find the values that are compared with what was chosen from them."""
+    primitives = [e.primitive for e in program.equations]
+    if not any([isinstance(p, _COMPARING) or p.holds_programs for p in primitives]):
+        return set()
     roots: dict[Atom, Atom] = {}  # of a view, the value that it is a view of
     origins: dict[Atom, frozenset[Atom]] = {}  # the values that elements were chosen from
     compared: set[Atom] = set()
