@@ -21,7 +21,7 @@ def test_what_is_no_list_of_modules():
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402 (only where PyTorch is)
 
-from stretto.torch.export.capture import capture  # noqa: E402
+from stretto.torch.export import capture  # noqa: E402
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(12, 6, 8)).astype(np.float32)
