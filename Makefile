@@ -3,7 +3,7 @@
 #
 #   make demo ARGS="--data DIR"      make test ARGS="-k vmap"      make test PYTHON=python3.13
 #
-# make test SLOW=1, or make test-all, runs what make test leaves out because it takes 0.15 s and more,
+# make test SLOW=1, or make test-all, runs what make test leaves out because it takes 0.12 s and more,
 # and compiles everything anew.
 
 PYTHON ?= python3
@@ -58,7 +58,7 @@ endef
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
 	@echo "make example-fashion  thirty CNNs on Fashion-MNIST, from first weights to one file"
-	@echo "make test   unit tests, laws and doctests, each below 0.15 s"
+	@echo "make test   unit tests, laws and doctests, each below 0.12 s"
 	@echo "make test-all  those that take longer too, with nothing compiled before"
 	@echo "make test-changed  the tests of what differs from main"
 	@echo "make test-times  all tests, and writes down which take long"
