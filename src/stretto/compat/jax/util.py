@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from stretto.compat.jax import tree_util
+from stretto.compat.jax.avals import get_aval
 
 
 class DebugInfo(NamedTuple):
@@ -317,8 +318,6 @@ def infer_argnums_and_argnames(
 
 def shaped_abstractify(x: Any) -> Any:
     """Return the abstract value."""
-    from stretto.compat.jax.avals import get_aval  # noqa: PLC0415
-
     return get_aval(x)
 
 
@@ -348,8 +347,6 @@ def argnums_partial(f: Any, dyn_argnums: Any, args: Any, **options: Any) -> Any:
         for place, x in zip(places, given):
             whole[place] = x
         return call(*whole, **kwargs)
-
-    from stretto.compat.jax.util import transformation2  # noqa: PLC0415
 
     return transformation2(partial)(f), [args[i] for i in places]
 
