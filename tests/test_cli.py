@@ -18,7 +18,7 @@ def test_interruption(capsys, monkeypatch):
     def interrupt(arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("stretto.demo.run.run", interrupt)
+    monkeypatch.setattr("stretto.demo.comparison.run", interrupt)
     status, line = outcome(capsys, "demo")
     assert (status, line) == (130, "stretto demo: interrupted\n")
 

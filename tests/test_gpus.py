@@ -15,7 +15,9 @@ from stretto import lax, nn, optim, random
 from stretto._engine.xla import clients, plugins
 from tests import gpus
 from tests.functions import checks, table
-from tests.functions import test_functions as every_entry  # noqa: F401 (fills the table)
+from tests.functions import (
+    test_functions as every_entry,  # noqa: F401 (fills the table)
+)
 
 gpu = gpus.gpu
 X = np.arange(6.0, dtype=np.float32).reshape(2, 3)

@@ -50,13 +50,29 @@ def names_of(file: pathlib.Path) -> dict[str, list[str]]:
 
 
 def all_of(module: str) -> list[str]:
-    """The ``__all__`` of a module: as it is written, if it is, so that nothing need work yet."""
+    """The names that a star stands for: ``__all__`` as it is written, or what is public there.
+
+    Nothing is imported where that says it, so that nothing need work yet.
+    """
     path = SOURCES / module.replace(".", "/")
     path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    for node in ast.parse(path.read_text("utf-8")).body:
+    body = ast.parse(path.read_text("utf-8")).body
+    for node in body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return list(ast.literal_eval(node.value))
-    return list(importlib.import_module(module).__all__)
+    if any(
+        isinstance(node, ast.Expr) and ast.unparse(node) == "exports(__name__)" for node in body
+    ):
+        return list(importlib.import_module(module).__all__)
+    return sorted(name for node in body for name in defined(node) if not name.startswith("_"))
+
+
+def defined(node: ast.stmt) -> list[str]:
+    """The names that a statement gives a module, but for those it imports."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
 def table(file: pathlib.Path) -> str:

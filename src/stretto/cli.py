@@ -79,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     demo_options.add_arguments(demo)
-    demo.set_defaults(run=_of("stretto.demo.run"))
+    demo.set_defaults(run=_of("stretto.demo.comparison"))
     cache = commands.add_parser(
         "cache",
         help="show the compiled programs that are kept on disk, or clear them",

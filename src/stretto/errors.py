@@ -11,37 +11,17 @@ TracedValueError
 """
 
 from stretto._engine.core.errors import (
-    BooleanIndexError,
-    ConfigError,
-    ContractionError,
-    DonatedArrayError,
-    EscapedTracerError,
-    ForkedProcessError,
-    ForwardModeError,
-    LostProcessError,
-    MissingRuleError,
-    NonFiniteError,
-    PerturbationError,
-    ProgramError,
-    RecompilationWarning,
-    RefError,
-    SizeError,
-    StrettoError,
-    TracedValueError,
-    TypePromotionError,
-    UnboundAxisError,
-)
+    BooleanIndexError as BooleanIndexError, ConfigError as ConfigError,
+    ContractionError as ContractionError, DonatedArrayError as DonatedArrayError,
+    EscapedTracerError as EscapedTracerError, ForkedProcessError as ForkedProcessError,
+    ForwardModeError as ForwardModeError, LostProcessError as LostProcessError,
+    MissingRuleError as MissingRuleError, NonFiniteError as NonFiniteError,
+    PerturbationError as PerturbationError, ProgramError as ProgramError,
+    RecompilationWarning as RecompilationWarning, RefError as RefError, SizeError as SizeError,
+    StrettoError as StrettoError, TracedValueError as TracedValueError,
+    TypePromotionError as TypePromotionError, UnboundAxisError as UnboundAxisError,
+)  # fmt: skip
 from stretto._engine.core.lazy import exports
-
-__all__ = ["BooleanIndexError", "ConcretizationTypeError", "ConfigError",
-           "ContractionError", "DonatedArrayError", "EscapedTracerError",
-           "ForkedProcessError", "ForwardModeError", "LostProcessError",
-           "MissingRuleError", "NonConcreteBooleanIndexError", "NonFiniteError",
-           "PerturbationError", "ProgramError", "RecompilationWarning", "RefError",
-           "SizeError", "StrettoError", "TracedValueError",
-           "TracerArrayConversionError", "TracerBoolConversionError",
-           "TracerIntegerConversionError", "TypePromotionError", "UnboundAxisError",
-           "UnexpectedTracerError"]  # fmt: skip
 
 ConcretizationTypeError = TracedValueError
 TracerArrayConversionError = TracedValueError

@@ -27,7 +27,7 @@ from stretto._engine.core.lazy import exports
 from stretto._engine.core.migration import class_of
 from stretto._engine.core.types import is_complex, is_float0
 from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
-from stretto._engine.higher_order.chunks import inner_axes, positive
+from stretto._engine.higher_order.loops import inner_axes, positive
 from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.iota import iota
 from stretto.nn.module import Module

@@ -4,23 +4,16 @@
 arrays where a sharding says; ``stretto.jit`` follows the shardings of its arguments.
 """
 
-from stretto._engine.api.sharding.arrays_from_parts import (
-    make_array_from_callback,
-    make_array_from_process_local_data,
-    make_array_from_single_device_arrays,
-)
+from stretto._engine.api.sharding.shardings import (
+    make_array_from_callback as make_array_from_callback,
+    make_array_from_process_local_data as make_array_from_process_local_data,
+    make_array_from_single_device_arrays as make_array_from_single_device_arrays,
+)  # fmt: skip
 from stretto._engine.core.lazy import exports
-from stretto._engine.core.mesh import Mesh, PartitionSpec
+from stretto._engine.core.mesh import Mesh as Mesh, PartitionSpec as PartitionSpec
 from stretto._engine.core.shardings import (
-    NamedSharding,
-    Sharding,
-    SingleDeviceSharding,
-    get_mesh,
-    set_mesh,
-)
-
-__all__ = ["Mesh", "NamedSharding", "PartitionSpec", "Sharding", "SingleDeviceSharding",
-           "get_mesh", "make_array_from_callback", "make_array_from_process_local_data",
-           "make_array_from_single_device_arrays", "set_mesh"]  # fmt: skip
+    NamedSharding as NamedSharding, Sharding as Sharding,
+    SingleDeviceSharding as SingleDeviceSharding, get_mesh as get_mesh, set_mesh as set_mesh,
+)  # fmt: skip
 
 exports(__name__)

@@ -15,20 +15,13 @@ Array(6, dtype=int32, weak_type=True)
 
 from typing import TYPE_CHECKING
 
-from stretto._engine.core.interpreter import Linear
+from stretto._engine.core.interpreter import Linear as Linear
 from stretto._engine.core.lazy import exports
 from stretto._engine.core.typing import (
-    ArrayLike,
-    Axes,
-    Axis,
-    DType,
-    DTypeLike,
-    Key,
-    Shape,
-    ShapeLike,
-    SupportsDType,
-)
-from stretto._engine.xla.array import Array
+    ArrayLike as ArrayLike, Axes as Axes, Axis as Axis, DType as DType, DTypeLike as DTypeLike,
+    Key as Key, Shape as Shape, ShapeLike as ShapeLike, SupportsDType as SupportsDType,
+)  # fmt: skip
+from stretto._engine.xla.array import Array as Array
 
 if TYPE_CHECKING:
     from stretto._engine.api.jit.jit import Jitted as Jitted
@@ -41,11 +34,6 @@ if TYPE_CHECKING:
         SymbolicZero as SymbolicZero,
     )
     from stretto._engine.xla.device import Device as Device
-
-__all__ = ["ArgInfo", "Array", "ArrayLike", "Axes", "Axis", "Compiled",
-           "CustomVJPPrimal", "DType", "DTypeLike", "Device", "Jitted", "Key", "Linear",
-           "Lowered", "Ref", "Shape", "ShapeLike", "SupportsDType", "SymbolicZero",
-           "TracedCall"]  # fmt: skip
 
 exports(
     __name__,

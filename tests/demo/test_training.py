@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import stretto as st
-from stretto.demo import comparison, run, training
+from stretto.demo import comparison, training
 from stretto.demo.data import Dataset, Labeled, Recipe
 
 RECIPE = Recipe(draws=64, epochs=4, batch=16, rates=(1e-3, 1e-2))
@@ -76,7 +76,7 @@ def test_one_member_has_the_middle_rate():
 
 
 def test_one_program_equals_the_loop(three):
-    found = run.measure(three[0])
+    found = comparison.measure(three[0])
     assert found.members == 3
     assert found.difference < 1e-4
     assert found.together > 0 and found.looped > 0

@@ -8,7 +8,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import nn, optim
-from stretto.ensemble.training.stopping import Divergence
+from stretto.ensemble.training.fit_callbacks import Divergence
 from tests.pages import page_of, printed, text_in
 
 

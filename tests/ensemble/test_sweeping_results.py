@@ -8,7 +8,7 @@ import pytest
 import stretto as st
 from stretto.ensemble.sweeping import Sweep
 from stretto.ensemble.training.fit import Fitted
-from stretto.ensemble.training.stopping import Divergence
+from stretto.ensemble.training.fit_callbacks import Divergence
 
 
 def swept(mode="min"):

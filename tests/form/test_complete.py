@@ -5,7 +5,9 @@ import importlib
 import pytest
 
 from tests.functions import table
-from tests.functions import test_functions as every_entry  # noqa: F401 (fills the table)
+from tests.functions import (
+    test_functions as every_entry,  # noqa: F401 (fills the table)
+)
 
 NAMESPACES = (
     "fft",

@@ -15,7 +15,6 @@ TYPES = "annotations alone, which pyright checks"
 
 WITHOUT = {
     "__main__.py": "one call; test_main runs it",
-    "_engine/core/array_updates.py": TYPES,
     "_engine/core/typing.py": TYPES,
     "as_jax/__main__.py": "as_jax/test_main runs it",
     "checkpoint_policies.py": EXPORTS,

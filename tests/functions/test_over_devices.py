@@ -9,7 +9,9 @@ import os
 import pytest
 
 from tests.functions import checks, table
-from tests.functions import test_functions as every_entry  # noqa: F401 (fills the table)
+from tests.functions import (
+    test_functions as every_entry,  # noqa: F401 (fills the table)
+)
 from tests.meshes import mesh
 
 pytestmark = pytest.mark.devices

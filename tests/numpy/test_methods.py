@@ -10,7 +10,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.core import array_updates
+from stretto._engine.core import typing
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.migration import ARRAYS
 from stretto.numpy import methods
@@ -304,10 +304,10 @@ def test_declared_as_it_is(name):
 
 
 def test_updates():
-    assert names(array_updates.At) == names(At) - {"_x"}
-    assert names(array_updates.IndexUpdate) == names(IndexUpdate) - {"_x", "_index"}
-    for name in names(array_updates.IndexUpdate):
-        declared, real = getattr(array_updates.IndexUpdate, name), getattr(IndexUpdate, name)
+    assert names(typing.At) == names(At) - {"_x"}
+    assert names(typing.IndexUpdate) == names(IndexUpdate) - {"_x", "_index"}
+    for name in names(typing.IndexUpdate):
+        declared, real = getattr(typing.IndexUpdate, name), getattr(IndexUpdate, name)
         assert shape(inspect.signature(declared).parameters) == shape(
             inspect.signature(real).parameters
         )

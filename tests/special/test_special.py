@@ -11,7 +11,7 @@ from stretto._engine.core.config import enable_x64
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.ops.comparison import full_like
 from stretto.laws import c64, check_special, f32, law, special_values
-from stretto.special import bessel, errors, gammas, hypergeometric, integrals
+from stretto.special import bessel, errors, gammas, integrals
 
 # tests/functions differentiates and maps each of these functions, eagerly and compiled.
 ONCE = {"derivative": False, "mapped": False}
@@ -52,10 +52,10 @@ LAWS = [
     law(bessel.BesselJ, lambda x: special.bessel_jn(x, v=1), *ONE, **ONCE),
     law(errors.OwensT, special.owens_t, *TWO, mapped=False),
     law(bessel.NormalizedLegendre, third_harmonic, *ONE, mapped=False),
-    law(hypergeometric.Hyp1f1, special.hyp1f1, *THREE, **ONCE),
-    law(hypergeometric.Hyp1f1Slope, hypergeometric.Hyp1f1Slope(1), *THREE, **ONCE),
-    law(hypergeometric.Hyp2f1, lambda a, b, x: special.hyp2f1(a, b, a + 0.7, x), *THREE, **ONCE),
-    law(hypergeometric.Hyp2f1Slope, lambda a, b, x: hypergeometric.Hyp2f1Slope(2)(a, b, a + b, x),
+    law(bessel.Hyp1f1, special.hyp1f1, *THREE, **ONCE),
+    law(bessel.Hyp1f1Slope, bessel.Hyp1f1Slope(1), *THREE, **ONCE),
+    law(bessel.Hyp2f1, lambda a, b, x: special.hyp2f1(a, b, a + 0.7, x), *THREE, **ONCE),
+    law(bessel.Hyp2f1Slope, lambda a, b, x: bessel.Hyp2f1Slope(2)(a, b, a + b, x),
         *THREE, **ONCE),
 ]  # fmt: skip
 

@@ -1,8 +1,8 @@
 """Ensembles of models: one object, what its predictions say together, and what they are worth.
 
 ``ensemble`` holds and runs members. ``combination`` makes one prediction of theirs, and has weights
-that are fitted; ``uncertainty`` says how members differ; ``scores``, ``regression`` and
-``detection`` say what predictions are worth; ``calibration`` makes their probabilities true, and
+that are fitted; ``uncertainty`` says how members differ; ``scores`` and ``detection`` say
+what predictions are worth; ``calibration`` makes their probabilities true, and
 ``conformal`` sets and intervals. ``plots`` draws members, reliability and uncertainty.
 ``estimators`` are scikit-learn's; ``sweeping`` tries many configurations.
 """
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from stretto.ensemble.estimators.classifier import *
     from stretto.ensemble.estimators.regressor import *
     from stretto.ensemble.merging import *
-    from stretto.ensemble.regression import *
     from stretto.ensemble.scores import *
     from stretto.ensemble.snapshots import *
     from stretto.ensemble.sweeping import *
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
         ConsoleLogger as ConsoleLogger, CSVLogger as CSVLogger, Logger as Logger,
         TensorBoardLogger as TensorBoardLogger, TrackingLogger as TrackingLogger,
     )  # fmt: skip
-    from stretto.ensemble.training.stopping import (
+    from stretto.ensemble.training.fit_callbacks import (
         Divergence as Divergence, DivergenceError as DivergenceError,
         DivergenceWarning as DivergenceWarning, EarlyStopping as EarlyStopping,
         divergences as divergences,
@@ -65,10 +64,10 @@ exports(
     .estimators.regressor: EnsembleRegressor
     .merging: Barrier Soup add_task_vectors barrier dare diagonal_fisher fisher_average greedy_soup
         task_vector ties uniform_soup
-    .regression: crps_ensemble crps_gaussian gaussian_nll interval_coverage mae pit_ensemble
-        pit_gaussian r2 rmse
     .scores: Binning BrierParts Reliability accuracy balanced_accuracy brier brier_decomposition
-        classwise_ece confusion_matrix ece f1 mce nll nll_from_logits reliability top_k_accuracy
+        classwise_ece confusion_matrix crps_ensemble crps_gaussian ece f1 gaussian_nll
+        interval_coverage mae mce nll nll_from_logits pit_ensemble pit_gaussian r2 reliability rmse
+        top_k_accuracy
     .snapshots: SnapshotState Snapshots
     .sweeping: Sweep sweep
     .uncertainty: TotalVariance cohen_kappa confidence disagreement energy_score expected_entropy
@@ -76,10 +75,10 @@ exports(
         q_statistic total_variance variance variation_ratio
     .training.checkpoints: Checkpoints
     .training.evaluation: Evaluator
-    .training.fit_callbacks: Callback Event
+    .training.fit_callbacks: Callback Event Divergence DivergenceError DivergenceWarning
+        EarlyStopping divergences
     .training.fitted: Fitted
     .training.loggers: ConsoleLogger CSVLogger Logger TensorBoardLogger TrackingLogger
-    .training.stopping: Divergence DivergenceError DivergenceWarning EarlyStopping divergences
     .training.train_state: TrainState
     .training.trainer: Trainer
     .training.training_data: DataOrder

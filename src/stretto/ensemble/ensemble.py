@@ -19,7 +19,7 @@ from stretto._engine.core.interpreter import state
 from stretto._engine.core.lazy import LazyMethod, shown
 from stretto._engine.core.migration import ENSEMBLES
 from stretto._engine.core.typing import Array, Key, Tree
-from stretto._engine.higher_order.chunks import positive
+from stretto._engine.higher_order.loops import positive
 from stretto.ensemble.groups import (
     M_co,
     Member,

@@ -30,8 +30,12 @@ from stretto._engine.core.typing import ArrayLike, Key, Tree
 from stretto.ensemble.ensemble import Ensemble
 from stretto.ensemble.groups import M_co
 from stretto.ensemble.training.fit import Fitted
-from stretto.ensemble.training.fit_callbacks import Callback, Event
-from stretto.ensemble.training.stopping import DivergenceWarning, EarlyStopping
+from stretto.ensemble.training.fit_callbacks import (
+    Callback,
+    DivergenceWarning,
+    EarlyStopping,
+    Event,
+)
 from stretto.ensemble.training.train_state import TrainState, read
 from stretto.nn.module import Module
 from stretto.optim.base import GradientTransformation

@@ -18,26 +18,8 @@ from stretto import distributed
 from stretto._engine.core.files import open_regular, write_whole
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.xla.device import Device, process_count, process_index
-from stretto.files import file_elements
+from stretto.files import file_elements, file_parts
 from stretto.files.file_elements import Elements, Slabs, code_of, pieces_of
-from stretto.files.file_parts import (
-    ANNOUNCED,
-    CHECKSUM,
-    INDEX,
-    Grid,
-    Index,
-    Part,
-    block_checksums,
-    checksum,
-    data_name,
-    discard,
-    folder_of,
-    header,
-    in_order,
-    index_text,
-    parse_index,
-    remove_parts,
-)
 from stretto.files.load_files import File
 
 json = LazyModule("json")
@@ -87,21 +69,25 @@ def write_together(
                 failed.append(error)
         return None
 
-    folder, first = folder_of(path), group.index == 0
+    folder, first = file_parts.folder_of(path), group.index == 0
     label = f"stretto.save {os.path.basename(path)}"
     if first:
         step(lambda: _announce(path, folder, os.urandom(8).hex()))
     group.sync(f"{label}: begin")
     save = step(lambda: _announced(folder)) or ""
-    step(lambda: _write_data(os.path.join(folder, data_name(save, group.index)), arrays, group))
+    step(
+        lambda: _write_data(
+            os.path.join(folder, file_parts.data_name(save, group.index)), arrays, group
+        )
+    )
     group.sync(f"{label}: written")
     if first:
         step(lambda: _write_index(path, save, arrays, words, group.count))
     group.sync(f"{label}: done")
-    own = data_name(save, group.index)
+    own = file_parts.data_name(save, group.index)
     done = _is_done(path, own)
     if not done:
-        discard(folder, own)
+        file_parts.discard(folder, own)
     if failed:
         raise failed[0]
     if not done:
@@ -110,7 +96,7 @@ def write_together(
             f"there is still there"
         )
     if first:
-        remove_parts(folder, but=save)
+        file_parts.remove_parts(folder, but=save)
 
 
 def _announce(path: str, folder: str, save: str) -> None:
@@ -126,11 +112,13 @@ def _announce(path: str, folder: str, save: str) -> None:
                 f"save: {path} could not be written: there can be no folder {folder}: "
                 f"{error.strerror}",
             ) from None
-    write_whole(os.path.join(folder, ANNOUNCED), lambda file: file.write(save.encode()), "save")
+    write_whole(
+        os.path.join(folder, file_parts.ANNOUNCED), lambda file: file.write(save.encode()), "save"
+    )
 
 
 def _announced(folder: str) -> str:
-    path = os.path.join(folder, ANNOUNCED)
+    path = os.path.join(folder, file_parts.ANNOUNCED)
     try:
         with open_regular(path, "save") as file:
             return file.read(64).decode()
@@ -150,9 +138,9 @@ def _write_data(path: str, arrays: Mapping[str, np.ndarray | Slabs], group: Grou
             key = f"{name}.{k}"
             parts[key] = part
             (data,) = pieces_of(part)
-            said[key] = [name, part.start, block_checksums(data)]
-    parts = in_order(parts)
-    text = header(parts, {_ENTRY: json.dumps(said, separators=(",", ":"))})
+            said[key] = [name, part.start, file_parts.block_checksums(data)]
+    parts = file_parts.in_order(parts)
+    text = file_parts.header(parts, {_ENTRY: json.dumps(said, separators=(",", ":"))})
 
     def put(file: BinaryIO) -> None:
         file.write(text)
@@ -183,11 +171,11 @@ def _write_index(
     count: int,
 ) -> None:
     """Write the file that says where all is."""
-    folder = folder_of(path)
+    folder = file_parts.folder_of(path)
     files: dict[str, int] = {}
-    found: dict[str, dict[tuple[int, ...], Part]] = {name: {} for name in arrays}
+    found: dict[str, dict[tuple[int, ...], file_parts.Part]] = {name: {} for name in arrays}
     for process in range(count):
-        name = data_name(save, process)
+        name = file_parts.data_name(save, process)
         try:
             size, parts = _parts_in(os.path.join(folder, name))
         except FileNotFoundError:
@@ -206,9 +194,9 @@ def _write_index(
                 )
             there[start] = part._replace(file=name)
     grids = {n: (code_of(x.dtype), _grid(path, n, x, found[n])) for n, x in arrays.items()}
-    metadata = {**words, INDEX: index_text(Index(files, grids))}
-    metadata[CHECKSUM] = checksum({}, metadata, lambda name: ())
-    text = header({}, metadata)
+    metadata = {**words, file_parts.INDEX: file_parts.index_text(file_parts.Index(files, grids))}
+    metadata[file_parts.CHECKSUM] = file_parts.checksum({}, metadata, lambda name: ())
+    text = file_parts.header({}, metadata)
     write_whole(path, lambda file: file.write(text), "save")
 
 
@@ -217,11 +205,11 @@ def _part_shape(x: np.ndarray | Slabs) -> tuple[int, ...]:
 
 
 def _grid(
-    path: str, name: str, x: np.ndarray | Slabs, parts: Mapping[tuple[int, ...], Part]
-) -> Grid:
+    path: str, name: str, x: np.ndarray | Slabs, parts: Mapping[tuple[int, ...], file_parts.Part]
+) -> file_parts.Grid:
     """Return where an array is, all of whose parts must be there."""
     shape = _part_shape(x)
-    grid = Grid(x.shape, shape, ())
+    grid = file_parts.Grid(x.shape, shape, ())
     if not math.prod(x.shape):
         return grid
     starts = [
@@ -238,13 +226,20 @@ def _grid(
     return grid._replace(parts=[parts[start] for start in starts])
 
 
-def _parts_in(path: str) -> tuple[int, list[tuple[str, tuple[int, ...], tuple[int, ...], Part]]]:
+def _parts_in(
+    path: str,
+) -> tuple[int, list[tuple[str, tuple[int, ...], tuple[int, ...], file_parts.Part]]]:
     """Return the size of a data file, and its parts: of which array, from where, how large."""
     with File(path, "save") as file:
         places = file.places()
         said = json.loads(file.metadata[_ENTRY])
         parts = [
-            (array, tuple(start), file.stated[key][1], Part(None, places[key][0], tuple(checksums)))
+            (
+                array,
+                tuple(start),
+                file.stated[key][1],
+                file_parts.Part(None, places[key][0], tuple(checksums)),
+            )
             for key, (array, start, checksums) in said.items()
         ]
         return file.size(), parts
@@ -254,6 +249,6 @@ def _is_done(path: str, data: str) -> bool:
     """Say whether what is there is what was saved with this data file."""
     try:
         with File(path, "save") as file:
-            return data in parse_index(file.metadata.get(INDEX, "{}")).files
+            return data in file_parts.parse_index(file.metadata.get(file_parts.INDEX, "{}")).files
     except (OSError, ValueError):
         return False

@@ -17,16 +17,8 @@ from stretto import files
 from stretto._engine.core import tree
 from stretto._engine.core.files import checked_path, write_whole
 from stretto._engine.core.typing import Tree
+from stretto.files import file_parts
 from stretto.files.file_elements import Slabs, code_of, pieces_of, stored
-from stretto.files.file_parts import (
-    CHECKSUM,
-    INDEX,
-    checksum,
-    folder_of,
-    header,
-    in_order,
-    remove_parts,
-)
 from stretto.files.names import DESCRIPTION, describe, leaf_names
 
 
@@ -100,9 +92,11 @@ def write_alone(
     """Write arrays by name, and metadata, to one file; no array that is split is put together."""
     if with_checksum:
         types = {name: (code_of(x.dtype), x.shape) for name, x in arrays.items()}
-        words[CHECKSUM] = checksum(types, words, lambda name: pieces_of(arrays[name]))
-    elements = in_order(arrays)
-    beginning = header(elements, words)
+        words[file_parts.CHECKSUM] = file_parts.checksum(
+            types, words, lambda name: pieces_of(arrays[name])
+        )
+    elements = file_parts.in_order(arrays)
+    beginning = file_parts.header(elements, words)
 
     def put(file: BinaryIO) -> None:
         file.write(beginning)
@@ -111,7 +105,9 @@ def write_alone(
                 file.write(piece)
 
     write_whole(path, put, "save")
-    remove_parts(folder_of(path))  # of a tree that several processes wrote before
+    file_parts.remove_parts(
+        file_parts.folder_of(path)
+    )  # of a tree that several processes wrote before
 
 
 def _parts(root: Tree, metadata: Mapping[str, str] | None) -> tuple[dict[str, Any], dict[str, str]]:
@@ -123,7 +119,7 @@ def _parts(root: Tree, metadata: Mapping[str, str] | None) -> tuple[dict[str, An
                 f"save: metadata must be text by name, and metadata[{key!r}] is a "
                 f"{type(value).__name__}; use str(...) or json.dumps(...)"
             )
-    for key in (DESCRIPTION, INDEX):
+    for key in (DESCRIPTION, file_parts.INDEX):
         if key in words:
             raise ValueError(f"save: metadata[{key!r}] is where the tree is described")
     arrays, kinds, dtypes = {}, {}, {}

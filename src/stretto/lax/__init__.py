@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         mulhi as mulhi,
         reduce_precision as reduce_precision,
     )
-    from stretto._engine.ops.bitwise import (
+    from stretto._engine.ops.bits import (
         bitwise_and as bitwise_and, bitwise_not as bitwise_not, bitwise_or as bitwise_or,
         bitwise_xor as bitwise_xor, population_count as population_count, shift_left as shift_left,
         shift_right_arithmetic as shift_right_arithmetic,
@@ -161,9 +161,8 @@ exports(
     stretto._engine.ops.arithmetic: add sign square
     stretto._engine.ops.identities: optimization_barrier
     stretto._engine.ops.bitcast: bitcast_convert_type
-    stretto._engine.ops.bits: clz mulhi reduce_precision
-    stretto._engine.ops.bitwise: bitwise_and bitwise_not bitwise_or bitwise_xor population_count
-        shift_left shift_right_arithmetic shift_right_logical
+    stretto._engine.ops.bits: clz mulhi reduce_precision bitwise_and bitwise_not bitwise_or
+        bitwise_xor population_count shift_left shift_right_arithmetic shift_right_logical
     stretto._engine.ops.broadcast: broadcast_in_dim reduce_sum
     stretto._engine.ops.collective.functions: all_gather all_to_all axis_index axis_size ppermute
         pshuffle psum_scatter pswapaxes pmax pmean pmin psum
@@ -213,22 +212,22 @@ exports(
     .platforms: after_all composite create_token dce_sink pbroadcast pcast platform_dependent precv
         psend ragged_all_to_all rng_uniform
     .primitives: abs_p acos_p acosh_p add_p all_gather_p all_to_all_p and_p argmax_p argmin_p asin_p
-        asinh_p atan_p atan2_p atanh_p axis_index_p bessel_i0e_p bessel_i1e_p bitcast_convert_type_p
+        asinh_p atan2_p atan_p atanh_p axis_index_p bessel_i0e_p bessel_i1e_p bitcast_convert_type_p
         broadcast_in_dim_p cbrt_p ceil_p clamp_p clz_p complex_p concatenate_p cond_p conj_p
         conv_general_dilated_p convert_element_type_p cos_p cosh_p cumlogsumexp_p cummax_p cummin_p
         cumprod_p cumsum_p digamma_p div_p dot_general_p dynamic_slice_p dynamic_update_slice_p eq_p
-        erf_p erf_inv_p erfc_p exp_p exp2_p expm1_p fft_p floor_p gather_p ge_p gt_p igamma_p
-        igamma_grad_a_p igammac_p imag_p integer_pow_p iota_p is_finite_p le_p lgamma_p
-        linear_solve_p log_p log1p_p logistic_p lt_p max_p min_p mul_p mulhi_p ne_p neg_p
-        nextafter_p not_p optimization_barrier_p or_p pad_p polygamma_p population_count_p pow_p
-        ppermute_p psum_p real_p reduce_p reduce_and_p reduce_max_p reduce_min_p reduce_or_p
-        reduce_precision_p reduce_prod_p reduce_sum_p reduce_window_p reduce_window_max_p
-        reduce_window_min_p reduce_window_sum_p reduce_xor_p regularized_incomplete_beta_p rem_p
-        reshape_p rev_p rng_bit_generator_p round_p rsqrt_p scan_p scatter_p scatter_add_p
-        scatter_max_p scatter_min_p scatter_mul_p scatter_sub_p select_and_gather_add_p
-        select_and_scatter_add_p shift_left_p shift_right_arithmetic_p shift_right_logical_p sign_p
-        sin_p sinh_p slice_p sort_p sqrt_p square_p stop_gradient_p sub_p tan_p tanh_p top_k_p
-        transpose_p while_p xor_p zeta_p
+        erf_inv_p erf_p erfc_p exp2_p exp_p expm1_p fft_p floor_p gather_p ge_p gt_p igamma_grad_a_p
+        igamma_p igammac_p imag_p integer_pow_p iota_p is_finite_p le_p lgamma_p linear_solve_p
+        log1p_p log_p logistic_p lt_p max_p min_p mul_p mulhi_p ne_p neg_p nextafter_p not_p
+        optimization_barrier_p or_p pad_p polygamma_p population_count_p pow_p ppermute_p psum_p
+        real_p reduce_and_p reduce_max_p reduce_min_p reduce_or_p reduce_p reduce_precision_p
+        reduce_prod_p reduce_sum_p reduce_window_max_p reduce_window_min_p reduce_window_p
+        reduce_window_sum_p reduce_xor_p regularized_incomplete_beta_p rem_p reshape_p rev_p
+        rng_bit_generator_p round_p rsqrt_p scan_p scatter_add_p scatter_max_p scatter_min_p
+        scatter_mul_p scatter_p scatter_sub_p select_and_gather_add_p select_and_scatter_add_p
+        shift_left_p shift_right_arithmetic_p shift_right_logical_p sign_p sin_p sinh_p slice_p
+        sort_p sqrt_p square_p stop_gradient_p sub_p tan_p tanh_p top_k_p transpose_p while_p xor_p
+        zeta_p
     .products: DotDimensionNumbers PrecisionLike RaggedDotDimensionNumbers batch_matmul dot
         ragged_dot ragged_dot_general scaled_dot
     """,

@@ -16,7 +16,7 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.higher_order.custom_derivatives import custom_jvp
 from stretto._engine.higher_order.while_loop import while_loop
 from stretto._engine.ops.arithmetic import absolute, square
-from stretto._engine.ops.bitwise import bitwise_not
+from stretto._engine.ops.bits import bitwise_not
 from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.comparison import full, full_like, select, zeros_like
 from stretto._engine.ops.contract import matmul
@@ -24,12 +24,6 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import cbrt, sqrt
 from stretto._engine.ops.extrema import minimum
 from stretto._engine.ops.layout import expand_dims, squeeze
-from stretto._engine.ops.linalg.cholesky import (
-    cholesky,
-    cholesky_update,
-    symmetric_product,
-    symmetrize,
-)
 from stretto._engine.ops.linalg.eigenvalues import (
     Eigh,
     EighImplementation,
@@ -44,7 +38,15 @@ from stretto._engine.ops.linalg.lu import lu, lu_pivots_to_permutation
 from stretto._engine.ops.linalg.matrix_parts import adjoint, identity
 from stretto._engine.ops.linalg.qr import Qr, geqrf, householder_product, ormqr, qr
 from stretto._engine.ops.linalg.svd import Svd, SvdAlgorithm, svd
-from stretto._engine.ops.linalg.triangular import triangular_solve, tridiagonal, tridiagonal_solve
+from stretto._engine.ops.linalg.triangular import (
+    cholesky,
+    cholesky_update,
+    symmetric_product,
+    symmetrize,
+    triangular_solve,
+    tridiagonal,
+    tridiagonal_solve,
+)
 from stretto._engine.ops.reducing.reduce import reduce_max, reduce_or
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 

@@ -26,7 +26,6 @@ from stretto._engine.higher_order import while_loop as _while_loop
 from stretto._engine.ops import arithmetic as _arithmetic
 from stretto._engine.ops import bitcast as _bitcast
 from stretto._engine.ops import bits as _bits
-from stretto._engine.ops import bitwise as _bitwise
 from stretto._engine.ops import broadcast as _broadcast
 from stretto._engine.ops import comparison as _comparison
 from stretto._engine.ops import complex_parts as _complex_parts
@@ -63,7 +62,7 @@ acosh_p = _inverse_trigonometric.Acosh()
 add_p = _arithmetic.Add()
 all_gather_p = _collective.AllGather
 all_to_all_p = _collective.AllToAll
-and_p = _bitwise.And()
+and_p = _bits.And()
 argmax_p = _reducing.Argmax
 argmin_p = _reducing.Argmin
 asin_p = _inverse_trigonometric.Asin()
@@ -131,12 +130,12 @@ mulhi_p = _bits.Mulhi()
 ne_p = _comparison.Ne()
 neg_p = _arithmetic.Neg()
 nextafter_p = _rounding.Nextafter()
-not_p = _bitwise.Not()
+not_p = _bits.Not()
 optimization_barrier_p = _identities.OptimizationBarrier()
-or_p = _bitwise.Or()
+or_p = _bits.Or()
 pad_p = _shape.Pad
 polygamma_p = _gamma.Polygamma()
-population_count_p = _bitwise.PopulationCount()
+population_count_p = _bits.PopulationCount()
 pow_p = _exponential.Pow()
 ppermute_p = _collective.PPermute
 psum_p = _collective.PSum
@@ -170,9 +169,9 @@ scatter_mul_p = _gather_scatter.ScatterMul
 scatter_sub_p = _index.ScatterSub
 select_and_gather_add_p = _reducing_window.SelectAndGatherAdd
 select_and_scatter_add_p = _reducing_window.SelectAndScatterAdd
-shift_left_p = _bitwise.ShiftLeft()
-shift_right_arithmetic_p = _bitwise.ShiftRightArithmetic()
-shift_right_logical_p = _bitwise.ShiftRightLogical()
+shift_left_p = _bits.ShiftLeft()
+shift_right_arithmetic_p = _bits.ShiftRightArithmetic()
+shift_right_logical_p = _bits.ShiftRightLogical()
 sign_p = _arithmetic.Sign()
 sin_p = _trigonometric.Sin()
 sinh_p = _trigonometric.Sinh()
@@ -187,7 +186,7 @@ tanh_p = _trigonometric.Tanh()
 top_k_p = _sort.TopK
 transpose_p = _layout.Transpose
 while_p = _while_loop.While
-xor_p = _bitwise.Xor()
+xor_p = _bits.Xor()
 zeta_p = _gamma.Zeta()
 
 if not TYPE_CHECKING:  # they take all without an underscore

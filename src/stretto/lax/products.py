@@ -13,7 +13,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import as_dtype, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShardingLike
 from stretto._engine.ops.bilinear import DotAlgorithm, DotAlgorithmPreset, Precision, promote_dtypes
-from stretto._engine.ops.bitwise import bitwise_and
+from stretto._engine.ops.bits import bitwise_and
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
 from stretto._engine.ops.comparison import gt, le, where
 from stretto._engine.ops.contract import contracted

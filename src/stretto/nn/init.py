@@ -18,8 +18,8 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import exports
 from stretto._engine.core.types import scalar_dtype
 from stretto._engine.core.typing import Array, DTypeLike, Key
-from stretto._engine.ops import comparison, extrema
-from stretto._engine.ops.comparison import full, full_like, where
+from stretto._engine.ops import extrema
+from stretto._engine.ops.comparison import full, full_like, lt, where
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import reshape
 from stretto._engine.ops.reducing.reduce import widened
@@ -361,7 +361,7 @@ def sparse(
     zeros = math.ceil(sparsity * shape[0])
     order = argsort(distributions.uniform(order_key, shape), 0)
     draw = normal(value_key, shape, 0.0, std, dtype)
-    return where(comparison.lt(argsort(order, 0), zeros), full((), 0, draw.dtype), draw)
+    return where(lt(argsort(order, 0), zeros), full((), 0, draw.dtype), draw)
 
 
 # Without chance

@@ -17,7 +17,7 @@ from stretto.nn import init
 from stretto.nn.functional.affine import bilinear, embedding, embedding_bag, linear
 from stretto.nn.functional.checks import check_features, positive, two_keys
 from stretto.nn.module import Module, Parameter
-from stretto.numpy.ranges import arange
+from stretto.numpy.creation import arange
 from stretto.random.streams import next_key
 
 _T = TypeVar("_T")

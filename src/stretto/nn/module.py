@@ -15,18 +15,10 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 import numpy as np
 
 from stretto._engine import core
-from stretto._engine.core import tree
+from stretto._engine.core import migration, tree
 from stretto._engine.core.boundary import bounded
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.lazy import shown
-from stretto._engine.core.migration import (
-    JAX_KEYWORDS,
-    MODULES,
-    class_of,
-    explain_call,
-    is_pytorch,
-    own_spelling,
-)
 from stretto._engine.core.types import as_dtype, is_inexact, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Tree
 from stretto._engine.ops.convert import convert
@@ -153,7 +145,7 @@ class Module(ModuleTree):
             """Refuse PyTorch's argument ``device``, and JAX's spelling of others, in words."""
             if "device" in kwargs:
                 _refuse_device(cls)
-            if not JAX_KEYWORDS.keys().isdisjoint(kwargs):
+            if not migration.JAX_KEYWORDS.keys().isdisjoint(kwargs):
                 _refuse_spelling(cls, kwargs)
             return super().__new__(cls)
 
@@ -193,7 +185,7 @@ class Module(ModuleTree):
         try:
             return self.forward(*args, **kwargs)
         except TypeError as error:
-            explain_call(error)
+            migration.explain_call(error)
             raise
 
     # Attributes
@@ -247,8 +239,10 @@ class Module(ModuleTree):
 
     def _check_static(self, name: str, value: object) -> None:
         where = f"{type(self).__name__}.{name}"
-        if is_pytorch(value) and hasattr(value, "state_dict"):
-            raise TypeError(f"{where}: expected a module of stretto.nn, got {class_of(value)}")
+        if migration.is_pytorch(value) and hasattr(value, "state_dict"):
+            raise TypeError(
+                f"{where}: expected a module of stretto.nn, got {migration.class_of(value)}"
+            )
         if isinstance(value, (list, tuple, dict, set)):
             leaves = tree.leaves(value)
             if any(isinstance(x, (Value, np.ndarray, Parameter)) for x in leaves) or any(
@@ -283,7 +277,7 @@ class Module(ModuleTree):
         roles = self.__dict__.get("_roles")
         if roles is None:
             raise self._too_early(name)
-        ours = MODULES.get(name, f"it has: {', '.join(roles)}")
+        ours = migration.MODULES.get(name, f"it has: {', '.join(roles)}")
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}; {ours}")
 
     def _too_early(self, name: str) -> AttributeError:
@@ -351,7 +345,7 @@ class Module(ModuleTree):
         self._free(name)
         if not (module is None or isinstance(module, Module)):
             raise TypeError(
-                f"{type(self).__name__}: {name} must be a module, got {class_of(module)}"
+                f"{type(self).__name__}: {name} must be a module, got {migration.class_of(module)}"
             )
         self._assign(name, module, "module")
 
@@ -533,7 +527,7 @@ def _refuse_spelling(cls: type, keywords: Iterable[str]) -> None:
     """Raise ``TypeError`` for a keyword that the class has under another name."""
     parameters = inspect.signature(cls).parameters
     for keyword in keywords:
-        if keyword not in parameters and (ours := own_spelling(keyword, cls)):
+        if keyword not in parameters and (ours := migration.own_spelling(keyword, cls)):
             raise TypeError(f"{cls.__name__} has no argument {keyword!r}; it is {ours} here")
 
 

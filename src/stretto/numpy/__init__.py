@@ -19,11 +19,10 @@ from stretto.numpy.creation import *
 from stretto.numpy.dtypes import *
 from stretto.numpy.elementary import *
 from stretto.numpy.extrema import *
+from stretto.numpy.inspection import *
 from stretto.numpy.inspection import __array_api_version__, __array_namespace_info__
 from stretto.numpy.logic import *
 from stretto.numpy.manipulation import *
-from stretto.numpy.properties import *
-from stretto.numpy.ranges import *
 from stretto.numpy.reductions import *
 from stretto.numpy.searching import *
 from stretto.numpy.sorting import *

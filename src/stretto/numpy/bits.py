@@ -9,9 +9,9 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import kind_of
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.eager.twins import INTEGER, binary_function, eager
-from stretto._engine.ops import bitwise
+from stretto._engine.ops import bits
 from stretto._engine.ops.arithmetic import absolute
-from stretto._engine.ops.bitwise import bitwise_not, shift_left
+from stretto._engine.ops.bits import bitwise_not, shift_left
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import INTEGRAL, promote_values
 
@@ -22,13 +22,13 @@ __all__ = ["bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift
 left_shift = shift_left
 
 
-_and = binary_function(bitwise.AND, bitwise.bitwise_and, operator="and")
+_and = binary_function(bits.AND, bits.bitwise_and, operator="and")
 
 
-_or = binary_function(bitwise.OR, bitwise.bitwise_or, operator="or")
+_or = binary_function(bits.OR, bits.bitwise_or, operator="or")
 
 
-_xor = binary_function(bitwise.XOR, bitwise.bitwise_xor, operator="xor")
+_xor = binary_function(bits.XOR, bits.bitwise_xor, operator="xor")
 
 
 def bitwise_and(x: ArrayLike, y: ArrayLike, /) -> Array:
@@ -95,8 +95,8 @@ def right_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
     value, other = promote_values("right_shift", x, y)
     if kind_of(value.dtype) == "uint":
-        return bitwise.SHIFT_RIGHT_LOGICAL(value, other)
-    return bitwise.SHIFT_RIGHT_ARITHMETIC(value, other)
+        return bits.SHIFT_RIGHT_LOGICAL(value, other)
+    return bits.SHIFT_RIGHT_ARITHMETIC(value, other)
 
 
 bitwise_left_shift = left_shift
@@ -127,4 +127,4 @@ def bitwise_count(x: ArrayLike, /) -> Array:
     value = as_value(x, "bitwise_count")
     if kind_of(value.dtype) not in INTEGRAL:
         raise TypeError(f"bitwise_count: expected integers, got {value.type}")
-    return convert(bitwise.population_count(absolute(value)), np.dtype(np.uint8))
+    return convert(bits.population_count(absolute(value)), np.dtype(np.uint8))

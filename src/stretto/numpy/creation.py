@@ -1,13 +1,17 @@
-"""Arrays from numbers, sequences and other arrays."""
+"""Arrays from numbers, sequences and other arrays; evenly spaced numbers, and grids of them."""
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from stretto._engine.core.integers import shown, sizes_of
+from stretto._engine.core.config import config
+from stretto._engine.core.functions import described_like
+from stretto._engine.core.integers import integer, shown, sizes_of
 from stretto._engine.core.interpreter import (
     ARRAY_METHODS,
     Tracer,
@@ -17,12 +21,23 @@ from stretto._engine.core.interpreter import (
     refuse_masked,
     state,
 )
-from stretto._engine.core.types import ArrayType, array_type, kind_of, promote, scalar_dtype
+from stretto._engine.core.sizes import greater, is_size
+from stretto._engine.core.types import (
+    ArrayType,
+    array_type,
+    canonical_dtype,
+    kind_of,
+    promote,
+    scalar_dtype,
+)
 from stretto._engine.core.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike, Tree
-from stretto._engine.eager.interpreter import EAGER, at_home
-from stretto._engine.ops.broadcast import broadcast_to
-from stretto._engine.ops.convert import convert, value_in
-from stretto._engine.ops.layout import reshape
+from stretto._engine.eager.interpreter import EAGER, at_home, at_rest
+from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
+from stretto._engine.ops.comparison import eq, full, select
+from stretto._engine.ops.convert import convert, rounded_once, value_in
+from stretto._engine.ops.elementwise import promote_values
+from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.layout import canonical_axis, expand_dims, move_axis, reshape
 from stretto._engine.ops.shape import concatenate
 from stretto._engine.xla.array import Array, import_dlpack
 from stretto.numpy.arguments import put_result
@@ -31,7 +46,8 @@ from stretto.numpy.dtypes import as_dtype
 if TYPE_CHECKING:
     from stretto._engine.xla.device import Device
 
-__all__ = ["array", "asanyarray", "asarray", "ascontiguousarray", "copy"]
+__all__ = ["arange", "array", "asanyarray", "asarray", "ascontiguousarray", "copy", "geomspace",
+           "indices", "linspace", "logspace", "meshgrid"]  # fmt: skip
 
 PYTHON = (bool, int, float, complex)
 
@@ -371,3 +387,421 @@ def broadcast_argument(x: Array, shape: tuple[int, ...], caller: str, argument: 
 def shape_of(shape: ShapeLike, caller: str) -> tuple[int, ...]:
     """Return the shape that an integer or a sequence of them means; refuse traced ones."""
     return sizes_of(shape, caller)
+
+
+def _number(x: ArrayLike, argument: str) -> int | float | complex:
+    """Return a static Python number; a traced one is refused."""
+    number: Any = x
+    if type(x) in PYTHON or is_size(x):
+        return number
+    if isinstance(x, Value):
+        if x.ndim or x.type.kind == "complex":
+            raise TypeError(f"arange: {argument} must be a real number, got {x.type}")
+        return operator.index(number) if x.type.kind in ("int", "uint") else float(number)
+    if isinstance(x, (np.generic, np.ndarray)) and x.size == 1 and x.dtype.kind in "biufc":
+        return x.item()
+    raise TypeError(
+        f"arange: {argument} must be a number, got {as_value(x, 'arange', argument).type}"
+    )
+
+
+def arange(
+    start: ArrayLike,
+    stop: ArrayLike | None = None,
+    step: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Device | ShardingLike | str | None = None,
+    out_sharding: ShardingLike | None = None,
+) -> Array:
+    """List the numbers from a start up to, not including, a stop.
+
+    The bounds must be known while tracing, since the length depends on them.
+
+    Args:
+        start: the first number; given alone, it is ``stop``, and the start is 0.
+        stop: the bound.
+        step: the distance of numbers; 1 by default.
+        dtype: the dtype of the result; by default the one that the arguments promote to.
+        device: the device, its name, or a sharding; by default the first device.
+        out_sharding: where the result is to be: a ``NamedSharding``, or a ``PartitionSpec`` over
+            the mesh in use.
+
+    Returns:
+        An array of rank 1.
+
+    Raises:
+        OverflowError: a number does not fit in ``dtype``.
+        TracedValueError: an argument is traced.
+        TypeError: an argument is not a number.
+        ValueError: ``device`` is not there; or ``step`` is zero; or the result
+            cannot be split as ``out_sharding`` says.
+
+    As NumPy's and the array API standard's ``arange``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.arange(3), snp.arange(1, 2, 0.5)
+    (Array([0, 1, 2], dtype=int32), Array([1. , 1.5], dtype=float32))
+    """
+    if device is not None or out_sharding is not None:
+        return put_result(arange(start, stop, step, dtype), device, out_sharding, "arange")
+    arguments = {"start": start, "stop": stop, "step": step}
+    numbers: list[Any] = [None if x is None else _number(x, k) for k, x in arguments.items()]
+    if start is None:
+        raise TypeError("arange: start must be a number, got None")
+    if dtype is None:
+        types = [_type_of(x) for x in arguments.values() if x is not None]
+        wanted = promote(types, "arange")[0]
+    else:
+        wanted = as_dtype(dtype)
+    first, last, by = numbers
+    if last is None:
+        first, last = 0, first
+    by = 1 if by is None else by
+    if by == 0:
+        raise ValueError("arange: step must not be zero")
+    if any(map(is_size, numbers)):
+        count = greater((last - first + by - (1 if by > 0 else -1)) // by, 0)
+        line = broadcasted_iota(wanted, (count,), 0)
+        return line if first == 0 and by == 1 else first + by * line
+    whole = all(isinstance(n, int) for n in (first, last, by))
+    if state.interpreter is not EAGER and whole and first == 0 and by == 1:
+        return broadcasted_iota(wanted, (max(last, 0),), 0)
+    if whole and wanted in _COUNTED and _all_fit(first, last - by, wanted):
+        host: Any = np.arange(first, last, by, dtype=wanted)
+        return made(host, array_type(host.shape, wanted))
+    host = np.arange(first, last, by)
+    if kind_of(wanted) in ("int", "uint") and wanted.kind in "iu" and host.size:
+        cast([int(host[0]), int(host[-1])], wanted, "arange")
+    return made(host.astype(wanted), array_type(host.shape, wanted))
+
+
+_COUNTED = (np.dtype(np.int32), np.dtype(np.int64))
+
+
+def _all_fit(first: int, last: int, dtype: np.dtype) -> bool:
+    bounds = np.iinfo(dtype)
+    return bounds.min <= min(first, last) and max(first, last) <= bounds.max
+
+
+def _type_of(x: ArrayLike) -> tuple[np.dtype, bool]:
+    if isinstance(x, Value):
+        return x.type.dtype, x.type.weak_type
+    if isinstance(x, (np.generic, np.ndarray)):
+        return canonical_dtype(x.dtype), False
+    return scalar_dtype(int if is_size(x) else type(x)), True
+
+
+@overload
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: Literal[False] = False,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    *,
+    device: Device | ShardingLike | str | None = None,
+) -> Array: ...
+@overload
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    *,
+    retstep: Literal[True],
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    device: Device | ShardingLike | str | None = None,
+) -> tuple[Array, Array]: ...
+@overload
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    *,
+    device: Device | ShardingLike | str | None = None,
+) -> Array | tuple[Array, Array]: ...
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    *,
+    device: Device | ShardingLike | str | None = None,
+) -> Array | tuple[Array, Array]:
+    """List evenly spaced numbers from a start to a stop.
+
+    Args:
+        start: the first numbers; may be traced.
+        stop: the last numbers, or the bounds; both broadcast.
+        num: how many.
+        endpoint: whether ``stop`` is the last number.
+        retstep: whether to return the spacing too.
+        dtype: the dtype of the result; by default the float that the bounds promote to.
+        axis: the place of the numbers in the result.
+        device: the device, its name, or a sharding; by default the first device.
+
+    Returns:
+        An array with ``num`` numbers along ``axis``, or a tuple of it and the spacing.
+
+    Raises:
+        OverflowError: at rest, a number does not fit in an integer ``dtype``.
+        TypeError: ``num`` is not an integer.
+        ValueError: ``device`` is not there; or ``axis`` is out of bounds; or
+            ``num`` is negative.
+
+    As NumPy's and the array API standard's ``linspace``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.linspace(0, 1, 5)
+    Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+    """
+    if device is not None:
+        result: Any = linspace(start, stop, num, endpoint, retstep, dtype, axis)
+        if retstep:
+            numbers, step = result
+            return put_result(numbers, device, None, "linspace"), step
+        return put_result(result, device, None, "linspace")
+    return _linspace("linspace", start, stop, num, endpoint, retstep, dtype, axis)
+
+
+def _linspace(
+    caller: str,
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int,
+    endpoint: bool,
+    retstep: bool = False,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+) -> Tree:
+    num = integer(num, caller, "num")
+    if num < 0:
+        raise ValueError(f"{caller}: num must not be negative, got {num}")
+    gaps = num - 1 if endpoint else num
+    low, high = promote_values(caller, start, stop, inexact=True)
+    wanted = low.dtype if dtype is None else as_dtype(dtype)
+    if type(start) in PYTHON and type(stop) in PYTHON:
+        first: Any = start
+        last: Any = stop
+        host = np.linspace(first, last, num, endpoint)
+        host = np.floor(host) if kind_of(wanted) in ("int", "uint") else host
+        _check_range(host, wanted, caller)
+        out = made(host.astype(wanted), array_type(host.shape, wanted))
+    else:
+        out = _spaced(low, high, num, gaps, endpoint)
+        if kind_of(wanted) in ("int", "uint"):
+            # the next integer where rounding fell short of it: (n - low) gaps <= (high - low) i
+            places = reshape(arange(num, dtype=low.dtype), (num, *[1] * low.ndim))
+            out = out // 1
+            short = (out + 1 - low) * gaps <= (high - low) * places
+            out = out + convert(short, out.dtype) if gaps else out
+        out = _in_range(out, wanted, caller)
+        out = move_axis(out, 0, canonical_axis(axis, out.ndim, caller))
+    if not retstep:
+        return out
+    step = (high - low) / gaps if gaps else high * math.nan
+    return out, convert(step, low.dtype)
+
+
+def _in_range(x: Array, dtype: np.dtype, caller: str) -> Array:
+    """Convert numbers to a dtype; at rest refuse those that do not fit in an integer dtype."""
+    if at_rest(x):
+        _check_range(x.to_host(), dtype, caller)
+    return convert(x, dtype)
+
+
+def _check_range(host: np.ndarray, dtype: np.dtype, caller: str) -> None:
+    """Refuse floats that do not fit in an integer dtype, unless JAX's meaning is asked for."""
+    if dtype.kind not in "iu" or not host.size or config.integer_overflow == "wrap":
+        return
+    info = np.iinfo(dtype)
+    low, high = host.min(), host.max()
+    # In float32 the greatest int32 is one more than it is.
+    if low < float(info.min) or high > float(int(info.max) + 1):
+        raise OverflowError(
+            f"{caller}: numbers from {low:.6g} to {high:.6g} do not fit in {dtype.name}, from "
+            f"{info.min} to {info.max}: ask for a wider dtype, or a float"
+        )
+
+
+def _spaced(low: Array, high: Array, num: int, gaps: int, endpoint: bool) -> Array:
+    """Compute low + (high - low) i / gaps along a new first axis; the last one ``high`` itself."""
+    shape = (num, *low.shape)
+    index = broadcasted_iota(np.dtype(np.int32), shape, 0)
+    part = convert(index, low.dtype) * (1 / gaps if gaps else 0.0)
+    low, high = broadcast_to(low, shape), broadcast_to(high, shape)
+    out = low * (1 - part) + high * part
+    return select(eq(index, num - 1), high, out) if endpoint and num > 1 else out
+
+
+@rounded_once
+def logspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    base: ArrayLike = 10.0,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+) -> Array:
+    """List numbers evenly spaced on a logarithmic scale, between powers of a base.
+
+    Args:
+        start: the exponents of the first numbers; may be traced.
+        stop: the exponents of the last numbers, or the bounds; both broadcast.
+        num: how many.
+        endpoint: whether the power of ``stop`` is the last number.
+        base: the base of the powers.
+        dtype: the dtype of the result; by default the float that the arguments promote to.
+        axis: the place of the numbers in the result.
+
+    Returns:
+        An array with ``num`` numbers along ``axis``.
+
+    Raises:
+        OverflowError: at rest, a number does not fit in an integer ``dtype``.
+        TypeError: ``num`` is not an integer.
+        ValueError: ``axis`` is out of bounds; or ``num`` is negative.
+
+    As NumPy's ``logspace``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.logspace(0, 2, 3)
+    Array([  1.,  10., 100.], dtype=float32)
+    """
+    out = as_value(base, "logspace", "base") ** _linspace(
+        "logspace", start, stop, num, endpoint, axis=axis
+    )
+    return out if dtype is None else _in_range(out, as_dtype(dtype), "logspace")
+
+
+@rounded_once
+@described_like(logspace)
+def geomspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+) -> Array:
+    """List numbers spaced evenly on a logarithmic scale, between two bounds.
+
+    Args:
+        start: the first numbers; may be traced.
+        stop: the last numbers, or the bounds; both broadcast.
+        endpoint: whether ``stop`` is the last number.
+        dtype: the dtype of the result; by default the float that the bounds promote to.
+
+    As NumPy's ``geomspace``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.geomspace(1, 8, 4).round(3)
+    Array([1., 2., 4., 8.], dtype=float32)
+    """
+    low, high = promote_values("geomspace", start, stop, inexact=True)
+    part = _linspace("geomspace", 0.0, 1.0, num, endpoint)
+    part = reshape(part, (num, *(1,) * low.ndim))
+    low, high = expand_dims(low, 0), expand_dims(high, 0)
+    out = move_axis(low * (high / low) ** part, 0, canonical_axis(axis, low.ndim, "geomspace"))
+    return _in_range(out, low.dtype if dtype is None else as_dtype(dtype), "geomspace")
+
+
+@overload
+def indices(
+    dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: Literal[False] = False
+) -> Array: ...
+@overload
+def indices(
+    dimensions: Sequence[int], dtype: DTypeLike | None = None, *, sparse: Literal[True]
+) -> tuple[Array, ...]: ...
+@overload
+def indices(
+    dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False
+) -> Array | tuple[Array, ...]: ...
+def indices(
+    dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False
+) -> Array | tuple[Array, ...]:
+    """List the indices of a grid along each axis.
+
+    Args:
+        dimensions: the sizes of the axes.
+        dtype: the dtype of the indices; the default integer by default.
+        sparse: whether to return one array for each axis, of size 1 along the others.
+
+    Returns:
+        An array of the grids along a first axis, or a tuple of arrays if ``sparse``.
+
+    Raises:
+        TypeError: a size is not an integer.
+        ValueError: a size is negative.
+
+    As NumPy's ``indices``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.indices((2, 2))[0]
+    Array([[0, 0],
+           [1, 1]], dtype=int32)
+    """
+    shape, wanted = shape_of(dimensions, "indices"), as_dtype(int if dtype is None else dtype)
+    if sparse:
+        places = [tuple(n if d == i else 1 for d, n in enumerate(shape)) for i in range(len(shape))]
+        return tuple(broadcasted_iota(wanted, place, i) for i, place in enumerate(places))
+    if not shape:
+        return full((0,), 0, wanted)
+    return stacked([broadcasted_iota(wanted, shape, i) for i in range(len(shape))], "indices")
+
+
+def meshgrid(
+    *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+) -> list[Array]:
+    """Form grids of coordinates from vectors.
+
+    Args:
+        *xi: arrays of rank 1, or numbers.
+        copy: has no effect: arrays are immutable.
+        sparse: whether the grids have size 1 along the axes of other vectors.
+        indexing: ``"xy"``, where the second vector goes along the first axis, or ``"ij"``, where
+            the first does.
+
+    Returns:
+        A list of one grid for each vector.
+
+    Raises:
+        ValueError: a rank is above 1, or ``indexing`` is another.
+
+    As NumPy's and the array API standard's ``meshgrid``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.meshgrid(snp.array([1, 2]), snp.array([3, 4]))[0]
+    Array([[1, 2],
+           [1, 2]], dtype=int32)
+    """
+    del copy  # arrays are immutable
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij'; got {indexing!r}")
+    values = [as_value(x, "meshgrid", f"array {i}") for i, x in enumerate(xi)]
+    if any(v.ndim > 1 for v in values):
+        raise ValueError(f"meshgrid: expected arrays of rank 1, got {[v.type for v in values]}")
+    places = list(range(len(values)))
+    if indexing == "xy" and len(values) > 1:
+        places[:2] = [1, 0]
+    shape = [1] * len(values)
+    for place, v in zip(places, values, strict=True):
+        shape[place] = v.size
+    out = []
+    for place, v in zip(places, values, strict=True):
+        size = [1 if sparse and d != place else n for d, n in enumerate(shape)]
+        out.append(broadcast_in_dim(reshape(v, (v.size,)), size, (place,)))
+    return out

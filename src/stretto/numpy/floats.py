@@ -21,7 +21,7 @@ from stretto._engine.eager.twins import BOOL, FLOAT, INTEGER, eager
 from stretto._engine.ops import rounding as ops
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.bitcast import bitcast_convert_type
-from stretto._engine.ops.bitwise import SHIFT_RIGHT_LOGICAL, shift_left
+from stretto._engine.ops.bits import SHIFT_RIGHT_LOGICAL, shift_left
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import eq, full_like, lt, ne, select, zeros_like
 from stretto._engine.ops.convert import as_inexact, convert

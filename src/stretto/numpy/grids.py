@@ -26,17 +26,16 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.iota import iota
 from stretto._engine.ops.layout import reshape, transpose
 from stretto.numpy.arithmetic import remainder
-from stretto.numpy.creation import array, shape_of
+from stretto.numpy.creation import arange, array, linspace, shape_of
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.extrema import clip
 from stretto.numpy.filled import ones
 from stretto.numpy.indexing import concrete_of
 from stretto.numpy.joining import concatenate, stack
-from stretto.numpy.ranges import arange, linspace
 from stretto.numpy.searching import index_array, nonzero
 
 if TYPE_CHECKING:
-    from stretto._engine.core.array_updates import Index
+    from stretto._engine.core.typing import Index
 
 __all__ = ["c_", "diag_indices", "diag_indices_from", "fromfunction", "index_exp",
            "ix_", "mask_indices", "mgrid", "ogrid", "r_", "ravel_multi_index", "s_",

@@ -27,6 +27,7 @@ from stretto._engine.ops.layout import laid_out, reshape
 from stretto._engine.ops.reducing.reduce import greatest_below, least_above
 from stretto._engine.ops.shape import rev, slice_in_dim
 from stretto.numpy.arguments import inexact_values, refuse_complex
+from stretto.numpy.creation import linspace
 from stretto.numpy.differences import diff
 from stretto.numpy.extrema import max as max_
 from stretto.numpy.extrema import maximum
@@ -34,7 +35,6 @@ from stretto.numpy.extrema import min as min_
 from stretto.numpy.indexing import concrete_of
 from stretto.numpy.joining import stack
 from stretto.numpy.manipulation import ravel
-from stretto.numpy.ranges import linspace
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.searching import concrete, searchsorted
 from stretto.numpy.updating import At

@@ -45,7 +45,7 @@ from stretto.numpy.creation import listed
 if TYPE_CHECKING:
     from types import EllipsisType
 
-    from stretto._engine.core.array_updates import Index as IndexLike
+    from stretto._engine.core.typing import Index as IndexLike
 
 _MODES = {
     None: None,

@@ -12,7 +12,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, is_inexact, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.eager.twins import FLOAT, binary_function, eager
-from stretto._engine.ops import bitwise
+from stretto._engine.ops import bits
 from stretto._engine.ops import comparison as ops
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.bitcast import bitcast_convert_type
@@ -184,7 +184,7 @@ def logical_and(x: ArrayLike, y: ArrayLike, /) -> Array:
     >>> snp.logical_and(snp.array([True, False]), 1)
     Array([ True, False], dtype=bool)
     """
-    return bitwise.bitwise_and(truth(x, "logical_and"), truth(y, "logical_and", "y"))
+    return bits.bitwise_and(truth(x, "logical_and"), truth(y, "logical_and", "y"))
 
 
 @described_like(logical_and)
@@ -197,7 +197,7 @@ def logical_or(x: ArrayLike, y: ArrayLike, /) -> Array:
     >>> snp.logical_or(snp.array([True, False]), 1)
     Array([ True,  True], dtype=bool)
     """
-    return bitwise.bitwise_or(truth(x, "logical_or"), truth(y, "logical_or", "y"))
+    return bits.bitwise_or(truth(x, "logical_or"), truth(y, "logical_or", "y"))
 
 
 @described_like(logical_and)
@@ -210,7 +210,7 @@ def logical_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
     >>> snp.logical_xor(snp.array([True, False]), 1)
     Array([False,  True], dtype=bool)
     """
-    return bitwise.bitwise_xor(truth(x, "logical_xor"), truth(y, "logical_xor", "y"))
+    return bits.bitwise_xor(truth(x, "logical_xor"), truth(y, "logical_xor", "y"))
 
 
 def logical_not(x: ArrayLike, /) -> Array:
@@ -228,7 +228,7 @@ def logical_not(x: ArrayLike, /) -> Array:
     >>> snp.logical_not(snp.array([0, 3]))
     Array([ True, False], dtype=bool)
     """
-    return bitwise.bitwise_not(truth(x, "logical_not"))
+    return bits.bitwise_not(truth(x, "logical_not"))
 
 
 @eager(np.isnan, FLOAT, _BOOL)
@@ -283,7 +283,7 @@ def isinf(x: ArrayLike, /) -> Array:
     """
     value = as_value(x, "isinf")
     if is_complex(value.dtype):
-        return bitwise.bitwise_or(isinf(real(value)), isinf(imag(value)))
+        return bits.bitwise_or(isinf(real(value)), isinf(imag(value)))
     if not is_inexact(value.dtype):
         return full_like_bool(value, False)
     return ops.EQ(absolute(value), full_like(value, np.inf))
@@ -440,4 +440,4 @@ def isclose(
         value, other = (convert(v, scalar_dtype(float)) for v in (value, other))
     near = ops.le(absolute(value - other), atol + rtol * absolute(other)) & isfinite(other)
     close = near | ops.EQ(value, other)
-    return close | bitwise.bitwise_and(isnan(value), isnan(other)) if equal_nan else close
+    return close | bits.bitwise_and(isnan(value), isnan(other)) if equal_nan else close

@@ -38,8 +38,8 @@ from stretto.numpy.indexing import getitem, setitem
 from stretto.numpy.updating import At, refuse_changes
 
 if TYPE_CHECKING:
-    from stretto._engine.core import array_updates
-    from stretto._engine.core.array_updates import Index
+    from stretto._engine.core import typing
+    from stretto._engine.core.typing import Index
     from stretto._engine.xla.device import Device
     from stretto.lax.products import PrecisionLike
 
@@ -430,7 +430,7 @@ class ArrayMethods:
         ...
 
     @property
-    def at(self) -> array_updates.At:
+    def at(self) -> typing.At:
         """``x.at[index].set(y)`` and its like: a copy changed at an index."""
         ...
 

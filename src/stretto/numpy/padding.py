@@ -19,12 +19,12 @@ from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import canonical_axis, reshape
 from stretto.numpy.arithmetic import round as round_
+from stretto.numpy.creation import linspace
 from stretto.numpy.extrema import max as max_
 from stretto.numpy.extrema import min as min_
 from stretto.numpy.joining import concatenate
 from stretto.numpy.manipulation import flip, moveaxis
 from stretto.numpy.quantiles import median
-from stretto.numpy.ranges import linspace
 from stretto.numpy.statistics import mean
 from stretto.numpy.taking import take
 

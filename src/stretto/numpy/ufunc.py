@@ -47,7 +47,7 @@ __all__ = ["add", "bitwise_and", "bitwise_or", "bitwise_xor", "divide", "logadde
            "ufunc"]  # fmt: skip
 
 if TYPE_CHECKING:  # loaded when a method first needs a loop
-    from stretto._engine.core.array_updates import Index
+    from stretto._engine.core.typing import Index
     from stretto._engine.higher_order import loops, scan
 else:
     loops, scan = map(

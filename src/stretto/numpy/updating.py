@@ -57,7 +57,7 @@ from stretto.numpy.indexing import (
 )
 
 if TYPE_CHECKING:
-    from stretto._engine.core.array_updates import Index as IndexLike
+    from stretto._engine.core.typing import Index as IndexLike
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {
     "set": lambda _, y: y,

@@ -25,32 +25,29 @@ from typing import TYPE_CHECKING
 from stretto._engine.core.lazy import exports
 
 if TYPE_CHECKING:
-    from stretto.optim.accumulation import *
-    from stretto.optim.base import *
     from stretto.optim.combining import *
+    from stretto.optim.base import *
     from stretto.optim.moments import *
     from stretto.optim.optimizers import *
-    from stretto.optim.rms import *
     from stretto.optim.scaling import *
     from stretto.optim.schedules import *
 
 exports(
     __name__,
     """
-    .accumulation: ApplyIfFiniteState MultiSteps MultiStepsState apply_if_finite skip_not_finite
+    .combining: ApplyIfFiniteState InjectStatefulHyperparamsState MaskedState MultiSteps
+        MultiStepsState PartitionState ScheduleState apply_if_finite chain inject_hyperparams masked
+        multi_transform named_chain per_member skip_not_finite
     .base: EmptyState GradientTransformation GradientTransformationExtraArgs Mask MaskedNode
         ScalarOrSchedule Schedule apply_updates identity incremental_update periodic_update
         safe_increment set_to_zero stateless with_extra_args_support
-    .combining: InjectStatefulHyperparamsState MaskedState PartitionState ScheduleState chain
-        inject_hyperparams masked multi_transform named_chain per_member
-    .moments: EmaState ScaleByAdamState ScaleByAmsgradState ScaleByBeliefState ScaleByLionState
-        TraceState ema scale_by_adam scale_by_adamax scale_by_amsgrad scale_by_belief scale_by_lion
-        scale_by_radam scale_by_yogi trace
+    .moments: EmaState FactoredState ScaleByAdaDeltaState ScaleByAdamState ScaleByAmsgradState
+        ScaleByBeliefState ScaleByLionState ScaleByRStdDevState ScaleByRStdDevWithCountState
+        ScaleByRmsState ScaleByRmsWithCountState ScaleByRssState TraceState ema scale_by_adadelta
+        scale_by_adam scale_by_adamax scale_by_amsgrad scale_by_belief scale_by_factored_rms
+        scale_by_lion scale_by_radam scale_by_rms scale_by_rss scale_by_stddev scale_by_yogi trace
     .optimizers: adabelief adadelta adafactor adagrad adam adamax adamaxw adamw amsgrad lamb lars
         lion nadam nadamw noisy_sgd radam rmsprop sgd yogi
-    .rms: FactoredState ScaleByAdaDeltaState ScaleByRStdDevState ScaleByRStdDevWithCountState
-        ScaleByRmsState ScaleByRmsWithCountState ScaleByRssState scale_by_adadelta
-        scale_by_factored_rms scale_by_rms scale_by_rss scale_by_stddev
     .scaling: AddNoiseState ScaleByScheduleState WeightDecaySchedule adaptive_grad_clip
         add_decayed_weights add_noise clip clip_by_block_rms clip_by_global_norm global_norm scale
         scale_by_learning_rate scale_by_param_block_rms scale_by_schedule scale_by_trust_ratio

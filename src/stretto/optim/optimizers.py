@@ -10,6 +10,7 @@ import numpy as np
 
 from stretto._engine.core.boundary import bounded
 from stretto._engine.core.typing import DTypeLike, Key
+from stretto.optim import moments
 from stretto.optim.base import (
     GradientTransformationExtraArgs,
     Mask,
@@ -23,24 +24,6 @@ from stretto.optim.base import (
     transformation,
 )
 from stretto.optim.combining import chain, masked
-from stretto.optim.moments import (
-    ema,
-    scale_by_adam,
-    scale_by_adamax,
-    scale_by_amsgrad,
-    scale_by_belief,
-    scale_by_lion,
-    scale_by_radam,
-    scale_by_yogi,
-    trace,
-)
-from stretto.optim.rms import (
-    scale_by_adadelta,
-    scale_by_factored_rms,
-    scale_by_rms,
-    scale_by_rss,
-    scale_by_stddev,
-)
 from stretto.optim.scaling import (
     add_decayed_weights,
     add_noise,
@@ -105,7 +88,7 @@ def sgd(
     check("sgd", least=0, optional=True, momentum=momentum)
     check_dtype("sgd", accumulator_dtype=accumulator_dtype)
     return chain(
-        identity() if momentum is None else trace(momentum, nesterov, accumulator_dtype),
+        identity() if momentum is None else moments.trace(momentum, nesterov, accumulator_dtype),
         scale_by_learning_rate(learning_rate),
     )
 
@@ -162,7 +145,7 @@ def adagrad(
     Array([-0.1], dtype=float32)
     """
     return chain(
-        scale_by_rss(initial_accumulator_value, eps), scale_by_learning_rate(learning_rate)
+        moments.scale_by_rss(initial_accumulator_value, eps), scale_by_learning_rate(learning_rate)
     )
 
 
@@ -198,7 +181,7 @@ def adadelta(
     """
     return chain(
         add_decayed_weights(weight_decay, weight_decay_mask),
-        scale_by_adadelta(rho, eps),
+        moments.scale_by_adadelta(rho, eps),
         scale_by_learning_rate(1.0 if learning_rate is None else learning_rate),
     )
 
@@ -241,11 +224,11 @@ def rmsprop(
     if nesterov and momentum is None:
         raise ValueError("rmsprop: nesterov=True needs a momentum, such as momentum=0.9")
     check("rmsprop", least=0, optional=True, momentum=momentum)
-    scaled = scale_by_stddev if centered else scale_by_rms
+    scaled = moments.scale_by_stddev if centered else moments.scale_by_rms
     return chain(
         scaled(decay, eps, initial_scale, eps_in_sqrt, bias_correction),
         scale_by_learning_rate(learning_rate),
-        identity() if momentum is None else trace(momentum, nesterov),
+        identity() if momentum is None else moments.trace(momentum, nesterov),
     )
 
 
@@ -280,7 +263,9 @@ def lion(
     >>> snp.round(updates["w"], 3)
     Array([-0.6], dtype=float32)
     """
-    return _decay_and_scale(scale_by_lion(b1, b2, mu_dtype), weight_decay, mask, learning_rate)
+    return _decay_and_scale(
+        moments.scale_by_lion(b1, b2, mu_dtype), weight_decay, mask, learning_rate
+    )
 
 
 @optimizer
@@ -310,7 +295,7 @@ def lamb(
     Array([-0.354, -0.354], dtype=float32)
     """
     return chain(
-        scale_by_adam(b1, b2, eps, eps_root),
+        moments.scale_by_adam(b1, b2, eps, eps_root),
         add_decayed_weights(weight_decay, mask),
         scale_by_trust_ratio(),
         scale_by_learning_rate(learning_rate),
@@ -361,7 +346,7 @@ def lars(
             scale_by_trust_ratio(trust_coefficient=trust_coefficient, eps=eps), trust_ratio_mask
         ),
         scale_by_learning_rate(learning_rate),
-        trace(momentum, nesterov),
+        moments.trace(momentum, nesterov),
     )
 
 
@@ -422,7 +407,9 @@ def adafactor(
 
     def whole() -> GradientTransformationExtraArgs:
         parts = [
-            scale_by_factored_rms(factored, decay_rate, decay_offset, min_dim_size_to_factor, eps)
+            moments.scale_by_factored_rms(
+                factored, decay_rate, decay_offset, min_dim_size_to_factor, eps
+            )
         ]
         if clipping_threshold is not None:
             parts.append(clip_by_block_rms(clipping_threshold))
@@ -431,7 +418,7 @@ def adafactor(
         if multiply_by_parameter_scale:
             parts.append(scale_by_param_block_rms())
         if momentum is not None:
-            parts.append(ema(momentum, debias=False, accumulator_dtype=dtype_momentum))
+            parts.append(moments.ema(momentum, debias=False, accumulator_dtype=dtype_momentum))
         if weight_decay_rate is not None:
             parts.append(add_decayed_weights(weight_decay_rate, weight_decay_mask))
         return chain(*parts, scale(-1))
@@ -475,7 +462,7 @@ def adam(
     Array([ 0.9, -1.9], dtype=float32)
     """
     return chain(
-        scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
+        moments.scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
         scale_by_learning_rate(learning_rate),
     )
 
@@ -514,7 +501,7 @@ def adamw(
     Array([-0.6], dtype=float32)
     """
     return _decay_and_scale(
-        scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
+        moments.scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
         weight_decay,
         mask,
         learning_rate,
@@ -604,7 +591,9 @@ def amsgrad(
     Array([-0.1], dtype=float32)
     """
     return chain(
-        scale_by_amsgrad(b1, b2, eps, eps_root, mu_dtype, bias_correction_mu, bias_correction_nu),
+        moments.scale_by_amsgrad(
+            b1, b2, eps, eps_root, mu_dtype, bias_correction_mu, bias_correction_nu
+        ),
         scale_by_learning_rate(learning_rate),
     )
 
@@ -639,7 +628,7 @@ def radam(
     Array([-0.3], dtype=float32)
     """
     return chain(
-        scale_by_radam(b1, b2, eps, eps_root, threshold, nesterov=nesterov),
+        moments.scale_by_radam(b1, b2, eps, eps_root, threshold, nesterov=nesterov),
         scale_by_learning_rate(learning_rate),
     )
 
@@ -666,7 +655,7 @@ def adamax(
     >>> snp.round(updates["w"], 3)
     Array([-0.1], dtype=float32)
     """
-    return chain(scale_by_adamax(b1, b2, eps), scale_by_learning_rate(learning_rate))
+    return chain(moments.scale_by_adamax(b1, b2, eps), scale_by_learning_rate(learning_rate))
 
 
 @optimizer
@@ -694,7 +683,7 @@ def adamaxw(
     >>> snp.round(updates["w"], 3)
     Array([-0.6], dtype=float32)
     """
-    return _decay_and_scale(scale_by_adamax(b1, b2, eps), weight_decay, mask, learning_rate)
+    return _decay_and_scale(moments.scale_by_adamax(b1, b2, eps), weight_decay, mask, learning_rate)
 
 
 @optimizer
@@ -724,7 +713,7 @@ def adabelief(
     Array([-0.111], dtype=float32)
     """
     return chain(
-        scale_by_belief(b1, b2, eps, eps_root, nesterov=nesterov),
+        moments.scale_by_belief(b1, b2, eps, eps_root, nesterov=nesterov),
         scale_by_learning_rate(learning_rate),
     )
 
@@ -746,4 +735,4 @@ def yogi(
     >>> snp.round(updates["w"], 3)
     Array([-0.1], dtype=float32)
     """
-    return chain(scale_by_yogi(b1, b2, eps), scale_by_learning_rate(learning_rate))
+    return chain(moments.scale_by_yogi(b1, b2, eps), scale_by_learning_rate(learning_rate))

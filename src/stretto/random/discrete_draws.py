@@ -27,7 +27,7 @@ from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeL
 from stretto._engine.higher_order.scan import scan
 from stretto._engine.higher_order.while_loop import while_loop
 from stretto._engine.ops.arithmetic import absolute, add, multiply, subtract
-from stretto._engine.ops.bitwise import bitwise_and
+from stretto._engine.ops.bits import bitwise_and
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full, full_like, gt, le, lt, ne, select, zeros_like
 from stretto._engine.ops.convert import convert

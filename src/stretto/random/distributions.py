@@ -21,7 +21,7 @@ from stretto._engine.core.types import as_dtype, is_complex, real_dtype, scalar_
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike, ShardingLike
 from stretto._engine.ops.arithmetic import absolute, add, divide, multiply, negative, sign, subtract
 from stretto._engine.ops.bitcast import bitcast_convert_type
-from stretto._engine.ops.bitwise import population_count
+from stretto._engine.ops.bits import population_count
 from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.comparison import full_like, ge, select, zeros_like
 from stretto._engine.ops.complex_parts import complex_

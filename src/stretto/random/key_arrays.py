@@ -27,7 +27,7 @@ from stretto._engine.core.integers import entries_of, integers
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.lazy import shown
 from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike
-from stretto._engine.ops.bitwise import bitwise_xor
+from stretto._engine.ops.bits import bitwise_xor
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import zeros_like
 from stretto._engine.ops.layout import canonical_axis, move_axis, reshape
@@ -41,8 +41,8 @@ from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto.dtypes import prng_key
 
 if TYPE_CHECKING:
-    from stretto._engine.core.array_updates import Index
     from stretto._engine.core.cards import Card
+    from stretto._engine.core.typing import Index
 
 _PHILOX = RandomAlgorithm.RNG_PHILOX
 _UINT32 = np.dtype(np.uint32)

@@ -18,7 +18,7 @@ from stretto._engine.core.interpreter import as_value, constant
 from stretto._engine.core.sizes import exceeds
 from stretto._engine.core.types import as_dtype, default_dtype, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike, ShardingLike
-from stretto._engine.ops.bitwise import shift_right_logical
+from stretto._engine.ops.bits import shift_right_logical
 from stretto._engine.ops.comparison import full_like, zeros_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import laid_out, reshape

@@ -20,7 +20,7 @@ from stretto._engine.core.interpreter import Tracer, state
 from stretto._engine.core.recorder import Recorder
 from stretto._engine.core.threads import holding, lock
 from stretto._engine.core.typing import ArrayLike, Key
-from stretto._engine.higher_order.chunks import Examples
+from stretto._engine.higher_order.loops import Examples
 from stretto.random.draw_arguments import draw
 from stretto.random.keys import PRNGKey, as_key, fold_in
 

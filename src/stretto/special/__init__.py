@@ -14,7 +14,6 @@ from stretto.special.bessel import *
 from stretto.special.gammas import *
 from stretto.special.entropies import *
 from stretto.special.errors import *
-from stretto.special.hypergeometric import *
 from stretto.special.integrals import *
 
 exports(__name__)

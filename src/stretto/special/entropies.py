@@ -12,7 +12,7 @@ from stretto._engine.core.functions import described_like
 from stretto._engine.core.typing import Array, ArrayLike, Axes
 from stretto._engine.higher_order.custom_derivatives import custom_jvp
 from stretto._engine.ops.arithmetic import absolute
-from stretto._engine.ops.bitwise import bitwise_and
+from stretto._engine.ops.bits import bitwise_and
 from stretto._engine.ops.comparison import eq, full_like, ge, gt, lt, select, zeros_like
 from stretto._engine.ops.convert import rounded_once
 from stretto._engine.ops.elementwise import FLOAT, check_kind, promote_values, unary

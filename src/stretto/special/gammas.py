@@ -15,7 +15,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import is_complex, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.bitwise import bitwise_and
+from stretto._engine.ops.bits import bitwise_and
 from stretto._engine.ops.broadcast import broadcast_to, reduce_sum
 from stretto._engine.ops.comparison import eq, full_like, ge, lt, select, zeros_like
 from stretto._engine.ops.convert import as_inexact, rounded_once

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from stretto.torch.importing import from_torch as from_torch
     from stretto.torch.imported_module import ImportedModule as ImportedModule, Part as Part
     from stretto.torch.imported_module import load as load, save as save
-    from stretto.torch.weights import (
+    from stretto.torch.importing import (
         from_state_dict as from_state_dict,
         to_state_dict as to_state_dict,
     )
@@ -40,9 +40,8 @@ exports(
     __name__,
     """
     .exporting: to_torch
-    .importing: from_torch
+    .importing: from_torch from_state_dict to_state_dict
     .imported_module: ImportedModule Part load save
-    .weights: from_state_dict to_state_dict
     """,
     extra="torch",
 )

@@ -29,7 +29,7 @@ from stretto.nn.updating import named_arrays
 from stretto.random.keys import PRNGKey, fold_in
 from stretto.random.streams import keys, next_key
 from stretto.torch.imported_module import Held, ImportedModule
-from stretto.torch.weights import is_torch
+from stretto.torch.importing import is_torch
 
 
 def to_torch(function: Callable[..., Any]) -> Any:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from stretto.tree.members import (
         concat as concat, stack as stack, take as take, unstack as unstack,
     )  # fmt: skip
-    from stretto.tree.reducing import *
     from stretto.tree.sums import (
         axpy as axpy, lerp as lerp, mean as mean, weighted_sum as weighted_sum,
     )  # fmt: skip
@@ -41,10 +40,9 @@ exports(
     stretto._engine.core.tree: flatten flatten_with_path leaves map register_dataclass
         register_pytree_node register_pytree_node_class register_pytree_with_keys
         register_pytree_with_keys_class register_static structure unflatten
-    .arithmetic: Partial Unravel cast dot norm ravel slerp
+    .arithmetic: Partial Unravel all broadcast cast dot leaves_with_path map_with_path norm ravel
+        reduce reduce_associative slerp static transpose
     .members: concat stack take unstack
-    .reducing: all broadcast leaves_with_path map_with_path reduce reduce_associative static
-        transpose
     .sums: axpy lerp mean weighted_sum
     """,
 )

@@ -32,7 +32,7 @@ from stretto._engine.core.types import (
 from stretto._engine.core.typing import ArrayLike, Tree
 from stretto._engine.higher_order.cond import cond
 from stretto._engine.ops.arithmetic import add, divide, multiply, negative, remainder, subtract
-from stretto._engine.ops.bitwise import bitwise_and
+from stretto._engine.ops.bits import bitwise_and
 from stretto._engine.ops.broadcast import of_rank, reduce_sum
 from stretto._engine.ops.comparison import eq, full_like, ge, gt, lt, where
 from stretto._engine.ops.contract import tensordot

@@ -20,7 +20,7 @@ from stretto._engine.ops.convolution.geometry import conv_dimension_numbers
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.exponential import EXP
 from stretto._engine.ops.extrema import MAX
-from stretto._engine.ops.linalg import cholesky, triangular
+from stretto._engine.ops.linalg import triangular
 from stretto._engine.ops.reducing import window
 from stretto._engine.ops.reducing.window import AxisWindow
 from stretto._engine.ops.special import bessel, error_functions
@@ -91,12 +91,12 @@ DECISIONS = {
     "top_k": (sort.TopK(3), types(F32, (thresholds.TOP_K,)), types(F32, (1000,))),
     "place": (PLACE, types(F32, (4, 1 << 20)), types(F32, (4, 1 << 10))),
     "cholesky": (
-        cholesky.Cholesky(),
+        triangular.Cholesky(),
         types(F32, (thresholds.MATRICES, 4, 4)),
         types(F32, (thresholds.MATRICES - 1, 4, 4)),
     ),
     "large matrices": (
-        cholesky.Cholesky(),
+        triangular.Cholesky(),
         types(F32, (thresholds.MATRICES, 32, 32)),
         types(F32, (thresholds.MATRICES, 33, 33)),
     ),

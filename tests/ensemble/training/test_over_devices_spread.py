@@ -7,7 +7,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import P, lax, optim
 from stretto.ensemble.over_mesh import OverMesh
-from stretto.ensemble.training.over_devices import check_elementwise, gather_parts, part_of, spec_of
+from stretto.ensemble.training.step import check_elementwise, gather_parts, part_of, spec_of
 from stretto.optim.combining import per_member
 from tests.meshes import mesh
 

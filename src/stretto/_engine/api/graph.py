@@ -15,15 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from stretto._engine.api.argument_leaves import (
-    LeafNames,
-    as_values,
-    kinds_of,
-    leaf_names,
-    values_of_tree,
-    without_float0,
-    wraps,
-)
+from stretto._engine.api import argument_leaves
 from stretto._engine.api.jit.signature import NO_ARGUMENTS, ArgumentSet, argument_set, rejoin
 from stretto._engine.api.varying_sizes.sizes import equal_lengths, share_lengths
 from stretto._engine.core import tree
@@ -138,7 +130,7 @@ def types_of(
     described = [_only_described(x) for x in leaves]
     arrays = [x for x, d in zip(leaves, described, strict=True) if not d]
     values = iter(
-        as_values(
+        argument_leaves.as_values(
             arrays, caller, lambda: list(itertools.compress(names(), map(operator.not_, described)))
         )
     )
@@ -164,21 +156,23 @@ def record_call(
     leaves, structure = tree.flatten((positional, named))
     refs: dict[int, Ref] = {}
     if any([isinstance(x, Ref) for x in leaves]):
-        leaves, refs = read_refs(leaves, caller, lambda: leaf_names(fun, positional, named))
+        leaves, refs = read_refs(
+            leaves, caller, lambda: argument_leaves.leaf_names(fun, positional, named)
+        )
     fixed = {which: s.value for which, s in static}
     dynamic = [() if i in fixed else x for i, x in enumerate(args)]
-    names = LeafNames(fun, dynamic, named)
+    names = argument_leaves.LeafNames(fun, dynamic, named)
     pairs = equal_lengths(structure, leaves)
 
     def call(*values: Any) -> Any:
         all_args, all_named = rejoin(fixed, *tree.unflatten(structure, values))
-        return without_float0(fun(*all_args, **all_named))
+        return argument_leaves.without_float0(fun(*all_args, **all_named))
 
-    writing = giving(Parts(call, dict(kinds_of(refs))), [])
+    writing = giving(Parts(call, dict(argument_leaves.kinds_of(refs))), [])
 
     def flat(*values: Any) -> Any:
         (result, given), written = writing(*share_lengths(values, pairs))
-        outs, out_structure = values_of_tree(result, caller, "the result")
+        outs, out_structure = argument_leaves.values_of_tree(result, caller, "the result")
         return [*outs, *given, *written], out_structure
 
     return record(flat, types_of(leaves, caller, lambda: names), names, caller)
@@ -264,7 +258,7 @@ def make_graph(
     chosen = argument_set(fun, static_argnums, None, "static", caller)
     axes = [(name, operator.index(size)) for name, size in axis_env or ()]
 
-    @wraps(fun, caller)
+    @argument_leaves.wraps(fun, caller)
     def graph(*args: Any, **kwargs: Any) -> Any:
         recorded = functools.partial(record_call, fun, args, kwargs, chosen)
         for name, size in axes:

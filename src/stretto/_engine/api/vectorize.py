@@ -2,7 +2,7 @@
 
 Here the axes of trees of arguments and results are worked out and checked.
 ``passes/formulations/mapped`` decides how ``vmap`` maps the function: at once by ``autodiff/vmap``,
-in chunks by ``higher_order/chunks``, or planned when it is lowered.
+in chunks by ``higher_order/loops``, or planned when it is lowered.
 
 The loops go over arrays (``higher_order/scan`` and ``higher_order/loops``) or over arrays of
 different lengths (``over_ragged``).
@@ -16,17 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from stretto._engine.api import varying_sizes
-from stretto._engine.api.argument_leaves import (
-    LeafNames,
-    Nothing,
-    argument_names,
-    as_values,
-    holds_float0,
-    kinds_of,
-    without_float0,
-    wraps,
-)
+from stretto._engine.api import argument_leaves, varying_sizes
 from stretto._engine.api.varying_sizes.sizes import holds_ragged
 from stretto._engine.autodiff.vmap import AxisSize, to_axis
 from stretto._engine.core import tree
@@ -37,7 +27,7 @@ from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import is_float0
 from stretto._engine.higher_order import loops
 from stretto._engine.higher_order import scan as loop
-from stretto._engine.higher_order.chunks import in_axis, inner_axes, out_axis, positive
+from stretto._engine.higher_order.loops import in_axis, inner_axes, out_axis, positive
 from stretto._engine.higher_order.refs import Parts, Ref, read_refs
 from stretto._engine.passes.formulations.mapped import map_members
 
@@ -120,7 +110,7 @@ def vmap(
     name = name_of(fun)
     of_one: Callable[..., Any] = fun
 
-    @wraps(fun, "vmap")
+    @argument_leaves.wraps(fun, "vmap")
     def vmap_fun(*args: Any, **kwargs: Any) -> Any:
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
@@ -140,9 +130,11 @@ def vmap(
         if not all([isinstance(x, Value) or _is_array_alone(x) for x in leaves]):
             args, kwargs = tree.unflatten(structure, _hidden(leaves, in_axes, args))
             leaves, structure = tree.flatten((args, kwargs))
-            leaves, refs = read_refs(leaves, name, lambda: LeafNames(fun, args, kwargs))
-        paths = LeafNames(fun, args, kwargs)
-        values = as_values(leaves, f"vmap of {name}", lambda: paths)
+            leaves, refs = read_refs(
+                leaves, name, lambda: argument_leaves.LeafNames(fun, args, kwargs)
+            )
+        paths = argument_leaves.LeafNames(fun, args, kwargs)
+        values = argument_leaves.as_values(leaves, f"vmap of {name}", lambda: paths)
         axes = _for_leaves(in_axes, args, "in_axes", None if kwargs else len(values))
         axes = _checked(axes, values, inner_axes(structure, values), paths)
         size = _common_size(values, axes, axis_size)
@@ -155,12 +147,15 @@ def vmap(
             nonlocal result, out_structure
             result, given = parts(*examples)
             outs, out_structure = tree.flatten(result)
-            if holds_float0(outs):
-                result = without_float0(result, (size,))
+            if argument_leaves.holds_float0(outs):
+                result = argument_leaves.without_float0(result, (size,))
                 outs, out_structure = tree.flatten(result)
-            return [*as_values(outs, name, lambda: tree.paths(result, "the result")), *given]
+            return [
+                *argument_leaves.as_values(outs, name, lambda: tree.paths(result, "the result")),
+                *given,
+            ]
 
-        parts = Parts(_of_leaves(of_one, structure), dict(kinds_of(refs)))
+        parts = Parts(_of_leaves(of_one, structure), dict(argument_leaves.kinds_of(refs)))
         flat.__name__ = name
         named_size = size if axis_name is None else AxisSize(size, axis_name)
         outs, mapped = map_members(flat, named_size, chunk_size or size, values, axes, paths)
@@ -250,7 +245,7 @@ def _hidden(leaves: Sequence[Any], in_axes: Any, args: Any) -> list[Any]:
     hidden = []
     for x, a in zip(leaves, axes, strict=True):
         if is_float0(x):
-            x = Nothing(x.shape if a is None else tuple(np.delete(x.shape, a)))
+            x = argument_leaves.Nothing(x.shape if a is None else tuple(np.delete(x.shape, a)))
         elif a is None and (x.__class__ in _PASSED_ON or not is_array_like(x)):
             x = _Other(x)
         hidden.append(x)
@@ -310,7 +305,7 @@ def _different_sizes(
         lines.append(f"  * {leaves} size {size}, for example {examples[0]}")
     if axis_size is not None:
         lines.append(f"  * axis_size is {axis_size}")
-    for name, arg in zip(argument_names(fun, len(args)), args, strict=True):
+    for name, arg in zip(argument_leaves.argument_names(fun, len(args)), args, strict=True):
         if isinstance(arg, (list, tuple)) and len(arg) > 1:
             first = tree.structure(arg[0])
             if first.num_leaves and all(tree.structure(x) == first for x in arg[1:]):

@@ -22,7 +22,7 @@ from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.recorder import Traced
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.arithmetic import ADD
-from stretto._engine.ops.bitwise import bitwise_and, bitwise_not, bitwise_or
+from stretto._engine.ops.bits import bitwise_and, bitwise_not, bitwise_or
 from stretto._engine.ops.broadcast import BroadcastInDim
 from stretto._engine.ops.comparison import SELECT, full, zeros_like
 from stretto._engine.ops.elementwise import Elementwise

@@ -14,7 +14,7 @@ import numpy as np
 
 from stretto._engine import eager, xla
 from stretto._engine.core.config import config, settings
-from stretto._engine.core.error_state import ErrorState
+from stretto._engine.core.errors import ErrorState
 from stretto._engine.core.interpreter import Interpreter, Tracer, state
 from stretto._engine.core.primitive import meshes
 from stretto._engine.core.threads import holding

@@ -36,17 +36,7 @@ from stretto._engine.core.rewriting import restrict, used_inputs, with_inputs
 from stretto._engine.core.sizes import unnamed
 from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
 from stretto._engine.core.typing import ArrayLike
-from stretto._engine.higher_order.family import (
-    ControlFlow,
-    call_in_python,
-    concrete_array,
-    cut,
-    has_open_loop,
-    only_where,
-    parting,
-    record_tree,
-    values_of,
-)
+from stretto._engine.higher_order import family
 from stretto._engine.higher_order.refs import Apart
 from stretto._engine.higher_order.while_loop import loop_while
 from stretto._engine.ops.broadcast import broadcast_to, reduce_sum
@@ -64,7 +54,7 @@ from stretto._engine.ops.sort import argsort
 _INDEX = np.dtype(np.int32)
 
 
-class Cond(ControlFlow):
+class Cond(family.ControlFlow):
     """The branch with the number that the first operand gives, applied to the other operands.
 
     The first operand is an int32, in range. With a ``size`` it is a vector of that length, with one
@@ -116,11 +106,11 @@ class Cond(ControlFlow):
             return equation
         mapped = [m for m, u in zip(self._mapped(len(used)), used, strict=True) if u]
         branches = [with_inputs(branch, used) for branch in branches]
-        return cut(equation, self._with(branches, mapped), [True, *used], needed)
+        return family.cut(equation, self._with(branches, mapped), [True, *used], needed)
 
     def where(self, equation: Equation, live: Var, keep_rules: bool) -> Equation:
         """Return the branches, which are told."""
-        branches = [only_where(branch, keep_rules) for branch in self.branches]
+        branches = [family.only_where(branch, keep_rules) for branch in self.branches]
         index, *operands = equation.inputs
         told = self._with(branches, (False, *self._mapped(len(operands))))
         return Equation(told, [index, live, *operands], equation.outputs, equation.place)
@@ -294,13 +284,13 @@ def _branch_programs(
         functions = {k: _with_refs(f, structure, apart) for k, f in functions.items()}
         leaves, names = apart.leaves, apart.of(names)
         structure = tree.structure(tuple(leaves))
-    values = values_of(leaves, caller)
+    values = family.values_of(leaves, caller)
     types = [v.type for v in values]
     distinct = {id(f): f for f in functions.values()}
 
     def record_all(wrap: Any) -> list[Any]:
         traced = {
-            i: record_tree(wrap(f, written), structure, types, caller, names)
+            i: family.record_tree(wrap(f, written), structure, types, caller, names)
             for i, f in distinct.items()
         }
         return [traced[id(f)] for f in functions.values()]
@@ -315,7 +305,7 @@ def _branch_programs(
             raise TypeError(
                 f"{caller}: branches must return trees of one structure; those of "
                 f"{branch_names[0]} and {branch_names[i]} part at "
-                f"{parting(first[1], out, 'result')}"
+                f"{family.parting(first[1], out, 'result')}"
             )
     targets = []
     paths = tree.paths(tree.unflatten(first[1], range(first[1].num_leaves)), "result")
@@ -464,9 +454,9 @@ def switch(
         if not branches:
             raise ValueError("switch: needs at least one branch")
         operands = _operands("switch", operands, operand)
-        if config.disable_jit and (known := concrete_array(number)) is not None:
+        if config.disable_jit and (known := family.concrete_array(number)) is not None:
             chosen = min(max(int(known), 0), len(branches) - 1)
-            return call_in_python("switch", branches[chosen], *operands)
+            return family.call_in_python("switch", branches[chosen], *operands)
         functions = {f"branch {i}": branch for i, branch in enumerate(branches)}
         bounded = clamp(0, convert(number, _INDEX), len(branches) - 1)
         return _chosen("switch", bounded, functions, operands)
@@ -511,8 +501,8 @@ def cond(
         operands = _operands("cond", operands, operand)
         if len(operands) == 2 and not callable(true_fun) and callable(operands[1]):
             true_fun, false_fun, operands = _of_own(true_fun, false_fun, *operands)
-        if config.disable_jit and (known := concrete_array(condition)) is not None:
-            return call_in_python("cond", true_fun if bool(known) else false_fun, *operands)
+        if config.disable_jit and (known := family.concrete_array(condition)) is not None:
+            return family.call_in_python("cond", true_fun if bool(known) else false_fun, *operands)
         branches = {"false_fun": false_fun, "true_fun": true_fun}
         index = convert(
             condition if kind_of(condition.dtype) == "bool" else ne(condition, 0), _INDEX
@@ -621,8 +611,8 @@ def _results(
 
     A loop in it that ends for these alone must not wait for the others.
     """
-    if has_open_loop(branch):
-        branch, mapped, args = only_where(branch, keep_rules), (True, *mapped), [here, *args]
+    if family.has_open_loop(branch):
+        branch, mapped, args = family.only_where(branch, keep_rules), (True, *mapped), [here, *args]
     return evaluate(vmap_program(branch, size, mapped, (True,) * len(branch.outputs))[0], args)
 
 

@@ -40,7 +40,7 @@ from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import live, restrict, used_inputs, with_inputs
 from stretto._engine.core.types import ArrayType, array_type, promote
-from stretto._engine.ops.bitwise import And
+from stretto._engine.ops.bits import And
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import expand_dims, move_to_front, reshape

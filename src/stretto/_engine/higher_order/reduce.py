@@ -30,7 +30,7 @@ from stretto._engine.core.typing import ShardingLike
 from stretto._engine.higher_order.family import ControlFlow, parting, split
 from stretto._engine.higher_order.scan import Scan
 from stretto._engine.ops.arithmetic import Add, Mul, add, multiply
-from stretto._engine.ops.bitwise import OR, And, Or, Xor, bitwise_and, bitwise_or, bitwise_xor
+from stretto._engine.ops.bits import OR, And, Or, Xor, bitwise_and, bitwise_or, bitwise_xor
 from stretto._engine.ops.broadcast import ReduceSum, broadcast_to
 from stretto._engine.ops.comparison import full, select
 from stretto._engine.ops.convert import convert

@@ -26,7 +26,7 @@ from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.convert import convert
 
 if TYPE_CHECKING:
-    from stretto._engine.core.array_updates import Index
+    from stretto._engine.core.typing import Index
 
 T = TypeVar("T")
 

@@ -32,23 +32,10 @@ from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import live, restrict, silence_effects, used_inputs, with_inputs
 from stretto._engine.core.sizes import unnamed
 from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
-from stretto._engine.higher_order.family import (
-    ControlFlow,
-    call,
-    captured_first,
-    check_carry,
-    cut,
-    has_open_loop,
-    holding_where,
-    only_where,
-    record_tree,
-    split,
-    values_of,
-    while_in_python,
-)
+from stretto._engine.higher_order import family
 from stretto._engine.higher_order.refs import while_writing
 from stretto._engine.ops.arithmetic import Add
-from stretto._engine.ops.bitwise import And
+from stretto._engine.ops.bits import And
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import Ge, Gt, Le, Lt, full, select, zeros_like
 from stretto._engine.ops.convert import ConvertElementType, convert
@@ -66,7 +53,7 @@ _NO_REVERSE = (
 )
 
 
-class While(ControlFlow):
+class While(family.ControlFlow):
     """While ``cond`` holds for the carry, apply ``body`` to it.
 
     Operands: the constants of ``cond`` (``cond_consts`` of them), those of ``body``, the carry.
@@ -82,7 +69,7 @@ class While(ControlFlow):
         return self.body.out_types
 
     def _parts(self, args: Sequence[Any]) -> list[list[Any]]:
-        return split(args, self.cond_consts, self.body_consts)
+        return family.split(args, self.cond_consts, self.body_consts)
 
     def interpret(self, *args: Any) -> Sequence[Any]:
         """Step by step; after so many operations it is a long loop, and the rest is compiled."""
@@ -94,7 +81,7 @@ class While(ControlFlow):
             carry = evaluate(self.body, [*body_consts, *carry])
             done += each + 1
         rest = [*cond_consts, *body_consts, *carry]
-        return call(record(lambda *xs: (self(*xs), None), [x.type for x in rest])[0], rest)
+        return family.call(record(lambda *xs: (self(*xs), None), [x.type for x in rest])[0], rest)
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
         """Interpret it at first: most loops are short."""
@@ -137,11 +124,11 @@ class While(ControlFlow):
             sum(cond_consts),
             sum(body_consts),
         )
-        return cut(equation, loop, kept, carry)
+        return family.cut(equation, loop, kept, carry)
 
     def where(self, equation: Equation, live: Var, keep_rules: bool) -> Equation:
         """Return the loop, which takes no step where the flag is false."""
-        cond = holding_where(self.cond, keep_rules)
+        cond = family.holding_where(self.cond, keep_rules)
         loop = While(cond, self.body, self.cond_consts + 1, self.body_consts)
         return Equation(loop, [live, *equation.inputs], equation.outputs, equation.place)
 
@@ -182,7 +169,7 @@ class While(ControlFlow):
         count, n, m = len(carry), len(body_consts), len(moving)
 
         def body(*xs: Any) -> Any:
-            consts, dcs, cs, dxs = split(xs, n, m, count)
+            consts, dcs, cs, dxs = family.split(xs, n, m, count)
             return evaluate(program, [*consts, *cs, *dcs, *dxs]), None
 
         def cond(*xs: Any) -> Any:
@@ -274,11 +261,11 @@ class While(ControlFlow):
         of its own, that must not wait for an example that has stopped.
         """
         running = Var(array_type((unnamed(size),), np.dtype(bool)))
-        if not has_open_loop(self.body):
+        if not family.has_open_loop(self.body):
             return Program([running, *body.inputs], body.equations, body.outputs, body.name)
         mapped = (*body_over, *(True,) * len(self.body.outputs))
         if any(isinstance(effect, NamedAxis) for effect in self.effects):
-            program = only_where(self.body, keep_rules=True)
+            program = family.only_where(self.body, keep_rules=True)
             return vmap_program(program, size, (True, *mapped), (True,) * len(program.outputs))[0]
         # A branch of its own, so that derivatives of operations with rules are theirs.
         stopped = Program(self.body.inputs, (), self.body.inputs[self.body_consts :])
@@ -298,7 +285,7 @@ class While(ControlFlow):
             return [reduce_or(running, (0,))], None
 
         def step(*args: Any) -> Any:
-            cond_consts, body_consts, carry = split(args, n, self.body_consts)
+            cond_consts, body_consts, carry = family.split(args, n, self.body_consts)
             running = evaluate(cond, [*cond_consts, *carry])[0]
             new = evaluate(body, [running, *body_consts, *carry])
             outs = []
@@ -439,7 +426,7 @@ def loop_while(
 ) -> Any:
     """Run ``while_loop`` on behalf of ``caller``; messages call the carry's leaves by ``names``."""
     if config.disable_jit:
-        last = while_in_python(caller, cond_fun, body_fun, init_val)
+        last = family.while_in_python(caller, cond_fun, body_fun, init_val)
         if last is not None:
             return last[0]
     leaves, structure = tree.flatten(init_val)
@@ -449,12 +436,12 @@ def loop_while(
     trial = collecting(body_fun, written)
 
     def record_body(types: Sequence[ArrayType]) -> Any:
-        recorded = record_tree(trial, argument, types, caller, names)
-        check_carry(caller, structure, recorded[1])
+        recorded = family.record_tree(trial, argument, types, caller, names)
+        family.check_carry(caller, structure, recorded[1])
         return recorded
 
     (body, _, body_consts), init = settle_types(
-        caller, record_body, values_of(leaves, caller), names
+        caller, record_body, family.values_of(leaves, caller), names
     )
     if written:
         again = functools.partial(loop_while, caller)
@@ -462,14 +449,17 @@ def loop_while(
     types = [v.type for v in init]
     count = len(types)
     body = with_out_types(body, types, count)
-    cond, cond_structure, cond_consts = record_tree(cond_fun, argument, types, caller, names)
+    cond, cond_structure, cond_consts = family.record_tree(cond_fun, argument, types, caller, names)
     out = cond.out_types
     is_leaf = cond_structure == tree.structure(0)
     if not is_leaf or out[0].shape or kind_of(out[0].dtype) != "bool":
         got = list(out) if is_leaf else f"a tree of {list(out)}"
         raise TypeError(f"{caller}: cond_fun must return a boolean scalar, got {got}")
     loop = While(
-        captured_first(cond, count), captured_first(body, count), len(cond_consts), len(body_consts)
+        family.captured_first(cond, count),
+        family.captured_first(body, count),
+        len(cond_consts),
+        len(body_consts),
     )
     return tree.unflatten(structure, loop(*cond_consts, *body_consts, *init))
 

@@ -1,5 +1,5 @@
 /* Calls of other functions: without NumPy's warnings, and with what they raise kept.
-   The twins in Python: `core/error_state.py` and `xla/callbacks.py`. */
+   The twins in Python: `core/errors.py` and `xla/callbacks.py`. */
 
 #include "native.h"
 

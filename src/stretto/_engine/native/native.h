@@ -1,6 +1,6 @@
 /* What the files of the extension share: strings, the array, and the walk through trees.
 
-   Each type has a twin in Python that passes the same tests: `xla/array.py`, `core/error_state.py`,
+   Each type has a twin in Python that passes the same tests: `xla/array.py`, `core/errors.py`,
    `xla/callbacks.py`, `eager/interpreter.py` with `numpy/methods.py`, and `api/jit/dispatch.py`; so
    has `unfinished`, in `api/sharding/placement.py`. `native/__init__.py` says which are used.
    Nothing here decides anything: whatever is not the common case goes to the general way, in Python.

@@ -11,7 +11,7 @@ import numpy as np
 
 from stretto._engine import core
 from stretto._engine.core.boundary import reraise_foreign
-from stretto._engine.core.error_state import ErrorState
+from stretto._engine.core.errors import ErrorState
 from stretto._engine.core.integers import check_fits
 from stretto._engine.core.interpreter import Linear, Value, as_value, constant, refuse_masked
 from stretto._engine.core.primitive import CARRIED, Primitive

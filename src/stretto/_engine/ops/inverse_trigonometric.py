@@ -10,18 +10,9 @@ import numpy as np
 from stretto._engine.core.primitive import Kernel
 from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops import thresholds
+from stretto._engine.ops import complex_edges, thresholds
 from stretto._engine.ops.arithmetic import absolute as magnitude
 from stretto._engine.ops.comparison import full_like, select
-from stretto._engine.ops.complex_edges import (
-    WithEdges,
-    acos_edges,
-    acosh_edges,
-    asin_edges,
-    asinh_edges,
-    atan_edges,
-    atanh_edges,
-)
 from stretto._engine.ops.elementwise import (
     FLOAT,
     INEXACT,
@@ -76,7 +67,7 @@ def _over_square(z: Any, x: Any, y: Any) -> Any:
     return z / unit / (u * u + v * v) / unit
 
 
-class Inverse(WithEdges, abstract=True):
+class Inverse(complex_edges.WithEdges, abstract=True):
     """The inverse of a trigonometric or hyperbolic function, one operation of CHLO."""
 
     accepts = INEXACT
@@ -90,7 +81,7 @@ class Asin(Inverse):
 
     op = "asin"
     reference = staticmethod(np.arcsin)
-    edges = staticmethod(asin_edges)
+    edges = staticmethod(complex_edges.asin_edges)
     partials = (lambda dx, out, x: dx * rsqrt(full_like(x, 1) - x * x),)
 
 
@@ -99,7 +90,7 @@ class Acos(Inverse):
 
     op = "acos"
     reference = staticmethod(np.arccos)
-    edges = staticmethod(acos_edges)
+    edges = staticmethod(complex_edges.acos_edges)
     partials = (lambda dx, out, x: -(dx * rsqrt(full_like(x, 1) - x * x)),)
 
 
@@ -110,7 +101,7 @@ class Atan(Inverse):
     costs = thresholds.ATAN
     op = "atan"
     reference = staticmethod(np.arctan)
-    edges = staticmethod(atan_edges)
+    edges = staticmethod(complex_edges.atan_edges)
     partials = (lambda dx, out, x: dx / (full_like(x, 1) + x * x),)
 
     def lower(self, b: Any, x: Any) -> Any:
@@ -136,7 +127,7 @@ class Asinh(Inverse):
     derives_widely = True
     op = "asinh"
     reference = staticmethod(np.arcsinh)
-    edges = staticmethod(asinh_edges)
+    edges = staticmethod(complex_edges.asinh_edges)
     partials = (lambda dx, out, x: dx * _asinh_slope(x),)
 
 
@@ -146,7 +137,7 @@ class Acosh(Inverse):
     derives_widely = True
     op = "acosh"
     reference = staticmethod(np.arccosh)
-    edges = staticmethod(acosh_edges)
+    edges = staticmethod(complex_edges.acosh_edges)
     partials = (lambda dx, out, x: dx * (rsqrt(x - full_like(x, 1)) * rsqrt(x + full_like(x, 1))),)
 
 
@@ -156,7 +147,7 @@ class Atanh(Inverse):
     costs = thresholds.ATANH
     op = "atanh"
     reference = staticmethod(np.arctanh)
-    edges = staticmethod(atanh_edges)
+    edges = staticmethod(complex_edges.atanh_edges)
     partials = (lambda dx, out, x: dx / (full_like(x, 1) - x * x),)
 
     def lower(self, b: Any, x: Any) -> Any:

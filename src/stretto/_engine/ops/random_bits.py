@@ -33,7 +33,7 @@ from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShardingLike
 from stretto._engine.ops.arithmetic import ADD, MUL, REM, SUB
 from stretto._engine.ops.bitcast import BitcastConvertType, bitcast_convert_type
-from stretto._engine.ops.bitwise import OR, SHIFT_LEFT, SHIFT_RIGHT_LOGICAL, XOR
+from stretto._engine.ops.bits import OR, SHIFT_LEFT, SHIFT_RIGHT_LOGICAL, XOR
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
 from stretto._engine.ops.comparison import EQ, SELECT, full, full_like, lt, select
 from stretto._engine.ops.convert import convert, dtype_argument

@@ -10,17 +10,9 @@ import numpy as np
 from stretto._engine.core.primitive import Kernel
 from stretto._engine.core.types import is_complex
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops import thresholds
+from stretto._engine.ops import complex_edges, thresholds
 from stretto._engine.ops.arithmetic import absolute as magnitude
 from stretto._engine.ops.comparison import eq, full_like, gt, lt, ne, select, zeros_like
-from stretto._engine.ops.complex_edges import (
-    WithEdges,
-    is_infinite,
-    tan_edges,
-    tan_reference,
-    tanh_edges,
-    tanh_reference,
-)
 from stretto._engine.ops.complex_parts import complex_, imag, real
 from stretto._engine.ops.elementwise import (
     FLOAT,
@@ -83,15 +75,15 @@ class Cos(ByParts):
         return _cosh_parts(-b, a)  # cos(z) = cosh(iz)
 
 
-class Tan(WithEdges):
+class Tan(complex_edges.WithEdges):
     """The tangent; radians."""
 
     accepts = INEXACT
     kernel = Kernel.LONG
     costs = thresholds.CIRCULAR
     op = "tan"
-    reference = staticmethod(tan_reference)
-    edges = staticmethod(tan_edges)
+    reference = staticmethod(complex_edges.tan_reference)
+    edges = staticmethod(complex_edges.tan_edges)
     partials = (lambda dx, out, x: dx * (full_like(out, 1) + out * out),)
 
 
@@ -109,7 +101,7 @@ def _half_exp(size: Term) -> Term:
 def _sinh_parts(a: Any, b: Any) -> tuple[Any, Any]:
     # sinh(a + ib) = sinh(a) cos(b) + i cosh(a) sin(b); real for b = 0 even where cosh(a) overflows,
     # and with the real part a = sinh(a) where that is 0 or infinite and cos(b) is NaN
-    unchanged = ~is_finite(b) & (eq(a, zeros_like(a)) | is_infinite(a))
+    unchanged = ~is_finite(b) & (eq(a, zeros_like(a)) | complex_edges.is_infinite(a))
     return (
         select(unchanged, a, sinh(a) * cos(b)),
         select(eq(b, zeros_like(b)), b, cosh(a) * sin(b)),
@@ -121,7 +113,9 @@ def _cosh_parts(a: Any, b: Any) -> tuple[Any, Any]:
     at_a, at_b = eq(a, zeros_like(a)), eq(b, zeros_like(b))
     zero = select(at_a, a * _finite_like(b), b * _finite_like(a))
     return (
-        select(~is_finite(b) & is_infinite(a), full_like(a, math.inf), cosh(a) * cos(b)),
+        select(
+            ~is_finite(b) & complex_edges.is_infinite(a), full_like(a, math.inf), cosh(a) * cos(b)
+        ),
         select(at_a | at_b, zero, sinh(a) * sin(b)),
     )
 
@@ -181,15 +175,15 @@ class Cosh(Hyperbolic):
         return half + 0.25 / half
 
 
-class Tanh(WithEdges):
+class Tanh(complex_edges.WithEdges):
     """The hyperbolic tangent."""
 
     accepts = INEXACT
     kernel = Kernel.LONG
     costs = thresholds.HYPERBOLIC
     op = "tanh"
-    reference = staticmethod(tanh_reference)
-    edges = staticmethod(tanh_edges)
+    reference = staticmethod(complex_edges.tanh_reference)
+    edges = staticmethod(complex_edges.tanh_edges)
     partials = (lambda dx, out, x: dx * _tanh_slope(out, x),)
 
 

@@ -23,7 +23,7 @@ from stretto._engine.core.program import Program
 from stretto._engine.core.sizes import Dimension, Size, SizeVariable, is_size
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.arithmetic import DIV, SUB, subtract
-from stretto._engine.ops.bitwise import AND
+from stretto._engine.ops.bits import AND
 from stretto._engine.ops.broadcast import broadcast_in_dim, reduce_sum
 from stretto._engine.ops.comparison import eq, full, ge, lt, select
 from stretto._engine.ops.convert import convert

@@ -22,7 +22,7 @@ from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import changed_inside, remember, types_made, with_equations
 from stretto._engine.core.types import bytes_of, is_inexact, kind_of
 from stretto._engine.higher_order.family import Call, has_long_loop
-from stretto._engine.ops.bitwise import bitwise_and
+from stretto._engine.ops.bits import bitwise_and
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import Comparison, Select, gt, select, zeros_like
 from stretto._engine.ops.complex_parts import real

@@ -16,12 +16,7 @@ from typing import Any
 from stretto._engine.autodiff.evaluate import Values
 from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.recorder import record
-from stretto._engine.core.rewriting import (
-    changed_inside,
-    holds_programs,
-    remember,
-    with_equations,
-)
+from stretto._engine.core.rewriting import changed_inside, holds_programs, remember, with_equations
 from stretto._engine.higher_order.family import split
 from stretto._engine.higher_order.scan import Scan
 from stretto._engine.ops.comparison import full

@@ -22,12 +22,7 @@ from typing import Any, NamedTuple
 
 from stretto._engine.core.position import Place
 from stretto._engine.core.program import Atom, Equation, Program, Var
-from stretto._engine.core.rewriting import (
-    changed_inside,
-    holds_programs,
-    remember,
-    with_equations,
-)
+from stretto._engine.core.rewriting import changed_inside, holds_programs, remember, with_equations
 from stretto._engine.core.types import bytes_of
 from stretto._engine.higher_order.family import split
 from stretto._engine.higher_order.scan import Scan

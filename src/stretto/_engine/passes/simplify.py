@@ -34,13 +34,7 @@ from stretto._engine.core.program import (
     literal_key,
     operation_key,
 )
-from stretto._engine.core.rewriting import (
-    changed_inside,
-    drop_dead,
-    live,
-    remember,
-    with_equations,
-)
+from stretto._engine.core.rewriting import changed_inside, drop_dead, live, remember, with_equations
 from stretto._engine.core.types import ArrayType, is_inexact
 from stretto._engine.ops.broadcast import ReduceSum
 from stretto._engine.ops.collective.primitives import Total, TotalsTogether

@@ -31,7 +31,7 @@ from stretto._engine.core.errors import meant
 from stretto._engine.core.files import checked_path
 from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
 from stretto.ensemble.ensemble import Ensemble
-from stretto.ensemble.training.stopping import EarlyStopping
+from stretto.ensemble.training.fit_callbacks import EarlyStopping
 from stretto.ensemble.training.trainer import Trainer
 from stretto.files.load_files import load, load_header
 from stretto.files.save_files import save

@@ -25,17 +25,10 @@ from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.functions import described_like
 from stretto._engine.core.interpreter import Tracer, constant
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, Tree
-from stretto._engine.higher_order.chunks import positive as positive_chunk
+from stretto._engine.higher_order.loops import positive as positive_chunk
 from stretto._engine.ops.convert import convert
 from stretto.ensemble.layers.members_in_batch import by_member, merged, spread
-from stretto.nn.activations import (
-    AlphaDropout,
-    Dropout,
-    Dropout1d,
-    Dropout2d,
-    Dropout3d,
-    FeatureAlphaDropout,
-)
+from stretto.nn import activations
 from stretto.nn.functional.checks import positive, refuse
 from stretto.nn.module import Module
 from stretto.numpy.dtypes import as_dtype
@@ -185,7 +178,14 @@ class Masksembles2d(_Masksembles):
     _channels = 2
 
 
-_DROPPING = (AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout)
+_DROPPING = (
+    activations.AlphaDropout,
+    activations.Dropout,
+    activations.Dropout1d,
+    activations.Dropout2d,
+    activations.Dropout3d,
+    activations.FeatureAlphaDropout,
+)
 
 
 def mc_dropout(

@@ -17,14 +17,7 @@ from stretto._engine.core.config import config
 from stretto._engine.core.functions import name_of
 from stretto._engine.core.typing import Key, Tree
 from stretto.ensemble.over_mesh import OverMesh, map_members
-from stretto.ensemble.training.step import (
-    arguments_of,
-    batch_at,
-    in_mode,
-    loss_of,
-    named_of,
-    scalar,
-)
+from stretto.ensemble.training import step
 from stretto.ensemble.training.train_state import Pack, TrainState, read
 from stretto.ensemble.training.training_data import Own, rows_of
 from stretto.random.keys import fold_in
@@ -120,21 +113,21 @@ class Evaluator:
         arrays, axis = _part_of(pack, data, start, size)
         parts, structure = tree.flatten(arrays, lambda x: axis == 0 and is_ragged(x))
         pairs = equal_lengths(structure, parts)
-        group = dataclasses.replace(pack.group, structure=in_mode(pack.group, False))
+        group = dataclasses.replace(pack.group, structure=step.in_mode(pack.group, False))
         key = fold_in(fold_in(key, _STREAM), start)
 
         def of_one(own: Tree, number: Tree, extra: Tree, parts: list[Any]) -> dict[str, Any]:
             batch = tree.unflatten(structure, share_lengths(parts, pairs))
             by_name = {**own, **pack.shared, **pack.fixed}
             noise = fold_in(key, number)
-            value, beside, _ = loss_of(self._loss, group, by_name, batch, extra, noise)
+            value, beside, _ = step.loss_of(self._loss, group, by_name, batch, extra, noise)
             metrics = {"loss": value, **beside}
             member = group.of([by_name[n] for n in group.names])
             for name, f in self._metrics.items():
                 caller = f"fit: metrics[{name!r}] ({name_of(f)})"
-                arguments = member, *arguments_of(batch)
-                named = named_of(f, extra, len(arguments))
-                metrics[name] = scalar(f(*arguments, **named), caller, "gives")
+                arguments = member, *step.arguments_of(batch)
+                named = step.named_of(f, extra, len(arguments))
+                metrics[name] = step.scalar(f(*arguments, **named), caller, "gives")
             return metrics
 
         rows = pack.rows
@@ -161,4 +154,6 @@ def _part_of(pack: Pack, data: Tree, start: Tree, size: int) -> tuple[Tree, int 
     picked = first + snp.minimum(places, counts[:, None] - 1)
     uneven = len(set(data.counts)) > 1
     left = snp.asarray(counts) if uneven else None
-    return batch_at(data.data, picked, np.int32(0), size, left - start if uneven else None)[0], 0
+    return step.batch_at(data.data, picked, np.int32(0), size, left - start if uneven else None)[
+        0
+    ], 0

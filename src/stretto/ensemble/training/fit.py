@@ -40,12 +40,19 @@ from stretto.ensemble.training.fit_arguments import (
     refuse_others_than_mappings,
     types_of,
 )
-from stretto.ensemble.training.fit_callbacks import Callback, Calls, Event, copy_arrays
+from stretto.ensemble.training.fit_callbacks import (
+    Callback,
+    Calls,
+    Divergence,
+    EarlyStopping,
+    Event,
+    copy_arrays,
+    divergences,
+    report_new,
+)
 from stretto.ensemble.training.fitted import Fitted, with_entry
 from stretto.ensemble.training.loggers import Reporter, means
-from stretto.ensemble.training.over_devices import put_state, with_company
-from stretto.ensemble.training.step import modes_of, trains
-from stretto.ensemble.training.stopping import Divergence, EarlyStopping, divergences, report_new
+from stretto.ensemble.training.step import modes_of, put_state, trains, with_company
 from stretto.ensemble.training.train_state import (
     Pack,
     TrainState,

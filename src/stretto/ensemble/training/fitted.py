@@ -19,7 +19,7 @@ from stretto._engine.core.errors import meant
 from stretto._engine.core.lazy import shown
 from stretto.ensemble.groups import M_co
 from stretto.ensemble.optional import axes_of, first_of
-from stretto.ensemble.training.stopping import Divergence
+from stretto.ensemble.training.fit_callbacks import Divergence
 from stretto.ensemble.training.train_state import TrainState
 
 if TYPE_CHECKING:

@@ -27,22 +27,20 @@ from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
 from stretto._engine.ops.convert import convert
 from stretto.ensemble.groups import Group
 from stretto.ensemble.over_mesh import OverMesh
-from stretto.ensemble.training.over_devices import (
-    check_elementwise,
-    check_examples,
-    on_each_device,
-    part_of_data,
-    put_state,
-)
+from stretto.ensemble.training.fit_callbacks import naming_member
 from stretto.ensemble.training.step import (
     COUNT,
     Rules,
     advance_pack,
     batch_at,
+    check_elementwise,
+    check_examples,
     modes_of,
+    on_each_device,
+    part_of_data,
+    put_state,
     settings_of,
 )
-from stretto.ensemble.training.stopping import naming_member
 from stretto.ensemble.training.train_state import (
     Best,
     Pack,

@@ -20,45 +20,16 @@ if TYPE_CHECKING:
         softplus as softplus, softshrink as softshrink, softsign as softsign, tanh as tanh,
         tanhshrink as tanhshrink, threshold as threshold,
     )  # fmt: skip
-    from stretto.nn.functional.affine import (
-        bilinear as bilinear, embedding as embedding, embedding_bag as embedding_bag,
-        linear as linear,
-    )  # fmt: skip
+    from stretto.nn.functional.affine import *
     from stretto.nn.functional.attention import (
         multi_head_attention_forward as multi_head_attention_forward,
         scaled_dot_product_attention as scaled_dot_product_attention,
     )
-    from stretto.nn.functional.classification_losses import (
-        binary_cross_entropy as binary_cross_entropy,
-        binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
-        cross_entropy as cross_entropy, ctc_loss as ctc_loss, kl_div as kl_div,
-        nll_loss as nll_loss,
-    )  # fmt: skip
-    from stretto.nn.functional.convolution import (
-        conv1d as conv1d, conv2d as conv2d, conv3d as conv3d, conv_transpose1d as conv_transpose1d,
-        conv_transpose2d as conv_transpose2d, conv_transpose3d as conv_transpose3d,
-    )  # fmt: skip
-    from stretto.nn.functional.dropouts import (
-        alpha_dropout as alpha_dropout, dropout as dropout, dropout1d as dropout1d,
-        dropout2d as dropout2d, dropout3d as dropout3d,
-        feature_alpha_dropout as feature_alpha_dropout,
-    )  # fmt: skip
-    from stretto.nn.functional.losses import (
-        cosine_embedding_loss as cosine_embedding_loss, cosine_similarity as cosine_similarity,
-        gaussian_nll_loss as gaussian_nll_loss, hinge_embedding_loss as hinge_embedding_loss,
-        huber_loss as huber_loss, l1_loss as l1_loss, margin_ranking_loss as margin_ranking_loss,
-        mse_loss as mse_loss, multi_margin_loss as multi_margin_loss,
-        multilabel_margin_loss as multilabel_margin_loss,
-        multilabel_soft_margin_loss as multilabel_soft_margin_loss,
-        pairwise_distance as pairwise_distance, poisson_nll_loss as poisson_nll_loss,
-        smooth_l1_loss as smooth_l1_loss, soft_margin_loss as soft_margin_loss,
-        triplet_margin_loss as triplet_margin_loss,
-    )  # fmt: skip
-    from stretto.nn.functional.normalization import (
-        batch_norm as batch_norm, batch_statistics as batch_statistics, group_norm as group_norm,
-        instance_norm as instance_norm, layer_norm as layer_norm,
-        local_response_norm as local_response_norm, normalize as normalize, rms_norm as rms_norm,
-    )  # fmt: skip
+    from stretto.nn.functional.classification_losses import *
+    from stretto.nn.functional.convolution import *
+    from stretto.nn.functional.dropouts import *
+    from stretto.nn.functional.losses import *
+    from stretto.nn.functional.normalization import *
     from stretto.nn.functional.pooling import (
         adaptive_avg_pool1d as adaptive_avg_pool1d, adaptive_avg_pool2d as adaptive_avg_pool2d,
         adaptive_avg_pool3d as adaptive_avg_pool3d, adaptive_max_pool1d as adaptive_max_pool1d,
@@ -72,12 +43,7 @@ if TYPE_CHECKING:
         rnn_relu as rnn_relu, rnn_relu_cell as rnn_relu_cell, rnn_tanh as rnn_tanh,
         rnn_tanh_cell as rnn_tanh_cell,
     )  # fmt: skip
-    from stretto.nn.functional.reshaping import (
-        channel_shuffle as channel_shuffle, flatten as flatten, fold as fold,
-        interpolate as interpolate, pad as pad, pixel_shuffle as pixel_shuffle,
-        pixel_unshuffle as pixel_unshuffle, unflatten as unflatten, unfold as unfold,
-        upsample as upsample,
-    )  # fmt: skip
+    from stretto.nn.functional.reshaping import *
 
 exports(
     __name__,

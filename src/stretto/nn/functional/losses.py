@@ -34,7 +34,7 @@ from stretto.nn.functional.checks import (
     reduce_losses,
     same_shape,
 )
-from stretto.numpy.linalg.norms import vector_norm
+from stretto.numpy.linalg.systems import vector_norm
 from stretto.numpy.normalized import softplus
 
 

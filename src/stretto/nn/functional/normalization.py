@@ -24,7 +24,7 @@ from stretto._engine.ops.layout import canonical_axis, reshape
 from stretto._engine.ops.reducing.reduce import widened
 from stretto._engine.ops.reducing.window import PLAIN, AxisWindow, ReduceWindowSum
 from stretto.nn.functional.checks import as_float, explains_keywords, numbers, per_axis
-from stretto.numpy.linalg.norms import vector_norm
+from stretto.numpy.linalg.systems import vector_norm
 from stretto.numpy.statistics import mean_about_first
 
 

@@ -14,7 +14,7 @@ from numpy.linalg import LinAlgError
 
 from stretto._engine.core.lazy import exports
 from stretto.numpy.linalg.factorizations import *
-from stretto.numpy.linalg.norms import *
+from stretto.numpy.linalg.systems import *
 from stretto.numpy.linalg.matrix_products import *
 from stretto.numpy.linalg.systems import *
 

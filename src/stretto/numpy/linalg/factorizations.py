@@ -19,13 +19,13 @@ from stretto._engine.ops.comparison import lt, where
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.primitives import take_along_axis
 from stretto._engine.ops.layout import expand_dims
-from stretto._engine.ops.linalg.cholesky import cholesky as lax_cholesky
-from stretto._engine.ops.linalg.cholesky import symmetrize
 from stretto._engine.ops.linalg.eigenvalues import Eig, Eigh
 from stretto._engine.ops.linalg.family import check_matrix
 from stretto._engine.ops.linalg.matrix_parts import adjoint, matrix_transpose
 from stretto._engine.ops.linalg.qr import Qr, geqrf
 from stretto._engine.ops.linalg.svd import svd as lax_svd
+from stretto._engine.ops.linalg.triangular import cholesky as lax_cholesky
+from stretto._engine.ops.linalg.triangular import symmetrize
 from stretto._engine.ops.sort import argsort
 
 __all__ = ["cholesky", "eig", "eigh", "eigvals", "eigvalsh", "qr", "svd", "svdvals"]

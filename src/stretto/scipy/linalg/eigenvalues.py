@@ -11,11 +11,15 @@ from stretto._engine.ops.comparison import full, zeros_like
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
-from stretto._engine.ops.linalg.cholesky import Cholesky, hermitian_from_lower, symmetrize
 from stretto._engine.ops.linalg.eigenvalues import Eigh, Hessenberg, Schur
 from stretto._engine.ops.linalg.matrix_parts import adjoint, diagonal_matrix, identity, upper_part
 from stretto._engine.ops.linalg.qr import HouseholderProduct
-from stretto._engine.ops.linalg.triangular import triangular_solve
+from stretto._engine.ops.linalg.triangular import (
+    Cholesky,
+    hermitian_from_lower,
+    symmetrize,
+    triangular_solve,
+)
 from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 from stretto.numpy.linalg.factorizations import as_complex, matrices, same_floats, values_of
 from stretto.numpy.searching import flatnonzero

@@ -23,7 +23,6 @@ from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import expand_dims, squeeze
 from stretto._engine.ops.linalg import lu as ops
-from stretto._engine.ops.linalg.cholesky import Cholesky, hermitian_from_lower, symmetrize
 from stretto._engine.ops.linalg.lu import Lu, PivotsToPermutation, solve_factored
 from stretto._engine.ops.linalg.matrix_parts import (
     adjoint,
@@ -36,7 +35,13 @@ from stretto._engine.ops.linalg.matrix_parts import (
 from stretto._engine.ops.linalg.qr import qr as lax_qr
 from stretto._engine.ops.linalg.svd import SvdAlgorithm
 from stretto._engine.ops.linalg.svd import svd as lax_svd
-from stretto._engine.ops.linalg.triangular import TriangularSolve, solve_triangles
+from stretto._engine.ops.linalg.triangular import (
+    Cholesky,
+    TriangularSolve,
+    hermitian_from_lower,
+    solve_triangles,
+    symmetrize,
+)
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.ops.sort import argsort
 from stretto.lax.linalg import polar_factor

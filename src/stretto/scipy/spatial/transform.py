@@ -25,7 +25,7 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import root_of_squares
 
 if TYPE_CHECKING:
-    from stretto._engine.core.array_updates import Index
+    from stretto._engine.core.typing import Index
 
 __all__ = ["Rotation", "Slerp"]
 

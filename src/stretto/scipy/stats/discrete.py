@@ -14,8 +14,8 @@ from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.convert import rounded_once
 from stretto._engine.ops.elementwise import FLOAT, check_kind, promote_values
 from stretto.numpy.arithmetic import floor
+from stretto.numpy.creation import arange
 from stretto.numpy.elementary import exp, expm1, log, log1p
-from stretto.numpy.ranges import arange
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.searching import where
 from stretto.scipy.stats.distribution import Cumulative, Discrete

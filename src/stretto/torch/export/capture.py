@@ -20,30 +20,7 @@ from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
 
 from stretto.torch.crossing import to_numpy
-from stretto.torch.export.attempts import (
-    any_batch,
-    asking_for_ones,
-    conditions_of,
-    drop_checks,
-    export,
-    quiet,
-    recall_checks,
-    text_of,
-)
-from stretto.torch.export.exported_graphs import (
-    Backward,
-    backward_of,
-    check_effects,
-    check_inside,
-    decomposed,
-    is_rule,
-    name_of,
-    needed,
-    place_of,
-    with_gradients_stopped,
-    with_hooks,
-)
-from stretto.torch.export.failures import is_ours, reason
+from stretto.torch.export import attempts, exported_graphs
 from stretto.torch.programs.buffers import (
     is_table,
     with_counts,
@@ -66,17 +43,9 @@ from stretto.torch.programs.torch_graph import (
 from stretto.torch.programs.torch_program import differs_for_one
 from stretto.torch.python_state.between_calls import in_mode, watched
 from stretto.torch.python_state.captured_tensors import check_constants, exchanged
+from stretto.torch.trace import substitutes
 from stretto.torch.trace.derivative_marks import hooked, kept
 from stretto.torch.trace.fixed_numbers import numbers_fixed
-from stretto.torch.trace.substitutes import (
-    all_dense,
-    counting,
-    exportable,
-    held_densely,
-    not_unrolled,
-    traceable,
-    unchecked,
-)
 
 WHOLE = [
     "adaptive_avg_pool1d",
@@ -189,21 +158,28 @@ def capture(
     what would be lost, and what ``torch.export`` raises, with a note.
     """
     with torch.inference_mode(False):
-        args, kwargs = pytree.tree_map(_ordinary, all_dense((tuple(args), dict(kwargs))))
-    with in_mode(module, train), quiet(), watched(module, args, kwargs):
+        args, kwargs = pytree.tree_map(
+            _ordinary, substitutes.all_dense((tuple(args), dict(kwargs)))
+        )
+    with in_mode(module, train), attempts.quiet(), watched(module, args, kwargs):
         modes = {path: part.training for path, part in module.named_modules() if path}
         try:
             shapes = dynamic_shapes
             if shapes is None and dynamic_batch:
                 bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
-                shapes = {name: pytree.tree_map(any_batch, value) for name, value in bound.items()}
+                shapes = {
+                    name: pytree.tree_map(attempts.any_batch, value)
+                    for name, value in bound.items()
+                }
             found = _traced(module, args, kwargs, shapes, dynamic_shapes is None, train)
         except Exception as error:
-            if not is_ours(error):
-                error.add_note(reason(error, module))
+            if not attempts.is_ours(error):
+                error.add_note(attempts.reason(error, module))
             raise
         if dynamic_shapes is None and differs_for_one(found.graph, found.signature):
-            few, named = pytree.tree_map(lambda x: x[:1] if any_batch(x) else x, (args, kwargs))
+            few, named = pytree.tree_map(
+                lambda x: x[:1] if attempts.any_batch(x) else x, (args, kwargs)
+            )
             try:
                 single = _traced(module, few, named, None, True, train)
             except Exception:  # the module does not take one example: the conditions say so
@@ -223,15 +199,15 @@ def _traced(
     with (
         numbers_fixed(module) as numbers,
         exchanged(module),
-        counting(module),
-        held_densely(module) as densely,
+        substitutes.counting(module),
+        substitutes.held_densely(module) as densely,
         hooked(module),
         kept(),
-        exportable(densely),
+        substitutes.exportable(densely),
     ):
-        exported = export(module, args, kwargs, shapes, fix)
+        exported = attempts.export(module, args, kwargs, shapes, fix)
     check_constants(exported.program, module)
-    with asking_for_ones() if exported.least == 1 else nullcontext():
+    with attempts.asking_for_ones() if exported.least == 1 else nullcontext():
         found = read(exported.program, inspect.signature(module.forward), least=exported.least)
     graph = numbers.guarded(with_counts(found.graph))
     return dataclasses.replace(found, graph=graph if train else without_idle_writes(graph))
@@ -251,9 +227,16 @@ def read(
     from which on it holds, as ``conditions_of`` takes it.
     """
     check_constants(exported)
-    with quiet(), unchecked(), traceable(), not_unrolled():
-        (recall_checks if called is None else drop_checks)(exported)
-        program = decomposed(with_gradients_stopped(exported), _decompositions)
+    with (
+        attempts.quiet(),
+        substitutes.unchecked(),
+        substitutes.traceable(),
+        substitutes.not_unrolled(),
+    ):
+        (attempts.recall_checks if called is None else attempts.drop_checks)(exported)
+        program = exported_graphs.decomposed(
+            exported_graphs.with_gradients_stopped(exported), _decompositions
+        )
     inputs, leaves, constants = [], [], {}
     for spec in program.graph_signature.input_specs:
         if spec.kind is InputKind.USER_INPUT:
@@ -279,13 +262,13 @@ def read(
             )
     for part in program.graph_module.modules():
         if isinstance(part, torch.fx.GraphModule):
-            with_hooks(part)
+            exported_graphs.with_hooks(part)
     graph = with_parts(
         _Reader(program.graph_module).graph(inputs, _outputs_of(program)), "from_torch"
     )
     graph = with_known_counts(with_slopes_of_tables(_with_state(graph)), constants)
     graph = with_selections(graph)
-    conditions = conditions_of(program, least=least)
+    conditions = attempts.conditions_of(program, least=least)
     return Captured(graph, _signature_of(program, leaves, called, conditions), constants)
 
 
@@ -371,12 +354,14 @@ class _Reader:
         returned = [
             (about, value) for about, value in zip(given, results, strict=True) if about is not None
         ]
-        check_effects(nodes)
-        self._known = needed([value for _, value in returned if isinstance(value, torch.fx.Node)])
-        check_inside(self._known)
+        exported_graphs.check_effects(nodes)
+        self._known = exported_graphs.needed(
+            [value for _, value in returned if isinstance(value, torch.fx.Node)]
+        )
+        exported_graphs.check_inside(self._known)
         return self._made(taken, self._known, returned)
 
-    def backward(self, rule: Backward, known: set[torch.fx.Node]) -> Graph:
+    def backward(self, rule: exported_graphs.Backward, known: set[torch.fx.Node]) -> Graph:
         """Return the graph of a rule: from cotangents and residuals to gradients."""
         self._known = known | rule.nodes | set(rule.cotangents)
         taken = [
@@ -404,16 +389,18 @@ class _Reader:
     def _node(self, node: torch.fx.Node) -> Node:
         kwargs = {name: self._value(value) for name, value in node.kwargs.items()}
         return Node(
-            name_of(node.target),
-            self._rule(node) if is_rule(node) else tuple([self._value(x) for x in node.args]),
+            exported_graphs.name_of(node.target),
+            self._rule(node)
+            if exported_graphs.is_rule(node)
+            else tuple([self._value(x) for x in node.args]),
             tuple(sorted([(n, v) for n, v in kwargs.items() if v is not None])),
             _types_of(node.meta.get("val")),
-            place_of(node),
+            exported_graphs.place_of(node),
         )
 
     def _rule(self, node: torch.fx.Node) -> tuple[Any, ...]:
         """Return the arguments of ``with_backward``, with the graph of its rule."""
-        rule = backward_of(node, self._known)
+        rule = exported_graphs.backward_of(node, self._known)
         self._graphs.append(_Reader(self._module).backward(rule, self._known))
         arguments = [*node.args[:4], rule.residuals]
         return (*map(self._value, arguments), Subgraph(len(self._graphs) - 1))
@@ -463,7 +450,7 @@ def _size_of(n: Any) -> int | str | None:
     expression = n.node.expr
     if expression.is_Integer:
         return int(expression)
-    return text_of(expression)
+    return attempts.text_of(expression)
 
 
 # Signatures

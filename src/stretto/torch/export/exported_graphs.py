@@ -21,9 +21,9 @@ from typing import Any
 import torch  # pyright: ignore[reportMissingImports]
 from torch.export import ExportedProgram  # pyright: ignore[reportMissingImports]
 
+from stretto.torch.importing import merge_inputs, sharing
 from stretto.torch.table import TABLE
 from stretto.torch.trace.derivative_marks import Unfit, is_smooth
-from stretto.torch.weights import merge_inputs, sharing
 
 _CHECKS = {
     "_assert_async",

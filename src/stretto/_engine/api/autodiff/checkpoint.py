@@ -12,15 +12,7 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-from stretto._engine.api.argument_leaves import (
-    Flat,
-    LeafNames,
-    as_values,
-    is_active,
-    leaf_names,
-    values_of_tree,
-    without_float0,
-)
+from stretto._engine.api import argument_leaves
 from stretto._engine.api.jit.signature import ArgumentSet, argument_set, others, rejoin
 from stretto._engine.api.varying_sizes.sizes import equal_lengths, share_lengths
 from stretto._engine.autodiff.linearize import linearize_flat
@@ -117,9 +109,9 @@ def checkpoint(
 
             def names() -> list[str]:
                 moving = [() if i in fixed else a for i, a in enumerate(args)]
-                return apart.of(leaf_names(fun, moving, named))
+                return apart.of(argument_leaves.leaf_names(fun, moving, named))
 
-            values = as_values(apart.leaves, f"checkpoint of {name}", names)
+            values = argument_leaves.as_values(apart.leaves, f"checkpoint of {name}", names)
             pairs = equal_lengths(structure, apart.together(values))
             written: list[Any] = []
             writing = giving(function, written)
@@ -128,8 +120,10 @@ def checkpoint(
                 own = tree.unflatten(structure, share_lengths(apart.together(leaves), pairs))
                 all_args, all_named = rejoin(fixed, *own)
                 result, values = writing(*all_args, **all_named)
-                result = without_float0(result)
-                return values_of_tree((result, values) if written else result, name, "the result")
+                result = argument_leaves.without_float0(result)
+                return argument_leaves.values_of_tree(
+                    (result, values) if written else result, name, "the result"
+                )
 
             program, out, captured = record(flat, [v.type for v in values], names(), name)
             outs = Checkpoint(program, policy, prevent_cse)(*values, *captured)
@@ -185,8 +179,10 @@ def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) ->
     caller = name_of(fun)
 
     def flat(*values: Any) -> Any:
-        function = Flat(lambda a, k: fun(*a, **k), structure, False, caller)
-        outs, linear = linearize_flat(function, values, [is_active(v) for v in values])
+        function = argument_leaves.Flat(lambda a, k: fun(*a, **k), structure, False, caller)
+        outs, linear = linearize_flat(
+            function, values, [argument_leaves.is_active(v) for v in values]
+        )
         for kept in linear.residuals:
             origin = kept.origin() if isinstance(kept, Tracer) else "a captured array"
             lines.append(f"{kept.type} {origin}")
@@ -194,7 +190,7 @@ def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) ->
 
     with boundary:
         leaves, structure = tree.flatten((args, kwargs))
-        names = LeafNames(fun, args, kwargs)
-        values = as_values(leaves, caller, lambda: names)
+        names = argument_leaves.LeafNames(fun, args, kwargs)
+        values = argument_leaves.as_values(leaves, caller, lambda: names)
         record(flat, [v.type for v in values], names, caller)
     print(*lines, sep="\n")

@@ -13,15 +13,7 @@ from typing import Any, ParamSpec
 
 import numpy as np
 
-from stretto._engine.api.argument_leaves import (
-    OF_DERIVATIVE,
-    Flat,
-    chosen,
-    is_active,
-    of_derivative,
-    pull_back,
-    wraps,
-)
+from stretto._engine.api import argument_leaves
 from stretto._engine.api.autodiff.derivatives import grad, jvp
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.autodiff.linearize import LinearMap, linearize_flat
@@ -30,8 +22,8 @@ from stretto._engine.core import tree
 from stretto._engine.core.functions import described, name_of
 from stretto._engine.core.interpreter import constant
 from stretto._engine.core.types import ArrayType, float0, is_complex, is_inexact
-from stretto._engine.higher_order.chunks import map_chunks, positive
 from stretto._engine.higher_order.custom_function import zero_tangent
+from stretto._engine.higher_order.loops import map_chunks, positive
 from stretto._engine.ops.layout import move_axis, reshape
 
 P = ParamSpec("P")
@@ -79,13 +71,13 @@ def _jacobian(
         chunk_size = positive(chunk_size, f"{caller}: chunk_size")
     name = name_of(fun)
 
-    @wraps(fun, caller)
+    @argument_leaves.wraps(fun, caller)
     def jacobian_fun(*args: Any, **kwargs: Any) -> Any:
-        of_chosen = chosen(fun, args, kwargs, argnums, caller)
+        of_chosen = argument_leaves.chosen(fun, args, kwargs, argnums, caller)
         values, structure = of_chosen.values, of_chosen.structure
         of_chosen.check(holomorphic, allow_int)
-        flat = Flat(of_chosen, structure, has_aux, caller, name)
-        outs, linear = linearize_flat(flat, values, [is_active(v) for v in values])
+        flat = argument_leaves.Flat(of_chosen, structure, has_aux, caller, name)
+        outs, linear = linearize_flat(flat, values, [argument_leaves.is_active(v) for v in values])
         out_values = outs[: flat.count]
         if not forward:
             _check_outputs(name, out_values, holomorphic)
@@ -113,7 +105,7 @@ def _columns(
     linear: LinearMap, values: Any, outs: Any, count: int, chunk_size: int | None
 ) -> list[list[Any]]:
     """Return the Jacobian's entries by output and input, forwards: a direction for each input."""
-    types = [v.type for v in values if is_active(v)]
+    types = [v.type for v in values if argument_leaves.is_active(v)]
     mask = linear.active_out
 
     def apply(tangents: Sequence[Any]) -> list[Any]:
@@ -124,7 +116,7 @@ def _columns(
     table = iter(_by_all_directions(apply, types, chunk_size))
     columns = []
     for v in values:
-        if not is_active(v):
+        if not argument_leaves.is_active(v):
             columns.append([np.zeros((*o.shape, *v.shape), float0) for o in outs])
             continue
         columns.append([
@@ -139,10 +131,10 @@ def _rows(
 ) -> list[list[Any]]:
     """Give the Jacobian's entries by output and input, in reverse: a direction for each output."""
     extra = len(linear.active_out) - count
-    active = [v for v in values if is_active(v)]
+    active = [v for v in values if argument_leaves.is_active(v)]
 
     def apply(cts: Sequence[Any]) -> list[Any]:
-        back = pull_back(linear, [*cts, *[None] * extra])
+        back = argument_leaves.pull_back(linear, [*cts, *[None] * extra])
         kept = [g for g, a in zip(back, linear.active_in, strict=True) if a]
         return [zero_tangent(v) if g is None else g for v, g in zip(active, kept, strict=True)]
 
@@ -152,7 +144,7 @@ def _rows(
         entries = iter(results)
         rows.append([
             reshape(next(entries), (*o.shape, *v.shape))
-            if is_active(v)
+            if argument_leaves.is_active(v)
             else np.zeros((*o.shape, *v.shape), float0)
             for v in values
         ])  # fmt: skip
@@ -160,7 +152,7 @@ def _rows(
 
 
 _of_jacobian = described(
-    OF_DERIVATIVE,
+    argument_leaves.OF_DERIVATIVE,
     returns="""A function of the same arguments whose result has the structure of the output, and
     in the place of each of its leaves a tree like the argument (for several ``argnums`` a tuple of
     trees), of arrays of shape output shape + input shape; with ``has_aux`` a pair of that and
@@ -225,7 +217,7 @@ def jacrev(
     return _jacobian(fun, argnums, has_aux, holomorphic, allow_int, chunk_size, forward=False)
 
 
-@of_derivative
+@argument_leaves.of_derivative
 def hessian(
     fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
@@ -255,7 +247,7 @@ def hessian(
     return jacfwd(inner, argnums, has_aux, holomorphic)
 
 
-@of_derivative
+@argument_leaves.of_derivative
 def hvp(
     fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> Any:

@@ -28,13 +28,7 @@ from stretto._engine.ops.comparison import full, lt, select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.shape import pad
-from stretto._engine.ops.varying_sizes import (
-    clear_rest,
-    examples_of_rows,
-    rows_at,
-    starts,
-    to_rows,
-)
+from stretto._engine.ops.varying_sizes import clear_rest, examples_of_rows, rows_at, starts, to_rows
 
 _INT32 = np.dtype(np.int32)
 

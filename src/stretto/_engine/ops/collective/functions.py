@@ -24,16 +24,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import kind_of
 from stretto._engine.core.typing import Array
 from stretto._engine.ops.broadcast import reduce_sum
-from stretto._engine.ops.collective.primitives import (
-    AllGather,
-    AllToAll,
-    AxisIndex,
-    PPermute,
-    PSum,
-    PSumScatter,
-    sources_of,
-    take_rows,
-)
+from stretto._engine.ops.collective import primitives
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import COMPARABLE, NUMERIC
 from stretto._engine.ops.index.dynamic import dynamic_index_in_dim
@@ -75,7 +66,7 @@ class Axes:
         """Return the example's index among all, an int32."""
         index = as_value(np.int32(0))
         for k, (name, size) in enumerate(self.pairs):
-            here = AxisIndex(name, size)()
+            here = primitives.AxisIndex(name, size)()
             index = index * size + here if k else here
         return index
 
@@ -83,7 +74,7 @@ class Axes:
         """Return all examples along a new axis 0."""
         shape = x.shape
         for name, size in reversed(self.pairs):
-            x = AllGather(name, size)(x)
+            x = primitives.AllGather(name, size)(x)
         return reshape(x, (self.size, *shape))
 
     def parts(self, x: Any) -> Any:
@@ -119,7 +110,7 @@ class Groups(NamedTuple):
 
     def rows(self, x: Any, fill: Any) -> Any:
         """Return the values of all examples along two new axes, group and member."""
-        return take_rows(self.axes.whole(x), self.members, fill)
+        return primitives.take_rows(self.axes.whole(x), self.members, fill)
 
     def of_own(self, x: Any) -> Any:
         """Return the entry along axis 0 for the example's group."""
@@ -197,7 +188,7 @@ def sum_of(x: Any, axes: Axes, groups: Groups | None) -> Any:
     if groups is not None:
         return groups.of_own(reduce_sum(groups.rows(x, 0), (1,)))
     for name, size in axes.pairs:
-        x = PSum(name, size)(x)
+        x = primitives.PSum(name, size)(x)
     return x
 
 
@@ -352,12 +343,12 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
                 f"source and at most once as a destination; got {pairs}"
             )
     if len(axes.names) == 1:
-        permute = PPermute(axes.names[0], axes.size, tuple(pairs))
+        permute = primitives.PPermute(axes.names[0], axes.size, tuple(pairs))
         return tree.map(lambda leaf: permute(leaf_value(leaf, "ppermute")), x)
-    sources = sources_of(pairs, axes.size)
+    sources = primitives.sources_of(pairs, axes.size)
 
     def permuted(leaf: Any) -> Any:
-        rows = take_rows(axes.whole(leaf_value(leaf, "ppermute")), sources, 0)
+        rows = primitives.take_rows(axes.whole(leaf_value(leaf, "ppermute")), sources, 0)
         return entry(rows, axes.index(), 0)
 
     return tree.map(permuted, x)
@@ -519,7 +510,7 @@ def _exchange(
         else:
             parts = axes.parts(rows)
             for k, (name, size) in enumerate(axes.pairs):
-                parts = move_axis(AllToAll(name, size)(move_axis(parts, k, 0)), 0, k)
+                parts = move_axis(primitives.AllToAll(name, size)(move_axis(parts, k, 0)), 0, k)
             rows = reshape(parts, rows.shape)
         return _move_rows(rows, concat_axis, tiled, caller)
 
@@ -590,7 +581,7 @@ def psum_scatter(
         else:
             rows = axes.parts(rows)
             for name, size in axes.pairs:
-                rows = PSumScatter(name, size)(rows)
+                rows = primitives.PSumScatter(name, size)(rows)
         return rows
 
     return tree.map(scattered, x)

@@ -18,7 +18,7 @@ from stretto._engine.core.primitive import NOT_LINEAR
 from stretto._engine.core.types import default_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import add, divide, multiply
-from stretto._engine.ops.bitwise import bitwise_or
+from stretto._engine.ops.bits import bitwise_or
 from stretto._engine.ops.comparison import eq, full, ne, or_zeros, where
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.extrema import maximum

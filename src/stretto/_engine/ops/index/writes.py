@@ -1,7 +1,7 @@
 """Writes to parts of arrays, and reads of parts, as passes over loops see them.
 
 A write gives its first operand with a part changed: what it changes, and how, is in its other
-operands. ``passes/delay_writes`` and ``higher_order/narrowed`` are the passes.
+operands. ``passes/delay_writes`` and ``higher_order/fixed_sizes`` are the passes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from stretto._engine.core.types import ArrayType, bytes_of, is_complex, kind_of
 from stretto._engine.ops.arithmetic import add, multiply, subtract
-from stretto._engine.ops.bitwise import bitwise_and
+from stretto._engine.ops.bits import bitwise_and
 from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.comparison import eq, full, full_like, ge, le, select
 from stretto._engine.ops.extrema import maximum, minimum

@@ -25,7 +25,6 @@ from stretto._engine.ops.index.primitives import take_along_axis
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import expand_dims
 from stretto._engine.ops.linalg import reference as linalg_reference
-from stretto._engine.ops.linalg.cholesky import hermitian_from_lower, symmetrize
 from stretto._engine.ops.linalg.family import (
     MatrixOperation,
     as_matrices,
@@ -47,6 +46,7 @@ from stretto._engine.ops.linalg.matrix_parts import (
     on_diagonal,
     upper_part,
 )
+from stretto._engine.ops.linalg.triangular import hermitian_from_lower, symmetrize
 from stretto._engine.ops.reducing.reduce import argmax, reduce_max
 from stretto._engine.ops.shape import slice_in_dim
 

@@ -26,18 +26,8 @@ from stretto._engine.ops.exponential import log
 from stretto._engine.ops.index.primitives import take_along_axis
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.layout import expand_dims, move_to_front
+from stretto._engine.ops.linalg import family
 from stretto._engine.ops.linalg import reference as linalg_reference
-from stretto._engine.ops.linalg.family import (
-    MatrixOperation,
-    as_matrices,
-    check_matrix,
-    dependent_columns,
-    info_type,
-    lapack,
-    result_types,
-    with_unit_columns,
-    without_columns,
-)
 from stretto._engine.ops.linalg.matrix_parts import (
     adjoint,
     diagonal_of,
@@ -57,7 +47,7 @@ _MANY = 40
 """One step over more matrices than this costs less than one for each."""
 
 
-class Lu(MatrixOperation):
+class Lu(family.MatrixOperation):
     """Both triangles of ``p x = l u`` in one array, and the row that each row was exchanged with.
 
     If ``constant``, its derivative counts as zero, for the solver below, which has a rule of its
@@ -69,8 +59,8 @@ class Lu(MatrixOperation):
     multiple = True
 
     def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:
-        shape = check_matrix("lu", x)
-        return result_types(x, (shape[-2:], x.dtype), ((min(shape[-2:]),), _INT32))
+        shape = family.check_matrix("lu", x)
+        return family.result_types(x, (shape[-2:], x.dtype), ((min(shape[-2:]),), _INT32))
 
     def reference(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
         return linalg_reference.getrf(x)
@@ -80,8 +70,8 @@ class Lu(MatrixOperation):
         out, pivots = b.outs
         if not x.type.size:
             return [x, b.splat(0, pivots)]
-        types = (out, pivots, info_type(x.type))
-        both, pivots_from_one, _ = lapack(b, "getrf", (x,), types, None, {0: 0})
+        types = (out, pivots, family.info_type(x.type))
+        both, pivots_from_one, _ = family.lapack(b, "getrf", (x,), types, None, {0: 0})
         return [both, b.emit("subtract", pivots_from_one, b.splat(1, pivots), out=pivots)]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -96,9 +86,11 @@ class Lu(MatrixOperation):
         first = _beside_identity(slice_in_dim(both, 0, lesser(m, n), 1, column), m, column)
         second = upper_part(_beside_identity(slice_in_dim(both, 0, lesser(m, n), 1, row), n, row))
         inner = _UNIT_LOWER(first, rows(tangents[0], PivotsToPermutation(m)(pivots)))
-        dependent = dependent_columns(second, greater(m, n))
-        triangle = with_unit_columns(second, dependent)
-        strict = lower_part(_UPPER_FROM_RIGHT(triangle, without_columns(inner, dependent)), -1)
+        dependent = family.dependent_columns(second, greater(m, n))
+        triangle = family.with_unit_columns(second, dependent)
+        strict = lower_part(
+            _UPPER_FROM_RIGHT(triangle, family.without_columns(inner, dependent)), -1
+        )
         unit = lower_part(first, -1) + identity(first.shape, first.dtype)
         change = matmul(unit, strict) + upper_part(inner - matmul(strict, second))
         return (both, pivots), (change, None)
@@ -115,7 +107,7 @@ def _beside_identity(x: Any, size: int, axis: int) -> Any:
     return concatenate([x, rest], axis)
 
 
-class PivotsToPermutation(MatrixOperation):
+class PivotsToPermutation(family.MatrixOperation):
     """The rows in the order that exchanging row ``i`` with row ``pivots[i]``, in turn, gives."""
 
     rank = 1
@@ -192,7 +184,7 @@ def _exchange(i: Any, order: Any, pivots: Any) -> Any:
     return select(there, spread(mine), select(here, spread(other), order))
 
 
-class LuSolve(MatrixOperation):
+class LuSolve(family.MatrixOperation):
     """The solution ``x`` of ``op(a) x = b``, from the factors of ``a`` and their permutation.
 
     Derivatives are by ``a``; the factors count as constant, so that they are computed once for a
@@ -203,7 +195,7 @@ class LuSolve(MatrixOperation):
     form: str
 
     def infer(self, a: ArrayType, b: ArrayType, both: ArrayType, order: ArrayType) -> ArrayType:
-        check_matrix("solve", a, square=True)
+        family.check_matrix("solve", a, square=True)
         if b.dtype != a.dtype or b.shape[:-1] != a.shape[:-1]:
             raise ValueError(f"solve: a and b must have one dtype and equal sizes, got {a} and {b}")
         return array_type(b.shape, b.dtype)
@@ -295,7 +287,7 @@ def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
     >>> permutation
     Array([1, 0], dtype=int32)
     """
-    value = as_matrices("lu", x)
+    value = family.as_matrices("lu", x)
     both, pivots = Lu()(value)
     return both, pivots, PivotsToPermutation(value.shape[-2])(pivots)
 
@@ -370,7 +362,7 @@ def _parity_reference(pivots: np.ndarray, dtype: np.dtype) -> Any:
     return (1 - 2 * (np.count_nonzero(moved, axis=-1) & 1)).astype(dtype)
 
 
-class Factored(MatrixOperation, abstract=True):
+class Factored(family.MatrixOperation, abstract=True):
     """A result that follows from the diagonal of the factors."""
 
     in_blocks = True
@@ -384,7 +376,7 @@ class Determinant(Factored):
     """The determinant, from the factors and pivots, which are treated as constant."""
 
     def infer(self, x: ArrayType, both: ArrayType, pivots: ArrayType) -> ArrayType:
-        return array_type(check_matrix("det", x, square=True)[:-2], x.dtype)
+        return array_type(family.check_matrix("det", x, square=True)[:-2], x.dtype)
 
     def reference(self, x: np.ndarray, both: np.ndarray, pivots: np.ndarray) -> np.ndarray:
         product = np.prod(np.diagonal(both, 0, -2, -1), -1)
@@ -408,7 +400,7 @@ class LogDeterminant(Factored):
     multiple = True
 
     def infer(self, x: ArrayType, both: ArrayType, pivots: ArrayType) -> tuple[ArrayType, ...]:
-        batch = check_matrix("slogdet", x, square=True)[:-2]
+        batch = family.check_matrix("slogdet", x, square=True)[:-2]
         return array_type(batch, x.dtype), array_type(batch, real_dtype(x.dtype))
 
     def reference(
@@ -485,7 +477,7 @@ def det(x: Any) -> Any:
     >>> det(snp.array([[1.0, 2.0], [3.0, 4.0]]))
     Array(-2., dtype=float32)
     """
-    x = as_matrices("det", x, square=True)
+    x = family.as_matrices("det", x, square=True)
     n = x.shape[-1]
     if not is_size(n) and 1 <= n <= 3:
         return _by_minors(x, tuple(range(n)), tuple(range(n)))
@@ -514,7 +506,7 @@ def slogdet(x: Any) -> tuple[Any, Any]:
     >>> slogdet(snp.array([[0.0, 2.0], [2.0, 0.0]]))
     (Array(-1., dtype=float32), Array(1.3862944, dtype=float32))
     """
-    x = as_matrices("slogdet", x, square=True)
+    x = family.as_matrices("slogdet", x, square=True)
     return LogDeterminant()(x, *Lu(True)(x))
 
 
@@ -528,5 +520,5 @@ def inv(x: Any) -> Any:
     Array([[0.5 , 0.  ],
            [0.  , 0.25]], dtype=float32)
     """
-    x = as_matrices("inv", x, square=True)
+    x = family.as_matrices("inv", x, square=True)
     return solve(x, identity(x.shape, x.dtype))

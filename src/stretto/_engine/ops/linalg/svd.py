@@ -20,23 +20,13 @@ from stretto._engine.ops.complex_parts import complex_, imag, real
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.layout import expand_dims
+from stretto._engine.ops.linalg import family
 from stretto._engine.ops.linalg import reference as linalg_reference
-from stretto._engine.ops.linalg.cholesky import hermitian_from_lower
 from stretto._engine.ops.linalg.eigenvalues import Eigh, inverse_differences
-from stretto._engine.ops.linalg.family import (
-    MatrixOperation,
-    as_matrices,
-    check_matrix,
-    info_type,
-    lapack,
-    nan_where,
-    quotients,
-    result_types,
-    subset_of,
-)
 from stretto._engine.ops.linalg.invariants import Along, Columns, Decomposition
 from stretto._engine.ops.linalg.matrix_parts import adjoint, diagonal_of, identity, keep_diagonal
 from stretto._engine.ops.linalg.qr import Qr
+from stretto._engine.ops.linalg.triangular import hermitian_from_lower
 from stretto._engine.ops.reducing.reduce import reduce_max
 from stretto._engine.ops.shape import slice_in_dim
 
@@ -67,7 +57,7 @@ _ROUTINES = {
 }
 
 
-class Svd(MatrixOperation):
+class Svd(family.MatrixOperation):
     """``u s v^H = x``: singular values, descending; and ``u`` and ``v^H`` if ``vectors``.
 
     Their sizes are those of ``x`` if ``full``, else the smaller of the two.
@@ -80,13 +70,13 @@ class Svd(MatrixOperation):
     has_factors = True
 
     def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:
-        *_, m, n = check_matrix("svd", x)
+        *_, m, n = family.check_matrix("svd", x)
         k = lesser(m, n)
         values = ((k,), real_dtype(x.dtype))
         if not self.vectors:
-            return result_types(x, values)
+            return family.result_types(x, values)
         sizes = (m, n) if self.full else (k, k)
-        return result_types(x, ((m, sizes[0]), x.dtype), values, ((sizes[1], n), x.dtype))
+        return family.result_types(x, ((m, sizes[0]), x.dtype), values, ((sizes[1], n), x.dtype))
 
     def reference(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
         return linalg_reference.svd(x, self.full, self.vectors, self.routine)
@@ -100,9 +90,9 @@ class Svd(MatrixOperation):
             return self._on_gpu(b, x)
         left, values, right = Svd(self.full, True).infer(x.type)
         config = {"mode": ("A" if self.full else "S") if self.vectors else "N"}
-        types = (x.type, values, left, right, info_type(x.type))
-        _, s, u, vh, info = lapack(b, self.routine, (x,), types, config, {0: 0})
-        return [nan_where(b, info, o) for o in ((u, s, vh) if self.vectors else (s,))]
+        types = (x.type, values, left, right, family.info_type(x.type))
+        _, s, u, vh, info = family.lapack(b, self.routine, (x,), types, config, {0: 0})
+        return [family.nan_where(b, info, o) for o in ((u, s, vh) if self.vectors else (s,))]
 
     def _on_gpu(self, b: Any, x: Any) -> list[Any]:
         """Call cuSOLVER's ``gesvd``, for matrices with as many rows as columns or more."""
@@ -111,9 +101,9 @@ class Svd(MatrixOperation):
             x = b.inline(adjoint, x)
         left, values, right = Svd(self.full, True).infer(x.type)
         config = {"full_matrices": self.full, "compute_uv": self.vectors, "transposed": False}
-        types = (x.type, values, left, right, info_type(x.type))
-        _, s, u, vh, info = lapack(b, "gesvd", (x,), types, config, {0: 0})
-        u, s, vh = [nan_where(b, info, o) for o in (u, s, vh)]
+        types = (x.type, values, left, right, family.info_type(x.type))
+        _, s, u, vh, info = family.lapack(b, "gesvd", (x,), types, config, {0: 0})
+        u, s, vh = [family.nan_where(b, info, o) for o in (u, s, vh)]
         if not self.vectors:
             return [s]
         return [b.inline(adjoint, vh), s, b.inline(adjoint, u)] if m < n else [u, s, vh]
@@ -237,7 +227,7 @@ class SingularPairs(Decomposition):
         s, p, ph = self.values, self.p, adjoint(self.p)
         last = s.ndim
         row, column = expand_dims(s, last), expand_dims(s, last - 1)
-        q = quotients(s, h, slope)
+        q = family.quotients(s, h, slope)
         total = row + column
         none = expand_dims(self.zero, last) & expand_dims(self.zero, last - 1)
         divisor = select(none, full_like(total, 1), total)
@@ -318,13 +308,13 @@ def svd(
             f"svd: algorithm must be SvdAlgorithm.QR, DIVIDE_AND_CONQUER, DEFAULT or None, got "
             f"{algorithm}"
         )
-    value = as_matrices("svd", x)
+    value = family.as_matrices("svd", x)
     full = bool(full_matrices and compute_uv)
     parts = Svd(full, bool(compute_uv), _ROUTINES[algorithm])(value)
     if subset_by_index is not None:
         if full:
             raise ValueError("svd: subset_by_index needs full_matrices=False")
-        start, end = subset_of("svd", subset_by_index, min(value.shape[-2:]))
+        start, end = family.subset_of("svd", subset_by_index, min(value.shape[-2:]))
         last = value.ndim - 1
         axes = (last, last - 1, last - 1) if compute_uv else (last - 1,)
         parts = [slice_in_dim(o, start, end, 1, d) for o, d in zip(parts, axes, strict=True)]
@@ -337,7 +327,7 @@ def svd(
 # of them are equal.
 
 
-class Pinv(MatrixOperation):
+class Pinv(family.MatrixOperation):
     """The pseudo-inverse, with singular values up to a fraction of the greatest taken as zero.
 
     The fraction is the second operand. If ``hermitian``, by eigenvalues of the lower triangle.
@@ -347,7 +337,7 @@ class Pinv(MatrixOperation):
     with_zeros = True
 
     def infer(self, x: ArrayType, rtol: ArrayType) -> ArrayType:
-        *batch, m, n = check_matrix("pinv", x, self.hermitian)
+        *batch, m, n = family.check_matrix("pinv", x, self.hermitian)
         if rtol != array_type(tuple(batch), real_dtype(x.dtype)):
             raise ValueError(
                 f"pinv: rtol must be a real number for each matrix of {x}, of its precision; got "

@@ -20,17 +20,11 @@ from stretto._engine.core.config import config, settings
 from stretto._engine.core.interpreter import Linear, Value, state
 from stretto._engine.core.program import Equation, Program, Var
 from stretto._engine.core.recorder import Recorder
-from stretto._engine.core.rewriting import (
-    depending,
-    drop_dead,
-    restrict,
-    used_inputs,
-    with_inputs,
-)
+from stretto._engine.core.rewriting import depending, drop_dead, restrict, used_inputs, with_inputs
 from stretto._engine.core.sizes import at_least, is_size
 from stretto._engine.core.types import ArrayType
-from stretto._engine.higher_order.chunks import map_chunks, record_example
 from stretto._engine.higher_order.family import Call, ControlFlow, cut
+from stretto._engine.higher_order.loops import map_chunks, record_example
 from stretto._engine.passes.formulations.forms import Plan
 from stretto._engine.passes.formulations.measured import fastest, fingerprint
 from stretto._engine.passes.formulations.members import (

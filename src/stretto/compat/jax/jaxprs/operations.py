@@ -37,12 +37,11 @@ from stretto._engine.ops.comparison import Select
 from stretto._engine.ops.complex_parts import Conj
 from stretto._engine.ops.identities import Name
 from stretto._engine.ops.index.geometry import GatherScatterMode
-from stretto._engine.ops.linalg.cholesky import Cholesky
 from stretto._engine.ops.linalg.eigenvalues import Eig, Eigh, Hessenberg, Schur
 from stretto._engine.ops.linalg.lu import Lu
 from stretto._engine.ops.linalg.qr import HouseholderProduct, Qr
 from stretto._engine.ops.linalg.svd import Svd, SvdAlgorithm
-from stretto._engine.ops.linalg.triangular import TriangularSolve, TridiagonalSolve
+from stretto._engine.ops.linalg.triangular import Cholesky, TriangularSolve, TridiagonalSolve
 from stretto._engine.ops.random_bits import RandomBits, Threefry2x32
 from stretto._engine.ops.reducing.window import AxisWindow
 from stretto._engine.ops.rounding import Round, RoundAway

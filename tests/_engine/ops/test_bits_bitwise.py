@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from stretto._engine.ops import bitwise as ops
+from stretto._engine.ops import bits as ops
 from stretto.laws import b1, check_special, i8, i32, law, special_pairs, special_values, u32
 
 BITS = {ops.And: ops.bitwise_and, ops.Or: ops.bitwise_or, ops.Xor: ops.bitwise_xor}

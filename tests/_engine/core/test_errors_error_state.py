@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from stretto._engine.core.error_state import ErrorState, _Quiet
+from stretto._engine.core.errors import ErrorState, _Quiet
 
 QUIET, STRICT = {"divide": "ignore", "invalid": "ignore"}, {"all": "raise"}
 
@@ -13,7 +13,7 @@ QUIET, STRICT = {"divide": "ignore", "invalid": "ignore"}, {"all": "raise"}
 @pytest.fixture(params=["as built", "in Python"])
 def state(request, monkeypatch):
     if request.param == "in Python":
-        monkeypatch.setattr("stretto._engine.core.error_state._Run", _Quiet)
+        monkeypatch.setattr("stretto._engine.core.errors._Run", _Quiet)
     return ErrorState
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from stretto import cli
-from stretto.demo import run, training
+from stretto.demo import comparison, training
 from tests.test_cli import outcome
 
 
@@ -42,7 +42,7 @@ def test_training_that_cannot_be(capsys, tmp_path, options, message):
 
 def test_end_to_end(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(training, "_IMAGES_AT_ONCE", 500)  # prediction in parts
-    monkeypatch.setattr(run, "ROUNDS", 2)
+    monkeypatch.setattr(comparison, "ROUNDS", 2)
     picture = tmp_path / "picture.png"
     argv = ["demo", "--digits", "--members", "2", "--epochs", "1", "--picture", str(picture)]
     assert cli.main(argv) == 0

@@ -15,7 +15,7 @@ from stretto.torch import from_state_dict, to_state_dict
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402 (only where PyTorch is)
 
-from stretto.torch.weights import identity, merge_inputs, sharing  # noqa: E402
+from stretto.torch.importing import identity, merge_inputs, sharing  # noqa: E402
 
 
 def test_arrays_need_no_pytorch():

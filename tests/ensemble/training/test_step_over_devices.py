@@ -8,7 +8,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import nn, optim
-from stretto.ensemble.training import over_devices
+from stretto.ensemble.training import step
 from stretto.nn import functional as F
 from tests.meshes import mesh
 
@@ -268,9 +268,9 @@ def test_company_fills_the_devices():
     over = ensemble().shard(mesh(**MEMBERS))._layout.over
     (pack,) = st.ensemble.Trainer(loss, optim.sgd(0.1)).start(ensemble(), KEY).packs
     running = [True, False, False, True, False, True, False, False]
-    chosen = over_devices.with_company(over, pack, running)
+    chosen = step.with_company(over, pack, running)
     assert chosen == [True, True, False, True, False, True, False, False]
-    assert over_devices.with_company(None, pack, running) == running
+    assert step.with_company(None, pack, running) == running
 
 
 # What the axis of data splits besides

@@ -5,7 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.ops.linalg.cholesky import Cholesky, CholeskyUpdate, hermitian_from_lower
+from stretto._engine.ops.linalg.triangular import Cholesky, CholeskyUpdate, hermitian_from_lower
 from stretto.laws import c64, c128, f32, f64, law
 from stretto.lax.linalg import cholesky, cholesky_update
 from tests.any_size import holds

@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import P
-from stretto._engine.api.sharding.arrays_from_parts import local_parts
+from stretto._engine.api.sharding.shardings import local_parts
 from stretto.sharding import NamedSharding
 
 pytestmark = pytest.mark.devices
