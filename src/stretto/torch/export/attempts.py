@@ -32,12 +32,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stderr
 from typing import Any
 
-import sympy
-import torch
-from torch.export import Dim, ExportedProgram
-from torch.fx.experimental import _config
-from torch.utils._sympy.numbers import int_oo
-from torch.utils._sympy.printers import PythonPrinter
+import sympy  # pyright: ignore[reportMissingImports]
+import torch  # pyright: ignore[reportMissingImports]
+from torch.export import Dim, ExportedProgram  # pyright: ignore[reportMissingImports]
+from torch.fx.experimental import _config  # pyright: ignore[reportMissingImports]
+from torch.utils._sympy.numbers import int_oo  # pyright: ignore[reportMissingImports]
+from torch.utils._sympy.printers import PythonPrinter  # pyright: ignore[reportMissingImports]
 
 from stretto.torch.programs.torch_graph import Condition, names, value_of
 from stretto.torch.trace.substitutes import not_unrolled
