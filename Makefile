@@ -53,7 +53,7 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test test-all test-changed test-times bench-tests mutants sweep program-storm plan-storm library-storm cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices bench-ecosystem counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look clean
+.PHONY: help demo example-fashion test test-all test-changed test-times test-lines bench-tests mutants sweep program-storm plan-storm library-storm cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices bench-ecosystem counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
@@ -63,6 +63,7 @@ help:
 	@echo "make test-changed  the tests of what differs from main"
 	@echo "make test-times  all tests, and writes down which take long"
 	@echo "make bench-tests  the tests of the benchmarks"
+	@echo "make test-lines  records which tests run which lines of the engine, for make mutants"
 	@echo "make mutants  break lines of the engine, one at a time, and count what tests notice"
 	@echo "make sweep  random programs under random chains of transformations, for ten minutes"
 	@echo "make program-storm  random programs in float32, eager and compiled, against NumPy in float64"
@@ -114,6 +115,11 @@ test-times: $(INSTALLED)
 
 bench-tests: $(INSTALLED)
 	$(PYTEST) $(if $(SLOW),--cold) tests/benchmarks $(ARGS)
+
+test-lines: $(INSTALLED)
+	rm -rf build/lines && mkdir -p build/lines
+	LINES_OF_TESTS=build/lines $(PYTEST) --quiet --quick -p tests.lines $(ELSEWHERE) tests $(ARGS)
+	$(BIN)/python -m tests.lines build/lines build/lines.json
 
 mutants: $(INSTALLED)
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m tests.mutants $(ARGS)

@@ -4,12 +4,13 @@
 operator flipped, a constant moved, a condition negated, or a statement removed. What no test is
 meant to see is never chosen: docstrings, annotations, messages, and what only type checkers read.
 
-For each, pytest runs in a copy of the checkout: first the test file of the module's name, then
-those beside it, mirrors of the modules that use it, and the tests that use its names, nearest first
-(``tests/changed.py``); tests that need several devices, in a process that has eight. A mutant is
-noticed where a test fails that passes without it, or does not end. Those that were not noticed are
-printed, with file and line: each is a test that is missing, or changes nothing that anyone could
-test, such as only the speed. The latter are listed by the content of the line in
+For each, pytest runs in a copy of the checkout: first the test file of the module's name; then the
+tests that run the line, where ``make test-lines`` recorded them (``tests/lines.py``), or else those
+beside that file, mirrors of the modules that use it, and the tests that use its names, nearest
+first (``tests/changed.py``); tests that need several devices, in a process that has eight. A mutant
+is noticed where a test fails that passes without it, or does not end. Those that were not noticed
+are printed, with file and line: each is a test that is missing, or changes nothing that anyone
+could test, such as only the speed. The latter are listed by the content of the line in
 ``equivalent_mutants.toml``, each with a reason, and counted apart.
 """
 
@@ -18,6 +19,8 @@ from __future__ import annotations
 import argparse
 import ast
 import functools
+import hashlib
+import json
 import os
 import random
 import re
@@ -32,7 +35,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from queue import SimpleQueue
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.changed import Sources, tests_of
 
@@ -47,7 +50,7 @@ FILES = 10
 """The most test files that run for a mutant, after its mirror."""
 
 HANGS = 300
-"""Seconds after which a test is taken not to end."""
+"""Seconds after which a test is taken not to end; a run, after four times as many."""
 
 PROCESSOR = 300
 """Seconds of processor time that one run of pytest may take; what did not run noticed nothing."""
@@ -159,6 +162,11 @@ class Breaking(ast.NodeVisitor):
         if "overload" in map(ast.unparse, node.decorator_list):
             return
         for part in (*node.args.defaults, *filter(None, node.args.kw_defaults), *node.body):
+            self.visit(part)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        """Look at the body: not at decorators, as ``frozen=True``."""
+        for part in node.body:
             self.visit(part)
 
     def visit_If(self, node: ast.If) -> None:
@@ -317,16 +325,21 @@ class Copy:
         command += ["-o", f"faulthandler_timeout={HANGS}"]
         command += ["-o", "faulthandler_exit_on_timeout=true", "-p", "no:cacheprovider"]
         limit = lambda: resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR, PROCESSOR + 5))
-        done = subprocess.run(
-            [*command, *arguments],
-            cwd=self.root,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            preexec_fn=limit,
-        )
-        shutil.rmtree(programs, ignore_errors=True)
+        try:
+            done = subprocess.run(
+                [*command, *arguments],
+                cwd=self.root,
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+                preexec_fn=limit,
+                timeout=4 * HANGS,
+            )
+        except subprocess.TimeoutExpired:  # its threads wait for each other, after the last test
+            return ""
+        finally:
+            shutil.rmtree(programs, ignore_errors=True)
         if done.returncode in (0, 5, -signal.SIGXCPU):  # 5: nothing was chosen
             return None
         failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
@@ -359,10 +372,37 @@ class Copy:
         os.utime(file, (stat.st_atime, stat.st_mtime + 10 + self.runs))
 
 
-def stages(sources: Sources, path: str) -> list[list[str]]:
-    """Return the tests of a module in their order: its mirrors, and then what else uses it."""
-    name = sources.names[path]
+def digest(file: Path) -> str:
+    """Return a digest of a file's content."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+class Record:
+    """The tests of each line, from the file that ``tests/lines.py`` wrote, if there is one."""
+
+    def __init__(self, file: Path, root: Path) -> None:
+        told: Any = {"tests": [], "files": {}}
+        if file.exists():
+            told = json.loads(file.read_text("utf-8"))
+        self.tests: list[str] = told["tests"]
+        self.files = {
+            path: each["lines"]
+            for path, each in told["files"].items()
+            if (root / path).exists() and digest(root / path) == each["digest"]
+        }
+
+    def of(self, path: str, line: int) -> list[str]:
+        """Return the tests that run a line, counted from 1, of a file that is as it was."""
+        return [self.tests[n] for n in self.files.get(path, {}).get(str(line), ())]
+
+
+def stages(sources: Sources, record: Record, mutant: Mutant) -> list[list[str]]:
+    """Return the tests of a mutant in their order: its module's mirrors, and what else runs it."""
+    name = sources.names[mutant.path]
     own = sources.mirrors(name)
+    recorded = record.of(mutant.path, mutant.line + 1)
+    if recorded:
+        return [own, [test for test in recorded if test.partition("::")[0] not in own]]
     mirrors = [m for user in sources.around([name], 1)[1:] for m in sources.mirrors(user)]
     folder = os.path.dirname(own[0]) if own else ""
     others = dict.fromkeys([*mirrors, *tests_of(sources, name)])
@@ -390,6 +430,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="a part of the path of the files to break")
     parser.add_argument("--jobs", type=int, default=1, help="how many to run at once")
     parser.add_argument("--cache", type=Path, default=ROOT / "build" / "tests")
+    parser.add_argument("--lines", type=Path, default=ROOT / "build" / "lines.json")
     parser.add_argument("--list", action="store_true", help="print the mutants, and run nothing")
     options = parser.parse_args(arguments)
     mutants = chosen(ROOT, options.count, options.seed, options.only)[options.skip :]
@@ -402,6 +443,7 @@ def main(arguments: list[str] | None = None) -> int:
         for number in range(options.jobs):
             copies.put(Copy(Path(folder) / str(number), options.cache))
         sources = Sources(Path(folder) / "0")
+        record = Record(options.lines, ROOT)
         sources.used_by  # noqa: B018 (parsed once, before there are several threads)
 
         def run(mutant: Mutant) -> tuple[Mutant, str | None, bool]:
@@ -410,7 +452,7 @@ def main(arguments: list[str] | None = None) -> int:
                 return mutant, because, True
             copy = copies.get()
             try:
-                return mutant, copy.noticed(mutant, stages(sources, mutant.path)), False
+                return mutant, copy.noticed(mutant, stages(sources, record, mutant)), False
             finally:
                 copies.put(copy)
 

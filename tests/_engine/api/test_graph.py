@@ -93,6 +93,8 @@ def test_shape_dtype_struct():
     assert (spec.shape, spec.ndim, spec.size, spec.dtype) == ((2, 3), 2, 6, snp.bfloat16)
     assert spec == st.ShapeDtypeStruct((2, 3), snp.bfloat16) != st.ShapeDtypeStruct((2,), "f4")
     assert len({spec, st.ShapeDtypeStruct((2, 3), snp.bfloat16)}) == 1
+    with pytest.raises(TypeError, match="positional"):
+        st.ShapeDtypeStruct((2, 3), "float32", None)
 
 
 def test_shape_dtype_struct_says_what_an_array_would():

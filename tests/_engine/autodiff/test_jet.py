@@ -1,5 +1,8 @@
 """Series: which operations they cost, and what becomes of values without a derivative."""
 
+import numpy as np
+import pytest
+
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.autodiff.jet import jet_flat
@@ -40,3 +43,31 @@ def test_a_value_that_is_not_expanded_is_computed_once():
     traced = lambda x, y: jet_flat(f, [[x, x, x], [y]], 2)[0]
     program = st.make_graph(traced)(snp.ones(3), snp.ones(3))
     assert [e.primitive.name for e in program.equations].count("sin") == 1
+
+
+def test_factors_of_matrices_are_expanded():
+    x = snp.asarray(np.random.default_rng(0).standard_normal((4, 4)), "float32")
+    dx = snp.asarray(np.random.default_rng(1).standard_normal((4, 4)), "float32")
+    symmetric = lambda a: a + a.T
+    for fun in (
+        lambda a: snp.linalg.eigvalsh(symmetric(a)),
+        lambda a: snp.linalg.eigh(symmetric(a))[0],
+        lambda a: snp.linalg.svd(a, compute_uv=False),
+        lambda a: snp.linalg.svd(a)[1],
+    ):
+        value, (first,) = st.jet(fun, (x,), ((dx,),))
+        want, tangent = st.jvp(fun, (x,), (dx,))
+        np.testing.assert_allclose(value, want, rtol=1e-5)
+        np.testing.assert_allclose(first, tangent, rtol=1e-4, atol=1e-5)
+
+
+def test_an_escaped_series_says_what_was_expanded():
+    kept = []
+
+    def keeping(x):
+        kept.append(x * 2)
+        return x
+
+    st.jet(keeping, (1.0,), ((1.0,),))
+    with pytest.raises(st.errors.EscapedTracerError, match="while keeping was transformed"):
+        kept[0] + 1

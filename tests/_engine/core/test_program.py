@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import stretto as st
 from stretto import jit
 from stretto import numpy as snp
 from stretto._engine.api.graph import make_graph
@@ -165,3 +166,13 @@ def test_an_equation_has_a_position_where_it_has_a_place():
     found = Equation(SIN, [a], [b], (code, 0, "layer")).position
     assert (found.file, found.line, found.scope) == (__file__, code.co_firstlineno, "layer")
     assert Equation(SIN, [a], [b], found).position == found
+
+
+def test_effects_are_those_of_all_equations():
+    def f(x):
+        st.debug.print("{}", x)
+        return x + 1
+
+    program = make_graph(f)(1.0)
+    assert program.effects and program.effects == program.effects  # found, then kept
+    assert not make_graph(snp.sin)(1.0).effects

@@ -334,3 +334,17 @@ def test_a_scalar_has_no_axis_compiled_or_not(name, axis):
     for g in (f, st.jit(f)):
         with pytest.raises(np.exceptions.AxisError, match="out of bounds for an array of 0"):
             g(snp.array(3.0))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "int8"])
+def test_products_of_narrow_numbers_are_the_same_each_time(dtype):
+    x = snp.asarray(np.random.default_rng(0).uniform(-2, 2, (2, 512)), dtype)
+    first, *others = [np.asarray(x @ x.T) for _ in range(3)]
+    for other in others:
+        np.testing.assert_array_equal(other, first)
+
+
+def test_products_of_unlike_dtypes_are_promoted_each_time():
+    x, y = snp.ones((2, 3), "float32"), snp.ones((3, 2), "int32")
+    assert [(x @ y).dtype for _ in range(3)] == [np.float32] * 3
+    assert [(y @ x).dtype for _ in range(3)] == [np.float32] * 3

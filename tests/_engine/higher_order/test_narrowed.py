@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from stretto._engine.autodiff.evaluate import evaluate
 
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import check
 from stretto._engine.higher_order.narrowed import narrow_body
 

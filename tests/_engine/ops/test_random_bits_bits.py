@@ -4,6 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from stretto import numpy as snp
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.ops.random_bits import (
@@ -87,6 +88,18 @@ def test_an_array_of_keys_is_each_key():
         got = np.asarray(op(as_value(keys)))
         for i in range(2):
             np.testing.assert_array_equal(got[i, 0], op(as_value(keys[i, 0])))
+
+
+@pytest.mark.parametrize(
+    "layout, width",
+    [("original", w) for w in (8, 16, 32, 64)] + [("partitionable", w) for w in (8, 32, 64)],
+)
+def test_of_a_size_that_varies(layout, width):
+    draw = lambda key, x: RandomBits(width, (*x.shape, 3), layout)(key)
+    f = jit(draw, dynamic_axes=(None, {0: "n"}))
+    for n in (1, 2, 5, 42, 64):
+        x = snp.zeros(n)
+        np.testing.assert_array_equal(f(WORDS[2:], x), np.asarray(draw(as_value(WORDS[2:]), x)))
 
 
 def test_refuses():

@@ -535,6 +535,23 @@ class Strange(Exception):
         self.b = b
 
 
+class Told(Exception):
+    """One whose copies have its arguments alone."""
+
+    def __reduce__(self):
+        return type(self), self.args
+
+
+def test_a_copied_error_has_what_was_written_to_it():
+    error = Told("no")
+    error.where, error.__cause__ = "here", KeyError("why")
+    error.add_note("first")
+    again = background._again(error, None)
+    assert again is not error and again.args == ("no",) and again.where == "here"
+    assert again.__notes__ == ["first"] and again.__notes__ is not error.__notes__
+    assert again.__cause__ is error.__cause__ and again.__suppress_context__
+
+
 @pytest.mark.parametrize("error", [ValueError("no"), Strange("no", 1), MemoryError("no")])
 def test_an_error_is_raised_anew_each_time(error, monkeypatch):
     def fail(*args):

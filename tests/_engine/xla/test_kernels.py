@@ -10,6 +10,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.types import array_type
 from stretto._engine.xla import kernels
+from stretto._engine.xla.instructions import Instruction
 from stretto._engine.xla.kernels import kernels_of, limits_of, memory_over_time
 
 
@@ -61,6 +62,33 @@ def test_memory_begins_with_the_arguments(ran):
     arguments = 2 * 4 * 128 * 128
     assert all(n >= arguments for _, n, _, _ in timeline)
     assert max(n for _, n, _, _ in timeline) < 8 * arguments
+
+
+def _instruction(number, opcode, elements, *operands):
+    # The shape is XLA's message: of float32 (11), with one size.
+    shape = bytes([2 << 3, 11, 3 << 3, elements])
+    return Instruction(
+        number, f"i{number}", opcode, shape, operands, 0, True, "f.py", number, False, ""
+    )
+
+
+def test_results_live_until_they_are_read_last(monkeypatch):
+    every = [
+        _instruction(1, "parameter", 25),
+        _instruction(2, "fusion", 10, 1),
+        _instruction(3, "fusion", 2, 2),
+        _instruction(4, "bitcast", 2, 3),
+        _instruction(5, "fusion", 1, 4),
+        _instruction(6, "fusion", 1, 5),
+    ]
+    monkeypatch.setattr(kernels, "instructions_of", lambda executable: every)
+    run = [kernels.Kernel(f"i{n}", "f.py", n, float(n), 0.5, 0, False, n) for n in (2, 3, 5, 6)]
+    assert memory_over_time(None, run) == [
+        (2.5, 100 + 40, "f.py", 2),
+        (3.5, 100 + 40 + 8, "f.py", 3),
+        (5.5, 100 + 8 + 4, "f.py", 5),  # the result of 2 was read last by 3; 4 lies in that of 3
+        (6.5, 100 + 4 + 4, "f.py", 6),
+    ]
 
 
 def test_limits_are_measured_once():

@@ -6,6 +6,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.api.explain import profile
 
 N = 192
 
@@ -62,11 +63,21 @@ def test_mistakes():
         st.profiler.profile(3)
 
 
+@pytest.mark.parametrize(
+    "seconds, words",
+    [(2.5, "2.5 s"), (1e-3, "1 ms"), (0.999e-3, "999 us"), (1e-6, "1 us"), (5e-9, "5 ns")],
+)
+def test_times_in_words(seconds, words):
+    assert profile._time(seconds) == words
+
+
 def test_a_picture(report, tmp_path):
     if importlib.util.find_spec("matplotlib") is None:
         with pytest.raises(ImportError, match="pip install matplotlib"):
             report.plot()
         return
     figure = report.plot(str(tmp_path / "profile.png"))
-    assert len(figure.axes) == 2
+    assert [axes.get_xlabel() for axes in figure.axes] == ["ms in kernels", "ms"]
+    seconds = profile._time(report.seconds)
+    assert figure.axes[0].get_title() == f"{report.function}: {seconds} a call"
     assert (tmp_path / "profile.png").stat().st_size > 1000

@@ -1,10 +1,10 @@
 """How loops are written down: carries, stacks, what follows them, sums in place."""
 
 import numpy as np
-from stretto._engine.autodiff.evaluate import evaluate
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import check
 from stretto._engine.passes.rolling.operands import loop_in
 from stretto._engine.passes.rolling.profit import exchange

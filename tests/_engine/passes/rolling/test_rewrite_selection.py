@@ -1,9 +1,9 @@
 """Which of the stretches become loops, and what is done where one is refused."""
 
 import numpy as np
-from stretto._engine.autodiff.evaluate import evaluate
 
 import stretto.numpy as snp
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import check
 from stretto._engine.passes.rolling.rewrite import with_loops
 from stretto._engine.passes.rolling.roll_loops import Stretch, stretches, tokens_of

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as draw
-from stretto._engine.autodiff.evaluate import evaluate
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import Program, check
 from stretto._engine.lowering.stablehlo import lower
 from stretto._engine.passes.prepare import prepare
