@@ -322,6 +322,6 @@ def test_names_of_other_threads(monkeypatch):
         thread.join()
         return optim.identity()
 
-    monkeypatch.setattr(optimizers, "scale_by_adam", from_adam)
+    monkeypatch.setattr(optimizers.moments, "scale_by_adam", from_adam)
     optim.adam(0.1)
     assert messages[0].startswith("scale_by_adam: b1 must be")

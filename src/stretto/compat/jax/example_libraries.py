@@ -9,8 +9,20 @@ from typing import Any, NamedTuple
 
 from stretto import ShapeDtypeStruct, eval_shape, lax, random
 from stretto import numpy as snp
-from stretto.compat.jax import nn, tree_util
+from stretto.compat.jax import tree_util
 from stretto.compat.jax.initializers import glorot_normal, normal, ones, zeros
+from stretto.compat.jax.nn import (
+    elu,
+    gelu,
+    leaky_relu,
+    log_softmax,
+    relu,
+    selu,
+    sigmoid,
+    softmax,
+    softplus,
+    standardize,
+)
 from stretto.tree import register_pytree_node
 
 
@@ -294,7 +306,7 @@ def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
     return OptimizerState(packed, definition, tuple([inner for _, inner in parts]))
 
 
-glorot, randn, logsoftmax = glorot_normal, normal, nn.log_softmax
+glorot, randn, logsoftmax = glorot_normal, normal, log_softmax
 
 Layer = tuple[Callable[..., Any], Callable[..., Any]]
 _GLOROT, _NORMAL, _SMALL = (glorot_normal(), normal(), normal(1e-6))
@@ -382,7 +394,7 @@ def BatchNorm(
 
     def apply(params: Any, inputs: Any, **kwargs: Any) -> Any:
         beta, gamma = params
-        out = nn.standardize(inputs, axes, epsilon=epsilon)
+        out = standardize(inputs, axes, epsilon=epsilon)
         if scale:
             out = out * snp.expand_dims(gamma, axes)
         return out + snp.expand_dims(beta, axes) if center else out
@@ -432,16 +444,16 @@ def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
 
 
 Tanh = elementwise(snp.tanh)
-Relu = elementwise(nn.relu)
+Relu = elementwise(relu)
 Exp = elementwise(snp.exp)
-LogSoftmax = elementwise(nn.log_softmax, axis=-1)
-Softmax = elementwise(nn.softmax, axis=-1)
-Softplus = elementwise(nn.softplus)
-Sigmoid = elementwise(nn.sigmoid)
-Elu = elementwise(nn.elu)
-LeakyRelu = elementwise(nn.leaky_relu)
-Selu = elementwise(nn.selu)
-Gelu = elementwise(nn.gelu)
+LogSoftmax = elementwise(log_softmax, axis=-1)
+Softmax = elementwise(softmax, axis=-1)
+Softplus = elementwise(softplus)
+Sigmoid = elementwise(sigmoid)
+Elu = elementwise(elu)
+LeakyRelu = elementwise(leaky_relu)
+Selu = elementwise(selu)
+Gelu = elementwise(gelu)
 Identity: Layer = (
     lambda rng, input_shape: (input_shape, ()),
     lambda params, inputs, **kwargs: inputs,
