@@ -9,7 +9,7 @@ import pytest
 from tests.mutants import ROOT, Record
 
 pytest.importorskip("coverage")
-from tests import lines  # noqa: E402 (which needs it)
+from tests import lines
 
 CACHES = "src/stretto/_engine/core/caches.py"
 

@@ -8,7 +8,8 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import P, lax
-from stretto._engine.higher_order.shard_map import ShardMap
+from stretto._engine.higher_order.shard_map import ShardMap, varying
+from stretto._engine.ops.collective.primitives import PSumSame
 from stretto.laws import c64, f32, f64, i32, law
 
 ONE = st.make_mesh((1,), ("x",))
@@ -224,3 +225,13 @@ def test_a_mesh_is_needed():
         st.shard_map(lambda x: x, in_specs=P(), out_specs=P())(1.0)
     with pytest.raises(TypeError, match="axis_names must be a set"):
         st.shard_map(lambda x: x, mesh=ONE, in_specs=P(), out_specs=P(), axis_names="x")(1.0)
+
+
+def test_a_sum_over_an_axis_does_not_vary_along_it():
+    def f(x):
+        return PSumSame("i", 2)(x), PSumSame("j", 3)(x), snp.sin(x), lax.axis_index("i")
+
+    program = st.make_graph(f, axis_env=[("i", 2), ("j", 3)])(1.0)
+    i, j = frozenset("i"), frozenset("j")
+    assert varying(program, [i | j]) == [j, i, i | j, i]
+    assert varying(program, [frozenset()]) == [frozenset(), frozenset(), frozenset(), i]

@@ -105,6 +105,15 @@ def test_sums_of_many_arrays_are_kept(eager):
     assert copies(st.grad(lambda x, w: f(x, w) ** 2, 1), X, W) == 0
 
 
+def test_what_is_made_of_three_arrays_is_kept(eager, monkeypatch):
+    """Each of them would be read again; where three may be, two more values are made again."""
+    u, v = (snp.asarray(np.random.default_rng(i).standard_normal((N, N)), "f4") for i in range(2))
+    shifted = layers(lambda y: F.silu(y * u + v))
+    few = copies(shifted, X, W)
+    monkeypatch.setattr(module, "_SOURCES", 3)
+    assert copies(shifted, X, W) == few + 2
+
+
 def test_what_is_compared_with_its_maximum_is_kept(eager):
     """Of a copy that differs in the last bit the maximum would not be found."""
 

@@ -15,6 +15,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.api.jit import dispatch
 from stretto._engine.native import native
 from tests._engine.api.jit.test_entry import entry_of
 
@@ -498,6 +499,18 @@ def test_a_dispatcher_that_is_not_attached_is_general():
     echo._attach((), ())
     with pytest.raises(RuntimeError, match="once"):
         echo._attach((), ())
+
+
+def test_pythons_dispatcher_knows_calls_of_arrays_alone():
+    class Echo(dispatch._Dispatcher):
+        def _general(self, args, kwargs):
+            return args, kwargs
+
+    echo, x = Echo(), snp.ones(2)
+    echo._attach((), ())
+    assert echo._fingerprint((x, x), {}) == echo._fingerprint((x + 1, x), {}) is not None
+    assert echo._fingerprint((x,), {}) != echo._fingerprint((snp.ones(3),), {})
+    assert echo._fingerprint((x,), {"a": x}) is echo._fingerprint((1.0,), {}) is None
 
 
 @needs_native

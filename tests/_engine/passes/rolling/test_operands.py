@@ -10,6 +10,7 @@ from stretto._engine.passes.rolling.operands import (
     Given,
     Made,
     Still,
+    _cut,
     loop_in,
     wired,
 )
@@ -241,6 +242,21 @@ def test_the_cut_is_where_least_is_carried():
     loop = loop_in(program.equations, 0, len(program.equations), period, places(program))
     carried = {s for step in loop.steps for s in step.sources if isinstance(s, Carried)}
     assert {s.first[0].type.shape for s in carried} <= {(30,), (30, 1), (1, 30)}
+
+
+def test_the_cut_is_not_where_the_copies_happen_to_begin():
+    def f(wide):
+        for _ in range(8):
+            x = snp.sum(snp.sin(wide), axis=0)
+            wide = snp.outer(x, x)
+        return wide
+
+    program = straight(f, array(30, 30))
+    period = len(program.equations) // 8
+    count = period * 8
+    cut = _cut(program.equations, 0, count, period)
+    between = program.equations[cut - 1].outputs[0] if cut else program.inputs[0]
+    assert between.type.size <= 30
 
 
 def test_stretches_by_what_is_read_from_where():
