@@ -90,3 +90,13 @@ def test_shapes_broadcast():
     x, y = np.arange(-6, 6, dtype=np.int32).reshape(3, 4), np.array([[2], [-3], [5]], np.int32)
     np.testing.assert_array_equal(arithmetic.floor_quotient(x, y), x // y)
     np.testing.assert_array_equal(arithmetic.modulo(x, y), x % y)
+
+
+def test_many_are_divided_in_blocks():
+    rng = np.random.default_rng(0)
+    n = 2 * arithmetic._BLOCK + 5
+    x, y = (rng.integers(1, 1000, n).astype("int32") for _ in range(2))
+    for down in (False, True):
+        np.testing.assert_array_equal(quiet.run(arithmetic._whole, x, y, down), x // y)
+    y[-1] = 0  # the last block has a quotient that is none
+    assert quiet.run(arithmetic._whole, x, y, True) is None

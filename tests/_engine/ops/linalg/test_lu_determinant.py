@@ -89,3 +89,9 @@ def test_stacks_of_singular_matrices():
     gradient = st.grad(lambda x: det(x).sum())
     each = [gradient(snp.array(x)) for x in stack]
     np.testing.assert_allclose(gradient(snp.array(stack)), np.stack(each), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("f", [det, inv, slogdet])
+def test_only_of_square_matrices(f):
+    with pytest.raises(ValueError, match=rf"{f.__name__}: .*square"):
+        f(snp.ones((2, 3)))
