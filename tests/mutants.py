@@ -53,7 +53,7 @@ EVERYWHERE = ["tests/_engine/core/test_primitive_declarations.py"]
 """Tests of what all modules say while they are imported."""
 
 HANGS = 300
-"""Seconds after which a test is taken not to end; a run, after four times as many."""
+"""Seconds after which a test is taken not to end; a run, after twice as many."""
 
 PROCESSOR = 300
 """Seconds of processor time that one run of pytest may take; what did not run noticed nothing."""
@@ -337,7 +337,7 @@ class Copy:
                 text=True,
                 check=False,
                 preexec_fn=limit,
-                timeout=4 * HANGS,
+                timeout=2 * HANGS,
             )
         except subprocess.TimeoutExpired:  # its threads wait for each other, after the last test
             return ""

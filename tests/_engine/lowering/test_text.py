@@ -162,6 +162,7 @@ def test_calls():
         0, 5, lambda _, x: x + st.random.uniform(st.random.key(0), (300,)), x
     )
     assert facts_of(kept_apart, snp.ones(300)).largest_call_in_loops >= 300
+    assert facts_of(snp.sin, snp.ones(300)).largest_call_in_loops == 0
     assert any("potrf" in name for name in facts_of(snp.linalg.cholesky, SQUARE).targets)
 
 
