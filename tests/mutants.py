@@ -52,6 +52,10 @@ FILES = 10
 EVERYWHERE = ["tests/_engine/core/test_primitive_declarations.py"]
 """Tests of what all modules say while they are imported."""
 
+_LEAST = 1e-12
+"""A hundredth of a smaller number is below the last bit of what it is added to: they are the last
+coefficients of series."""
+
 HANGS = 300
 """Seconds after which a test is taken not to end; a run, after twice as many."""
 
@@ -224,7 +228,9 @@ class Breaking(ast.NodeVisitor):
         """Move an integer by one and another number by a hundredth, and turn a truth value."""
         if isinstance(node.value, bool):
             self.add(node, str(not node.value), "constant moved")
-        elif isinstance(node.value, (int, float)):
+        elif isinstance(node.value, int) or (
+            isinstance(node.value, float) and not 0 < abs(node.value) < _LEAST
+        ):
             moved = node.value + 1 if isinstance(node.value, int) else node.value * 1.01 or 0.01
             self.add(node, str(moved), "constant moved")
 

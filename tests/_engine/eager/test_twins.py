@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.config import enable_x64
+from stretto._engine.eager import twins
 from stretto._engine.eager.twins import ANY, AS_GIVEN, FLOAT, INDEX, INTEGER, REAL, eager
 
 X = np.array([0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, np.nan, 3e-3, 7.0, -7.0], np.float32)
@@ -348,3 +351,13 @@ def test_products_of_unlike_dtypes_are_promoted_each_time():
     x, y = snp.ones((2, 3), "float32"), snp.ones((3, 2), "int32")
     assert [(x @ y).dtype for _ in range(3)] == [np.float32] * 3
     assert [(y @ x).dtype for _ in range(3)] == [np.float32] * 3
+
+
+def test_an_error_of_a_signal_handler_is_not_taken_for_numpys(monkeypatch):
+    def handled(*_):  # as one raised by a handler, in a file that is not NumPy's
+        raise OverflowError("of the user's")
+
+    x = snp.ones(2)
+    monkeypatch.setattr(twins, "quiet", SimpleNamespace(run=handled))
+    with pytest.raises(OverflowError, match="of the user's"):
+        twins.element_of(1.0, x.type)
