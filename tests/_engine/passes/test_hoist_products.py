@@ -99,6 +99,22 @@ def test_terms_that_stay_are_carried_on():
     assert loop.carry == 2
 
 
+def test_terms_that_are_no_products_stay():
+    """However much larger they are than what they are made of."""
+
+    def total(own, xs):
+        def step(carry, x):
+            so_far, h = carry
+            h = snp.tanh(h + x @ own)
+            return (so_far + snp.broadcast_to(h[0], (N, N)), h), None
+
+        return lax.scan(step, (snp.ones((N, N)), snp.ones((B, N))), xs)[0]
+
+    program = close(total, draw(N, N), XS)
+    (loop,) = [e.primitive for e in program.equations if isinstance(e.primitive, Scan)]
+    assert loop.carry == 2
+
+
 def test_several_terms_of_one_total():
     def total(start, xs):
         def step(carry, x):

@@ -3,6 +3,7 @@
 import ctypes
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import ml_dtypes
 import numpy as np
@@ -99,6 +100,16 @@ def run(code):
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout
+
+
+def test_an_error_while_waiting_is_raised_alone():
+    def fail():
+        raise RuntimeError("INTERNAL: no")
+
+    buffer = SimpleNamespace(is_ready=lambda: True, block_until_ready=fail)
+    with pytest.raises(RuntimeError, match="no") as caught:
+        pjrt.wait(buffer)
+    assert caught.value.__context__ is None
 
 
 def test_jaxlib_is_loaded_when_first_needed():

@@ -82,6 +82,12 @@ def test_what_is_added_is_left_out():
     np.testing.assert_array_equal(st.linear_transpose(lambda x: x + 1, X)(W[0])[0], W[0])
 
 
+def test_what_is_rounded_beside_the_arguments_is_linear():
+    inner = st.jit(lambda x, c: x * c.astype(int))
+    f = lambda x: inner(x, snp.array([1.5, 2.5, 3.5]))
+    np.testing.assert_array_equal(st.linear_transpose(f, X)(snp.ones(3))[0], [1, 2, 3])
+
+
 NOT_LINEAR = {
     "sin": (snp.sin, "sin cannot be transposed: sin at .* is not linear in what depends on"),
     "mul": (lambda x: x * x, "function cannot be transposed: mul at .*_linear_transpose.py"),
@@ -94,6 +100,10 @@ NOT_LINEAR = {
     "sort": (snp.sort, "sort at"),
     "jit": (st.jit(lambda x: st.jit(snp.cos)(x) + x), "cos at"),
     "jit to bool": (st.jit(lambda x: st.jit(lambda x: x > 0)(x) * x), "gt at"),
+    "jit to int": (
+        lambda x: x + st.jit(lambda c, x: x.astype(int) + c.astype(int))(snp.ones(3), x),
+        "convert_element_type at",
+    ),
     "scan": (lambda x: st.lax.scan(lambda c, a: (c * a, c), x[0], x)[0], "scan at"),
     "while": (
         lambda x: st.lax.while_loop(lambda c: snp.array(False), lambda c: 2 * c, x),
