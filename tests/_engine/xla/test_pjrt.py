@@ -124,6 +124,19 @@ print("jaxlib._jax" in sys.modules, "jax" in sys.modules, os.environ.get("TF_CPP
     assert run(code).split() == ["False", "False", "True", "False", "None"]
 
 
+def test_the_runtime_is_loaded_before_its_profiler():
+    """What is loaded first decides what is logged."""
+    code = """if True:
+        import sys
+        from stretto._engine.xla import pjrt
+        pjrt.profiler()
+        names = [*sys.modules]
+        print(names.index("jaxlib._jax") < names.index("jaxlib._profiler"))
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True"
+
+
 def test_sums_go_to_the_library(monkeypatch):
     monkeypatch.delenv("XLA_FLAGS", raising=False)
     chosen = dict(pjrt.runtime().compile_options(Facts(), ()).env_option_overrides)

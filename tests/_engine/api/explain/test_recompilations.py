@@ -86,7 +86,9 @@ def test_the_nearest_is_chosen():
     f = st.jit(scale)
     for x in (snp.ones(2), snp.ones(3, int), snp.ones(3)):
         f(x)
-    third = st.explain_recompilation(f).signatures[2]
+    signatures = st.explain_recompilation(f).signatures
+    assert [each.number for each in signatures] == [1, 2, 3]
+    third = signatures[2]
     assert (third.nearest, [c.what for c in third.changes]) == (2, ["the dtype of x"])
 
 
