@@ -49,12 +49,6 @@ from stretto._engine.ops.layout import (
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.ops.sort import sort_operands, top_k
 
-__all__ = ["approx_max_k", "approx_min_k", "broadcast", "broadcast_like",
-           "broadcast_shapes", "broadcast_to_rank", "collapse", "dtype", "empty",
-           "full", "full_like", "index_in_dim", "index_take", "scatter_apply",
-           "select_n", "shape_as_value", "sort_key_val", "stack", "stage", "tile",
-           "unstack"]  # fmt: skip
-
 
 def dtype(x: ArrayLike | DTypeLike) -> np.dtype:
     """Say the dtype of an array or a number, or the one that a type or a name stands for.

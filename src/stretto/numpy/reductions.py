@@ -5,6 +5,7 @@ Numbers narrower than float32 are summed in float32.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -207,12 +208,7 @@ def all(
     >>> snp.all(snp.array([[True, False], [True, True]]), axis=1)
     Array([False,  True], dtype=bool)
     """
-    refuse_out("all", out)
-    x = as_value(a, "all", "a")
-    if where is not None:
-        x = masked("all", truth(x, "all", "a"), where, True)
-    axes = canonical_axes(axis, x.ndim, "all")
-    return _every(x, axis=axes, keepdims=bool(keepdims))
+    return _of_truths("all", _every, True, a, axis, out, keepdims, where)
 
 
 @eager(np.logical_and.reduce, BOOL + NUMERIC, _BOOL)
@@ -237,12 +233,25 @@ def any(
     >>> snp.any(snp.array([[True, False], [False, False]]), axis=1)
     Array([ True, False], dtype=bool)
     """
-    refuse_out("any", out)
-    x = as_value(a, "any", "a")
+    return _of_truths("any", _some, False, a, axis, out, keepdims, where)
+
+
+def _of_truths(
+    caller: str,
+    reduced: Callable[..., Array],
+    of_none: bool,
+    a: ArrayLike,
+    axis: Axes,
+    out: None,
+    keepdims: bool,
+    where: ArrayLike | None,
+) -> Array:
+    """Reduce truth values by a function that has a twin; those left out are as of no elements."""
+    refuse_out(caller, out)
+    x = as_value(a, caller, "a")
     if where is not None:
-        x = masked("any", truth(x, "any", "a"), where, False)
-    axes = canonical_axes(axis, x.ndim, "any")
-    return _some(x, axis=axes, keepdims=bool(keepdims))
+        x = masked(caller, truth(x, caller, "a"), where, of_none)
+    return reduced(x, axis=canonical_axes(axis, x.ndim, caller), keepdims=bool(keepdims))
 
 
 @eager(np.logical_or.reduce, BOOL + NUMERIC, _BOOL)

@@ -7,7 +7,7 @@ elements; a single element is 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -107,6 +107,23 @@ def _part(x: Array, y: Array, mode: str, middle: int, *options: Any) -> Array:
     return part_of_convolution(x, y, (start,), (size,), *options)
 
 
+def _of_sequences(
+    caller: str,
+    a: ArrayLike,
+    v: ArrayLike,
+    mode: str,
+    quick: Callable[..., Array],
+    general: Callable[..., Array],
+    *options: Any,
+) -> Array:
+    """Apply the function that has a twin in NumPy; with options, the one that has none."""
+    mode = checked_mode(caller, mode)
+    x, y = _sequences(caller, a, v)
+    if any(option is not None for option in options):
+        return general(x, y, mode, *options)
+    return quick(x, y, mode=mode)
+
+
 def convolve(
     a: ArrayLike,
     v: ArrayLike,
@@ -140,11 +157,8 @@ def convolve(
     >>> snp.convolve(snp.array([1, 2, 3]), snp.array([0, 1, 2]))
     Array([0, 1, 4, 7, 6], dtype=int32)
     """
-    mode = checked_mode("convolve", mode)
-    x, y = _sequences("convolve", a, v)
-    if precision is preferred_element_type is None:
-        return _convolve(x, y, mode=mode)
-    return _convolution(x, y, mode, precision, preferred_element_type)
+    options = precision, preferred_element_type
+    return _of_sequences("convolve", a, v, mode, _convolve, _convolution, *options)
 
 
 @eager(np.convolve, NUMERIC)
@@ -183,11 +197,8 @@ def correlate(
     >>> snp.correlate(snp.array([1, 2, 3]), snp.array([0, 1, 2]), "full")
     Array([2, 5, 8, 3, 0], dtype=int32)
     """
-    mode = checked_mode("correlate", mode)
-    x, y = _sequences("correlate", a, v)
-    if precision is preferred_element_type is None:
-        return _correlate(x, y, mode=mode)
-    return _correlation(x, y, mode, precision, preferred_element_type)
+    options = precision, preferred_element_type
+    return _of_sequences("correlate", a, v, mode, _correlate, _correlation, *options)
 
 
 @eager(np.correlate, NUMERIC)

@@ -48,11 +48,6 @@ from stretto.optim.base import (
     transformation,
 )
 
-__all__ = ["ApplyIfFiniteState", "InjectStatefulHyperparamsState", "MaskedState", "MultiSteps",
-           "MultiStepsState", "PartitionState", "ScheduleState", "apply_if_finite", "chain",
-           "inject_hyperparams", "masked", "multi_transform", "named_chain", "per_member",
-           "skip_not_finite"]  # fmt: skip
-
 
 @brief
 class MaskedState(NamedTuple):
@@ -600,7 +595,7 @@ def apply_if_finite(
     return GradientTransformationExtraArgs(init, update)
 
 
-SkipRule = Callable[[Tree, Array, Tree], tuple[Array, Tree]]
+_SkipRule = Callable[[Tree, Array, Tree], tuple[Array, Tree]]
 """A function of updates, number of parameter updates so far, and parameters, to (skip?, state)."""
 
 
@@ -677,7 +672,7 @@ class MultiSteps:
         opt: GradientTransformation,
         every_k_schedule: int | Callable[[Any], Any],
         use_grad_mean: bool = True,
-        should_skip_update_fn: SkipRule | None = None,
+        should_skip_update_fn: _SkipRule | None = None,
         accumulator_dtype: DTypeLike = np.float32,
     ) -> None:
         check("MultiSteps", least=1, schedules=True, every_k_schedule=every_k_schedule)

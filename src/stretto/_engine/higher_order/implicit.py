@@ -9,6 +9,7 @@ checked first.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -101,6 +102,19 @@ def record_like(
         return [*values, *values_of(aux_leaves, caller)], aux_structure
 
     return record(flat, [*types] * arguments, name=caller)
+
+
+def _record_solver(
+    caller: str,
+    structure: Any,
+    types: Sequence[ArrayType],
+    has_aux: bool,
+    what: str,
+    solve: Callable[..., Any],
+    given: Callable[..., Any],
+) -> tuple[Program, Any, list[Any]]:
+    """Record the user's solver of a system, which is given the system as a function."""
+    return record_like(caller, what, lambda b: solve(given, b), structure, types, has_aux=has_aux)
 
 
 class Implicit(ControlFlow, abstract=True):
@@ -281,14 +295,8 @@ def custom_linear_solve(
         values, structure = unknowns(caller, b, "b")
         types = [v.type for v in values]
         product, _, matrix = record_like(caller, "matvec(x)", matvec, structure, types)
-        solver, aux, own = record_like(
-            caller,
-            "solve(matvec, b)",
-            lambda b: solve(matvec, b),
-            structure,
-            types,
-            has_aux=has_aux,
-        )
+        record_solver = functools.partial(_record_solver, caller, structure, types, has_aux)
+        solver, aux, own = record_solver("solve(matvec, b)", solve, matvec)
         vecmat = other_solver = None
         other: list[Any] = []
         if symmetric:
@@ -302,13 +310,8 @@ def custom_linear_solve(
                 leaves = like(caller, "the argument of vecmat", x, structure, types)
                 return tree.unflatten(structure, evaluate(transposed, [*leaves, *matrix]))
 
-            other_solver, _, other = record_like(
-                caller,
-                "transpose_solve(vecmat, b)",
-                lambda b: transpose_solve(multiply, b),
-                structure,
-                types,
-                has_aux=has_aux,
+            other_solver, _, other = record_solver(
+                "transpose_solve(vecmat, b)", transpose_solve, multiply
             )
         consts = (len(matrix), len(own), len(other))
         system = CustomLinearSolve(product, solver, consts, vecmat, other_solver)
@@ -387,13 +390,8 @@ def custom_root(
         guess, structure = unknowns(caller, initial_guess, "initial_guess")
         types = [v.type for v in guess]
         function, _, captured = record_like(caller, "f(x)", f, structure, types)
-        solver, aux, own = record_like(
-            caller,
-            "solve(f, initial_guess)",
-            lambda x: solve(f, x),
-            structure,
-            types,
-            has_aux=has_aux,
+        solver, aux, own = _record_solver(
+            caller, structure, types, has_aux, "solve(f, initial_guess)", solve, f
         )
 
         def step(x: Any, y: Any) -> Any:
