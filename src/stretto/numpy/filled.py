@@ -368,6 +368,16 @@ def _matrices(m: ArrayLike, caller: str) -> Array:
     return x
 
 
+@eager(np.tril, BOOL + NUMERIC)
+def _tril(x: Array, *, k: int | Array) -> Array:
+    return lower_part(x, k)
+
+
+@eager(np.triu, BOOL + NUMERIC)
+def _triu(x: Array, *, k: int | Array) -> Array:
+    return upper_part(x, k)
+
+
 def tril(m: ArrayLike, k: ArrayLike = 0) -> Array:
     """Set the elements above a diagonal to zero.
 
@@ -389,13 +399,7 @@ def tril(m: ArrayLike, k: ArrayLike = 0) -> Array:
     Array([[1., 0.],
            [1., 1.]], dtype=float32)
     """
-    x, diagonal = _matrices(m, "tril"), integer_or_traced(k, "tril", "k")
-    return _tril(x, k=diagonal)
-
-
-@eager(np.tril, BOOL + NUMERIC)
-def _tril(x: Array, *, k: int | Array) -> Array:
-    return lower_part(x, k)
+    return _tril(_matrices(m, "tril"), k=integer_or_traced(k, "tril", "k"))
 
 
 @described_like(tril)
@@ -409,13 +413,7 @@ def triu(m: ArrayLike, k: ArrayLike = 0) -> Array:
     Array([[1., 1.],
            [0., 1.]], dtype=float32)
     """
-    x, diagonal = _matrices(m, "triu"), integer_or_traced(k, "triu", "k")
-    return _triu(x, k=diagonal)
-
-
-@eager(np.triu, BOOL + NUMERIC)
-def _triu(x: Array, *, k: int | Array) -> Array:
-    return upper_part(x, k)
+    return _triu(_matrices(m, "triu"), k=integer_or_traced(k, "triu", "k"))
 
 
 @described_like(tri)

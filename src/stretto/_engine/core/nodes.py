@@ -18,10 +18,7 @@ from stretto._engine.core.caches import room
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DictKey:
-    """A key of a dictionary.
-
-    Args:
-        key: the key.
+    """The ``key`` of an item of a dictionary.
 
     >>> str(DictKey("w"))
     "['w']"
@@ -35,10 +32,7 @@ class DictKey:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SequenceKey:
-    """An index into a list or a tuple.
-
-    Args:
-        idx: the place, counted from 0.
+    """The index ``idx`` of an item of a list or a tuple, from 0.
 
     >>> str(SequenceKey(0))
     '[0]'
@@ -52,10 +46,7 @@ class SequenceKey:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class GetAttrKey:
-    """The name of an attribute, or of a field.
-
-    Args:
-        name: the name.
+    """The ``name`` of an attribute, or of a field.
 
     >>> str(GetAttrKey("weight"))
     '.weight'
@@ -69,10 +60,7 @@ class GetAttrKey:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FlattenedIndexKey:
-    """A position among the children of a class that does not name them.
-
-    Args:
-        key: the place, counted from 0.
+    """The place ``key`` of a child, from 0, of a class that does not name its children.
 
     >>> str(FlattenedIndexKey(0))
     '[<flat index 0>]'
