@@ -9,7 +9,16 @@ import types
 
 import pytest
 
-from stretto._engine.core.threads import Latch, _waits, holding, in_child, lock, once, restoring
+from stretto._engine.core.threads import (
+    Latch,
+    _Process,
+    _waits,
+    holding,
+    in_child,
+    lock,
+    once,
+    restoring,
+)
 from tests.children import in_a_child
 from tests.interrupts import EVENTS, interrupted, sites
 
@@ -290,6 +299,12 @@ def test_a_child_calls_what_was_asked_for():
     in_child(lambda: called.append(1))
     assert in_a_child(lambda: len(called)) == 1
     assert not called
+
+
+def test_a_child_knows_that_it_was_forked():
+    before = _Process.forks
+    assert in_a_child(lambda: _Process.forks) == before + 1
+    assert _Process.forks == before
 
 
 def test_all_who_wait_go_on():

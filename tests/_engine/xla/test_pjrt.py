@@ -102,6 +102,20 @@ def run(code):
     ).stdout
 
 
+@pytest.mark.parametrize("has_loops", [False, True])
+def test_errors_of_the_compiler_are_raised(monkeypatch, has_loops):
+    at, facts, tried = pjrt.runtime(), Facts(has_loops=has_loops), []
+
+    def fail(*args):
+        tried.append(args)
+        raise at.jax.JaxRuntimeError("INTERNAL: no")
+
+    monkeypatch.setattr(pjrt, "_load", fail)
+    with pytest.raises(at.jax.JaxRuntimeError, match="no"):
+        pjrt.load(at, Text("", facts=facts), ())
+    assert len(tried) == 1  # for another reason it is not compiled again
+
+
 def test_an_error_while_waiting_is_raised_alone():
     def fail():
         raise RuntimeError("INTERNAL: no")
@@ -109,7 +123,7 @@ def test_an_error_while_waiting_is_raised_alone():
     buffer = SimpleNamespace(is_ready=lambda: True, block_until_ready=fail)
     with pytest.raises(RuntimeError, match="no") as caught:
         pjrt.wait(buffer)
-    assert caught.value.__context__ is None
+    assert not isinstance(caught.value.__context__, RuntimeError)
 
 
 def test_jaxlib_is_loaded_when_first_needed():

@@ -511,6 +511,10 @@ def test_pythons_dispatcher_knows_calls_of_arrays_alone():
     assert echo._fingerprint((x, x), {}) == echo._fingerprint((x + 1, x), {}) is not None
     assert echo._fingerprint((x,), {}) != echo._fingerprint((snp.ones(3),), {})
     assert echo._fingerprint((x,), {"a": x}) is echo._fingerprint((1.0,), {}) is None
+    echo._remember(echo._fingerprint((x,), {}), "how it is run")
+    assert echo._table
+    echo._forget()
+    assert not echo._table
 
 
 @needs_native

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+import stretto as st
 from stretto import grad, lax
 from stretto._engine.core.config import enable_x64
 from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.core.interpreter import as_value
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.special import incomplete as ops
 from stretto.laws import check_special, f32, law
@@ -42,6 +44,21 @@ def test_derivatives_in_the_parameters():
             by_b = grad(lax.betainc, 1)(1.0, 2.5, x)
             np.testing.assert_allclose(by_a, x**2.5 * np.log(x), rtol=1e-13)
             np.testing.assert_allclose(by_b, -((1 - x) ** 2.5) * np.log(1 - x), rtol=1e-12)
+
+
+def test_the_density_at_its_ends():
+    """It is 0, finite or infinite by the exponent there, and NaN where there is no distribution."""
+    inf, nan = np.inf, np.nan
+    cases = [
+        (2.0, 3.0, 0.0, 0.0), (1.0, 3.0, 0.0, 3.0), (0.5, 3.0, 0.0, inf), (2.0, 1.0, 1.0, 2.0),
+        (2.0, 0.5, 1.0, inf), (0.0, 3.0, 0.0, nan), (2.0, 0.0, 0.0, nan), (2.0, 0.0, 1.0, nan),
+        (2.0, 3.0, -0.1, nan), (2.0, 3.0, 1.1, nan),
+    ]  # fmt: skip
+    a, b, x, want = np.array(cases).T
+    with enable_x64():
+        for f in (ops.BETA_DENSITY, st.jit(ops.BETA_DENSITY)):
+            got = f(*(as_value(v) for v in (a, b, x)))
+            np.testing.assert_allclose(got, want, rtol=1e-14)
 
 
 def test_second_derivative_in_x():
