@@ -20,7 +20,7 @@ from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
 
 from stretto.torch.crossing import to_numpy
-from stretto.torch.export import attempts, exported_graphs
+from stretto.torch.export import attempts, exported_graphs, failures
 from stretto.torch.programs.buffers import (
     is_table,
     with_counts,
@@ -173,8 +173,8 @@ def capture(
                 }
             found = _traced(module, args, kwargs, shapes, dynamic_shapes is None, train)
         except Exception as error:
-            if not attempts.is_ours(error):
-                error.add_note(attempts.reason(error, module))
+            if not failures.is_ours(error):
+                error.add_note(failures.reason(error, module))
             raise
         if dynamic_shapes is None and differs_for_one(found.graph, found.signature):
             few, named = pytree.tree_map(

@@ -29,7 +29,7 @@ from torch.autograd.graph import saved_tensors_hooks  # pyright: ignore[reportMi
 from torch.nn.modules import module as modules  # pyright: ignore[reportMissingImports]
 from torch.utils import checkpoint  # pyright: ignore[reportMissingImports]
 
-from stretto.torch.export.attempts import current_line
+from stretto.torch.export.failures import current_line
 
 _MARKS = torch.library.Library("stretto", "FRAGMENT")
 _MARKS.define("cotangent(Tensor x) -> Tensor")

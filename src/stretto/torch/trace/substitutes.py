@@ -40,7 +40,7 @@ from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImport
 from torch.utils._python_dispatch import _disable_current_modes  # pyright: ignore[reportMissingImports]
 
 from stretto.torch.crossing import dense
-from stretto.torch.export.attempts import current_line
+from stretto.torch.export.failures import current_line
 from stretto.torch.programs.buffers import COUNTED
 from stretto.torch.trace import stand_ins
 from stretto.torch.trace.derivative_marks import Unfit

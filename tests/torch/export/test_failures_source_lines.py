@@ -9,7 +9,7 @@ import stretto
 
 torch = pytest.importorskip("torch")
 
-from stretto.torch.export.attempts import (  # noqa: E402
+from stretto.torch.export.failures import (  # noqa: E402
     PYTORCH,
     current_line,
     is_of_module,
@@ -23,7 +23,7 @@ def frame(file, name="forward"):
 
 
 def test_the_line_that_is_run():
-    assert "test_attempts_source_lines.py, line" in current_line()
+    assert "test_failures_source_lines.py, line" in current_line()
     assert current_line().endswith("in test_the_line_that_is_run")
 
 
