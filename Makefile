@@ -22,7 +22,9 @@ WORKERS ?= auto
 SLOW ?=
 ARGS ?=
 
-BIN := $(VENV)/bin
+# Where an environment has its programs.
+SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
+BIN := $(VENV)/$(SCRIPTS)
 PIP_FLAGS := --quiet --disable-pip-version-check
 MADE := $(VENV)/.made-with-$(notdir $(PYTHON))
 INSTALLED := $(VENV)/.installed
@@ -49,7 +51,7 @@ PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=$(WORKE
 # $(call make_venv,python,directory): without ensurepip, which some systems package apart from pip.
 define make_venv
 	$(1) -m venv --clear --without-pip $(2)
-	$(1) -m pip --python $(2)/bin/python install $(PIP_FLAGS) pip
+	$(1) -m pip --python $(2)/$(SCRIPTS)/python install $(PIP_FLAGS) pip
 endef
 
 .DELETE_ON_ERROR:
@@ -155,66 +157,66 @@ lint: $(INSTALLED)
 	$(PYTEST) --quiet tests/form
 
 bench: $(INSTALLED) $(BENCH_INSTALLED)
-	$(BIN)/python -m benchmarks.coexistence --peer-python $(BENCH_VENV)/bin/python
-	$(BIN)/python -m benchmarks --peer-python $(BENCH_VENV)/bin/python $(ARGS)
+	$(BIN)/python -m benchmarks.coexistence --peer-python $(BENCH_VENV)/$(SCRIPTS)/python
+	$(BIN)/python -m benchmarks --peer-python $(BENCH_VENV)/$(SCRIPTS)/python $(ARGS)
 
 bench-quick: $(INSTALLED) $(BENCH_INSTALLED)
-	$(BIN)/python -m benchmarks --quick --peer-python $(BENCH_VENV)/bin/python $(ARGS)
+	$(BIN)/python -m benchmarks --quick --peer-python $(BENCH_VENV)/$(SCRIPTS)/python $(ARGS)
 
 counts: $(INSTALLED)
 	$(BIN)/python -m benchmarks.counts $(ARGS)
 
 bench-growth: $(INSTALLED) $(BENCH_INSTALLED)
-	$(BIN)/python -m benchmarks.growth --peer-python $(BENCH_VENV)/bin/python $(ARGS)
+	$(BIN)/python -m benchmarks.growth --peer-python $(BENCH_VENV)/$(SCRIPTS)/python $(ARGS)
 
 bench-layers: $(INSTALLED) $(BENCH_INSTALLED)
-	$(BIN)/python -m benchmarks.layers --peer-python $(BENCH_VENV)/bin/python $(ARGS)
+	$(BIN)/python -m benchmarks.layers --peer-python $(BENCH_VENV)/$(SCRIPTS)/python $(ARGS)
 
 bench-devices: $(INSTALLED) $(BENCH_INSTALLED)
-	$(BIN)/python -m benchmarks.devices --peer-python $(BENCH_VENV)/bin/python $(ARGS)
+	$(BIN)/python -m benchmarks.devices --peer-python $(BENCH_VENV)/$(SCRIPTS)/python $(ARGS)
 
 bench-models: $(INSTALLED) $(BENCH_INSTALLED)
-	$(BIN)/python -m benchmarks.networks --peer-python $(BENCH_VENV)/bin/python $(ARGS)
+	$(BIN)/python -m benchmarks.networks --peer-python $(BENCH_VENV)/$(SCRIPTS)/python $(ARGS)
 
 bench-ecosystem: $(INSTALLED) $(ECOSYSTEM_INSTALLED) $(ECOSYSTEM_JAX_INSTALLED)
-	$(BIN)/python -m benchmarks.ecosystem.tasks --stretto $(ECOSYSTEM_VENV)/bin/python \
-		--jax $(ECOSYSTEM_JAX_VENV)/bin/python $(ARGS)
+	$(BIN)/python -m benchmarks.ecosystem.tasks --stretto $(ECOSYSTEM_VENV)/$(SCRIPTS)/python \
+		--jax $(ECOSYSTEM_JAX_VENV)/$(SCRIPTS)/python $(ARGS)
 
 coverage-names: $(INSTALLED)
 	@$(BIN)/python -m benchmarks.coverage_names $(ARGS)
 
 parity: $(INSTALLED) $(BENCH_INSTALLED)
-	$(BIN)/python -m benchmarks.parity --peer-python $(BENCH_VENV)/bin/python $(ARGS)
+	$(BIN)/python -m benchmarks.parity --peer-python $(BENCH_VENV)/$(SCRIPTS)/python $(ARGS)
 
 torch-tests: $(TORCH_INSTALLED)
-	$(TORCH_VENV)/bin/python -m pytest --numprocesses=$(WORKERS) $(TORCH_TESTS) $(ARGS)
+	$(TORCH_VENV)/$(SCRIPTS)/python -m pytest --numprocesses=$(WORKERS) $(TORCH_TESTS) $(ARGS)
 
 table-tests: $(TABLES_INSTALLED)
-	$(TABLES_VENV)/bin/python -m pytest --numprocesses=$(WORKERS) $(TABLE_TESTS) $(ARGS)
+	$(TABLES_VENV)/$(SCRIPTS)/python -m pytest --numprocesses=$(WORKERS) $(TABLE_TESTS) $(ARGS)
 
 torch-models: $(TORCH_INSTALLED)
-	$(TORCH_VENV)/bin/python -m benchmarks.torch_models.published
-	$(TORCH_VENV)/bin/python -m benchmarks.torch_models $(ARGS)
-	$(TORCH_VENV)/bin/python -m benchmarks.torch_models.ensembles
+	$(TORCH_VENV)/$(SCRIPTS)/python -m benchmarks.torch_models.published
+	$(TORCH_VENV)/$(SCRIPTS)/python -m benchmarks.torch_models $(ARGS)
+	$(TORCH_VENV)/$(SCRIPTS)/python -m benchmarks.torch_models.ensembles
 
 torch-samples: $(TORCH_INSTALLED)
-	$(TORCH_VENV)/bin/python -m benchmarks.torch_samples $(ARGS)
+	$(TORCH_VENV)/$(SCRIPTS)/python -m benchmarks.torch_samples $(ARGS)
 
 ecosystem: $(ECOSYSTEM_INSTALLED)
-	$(ECOSYSTEM_VENV)/bin/python -m benchmarks.ecosystem $(ARGS)
+	$(ECOSYSTEM_VENV)/$(SCRIPTS)/python -m benchmarks.ecosystem $(ARGS)
 
 accuracy: $(INSTALLED)
 	$(BIN)/python -m benchmarks.accuracy $(ARGS)
 
 wheels: $(WHEELS_INSTALLED)
-	$(WHEELS_VENV)/bin/python -m release.build_wheels
+	$(WHEELS_VENV)/$(SCRIPTS)/python -m release.build_wheels
 
 # What `make wheels` left in dist.
 wheels-check: $(WHEELS_INSTALLED)
-	$(WHEELS_VENV)/bin/python -m release.check_wheels
+	$(WHEELS_VENV)/$(SCRIPTS)/python -m release.check_wheels
 
 docs: $(DOCS_INSTALLED)
-	$(DOCS_VENV)/bin/python -m sphinx --jobs auto --quiet --fail-on-warning --conf-dir docs/site \
+	$(DOCS_VENV)/$(SCRIPTS)/python -m sphinx --jobs auto --quiet --fail-on-warning --conf-dir docs/site \
 		--doctree-dir build/doctrees docs $(DOCS)
 	@echo "$(DOCS)/index.html"
 
@@ -237,22 +239,22 @@ $(INSTALLED): pyproject.toml setup.py $(NATIVE) $(MADE)
 
 $(BENCH_INSTALLED): pyproject.toml
 	$(call make_venv,$(BENCH_PYTHON),$(BENCH_VENV))
-	$(BENCH_VENV)/bin/python -m pip install $(PIP_FLAGS) --group bench
+	$(BENCH_VENV)/$(SCRIPTS)/python -m pip install $(PIP_FLAGS) --group bench
 	@touch $@
 
 $(TORCH_INSTALLED): pyproject.toml setup.py $(NATIVE)
 	$(call make_venv,$(BENCH_PYTHON),$(TORCH_VENV))
-	$(TORCH_VENV)/bin/python -m pip install $(PIP_FLAGS) --group torch-models --editable '.[test]'
+	$(TORCH_VENV)/$(SCRIPTS)/python -m pip install $(PIP_FLAGS) --group torch-models --editable '.[test]'
 	@touch $@
 
 $(WHEELS_INSTALLED): pyproject.toml
 	$(call make_venv,$(PYTHON),$(WHEELS_VENV))
-	$(WHEELS_VENV)/bin/python -m pip install $(PIP_FLAGS) --group wheels
+	$(WHEELS_VENV)/$(SCRIPTS)/python -m pip install $(PIP_FLAGS) --group wheels
 	@touch $@
 
 $(DOCS_INSTALLED): pyproject.toml setup.py $(NATIVE)
 	$(call make_venv,$(PYTHON),$(DOCS_VENV))
-	$(DOCS_VENV)/bin/python -m pip install $(PIP_FLAGS) --group docs --editable .
+	$(DOCS_VENV)/$(SCRIPTS)/python -m pip install $(PIP_FLAGS) --group docs --editable .
 	@touch $@
 
 # Beside the environment, as Node.js looks for packages from where the script lies.
@@ -264,20 +266,20 @@ $(BROWSER): docs/site/package.json docs/site/look.mjs $(DOCS_INSTALLED)
 
 $(TABLES_INSTALLED): pyproject.toml setup.py $(NATIVE)
 	$(call make_venv,$(PYTHON),$(TABLES_VENV))
-	$(TABLES_VENV)/bin/python -m pip install $(PIP_FLAGS) --group tables --editable '.[demo,sklearn,test]'
+	$(TABLES_VENV)/$(SCRIPTS)/python -m pip install $(PIP_FLAGS) --group tables --editable '.[demo,sklearn,test]'
 	@touch $@
 
 $(ECOSYSTEM_INSTALLED): pyproject.toml setup.py $(NATIVE)
 	$(call make_venv,$(BENCH_PYTHON),$(ECOSYSTEM_VENV))
-	$(ECOSYSTEM_VENV)/bin/python -m pip install $(PIP_FLAGS) --editable '.[test]' setuptools
-	$(ECOSYSTEM_VENV)/bin/python -m pip install $(PIP_FLAGS) --no-deps --group ecosystem
-	$(ECOSYSTEM_VENV)/bin/python -m pip install $(PIP_FLAGS) --no-deps --group ecosystem-tfp \
+	$(ECOSYSTEM_VENV)/$(SCRIPTS)/python -m pip install $(PIP_FLAGS) --editable '.[test]' setuptools
+	$(ECOSYSTEM_VENV)/$(SCRIPTS)/python -m pip install $(PIP_FLAGS) --no-deps --group ecosystem
+	$(ECOSYSTEM_VENV)/$(SCRIPTS)/python -m pip install $(PIP_FLAGS) --no-deps --group ecosystem-tfp \
 		|| echo "TensorFlow Probability is not to be had: the tests of Distrax will fail"
 	@touch $@
 
 # The same libraries beside JAX, which the tasks are measured against.
 $(ECOSYSTEM_JAX_INSTALLED): pyproject.toml
 	$(call make_venv,$(BENCH_PYTHON),$(ECOSYSTEM_JAX_VENV))
-	$(ECOSYSTEM_JAX_VENV)/bin/python -m pip install $(PIP_FLAGS) --group ecosystem-jax
-	$(ECOSYSTEM_JAX_VENV)/bin/python -m pip install $(PIP_FLAGS) --no-deps --group ecosystem
+	$(ECOSYSTEM_JAX_VENV)/$(SCRIPTS)/python -m pip install $(PIP_FLAGS) --group ecosystem-jax
+	$(ECOSYSTEM_JAX_VENV)/$(SCRIPTS)/python -m pip install $(PIP_FLAGS) --no-deps --group ecosystem
 	@touch $@
