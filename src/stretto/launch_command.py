@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import ctypes
 import os
 import re
 import secrets
@@ -19,6 +18,7 @@ import time
 from collections import deque
 from typing import IO
 
+from stretto._engine.core import system
 from stretto._engine.xla.coordinator import MARK, free_port
 from stretto._engine.xla.handshake import SECRET
 
@@ -54,7 +54,7 @@ class _Child:
                 self._written.append(self.index)
                 if out is sys.stderr:
                     self.last.append(text)
-                out.write(f"[{self.index}] {text}\n")
+                out.write(_printable(f"[{self.index}] {text}\n", out))
                 out.flush()
 
     def describe(self) -> str:
@@ -88,14 +88,14 @@ def run(options: argparse.Namespace) -> int:
 
     def tell(number: int, frame: object) -> None:
         # Who asks twice does not want to wait for what catches signals.
-        passed_on = signal.SIGKILL if told else number
+        is_second = bool(told)
         told.append(number)
         for child in children:
             if child.process.poll() is None:
-                child.process.send_signal(passed_on)
+                child.process.kill() if is_second else system.pass_on(child.process, number)
 
     handlers = {number: signal.signal(number, tell) for number in (signal.SIGINT, signal.SIGTERM)}
-    _adopt(True)
+    system.adopt(True)
     try:
         for index in range(options.n):
             children.append(_Child(index, _start(options, about, index), written))
@@ -111,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
                 child.process.kill()
                 child.process.wait()
         _end_coordinators()
-        _adopt(False)
+        system.adopt(False)
         for number, handler in handlers.items():
             signal.signal(number, handler)
     if failed is None:
@@ -132,52 +132,24 @@ def _start(
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        start_new_session=True,  # the terminal interrupts this process, which tells the others
-        preexec_fn=_ended_with_this_one,  # noqa: PLW1509 (this process has no threads yet)
+        **system.apart(),  # the terminal interrupts this process, which tells the others
     )
-
-
-_PDEATHSIG, _SUBREAPER = 1, 36
-_SYSTEM = ctypes.CDLL(None)
-
-
-def _ended_with_this_one() -> None:
-    """Have the system end the new process where this one is killed, if it can: Linux does."""
-    if hasattr(_SYSTEM, "prctl"):
-        _SYSTEM.prctl(_PDEATHSIG, signal.SIGTERM)
-
-
-def _adopt(whether: bool) -> None:
-    """Have processes whose parents have ended become this one's children, where Linux is."""
-    if hasattr(_SYSTEM, "prctl"):
-        _SYSTEM.prctl(_SUBREAPER, int(whether), 0, 0, 0)
 
 
 def _end_coordinators() -> None:
     """End coordinators that stay though all processes have ended, as one does that was stopped."""
     limit = time.monotonic() + _LEFT
-    while numbers := _coordinators():
+    while numbers := system.children(MARK):  # this process started none itself
         late = time.monotonic() > limit
         for number in numbers:
-            with contextlib.suppress(OSError):
-                if late:
-                    os.kill(number, signal.SIGKILL)
-                os.waitpid(number, 0 if late else os.WNOHANG)
+            system.collect(number, kill=late)
         time.sleep(0.02)
 
 
-def _coordinators() -> list[int]:
-    """Return the coordinators that are children of this process, which started none itself."""
-    found = []
-    for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
-        if name.isdigit():
-            with contextlib.suppress(OSError):
-                with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
-                    parent = int(file.read().rpartition(")")[2].split()[1])
-                with open(f"/proc/{name}/cmdline", "rb") as file:
-                    if parent == os.getpid() and MARK.encode() in file.read():
-                        found.append(int(name))
-    return found
+def _printable(text: str, out: IO[str]) -> str:
+    """Return the text with what ``out`` cannot write escaped, as a Windows pipe cannot most."""
+    encoding = getattr(out, "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def _watch(children: list[_Child], told: list[int]) -> tuple[_Child | None, bool]:

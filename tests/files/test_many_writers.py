@@ -19,6 +19,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import P
 from stretto._engine.core import files as core_files
+from stretto._engine.core import system
 from stretto._engine.xla.device import Device
 from stretto.files import file_parts, load_files, many_writers, save_files
 from stretto.files.file_parts import folder_of, remove
@@ -245,7 +246,7 @@ def test_a_process_that_fails_has_all_fail(path, monkeypatch, who):
 def test_what_is_written_stays_if_the_folder_cannot_be_flushed(path, monkeypatch):
     """The last step of a rename may fail when it is done."""
     new = {"w": st.device_put(np.arange(8.0), over(8, P("x")))}
-    real = core_files._flush_folder
+    real = system.flush_folder
 
     def fail(folder):
         if folder == str(path.parent):
@@ -253,7 +254,7 @@ def test_what_is_written_stays_if_the_folder_cannot_be_flushed(path, monkeypatch
         real(folder)
 
     with monkeypatch.context() as patch:
-        patch.setattr(core_files, "_flush_folder", fail)
+        patch.setattr(system, "flush_folder", fail)
         first, second = save(path, new)
     assert "Input/output error" in str(first) and second is None
     same(st.load(path), new)

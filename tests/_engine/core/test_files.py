@@ -1,6 +1,7 @@
 """Files written whole or not at all, and what is no plain file left alone."""
 
 import errno
+import fcntl
 import os
 import re
 import signal
@@ -13,7 +14,7 @@ import time
 
 import pytest
 
-from stretto._engine.core import files
+from stretto._engine.core import files, system
 from stretto._engine.core.caches import room
 from tests.interruptions import interrupted, lines_of
 
@@ -180,7 +181,7 @@ def test_a_full_disk(path, monkeypatch, at):
 
 LIMITED = """
 import resource, sys
-from stretto._engine.core import files
+from stretto._engine.core import files, system
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
 content = bytes(int(sys.argv[2]))
 try:
@@ -254,7 +255,7 @@ def test_an_interruption_while_leftovers_are_removed(path):
 
 WRITER = """
 import sys, time
-from stretto._engine.core import files
+from stretto._engine.core import files, system
 def write(file):
     file.write(b"half")
     file.flush()
@@ -312,7 +313,7 @@ def test_what_another_thread_writes_stays(path):
 
 
 def test_one_that_is_removed_before_it_is_locked_begins_anew(path, monkeypatch):
-    lock, made = files._lock, []
+    lock, made = system.lock, []
 
     def late(file):
         if len(made) < 2:
@@ -320,7 +321,7 @@ def test_one_that_is_removed_before_it_is_locked_begins_anew(path, monkeypatch):
             os.unlink(file.name)
         lock(file)
 
-    monkeypatch.setattr(files, "_lock", late)
+    monkeypatch.setattr(system, "lock", late)
     put(path)
     assert len(made) == 2 and path.read_bytes() == b"new"
     assert os.listdir(path.parent) == ["file"]
@@ -333,7 +334,7 @@ def test_without_locks_nothing_of_others_is_removed(path, monkeypatch):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     with monkeypatch.context() as patch:
-        patch.setattr(files.fcntl, "flock", none)
+        patch.setattr(fcntl, "flock", none)
         put(path)
         assert sorted(os.listdir(path.parent)) == [LEFT, "file"]
     put(path)

@@ -1,14 +1,16 @@
 """Which folders nobody but the user and root can have changed, by the way that leads to them."""
 
+import grp
 import os
 import pathlib
+import pwd
 import subprocess
 import sys
 from types import SimpleNamespace as Entry
 
 import pytest
 
-from stretto._engine.core import files
+from stretto._engine.core import files, system
 from stretto._engine.xla import store
 
 OTHER, THIRD = 12345, 23456
@@ -84,9 +86,9 @@ def test_the_group_that_is_a_users_own(monkeypatch):
         100: Entry(gr_name="users", gr_mem=[]),
         7: Entry(gr_name="ada", gr_mem=["bob"]),
     }
-    monkeypatch.setattr(files.pwd, "getpwuid", accounts.__getitem__)
-    monkeypatch.setattr(files.grp, "getgrgid", groups.__getitem__)
-    alone = files._alone.__wrapped__
+    monkeypatch.setattr(pwd, "getpwuid", accounts.__getitem__)
+    monkeypatch.setattr(grp, "getgrgid", groups.__getitem__)
+    alone = system.is_alone.__wrapped__
     assert alone(1000, 1000)
     assert not alone(100, 1001) and not alone(100, 1000) and not alone(7, 1000)
     assert not alone(1000, 1001) and not alone(55, 1000) and not alone(1000, 55)
@@ -98,7 +100,7 @@ def test_the_group_that_is_a_users_own(monkeypatch):
 
 def test_a_private_group_may_write_unless_a_list_names_others(way, monkeypatch):
     way.parent.chmod(0o775)
-    monkeypatch.setattr(files, "_alone", lambda group, user: True)
+    monkeypatch.setattr(system, "is_alone", lambda group, user: True)
     files.check_way(str(way))
     files._SAFE.clear()
     named = lambda path: ["system.posix_acl_access"] if path == str(way.parent) else []

@@ -5,6 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.core import machine
 from stretto._engine.xla import memory
 
 SIDE = 1 << 20
@@ -110,7 +111,7 @@ def test_control_groups(monkeypatch):
         "/sys/fs/cgroup/mine/memory.stat": "anon 7\ninactive_file 200000\n",
         "/sys/fs/cgroup/memory.max": "max\n",
     }
-    monkeypatch.setattr(memory, "_read", lambda path: files.get(path, ""))
+    monkeypatch.setattr(machine, "read", lambda path: files.get(path, ""))
     assert (memory.total(), memory.available()) == (600_000, 300_000)
     del files["/proc/self/cgroup"]
     assert (memory.total(), memory.available()) == (1_050 * 1024, 905 * 1024)

@@ -142,6 +142,51 @@ def test_how_hard_the_compiler_tries():
             st.jit(snp.sin, compiler_options={name: 0.5})(1.0)
 
 
+ABSENT = ("xla_that_no_build_has", True), (SCHEDULER, "AN_ORDER_THAT_NO_BUILD_HAS")
+
+
+@pytest.fixture
+def absent(monkeypatch):
+    """Plant options of ours, beside the others, that this jaxlib does not know."""
+    at = pjrt.runtime()
+    planted = lambda facts, options: [*ABSENT, *options_for(facts, options)]
+    monkeypatch.setattr(at, "options_for", planted)
+    monkeypatch.setattr(at, "unknown", set())
+    return at.unknown
+
+
+def test_options_of_ours_that_jaxlib_does_not_know_are_left_out(absent):
+    assert st.jit(lambda x: x * 3 + 1.25)(2.0) == 7.25
+    assert absent == {*ABSENT}
+    assert st.jit(lambda x: x * 3 + 1.5)(2.0) == 7.5
+    quickly = st.jit(lambda x: st.lax.fori_loop(0, 9, lambda _, x: x + 2.5, x))
+    assert quickly(1.0) == 23.5
+
+
+def test_options_of_the_users_that_it_does_not_know_stay_errors(absent):
+    f = lambda x: x * 3 + 1.75
+    assert st.jit(f)(2.0) == 7.75  # from here on, ours are known to be unknown
+    for name, value in ABSENT:
+        with pytest.raises(ConfigError, match=f"compiler_options: .*{name}.*by name"):
+            st.jit(f, compiler_options={name: value})(2.0)
+
+
+def test_programs_are_kept_whatever_jaxlib_does_not_know(absent, kept_in, compiled_anew, again):
+    f = st.jit(lambda x: x * 3 + 2.25)
+    for _ in range(2):
+        assert again(lambda: f(2.0)) == 8.25
+        absent.clear()  # as in a new process
+    assert len(compiled_anew) == 1
+
+
+def test_what_would_be_wrong_without_an_option_is_not_compiled(monkeypatch):
+    at = pjrt.runtime()
+    monkeypatch.setattr(pjrt, "misreads", lambda module: True)
+    monkeypatch.setattr(at, "unknown", {(LIBRARY, "")})
+    with pytest.raises(RuntimeError, match=f"does not know the option {LIBRARY}.*another version"):
+        st.jit(lambda x: x @ x + 2.75)(snp.ones((3, 3)))
+
+
 SUMS, PRODUCTS = "LIBRARY_FUSION_TYPE_REDUCE", "LIBRARY_FUSION_TYPE_DOT"
 X, W = snp.ones((8, 64)), snp.ones((96, 64))
 

@@ -8,6 +8,7 @@ then renamed. While it is being written it is locked. The system releases the lo
 that ends, however it ends; so whoever can lock a file with a temporary name knows that its writer
 is dead, and removes it. That can also hit a file that was created but is not locked yet, so a
 writer checks, once it has the lock, that the name is still its file's, and otherwise starts again.
+Where there are no locks, ``system`` has what is done instead.
 
 A file is the user's alone if nobody else but root can have changed it. Whoever may write to a
 folder may rename what is in it, and put something else in its place: so all folders on the way to a
@@ -18,18 +19,15 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
-import functools
-import grp
 import io
 import os
-import pwd
 import re
 import stat
 import time
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
+from stretto._engine.core import system
 from stretto._engine.core.caches import room
 
 _PREFIX = ".stretto-"
@@ -101,7 +99,7 @@ def write_whole(
         while not _write(place, mode, write, durable):
             pass
         if durable:
-            _flush_folder(folder)
+            system.flush_folder(folder)
     except _Refused as error:
         raise error.why from None
     except OSError as error:
@@ -126,7 +124,7 @@ def _place(text: str, caller: str) -> tuple[str, int | None]:
         if (refusal := _refusal(status, text, caller)) is not None:
             raise _Refused(refusal)
         return os.path.realpath(text), stat.S_IMODE(status.st_mode)
-    if text.endswith(os.sep):
+    if text.endswith((os.sep, os.altsep or os.sep)):
         raise _Refused(
             IsADirectoryError(errno.EISDIR, f"{caller}: {text} names a folder, not a file")
         )
@@ -159,17 +157,19 @@ def _write(
     try:
         try:
             file = open(temporary, "xb")  # noqa: SIM115 (an interrupt may come before __enter__)
-            _lock(file)
+            system.lock(file)
             if _is_at(file, temporary):
                 if mode is not None:
-                    os.fchmod(file.fileno(), mode | stat.S_IRUSR | stat.S_IWUSR)
+                    system.set_mode(file, mode | stat.S_IRUSR | stat.S_IWUSR)
                 write(file)
                 file.flush()
                 if mode is not None:
-                    os.fchmod(file.fileno(), mode)
+                    system.set_mode(file, mode)
                 if durable:
-                    os.fsync(file.fileno())
-                os.replace(temporary, place)
+                    system.flush(file.fileno())
+                if system.KEEPS_OPEN_FILES:
+                    file.close()
+                system.replace(temporary, place)
                 done = True
         finally:
             _discard(temporary, file)
@@ -192,12 +192,6 @@ def _close(file: Any) -> None:
     if file is not None:
         with contextlib.suppress(OSError):  # such as a full disk: the file is not wanted any more
             file.close()
-
-
-def _lock(file: BinaryIO) -> None:
-    """Lock the file, if the file system has locks; if not, nobody can remove it by mistake."""
-    with contextlib.suppress(OSError):
-        fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def _is_at(file: Any, path: str) -> bool:
@@ -228,11 +222,12 @@ def _remove_unless_locked(path: str) -> None:
     file = None
     try:
         try:
-            file = open(path, "r+b", 0, opener=_open_no_link)  # noqa: SIM115 (as in _write)
-            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if _is_at(file, path):
-                    os.unlink(path)
+            file = open(path, "r+b", 0, opener=system.open_no_link)  # noqa: SIM115 (as in _write)
+            is_regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+            if is_regular and system.take_over(file) and _is_at(file, path):
+                if system.KEEPS_OPEN_FILES:
+                    file.close()
+                os.unlink(path)
         finally:
             _close(file)
     except OSError:
@@ -241,24 +236,7 @@ def _remove_unless_locked(path: str) -> None:
         _close(file)
 
 
-def _flush_folder(folder: str) -> None:
-    """Return when the folder's list of files is on the disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 # Reading
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)  # opening a FIFO would wait for a writer
-
-
-def _open_no_link(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW)
 
 
 def open_regular(path: Any, caller: str) -> io.FileIO:
@@ -272,7 +250,7 @@ def open_regular(path: Any, caller: str) -> io.FileIO:
     # may by then lead to another file.
     refusal = _refusal(os.stat(text), text, caller)
     if refusal is None:
-        file = open(text, "rb", 0, opener=_open_at_once)  # noqa: SIM115 (the caller closes it)
+        file = open(text, "rb", 0, opener=system.open_at_once)  # noqa: SIM115 (the caller closes it)
         refusal = _refusal(os.fstat(file.fileno()), text, caller)
         if refusal is None:
             return file
@@ -287,7 +265,7 @@ def read_small(path: str, limit: int) -> bytes | None:
     """
     if not stat.S_ISREG(os.lstat(path).st_mode):
         return None
-    with open(path, "rb", 0, opener=_open_no_link) as file:
+    with open(path, "rb", 0, opener=system.open_no_link) as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode) or status.st_size > limit:
             return None
@@ -305,9 +283,15 @@ class Unsafe(OSError):
 
 
 def check_owned(status: os.stat_result, path: str) -> None:
-    """Raise ``Unsafe`` unless it belongs to the effective user, who alone can write to it."""
-    if status.st_uid != os.geteuid():
-        raise Unsafe(f"{path} belongs to user {status.st_uid}, you are {os.geteuid()}: remove it")
+    """Raise ``Unsafe`` unless it belongs to the effective user, who alone can write to it.
+
+    Where the system has no such users, nothing is looked at.
+    """
+    you = system.user()
+    if you is None:
+        return
+    if status.st_uid != you:
+        raise Unsafe(f"{path} belongs to user {status.st_uid}, you are {you}: remove it")
     mode = stat.S_IMODE(status.st_mode)
     if mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise Unsafe(f"{path} can be written by others, with mode {mode:o}: remove it")
@@ -323,10 +307,11 @@ def check_way(path: str) -> None:
     Each folder on the way, also through links, must belong to root or to the effective user, as
     must the links, and others must not be able to write to it. A folder with the sticky bit, as
     ``/tmp``, may be everybody's where what comes next on the way is root's or the user's own. What
-    is not there yet is not looked at. A way is walked once in a process.
+    is not there yet is not looked at, nor is anything where the system has no such users. A way is
+    walked once in a process.
     """
-    known = path, os.geteuid()
-    if known in _SAFE:
+    you = system.user()
+    if you is None or (known := (path, you)) in _SAFE:
         return
     if _walk(path):
         _SAFE.add(known)
@@ -380,7 +365,7 @@ def _check_folder(at: str, status: os.stat_result, path: str) -> None:
         raise Unsafe(
             f"the way to {path} leads through {at}, which everybody can write to: chmod o-w {at}"
         )
-    if not _alone(status.st_gid, status.st_uid) or _has_list(at):
+    if not system.is_alone(status.st_gid, status.st_uid) or system.has_list(at):
         raise Unsafe(
             f"the way to {path} leads through {at}, which users of group {status.st_gid} can write "
             f"to: chmod g-w {at}"
@@ -388,28 +373,9 @@ def _check_folder(at: str, status: os.stat_result, path: str) -> None:
 
 
 def _check_owner(at: str, status: os.stat_result, path: str, what: str) -> None:
-    if status.st_uid not in (0, os.geteuid()):
+    you = system.user()
+    if status.st_uid not in (0, you):
         raise Unsafe(
             f"the way to {path} leads through {at}, {what} of user {status.st_uid}, who could "
-            f"replace what is there; you are {os.geteuid()}: have it belong to you or to root"
+            f"replace what is there; you are {you}: have it belong to you or to root"
         )
-
-
-@functools.cache
-def _alone(group: int, user: int) -> bool:
-    """Say whether a group is a user's own, as many systems make one for each user."""
-    try:
-        account, its = pwd.getpwuid(user), grp.getgrgid(group)
-    except KeyError:
-        return False
-    own = account.pw_gid == group and account.pw_name == its.gr_name
-    return own and set(its.gr_mem) <= {account.pw_name}
-
-
-def _has_list(at: str) -> bool:
-    """Say whether a folder has an access control list, whose sum the group's bits are."""
-    attributes = getattr(os, "listxattr", None)  # Linux's
-    try:
-        return attributes is not None and "system.posix_acl_access" in attributes(at)
-    except OSError:
-        return False

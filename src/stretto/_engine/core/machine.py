@@ -1,9 +1,18 @@
-"""The machine: its processors, and the folder for caches that outlive the process."""
+"""The machine: its processors, memory and threads, and the folder for caches.
+
+What the system says of these is asked for here alone, since each says it elsewhere; where one says
+nothing, neither do these. What systems can do, such as locks, is in ``system``.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
+import re
+import sys
+from collections.abc import Iterator
+from typing import NamedTuple
 
 _IDENTIFYING = ("vendor_id", "cpu", "model", "stepping", "flags", "CPU", "Features", "isa")
 """The beginnings of lines of ``/proc/cpuinfo`` that identify the processor, on any architecture."""
@@ -36,14 +45,136 @@ def cores() -> int:
 def processor() -> str:
     """Give the architecture, and what the system says about the processor, such as its features."""
     about = []
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                if not line.strip():  # the end of the first processor's lines
-                    break
-                if line.startswith(_IDENTIFYING) and not line.startswith(_CHANGING):
-                    about.append(line)
-    except OSError:
-        pass
+    for line in read("/proc/cpuinfo").splitlines(keepends=True):
+        if not line.strip():  # the end of the first processor's lines
+            break
+        if line.startswith(_IDENTIFYING) and not line.startswith(_CHANGING):
+            about.append(line)
     # platform.processor() takes tens of milliseconds.
-    return "\n".join([platform.machine(), *(about or [platform.processor()])])
+    return "\n".join([platform.machine(), *(about or [_brand() or platform.processor()])])
+
+
+# What the system says
+
+
+def read(path: str) -> str:
+    """Return a file in which Linux says something; nothing where there is no such file."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+_NAME, _MEMORY = b"machdep.cpu.brand_string", b"hw.memsize"
+
+
+def _of_macos(name: bytes) -> bytes | None:
+    """Return what macOS says under this name; None on other systems."""
+    if sys.platform != "darwin":
+        return None
+    room, size = ctypes.create_string_buffer(256), ctypes.c_size_t(256)
+    failed = ctypes.CDLL(None).sysctlbyname(name, room, ctypes.byref(size), None, ctypes.c_size_t())
+    return None if failed else room.raw[: size.value]
+
+
+def _brand() -> str:
+    """Return macOS's name of the processor, by which its features are known; empty elsewhere."""
+    return (_of_macos(_NAME) or b"").rstrip(b"\0").decode("ascii", "replace")
+
+
+# Memory
+
+
+class Memory(NamedTuple):
+    """Bytes of memory; those swapped out are beside the others."""
+
+    total: int | None
+    """None where nobody tells."""
+    free: int | None
+    """Those that can be had at once, with what can be forgotten; None where nobody tells."""
+    swap: int = 0
+    free_swap: int = 0
+
+
+def memory() -> Memory:
+    """Return what the system says of its memory: Linux and Windows all, others the total."""
+    said = read("/proc/meminfo")
+    kilobytes = {m[1]: 1024 * int(m[2]) for m in re.finditer(r"^(\w+): +(\d+) kB", said, re.M)}
+    if "MemTotal" in kilobytes:
+        at = kilobytes.get
+        return Memory(at("MemTotal"), at("MemAvailable"), at("SwapTotal", 0), at("SwapFree", 0))
+    return _memory_of_windows() or Memory(_physical(), None)
+
+
+def _memory_of_windows() -> Memory | None:
+    windows = getattr(ctypes, "windll", None)
+    if windows is None:
+        return None
+    # MEMORYSTATUSEX: its size, the load in percent, then bytes in all and free: of memory, of
+    # memory and swap files together, of addresses.
+    numbers = (ctypes.c_uint64 * 8)()
+    ctypes.cast(numbers, ctypes.POINTER(ctypes.c_uint32))[0] = ctypes.sizeof(numbers)
+    if not windows.kernel32.GlobalMemoryStatusEx(ctypes.byref(numbers)):
+        return None
+    _, total, free, both, both_free, *_ = numbers
+    return Memory(total, free, max(both - total, 0), max(both_free - free, 0))
+
+
+def _physical() -> int | None:
+    said = _of_macos(_MEMORY)
+    if said is not None:
+        return int.from_bytes(said, sys.byteorder)
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+_GROUPS = (
+    ("/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
+    (
+        "/sys/fs/cgroup/memory",
+        "memory.limit_in_bytes",
+        "memory.usage_in_bytes",
+        "total_inactive_file",
+    ),
+)
+"""Files in which Linux says what containers may use, by its second and first control groups."""
+
+
+def memory_of_groups() -> list[tuple[int, int]]:
+    """Return the most bytes, and those in use, of each control group that bounds this process."""
+    found = []
+    for line in read("/proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers in ("", "memory"):
+            base, limit, use, cached = _GROUPS[controllers == "memory"]
+            # In a container the path may be that outside, and the group itself is at the root.
+            for folder in {base, os.path.join(base, path.lstrip("/"))}:
+                most = read(os.path.join(folder, limit)).strip()
+                used = read(os.path.join(folder, use)).strip()
+                if most.isdigit() and used.isdigit():
+                    files = re.search(rf"^{cached} (\d+)", read(f"{folder}/memory.stat"), re.M)
+                    found.append((int(most), int(used) - int(files[1] if files else 0)))
+    return found
+
+
+# Threads
+
+_TASKS = "/proc/self/task"
+
+
+def running_threads() -> Iterator[int]:
+    """Return this process's threads that have work, by the system's numbers.
+
+    Where there is no ``/proc``, which tells: none.
+    """
+    try:
+        tasks = os.listdir(_TASKS)
+    except OSError:
+        return
+    for task in tasks:
+        about = read(f"{_TASKS}/{task}/stat").rpartition(")")[2].split()
+        if about and about[0] in "RD":  # else it rests, or has ended
+            yield int(task)

@@ -132,6 +132,8 @@ class Runtime:
             self.xla_client = importlib.import_module("jaxlib.xla_client")
             self.client = self._connected(job, coordination, address)
         self._provided = False
+        self.unknown: set[tuple[str, Any]] = set()
+        """Options of ours, by name and value, that this build of jaxlib refused."""
         # As they were when the client started: its number of threads is compiled into programs.
         processors = max(cores(), self.client.local_device_count())
         self.threads = [*map(os.environ.get, ("NPROC", "PJRT_NPROC")), processors]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import selectors
 import shutil
 import signal
@@ -21,6 +20,7 @@ import tempfile
 import time
 from typing import Any
 
+from stretto._engine.core import system
 from stretto._engine.xla import handshake
 from stretto._engine.xla.clients import coordination_service
 from stretto._engine.xla.handshake import FROM_PROCESS, LONGEST, line, proof, read, same
@@ -285,14 +285,6 @@ class Meeting:
                 self.tell_all(silent=peer.index, whether=silent)
 
 
-def _allow_descriptors(count: int) -> None:
-    """Allow this process so many open descriptors, if the system lets it."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = count if hard == resource.RLIM_INFINITY else min(count, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
 def _start_service(
     server: socket.socket, count: int, heartbeat: float, folder: str | None
 ) -> tuple[int | str, Any]:
@@ -318,7 +310,7 @@ def main(host: str, port: int, count: int, heartbeat: float, local: bool) -> Non
         folder = None
         try:
             server = listening(host, port)
-            _allow_descriptors(2 * count + _STRANGERS + 64)
+            system.allow_descriptors(2 * count + _STRANGERS + 64)
             if local and len(tempfile.gettempdir()) < _LONGEST_PATH - 20:
                 folder = tempfile.mkdtemp(prefix="stretto-")
             at, _service = _start_service(server, count, heartbeat, folder)
@@ -329,7 +321,7 @@ def main(host: str, port: int, count: int, heartbeat: float, local: bool) -> Non
                 shutil.rmtree(folder, ignore_errors=True)
             return
         try:
-            for number in (signal.SIGHUP, signal.SIGTERM):
+            for number in system.ending_signals():
                 signal.signal(number, lambda *_: sys.exit())
             print(f"ready {server.getsockname()[0]}", flush=True)
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

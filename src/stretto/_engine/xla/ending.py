@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import ctypes
 import os
 import signal
 import sys
@@ -19,11 +18,11 @@ import time
 from collections.abc import Callable, Iterator
 from types import FrameType
 
+from stretto._engine.core import machine, system
 from stretto._engine.native import native
 from stretto._engine.xla import clients
 from stretto._engine.xla.patience import close, count_abandoned, count_unfinished
 
-_TASKS = "/proc/self/task"
 _PATIENCE = 5.0
 """The seconds after which the process ends all the same: somebody may want it to."""
 
@@ -33,22 +32,8 @@ def busy() -> bool:
 
     Most of XLA's have no names, so they are not told from those of other libraries.
     """
-    try:
-        tasks = os.listdir(_TASKS)
-    except OSError:
-        return False
-    ours = {str(thread.native_id) for thread in threading.enumerate()}
-    for task in tasks:
-        if task in ours:
-            continue
-        try:
-            with open(f"{_TASKS}/{task}/stat", encoding="utf-8", errors="replace") as file:
-                state = file.read().rpartition(")")[2].split()[0]
-        except OSError:  # it has ended
-            continue
-        if state in "RD":
-            return True
-    return False
+    ours = {thread.native_id for thread in threading.enumerate()}
+    return any(thread not in ours for thread in machine.running_threads())
 
 
 def wait_until_idle(patience: float = _PATIENCE) -> None:
@@ -93,7 +78,7 @@ def _end() -> None:
         if goes_on:
             print(_GOES_ON, file=sys.stderr, flush=True)
         if goes_on or busy():
-            _leave_libraries_alone()
+            system.leave_libraries_alone()
 
 
 _SHORT = 0.1
@@ -101,23 +86,6 @@ _GOES_ON = (
     "stretto: a compiled program was still running when the process ended, perhaps a loop that "
     "never ends; its results are lost"
 )
-
-
-def _leave_libraries_alone() -> None:
-    """Have the process end before libraries destroy their data, which threads go on to use.
-
-    All that Python does at the end is done, and the exit status stays. Where the C library has no
-    ``on_exit``, or C++'s is another one than GNU's, that part is left out.
-    """
-    with contextlib.suppress(AttributeError, OSError):
-        # Python ends a thread that comes back to it at the end, by unwinding; C++ may not allow it
-        # there, and asks this function, which waits, rather than abort the process.
-        cpp = ctypes.CDLL("libstdc++.so.6")
-        cpp._ZSt13set_terminatePFvvE(ctypes.CDLL(None).pause)
-    with contextlib.suppress(AttributeError, OSError):
-        system = ctypes.CDLL(None)
-        system.fflush(None)
-        system.on_exit(system._exit, None)  # what is registered last is called first
 
 
 @contextlib.contextmanager

@@ -14,12 +14,12 @@ them when they are freed. ``config.keep_memory`` has ``malloc`` keep them, befor
 from __future__ import annotations
 
 import ctypes
-import os
 import platform
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from stretto._engine.core import machine
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import ConfigError
 
@@ -49,72 +49,23 @@ def total() -> int | None:
 
     None: unknown.
     """
-    return _least(
-        _sum(_of_system("MemTotal"), _of_system("SwapTotal")), *[most for most, _ in _of_group()]
-    )
+    there = machine.memory()
+    return _least(_sum(there.total, there.swap), *[most for most, _ in machine.memory_of_groups()])
 
 
 def available() -> int | None:
     """Return the bytes of memory that are free, or can be made so; None where nobody tells."""
-    free = [most - used for most, used in _of_group()]
-    return _least(_sum(_of_system("MemAvailable"), _of_system("SwapFree")), *free)
+    there = machine.memory()
+    free = [most - used for most, used in machine.memory_of_groups()]
+    return _least(_sum(there.free, there.free_swap), *free)
 
 
 def _least(*numbers: int | None) -> int | None:
     return min([n for n in numbers if n is not None], default=None)
 
 
-def _sum(first: int | None, second: int | None) -> int | None:
-    return None if first is None else first + (second or 0)
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding="ascii", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""
-
-
-def _of_system(name: str) -> int | None:
-    found = re.search(rf"^{name}: +(\d+) kB", _read("/proc/meminfo"), re.M)
-    if found:
-        return 1024 * int(found[1])
-    if name != "MemTotal" or not hasattr(os, "sysconf"):
-        return None
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (OSError, ValueError):
-        return None
-
-
-_GROUPS = (
-    ("/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
-    (
-        "/sys/fs/cgroup/memory",
-        "memory.limit_in_bytes",
-        "memory.usage_in_bytes",
-        "total_inactive_file",
-    ),
-)
-"""Files in which Linux says what containers may use, by its second and first control groups."""
-
-
-def _of_group() -> list[tuple[int, int]]:
-    """Return the most bytes, and those in use, of each control group that bounds this process."""
-    found = []
-    for line in _read("/proc/self/cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controllers in ("", "memory"):
-            base, limit, use, cached = _GROUPS[controllers == "memory"]
-            # In a container the path may be that outside, and the group itself is at the root.
-            for folder in {base, os.path.join(base, path.lstrip("/"))}:
-                most = _read(os.path.join(folder, limit)).strip()
-                used = _read(os.path.join(folder, use)).strip()
-                if most.isdigit() and used.isdigit():
-                    files = re.search(rf"^{cached} (\d+)", _read(f"{folder}/memory.stat"), re.M)
-                    found.append((int(most), int(used) - int(files[1] if files else 0)))
-    return found
+def _sum(first: int | None, second: int) -> int | None:
+    return None if first is None else first + second
 
 
 class RunIfRoom:

@@ -261,7 +261,7 @@ def run_to_the_end(executable: Executable, buffers: Sequence[Any]) -> list[Any]:
     return outs
 
 
-_PROBLEM = re.compile(r"No such compile option: '.*?'|While setting option .*? value")
+_PROBLEM = re.compile(r"No such compile option: '(.*?)'|While setting option (.*?),.*? value")
 
 
 def compile_text(
@@ -293,16 +293,24 @@ def load(
     kernel of a loop would call for threads, which are not to be had in it: ``options.most_bytes``
     knows the kinds found so far.
     """
+    ours: Options = ()
     try:
         result = _load(at, text, options, callbacks, devices)
     except at.jax.JaxRuntimeError as error:
         if not text.facts.has_loops or "Failed to materialize symbols" not in str(error):
             raise
-        options = with_option(options, SMALL_LOOPS, 0)
-        result = _load(at, text, options, callbacks, devices)
+        ours = ((SMALL_LOOPS, 0),)
+        result = _load(at, text, options, callbacks, devices, ours)
     goes_to_library = text.facts.products or text.facts.has_reductions
     if goes_to_library and any([misreads(m.to_string()) for m in result.hlo_modules()]):
-        return _load(at, text, with_option(options, LIBRARY, ""), callbacks, devices)
+        ours = with_option(ours, LIBRARY, "")
+        result = _load(at, text, options, callbacks, devices, ours)
+        if at.unknown.intersection(ours):
+            raise RuntimeError(
+                f"jaxlib {at.jaxlib} would compute a product with a broadcast array wrongly, and "
+                f"does not know the option {LIBRARY}, by which its library is left out: install "
+                f"another version of jaxlib"
+            )
     return result
 
 
@@ -312,25 +320,61 @@ def _load(
     options: Options,
     callbacks: Sequence[Callable[..., Any]],
     devices: Sequence[Any],
+    ours: Options = (),
 ) -> Any:
+    """Compile with these options, and with some of ours before them."""
     if unusual:
         end_threads()
     at.provide(text.facts)
-    chosen = at.compile_options(text.facts, options, devices)
     targets = at.list_of(devices)
-    try:
+
+    def run(chosen: Any) -> Any:
         given = (
             (at.parse(text), targets, chosen, callbacks) if callbacks else (text, targets, chosen)
         )
         return xla.background.watch(text.facts.name, lambda: at.client.compile_and_load(*given))
-    except at.jax.JaxRuntimeError as error:
-        problem = _PROBLEM.search(str(error)) if options else None
-        if problem is None:
-            raise
-        raise ConfigError(
-            f"compiler_options: {problem[0]}; they are XLA's flags by name, such as "
-            f"{{'xla_cpu_enable_fast_math': True}}"
-        ) from None
+
+    return _with_options(at, text, options, devices, ours, run)
+
+
+def _with_options(
+    at: Runtime,
+    text: Text,
+    options: Options,
+    devices: Sequence[Any],
+    ours: Options,
+    run: Callable[[Any], T],
+) -> T:
+    """Return ``run(chosen)``, given XLA's options without those of ours that it does not know.
+
+    Which it does not know is found by failing, which takes 5 ms once: a question beforehand would
+    take that in every process. Raises ``ConfigError`` for one that is the user's.
+    """
+    users = dict(options).keys() - dict(set(options).intersection(quick_options(at.version)))
+    while True:
+        chosen = at.compile_options(
+            text.facts, tuple({**dict(options), **dict(ours)}.items()), devices
+        )
+        if at.unknown:
+            chosen.env_option_overrides = [
+                pair
+                for pair in chosen.env_option_overrides
+                if pair[0] in users or pair not in at.unknown
+            ]
+        try:
+            return run(chosen)
+        except at.jax.JaxRuntimeError as error:
+            problem = _PROBLEM.search(str(error))
+            if problem is None:
+                raise
+        name = problem[1] or problem[2]
+        refused = [pair for pair in chosen.env_option_overrides if pair[0] == name]
+        if name in users or not refused:
+            raise ConfigError(
+                f"compiler_options: {problem[0]}; they are XLA's flags by name, such as "
+                f"{{'xla_cpu_enable_fast_math': True}}"
+            )
+        at.unknown.update(refused)
 
 
 def quick() -> Options:
@@ -379,12 +423,13 @@ def deserialize(
     """
     at = at or runtime()
     at.provide(text.facts)
-    chosen = at.compile_options(text.facts, options, devices)
+    more = (callbacks,) if callbacks else ()
+
+    def run(chosen: Any) -> Any:
+        return at.client.deserialize_executable(content, at.list_of(devices), chosen, *more)
+
     try:
-        targets = at.list_of(devices)
-        if callbacks:
-            return at.client.deserialize_executable(content, targets, chosen, callbacks)
-        return at.client.deserialize_executable(content, targets, chosen)
+        return _with_options(at, text, options, devices, (), run)
     except at.jax.JaxRuntimeError:
         return None
 

@@ -8,10 +8,8 @@ listens, and says from time to time that this process is alive.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import select
-import signal
 import socket
 import subprocess
 import sys
@@ -21,6 +19,7 @@ from collections.abc import Callable, Iterator
 from queue import SimpleQueue
 from typing import Any
 
+from stretto._engine.core import system
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import LostProcessError
 from stretto._engine.core.threads import Latch, in_child
@@ -241,12 +240,8 @@ class Launcher:
 
         Its thread would be ended in the midst of functions in C++, and the process with it.
         """
-        number, ident = getattr(signal, "SIGRTMAX", 0), self._thread.ident
-        if number and ident and self._task is not None:
-            with contextlib.suppress(AttributeError, OSError):
-                system = ctypes.CDLL(None)
-                system.signal(int(number), system.pause)
-                signal.pthread_kill(ident, number)
+        if self._thread.ident and self._task is not None:
+            system.hold_thread(self._thread.ident)
 
     def _serve(self) -> None:
         while (task := self._tasks.get()) is not None:
@@ -315,10 +310,17 @@ def join(
     """Take part in a job of so many processes, as the one of this number.
 
     Process 0 listens at ``bound``, or at ``host``, by which the others reach it. Raises
-    ``RuntimeError`` if that fails, there is no secret where one is needed, or not all have come
-    within ``patience`` seconds.
+    ``RuntimeError`` if that fails, there is no secret where one is needed, not all have come within
+    ``patience`` seconds, or the system cannot do it.
     """
     global _now  # noqa: PLW0603
+    if not system.watches_pipes():
+        raise RuntimeError(
+            "distributed.initialize: this system, as Windows, has nothing by which a process could "
+            "wait for pipes and sockets at once, which the one does in which several processes "
+            "meet: run them on Linux or macOS, or use several devices of one process, "
+            "config.num_cpu_devices"
+        )
     deadline = time.monotonic() + patience
     here = bound if index == 0 and bound is not None else (host, port)
     local = is_local(here[0])

@@ -5,10 +5,11 @@ It uses the standard library alone, and knows nothing about what the bytes are.
 Files that another user could have written are never read: folder and files must belong to the
 effective user, and be writable for nobody else, and no other user may be able to rename a folder on
 the way (``core/files``). The folder is opened once, what was opened is checked, and files are
-reached through it, so that no name is looked up twice. A file is written under a temporary name and
-renamed, so it is whole or not there; it contains its key, length and checksum. No more is read than
-may be written. There are no locks: if several processes write a key, the last one wins. When there
-are too many bytes, the least recently used files are removed.
+reached through it, so that no name is looked up twice, where the system can (``core/system``). A
+file is written under a temporary name and renamed, so it is whole or not there; it contains its
+key, length and checksum. No more is read than may be written. There are no locks: if several
+processes write a key, the last one wins. When there are too many bytes, the least recently used
+files are removed.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from stretto._engine.core import system
 from stretto._engine.core.files import Unsafe, check_owned, check_way
 
 _HEADER = struct.Struct("<8s32sQ32s")
@@ -56,19 +58,16 @@ def read(folder: str, key: str, limit: int) -> bytes | None:
     somebody else could have written it, ``OSError`` if it cannot be read.
     """
     try:
-        with _open_folder(folder) as at:
-            # Without O_NONBLOCK, opening a pipe would wait for a writer.
-            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-            with _handle(key + _FILE, flags, at) as handle:
-                status = os.fstat(handle)
-                _check_file(status, os.path.join(folder, key + _FILE))
-                if status.st_size > _most(limit):
-                    return None
-                content = _content(_all_of(handle, status.st_size), key)
-                if content is not None and abs(time.time() - status.st_mtime) > _HOUR:
-                    with contextlib.suppress(OSError):  # the file system may be read-only
-                        os.utime(handle)
-                return content
+        with _open_folder(folder) as at, _handle(at, key + _FILE, os.O_RDONLY) as handle:
+            status = os.fstat(handle)
+            _check_file(status, os.path.join(folder, key + _FILE))
+            if status.st_size > _most(limit):
+                return None
+            content = _content(_all_of(handle, status.st_size), key)
+            if content is not None and abs(time.time() - status.st_mtime) > _HOUR:
+                with contextlib.suppress(OSError):  # the file system may be read-only
+                    os.utime(handle)
+            return content
     except FileNotFoundError:
         return None
 
@@ -93,7 +92,7 @@ def write(folder: str, key: str, content: bytes, limit: int) -> None:
     with _open_folder(folder) as at:
         name = key + _FILE
         with contextlib.suppress(FileNotFoundError):
-            existing = os.stat(name, dir_fd=at, follow_symlinks=False)
+            existing = at.status_of(name)
             _check_file(existing, os.path.join(folder, name))  # never replace another user's file
         part = limit // _PART
         if _note(at, size) > part:
@@ -102,12 +101,12 @@ def write(folder: str, key: str, content: bytes, limit: int) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         try:
             # Not flushed to the disk: if the machine stops, what is left fails the checksum.
-            with _handle(beside, flags, at) as handle, open(handle, "wb", closefd=False) as file:
+            with _handle(at, beside, flags) as handle, open(handle, "wb", closefd=False) as file:
                 file.write(header)
                 file.write(content)
-            os.replace(beside, name, src_dir_fd=at, dst_dir_fd=at)
+            at.replace(beside, name)
         except BaseException:
-            _remove(at, beside)
+            at.remove(beside)
             raise
 
 
@@ -130,20 +129,23 @@ def clear(folder: str) -> list[Kept]:
 
 
 @contextlib.contextmanager
-def _open_folder(folder: str) -> Iterator[int]:
-    """Return a descriptor of the folder; raises ``Unsafe`` if anybody else can write to it."""
-    with _handle(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW) as at:
-        check_owned(os.fstat(at), folder)
+def _open_folder(folder: str) -> Iterator[system.Folder]:
+    """Return the folder, looked up; raises ``Unsafe`` if anybody else can write to it."""
+    at = system.Folder(folder)
+    try:
+        check_owned(at.open(), folder)
         check_way(os.path.dirname(os.path.abspath(folder)))
         yield at
+    finally:
+        at.close()
 
 
 @contextlib.contextmanager
-def _handle(name: str, flags: int, at: int | None = None) -> Iterator[int]:
-    """Return a descriptor, which is closed wherever an interrupt comes."""
+def _handle(at: system.Folder, name: str, flags: int) -> Iterator[int]:
+    """Return a descriptor of a file, which is closed wherever an interrupt comes."""
     handle = -1
     try:
-        handle = os.open(name, flags, 0o600, dir_fd=at)
+        handle = at.open_file(name, flags)
         yield handle
     finally:
         if handle >= 0:
@@ -176,28 +178,26 @@ def _content(data: bytes, key: str) -> bytes | None:
     return content if whole and hashlib.sha256(content).digest() == digest else None
 
 
-def _note(at: int, size: int) -> int:
+def _note(at: system.Folder, size: int) -> int:
     """Note that so many bytes are being written; return how many were since the last count.
 
     The note is a file to which each writer appends with one short write. So writers need not wait
     for each other, and those that are killed have already noted what they may leave behind.
     """
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-    with _handle(_WRITTEN, flags, at) as handle:
+    with _handle(at, _WRITTEN, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as handle:
         os.write(handle, bytes(size // _UNIT + 1))
         return os.fstat(handle).st_size * _UNIT
 
 
-def _sweep(at: int, limit: int) -> list[Kept]:
+def _sweep(at: system.Folder, limit: int) -> list[Kept]:
     """Remove the least recently used files above the limit, and old files of killed writers."""
-    flags = os.O_WRONLY | os.O_TRUNC | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-    with _handle(_WRITTEN, flags, at):
+    with _handle(at, _WRITTEN, os.O_WRONLY | os.O_TRUNC | os.O_CREAT):
         pass
     now, total, files = time.time(), 0, []
     for file in _files(at):
         if file.name.endswith(_BESIDE):
             if now - file.used > _HOUR:
-                _remove(at, file.name)
+                at.remove(file.name)
         else:
             total += file.size
             files.append(file)
@@ -205,28 +205,19 @@ def _sweep(at: int, limit: int) -> list[Kept]:
     for file in sorted(files, key=lambda file: file.used):
         if total <= limit:
             break
-        if _remove(at, file.name):
+        if at.remove(file.name):
             removed.append(file)
         total -= file.size
     return removed
 
 
-def _files(at: int) -> Iterator[Kept]:
+def _files(at: system.Folder) -> Iterator[Kept]:
     """Return our files in the folder: those that are kept, and those being written."""
-    for name in os.listdir(at):
+    for name in at.names():
         if _OURS.fullmatch(name):
             try:
-                status = os.stat(name, dir_fd=at, follow_symlinks=False)
+                status = at.status_of(name)
             except FileNotFoundError:
                 continue  # another process was quicker
-            if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
+            if stat.S_ISREG(status.st_mode) and system.user() in (None, status.st_uid):
                 yield Kept(name, status.st_size, status.st_mtime)
-
-
-def _remove(at: int, name: str) -> bool:
-    """Remove a file; return False if another process was quicker."""
-    try:
-        os.unlink(name, dir_fd=at)
-    except FileNotFoundError:
-        return False
-    return True

@@ -23,6 +23,7 @@ from stretto._engine.autodiff.evaluate import record_closed, standing_at
 from stretto._engine.core.config import config
 from stretto._engine.core.cost import CPU, Machine
 from stretto._engine.core.interpreter import constant, state
+from stretto._engine.core.machine import memory
 from stretto._engine.core.program import Atom, Equation, Literal, Program, Var
 from stretto._engine.core.rewriting import drop_dead
 from stretto._engine.core.types import ArrayType, bytes_of
@@ -306,14 +307,7 @@ def budget() -> int:
 
 
 def _free() -> int:
-    try:
-        with open("/proc/meminfo") as lines:
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) << 10
-    except OSError:
-        pass
-    return 4 << 30
+    return memory().free or 4 << 30
 
 
 CHOICES = (DotGeneral, ConvGeneralDilated)
