@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections import deque
-from typing import IO
+from typing import IO, Any
 
 from stretto._engine.core import system
 from stretto._engine.xla.coordinator import MARK, free_port
@@ -126,7 +126,7 @@ def _start(
     options: argparse.Namespace, about: dict[str, str], index: int
 ) -> subprocess.Popen[bytes]:
     said = {"PYTHONUNBUFFERED": "1", **about, "STRETTO_PROCESS_ID": str(index)}
-    return subprocess.Popen(
+    process: subprocess.Popen[Any] = subprocess.Popen(
         [sys.executable, options.script, *options.arguments],
         env={**os.environ, **said},
         stdin=subprocess.DEVNULL,
@@ -134,6 +134,7 @@ def _start(
         stderr=subprocess.PIPE,
         **system.apart(),  # the terminal interrupts this process, which tells the others
     )
+    return process
 
 
 def _end_coordinators() -> None:

@@ -1,7 +1,11 @@
 """Where caches lie, and what is known of the processor."""
 
+import ctypes
 import os
 import platform
+import sys
+import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -72,3 +76,73 @@ def test_the_processor_where_the_system_has_no_such_file(monkeypatch):
 
     monkeypatch.setattr(machine, "open", missing, raising=False)
     assert machine.processor().startswith(platform.machine())
+
+
+# Systems that say it elsewhere, or not at all
+
+
+@pytest.fixture
+def silent(monkeypatch):
+    """A system without ``/proc``."""
+    monkeypatch.setattr(machine, "read", lambda path: "")
+    monkeypatch.setattr(machine, "_TASKS", "/nowhere")
+
+
+def test_memory_where_linux_says_it(monkeypatch):
+    said = "MemTotal:  1000 kB\nMemAvailable: 900 kB\nHugePages_Total: 0\nSwapTotal: 50 kB\n"
+    monkeypatch.setattr(machine, "read", lambda path: said)
+    assert machine.memory() == (1_024_000, 921_600, 51_200, 0)
+    monkeypatch.setattr(machine, "read", lambda path: "MemTotal: 1 kB\n")
+    assert machine.memory() == (1024, None, 0, 0)
+
+
+def test_memory_on_windows(monkeypatch, silent):
+    def asked(status):
+        numbers = ctypes.cast(status, ctypes.POINTER(ctypes.c_uint64))
+        assert numbers[0] == 64  # the size, and no load yet
+        for k, n in enumerate((1000, 400, 1500, 600, 1 << 47, 1 << 46, 0)):
+            numbers[k + 1] = n
+        return works
+
+    kernel = SimpleNamespace(GlobalMemoryStatusEx=asked)
+    monkeypatch.setattr(ctypes, "windll", SimpleNamespace(kernel32=kernel), raising=False)
+    works = 1
+    assert machine.memory() == (1000, 400, 500, 200)
+    works = 0
+    monkeypatch.setattr(machine, "_physical", lambda: 7)
+    assert machine.memory() == (7, None, 0, 0)
+
+
+def test_memory_and_processor_on_macos(monkeypatch, silent):
+    def sysctlbyname(name, room, size, new, length):
+        said = {b"hw.memsize": (8 << 30).to_bytes(8, sys.byteorder)}
+        said[b"machdep.cpu.brand_string"] = b"Apple M1\0"
+        room.raw = said[name].ljust(256, b"\0")
+        size._obj.value = len(said[name])
+        return fails
+
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: SimpleNamespace(sysctlbyname=sysctlbyname))
+    fails = 0
+    assert machine.memory() == (8 << 30, None, 0, 0)
+    assert machine.processor() == f"{platform.machine()}\nApple M1"
+    fails = -1
+    assert machine.processor() == f"{platform.machine()}\n{platform.processor()}"
+    assert machine.memory().total == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+@pytest.mark.parametrize("error", [ValueError, OSError, AttributeError])
+def test_where_nobody_tells(monkeypatch, silent, error):
+    def none(name):
+        raise error
+
+    monkeypatch.setattr(os, "sysconf", none)
+    assert machine.memory() == (None, None, 0, 0)
+    assert machine.memory_of_groups() == [] and list(machine.running_threads()) == []
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    assert machine.cores() == os.cpu_count()
+
+
+@pytest.mark.skipif(not os.path.isdir(machine._TASKS), reason="the system does not tell")
+def test_threads_that_run():
+    assert threading.get_native_id() in machine.running_threads()

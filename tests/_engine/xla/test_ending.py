@@ -10,6 +10,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.core import machine
 from stretto._engine.xla import ending
 
 CODE = """
@@ -56,7 +57,7 @@ def test_patience(monkeypatch):
 
 
 def test_systems_that_do_not_tell(monkeypatch):
-    monkeypatch.setattr(ending, "_TASKS", "/nowhere")
+    monkeypatch.setattr(machine, "_TASKS", "/nowhere")
     assert not ending.busy()
 
 

@@ -376,7 +376,7 @@ def loaded(name, path):
 for name in ("stretto", "stretto._engine", "stretto._engine.core"):
     sys.modules[name] = types.ModuleType(name)
 engine = os.path.dirname(os.path.dirname(sys.argv[1]))
-for name in ("caches", "files"):
+for name in ("system", "caches", "files"):
     loaded(f"stretto._engine.core.{name}", os.path.join(engine, "core", f"{name}.py"))
 store = loaded("store", sys.argv[1])
 folder, key = sys.argv[2:4]

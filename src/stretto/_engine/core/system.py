@@ -340,7 +340,7 @@ def apart() -> dict[str, Any]:
     return {"start_new_session": True, "preexec_fn": _end_with_parent}
 
 
-def pass_on(process: subprocess.Popen[bytes], number: int) -> None:
+def pass_on(process: subprocess.Popen[Any], number: int) -> None:
     """Send a signal to another process; it is ended at once where there are none, as on Windows."""
     if hasattr(signal, "SIGKILL"):
         process.send_signal(number)

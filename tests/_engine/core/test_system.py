@@ -1,0 +1,338 @@
+"""What systems differ in, with the parts that some lack taken away one by one."""
+
+import ctypes
+import errno
+import fcntl
+import os
+import pathlib
+import re
+import resource
+import signal
+import stat
+import subprocess
+import sys
+import time
+
+import pytest
+
+from stretto._engine.core import files, system
+from stretto._engine.xla import handshake, store
+
+KEY, LIMIT = "5a" * 32, 1 << 20
+
+
+def without(monkeypatch, *names):
+    """Have the standard library none of these modules."""
+    real = system.module
+    monkeypatch.setattr(system, "module", lambda name: None if name in names else real(name))
+
+
+def test_a_module_that_there_is_and_one_that_there_is_not():
+    assert system.module("fcntl") is fcntl and system.module("nothing_of_this_name") is None
+
+
+# Who uses what
+
+SOURCES = pathlib.Path(files.__file__).parents[2]
+WORDS = re.compile(
+    r"fcntl|import (?:pwd|grp|resource)|/proc/|/sys/fs|geteuid|O_(?:NOFOLLOW|NONBLOCK|DIRECTORY)|"
+    r"dir_fd|os\.(?:link|fork|fchmod|waitpid|sched_getaffinity)\b|register_at_fork|prctl|listxattr|"
+    r"signal\.SIG(?!INT|TERM|_DFL|nals)|pthread_kill|libstdc|msvcrt|windll|preexec_fn"
+)
+ALLOWED = {"_engine/core/system.py", "_engine/core/machine.py", "_engine/core/threads.py"}
+
+
+def test_no_other_module_uses_what_systems_lack():
+    found = {
+        f"{name}: {match[0]}"
+        for path in SOURCES.rglob("*.py")
+        if (name := path.relative_to(SOURCES).as_posix()) not in ALLOWED
+        for match in WORDS.finditer(path.read_text(encoding="utf-8"))
+    }
+    assert not sorted(found), "core/system and core/machine are for these"
+
+
+# Files
+
+
+@pytest.mark.parametrize("flag", [system._NO_LINK, 0])
+def test_links_are_refused(tmp_path, monkeypatch, flag):
+    monkeypatch.setattr(system, "_NO_LINK", flag)
+    (tmp_path / "file").write_bytes(b"here")
+    (tmp_path / "link").symlink_to("file")
+    with open(system.open_no_link(str(tmp_path / "file"), os.O_RDONLY), "rb") as file:
+        assert file.read() == b"here"
+    with pytest.raises(OSError, match="symbolic") as raised:
+        system.open_no_link(str(tmp_path / "link"), os.O_RDONLY)
+    assert raised.value.errno == errno.ELOOP
+    made = system.open_no_link(str(tmp_path / "new"), os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    os.close(made)
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o600
+
+
+def test_locks(tmp_path):
+    path = tmp_path / "file"
+    with open(path, "xb") as first, open(path, "rb") as second:
+        system.lock(first)
+        assert not system.take_over(second)
+        first.close()
+        assert system.take_over(second)
+
+
+def test_without_locks_what_is_old_counts_as_left_behind(tmp_path, monkeypatch):
+    without(monkeypatch, "fcntl")
+    left, new = tmp_path / f".stretto-{'0' * 16}", tmp_path / f".stretto-{'1' * 16}"
+    for path in (left, new):
+        path.write_bytes(b"half")
+    hours_ago = time.time() - 7200
+    os.utime(left, (hours_ago, hours_ago))
+    files.write_whole(str(tmp_path / "file"), lambda file: file.write(b"whole"), "test")
+    assert sorted(os.listdir(tmp_path)) == [new.name, "file"]
+
+
+class Held:
+    """``os.replace`` and ``os.unlink`` of a system on which files are held by who has them open."""
+
+    def __init__(self, monkeypatch, *others):
+        self.others, self.real = list(others), {n: getattr(os, n) for n in ("replace", "unlink")}
+        monkeypatch.setattr(system, "KEEPS_OPEN_FILES", True)
+        monkeypatch.setattr(system, "_PAUSES", (0.0, 0.0))
+        for name in self.real:
+            monkeypatch.setattr(
+                os, name, lambda *args, name=name, **how: self.call(name, *args, **how)
+            )
+
+    def call(self, name, *paths, **how):
+        here = {os.path.realpath(f"/proc/self/fd/{n}") for n in os.listdir("/proc/self/fd")}
+        if here & {os.path.realpath(p) for p in paths} or (self.others and self.others.pop()):
+            raise PermissionError(errno.EACCES, "Permission denied", *paths[:1])
+        return self.real[name](*paths, **how)
+
+
+def test_files_that_nobody_can_replace_while_they_are_open(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    Held(monkeypatch)
+    for text in (b"old", b"new"):
+        files.write_whole(str(path), lambda file, text=text: file.write(text), "test")
+        assert path.read_bytes() == text
+
+    def fail(file):
+        file.write(b"half")
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        files.write_whole(str(path), fail, "test")
+    assert os.listdir(tmp_path) == ["file"] and path.read_bytes() == b"new"
+    left = tmp_path / f".stretto-{'0' * 16}"
+    left.write_bytes(b"half")
+    files._last_search.clear()
+    files.remove_abandoned(str(tmp_path))
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_file_that_others_read_is_waited_for(tmp_path, monkeypatch):
+    source, target = tmp_path / "new", tmp_path / "file"
+    source.write_bytes(b"new")
+    held = Held(monkeypatch, True, True)
+    system.replace(str(source), str(target))
+    assert target.read_bytes() == b"new" and held.others == []
+    source.write_bytes(b"newer")
+    held.others = [True] * 9
+    with pytest.raises(PermissionError):
+        system.replace(str(source), str(target))
+    assert len(held.others) == 6
+    with pytest.raises(OSError, match=r"test: .*file could not be written: Permission denied"):
+        files.write_whole(str(target), lambda file: file.write(b"newer"), "test")
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_a_name_is_given_once(tmp_path, monkeypatch, has_links):
+    if not has_links:
+        monkeypatch.delattr(os, "link")
+    for content in ("first", "second"):
+        (tmp_path / content).write_text(content)
+    system.publish(str(tmp_path / "first"), str(tmp_path / "file"))
+    with pytest.raises(FileExistsError):
+        system.publish(str(tmp_path / "second"), str(tmp_path / "file"))
+    assert (tmp_path / "file").read_text() == "first"
+    monkeypatch.setenv("STRETTO_CACHE_DIR", str(tmp_path / "caches"))
+    monkeypatch.setattr(files, "_SAFE", set())
+    monkeypatch.setattr(files, "check_way", lambda path: None)
+    monkeypatch.setattr(handshake, "check_way", lambda path: None)
+    assert handshake._users_own() == handshake._users_own()
+    assert os.listdir(tmp_path / "caches") == ["job-secret"]
+
+
+def test_what_is_written_is_on_the_disk(tmp_path, monkeypatch):
+    done = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: done.append("cache or disk"))
+    system.flush_folder(str(tmp_path))
+    monkeypatch.setattr(fcntl, "F_FULLFSYNC", 51, raising=False)
+    monkeypatch.setattr(fcntl, "fcntl", lambda descriptor, what: done.append(what))
+    system.flush_folder(str(tmp_path))
+
+    def unknown(descriptor, what):
+        raise OSError(errno.ENOTSUP, "Operation not supported")
+
+    monkeypatch.setattr(fcntl, "fcntl", unknown)
+    system.flush_folder(str(tmp_path))
+    without(monkeypatch, "fcntl")
+    system.flush_folder(str(tmp_path))
+    monkeypatch.setattr(system, "_IS_FOLDER", 0)
+    system.flush_folder(str(tmp_path))
+    assert done == ["cache or disk", 51, "cache or disk", "cache or disk"]
+
+
+# Folders
+
+
+@pytest.fixture(params=["by descriptor", "by path"])
+def folder(request, tmp_path, monkeypatch):
+    assert system._BY_DESCRIPTOR
+    monkeypatch.setattr(system, "_BY_DESCRIPTOR", request.param == "by descriptor")
+    monkeypatch.setattr(store, "check_way", lambda path: None)
+    return str(tmp_path / "kept")
+
+
+def test_what_is_kept_in_a_folder(folder):
+    assert store.read(folder, KEY, LIMIT) is None and store.list_kept(folder) == []
+    for content in (b"first", b"second"):
+        store.write(folder, KEY, content, LIMIT)
+        assert store.read(folder, KEY, LIMIT) == content
+    assert [kept.name for kept in store.list_kept(folder)] == [f"{KEY}.program"]
+    assert len(store.clear(folder)) == 1 and os.listdir(folder) == ["written"]
+
+
+def test_what_others_may_have_put_there(folder, tmp_path):
+    store.write(folder, KEY, b"content", LIMIT)
+    path = os.path.join(folder, f"{KEY}.program")
+    os.rename(path, tmp_path / "elsewhere")
+    os.symlink(tmp_path / "elsewhere", path)
+    with pytest.raises(OSError, match="symbolic"):
+        store.read(folder, KEY, LIMIT)
+    with pytest.raises(files.Unsafe, match="not a regular file"):
+        store.write(folder, KEY, b"content", LIMIT)
+    os.symlink(folder, tmp_path / "link")
+    (tmp_path / "file").write_bytes(b"")
+    for name in ("link", "file"):
+        with pytest.raises(OSError, match=r"symbolic|Not a directory"):
+            store.list_kept(str(tmp_path / name))
+    os.chmod(folder, 0o777)
+    with pytest.raises(files.Unsafe, match="can be written by others"):
+        store.read(folder, KEY, LIMIT)
+
+
+def test_a_file_that_is_open_elsewhere_stays(folder, monkeypatch):
+    store.write(folder, KEY, b"content", LIMIT)
+    at = system.Folder(folder)
+    at.open()
+    with monkeypatch.context() as patch:
+        held = Held(patch, True)
+        assert not at.remove(f"{KEY}.program") and held.others == []
+        held.others = [True]
+        patch.setattr(system, "KEEPS_OPEN_FILES", False)
+        with pytest.raises(PermissionError):
+            at.remove(f"{KEY}.program")
+    assert at.remove(f"{KEY}.program") and not at.remove(f"{KEY}.program")
+    at.close()
+    at.close()
+
+
+# Users
+
+
+def test_without_users_nobody_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * 40)
+    path.chmod(0o666)
+    with pytest.raises(files.Unsafe, match="can be written by others"):
+        files.check_owned(path.stat(), str(path))
+    with pytest.raises(OSError, match="others can read or write it"):
+        handshake._of_file(str(path))
+    monkeypatch.setattr(system, "HAS_USERS", False)
+    files.check_owned(path.stat(), str(path))
+    files.check_way(str(tmp_path))
+    assert handshake._of_file(str(path)) == b"x" * 40
+    files.write_whole(str(path), lambda file: file.write(b"new"), "test")
+    assert path.read_bytes() == b"new" and system.user() is None
+
+
+@pytest.mark.parametrize("name", ["pwd", "grp"])
+def test_no_group_is_known_to_be_a_users_own(monkeypatch, name):
+    without(monkeypatch, name)
+    assert not system.is_alone.__wrapped__(os.getgid(), os.getuid())
+
+
+def test_lists_where_nobody_knows_of_any(tmp_path, monkeypatch):
+    assert not system.has_list(str(tmp_path / "nowhere"))
+    monkeypatch.delattr(os, "listxattr", raising=False)
+    assert not system.has_list(str(tmp_path))
+
+
+# Processes
+
+
+def test_limits(monkeypatch):
+    set_to = []
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (256, 1000))
+    monkeypatch.setattr(resource, "setrlimit", lambda which, limits: set_to.append(limits))
+    for count in (100, 500, 5000):
+        system.allow_descriptors(count)
+    assert set_to == [(500, 1000), (1000, 1000)]
+    without(monkeypatch, "resource")
+    system.allow_descriptors(500)
+    assert len(set_to) == 2
+
+
+def test_signals(monkeypatch):
+    assert system.ending_signals() == [signal.SIGHUP, signal.SIGTERM]
+    monkeypatch.delattr(signal, "SIGHUP")
+    assert system.ending_signals() == [signal.SIGTERM]
+
+
+@pytest.mark.parametrize("forks", [True, False])
+def test_processes_apart_from_the_terminal(monkeypatch, forks):
+    if not forks:
+        monkeypatch.delattr(os, "fork")
+    command = [
+        sys.executable,
+        "-Sc",
+        "import os, time; print(os.getsid(0), flush=True); time.sleep(99)",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, **system.apart()) as process:
+        assert process.stdout is not None
+        session = int(process.stdout.readline())
+        assert (session == process.pid) is forks
+        with monkeypatch.context() as patch:
+            if not forks:
+                patch.delattr(signal, "SIGKILL")
+            system.pass_on(process, signal.SIGINT)
+        assert process.wait(10) == -(signal.SIGINT if forks else signal.SIGTERM)
+
+
+def test_children(monkeypatch):
+    code = "import time; time.sleep(99)  # a-mark-of-ours"
+    process = subprocess.Popen([sys.executable, "-Sc", code])
+    while system.children("a-mark-of-ours") != [process.pid]:
+        time.sleep(0.01)
+    system.collect(process.pid, kill=False)
+    assert system.children("a-mark-of-ours") == [process.pid]
+    monkeypatch.setattr(os.path, "isdir", lambda path: False)
+    assert system.children("a-mark-of-ours") == []
+    monkeypatch.undo()
+    system.collect(process.pid, kill=True)
+    assert system.children("a-mark-of-ours") == []
+    process.wait()
+
+
+@pytest.mark.parametrize("error", [TypeError, OSError])
+def test_without_a_c_library(monkeypatch, error):
+    def none(name):
+        raise error
+
+    assert system.c_library() is not None
+    monkeypatch.setattr(ctypes, "CDLL", none)
+    assert system.c_library() is None
+    system.adopt(True)
+    system.hold_thread(1)
+    system.leave_libraries_alone()
