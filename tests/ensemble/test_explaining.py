@@ -5,6 +5,9 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import nn
+from stretto._engine.core import cost
+from stretto._engine.core.cost import TABLES
+from stretto._engine.core.machine import Kind
 
 KEY = st.random.PRNGKey(0)
 X = st.random.normal(KEY, (64, 32))
@@ -71,3 +74,11 @@ def test_what_has_no_products():
     found = st.Ensemble(lambda p, x: p * x, [1.0, 2.0]).explain(snp.ones(3))
     assert found.decisions == ()
     assert found.predicted_microseconds == 0
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_the_processor_that_estimates_are_for_is_named(monkeypatch, kind):
+    monkeypatch.setattr(cost, "CPU", TABLES[kind])
+    found = st.Ensemble(lambda w, x: snp.tanh(x @ w), snp.ones((3, 16, 8))).explain(X[:, :16])
+    assert found.machine == TABLES[kind].name
+    assert f"predicted by the costs of {kind.value}, " in str(found)

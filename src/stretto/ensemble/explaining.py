@@ -16,6 +16,7 @@ import numpy as np
 from stretto._engine.api.explain import explain
 from stretto._engine.api.jit.jit import Jitted
 from stretto._engine.api.sharding.placement import block_until_ready
+from stretto._engine.core import cost
 from stretto._engine.core.config import config
 from stretto._engine.core.lazy import shown
 from stretto._engine.core.program import Program
@@ -44,6 +45,8 @@ class Explanation:
     """The estimate, as if nothing were fused, that ``chunk_size="auto"`` goes by."""
     chunk_size: Any
     plan: str
+    machine: str
+    """The kind of processor whose costs the estimates are made of, and whether measured on one."""
     program: explain.Explanation
     """The report of ``st.explain`` on the compiled program."""
 
@@ -53,7 +56,8 @@ class Explanation:
             f"{self.measured_microseconds:,.0f} us measured, "
             f"{self.predicted_microseconds:,.0f} us predicted for products and convolutions; "
             f"{self.temporary_bytes / 1e6:,.1f} MB of temporaries, "
-            f"{self.predicted_bytes / 1e6:,.1f} MB predicted"
+            f"{self.predicted_bytes / 1e6:,.1f} MB predicted",
+            f"predicted by the costs of {self.machine}",
         ]
         for d in self.decisions:
             lines.append(f"{d.operation}  at {d.position}" if d.position else d.operation)
@@ -85,6 +89,7 @@ def explain_run(
         predicted or peak_bytes(traced.program),
         chunk_size,
         plan,
+        cost.CPU.name,
         # The ensemble keeps its weights, so nothing can be donated.
         dataclasses.replace(explain.explain_jitted(jitted, tuple(args), {}), donations=()),
     )

@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from stretto._engine.core.cost import CPU
+from stretto._engine.core.cost import CPU, TABLES
+from stretto._engine.core.machine import Kind, kind
 
 SIZES = [1.0, 1e3, CPU.near_bytes, CPU.near_bytes + 1, CPU.shared_bytes, CPU.shared_bytes + 1,
          CPU.fresh_bytes, CPU.fresh_bytes + 1, 1e9]  # fmt: skip
@@ -45,5 +46,30 @@ def test_products():
 
 def test_all_cores_that_this_process_may_use_multiply():
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    assert CPU.products == cores * CPU._replace(products=CPU.products / cores).products
-    assert CPU.products / cores == 50e3
+    rates = {Kind.AVX512: 50e3, Kind.AVX2: 50e3, Kind.ARM: 20e3}
+    assert {kind: table.products / cores for kind, table in TABLES.items()} == rates
+
+
+def test_the_table_is_that_of_this_kind_of_processor():
+    assert CPU is TABLES[kind()]
+
+
+def test_each_kind_has_a_table_that_says_whether_it_was_measured():
+    assert TABLES.keys() == {*Kind}
+    assert all(table.name.startswith(kind.value) for kind, table in TABLES.items())
+    assert [kind for kind, table in TABLES.items() if table.name.endswith(", measured")] == [
+        Kind.AVX512
+    ]
+
+
+def test_both_kinds_of_x86_have_the_same_figures():
+    measured, other = TABLES[Kind.AVX512], TABLES[Kind.AVX2]
+    assert other._replace(name=measured.name) == measured
+
+
+def test_what_is_not_vectorized_takes_as_long_on_arm():
+    arm, measured = TABLES[Kind.ARM], TABLES[Kind.AVX512]
+    different = {f for f in arm._fields if getattr(arm, f) != getattr(measured, f)}
+    assert different == {"name", "products", "vectors"}
+    assert arm.products < measured.products
+    assert arm.vectors > measured.vectors

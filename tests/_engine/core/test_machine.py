@@ -84,15 +84,15 @@ def test_the_processor_where_the_system_has_no_such_file(monkeypatch):
 @pytest.fixture
 def silent(monkeypatch):
     """A system without ``/proc``."""
-    monkeypatch.setattr(machine, "read", lambda path: "")
+    monkeypatch.setattr(machine, "read", lambda path, most=-1: "")
     monkeypatch.setattr(machine, "_TASKS", "/nowhere")
 
 
 def test_memory_where_linux_says_it(monkeypatch):
     said = "MemTotal:  1000 kB\nMemAvailable: 900 kB\nHugePages_Total: 0\nSwapTotal: 50 kB\n"
-    monkeypatch.setattr(machine, "read", lambda path: said)
+    monkeypatch.setattr(machine, "read", lambda path, most=-1: said)
     assert machine.memory() == (1_024_000, 921_600, 51_200, 0)
-    monkeypatch.setattr(machine, "read", lambda path: "MemTotal: 1 kB\n")
+    monkeypatch.setattr(machine, "read", lambda path, most=-1: "MemTotal: 1 kB\n")
     assert machine.memory() == (1024, None, 0, 0)
 
 
@@ -146,3 +146,19 @@ def test_where_nobody_tells(monkeypatch, silent, error):
 @pytest.mark.skipif(not os.path.isdir(machine._TASKS), reason="the system does not tell")
 def test_threads_that_run():
     assert threading.get_native_id() in machine.running_threads()
+
+
+@pytest.mark.parametrize(
+    ("architecture", "flags", "expected"),
+    [
+        ("x86_64", "fpu avx2 avx512f avx512dq", machine.Kind.AVX512),
+        ("AMD64", "fpu avx2", machine.Kind.AVX2),  # as Windows says it
+        ("aarch64", "fp asimd", machine.Kind.ARM),
+        ("arm64", "", machine.Kind.ARM),  # as macOS says it
+        ("riscv64", "", machine.Kind.AVX2),
+    ],
+)
+def test_the_kind_of_processor(monkeypatch, architecture, flags, expected):
+    monkeypatch.setattr(platform, "machine", lambda: architecture)
+    monkeypatch.setattr(machine, "processor", lambda: f"{architecture}\nflags\t\t: {flags}\n")
+    assert machine.kind() is expected

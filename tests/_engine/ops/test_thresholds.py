@@ -9,6 +9,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.config import config
+from stretto._engine.core.cost import CPU
 from stretto._engine.core.primitive import PRIMITIVES
 from stretto._engine.core.types import array_type, kind_of
 from stretto._engine.eager import interpreter
@@ -40,15 +41,19 @@ def dtype_of(name):
 
 def test_what_is_measured_is_known():
     assert len(MEASURED) == 35
-    assert len(CASES) == 55
+    assert sum(len(cls.costs.sizes(slower=1.0)) for cls in MEASURED) == 55
 
 
 @pytest.mark.parametrize("cls", MEASURED, ids=lambda cls: cls.name)
 def test_what_has_costs_leads(cls):
     measured = {dtype_of(d): cost for d, cost in cls.costs._asdict().items() if cost is not None}
-    assert cls.compiled_from.keys() == measured.keys()
+    assert cls.costs.sizes(slower=1.0).keys() == measured.keys()
+    assert cls.compiled_from == cls.costs.sizes(CPU.vectors)
     for dtype, cost in measured.items():
         assert cost.numpy >= thresholds.LEAD * cost.compiled
+        if dtype not in cls.compiled_from:
+            assert cost.numpy < thresholds.LEAD * CPU.vectors * cost.compiled
+            continue
         assert kind_of(dtype) in cls.accepts
         assert cls.compiled_from[dtype] >= thresholds.NARROW
 
@@ -62,6 +67,15 @@ def test_compiling_is_repaid():
     assert slower == 2 * size
     assert thresholds.from_size(cost._replace(numpy=1e9)) == thresholds.NARROW
     assert thresholds.from_size(cost._replace(numpy=1e9), least=1) == 1
+
+
+def test_with_slower_vectors_later_or_never():
+    cost = thresholds.Cost(numpy=12.0, compiled=2.0, compiling=40.0)
+    costs = thresholds.Costs(float32=cost, float64=cost._replace(compiled=7.0))
+    measured, slower = costs.sizes(slower=1.0), costs.sizes(slower=2.0)
+    assert measured[F32] == thresholds.from_size(cost)
+    assert measured.keys() == {F32, F64}
+    assert slower == {F32: thresholds.from_size(cost._replace(compiled=4.0))}
 
 
 # Decisions

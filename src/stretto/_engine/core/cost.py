@@ -1,20 +1,24 @@
 """Costs of work on a machine: the constants behind the planner's choices.
 
-Times are in microseconds. The figures are for one core with 512-bit vectors, taken from
-measurements of XLA's CPU backend (``benchmarks/README.md`` says how). The choices depend only on
-the ratios between the figures, which vary less between machines than the figures do.
+Times are in microseconds. There is a table for each kind of processor, and ``CPU`` is the one for
+this machine's. One was measured, on cores with 512-bit vectors (``benchmarks/README.md`` says how);
+the others are derived from it, each with its reasons. The choices depend only on the ratios between
+the figures, which vary less between machines than the figures do. Results never depend on a table
+by more than the rounding of sums in another order.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from stretto._engine.core.machine import cores
+from stretto._engine.core.machine import Kind, cores, kind
 
 
 class Machine(NamedTuple):
     """Say how fast a machine does each kind of work."""
 
+    name: str
+    """The kind of processor, and whether the figures were measured on one."""
     products: float
     """Multiply-adds in a microsecond, at best."""
     wide: float
@@ -45,6 +49,9 @@ class Machine(NamedTuple):
     """The size of a core's own cache."""
     shared_bytes: int
     """The size of the last-level cache."""
+    vectors: float
+    """The time for an element in XLA's vectorized code, as a share of that of the machine measured.
+    """
 
     def copying(self, size: float) -> float:
         """Return the time to read and write so many bytes once."""
@@ -76,7 +83,9 @@ class Machine(NamedTuple):
         return shared if size <= self.shared_bytes else far
 
 
-CPU = Machine(
+# Measured on an AMD EPYC (Zen 4), whose cores do 16 multiply-adds of float32 in a cycle at 3.1 GHz.
+_MEASURED = Machine(
+    name=f"{Kind.AVX512.value}, measured",
     products=50e3 * cores(),
     wide=0.75,
     batched=0.55,
@@ -92,4 +101,25 @@ CPU = Machine(
     fresh_bytes=28_000_000,  # the C library's threshold is 32 MiB; a little less, to be safe
     near_bytes=1 << 19,
     shared_bytes=16 << 20,
+    vectors=1.0,
 )
+
+# Cores with AVX2 do as many in a cycle, two vectors of 8, as those measured do with one of 16 in
+# halves; and XLA prefers vectors of 256 bits for its own code on either. So nothing is different.
+_AVX2 = _MEASURED._replace(name=f"{Kind.AVX2.value}, as measured with AVX-512")
+
+# Derived, not measured. Cores such as Neoverse N1 and N2 do 8 multiply-adds in a cycle, two vectors
+# of 4, at about 2.5 GHz. XLA's own code has vectors of 128 bits for the 256 that it prefers on x86,
+# so an element takes it twice as long where it computes. Where it waits for memory it does not, and
+# the rates of copies stay: 16 bytes read and written in a cycle are more than `near`. What begins
+# an operation or an iteration is not vectorized. Their own caches have 512 KiB to 2 MiB, those that
+# they share 16 to 64 MiB. That memory is fresh from 32 MiB on is the C library's doing.
+_ARM = _MEASURED._replace(
+    name=f"{Kind.ARM.value}, derived from measurements on x86", products=20e3 * cores(), vectors=2.0
+)
+
+TABLES = {Kind.AVX512: _MEASURED, Kind.AVX2: _AVX2, Kind.ARM: _ARM}
+"""The table of each kind of processor."""
+
+CPU = TABLES[kind()]
+"""The table of this machine's."""

@@ -1,4 +1,4 @@
-"""The machine: its processors, memory and threads, and the folder for caches.
+"""The machine: its processors and their kind, memory and threads, and the folder for caches.
 
 What the system says of these is asked for here alone, since each says it elsewhere; where one says
 nothing, neither do these. What systems can do, such as locks, is in ``system``.
@@ -7,6 +7,7 @@ nothing, neither do these. What systems can do, such as locks, is in ``system``.
 from __future__ import annotations
 
 import ctypes
+import enum
 import os
 import platform
 import re
@@ -19,6 +20,17 @@ _IDENTIFYING = ("vendor_id", "cpu", "model", "stepping", "flags", "CPU", "Featur
 
 _CHANGING = ("cpu MHz", "cpu cores")
 """Lines that begin like those, but may differ between two runs on one machine."""
+
+_FIRST = 1 << 13
+"""Characters that have the first processor's lines; all of many processors take milliseconds."""
+
+
+class Kind(enum.Enum):
+    """A kind of processor, by its vectors: which of our measurements are for it."""
+
+    AVX512 = "x86 with AVX-512"
+    AVX2 = "x86 with AVX2"
+    ARM = "ARM with NEON"
 
 
 def cache_directory() -> str | None:
@@ -45,7 +57,7 @@ def cores() -> int:
 def processor() -> str:
     """Give the architecture, and what the system says about the processor, such as its features."""
     about = []
-    for line in read("/proc/cpuinfo").splitlines(keepends=True):
+    for line in read("/proc/cpuinfo", _FIRST).splitlines(keepends=True):
         if not line.strip():  # the end of the first processor's lines
             break
         if line.startswith(_IDENTIFYING) and not line.startswith(_CHANGING):
@@ -54,14 +66,21 @@ def processor() -> str:
     return "\n".join([platform.machine(), *(about or [_brand() or platform.processor()])])
 
 
+def kind() -> Kind:
+    """Return the kind of this machine's processor; x86 with AVX2 for one of none of the kinds."""
+    if platform.machine().lower() in ("aarch64", "arm64"):  # as Linux says it, and macOS
+        return Kind.ARM
+    return Kind.AVX512 if " avx512f " in processor() else Kind.AVX2
+
+
 # What the system says
 
 
-def read(path: str) -> str:
-    """Return a file in which Linux says something; nothing where there is no such file."""
+def read(path: str, most: int = -1) -> str:
+    """Return a file in which Linux says something, or as much; nothing where there is none."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
+            return file.read(most)
     except OSError:
         return ""
 

@@ -2,7 +2,8 @@
 
 A compiled operation must be ``LEAD`` times as fast as its rule in NumPy, both in elapsed time and
 in the time of all cores together, including the copies of its operands; and ``CALLS`` calls must
-repay its compilation. Decisions follow from types alone, so that a call always gives the same bits.
+repay its compilation. Decisions follow from types alone, so that a call always gives the same bits
+on a kind of processor (``core/cost``).
 ``python -m benchmarks.eager --primitives`` repeats the measurements; decision 32 has the reasons.
 """
 
@@ -13,6 +14,8 @@ from typing import NamedTuple
 
 import ml_dtypes
 import numpy as np
+
+from stretto._engine.core.cost import CPU
 
 LEAD = 1.3
 """A compiled operation must be so many times as fast; less is lost in a machine's noise."""
@@ -41,16 +44,21 @@ class Costs(NamedTuple):
     float16: Cost | None = None
     complex64: Cost | None = None
 
-    def sizes(self) -> dict[np.dtype, int]:
+    def sizes(self, slower: float = CPU.vectors) -> dict[np.dtype, int]:
         """Return for each dtype the number of elements from which on to compile.
 
-        >>> Costs(float32=Cost(15.0, 2.5, 40.0)).sizes()
-        {dtype('float32'): 200000}
+        NumPy computes what is listed an element at a time, and XLA in vectors: with ``slower``
+        ones, by so much, an operation that no longer leads is not compiled.
+
+        >>> Costs(float32=Cost(15.0, 2.5, 40.0), float16=Cost(5.0, 2.0)).sizes(slower=2.0)
+        {dtype('float32'): 250000}
         """
         return {
-            np.dtype(getattr(ml_dtypes, dtype, dtype)): from_size(cost)
+            np.dtype(getattr(ml_dtypes, dtype, dtype)): from_size(here)
             for dtype, cost in zip(self._fields, self, strict=True)
             if cost is not None
+            and cost.numpy
+            >= LEAD * (here := cost._replace(compiled=slower * cost.compiled)).compiled
         }
 
 

@@ -8,6 +8,9 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax, nn
+from stretto._engine.core import cost
+from stretto._engine.core.cost import TABLES
+from stretto._engine.core.machine import Kind
 from stretto._engine.core.program import check
 from stretto._engine.passes.formulations.mapped import Mapped
 from stretto.laws import c64, f32, f64, law
@@ -161,6 +164,17 @@ def test_every_plan_gives_what_the_loop_over_members_gives(plan, name, own):
     with st.config(plan=plan):
         both = st.jit(st.vmap(with_gradients(f), axes))
         close(both(in_float64(w), in_float64(x if own else x[0])), looped(name, own))
+
+
+@pytest.mark.parametrize("name", ["product", "convolution", "network"])
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("kind", Kind)
+def test_every_plan_is_right_by_the_costs_of_every_processor(monkeypatch, kind, plan, name):
+    monkeypatch.setattr(cost, "CPU", TABLES[kind])
+    f, w, x = CASES[name]
+    with st.config(plan=plan):
+        both = st.jit(st.vmap(with_gradients(f), (0, None)))
+        close(both(in_float64(w), in_float64(x[0])), looped(name, False))
 
 
 @pytest.mark.parametrize("plan", PLANS)

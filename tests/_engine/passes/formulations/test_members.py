@@ -8,6 +8,9 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax
+from stretto._engine.core import cost
+from stretto._engine.core.cost import TABLES
+from stretto._engine.core.machine import Kind, cores
 from stretto._engine.passes.formulations.mapped import Mapped
 
 
@@ -53,6 +56,17 @@ def convolution(w, x):
 def test_products_of_a_shared_operand(f, shapes, expected):
     w, x = map(snp.ones, shapes)
     assert chosen(f, (0, None), w, x) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [(Kind.AVX512, "one batched product"), (Kind.ARM, "one wide product")],
+    ids=lambda x: getattr(x, "name", ""),
+)
+def test_where_multiplying_is_slower_copies_that_save_some_pay(monkeypatch, kind, expected):
+    two_cores = TABLES[kind]._replace(products=2 * TABLES[kind].products / cores())
+    monkeypatch.setattr(cost, "CPU", two_cores)
+    assert chosen(product, (0, None), snp.ones((2, 64, 256)), snp.ones((64, 64))) == [expected]
 
 
 def test_convolutions():

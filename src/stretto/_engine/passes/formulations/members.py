@@ -20,8 +20,9 @@ from typing import Any, NamedTuple
 
 from stretto._engine import higher_order
 from stretto._engine.autodiff.evaluate import record_closed, standing_at
+from stretto._engine.core import cost
 from stretto._engine.core.config import config
-from stretto._engine.core.cost import CPU, Machine
+from stretto._engine.core.cost import Machine
 from stretto._engine.core.interpreter import constant, state
 from stretto._engine.core.machine import memory
 from stretto._engine.core.program import Atom, Equation, Literal, Program, Var
@@ -181,12 +182,17 @@ def _seen_through(
 
 
 def plan_members(
-    program: Program, size: int, over: Sequence[bool], plan: Plan, machine: Machine = CPU
+    program: Program,
+    size: int,
+    over: Sequence[bool],
+    plan: Plan,
+    machine: Machine | None = None,
 ) -> tuple[Program, list[Decision]]:
     """Return the program for all members, with these along axis 0 of mapped inputs and all outputs.
 
-    The second result are the decisions that were made.
+    The second result are the decisions that were made, by the costs of ``machine``, or of this one.
     """
+    machine = machine or cost.CPU
     if plan is Plan.WRITTEN_OUT and size > MOST_WRITTEN:
         plan = Plan.AUTO
     types = [

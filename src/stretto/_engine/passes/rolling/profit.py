@@ -15,7 +15,7 @@ import dataclasses
 from collections.abc import Container, Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from stretto._engine.core.cost import CPU
+from stretto._engine.core import cost
 from stretto._engine.core.primitive import Kernel, observable
 from stretto._engine.core.program import Atom, Equation, Program
 from stretto._engine.core.types import bytes_of
@@ -380,7 +380,7 @@ def _copies_little(loop: Loop, use: Use, computed: Container[Atom]) -> bool:
         if not any([key[:2] == (step, output) for key in use.asked]):
             kept += size * (loop.copies - len(copies))
             arrays += len(copies)
-    moved = sum(map(CPU.copying, (copied, stacked, parted))) + arrays * CPU.kernel
+    moved = sum(map(cost.CPU.copying, (copied, stacked, parted))) + arrays * cost.CPU.kernel
     time = loop.copies * sum(map(_running, loop.steps[loop.views :]))
     fast = moved <= max(_NOISE, _MORE * time)
     return fast and stacked + kept <= max(_SMALL, state)
@@ -390,8 +390,9 @@ def _running(step: Step) -> float:
     """Return the least time that an operation takes, in microseconds."""
     if isinstance(step.primitive, Elementwise):
         size = step.equation.outputs[0].type.size
-        return size / (2e3 if step.primitive.kernel is Kernel.LONG else 2e4)
-    return CPU.kernel / 2 + CPU.product(_work(step), CPU.batched)
+        rate = 2e3 if step.primitive.kernel is Kernel.LONG else 2e4
+        return cost.CPU.vectors * size / rate
+    return cost.CPU.kernel / 2 + cost.CPU.product(_work(step), cost.CPU.batched)
 
 
 # The time that XLA takes to compile a copy of an operation
