@@ -55,13 +55,14 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test test-all test-changed test-times test-lines bench-tests mutants sweep program-storm plan-storm library-storm cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices bench-ecosystem counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look clean
+.PHONY: help demo example-fashion test test-all test-arm test-changed test-times test-lines bench-tests mutants sweep program-storm plan-storm library-storm cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices bench-ecosystem counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
 	@echo "make example-fashion  thirty CNNs on Fashion-MNIST, from first weights to one file"
 	@echo "make test   unit tests, laws and doctests, each below 0.12 s"
 	@echo "make test-all  those that take longer too, with nothing compiled before"
+	@echo "make test-arm  those that a processor decides, on Linux on ARM, by an emulator"
 	@echo "make test-changed  the tests of what differs from main"
 	@echo "make test-times  all tests, and writes down which take long"
 	@echo "make bench-tests  the tests of the benchmarks"
@@ -108,6 +109,10 @@ test: $(INSTALLED)
 
 test-all:
 	@$(MAKE) --no-print-directory test SLOW=1
+
+# ARM_SUITE, ARM_MIRROR and ARM_PROCESSOR say which Debian, from where, and on what.
+test-arm: $(INSTALLED)
+	$(BIN)/python -m release.arm --numprocesses=$(WORKERS) $(ARGS)
 
 test-changed: $(INSTALLED)
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m tests.changed --numprocesses=$(WORKERS) $(ARGS)

@@ -2,7 +2,8 @@
 
 Every wheel is made of the sdist, so what that lacks is missed here, and then repaired: auditwheel
 gives it the tag of the oldest Linux that its extension runs on, and refuses one without extension.
-Next, read ``check_wheels``.
+The wheel for Linux on ARM is built by a Python of ARM's, which the emulator runs, and compiled by a
+cross compiler. Next, read ``check_wheels``.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+from release import arm
 from release.pythons import ROOT, found, run
 
 __all__ = ["main"]
@@ -32,16 +34,22 @@ def main() -> None:
     complete(sdist)
     with tempfile.TemporaryDirectory() as scratch:
         for version, python in found().items():
-            raw = Path(scratch, version)
-            run(sys.executable, "-m", "pip", "--python", python, "wheel", "--quiet", "--no-deps",
-                "--no-cache-dir", "--wheel-dir", raw, sdist)  # fmt: skip
-            run(sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", DIST,
-                *raw.glob("*.whl"))  # fmt: skip
+            build(python, sdist, Path(scratch, version))
+        if arm.can_be_tried():
+            python = arm.kept("wheels", "setuptools>=77")
+            build(python, sdist, Path(scratch, "arm"), "--no-build-isolation", **arm.compiling())
     wheels = sorted(DIST.glob("*.whl"))
     run(sys.executable, "-m", "twine", "check", "--strict", sdist, *wheels)
     run("check-wheel-contents", *wheels)
     for file in (sdist, *wheels):
         print(f"{file.stat().st_size / 1e6:6.2f} MB  {file.relative_to(ROOT)}")
+
+
+def build(python: Path, sdist: Path, raw: Path, *flags: str, **environment: str) -> None:
+    """Have this Python make a wheel of the sdist, and put it into ``dist`` with its tag."""
+    run(sys.executable, "-m", "pip", "--python", python, "wheel", "--quiet", "--no-deps",
+        "--no-cache-dir", *flags, "--wheel-dir", raw, sdist, **environment)  # fmt: skip
+    run(sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", DIST, *raw.glob("*.whl"))
 
 
 def complete(sdist: Path) -> None:

@@ -2,7 +2,8 @@
 
 The package itself comes from ``dist`` alone (``--no-index``), so that no other project of its name
 can; only its dependencies come from the index. Then the sdist is installed where there is no
-compiler: it has to work, and to say what it lacks. Next, read ``smoke``.
+compiler: it has to work, and to say what it lacks. The wheel for ARM is tried under emulation.
+Next, read ``smoke``.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ import sys
 import tempfile
 from pathlib import Path
 
+from release import arm
 from release.build_wheels import DIST
 from release.pythons import dependencies, found, project, run
 
 __all__ = ["main"]
 
 SMOKE = Path(__file__).with_name("smoke.py")
+FROM_DIST = ("--no-index", "--find-links", DIST, f"stretto[demo]=={project()['version']}")
 DEMO = ("demo", "--digits", "--members", "2", "--epochs", "1")
 
 
@@ -28,7 +31,12 @@ def main() -> None:
             check(python, Path(scratch))
             if version == next(iter(pythons)):
                 without_compiler(Path(scratch))
-    print(f"checked on Python {', '.join(pythons)}")
+    checked = [*pythons]
+    if arm.can_be_tried():
+        with tempfile.TemporaryDirectory() as scratch:
+            check_arm(Path(scratch))
+        checked.append(f"{arm.version()} for ARM")
+    print(f"checked on Python {', '.join(checked)}")
 
 
 def check(python: Path, scratch: Path) -> None:
@@ -36,11 +44,23 @@ def check(python: Path, scratch: Path) -> None:
     ours = scratch / "venv" / "bin" / "python"
     run(python, "-m", "venv", "--without-pip", scratch / "venv")
     install(ours, "pip", *dependencies("demo"))
-    requirement = f"stretto[demo]=={project()['version']}"
-    install(ours, "--no-index", "--find-links", DIST, "--only-binary=stretto", requirement)
+    install(ours, "--only-binary=stretto", *FROM_DIST)
+    use(ours, scratch)
+    run(ours.with_name("stretto"), "--version")
+
+
+def check_arm(scratch: Path) -> None:
+    """Try the wheel for ARM in the same way, in an environment of the emulated Python."""
+    ours = arm.environment(scratch / "venv", *dependencies("demo"))
+    arm.install(ours, "--no-deps", *FROM_DIST)
+    use(ours, scratch)
+
+
+def use(ours: Path, scratch: Path) -> None:
+    """Run the smoke test, the command and the demo."""
     cache = {"STRETTO_CACHE_DIR": str(scratch / "cache")}
     run(ours, "-I", "-W", "error", SMOKE, "with", **cache)
-    run(ours.with_name("stretto"), "info", **cache)
+    run(ours, "-I", "-m", "stretto", "info", **cache)
     run(ours, "-I", "-m", "stretto", *DEMO, "--picture", scratch / "demo.png", **cache)
 
 

@@ -1,9 +1,13 @@
-"""What wheels are built for, and the script that tries them."""
+"""What wheels are built for, ARM's among it, and the script that tries them."""
 
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
-from release import pythons, smoke
+import pytest
+
+from release import arm, pythons, smoke
 from stretto._engine.native import native
 
 
@@ -33,3 +37,90 @@ def test_the_smoke_test_passes_here():
     )
     assert done.returncode == 0, done.stderr
     assert f"{extension} the extension" in done.stdout
+
+
+def test_the_sdist_takes_every_folder_of_the_checkout():
+    done = subprocess.run(["git", "ls-files"], cwd=pythons.ROOT, capture_output=True, check=False)
+    folders = {name.partition("/")[0] for name in done.stdout.decode().split() if "/" in name}
+    if not folders:
+        pytest.skip("this is no checkout")
+    manifest = (pythons.ROOT / "MANIFEST.in").read_text(encoding="utf-8")
+    grafted = {line.split()[1] for line in manifest.splitlines() if line.startswith("graft ")}
+    assert folders - grafted == {"src"}  # whose packages setuptools finds
+
+
+# Linux on ARM, without the packages that it takes
+
+
+@pytest.fixture
+def nothing_installed(monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda program, **where: None)
+
+
+def test_the_packages_that_are_missing_are_named(monkeypatch, capsys, nothing_installed):
+    monkeypatch.setattr(arm.os, "geteuid", lambda: 0)
+    assert not arm.can_be_tried()
+    assert capsys.readouterr().out == (
+        "Linux on ARM is left out: for it, apt install debootstrap dpkg qemu-user-static "
+        "gcc-aarch64-linux-gnu\n"
+    )
+    monkeypatch.setattr(arm.os, "geteuid", lambda: 1000)
+    assert arm.missing()[-1] == "fakeroot"
+
+
+def test_nothing_is_missing_where_all_is_there(monkeypatch, capsys):
+    monkeypatch.setattr(shutil, "which", lambda program, **where: f"/usr/bin/{program}")
+    assert arm.can_be_tried()
+    assert capsys.readouterr().out == ""
+
+
+def test_without_them_no_test_is_run(monkeypatch, nothing_installed):
+    monkeypatch.setattr(arm, "tested", lambda: pytest.fail("it was begun"))
+    with pytest.raises(SystemExit) as ended:
+        arm.main([])
+    assert ended.value.code == 1
+
+
+def test_what_is_run_on_arm_exists():
+    paths = [name for run in arm.RUNS for name in run if name.startswith("tests/")]
+    assert len(paths) > 20
+    assert not [path for path in paths if not (pythons.ROOT / path).exists()]
+
+
+def test_an_environment_starts_the_emulator(monkeypatch, tmp_path):
+    monkeypatch.setattr(arm, "root", lambda: Path("/a root"))
+    monkeypatch.setattr(arm, "version", lambda: "3.11")
+    asked = []
+    monkeypatch.setattr(arm, "run", lambda *command, **how: asked.append(list(map(str, command))))
+    python = arm.environment(tmp_path / "an environment", "numpy>=2")
+    assert python == tmp_path / "an environment" / "bin" / "python"
+    assert "home = /a root/usr/bin" in (tmp_path / "an environment" / "pyvenv.cfg").read_text()
+    (pip,) = asked
+    assert pip[-1] == "numpy>=2"
+    assert "--only-binary=:all:" in pip
+    assert "--platform=manylinux_2_28_aarch64" in pip
+    assert "--abi=cp311" in pip
+    # An emulator that says what it is called with.
+    emulator = tmp_path / arm.EMULATOR
+    emulator.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    emulator.chmod(0o755)
+    said = subprocess.run(
+        [python, "-c", "a b"], env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, capture_output=True,
+        text=True, check=True,
+    ).stdout.splitlines()  # fmt: skip
+    assert said == ["-cpu", arm.PROCESSOR, "-0", str(python), "-L", "/a root",
+                    "/a root/usr/bin/python3.11", "-c", "a b"]  # fmt: skip
+
+
+def test_an_environment_is_made_once(monkeypatch, tmp_path):
+    monkeypatch.setattr(arm, "HOME", tmp_path)
+    made = []
+
+    def make(folder, *requirements):
+        made.append(requirements)
+        folder.mkdir(exist_ok=True)
+
+    monkeypatch.setattr(arm, "environment", make)
+    for wanted in ["numpy"], ["numpy"], ["numpy", "scipy"]:
+        assert arm.kept("tests", *wanted) == tmp_path / f"{arm.SUITE}-tests" / "bin" / "python"
+    assert made == [("numpy",), ("numpy", "scipy")]
