@@ -206,7 +206,7 @@ def tested() -> Path:
     """Return the ``python`` of the environment for tests, with the extension beside its sources."""
     python = kept("tests", *dependencies("test"), "setuptools>=77")
     (_site(python) / "stretto-sources.pth").write_text(f"{ROOT / 'src'}\n")
-    run(python, "setup.py", "--quiet", "build_ext", "--inplace", cwd=ROOT, **compiling())
+    run(python, "setup.py", "--quiet", "build_ext", "--inplace", **compiling())
     run(python, "-c", "from stretto._engine.native import WITHOUT; assert not WITHOUT, WITHOUT")
     return python
 
@@ -218,9 +218,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     known, given = parser.parse_known_args(arguments)
     if not can_be_tried():
         sys.exit(1)
+    os.chdir(ROOT)  # for setup.py, and the paths of tests
     pytest = [tested(), "-m", "pytest", "-p", "no:cacheprovider", "-n", known.numprocesses]
     codes = [
-        subprocess.run([*pytest, *run], cwd=ROOT, check=False).returncode
+        subprocess.run([*pytest, *run], check=False).returncode
         for run in ([given] if given else RUNS)
     ]
     sys.exit(max(codes))

@@ -72,9 +72,9 @@ def _runs(python: Path) -> bool:
     return not subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode
 
 
-def run(*command: object, cwd: Path | None = None, **environment: str) -> None:
+def run(*command: object, **environment: str) -> None:
     """Run a command, beside the tools, and away from what the environment says of Python."""
     print("$", *command, flush=True)
     environment.setdefault("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     kept = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
-    subprocess.run([*map(str, command)], check=True, cwd=cwd, env={**kept, **environment})
+    subprocess.run([*map(str, command)], check=True, env={**kept, **environment})
