@@ -9,6 +9,7 @@ import types
 
 import pytest
 
+from stretto._engine.core import threads
 from stretto._engine.core.threads import (
     Latch,
     _Process,
@@ -327,6 +328,23 @@ def test_a_wait_ends_after_its_seconds():
     assert not latch.wait(0.01)
     latch.open()
     assert latch.wait(0.01)
+
+
+def test_where_locks_hear_of_no_signal_a_wait_is_of_short_ones(monkeypatch):
+    tries = []
+
+    class Slow:
+        def acquire(self, timeout=-1):
+            tries.append(timeout)
+            if len(tries) == 3:
+                raise KeyboardInterrupt
+            return len(tries) == 1
+
+    monkeypatch.setattr(threads, "_IS_DEAF", True)
+    monkeypatch.setattr(threads, "threading", types.SimpleNamespace(Lock=Slow))
+    with pytest.raises(KeyboardInterrupt):
+        Latch().wait()
+    assert tries == [-1, threads._SLICE, threads._SLICE]
 
 
 def _interrupted(latch, seconds):

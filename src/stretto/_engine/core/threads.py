@@ -49,6 +49,12 @@ in_child(_release)
 # state that turns it into another error; here the only wait is that of a lock itself.
 
 
+_IS_DEAF = os.name == "nt"
+"""Says that who waits for a lock hears of no signal meanwhile, as of Ctrl-C on Windows."""
+_SLICE = 0.1
+"""The seconds of each such wait where a signal must be heard of."""
+
+
 class Latch:
     """Closed until ``open`` is called."""
 
@@ -76,7 +82,11 @@ class Latch:
             own.acquire()
             self._waiting.append(own)
             if not self._is_open:  # which it may have become before the lock was entered
-                own.acquire(timeout=seconds)
+                if seconds < 0 and _IS_DEAF:
+                    while not own.acquire(timeout=_SLICE):
+                        pass
+                else:
+                    own.acquire(timeout=seconds)
         return self._is_open
 
 
