@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from stretto._engine.core import shardings
+from stretto._engine.core import shardings, system
 from stretto._engine.core.files import remove_abandoned
 from stretto._engine.core.lazy import LazyModule
 from stretto.files.file_elements import Elements, code_of
@@ -398,5 +398,5 @@ def remove(path: str) -> None:
     """
     folder = folder_of(path)
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
+        system.remove(path)
     remove_parts(folder)

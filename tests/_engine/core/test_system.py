@@ -145,6 +145,22 @@ def test_a_file_that_others_read_is_waited_for(tmp_path, monkeypatch):
         files.write_whole(str(target), lambda file: file.write(b"newer"), "test")
 
 
+@pytest.mark.parametrize("error", [IsADirectoryError, PermissionError])
+def test_a_folder_is_no_file_to_remove(tmp_path, monkeypatch, error):
+    def refused(path):
+        raise error(errno.EPERM, "Operation not permitted", path)
+
+    for name in ("file", "other"):
+        (tmp_path / name).write_bytes(b"")
+    system.remove(str(tmp_path / "file"))
+    assert os.listdir(tmp_path) == ["other"]
+    monkeypatch.setattr(os, "unlink", refused)
+    with pytest.raises(IsADirectoryError):
+        system.remove(str(tmp_path))
+    with pytest.raises(error):
+        system.remove(str(tmp_path / "other"))
+
+
 @pytest.mark.parametrize("has_links", [True, False])
 def test_a_name_is_given_once(tmp_path, monkeypatch, has_links):
     if not has_links:
@@ -294,11 +310,9 @@ def test_signals(monkeypatch):
 def test_processes_apart_from_the_terminal(monkeypatch, forks):
     if not forks:
         monkeypatch.delattr(os, "fork")
-    command = [
-        sys.executable,
-        "-Sc",
-        "import os, time; print(os.getsid(0), flush=True); time.sleep(99)",
-    ]
+    # It sleeps little at a time: a signal that comes just before a sleep is handled after it.
+    code = "import os, time\nprint(os.getsid(0), flush=True)\nwhile True: time.sleep(0.02)"
+    command = [sys.executable, "-Sc", code]
     with subprocess.Popen(command, stdout=subprocess.PIPE, **system.apart()) as process:
         assert process.stdout is not None
         session = int(process.stdout.readline())

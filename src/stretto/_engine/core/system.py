@@ -150,6 +150,16 @@ def replace(source: str, target: str, **folders: int) -> None:
     return os.replace(source, target, **folders)
 
 
+def remove(path: str) -> None:
+    """Remove a file or a link; ``IsADirectoryError`` for a folder, as only Linux says of itself."""
+    try:
+        os.unlink(path)
+    except PermissionError:
+        if os.path.isdir(path) and not os.path.islink(path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path) from None
+        raise
+
+
 def publish(source: str, target: str) -> None:
     """Have a file at this name as well, or instead; ``FileExistsError`` if the name is taken.
 
