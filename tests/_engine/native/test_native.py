@@ -1,8 +1,10 @@
 """The extension in C and its twins in Python: the same tests pass with both."""
 
 import os
+import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import numpy as np
@@ -108,3 +110,20 @@ def test_wrong_use_is_refused():
     holder = native.Holder(None, "type")
     assert holder._host is None and holder._buffer is None and holder.type == "type"
     np.testing.assert_array_equal(snp.ones(1), 1)
+
+
+STANDARD = ("-std=c11", "-pedantic-errors", "-Wall", "-Wextra", "-Wvla", "-Werror")
+PYTHONS = ("-Wno-unused-parameter", "-Wno-missing-field-initializers", "-Wno-cast-function-type")
+"""What Python's own conventions for methods and types need."""
+
+
+def test_the_sources_are_standard_c():
+    """Other compilers than GCC have no extensions of the language, or arrays of variable length."""
+    compiler, headers = shutil.which("gcc"), sysconfig.get_paths()["include"]
+    if compiler is None or not (Path(headers) / "Python.h").exists():
+        pytest.skip("there is no compiler, or there are no headers of Python")
+    sources = sorted((ROOT / "src/stretto/_engine/native").glob("*.c"))
+    command = [compiler, *STANDARD, *PYTHONS, "-fsyntax-only", "-isystem", headers, *sources]
+    said = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (said.returncode, said.stderr) == (0, "")
+    assert not [path.name for path in sources if "__builtin" in path.read_text(encoding="utf-8")]
