@@ -1,7 +1,8 @@
 """Build the sdist, and of it a wheel for each Python: ``make wheels``, which puts them in ``dist``.
 
-Every wheel is made of the sdist, so what that lacks is missed here, and then repaired: auditwheel
-gives it the tag of the oldest Linux that its extension runs on, and refuses one without extension.
+Every wheel is made of the sdist, so what that lacks is missed here. On Linux it is then repaired:
+auditwheel gives it the tag of the oldest Linux that its extension runs on, and refuses one without
+extension. Elsewhere the tag is that of the Python which builds it.
 The wheel for Linux on ARM is built by a Python of ARM's, which the emulator runs, and compiled by a
 cross compiler. Next, read ``check_wheels``.
 """
@@ -22,7 +23,7 @@ __all__ = ["main"]
 
 DIST = ROOT / "dist"
 
-APART = (".gitignore", ".pre-commit-config.yaml")
+APART = (".github/workflows/checks.yml", ".gitignore", ".pre-commit-config.yaml")
 """Files that only a checkout needs."""
 
 
@@ -49,7 +50,13 @@ def build(python: Path, sdist: Path, raw: Path, *flags: str, **environment: str)
     """Have this Python make a wheel of the sdist, and put it into ``dist`` with its tag."""
     run(sys.executable, "-m", "pip", "--python", python, "wheel", "--quiet", "--no-deps",
         "--no-cache-dir", *flags, "--wheel-dir", raw, sdist, **environment)  # fmt: skip
-    run(sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", DIST, *raw.glob("*.whl"))
+    (wheel,) = raw.glob("*.whl")
+    if sys.platform == "linux":
+        run(sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", DIST, wheel)
+    elif wheel.stem.endswith("-none-any"):
+        sys.exit(f"{wheel.name} has no extension: the compiler failed")
+    else:
+        shutil.move(wheel, DIST)
 
 
 def complete(sdist: Path) -> None:

@@ -8,6 +8,7 @@ Next, read ``smoke``.
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -20,6 +21,7 @@ __all__ = ["main"]
 
 SMOKE = Path(__file__).with_name("smoke.py")
 FROM_DIST = ("--no-index", "--find-links", DIST, f"stretto[demo]=={project()['version']}")
+SCRIPTS = "Scripts" if os.name == "nt" else "bin"
 DEMO = ("demo", "--digits", "--members", "2", "--epochs", "1")
 
 
@@ -41,7 +43,7 @@ def main() -> None:
 
 def check(python: Path, scratch: Path) -> None:
     """A wheel in a new environment: the smoke test, the command and the demo."""
-    ours = scratch / "venv" / "bin" / "python"
+    ours = scratch / "venv" / SCRIPTS / "python"
     run(python, "-m", "venv", "--without-pip", scratch / "venv")
     install(ours, "pip", *dependencies("demo"))
     install(ours, "--only-binary=stretto", *FROM_DIST)
@@ -66,7 +68,7 @@ def use(ours: Path, scratch: Path) -> None:
 
 def without_compiler(scratch: Path) -> None:
     """The sdist in the same environment, built where the compiler fails."""
-    ours = scratch / "venv" / "bin" / "python"
+    ours = scratch / "venv" / SCRIPTS / "python"
     (sdist,) = DIST.glob("*.tar.gz")
     install(ours, "--no-deps", "--no-cache-dir", "--force-reinstall", sdist, CC="false")
     run(ours, "-I", SMOKE, "without")

@@ -64,6 +64,12 @@ def _candidates(version: str) -> Iterator[Path]:
     on_path = shutil.which(f"python{version}")
     if on_path:
         yield Path(on_path)
+    launcher = shutil.which("py")  # of Windows, which knows where Pythons are
+    if launcher:
+        asked = [launcher, f"-{version}", "-c", "import sys; print(sys.executable)"]
+        told = subprocess.run(asked, capture_output=True, text=True, check=False)
+        if not told.returncode:
+            yield Path(told.stdout.strip())
     home = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     yield from sorted(home.glob(f"versions/{version}.*/bin/python"), reverse=True)
 
