@@ -7,6 +7,9 @@
 # and compiles everything anew.
 
 PYTHON ?= python3
+# For make in-chroot: which of the Pythons there, and what is made with it.
+PYTHON_VERSION ?= 3.15
+TARGET ?= test
 VENV ?= .venv
 # Where pip would fetch a CUDA build of torch, give it a source of CPU wheels (PIP_FIND_LINKS).
 BENCH_PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo $(PYTHON))
@@ -55,7 +58,7 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test test-all test-arm test-changed test-times test-lines bench-tests mutants sweep program-storm plan-storm library-storm cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices bench-ecosystem counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look clean
+.PHONY: help demo example-fashion test test-all in-chroot test-arm test-changed test-times test-lines bench-tests mutants sweep program-storm plan-storm library-storm cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices bench-ecosystem counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
@@ -63,6 +66,7 @@ help:
 	@echo "make test   unit tests, laws and doctests, each below 0.12 s"
 	@echo "make test-all  those that take longer too, with nothing compiled before"
 	@echo "make test-arm  those that a processor decides, on Linux on ARM, by an emulator"
+	@echo "make in-chroot PYTHON_VERSION=3.15  the tests, on a Python that this machine lacks"
 	@echo "make test-changed  the tests of what differs from main"
 	@echo "make test-times  all tests, and writes down which take long"
 	@echo "make bench-tests  the tests of the benchmarks"
@@ -109,6 +113,10 @@ test: $(INSTALLED)
 
 test-all:
 	@$(MAKE) --no-print-directory test SLOW=1
+
+# ARGS, SLOW and WORKERS go on to it, since make hands down what it was given.
+in-chroot:
+	tools/in_chroot.sh make $(TARGET) PYTHON=python$(PYTHON_VERSION) VENV=build/pythons/venv-$(PYTHON_VERSION)
 
 # ARM_SUITE, ARM_MIRROR and ARM_PROCESSOR say which Debian, from where, and on what.
 test-arm: $(INSTALLED)

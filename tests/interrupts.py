@@ -9,8 +9,7 @@ import sys
 import threading
 from pathlib import Path
 
-# Python 3.12 tells of instructions only where they were asked for before the tracing began.
-EVENTS = ["line", "signal"] if sys.version_info[:2] == (3, 12) else ["opcode", "line", "signal"]
+EVENTS = ["opcode", "line", "signal"]
 
 PACKAGE = Path(__file__).parent.parent / "src" / "stretto"
 
@@ -19,9 +18,25 @@ class Interrupt(KeyboardInterrupt):
     """Is raised where nobody expects it."""
 
 
-def _watched(see, files, event):
-    """Run by `sys.settrace` or `sys.setprofile`: `see` is told of each site in these files."""
+def _run(work, see, files, event):
+    """Give what `work()` does, while `see` is told of each site that it passes in these files."""
     chosen = tuple(str(at / file) for file in files for at in (PACKAGE, PACKAGE / "_engine"))
+    watch = _monitored if sys.version_info >= (3, 12) else _traced
+    thread = threading.current_thread()
+
+    def alone():
+        yield work()
+
+    try:
+        # In a generator, which has a state of its own of what is handled: from 3.14 on, an error
+        # that is raised on a line of a handler stays what is handled.
+        return watch(lambda: next(alone()), see, chosen, event)
+    finally:
+        assert threading.current_thread() is thread
+
+
+def _traced(work, see, chosen, event):
+    """Watch as Python 3.11 can."""
 
     def local(frame, what, _):
         if what == event:
@@ -31,7 +46,6 @@ def _watched(see, files, event):
     def trace(frame, what, _):
         if not frame.f_code.co_filename.startswith(chosen):
             return None
-        frame.f_trace = local  # first: Python 3.13 looks for it
         frame.f_trace_opcodes = event == "opcode"
         return local
 
@@ -42,19 +56,79 @@ def _watched(see, files, event):
         if what in ("call", "c_return") and code.co_filename.startswith(chosen):
             see((code, frame.f_lasti, what))
 
-    return (sys.setprofile, profile) if event == "signal" else (sys.settrace, trace)
-
-
-def _run(work, see, files, event):
-    switch, watcher = _watched(see, files, event)
-    thread = threading.current_thread()
-    before = sys.gettrace() if switch is sys.settrace else sys.getprofile()
+    if event == "signal":
+        switch, watcher, before = sys.setprofile, profile, sys.getprofile()
+    else:
+        switch, watcher, before = sys.settrace, trace, sys.gettrace()
     switch(watcher)
     try:
         return work()
     finally:
         switch(before)
-        assert threading.current_thread() is thread
+
+
+_TOOL = 4
+"""The number of this tool among those that may monitor at once."""
+
+
+def _monitored(work, see, chosen, event):
+    """Watch as Python 3.12 and later can."""
+    monitoring = sys.monitoring
+    events = monitoring.events
+    # Up to 3.14, signals are looked for as a part of the instruction that has called C; from 3.15
+    # on before the next instruction, which may be in the block of a `with` that this one is not in.
+    later = sys.version_info >= (3, 15)
+    at_once = {"line": events.LINE, "opcode": events.INSTRUCTION, "signal": events.CALL}[event]
+    inside = at_once | (events.INSTRUCTION if event == "signal" and later else 0)
+    me = threading.get_ident()
+    watched, due = [], []
+
+    def told(code, *where):
+        if event == "signal" and code.co_name == "<genexpr>":  # as above
+            return
+        if threading.get_ident() == me:
+            see((code, *where))
+
+    def begins(code, offset):
+        if code.co_filename.startswith(chosen):
+            if not monitoring.get_local_events(_TOOL, code):
+                watched.append(code)
+                monitoring.set_local_events(_TOOL, code, inside)
+            if event == "signal":
+                told(code, offset, "call")
+
+    def returned(code, offset, *_):
+        if later and threading.get_ident() == me:
+            due[:] = [(code, offset, "c_return")]
+        elif not later:
+            told(code, offset, "c_return")
+
+    def instruction(code, offset):
+        if event == "opcode":
+            told(code, offset)
+        elif due and due[0][0] is code and threading.get_ident() == me:
+            told(*due.pop())
+
+    callbacks = {
+        events.PY_START: begins,
+        events.PY_RESUME: begins,
+        events.LINE: told,
+        events.INSTRUCTION: instruction,
+        events.C_RETURN: returned,
+    }
+    monitoring.use_tool_id(_TOOL, "interrupts")
+    try:
+        for each, callback in callbacks.items():
+            monitoring.register_callback(_TOOL, each, callback)
+        monitoring.set_events(_TOOL, events.PY_START | events.PY_RESUME)
+        return work()
+    finally:
+        monitoring.set_events(_TOOL, 0)
+        for code in watched:
+            monitoring.set_local_events(_TOOL, code, 0)
+        for each in callbacks:
+            monitoring.register_callback(_TOOL, each, None)
+        monitoring.free_tool_id(_TOOL)
 
 
 def sites(work, files=("",), event="line"):

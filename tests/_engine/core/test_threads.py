@@ -12,6 +12,8 @@ import pytest
 from stretto._engine.core import threads
 from stretto._engine.core.threads import (
     Latch,
+    Lock,
+    RLock,
     _Process,
     _waits,
     holding,
@@ -369,6 +371,30 @@ def test_an_interrupted_wait_is_the_handlers_error_and_others_go_on():
         signal.signal(signal.SIGALRM, former)
     latch.open()
     assert latch.wait()
+
+
+@pytest.mark.parametrize("make", [Lock, RLock])
+def test_interrupts_leave_a_lock_free(make):
+    own = make()
+
+    def planted(*_):
+        raise KeyError("planted")
+
+    def taking(seconds):
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        while True:
+            with own:
+                pass
+
+    former = signal.signal(signal.SIGALRM, planted)
+    try:
+        for i in range(100):
+            with pytest.raises(KeyError, match="planted"):
+                taking(1e-5 * (i % 20 + 1))
+            assert in_threads(lambda: own.acquire(blocking=False) and own.release()) == [None]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, former)
 
 
 FILES = ("core/threads",)

@@ -51,6 +51,33 @@ def test_it_can_be_left_out():
     assert run("-c", code, STRETTO_NATIVE="0").stdout.strip() == "True"
 
 
+def test_a_python_without_the_lock_is_refused():
+    off = "import sys; sys._is_gil_enabled = lambda: False; import stretto.numpy"
+    done = run("-c", off)
+    assert done.returncode == 1 and "free-threaded build" in done.stderr
+    assert "set PYTHON_GIL=1, or start it as python -X gil=1" in done.stderr
+    on = off.replace("False", "True") + "; print(stretto.numpy.ones(2) + 1)"
+    assert run("-c", on).stdout == "[2. 2.]\n"
+
+
+def test_it_is_not_built_without_the_lock():
+    compiler = shutil.which("cc")
+    headers = Path(sysconfig.get_path("include"))
+    if compiler is None or not (headers / "Python.h").exists():
+        pytest.skip("there is no compiler, or no header of Python")
+    source = ROOT / "src" / "stretto" / "_engine" / "native" / "module.c"
+    command = [compiler, "-fsyntax-only", f"-I{headers}"]
+    assert not subprocess.run([*command, source], capture_output=True, check=False).returncode
+    done = subprocess.run(
+        [*command, "-DPy_GIL_DISABLED=1", source], capture_output=True, text=True, check=False
+    )
+    assert done.returncode and "free-threaded builds of Python are not supported" in done.stderr
+    hidden = HIDDEN.replace(
+        "; import stretto", "; sys.version += ' free-threading build'; import stretto"
+    )
+    assert "free-threaded builds of Python are not supported by it" in run("-c", hidden).stderr
+
+
 HIDDEN = "import sys; sys.modules['stretto._engine.native._native'] = None; import stretto; "
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 from stretto._engine.core.errors import ConfigError
 from stretto._engine.core.mesh import Mesh
-from stretto._engine.core.threads import restoring
+from stretto._engine.core.threads import RLock, restoring
 
 
 class Setting(NamedTuple):
@@ -299,7 +299,7 @@ class _Watch:
         self.forget: list[Callable[[], None]] = []
         self.follow: Callable[[bool], None] = lambda everywhere: None
         """Called where settings have changed, of all threads or of this one: ``wiring`` sets it."""
-        self._lock = threading.RLock()
+        self._lock = RLock()
 
     def change(self, before: str, after: str) -> None:
         """Note that the setting changes in one place."""

@@ -40,6 +40,9 @@ _CALL = {
     (3, 12): (("PUSH_NULL", 0, 0), ("LOAD_CONST", _CONSTANT, 0), ("COPY", 3, 0), ("CALL", 1, 3)),
     (3, 13): (("LOAD_CONST", _CONSTANT, 0), ("PUSH_NULL", 0, 0), ("COPY", 3, 0), ("CALL", 1, 3)),
 }
+_CALL[3, 15] = _CALL[3, 14] = _CALL[3, 13]
+_RESUME = 2 if sys.version_info[:2] == (3, 15) else 1
+"""The length of ``RESUME``, after which a handler may begin: in 3.15 it has a word of notes."""
 _STACK = 8
 """The depth that the handler needs: four for the call, the exceptions, and where it was raised."""
 
@@ -122,7 +125,7 @@ def _with_handler(code: CodeType) -> CodeType:
     handler, called, cleanup = _handler(len(code.co_consts))
     resume = next(i for i in range(body) if words[2 * i] == opmap["RESUME"])
     rows = [
-        *_around(_rows(code.co_exceptiontable), resume + 1, body),
+        *_around(_rows(code.co_exceptiontable), resume + _RESUME, body),
         (body, body + called, body + cleanup, 1 << 1 | 1),
     ]
     return code.replace(

@@ -20,6 +20,7 @@ from stretto._engine.core.caches import room
 from stretto._engine.core.cells import Cell, carrying, values_of_cells, write_all
 from stretto._engine.core.errors import RefError
 from stretto._engine.core.interpreter import as_value, state
+from stretto._engine.core.threads import RLock
 from stretto._engine.core.types import promote
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_to
@@ -90,7 +91,7 @@ class Ref(Cell):
         super().__init__(value)
         self.structure = structure
         self._frozen = False
-        self._lock = threading.RLock()
+        self._lock = RLock()
         self._writes = 0
         """The number of times that it was written at rest."""
         self._seen: dict[object, int] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 import warnings
 from typing import Any
 
@@ -22,6 +23,19 @@ _REMEDY = (
 )
 
 
+def _check_threads() -> None:
+    """Raise ``ImportError`` where threads run Python at once: no table here is safe from that."""
+    # Python below 3.13 has no such builds.
+    takes_turns: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
+    if not takes_turns:
+        raise ImportError(
+            "stretto: expected a Python with its global interpreter lock, got the free-threaded "
+            f"build of Python {sys.version_info[0]}.{sys.version_info[1]} with the lock off, which "
+            "is not supported: set PYTHON_GIL=1, or start it as python -X gil=1, or use the build "
+            "with the lock (without the t)"
+        )
+
+
 def _load() -> tuple[Any, str]:
     """Load the module: it, and nothing more to say; or None, and why."""
     if os.environ.get("STRETTO_NATIVE") == "0":
@@ -29,6 +43,8 @@ def _load() -> tuple[Any, str]:
     try:
         module = importlib.import_module("stretto._engine.native._native")
     except ModuleNotFoundError:
+        if "free-threading build" in sys.version:
+            return None, "free-threaded builds of Python are not supported by it"
         return None, "it was not built for this Python"
     except ImportError as error:
         return None, f"it cannot be loaded ({error})"
@@ -47,6 +63,7 @@ def _warn(why: str) -> None:
     )
 
 
+_check_threads()
 native, WITHOUT = _load()
 
 if native is None and os.environ.get("STRETTO_NATIVE") != "0":

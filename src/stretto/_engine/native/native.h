@@ -19,6 +19,10 @@
 #include <structmember.h>
 #include <string.h>
 
+#ifdef Py_GIL_DISABLED
+#error "free-threaded builds of Python are not supported: nothing here locks what threads share"
+#endif
+
 #if defined(__GNUC__)
 #pragma GCC visibility push(hidden)
 #endif

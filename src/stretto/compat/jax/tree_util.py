@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import collections
 import functools
-import threading
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
@@ -29,6 +28,7 @@ from stretto._engine.core.nodes import (
     register_pytree_with_keys_class,
     register_static,
 )
+from stretto._engine.core.threads import Lock
 from stretto._engine.xla.clients import pytree
 from stretto.random.key_arrays import KeyArray
 from stretto.tree import Partial
@@ -62,7 +62,7 @@ class _Entry(NamedTuple):
 ENTRIES: dict[type, _Entry] = {}
 """The classes that are nodes."""
 
-_changing = threading.Lock()
+_changing = Lock()
 _made: list[Any] = []
 
 

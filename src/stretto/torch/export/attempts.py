@@ -18,7 +18,6 @@ import itertools
 import logging
 import os
 import sys
-import threading
 import traceback
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,11 +31,12 @@ from torch.fx.experimental import _config  # pyright: ignore[reportMissingImport
 from torch.utils._sympy.numbers import int_oo  # pyright: ignore[reportMissingImports]
 from torch.utils._sympy.printers import PythonPrinter  # pyright: ignore[reportMissingImports]
 
+from stretto._engine.core.threads import Lock
 from stretto.torch.export.failures import PYTORCH, is_ours, written
 from stretto.torch.programs.torch_graph import Condition, names, value_of
 from stretto.torch.trace.substitutes import not_unrolled
 
-_LOCK = threading.Lock()
+_LOCK = Lock()
 _blocks: list[object] = []
 _levels: dict[logging.Logger, int] = {}
 

@@ -15,7 +15,6 @@ are refused; so are those of all modules at once, which would run for the export
 from __future__ import annotations
 
 import inspect
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -29,6 +28,7 @@ from torch.autograd.graph import saved_tensors_hooks  # pyright: ignore[reportMi
 from torch.nn.modules import module as modules  # pyright: ignore[reportMissingImports]
 from torch.utils import checkpoint  # pyright: ignore[reportMissingImports]
 
+from stretto._engine.core.threads import RLock
 from stretto.torch.export.failures import current_line
 
 _MARKS = torch.library.Library("stretto", "FRAGMENT")
@@ -258,7 +258,7 @@ def refuse_transformed(cls: Any, *_: Any, **__: Any) -> Any:
     )
 
 
-_LOCK = threading.RLock()
+_LOCK = RLock()
 
 
 @contextmanager
