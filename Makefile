@@ -118,7 +118,7 @@ test-all:
 in-chroot:
 	tools/in_chroot.sh make $(TARGET) PYTHON=python$(PYTHON_VERSION) VENV=build/pythons/venv-$(PYTHON_VERSION)
 
-# ARM_SUITE, ARM_MIRROR and ARM_PROCESSOR say which Debian, from where, and on what.
+# ARM_SUITES, ARM_MIRROR and ARM_PROCESSOR say which Debians, from where, and on what.
 test-arm: $(INSTALLED)
 	$(BIN)/python -m release.arm --numprocesses=$(WORKERS) $(ARGS)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import platform
 import re
 import shlex
 import shutil
@@ -19,18 +20,16 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from release.pythons import ROOT, dependencies, run
 
-__all__ = [
-    "RUNS", "can_be_tried", "compiling", "environment", "install", "kept", "main", "missing",
-    "tested", "version",
-]  # fmt: skip
+__all__ = ["RUNS", "Debian", "found", "main", "missing", "tested"]
 
 HOME = ROOT / "build" / "arm"
 
-SUITE = os.environ.get("ARM_SUITE", "bookworm")
-"""The Debian release; its Python is the one that is tried."""
+SUITES = tuple(os.environ.get("ARM_SUITES", "bookworm trixie").split())
+"""Debian releases, each with a Python of its own; the tests run on the first, 3.11 on Debian 12."""
 
 MIRROR = os.environ.get("ARM_MIRROR", "http://deb.debian.org/debian")
 
@@ -109,104 +108,118 @@ RUNS = (
 
 def missing() -> list[str]:
     """Return the Debian packages that this machine lacks for all this."""
-    needed = {**NEEDED, **({} if os.geteuid() == 0 else {"fakeroot": "fakeroot"})}
+    needed = NEEDED if _is_root() else {**NEEDED, "fakeroot": "fakeroot"}
     return [
         package for program, package in needed.items() if shutil.which(program, path=_PATH) is None
     ]
 
 
 def can_be_tried() -> bool:
-    """Say whether this machine has all that ARM's Python takes; in words if not."""
-    lacking = missing()
+    """Say whether ARM's Python can be run here by the emulator; if not, print what is missing."""
+    lacking = f"for it, apt install {' '.join(missing())}" if missing() else ""
+    if sys.platform != "linux":
+        lacking = "its emulator needs Linux"
+    elif platform.machine() == "aarch64":
+        lacking = "this machine is one, and needs no emulator"
     if lacking:
-        print(f"Linux on ARM is left out: for it, apt install {' '.join(lacking)}", flush=True)
+        print(f"Linux on ARM, emulated, is left out: {lacking}", flush=True)
     return not lacking
+
+
+def _is_root() -> bool:
+    return getattr(os, "geteuid", int)() == 0
 
 
 _PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 
 
-def root() -> Path:
-    """Make the root, unless it is there: unpacked packages, of which no script has been run."""
-    folder = HOME / SUITE
-    done = folder / ".unpacked"
-    if done.exists():
+class Debian(NamedTuple):
+    """A release of Debian, whose Python is the one that is tried."""
+
+    suite: str
+
+    def root(self) -> Path:
+        """Make the root, unless it is there: unpacked packages, of which no script has been run."""
+        folder = HOME / self.suite
+        done = folder / ".unpacked"
+        if done.exists():
+            return folder
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        as_root = () if _is_root() else ("fakeroot",)
+        run(*as_root, "debootstrap", "--arch=arm64", "--foreign", "--variant=minbase",
+            f"--include={PACKAGES}", self.suite, folder, MIRROR, PATH=_PATH)  # fmt: skip
+        for archive in sorted(folder.glob("var/cache/apt/archives/*.deb")):
+            subprocess.run(["dpkg", "-x", archive, folder], check=True)
+            archive.unlink()
+        done.touch()
         return folder
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    as_root = () if os.geteuid() == 0 else ("fakeroot",)
-    run(*as_root, "debootstrap", "--arch=arm64", "--foreign", "--variant=minbase",
-        f"--include={PACKAGES}", SUITE, folder, MIRROR, PATH=_PATH)  # fmt: skip
-    for archive in sorted(folder.glob("var/cache/apt/archives/*.deb")):
-        subprocess.run(["dpkg", "-x", archive, folder], check=True)
-        archive.unlink()
-    done.touch()
-    return folder
+
+    def version(self) -> str:
+        """Return the version of the root's Python: ``3.11``."""
+        names = [path.name for path in self.root().glob("usr/bin/python3.*")]
+        (version,) = [m[1] for m in map(re.compile(r"python(3\.\d+)").fullmatch, names) if m]
+        return version
+
+    def environment(self, folder: Path, *requirements: str) -> Path:
+        """Make a virtual environment of the root's Python, with these; return its ``python``.
+
+        ``venv`` would link to the foreign program. Here ``python`` is a script, and Python takes
+        its name for the place where it is, and looks for ``pyvenv.cfg`` there.
+        """
+        base, python = self.root() / "usr" / "bin", folder / "bin" / "python"
+        shutil.rmtree(folder, ignore_errors=True)
+        python.parent.mkdir(parents=True)
+        (folder / "pyvenv.cfg").write_text(
+            f"home = {base}\ninclude-system-site-packages = false\nversion = {self.version()}\n"
+        )
+        foreign = base / f"python{self.version()}"
+        emulated = [EMULATOR, "-cpu", PROCESSOR, "-0", python, "-L", self.root(), foreign]
+        python.write_text(f'#!/bin/sh\nexec {shlex.join(map(str, emulated))} "$@"\n')
+        python.chmod(0o755)
+        self.site(python).mkdir(parents=True)
+        self.install(python, *requirements)
+        return python
+
+    def install(self, python: Path, *what: object) -> None:
+        """Put packages into such an environment; pip runs here, and takes wheels for ARM alone."""
+        linux = [f"--platform={name}_aarch64" for name in PLATFORMS]
+        abis = (f"cp{self.version().replace('.', '')}", "abi3", "none")
+        run(sys.executable, "-m", "pip", "install", "--quiet", "--target", self.site(python),
+            *linux, "--implementation=cp", f"--python-version={self.version()}",
+            *[f"--abi={abi}" for abi in abis], "--only-binary=:all:", *what)  # fmt: skip
+
+    def kept(self, name: str, *requirements: str) -> Path:
+        """Make an environment below ``build/arm``, unless it is there and has just this."""
+        folder, wanted = HOME / f"{self.suite}-{name}", "\n".join([PROCESSOR, *requirements])
+        stamp, python = folder / ".installed", folder / "bin" / "python"
+        if not stamp.exists() or stamp.read_text() != wanted:
+            self.environment(folder, *requirements)
+            stamp.write_text(wanted)
+        return python
+
+    def site(self, python: Path) -> Path:
+        """Return the folder of an environment's packages."""
+        return python.parents[1] / "lib" / f"python{self.version()}" / "site-packages"
+
+    def compiling(self) -> dict[str, str]:
+        """Return the environment variables with which the extension is built for ARM.
+
+        Debian's Python names the cross compiler already; part of the headers are beside Python's.
+        """
+        return {"CC": COMPILER, "CFLAGS": f"-idirafter {shlex.quote(str(self.root()))}/usr/include"}
 
 
-def version() -> str:
-    """Return the version of the root's Python: ``3.11``."""
-    (python,) = [p for p in root().glob("usr/bin/python3.*") if re.fullmatch(r"3\.\d+", p.name[6:])]
-    return python.name.removeprefix("python")
+def found() -> list[Debian]:
+    """Return the releases, if this machine has what they take; say what is missing if not."""
+    return [Debian(suite) for suite in SUITES] if can_be_tried() else []
 
 
-def environment(folder: Path, *requirements: str) -> Path:
-    """Make a virtual environment of the root's Python, with these packages; return its ``python``.
-
-    ``venv`` would link to the foreign program. Here ``python`` is a script, and Python takes its
-    name for the place where it is, and looks for ``pyvenv.cfg`` there.
-    """
-    base, python = root() / "usr" / "bin", folder / "bin" / "python"
-    shutil.rmtree(folder, ignore_errors=True)
-    python.parent.mkdir(parents=True)
-    (folder / "pyvenv.cfg").write_text(
-        f"home = {base}\ninclude-system-site-packages = false\nversion = {version()}\n"
-    )
-    foreign = base / f"python{version()}"
-    emulated = [EMULATOR, "-cpu", PROCESSOR, "-0", python, "-L", root(), foreign]
-    python.write_text(f'#!/bin/sh\nexec {shlex.join(map(str, emulated))} "$@"\n')
-    python.chmod(0o755)
-    _site(python).mkdir(parents=True)
-    install(python, *requirements)
-    return python
-
-
-def install(python: Path, *what: object) -> None:
-    """Put packages into such an environment; pip runs here, and takes wheels for ARM alone."""
-    linux = [f"--platform={platform}_aarch64" for platform in PLATFORMS]
-    run(sys.executable, "-m", "pip", "install", "--quiet", "--target", _site(python),
-        *linux, "--implementation=cp",
-        f"--python-version={version()}", f"--abi=cp{version().replace('.', '')}", "--abi=abi3",
-        "--abi=none", "--only-binary=:all:", *what)  # fmt: skip
-
-
-def kept(name: str, *requirements: str) -> Path:
-    """Make an environment below ``build/arm``, unless it is there and has just this."""
-    folder, wanted = HOME / f"{SUITE}-{name}", "\n".join([PROCESSOR, *requirements])
-    stamp, python = folder / ".installed", folder / "bin" / "python"
-    if not stamp.exists() or stamp.read_text() != wanted:
-        environment(folder, *requirements)
-        stamp.write_text(wanted)
-    return python
-
-
-def _site(python: Path) -> Path:
-    return python.parents[1] / "lib" / f"python{version()}" / "site-packages"
-
-
-def compiling() -> dict[str, str]:
-    """Return the environment variables with which the extension is built for ARM.
-
-    Debian's Python names the cross compiler already; part of the headers are beside Python's.
-    """
-    return {"CC": COMPILER, "CFLAGS": f"-idirafter {shlex.quote(str(root()))}/usr/include"}
-
-
-def tested() -> Path:
+def tested(debian: Debian) -> Path:
     """Return the ``python`` of the environment for tests, with the extension beside its sources."""
-    python = kept("tests", *dependencies("test"), "setuptools>=77")
-    (_site(python) / "stretto-sources.pth").write_text(f"{ROOT / 'src'}\n")
-    run(python, "setup.py", "--quiet", "build_ext", "--inplace", **compiling())
+    python = debian.kept("tests", *dependencies("test"), "setuptools>=77")
+    (debian.site(python) / "stretto-sources.pth").write_text(f"{ROOT / 'src'}\n")
+    run(python, "setup.py", "--quiet", "build_ext", "--inplace", **debian.compiling())
     run(python, "-c", "from stretto._engine.native import WITHOUT; assert not WITHOUT, WITHOUT")
     return python
 
@@ -219,7 +232,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not can_be_tried():
         sys.exit(1)
     os.chdir(ROOT)  # for setup.py, and the paths of tests
-    pytest = [tested(), "-m", "pytest", "-p", "no:cacheprovider", "-n", known.numprocesses]
+    pytest = [
+        tested(Debian(SUITES[0])),
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        "-n",
+        known.numprocesses,
+    ]
     codes = [
         subprocess.run([*pytest, *run], check=False).returncode
         for run in ([given] if given else RUNS)

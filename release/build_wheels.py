@@ -3,7 +3,7 @@
 Every wheel is made of the sdist, so what that lacks is missed here. On Linux it is then repaired:
 auditwheel gives it the tag of the oldest Linux that its extension runs on, and refuses one without
 extension. Elsewhere the tag is that of the Python which builds it.
-The wheel for Linux on ARM is built by a Python of ARM's, which the emulator runs, and compiled by a
+A wheel for Linux on ARM is built by a Python of ARM's, which the emulator runs, and compiled by a
 cross compiler. Next, read ``check_wheels``.
 """
 
@@ -36,9 +36,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         for version, python in found().items():
             build(python, sdist, Path(scratch, version))
-        if arm.can_be_tried():
-            python = arm.kept("wheels", "setuptools>=77")
-            build(python, sdist, Path(scratch, "arm"), "--no-build-isolation", **arm.compiling())
+        for debian in arm.found():
+            python, raw = debian.kept("wheels", "setuptools>=77"), Path(scratch, debian.suite)
+            build(python, sdist, raw, "--no-build-isolation", **debian.compiling())
     wheels = sorted(DIST.glob("*.whl"))
     run(sys.executable, "-m", "twine", "check", "--strict", sdist, *wheels)
     run("check-wheel-contents", *wheels)

@@ -2,7 +2,7 @@
 
 The package itself comes from ``dist`` alone (``--no-index``), so that no other project of its name
 can; only its dependencies come from the index. Then the sdist is installed where there is no
-compiler: it has to work, and to say what it lacks. The wheel for ARM is tried under emulation.
+compiler: it has to work, and to say what it lacks. Wheels for ARM are tried under emulation.
 Next, read ``smoke``.
 """
 
@@ -34,10 +34,10 @@ def main() -> None:
             if version == next(iter(pythons)):
                 without_compiler(Path(scratch))
     checked = [*pythons]
-    if arm.can_be_tried():
+    for debian in arm.found():
         with tempfile.TemporaryDirectory() as scratch:
-            check_arm(Path(scratch))
-        checked.append(f"{arm.version()} for ARM")
+            check_arm(debian, Path(scratch))
+        checked.append(f"{debian.version()} for ARM")
     print(f"checked on Python {', '.join(checked)}")
 
 
@@ -51,10 +51,10 @@ def check(python: Path, scratch: Path) -> None:
     run(ours.with_name("stretto"), "--version")
 
 
-def check_arm(scratch: Path) -> None:
-    """Try the wheel for ARM in the same way, in an environment of the emulated Python."""
-    ours = arm.environment(scratch / "venv", *dependencies("demo"))
-    arm.install(ours, "--no-deps", *FROM_DIST)
+def check_arm(debian: arm.Debian, scratch: Path) -> None:
+    """Try a wheel for ARM in the same way, in an environment of the emulated Python."""
+    ours = debian.environment(scratch / "venv", *dependencies("demo"))
+    debian.install(ours, "--no-deps", *FROM_DIST)
     use(ours, scratch)
 
 

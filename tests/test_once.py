@@ -20,7 +20,11 @@ def chosen():
             for n, given in enumerate(parameters)
         ]  # fmt: skip
         left_out = []
-        hook = SimpleNamespace(pytest_deselected=lambda items: left_out.extend(items))
+
+        def deselected(items):
+            left_out.extend(items)
+
+        hook = SimpleNamespace(pytest_deselected=deselected)
         once.pytest_collection_modifyitems(SimpleNamespace(hook=hook), items)
         return [item.number for item in items], [item.number for item in left_out]
 

@@ -57,9 +57,9 @@ def nothing_installed(monkeypatch):
 
 def test_the_packages_that_are_missing_are_named(monkeypatch, capsys, nothing_installed):
     monkeypatch.setattr(arm.os, "geteuid", lambda: 0)
-    assert not arm.can_be_tried()
+    assert arm.found() == []
     assert capsys.readouterr().out == (
-        "Linux on ARM is left out: for it, apt install debootstrap dpkg qemu-user-static "
+        "Linux on ARM, emulated, is left out: for it, apt install debootstrap dpkg qemu-user-static "
         "gcc-aarch64-linux-gnu\n"
     )
     monkeypatch.setattr(arm.os, "geteuid", lambda: 1000)
@@ -68,12 +68,20 @@ def test_the_packages_that_are_missing_are_named(monkeypatch, capsys, nothing_in
 
 def test_nothing_is_missing_where_all_is_there(monkeypatch, capsys):
     monkeypatch.setattr(shutil, "which", lambda program, **where: f"/usr/bin/{program}")
-    assert arm.can_be_tried()
+    assert [debian.suite for debian in arm.found()] == [*arm.SUITES]
     assert capsys.readouterr().out == ""
 
 
+def test_the_python_of_a_release_is_found_by_its_name(monkeypatch, tmp_path):
+    monkeypatch.setattr(arm.Debian, "root", lambda debian: tmp_path)
+    (tmp_path / "usr" / "bin").mkdir(parents=True)
+    for name in ("python3", "python3.13", "python3.13-config", "python3-config"):
+        (tmp_path / "usr" / "bin" / name).touch()
+    assert arm.Debian("trixie").version() == "3.13"
+
+
 def test_without_them_no_test_is_run(monkeypatch, nothing_installed):
-    monkeypatch.setattr(arm, "tested", lambda: pytest.fail("it was begun"))
+    monkeypatch.setattr(arm, "tested", lambda debian: pytest.fail("it was begun"))
     with pytest.raises(SystemExit) as ended:
         arm.main([])
     assert ended.value.code == 1
@@ -86,11 +94,11 @@ def test_what_is_run_on_arm_exists():
 
 
 def test_an_environment_starts_the_emulator(monkeypatch, tmp_path):
-    monkeypatch.setattr(arm, "root", lambda: Path("/a root"))
-    monkeypatch.setattr(arm, "version", lambda: "3.11")
+    monkeypatch.setattr(arm.Debian, "root", lambda debian: Path("/a root"))
+    monkeypatch.setattr(arm.Debian, "version", lambda debian: "3.11")
     asked = []
     monkeypatch.setattr(arm, "run", lambda *command, **how: asked.append(list(map(str, command))))
-    python = arm.environment(tmp_path / "an environment", "numpy>=2")
+    python = arm.Debian("bookworm").environment(tmp_path / "an environment", "numpy>=2")
     assert python == tmp_path / "an environment" / "bin" / "python"
     assert "home = /a root/usr/bin" in (tmp_path / "an environment" / "pyvenv.cfg").read_text()
     (pip,) = asked
@@ -114,11 +122,14 @@ def test_an_environment_is_made_once(monkeypatch, tmp_path):
     monkeypatch.setattr(arm, "HOME", tmp_path)
     made = []
 
-    def make(folder, *requirements):
+    def make(debian, folder, *requirements):
         made.append(requirements)
         folder.mkdir(exist_ok=True)
 
-    monkeypatch.setattr(arm, "environment", make)
+    monkeypatch.setattr(arm.Debian, "environment", make)
     for wanted in ["numpy"], ["numpy"], ["numpy", "scipy"]:
-        assert arm.kept("tests", *wanted) == tmp_path / f"{arm.SUITE}-tests" / "bin" / "python"
+        assert (
+            arm.Debian("bookworm").kept("tests", *wanted)
+            == tmp_path / "bookworm-tests" / "bin" / "python"
+        )
     assert made == [("numpy",), ("numpy", "scipy")]
