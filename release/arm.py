@@ -205,9 +205,12 @@ class Debian(NamedTuple):
     def compiling(self) -> dict[str, str]:
         """Return the environment variables with which the extension is built for ARM.
 
-        Debian's Python names the cross compiler already; part of the headers are beside Python's.
+        Python's headers come first, since Debian's Python may name those of the machine that it
+        runs on, and the system's last, behind the cross compiler's own.
         """
-        return {"CC": COMPILER, "CFLAGS": f"-idirafter {shlex.quote(str(self.root()))}/usr/include"}
+        headers = self.root() / "usr" / "include"
+        flags = [f"-I{headers}/python{self.version()}", "-idirafter", str(headers)]
+        return {"CC": COMPILER, "CFLAGS": shlex.join(flags)}
 
 
 def found() -> list[Debian]:
