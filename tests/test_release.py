@@ -1,5 +1,6 @@
 """What wheels are built for, ARM's among it, and the script that tries them."""
 
+import platform
 import shutil
 import subprocess
 import sys
@@ -51,25 +52,43 @@ def test_the_sdist_takes_every_folder_of_the_checkout():
 
 
 @pytest.fixture
-def nothing_installed(monkeypatch):
+def on_x86(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+
+
+@pytest.fixture
+def nothing_installed(monkeypatch, on_x86):
     monkeypatch.setattr(shutil, "which", lambda program, **where: None)
 
 
 def test_the_packages_that_are_missing_are_named(monkeypatch, capsys, nothing_installed):
-    monkeypatch.setattr(arm.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(arm, "_is_root", lambda: True)
     assert arm.found() == []
     assert capsys.readouterr().out == (
-        "Linux on ARM, emulated, is left out: for it, apt install debootstrap dpkg qemu-user-static "
-        "gcc-aarch64-linux-gnu\n"
+        "Linux on ARM, emulated, is left out: for it, apt install debootstrap dpkg "
+        "qemu-user-static gcc-aarch64-linux-gnu\n"
     )
-    monkeypatch.setattr(arm.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(arm, "_is_root", lambda: False)
     assert arm.missing()[-1] == "fakeroot"
 
 
-def test_nothing_is_missing_where_all_is_there(monkeypatch, capsys):
+def test_nothing_is_missing_where_all_is_there(monkeypatch, capsys, on_x86):
     monkeypatch.setattr(shutil, "which", lambda program, **where: f"/usr/bin/{program}")
     assert [debian.suite for debian in arm.found()] == [*arm.SUITES]
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "why"),
+    [("darwin", "arm64", "its emulator needs Linux"), ("linux", "aarch64", "this machine is one")],
+)
+def test_other_machines_need_no_emulator_or_have_none(monkeypatch, capsys, system, machine, why):
+    monkeypatch.setattr(shutil, "which", lambda program, **where: f"/usr/bin/{program}")
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    assert arm.found() == []
+    assert f"left out: {why}" in capsys.readouterr().out
 
 
 def test_the_python_of_a_release_is_found_by_its_name(monkeypatch, tmp_path):
