@@ -31,17 +31,16 @@ from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.tree import register_dataclass
 from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto._engine.ops.broadcast import of_rank
-from stretto.ensemble.scores import (
-    Binning,
+from stretto.ensemble.score_arguments import (
     at_least,
     at_least_float32,
     check_binning,
     check_labels,
     concrete,
-    nll_from_logits,
     one_hot_like,
     to_sum_one,
 )
+from stretto.ensemble.scores import Binning, nll_from_logits
 from stretto.nn.functional.activations import indicator, sigmoid
 from stretto.numpy.normalized import softmax, softplus
 

@@ -21,18 +21,18 @@ import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.functions import described_like
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto.ensemble.scores import (
+from stretto.ensemble.score_arguments import (
     at_least,
     at_least_float32,
     check_labels,
     clamped,
     concrete,
     mark_as_average,
-    nll,
     of_members,
     one_hot_like,
     to_sum_one,
 )
+from stretto.ensemble.scores import nll
 from stretto.nn.functional.activations import indicator
 from stretto.numpy.normalized import log_softmax, softmax
 

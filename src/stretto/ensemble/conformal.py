@@ -22,7 +22,7 @@ import numpy as np
 import stretto.numpy as snp
 from stretto._engine.core.tree import register_dataclass
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto.ensemble.scores import (
+from stretto.ensemble.score_arguments import (
     at_least,
     at_least_float32,
     check_labels,

@@ -15,7 +15,7 @@ from stretto import lax
 from stretto._engine.core.functions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto.ensemble.scores import at_least_float32
+from stretto.ensemble.score_arguments import at_least_float32
 
 __all__ = ["aupr", "auroc", "fpr_at_tpr", "ood_aupr", "ood_auroc", "ood_fpr"]
 

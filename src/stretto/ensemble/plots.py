@@ -15,7 +15,8 @@ from stretto._engine.core.functions import described_like
 from stretto._engine.core.lazy import exports
 from stretto._engine.core.typing import ArrayLike
 from stretto.ensemble.optional import axes_of
-from stretto.ensemble.scores import Binning, ece, of_members, reliability
+from stretto.ensemble.score_arguments import of_members
+from stretto.ensemble.scores import Binning, ece, reliability
 from stretto.ensemble.uncertainty import total_variance
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from stretto._engine.core.typing import Array, Key, Tree
 from stretto._engine.ops.shape import concatenate
 from stretto.ensemble.groups import Group, call_module, refuse_other_rows
 from stretto.ensemble.over_mesh import OverMesh, map_members
-from stretto.ensemble.scores import is_table
+from stretto.ensemble.score_arguments import is_table
 from stretto.nn.module import stateful_call
 from stretto.numpy.taking import take
 from stretto.random.keys import as_key, split

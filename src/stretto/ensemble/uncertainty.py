@@ -23,7 +23,7 @@ from stretto import lax
 from stretto._engine.core.functions import described_like
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto.ensemble.combination import vote_shares
-from stretto.ensemble.scores import (
+from stretto.ensemble.score_arguments import (
     are_members,
     at_least_float32,
     check_labels,

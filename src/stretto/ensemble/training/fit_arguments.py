@@ -33,7 +33,7 @@ from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Array, Key, Tree
 from stretto._engine.higher_order.scan import scan
 from stretto.ensemble.over_mesh import OverMesh
-from stretto.ensemble.scores import is_table
+from stretto.ensemble.score_arguments import is_table
 from stretto.ensemble.training.step import batch_at, check_examples, loss_of
 from stretto.ensemble.training.train_state import Pack, TrainState, read
 from stretto.ensemble.training.training_data import (

@@ -25,7 +25,7 @@ from stretto._engine.core.integers import count
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
 from stretto._engine.ops.layout import reshape
-from stretto.ensemble.scores import is_table
+from stretto.ensemble.score_arguments import is_table
 from stretto.ensemble.training.train_state import read
 from stretto.random.discrete_draws import permutation, randint
 from stretto.random.keys import fold_in

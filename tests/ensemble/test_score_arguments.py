@@ -9,27 +9,27 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import ensemble
-from stretto.ensemble import scores
+from stretto.ensemble import score_arguments
 
 
 def test_clamped_keeps_all_but_what_underflowed():
     p = np.float32([0, 1e-30, 0.5])
     tiny = np.finfo(np.float32).tiny
-    np.testing.assert_array_equal(scores.clamped(snp.asarray(p)), [tiny, *p[1:]])
+    np.testing.assert_array_equal(score_arguments.clamped(snp.asarray(p)), [tiny, *p[1:]])
     with st.enable_x64():
-        assert float(scores.clamped(snp.zeros(1, np.float64))[0]) == np.finfo(float).tiny
+        assert float(score_arguments.clamped(snp.zeros(1, np.float64))[0]) == np.finfo(float).tiny
 
 
 def test_a_prediction_with_nan_is_neither_right_nor_wrong():
     p = snp.array([[0.9, 0.1], [0.9, 0.1], [np.nan, 0.1]])
-    found = st.jit(scores.correct)(p, snp.array([0, 1, 0]))
+    found = st.jit(score_arguments.correct)(p, snp.array([0, 1, 0]))
     np.testing.assert_array_equal(found, [1, 0, np.nan])
 
 
 def test_zeros_are_shared_equally():
     values = snp.array([[1.0, 3.0], [0.0, 0.0]])
-    np.testing.assert_array_equal(scores.to_sum_one(values), [[0.25, 0.75], [0.5, 0.5]])
-    slope = st.jit(st.grad(lambda v: scores.to_sum_one(v)[1, 0]))(values)
+    np.testing.assert_array_equal(score_arguments.to_sum_one(values), [[0.25, 0.75], [0.5, 0.5]])
+    slope = st.jit(st.grad(lambda v: score_arguments.to_sum_one(v)[1, 0]))(values)
     assert np.isfinite(np.asarray(slope)).all()
 
 
