@@ -1,16 +1,15 @@
 """Running sums, products, extrema and log-sum-exponentials along an axis; linear recurrences.
 
 Each is a primitive. The derivatives of running reductions are made of linear recurrences,
-``y[i] = a[i] y[i-1] + b[i]``, whose own derivative and transpose are recurrences again. They are
-compiled to ``running``, which combines all elements up to each in blocks. Source: Blelloch, Prefix
-Sums and Their Applications, 1990.
+``y[i] = a[i] y[i-1] + b[i]``, whose own derivative and transpose are recurrences again. Source:
+Blelloch, Prefix Sums and Their Applications, 1990.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeAlias
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,17 +18,16 @@ from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import NOT_LINEAR, Kernel, Primitive
 from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.ops import reducing
 from stretto._engine.ops.arithmetic import absolute
-from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.comparison import eq, full_like, ne, select, zeros_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import COMPARABLE, FLOAT, INEXACT, NUMERIC, align_mapped
 from stretto._engine.ops.exponential import exp, log
 from stretto._engine.ops.extrema import maximum, minimum
-from stretto._engine.ops.identities import optimization_barrier
-from stretto._engine.ops.layout import canonical_axis, reshape, squeeze
+from stretto._engine.ops.layout import canonical_axis
 from stretto._engine.ops.reducing.reduce import greatest_below, least_above, widened
-from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
+from stretto._engine.ops.shape import pad
 
 
 class Cumulative(Primitive, abstract=True):
@@ -87,7 +85,9 @@ class Cumulative(Primitive, abstract=True):
         def combine(before: tuple[Any, ...], here: tuple[Any, ...]) -> tuple[Any]:
             return (self.combine(*before, *here),)
 
-        return running(combine, (self.identity(x.dtype),), (x,), self.axis, self.reverse)[0]
+        return reducing.running.running(
+            combine, (self.identity(x.dtype),), (x,), self.axis, self.reverse
+        )[0]
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         (axis,) = axes
@@ -368,7 +368,7 @@ class LinearRecurrence(Primitive):
 
     def composed(self, a: Any, b: Any) -> Any:
         """Write it with other operations: (a', b') after (a, b) is (a a', a' b + b')."""
-        return running(_after, (1, 0), (a, b), self.axis, self.reverse)[1]
+        return reducing.running.running(_after, (1, 0), (a, b), self.axis, self.reverse)[1]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """dy[i] = a[i] dy[i-1] + (da[i] y[i-1] + db[i])."""
@@ -399,64 +399,3 @@ class LinearRecurrence(Primitive):
 def _after(before: tuple[Any, ...], here: tuple[Any, ...]) -> tuple[Any, Any]:
     (a, b), (factor, source) = before, here
     return a * factor, factor * b + source
-
-
-Values: TypeAlias = tuple[Any, ...]
-
-_BLOCK = 16
-
-
-def running(
-    combine: Callable[[Values, Values], Sequence[Any]],
-    identities: Values,
-    values: Values,
-    axis: int,
-    reverse: bool,
-) -> Values:
-    """Combine all up to each along an axis, from the end if ``reverse``; the axis is not empty.
-
-    ``combine`` is associative: it takes what was combined so far, and what follows; combined with
-    ``identities`` as what was so far, anything is as it was.
-
-    Within blocks of 16 one element after another, all blocks at once, and then over the blocks'
-    totals in the same way: linear work, and a program whose length grows with the logarithm of the
-    size. Each step of all blocks is a loop of its own over whole rows, which a block's doubling
-    steps are not: these read and write it four times.
-    """
-    n = values[0].shape[axis]
-    if n <= _BLOCK:
-        return _in_turn(combine, values, axis, reverse)
-    shape, blocks = values[0].shape, -(-n // _BLOCK)
-    missing = blocks * _BLOCK - n
-    ends = (missing, 0, 0) if reverse else (0, missing, 0)
-    config = [ends if d == axis else (0, 0, 0) for d in range(len(shape))]
-    split = (*shape[:axis], blocks, _BLOCK, *shape[axis + 1 :])
-    parts = [reshape(pad(v, e, config), split) for v, e in zip(values, identities, strict=True)]
-    within = axis + 1
-    parts = _in_turn(combine, tuple(parts), within, reverse)
-    last = 0 if reverse else _BLOCK - 1
-    totals = tuple(squeeze(slice_in_dim(v, last, last + 1, axis=within), within) for v in parts)
-    totals = running(combine, identities, totals, axis, reverse)
-    dims = tuple(d for d in range(len(split)) if d != within)
-    # Behind the barrier, so that XLA does not compute totals once for each element of a block.
-    before = optimization_barrier(
-        [shift_by_one(v, axis, reverse, e) for v, e in zip(totals, identities, strict=True)]
-    )
-    whole = (*shape[:axis], blocks * _BLOCK, *shape[axis + 1 :])
-    outs = combine(tuple(broadcast_in_dim(v, split, dims) for v in before), parts)
-    start = missing if reverse else 0
-    return tuple(slice_in_dim(reshape(v, whole), start, start + n, axis=axis) for v in outs)
-
-
-def _in_turn(
-    combine: Callable[[Values, Values], Sequence[Any]], values: Values, axis: int, reverse: bool
-) -> Values:
-    """Write one element after another."""
-    n = values[0].shape[axis]
-    order = range(n - 1, -1, -1) if reverse else range(n)
-    lines = [tuple(slice_in_dim(v, i, i + 1, axis=axis) for v in values) for i in order]
-    outs = [lines[0]]
-    for line in lines[1:]:
-        outs.append(tuple(combine(outs[-1], line)))
-    ordered = outs[::-1] if reverse else outs
-    return tuple(concatenate(column, axis) for column in zip(*ordered, strict=True))

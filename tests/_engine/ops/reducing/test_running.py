@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.ops.arithmetic import absolute
-from stretto._engine.ops.reducing.cumulative import running
+from stretto._engine.ops.reducing.running import running
 
 
 def first_of(before, here):
