@@ -16,6 +16,19 @@ def test_the_pythons_begin_with_the_first_that_the_package_allows():
     assert pythons.project()["requires-python"] == f">={pythons.supported()[0]}"
 
 
+def test_what_the_script_of_other_pythons_needs_is_said():
+    script = [shutil.which("bash"), pythons.ROOT / "tools" / "in_chroot.sh"]
+    done = subprocess.run(script, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "expected a command, as in: tools/in_chroot.sh" in done.stderr
+    # Without root, or as root without the program: nothing was begun.
+    nothing = {"PATH": "/usr/bin:/bin"}
+    done = subprocess.run(
+        [*script, "true"], env=nothing, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "needs root" in done.stderr or "needs debootstrap: apt-get install" in done.stderr
+
+
 def test_requirements_include_those_of_extras():
     needed = " ".join(pythons.dependencies("demo"))
     assert "jaxlib" in needed and "matplotlib" in needed

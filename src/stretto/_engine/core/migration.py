@@ -13,7 +13,6 @@ import inspect
 import linecache
 import re
 import sys
-import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -517,8 +516,14 @@ def own_spelling(keyword: str, function: Callable[..., Any]) -> str | None:
 
 def _line_of(error: BaseException) -> str:
     """Return the line of source that raised an error; empty where there is none."""
-    *_, (frame, number) = traceback.walk_tb(error.__traceback__)
-    return linecache.getline(frame.f_code.co_filename, number, frame.f_globals)
+    # Not by `traceback`, which in Python 3.15 loads `pathlib`.
+    at = error.__traceback__
+    while at and at.tb_next:
+        at = at.tb_next
+    if at is None:
+        return ""
+    frame = at.tb_frame
+    return linecache.getline(frame.f_code.co_filename, at.tb_lineno, frame.f_globals)
 
 
 def is_pytorch(x: object) -> bool:
