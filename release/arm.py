@@ -28,8 +28,11 @@ __all__ = ["RUNS", "Debian", "found", "main", "missing", "tested"]
 
 HOME = ROOT / "build" / "arm"
 
-SUITES = tuple(os.environ.get("ARM_SUITES", "bookworm trixie").split())
-"""Debian releases, each with a Python of its own; the tests run on the first, 3.11 on Debian 12."""
+SUITES = tuple(os.environ.get("ARM_SUITES", "bookworm").split())
+"""Debian releases, each with a Python of its own; the tests run on the first, 3.11 on Debian 12.
+
+On Debian 13 with its 3.13 the wheel is built and its smoke test passes, but jaxlib is 0.12 there,
+and the demo's step ends with a segmentation fault under the emulator (qemu 7.2)."""
 
 MIRROR = os.environ.get("ARM_MIRROR", "http://deb.debian.org/debian")
 
