@@ -4,6 +4,7 @@ import os
 import pickle
 import signal
 import traceback
+import warnings
 
 __all__ = ["in_a_child"]
 
@@ -13,7 +14,9 @@ _SECONDS = 60
 def in_a_child(work):
     """What `work()` gives there, or the error that it raises; an error where the child hangs."""
     reading, writing = os.pipe()
-    pid = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads, from Python 3.12 on
+        pid = os.fork()
     if not pid:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(_SECONDS)

@@ -132,7 +132,12 @@ CHALLENGE = line(challenge="0" * 64)
         ((line(here=[0]),), NotAnswered, "does not answer as process 0 does"),
         ((CHALLENGE, None), NotAnswered, "closed"),
         ((CHALLENGE, None, line(proof="0" * 64)), Refused, "does not know the secret of this job"),
-        ((CHALLENGE, None, b"[" * 3000 + b"\n"), NotAnswered, "cannot be read: brackets"),
+        # Python 3.15 goes as deep as that, and finds nothing there.
+        (
+            (CHALLENGE, None, b"[" * 3000 + b"\n"),
+            NotAnswered,
+            "cannot be read: (brackets|Expecting value)",
+        ),
         ((line(refused="go away"),), Refused, "go away"),
     ],
 )

@@ -142,7 +142,12 @@ def is_local(host: str) -> bool:
     except (OSError, UnicodeError):
         return False
     addresses = {str(address[0]) for *_, address in found}
-    return all([ipaddress.ip_address(text).is_loopback for text in addresses])
+    return all([_is_loopback(ipaddress.ip_address(text)) for text in addresses])
+
+
+def _is_loopback(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    # Python 3.13 and later count what IPv6 writes of IPv4's as well, earlier ones do not.
+    return address.is_loopback and getattr(address, "ipv4_mapped", None) is None
 
 
 def job_secret(caller: str, where: str, local: bool) -> bytes:
