@@ -36,6 +36,8 @@ class Recording:
             config_file=False,
             source=[str(ENGINE)],
         )
+        # Python 3.14's own way of watching lines does not tell tests apart.
+        self.coverage.set_option("run:core", "ctrace")
         # Warnings are errors in tests; one that traces its own calls ends the recording.
         self.coverage.set_option("run:disable_warnings", ["trace-changed", "no-data-collected"])
         self.coverage.start()
