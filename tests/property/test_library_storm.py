@@ -1,6 +1,7 @@
 """Random sums and products by YNNPACK, a few of those of ``make library-storm``."""
 
 from stretto._engine.xla import pjrt
+from stretto._engine.xla.clients import load_jaxlib
 from tests.property.library_storm import disagreements, draw_case
 
 WRONG = 84
@@ -14,4 +15,8 @@ def test_the_library_agrees_with_xlas_own_kernels():
 
 def test_a_kernel_that_misreads_is_found(monkeypatch):
     monkeypatch.setattr(pjrt, "misreads", lambda hlo: False)
-    assert "84, sums" in disagreements([draw_case(WRONG)], ["sums"])[0]
+    found = disagreements([draw_case(WRONG)], ["sums"])
+    if load_jaxlib()[0] < (0, 11):
+        assert "84, sums" in found[0]
+    else:  # 0.11.2 and 0.12.0 read these elements rightly
+        assert found == []
