@@ -132,7 +132,7 @@ CHALLENGE = line(challenge="0" * 64)
         ((line(here=[0]),), NotAnswered, "does not answer as process 0 does"),
         ((CHALLENGE, None), NotAnswered, "closed"),
         ((CHALLENGE, None, line(proof="0" * 64)), Refused, "does not know the secret of this job"),
-        # Python 3.15 goes as deep as that, and finds nothing there.
+        # From 3.14 on Python goes as deep as that, and finds nothing there.
         (
             (CHALLENGE, None, b"[" * 3000 + b"\n"),
             NotAnswered,
