@@ -30,8 +30,6 @@ class Recording:
     """Records the lines of one process, by test."""
 
     def __init__(self, folder: Path) -> None:
-        # Not by sys.monitoring, as from Python 3.14 on: that tells the lines of no test apart.
-        os.environ["COVERAGE_CORE"] = "ctrace"
         self.coverage = coverage.Coverage(
             data_file=str(folder / "lines"),
             data_suffix=True,
