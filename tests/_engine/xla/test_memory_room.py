@@ -6,13 +6,22 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core import machine
-from stretto._engine.xla import memory
+from stretto._engine.core.types import array_type
+from stretto._engine.lowering.text import Facts
+from stretto._engine.xla import memory, pjrt
 
 SIDE = 1 << 20
 """Of a square of which no machine has the memory: 4 TiB."""
 
 LARGE = 1 << 14
 """Of a square of 1 GiB, with which a program is looked at."""
+
+
+def refused(what):
+    """What is said of it; where its compilation could end the process, that it was not compiled."""
+    if pjrt.runtime().breaks_on_huge:
+        return r"was not compiled: it has an array of 4,398,046,511,104 bytes .*GB.*chunk_size"
+    return what
 
 
 def outer(n):
@@ -42,7 +51,9 @@ def test_what_needs_more_than_there_is(way, background, monkeypatch):
     f, x = outer(SIDE)
     with (
         st.config(compile_in_background=background),
-        pytest.raises(MemoryError, match=r"was not run: it needs 4,398,046,511,104 bytes .*GB"),
+        pytest.raises(
+            MemoryError, match=refused(r"was not run: it needs 4,398,046,511,104 bytes .*GB")
+        ),
     ):
         WAYS[way](f(x))
 
@@ -50,14 +61,27 @@ def test_what_needs_more_than_there_is(way, background, monkeypatch):
 def test_several_results():
     """One of them is small: XLA would never say that it is not computed."""
     f = st.jit(lambda x: (x + 1, snp.sin(snp.outer(x, x)), 2.0))
-    with pytest.raises(MemoryError, match="for results"):
+    with pytest.raises(MemoryError, match=refused("for results")):
         f(snp.ones(SIDE))[0].block_until_ready()
 
 
 def test_temporaries_count():
     f = st.jit(lambda x: snp.sort(snp.outer(x, x), axis=0).sum())
-    with pytest.raises(MemoryError, match="for what is computed on the way"):
+    with pytest.raises(MemoryError, match=refused("for what is computed on the way")):
         float(f(snp.ones(SIDE)))
+
+
+def test_arrays_that_no_memory_holds_are_refused_before_they_are_compiled(monkeypatch):
+    facts = Facts(name="jit_f")
+    facts.results[array_type((SIDE,), np.dtype("float32"))] += 1
+    memory.refuse_huge(facts)
+    facts.results[array_type((SIDE, SIDE), np.dtype("float32"))] += 1
+    with pytest.raises(MemoryError, match=r"jit_f was not compiled: it has an array of 4,398"):
+        memory.refuse_huge(facts)
+    monkeypatch.setattr(memory, "total", lambda: None)
+    memory.refuse_huge(facts)  # nobody tells how much there is
+    monkeypatch.setattr(memory, "total", lambda: 1 << 43)
+    memory.refuse_huge(facts)
 
 
 def test_every_call_is_refused():

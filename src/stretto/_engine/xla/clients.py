@@ -128,6 +128,7 @@ class Runtime:
         self.jaxlib = ".".join(map(str, version))
         # Up to 0.11.0 a handler must be told not to check results; later ones never do.
         self.skip_checks = (True,) if version <= (0, 11, 0) else ()
+        self.breaks_on_huge = version >= (0, 12, 0)  # see ``memory.HUGE``
         with _quiet():
             self.xla_client = importlib.import_module("jaxlib.xla_client")
             self.client = self._connected(job, coordination, address)

@@ -17,11 +17,15 @@ import ctypes
 import platform
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from stretto._engine.core import machine
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import ConfigError
+from stretto._engine.core.types import bytes_of
+
+if TYPE_CHECKING:
+    from stretto._engine.lowering.text import Facts
 
 LARGE = 1 << 30
 """The bytes beyond which a program is looked at each time it runs, which takes some 50 µs."""
@@ -107,6 +111,26 @@ class RunIfRoom:
             f"{_in_words(self._parts * sizes.output_size_in_bytes)} for results and "
             f"{_in_words(self._parts * sizes.temp_size_in_bytes)} for what is computed on the way, "
             f"and {there}. {_WAYS}"
+        )
+
+
+HUGE = 1 << 36
+"""The elements from which on XLA in jaxlib 0.12 divides by zero, and ends the process, where it
+compiles some loops over an array, as that of a sine."""
+
+
+def refuse_huge(facts: Facts) -> None:
+    """Raise ``MemoryError`` for a program with an array of so many elements that no memory holds.
+
+    Asked before it is compiled, only where compiling it could end the process: a value within a
+    program may have no memory of its own.
+    """
+    most = total()
+    largest = max([bytes_of(t) for t in facts.results if t.size >= HUGE], default=0)
+    if most is not None and largest > most:
+        raise MemoryError(
+            f"{facts.name} was not compiled: it has an array of {_in_words(largest)}, and there "
+            f"are {_in_words(most)} in all. {_WAYS}"
         )
 
 

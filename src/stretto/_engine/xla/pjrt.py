@@ -21,7 +21,13 @@ from stretto._engine.core.errors import ConfigError
 from stretto._engine.core.types import ArrayType
 from stretto._engine.lowering.text import Text
 from stretto._engine.xla.clients import Runtime, in_use, left_behind, refuse_fork, runtime
-from stretto._engine.xla.memory import LARGE, RunIfRoom, bytes_needed, explanation_of
+from stretto._engine.xla.memory import (
+    LARGE,
+    RunIfRoom,
+    bytes_needed,
+    explanation_of,
+    refuse_huge,
+)
 from stretto._engine.xla.options import (
     LIBRARY,
     SMALL_LOOPS,
@@ -293,6 +299,8 @@ def load(
     kernel of a loop would call for threads, which are not to be had in it: ``options.most_bytes``
     knows the kinds found so far.
     """
+    if at.breaks_on_huge:
+        refuse_huge(text.facts)
     ours: Options = ()
     try:
         result = _load(at, text, options, callbacks, devices)
