@@ -23,7 +23,7 @@ __all__ = ["main"]
 
 DIST = ROOT / "dist"
 
-APART = (".github/workflows/checks.yml", ".gitignore", ".pre-commit-config.yaml")
+APART = (".gitignore", ".pre-commit-config.yaml")
 """Files that only a checkout needs."""
 
 

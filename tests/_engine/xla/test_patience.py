@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 
 import pytest
 
@@ -150,3 +151,30 @@ def test_what_a_signal_handler_raises_while_it_looks_is_not_lost(error):
             patience.count_unfinished()
     finally:
         del patience._unfinished[0]
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_an_error_of_a_handler_while_a_thread_starts_is_raised(begun):
+    """Python looks for a thread that has begun among those that begin, and finds none."""
+    thread = threading.Thread(target=int)
+    planted = TypeError("a handler's")
+
+    def start():
+        try:
+            raise planted
+        except TypeError:
+            if begun:
+                raise KeyError(thread)  # noqa: B904 (as Python does)
+            raise
+
+    thread.start = start
+    with pytest.raises(TypeError) as caught:
+        patience.start_thread(thread)
+    assert caught.value is planted
+
+
+def test_another_key_that_is_missing_is_raised():
+    thread = threading.Thread(target=int)
+    thread.start = lambda: {}["key"]
+    with pytest.raises(KeyError, match="key"):
+        patience.start_thread(thread)

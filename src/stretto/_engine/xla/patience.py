@@ -189,6 +189,12 @@ def start_thread(thread: threading.Thread) -> bool:
         if str(error) == _MIXED_UP and error.__context__ is not None:
             raise error.__context__ from None
         raise  # a signal handler's
+    except KeyError as error:
+        # Python looks for the thread among those that begin, to take it back after an error of a
+        # signal handler; it has begun meanwhile.
+        if error.args == (thread,) and error.__context__ is not None:
+            raise error.__context__ from None
+        raise
     return True
 
 
