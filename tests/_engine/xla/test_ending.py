@@ -172,9 +172,12 @@ class Late:
         time.sleep(3)
 late = Late()  # destroyed once threads that come back to Python are ended
 x = snp.ones((500, 500)) / 500
-f = st.jit(lambda y: st.lax.fori_loop(0, 150, lambda i, y: y @ x, y))
-f(x).block_until_ready()
-threading.Thread(target=lambda: f(x).block_until_ready(), daemon=True).start()
+f = st.jit(lambda y, n: st.lax.fori_loop(0, n, lambda i, y: y @ x, y))
+f(x, 1).block_until_ready()
+start = time.perf_counter()
+f(x, 100).block_until_ready()
+n = int(100 * 1.2 / (time.perf_counter() - start))  # some 1.2 seconds
+threading.Thread(target=lambda: f(x, n).block_until_ready(), daemon=True).start()
 time.sleep(0.1)
 sys.exit(3)
 """
