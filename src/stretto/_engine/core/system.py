@@ -1,4 +1,4 @@
-"""What systems differ in, with what is done instead where one of them has it not.
+"""Files, users and processes as systems differ in them, and what is done where one has it not.
 
 Nothing else in this package uses locks of files, flags of ``open`` that some systems lack, owners
 of files, hard links, limits, or signals and children as POSIX has them. Each is asked for by its

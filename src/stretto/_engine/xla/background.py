@@ -330,13 +330,9 @@ def watch(name: str, compile: Callable[[], R]) -> R:
 
 
 def _start_watching() -> None:
-    try:
-        threading.Thread(
-            target=_watch_compilations, name="stretto-slow-compiles", daemon=True
-        ).start()
+    thread = threading.Thread(target=_watch_compilations, name="stretto-slow-compiles", daemon=True)
+    if start_thread(thread):
         _Watch.running = True
-    except RuntimeError:  # the interpreter is ending, and starts no more threads
-        pass
 
 
 def _watch_compilations() -> None:
