@@ -125,8 +125,8 @@ def refuse_huge(facts: Facts) -> None:
     Asked before it is compiled, only where compiling it could end the process: a value within a
     program may have no memory of its own.
     """
-    most = total()
     largest = max([bytes_of(t) for t in facts.results if t.size >= HUGE], default=0)
+    most = total() if largest else None  # what the system says is in files
     if most is not None and largest > most:
         raise MemoryError(
             f"{facts.name} was not compiled: it has an array of {_in_words(largest)}, and there "
