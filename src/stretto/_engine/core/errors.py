@@ -78,6 +78,10 @@ class MissingRuleError(StrettoError, NotImplementedError):
     """A primitive refuses a transformation; the message says why, and what to use."""
 
 
+class ExportError(StrettoError, NotImplementedError):
+    """A program has an operation that the format of the file cannot say."""
+
+
 class PerturbationError(StrettoError, TypeError):
     """A derivative by something that a custom rule gives none by; the message says by what."""
 

@@ -76,7 +76,7 @@ def names_axis(effects: Iterable[Any], name: Any) -> bool:
     return any(type(e) is NamedAxis and e.name == name for e in effects)
 
 
-RULES = ("infer", "reference", "lower", "jvp", "transpose", "vmap", "padded")
+RULES = ("infer", "reference", "lower", "onnx", "jvp", "transpose", "vmap", "padded")
 """The rules that every primitive has, inherits or refuses."""
 
 PRIMITIVES: list[type[Primitive]] = []
@@ -226,6 +226,8 @@ class Primitive(metaclass=_Interned):
     - ``infer(*types)``: the output's type (a tuple of them if ``multiple``), or an error.
     - ``reference(*arrays)``: NumPy arrays to NumPy arrays; eager evaluation, and the tests' oracle.
     - ``lower(b, *operands)``: StableHLO, written through the builder ``b``.
+    - ``onnx(b, *operands)``: ONNX nodes, written through the builder ``b``; by default by ``lower``,
+      whose calls that builder takes.
     - ``jvp(primals, tangents)``: output and its tangent; ``None`` stands for a zero tangent.
     - ``transpose(ct, *args)``: the cotangent of each argument, ``None`` for those not ``Linear``.
     - ``vmap(size, args, axes)``: output and its mapped axis (``None``: not mapped).
@@ -324,6 +326,10 @@ class Primitive(metaclass=_Interned):
     expand what ``jvp`` gives: ``taylor(k, out, *args)`` is the derivative of order ``k`` along a
     curve, where each argument, and ``out`` for orders below, is a function from an order to the
     derivative, ``None`` for zero."""
+
+    def onnx(self, b: Any, *operands: Any) -> Any:
+        """Write the nodes that ``lower`` asks for: the builder takes its calls."""
+        return self.lower(b, *operands)
 
     infer: ClassVar[Callable[..., Any]]
     reference: ClassVar[Callable[..., Any]]

@@ -180,6 +180,10 @@ class Combination(ControlFlow, abstract=True):
             return b.inline_many(self.composed, *operands)
         return b.emit_many(op, operands, b.outs, attributes, (region,))
 
+    def onnx(self, b: Any, *operands: Any) -> Any:
+        """Write ``composed``."""
+        return b.inline_many(self.composed, *operands)
+
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """Take the tangents of ``composed``; the values are computed without derivatives."""
         return self(*primals), jvp_flat(self.composed, primals, tangents)[1]

@@ -175,6 +175,13 @@ class Scan(ControlFlow):
         outs = split(steps(rest, state), *sizes)
         return [*outs[2], *outs[4]]
 
+    def onnx(self, b: Any, *operands: Any) -> Any:
+        """Write ``Scan``; short loops, step by step."""
+        consts, carry, xs = self._parts(operands)
+        outs = self.body.out_types[self.carry :]
+        step = lambda *state: b.program(self.body, [*consts, *state])
+        return b.scan(step, carry, xs, outs, self.length, self.reverse)
+
     def over(self, body: Program, consts: int, carry: int, *, back: bool = False) -> Scan:
         """Return the same loop over another body, in the opposite direction if ``back``."""
         return Scan(body, self.length, consts, carry, self.reverse != back, self.unroll)

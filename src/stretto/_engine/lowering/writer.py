@@ -286,6 +286,70 @@ class Writer:
         """Say whether this is for a loop, or for a function, which one may call."""
         return self._in_loop or self._in_function
 
+    def broadcast(self, x: Operand, dims: Sequence[int], out: ArrayType) -> Operand:
+        """Return the operand repeated, its axes being the result's ``dims``."""
+        attributes = f"broadcast_dimensions = {self.ints(dims)}"
+        return self.emit("broadcast_in_dim", x, attributes=attributes, out=out)
+
+    def reshape(self, x: Operand, out: ArrayType) -> Operand:
+        """Return the elements in another shape."""
+        return self.emit("reshape", x, out=out)
+
+    def bitcast_convert(self, x: Operand, out: ArrayType) -> Operand:
+        """Read the bits as those of another dtype."""
+        return self.emit("bitcast_convert", x, out=out)
+
+    def iota(self, axis: int, out: ArrayType) -> Operand:
+        """Return the index along an axis."""
+        return self.emit("iota", attributes=f"iota_dimension = {axis} : i64", out=out)
+
+    def slice(self, x: Operand, parts: Sequence[tuple[int, int, int]]) -> Operand:
+        """Return the elements from a start to before an end, with a step, along each axis."""
+        starts, ends, steps = (self.ints([part[i] for part in parts]) for i in range(3))
+        shape = tuple([-((start - end) // step) for start, end, step in parts])  # rounded up
+        return self.emit(
+            "slice",
+            x,
+            attributes=f"start_indices = {starts}, limit_indices = {ends}, strides = {steps}",
+            out=array_type(shape, x.type.dtype),
+        )
+
+    def reverse(self, x: Operand, axes: Sequence[int]) -> Operand:
+        """Return the operand with its elements along these axes in the opposite order."""
+        return self.emit("reverse", x, attributes=f"dimensions = {self.ints(axes)}", out=x.type)
+
+    def concatenate(self, parts: Sequence[Operand], axis: int, out: ArrayType) -> Operand:
+        """Join operands along an axis."""
+        return self.emit("concatenate", *parts, attributes=f"dimension = {axis} : i64", out=out)
+
+    def pad(
+        self, x: Operand, value: Operand, config: Sequence[tuple[int, int, int]], out: ArrayType
+    ) -> Operand:
+        """Put the value around the elements, or cut some off, and between them."""
+        low, high, interior = (self.ints([c[i] for c in config]) for i in range(3))
+        attributes = (
+            f"edge_padding_low = {low}, edge_padding_high = {high}, interior_padding = {interior}"
+        )
+        return self.emit("pad", x, value, attributes=attributes, out=out)
+
+    def dynamic_slice(
+        self, x: Operand, starts: Sequence[Operand], sizes: Sequence[int]
+    ) -> Operand:
+        """Return the slice of these sizes that starts there, moved to fit."""
+        return self.emit(
+            "dynamic_slice",
+            x,
+            *starts,
+            attributes=f"slice_sizes = {self.ints(sizes)}",
+            out=array_type(tuple(sizes), x.type.dtype),
+        )
+
+    def dynamic_update_slice(
+        self, x: Operand, update: Operand, starts: Sequence[Operand]
+    ) -> Operand:
+        """Return ``x`` with the update in it, whose start is moved so that it fits."""
+        return self.emit("dynamic_update_slice", x, update, *starts, out=x.type)
+
     def transpose(self, x: Operand, permutation: Sequence[int]) -> Operand:
         """Return the operand with its axes in another order."""
         result = self.emit("transpose", x, attributes=f"permutation = {self.ints(permutation)}")
@@ -601,20 +665,13 @@ class Writer:
         """Return ``x[i]`` for a scalar ``i`` in range."""
         shape = x.type.shape
         sizes = (1, *shape[1:])
-        part = self.emit(
-            "dynamic_slice",
-            x,
-            *self._starts(i, len(shape)),
-            attributes=f"slice_sizes = {self.ints(sizes)}",
-            out=array_type(sizes, x.type.dtype),
-        )
-        return self.emit("reshape", part, out=array_type(shape[1:], x.type.dtype))
+        part = self.dynamic_slice(x, self._starts(i, len(shape)), sizes)
+        return self.reshape(part, array_type(shape[1:], x.type.dtype))
 
     def update_at(self, x: Operand, y: Operand, i: Operand) -> Operand:
         """Return ``x`` with ``y`` at ``x[i]``, for a scalar ``i`` in range."""
-        part = self.emit("reshape", y, out=array_type((1, *y.type.shape), y.type.dtype))
-        starts = self._starts(i, x.type.ndim)
-        return self.emit("dynamic_update_slice", x, part, *starts, out=x.type)
+        part = self.reshape(y, array_type((1, *y.type.shape), y.type.dtype))
+        return self.dynamic_update_slice(x, part, self._starts(i, x.type.ndim))
 
 
 def _row_major(types: Sequence[ArrayType]) -> list[Sequence[int]]:

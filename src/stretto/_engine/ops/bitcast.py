@@ -57,7 +57,7 @@ class BitcastConvertType(Primitive):
         return np.ascontiguousarray(x).reshape(-1).view(self.dtype).reshape(x.shape[:-1])
 
     def lower(self, b: Any, x: Any) -> Any:
-        return b.emit("bitcast_convert", x)
+        return b.bitcast_convert(x, b.outs[0])
 
     jvp = ZERO_DERIVATIVE
     transpose = NOT_LINEAR

@@ -80,9 +80,7 @@ class BroadcastInDim(Primitive):
         return x
 
     def lower(self, b: Any, x: Any) -> Any:
-        return b.emit(
-            "broadcast_in_dim", x, attributes=f"broadcast_dimensions = {b.ints(self.dims)}"
-        )
+        return b.broadcast(x, self.dims, b.outs[0])
 
     def simpler(self, x: Atom, maker: Equation | None) -> Any:
         """Return a broadcast of a broadcast, or of a reshape that adds axes of size 1, is one."""

@@ -132,6 +132,10 @@ class DotGeneral(Bilinear):
         config = precision_config(self.precision, b.platform)
         return b.dot_general(x, y, self.summed, self.shared, config)
 
+    def onnx(self, b: Any, x: Any, y: Any) -> Any:
+        """Write ``MatMul`` of stacks of matrices."""
+        return b.dot(x, y, self.summed, self.shared, b.outs[0])
+
     def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
         # z[s,f,g] = sum_k x[s,f,k] y[s,k,g], so x'[s,f,k] = sum_g z'[s,f,g] y[s,k,g]
         #                                     and y'[s,k,g] = sum_f x[s,f,k] z'[s,f,g].

@@ -116,6 +116,13 @@ class Fft(Primitive):
             f"fft_length = {b.ints(self.lengths)}",
         )
 
+    def onnx(self, b: Any, x: Any) -> Any:
+        """Write ``DFT`` for each axis."""
+        (out,) = b.outs
+        if not out.varies and not x.type.size:
+            return b.splat(0, out)
+        return b.fourier(x, self.kind.name, self.lengths, out)
+
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
         """Compile for large arrays in single precision, where XLA takes about half the time."""
         points, size = math.prod(self.lengths), types[0].size

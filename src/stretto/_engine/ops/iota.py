@@ -41,7 +41,7 @@ class Iota(Primitive):
         return np.broadcast_to(line.reshape(-1, *(1,) * after), self.shape)
 
     def lower(self, b: Any) -> Any:
-        return b.emit("iota", attributes=f"iota_dimension = {self.dimension} : i64")
+        return b.iota(self.dimension, b.outs[0])
 
     jvp = ZERO_DERIVATIVE
     transpose = Refused("it has no operand")
@@ -172,6 +172,11 @@ class SizeOf(Primitive):
     dtype: np.dtype = np.dtype(np.int32)
     reference = _KNOWN_LATER
     lower = _KNOWN_LATER
+
+    def onnx(self, b: Any) -> Any:
+        """Read the size off the shape of an input."""
+        return b.size_value(self.size, b.outs[0])
+
     jvp = ZERO_DERIVATIVE
     transpose = Refused("it has no operand")
 

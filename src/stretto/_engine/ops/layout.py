@@ -52,7 +52,7 @@ class Reshape(Primitive):
         return x
 
     def lower(self, b: Any, x: Any) -> Any:
-        return b.emit("reshape", x)
+        return b.reshape(x, b.outs[0])
 
     def simpler(self, x: Atom, maker: Equation | None) -> Any:
         """Only the last of several reshapes counts."""

@@ -88,11 +88,7 @@ class Pad(Primitive):
         return out
 
     def lower(self, b: Any, x: Any, value: Any) -> Any:
-        low, high, interior = (b.ints([c[i] for c in self.config]) for i in range(3))
-        attributes = (
-            f"edge_padding_low = {low}, edge_padding_high = {high}, interior_padding = {interior}"
-        )
-        return b.emit("pad", x, value, attributes=attributes)
+        return b.pad(x, value, self.config, b.outs[0])
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         return self(*primals), self(*map(or_zeros, tangents, primals))
@@ -184,13 +180,8 @@ class Slice(Primitive):
                 b.scalar(0, _INT32) if w else b.hide(start)
                 for w, start in zip(whole, self.starts, strict=True)
             ]
-            attributes = f"slice_sizes = {b.ints(sizes)}"
-            return b.emit("dynamic_slice", x, *places, attributes=attributes)
-        attributes = (
-            f"start_indices = {b.ints(self.starts)}, limit_indices = {b.ints(self.limits)}, "
-            f"strides = {b.ints(self.strides)}"
-        )
-        return b.emit("slice", x, attributes=attributes)
+            return b.dynamic_slice(x, places, sizes)
+        return b.slice(x, [*zip(self.starts, self.limits, self.strides, strict=True)])
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         return self(*primals), self(*tangents)
@@ -251,7 +242,7 @@ class Rev(Primitive):
         return np.flip(x, self.axes)
 
     def lower(self, b: Any, x: Any) -> Any:
-        return b.emit("reverse", x, attributes=f"dimensions = {b.ints(self.axes)}")
+        return b.reverse(x, self.axes)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         return self(*primals), self(*tangents)
@@ -513,7 +504,7 @@ class Concatenate(Primitive):
         return np.concatenate(arrays, self.axis)
 
     def lower(self, b: Any, *operands: Any) -> Any:
-        return b.emit("concatenate", *operands, attributes=f"dimension = {self.axis} : i64")
+        return b.concatenate(operands, self.axis, b.outs[0])
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         return self(*primals), self(*map(or_zeros, tangents, primals))

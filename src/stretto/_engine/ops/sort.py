@@ -80,6 +80,12 @@ class Sort(Primitive):
             b, operands, self.dimension, self.num_keys, self.is_stable
         )
 
+    def onnx(self, b: Any, *operands: Any) -> list[Any]:
+        """Write ``TopK`` for each key, the last first: it keeps the order of equal ones."""
+        if operands[0].type.shape[self.dimension] == 0:
+            return list(operands)
+        return b.sort(operands, self.dimension, self.num_keys)
+
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """Give the tangents in the order of the primals: an iota is sorted along, to gather by."""
         index = broadcasted_iota(_INT32, primals[0].shape, self.dimension)
@@ -230,6 +236,11 @@ class TopK(Primitive):
             outs = (array_type(values.shape, key.type.dtype), indices)
             _, order = b.emit_many("top_k", (key,), outs, f"k = {self.k} : i64", dialect="chlo")
         return [b.inline(lambda v, i: _along(v, i, v.ndim - 1), x, order), order]
+
+    def onnx(self, b: Any, x: Any) -> list[Any]:
+        """Write ``TopK``."""
+        values, order = b.order(x, x.type.ndim - 1, self.k, True)
+        return [values, b.convert(order, b.outs[1].dtype)]
 
     def _by_sorting(self, x: Any) -> Any:
         """Return the indices of the k greatest."""

@@ -244,8 +244,7 @@ def _loop_of_terms(going: Any, step: Any, state: Sequence[Term], most: int) -> l
 
     def body(n: Any, *operands: Any) -> list[Any]:
         wide = array_type(shape, _WIDE)
-        spread = b.emit("broadcast_in_dim", n, attributes="broadcast_dimensions = array<i64>",
-                        out=wide)  # fmt: skip
+        spread = b.broadcast(n, (), wide)
         before = [Term(b, x) for x in operands]
         active, after = going(*before), step(Term(b, spread), *before)
         states = [where(active, y, x).operand for x, y in zip(before, after)]

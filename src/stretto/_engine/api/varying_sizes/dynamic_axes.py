@@ -114,7 +114,7 @@ class JittedByBucket(Jitted[P, R_co]):
     ) -> None:
         super().__init__(fun, static, donated, keep_unused, inline, options)
         self._plain = False  # structures are those of arguments by position and by name
-        self._axes = _as_axes(dynamic_axes)
+        self._axes = as_axes(dynamic_axes)
         self._given = dynamic_axes
         self._buckets = buckets
         self._programs: dict[Any, _Bucketed] = {}
@@ -175,7 +175,7 @@ class JittedByBucket(Jitted[P, R_co]):
         axes = tree.prefix_leaves(self._axes, positional, self._name, "dynamic_axes")
         axes += [None] * (len(key.types) - len(axes))
         names = lambda: self._leaf_names(args, kwargs, key.static)
-        types, sizes = _sized_types(key.types, axes, self._name, names)
+        types, sizes = sized_types(key.types, axes, self._name, names)
         entry, guards = self._traced_for(key._replace(types=types), sizes, args, kwargs)
         donated = self._donated_positions(axes, len(sizes), args, kwargs, fixed)
         bucketed = self._program_for_bucket(entry, types, sizes, guards, donated)
@@ -276,7 +276,7 @@ class JittedByBucket(Jitted[P, R_co]):
         return JittedByBucket, (self._fun, *how, self._given, self._buckets)
 
 
-def _as_axes(spec: Any) -> Any:
+def as_axes(spec: Any) -> Any:
     """Return a tree of axes, with a leaf in place of each dictionary from axes to sizes."""
     if spec is None or isinstance(spec, _Axes):
         return spec
@@ -291,16 +291,16 @@ def _as_axes(spec: Any) -> Any:
                     )
                 sizes.append((axis, dynamic_size(size) if isinstance(size, str) else size))
             return _Axes(sizes)
-        return {key: _as_axes(value) for key, value in spec.items()}
+        return {key: as_axes(value) for key, value in spec.items()}
     if isinstance(spec, (tuple, list)):
-        return type(spec)([_as_axes(part) for part in spec])
+        return type(spec)([as_axes(part) for part in spec])
     raise TypeError(
         f"jit: dynamic_axes must be a tree of None and dictionaries from axes to names, such as "
         f"({{0: 'n'}}, None); got {spec!r}"
     )
 
 
-def _sized_types(
+def sized_types(
     types: Sequence[ArrayType], axes: Sequence[Any], caller: str, names: Callable[[], list[str]]
 ) -> tuple[tuple[ArrayType, ...], dict[SizeVariable, int]]:
     """Return the types with sizes that vary, and the size of each variable."""

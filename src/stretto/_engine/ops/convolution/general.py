@@ -200,6 +200,10 @@ class ConvGeneralDilated(Bilinear):
             f"{precision_config(self.precision, b.platform)}",
         )
 
+    def onnx(self, b: Any, lhs: Any, rhs: Any) -> Any:
+        """Write ``Conv``; for dtypes without it, products for each place in the kernel."""
+        return b.convolution(self, lhs, rhs, b.outs[0])
+
     def transpose(self, ct: Any, lhs: Any, rhs: Any) -> tuple[Any, Any]:
         """Return a convolution of ``ct`` with the reversed kernel, or of ``lhs`` with ``ct``."""
         linear, known = (lhs, rhs) if isinstance(lhs, Linear) else (rhs, lhs)

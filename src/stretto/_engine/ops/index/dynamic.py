@@ -89,8 +89,7 @@ class DynamicSlice(Primitive):
         return x[_window(x.shape, self.sizes, starts)]
 
     def lower(self, b: Any, x: Any, *starts: Any) -> Any:
-        attributes = f"slice_sizes = {b.ints(self.sizes)}"
-        return b.emit("dynamic_slice", x, *starts, attributes=attributes)
+        return b.dynamic_slice(x, starts, self.sizes)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         (x, *starts), dx = primals, tangents[0]
@@ -159,7 +158,7 @@ class DynamicUpdateSlice(Primitive):
         return out
 
     def lower(self, b: Any, x: Any, update: Any, *starts: Any) -> Any:
-        return b.emit("dynamic_update_slice", x, update, *starts)
+        return b.dynamic_update_slice(x, update, starts)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         (x, update, *starts), (dx, du, *_) = primals, tangents

@@ -303,9 +303,7 @@ def bounds_operand(b: Any, indices: Any, shape: Any, sizes: Any, axes: Sequence[
     bounds = np.asarray([shape[d] - sizes[d] for d in axes], indices.type.dtype)
     if len(set(bounds.tolist())) == 1:
         return b.splat(bounds[0], indices.type)
-    places = b.ints((indices.type.ndim - 1,))
-    attributes = f"broadcast_dimensions = {places}"
-    return b.emit("broadcast_in_dim", b.array(bounds), attributes=attributes, out=indices.type)
+    return b.broadcast(b.array(bounds), (indices.type.ndim - 1,), indices.type)
 
 
 def attribute(name: str, fields: Mapping[str, Sequence[int]], vector: int) -> str:

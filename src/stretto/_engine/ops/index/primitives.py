@@ -117,15 +117,18 @@ class Gather(Primitive):
         high = b.compare("LE", indices, bounds)
         inside = b.emit("and", low, high, out=low.type)
         inside = b.reduce("and", inside, (indices.type.ndim - 1,), True)
-        places = b.ints([d for d in range(out.ndim) if d not in n.offset_dims])
-        mask = b.emit(
-            "broadcast_in_dim",
-            inside,
-            attributes=f"broadcast_dimensions = {places}",
-            out=array_type(out.shape, np.dtype(bool)),
-        )
+        places = [d for d in range(out.ndim) if d not in n.offset_dims]
+        mask = b.broadcast(inside, places, array_type(out.shape, np.dtype(bool)))
         fill = b.splat(fill_element(out.dtype, self.fill), out)
         return b.emit("select", mask, clipped, fill, out=out)
+
+    def onnx(self, b: Any, x: Any, indices: Any) -> Any:
+        """Write ``Gather``, or ``GatherND`` of index arrays; then a choice for windows to fill."""
+        out = b.outs[0]
+        fills = self.mode == "fill" and self.dimension_numbers.start_index_map
+        fill = b.splat(fill_element(out.dtype, self.fill), out) if fills else None
+        indices = index_operand(b, indices)
+        return b.gather(x, indices, self.dimension_numbers, self.slice_sizes, out, fill)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """Gather the tangent of the operand; the fill value is constant."""
@@ -270,6 +273,13 @@ class ScatterFamily(Primitive, abstract=True):
             (region,),
         )
         return b.convert(result, out.dtype)
+
+    def onnx(self, b: Any, x: Any, indices: Any, updates: Any) -> Any:
+        """Write ``ScatterND`` at index arrays."""
+        numbers = self.dimension_numbers.gather()
+        sizes = window_sizes(x.type, updates.type, numbers)
+        indices, clip = index_operand(b, indices), self.mode == "clip"
+        return b.scatter(self.update, x, indices, updates, numbers, sizes, clip)
 
     def combine(self, b: Any, old: Any, new: Any) -> Any:
         """Return the new element, from the old one and the update's."""

@@ -152,7 +152,7 @@ class PivotsToPermutation(family.MatrixOperation):
 
     def lower(self, b: Any, pivots: Any) -> Any:
         type = b.outs[0]
-        start = b.emit("iota", attributes=f"iota_dimension = {type.ndim - 1} : i64", out=type)
+        start = b.iota(type.ndim - 1, type)
         if not (type.size and pivots.type.size):
             return start
 

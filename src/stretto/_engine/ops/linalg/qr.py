@@ -85,8 +85,7 @@ class Geqp3(MatrixOperation):
         """Call LAPACK ``geqp3``, which counts columns from 1, and takes 0 for free ones."""
         both, taus, order = b.outs
         if not x.type.size:
-            line = f"iota_dimension = {order.ndim - 1} : i64"
-            return [x, b.splat(0, taus), b.emit("iota", attributes=line, out=order)]
+            return [x, b.splat(0, taus), b.iota(order.ndim - 1, order)]
         free = b.splat(0, order)
         types = (both, order, taus)
         both, order_from_one, taus = lapack(b, "geqp3", (x, free), types, None, {0: 0, 1: 1})

@@ -116,6 +116,10 @@ class Cumsum(Cumulative):
     ufunc = np.add
     combine = staticmethod(operator.add)
 
+    def onnx(self, b: Any, x: Any) -> Any:
+        """Write ``CumSum``."""
+        return b.cumulative("CumSum", x, self.axis, self.reverse)
+
     @staticmethod
     def identity(dtype: np.dtype) -> Any:
         """Return 0."""
@@ -134,6 +138,11 @@ class Cumprod(Cumulative):
     accepts = NUMERIC
     ufunc = np.multiply
     combine = staticmethod(operator.mul)
+
+    def onnx(self, b: Any, x: Any) -> Any:
+        """Write ``CumProd``, which is younger than other operators."""
+        whole = b.opset >= 26 and x.type.kind != "complex"
+        return b.cumulative("CumProd", x, self.axis, self.reverse) if whole else self.lower(b, x)
 
     @staticmethod
     def identity(dtype: np.dtype) -> Any:

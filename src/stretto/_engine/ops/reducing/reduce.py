@@ -407,6 +407,13 @@ class Place(Primitive, abstract=True):
         out = b.outs[0]
         return b.inline(self.composed, x) if out.size else b.splat(0, out)
 
+    def onnx(self, b: Any, x: Any) -> Any:
+        """Write ``ArgMax`` or ``ArgMin``."""
+        out = b.outs[0]
+        if not out.varies and not out.size:
+            return b.splat(0, out)
+        return b.place(x, self.axis, self.chooser is ReduceMax, out)
+
     def composed(self, x: Any) -> Any:
         """Write it with other operations."""
         kept = tuple(d for d in range(x.ndim) if d != self.axis)

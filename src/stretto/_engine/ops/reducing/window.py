@@ -279,6 +279,15 @@ class WindowReduction(Primitive, abstract=True):
             return b.splat(self.identity(out.dtype), out)
         return b.convert(reduce_windows(b, self.op, x, self.windows, self.identity), out.dtype)
 
+    def onnx(self, b: Any, x: Any) -> Any:
+        """Combine slices along each axis, or write ``MaxPool``."""
+        out = b.outs[0]
+        if not self.windows:
+            return x
+        if not out.varies and (not x.type.size or not out.size):
+            return b.splat(self.identity(out.dtype), out)
+        return b.windows(self.op, x, self.windows, self.identity(x.type.dtype), out)
+
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         (axis,) = axes
         assert axis is not None
@@ -502,11 +511,7 @@ class WindowPlace(AxisSelection):
     def _long(self, b: Any, x: Any) -> Any:
         """Reduce elements with their indices, the lesser of which wins among equals."""
         unsigned = np.dtype(np.uint32)
-        index = b.emit(
-            "iota",
-            attributes=f"iota_dimension = {self.axis} : i64",
-            out=array_type(x.type.shape, unsigned),
-        )
+        index = b.iota(self.axis, array_type(x.type.shape, unsigned))
         nowhere = int(np.iinfo(unsigned).max)
         starts = (b.scalar(self.identity(x.type.dtype), x.type.dtype), b.scalar(nowhere, unsigned))
         pair = [s.type for s in starts]

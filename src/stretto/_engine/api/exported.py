@@ -1,0 +1,106 @@
+"""Trace a function for a file: its program with sizes that vary, and names for what goes in and out.
+
+A function that is itself a tree, as a module or an ensemble, has its arrays apart from its arguments,
+by their path: they become the weights in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stretto._engine.api import argument_leaves
+from stretto._engine.api.graph import types_of
+from stretto._engine.api.varying_sizes.dynamic_axes import as_axes, sized_types
+from stretto._engine.core import tree
+from stretto._engine.core.boundary import boundary
+from stretto._engine.core.errors import ExportError
+from stretto._engine.core.functions import name_of
+from stretto._engine.core.interpreter import Tracer
+from stretto._engine.core.program import Program
+from stretto._engine.core.recorder import record
+from stretto._engine.core.rewriting import live
+from stretto._engine.core.size_guards import Guard, known_sizes, varying_sizes
+from stretto._engine.core.sizes import SizeVariable
+from stretto._engine.core.types import ArrayType
+from stretto._engine.passes.simplify import simplify
+
+
+class Exported(NamedTuple):
+    """A program with all that a file says of it."""
+
+    name: str
+    program: Program
+    """Its inputs are the arguments' leaves, then the weights."""
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    weights: tuple[tuple[str, np.ndarray], ...]
+    """What the function has or captured, by name."""
+    sizes: Mapping[SizeVariable, int]
+    """The sizes that vary, with those of the examples."""
+    guards: tuple[Guard, ...]
+    """What was taken to hold of these sizes while the function was traced."""
+    in_structure: Any
+    out_structure: Any
+
+    @property
+    def in_types(self) -> tuple[ArrayType, ...]:
+        """The types of the arguments' leaves."""
+        return self.program.in_types[: len(self.inputs)]
+
+
+def trace(
+    fun: Callable[..., Any], args: Sequence[Any], dynamic_axes: Any, caller: str
+) -> Exported:
+    """Return the program of ``fun`` for arguments like these, with names."""
+    if not callable(fun):
+        raise TypeError(f"{caller}: expected a function or a module, got {type(fun).__name__}")
+    args = tuple(args)
+    own, own_structure = tree.flatten(fun)
+    is_tree = not (len(own) == 1 and own[0] is fun)
+    if not is_tree:
+        own = []
+    arrays = [i for i, x in enumerate(own) if hasattr(x, "dtype") and hasattr(x, "shape")]
+    leaves, structure = tree.flatten(args)
+    names = argument_leaves.leaf_names(fun, args, {})
+    own_names = tree.paths(fun) if is_tree else []
+    types = types_of(leaves, caller, lambda: names)
+    axes = tree.prefix_leaves(as_axes(dynamic_axes), args, caller, "dynamic_axes")
+    sized, sizes = sized_types(types, axes, caller, lambda: names)
+    own_types = types_of([own[i] for i in arrays], caller, lambda: [own_names[i] for i in arrays])
+
+    def flat(*values: Any) -> Any:
+        given, weights = values[: len(leaves)], values[len(leaves) :]
+        call = fun
+        if is_tree:
+            parts = [*own]
+            for i, w in zip(arrays, weights, strict=True):
+                parts[i] = w
+            call = tree.unflatten(own_structure, parts)
+        result = call(*tree.unflatten(structure, given))
+        outs, out_structure = argument_leaves.values_of_tree(result, caller, "the result")
+        return outs, (out_structure, tree.paths(result, "out"))
+
+    with boundary, varying_sizes(), known_sizes([sizes] if sizes else None) as found:
+        program, (out_structure, paths), captured = record(
+            flat, (*sized, *own_types), (*names, *[own_names[i] for i in arrays]), name_of(fun)
+        )
+    for value in captured:
+        if isinstance(value, Tracer):
+            raise ExportError(f"{caller}: the function uses a value that is being traced: {value}")
+    weights = [(own_names[i].lstrip("."), np.asarray(own[i])) for i in arrays]
+    weights += [(f"captured_{k}", np.asarray(value)) for k, value in enumerate(captured)]
+    program = live(program) if sizes else simplify(live(program))
+    return Exported(
+        name_of(fun),
+        program,
+        tuple(names),
+        tuple(paths),
+        tuple(weights),
+        sizes,
+        tuple(dict.fromkeys(found)),
+        structure,
+        out_structure,
+    )

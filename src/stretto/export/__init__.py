@@ -1,0 +1,3 @@
+"""Programs in files that run without Stretto: ONNX."""
+
+from stretto.export.onnx_model import onnx as onnx
