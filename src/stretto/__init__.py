@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from stretto import (
         as_jax as as_jax, checkpoint_policies as checkpoint_policies, debug as debug,
         distributed as distributed, dtypes as dtypes, ensemble as ensemble, errors as errors,
-        fft as fft, files as files, func as func, image as image, lax as lax, linalg as linalg,
+        export as export, fft as fft, files as files, func as func, image as image, lax as lax, linalg as linalg,
         nn as nn, numpy as numpy, optim as optim, profiler as profiler, random as random,
         scipy as scipy, sharding as sharding, special as special, torch as torch, tree as tree,
         typing as typing,
@@ -108,8 +108,8 @@ if TYPE_CHECKING:
 exports(
     __name__,
     """
-    .: as_jax checkpoint_policies debug distributed dtypes ensemble errors fft files func image lax
-        linalg nn numpy optim profiler random scipy sharding special torch tree typing
+    .: as_jax checkpoint_policies debug distributed dtypes ensemble errors export fft files func
+        image lax linalg nn numpy optim profiler random scipy sharding special torch tree typing
     ._engine.api.autodiff.checkpoint: checkpoint
     ._engine.api.autodiff.custom_gradient: closure_convert
     ._engine.api.jit.jit: ensure_compile_time_eval jit clear_caches

@@ -13,7 +13,8 @@ TracedValueError
 from stretto._engine.core.errors import (
     BooleanIndexError as BooleanIndexError, ConfigError as ConfigError,
     ContractionError as ContractionError, DonatedArrayError as DonatedArrayError,
-    EscapedTracerError as EscapedTracerError, ForkedProcessError as ForkedProcessError,
+    EscapedTracerError as EscapedTracerError, ExportError as ExportError,
+    ForkedProcessError as ForkedProcessError,
     ForwardModeError as ForwardModeError, LostProcessError as LostProcessError,
     MissingRuleError as MissingRuleError, NonFiniteError as NonFiniteError,
     PerturbationError as PerturbationError, ProgramError as ProgramError,

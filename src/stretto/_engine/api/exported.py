@@ -51,9 +51,7 @@ class Exported(NamedTuple):
         return self.program.in_types[: len(self.inputs)]
 
 
-def trace(
-    fun: Callable[..., Any], args: Sequence[Any], dynamic_axes: Any, caller: str
-) -> Exported:
+def trace(fun: Callable[..., Any], args: Sequence[Any], dynamic_axes: Any, caller: str) -> Exported:
     """Return the program of ``fun`` for arguments like these, with names."""
     if not callable(fun):
         raise TypeError(f"{caller}: expected a function or a module, got {type(fun).__name__}")

@@ -332,9 +332,7 @@ class Writer:
         )
         return self.emit("pad", x, value, attributes=attributes, out=out)
 
-    def dynamic_slice(
-        self, x: Operand, starts: Sequence[Operand], sizes: Sequence[int]
-    ) -> Operand:
+    def dynamic_slice(self, x: Operand, starts: Sequence[Operand], sizes: Sequence[int]) -> Operand:
         """Return the slice of these sizes that starts there, moved to fit."""
         return self.emit(
             "dynamic_slice",

@@ -156,7 +156,7 @@ def _atan2(y: Term, x: Term) -> Term:
     swap = steep > flat
     low, high = where(swap, flat, steep), where(swap, steep, flat)
     equal = low == high
-    ratio = where(equal, where(high == 0.0, 0.0, 1.0), low / high)
+    ratio = where(equal, where(high == 0.0, high.like(0.0), 1.0), low / high)
     angle = Term(b, b.emit("atan", ratio.operand, out=type, dialect="chlo"))
     angle = where(swap, math.pi / 2 - angle, angle)
     angle = where(_is_negative(x), math.pi - angle, angle)
@@ -175,7 +175,10 @@ def _erf_wide(x: Term) -> Term:
     near = size < 1.0
     t = where(near, x, 0.0)
     total = written.horner(
-        [2.0 / math.sqrt(math.pi) * (-1.0) ** k / (math.factorial(k) * (2 * k + 1)) for k in range(20)],
+        [
+            2.0 / math.sqrt(math.pi) * (-1.0) ** k / (math.factorial(k) * (2 * k + 1))
+            for k in range(20)
+        ],
         t * t,
     )
     return where(near, t * total, _sign_of(x) * (1.0 - _erfc_of_size(size)))
@@ -329,9 +332,7 @@ def _popcount(b: Any, operands: Sequence[Operand], out: ArrayType) -> Operand:
         if step >= width:
             break
         mask = b.splat(sum((2**step - 1) << at for at in range(0, width, 2 * step)), unsigned)
-        high = b.apply(
-            "BitShift", [x, b.splat(step, unsigned)], unsigned, direction="RIGHT"
-        )
+        high = b.apply("BitShift", [x, b.splat(step, unsigned)], unsigned, direction="RIGHT")
         low, high = [b.apply("BitwiseAnd", [v, mask], unsigned) for v in (x, high)]
         x = b.apply("Add", [low, high], unsigned)
     return b.convert(x, out.dtype)
@@ -415,12 +416,12 @@ def _next_after(b: Any, operands: Sequence[Operand], out: ArrayType) -> Operand:
     one = b.splat(1, bits_type)
     step = b.select(away, one, b.splat(-1, bits_type))
     moved = b.apply("Add", [bits, step], bits_type)
-    least = b.select(
-        up, one, b.splat(int(np.iinfo(bits_type.dtype).min) + 1, bits_type)
-    )
+    least = b.select(up, one, b.splat(int(np.iinfo(bits_type.dtype).min) + 1, bits_type))
     moved = b.bitcast(b.select(at_zero, least, moved), out)
     same = b.compare("EQ", x, y)
-    nan = b.apply("Or", [b.compare("NE", x, x), b.compare("NE", y, y)], array_type(out.shape, _BOOL))
+    nan = b.apply(
+        "Or", [b.compare("NE", x, x), b.compare("NE", y, y)], array_type(out.shape, _BOOL)
+    )
     return b.select(nan, b.apply("Add", [x, y], out), b.select(same, y, moved))
 
 
@@ -442,7 +443,9 @@ WRITTEN: dict[str, Rule] = {
     "cosh": _wide_or("Cosh", _cosh),
     "cosine": _operator("Cos"),
     "count_leading_zeros": _clz,
-    "divide": _guarded("Div", _all_ones, lambda b, x, out: b.apply("Sub", [b.splat(0, out), x], out)),
+    "divide": _guarded(
+        "Div", _all_ones, lambda b, x, out: b.apply("Sub", [b.splat(0, out), x], out)
+    ),
     "erf": _erf,
     "erf_inv": _erf_inv,
     "erfc": _erfc,
@@ -556,9 +559,7 @@ def _complex_expm1(z: _C) -> _C:
     # e^a cos b - 1 = (e^a - 1) cos b - 2 sin^2(b / 2)
     half = written.sin(0.5 * z.im)
     grown = _expm1(z.re)
-    return _C(
-        grown * written.cos(z.im) - 2.0 * half * half, written.exp(z.re) * written.sin(z.im)
-    )
+    return _C(grown * written.cos(z.im) - 2.0 * half * half, written.exp(z.re) * written.sin(z.im))
 
 
 def _complex_power(x: _C, y: _C) -> _C:
@@ -584,9 +585,7 @@ def _complex_logistic(z: _C) -> _C:
     e = _complex_exp(_C(-written.absolute(z.re), where(left, z.im, -z.im)))
     one = z.re.like(1.0)
     zero = z.re.like(0.0)
-    return _quotient(
-        _C(where(left, e.re, one), where(left, e.im, zero)), _C(one + e.re, e.im)
-    )
+    return _quotient(_C(where(left, e.re, one), where(left, e.im, zero)), _C(one + e.re, e.im))
 
 
 def _complex_sign(z: _C) -> _C:
@@ -701,4 +700,3 @@ def write(b: Any, op: str, operands: Sequence[Any], out: ArrayType) -> Any:
         b.refuse(f"there is no formula for {op!r} of complex numbers")
     z = formula(*terms)
     return Pair(out, z.re.operand, z.im.operand)
-

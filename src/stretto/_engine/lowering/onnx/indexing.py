@@ -59,9 +59,7 @@ class Indexing(Writer):
         x = self.whole(x)
         axes = [axis for axis, _ in places]
         first = [name for _, name in places]
-        last = [
-            self.node("Add", [name, self.size(sizes[axis])]) for axis, name in places
-        ]
+        last = [self.node("Add", [name, self.size(sizes[axis])]) for axis, name in places]
         joined = [n[0] if len(n) == 1 else self.node("Concat", n, axis=0) for n in (first, last)]
         name = self.node("Slice", [self.named(x), *joined, self.ints(axes)])
         return Operand(name, out, out.shape)
@@ -130,9 +128,7 @@ class Indexing(Writer):
         )
         stepped = dict(zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims))
         axes = sorted({*components, *stepped})
-        windows = [
-            d for d in axes if d not in numbers.collapsed_slice_dims and d not in stepped
-        ]
+        windows = [d for d in axes if d not in numbers.collapsed_slice_dims and d not in stepped]
         shape = (*batch, *[sizes[d] for d in windows])
         out = array_type(shape, _I64)
         inside: Any = None
@@ -199,9 +195,7 @@ class Indexing(Writer):
             result: Any = self.broadcast(x, range(len(batch), len(shape)), made)
         elif len(axes) == 1 and (not rest or axes[0] == 0 or not batch and not windows):
             index = self.whole(places[0])
-            name = self.node(
-                "Gather", [self.named(self.whole(x)), self.named(index)], axis=axes[0]
-            )
+            name = self.node("Gather", [self.named(self.whole(x)), self.named(index)], axis=axes[0])
             result = Operand(name, made, shape)
         else:
             turned = self.transpose(x, [*axes, *rest]) if axes != [*range(len(axes))] else x
@@ -313,9 +307,7 @@ class Indexing(Writer):
         names = [
             self.named(self.whole(operand)), self._vectors(places), self.named(self.whole(turned))
         ]  # fmt: skip
-        result = Operand(
-            self.node("ScatterND", names, reduction=reduction), grown, grown.shape
-        )
+        result = Operand(self.node("ScatterND", names, reduction=reduction), grown, grown.shape)
         if grown.shape != shape:
             result = self.slice(result, [(0, n, 1) for n in shape])
         back = np.argsort([*axes, *rest])
@@ -335,9 +327,7 @@ class Indexing(Writer):
         """Update the first part of axes that are not indexed, and put the rest beside it."""
         rest = [d for d in range(type.ndim) if sizes[d] != type.shape[d]]
         indexed = {*numbers.start_index_map, *numbers.operand_batching_dims}
-        places = [
-            self.scalar(0, _I64) for _ in range(type.ndim)
-        ]
+        places = [self.scalar(0, _I64) for _ in range(type.ndim)]
         cut = [
             (0, sizes[d] if d in rest and d not in indexed else n, 1)
             for d, n in enumerate(type.shape)
@@ -357,18 +347,16 @@ class Indexing(Writer):
         if dtype is None:  # uint64: flipping the first bit keeps the order, as int64
             top = self.splat(1 << 63, x.type)
             flipped = self.apply("BitwiseXor", [x, top], x.type)
-            values, index = self.order(
-                self.cast(flipped, _I64), axis, count, largest
-            )
+            values, index = self.order(self.cast(flipped, _I64), axis, count, largest)
             back = self.cast(values, x.type.dtype)
-            return self.apply("BitwiseXor", [back, self.splat(1 << 63, back.type)], back.type), index
+            return self.apply(
+                "BitwiseXor", [back, self.splat(1 << 63, back.type)], back.type
+            ), index
         shape = [*x.type.shape]
         shape[axis] = count
         out = array_type(tuple(shape), dtype)
         names = [self.named(self.whole(self.cast(x, dtype))), self.size(count)]
-        values, index = self.node(
-            "TopK", names, 2, axis=axis, largest=int(largest), sorted=1
-        )
+        values, index = self.node("TopK", names, 2, axis=axis, largest=int(largest), sorted=1)
         found = Operand(index, array_type(out.shape, _I64), out.shape)
         return self.cast(Operand(values, out, out.shape), x.type.dtype), found
 
@@ -433,5 +421,3 @@ class Indexing(Writer):
         place = self.constant(np.array(axis, np.int64))
         name = self.node(op, [self.named(whole), place], reverse=int(reverse))
         return self.cast(Operand(name, whole.type, whole.type.shape), dtype)
-
-

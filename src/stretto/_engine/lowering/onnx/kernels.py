@@ -48,9 +48,7 @@ _TABLE = {
     "Pow": _FLOATS + "li",
     "Clip": _FLOATS + "licLIC",
     "Equal": _FLOATS + _INTEGERS + "?",
-    **dict.fromkeys(
-        ("Less", "Greater", "LessOrEqual", "GreaterOrEqual"), _FLOATS + _INTEGERS
-    ),
+    **dict.fromkeys(("Less", "Greater", "LessOrEqual", "GreaterOrEqual"), _FLOATS + _INTEGERS),
     **dict.fromkeys(("And", "Or", "Xor", "Not"), "?"),
     **dict.fromkeys(("BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot"), _INTEGERS),
     "BitShift": "LIHC",

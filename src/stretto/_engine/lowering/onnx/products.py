@@ -27,6 +27,14 @@ def _accumulator(dtype: np.dtype) -> np.dtype:
     return dtype if dtype in (_I32, _I64) else _I64 if dtype.itemsize > 4 else _I32
 
 
+def _product(sizes: Sequence[Any]) -> Any:
+    """Multiply sizes, of which some may vary."""
+    total: Any = 1
+    for n in sizes:
+        total = total * n
+    return total
+
+
 class Onnx(Indexing):
     """The writer of ONNX graphs."""
 
@@ -153,7 +161,9 @@ class Onnx(Indexing):
         parts = [self.broadcast(left, first, made), self.broadcast(right, second, made)]
         return self.emit("multiply", *parts, out=made)
 
-    def _grouped(self, x: Operand, batch: Sequence[Any], groups: Sequence[Sequence[Any]]) -> Operand:
+    def _grouped(
+        self, x: Operand, batch: Sequence[Any], groups: Sequence[Sequence[Any]]
+    ) -> Operand:
         """Return the operand with each group of axes as one."""
         shape = (*batch, *[_product(g) for g in groups])
         if x.type.shape == shape:
@@ -173,9 +183,7 @@ class Onnx(Indexing):
     def _complex_product(self, x: Any, y: Any, out: ArrayType, product: Any) -> Any:
         """Return (a + ib)(c + id) by four real products."""
         part = array_type(out.shape, real_dtype(out.dtype))
-        parts = [
-            [product(u, v, part) for v in (y.real, y.imag)] for u in (x.real, x.imag)
-        ]
+        parts = [[product(u, v, part) for v in (y.real, y.imag)] for u in (x.real, x.imag)]
         (ac, ad), (bc, bd) = parts
         return Pair(
             out,
@@ -234,9 +242,7 @@ class Onnx(Indexing):
         parts = [(0, n, 1) for n in shape[:2]]
         for (low, high), n in zip(edges, shape[2:], strict=True):
             parts.append((-low, n + high, 1))
-        left = [
-            (low - a, high - b) for (low, high), (a, b) in zip(padding, edges, strict=True)
-        ]
+        left = [(low - a, high - b) for (low, high), (a, b) in zip(padding, edges, strict=True)]
         return self.slice(x, parts), left
 
     def _conv(
@@ -303,12 +309,8 @@ class Onnx(Indexing):
                 parts.append((j * d, j * d + (m - 1) * s + 1, s))
             here = self.slice(x, parts)
             tap = self.slice(kernel, [(0, o, 1), (0, k, 1), *[(j, j + 1, 1) for j in place]])
-            weights = self.reshape(
-                tap, array_type((groups, o // groups, k), kernel.type.dtype)
-            )
-            rows = self.reshape(
-                here, array_type((n, groups, c // groups, *spatial), x.type.dtype)
-            )
+            weights = self.reshape(tap, array_type((groups, o // groups, k), kernel.type.dtype))
+            rows = self.reshape(here, array_type((n, groups, c // groups, *spatial), x.type.dtype))
             out = array_type((groups, o // groups, n, *spatial), made.dtype)
             product = self.dot(weights, rows, ((2,), (2,)), ((0,), (1,)), out)
             total = product if total is None else self.emit("add", total, product, out=out)
@@ -317,9 +319,7 @@ class Onnx(Indexing):
 
     # Windows
 
-    def windows(
-        self, op: str, x: Any, windows: Sequence[Any], start: Any, out: ArrayType
-    ) -> Any:
+    def windows(self, op: str, x: Any, windows: Sequence[Any], start: Any, out: ArrayType) -> Any:
         """Combine the elements of windows, axis by axis; of images by ``MaxPool``."""
         if isinstance(x, Pair):
             if op == "add":
@@ -384,7 +384,8 @@ class Onnx(Indexing):
                 pieces.append(self.typed(self.slice(x, parts), made))
             while len(pieces) > 1:
                 pairs = [
-                    self.emit(op, a, b, out=made) for a, b in zip(pieces[::2], pieces[1::2], strict=False)
+                    self.emit(op, a, b, out=made)
+                    for a, b in zip(pieces[::2], pieces[1::2], strict=False)
                 ]
                 pieces = pairs + ([pieces[-1]] if len(pieces) % 2 else [])
             x = pieces[0]

@@ -103,7 +103,7 @@ class Writer:
 
     def constant(self, array: np.ndarray) -> str:
         """Return the name of a constant; equal small ones are one, and so is one large array."""
-        array = np.ascontiguousarray(array)
+        array = np.asarray(array, order="C")
         if array.size <= _FOLDED:
             key: Any = (array.dtype, array.shape, array.tobytes())
             name = self._by_content.get(key)
@@ -181,15 +181,13 @@ class Writer:
         dtype = operands[0].type.dtype
         wide = stand_in(op, dtype)
         if wide is None:
-            self.refuse(f"onnxruntime has no {op} of {dtype.name}, and no wider dtype to compute in")
-        converted = [
-            self.cast(x, wide) if x.type.dtype == dtype else x for x in operands
-        ]
+            self.refuse(
+                f"onnxruntime has no {op} of {dtype.name}, and no wider dtype to compute in"
+            )
+        converted = [self.cast(x, wide) if x.type.dtype == dtype else x for x in operands]
         names = [self.named(x) for x in converted]
         made = out.dtype if out.dtype != dtype else wide
-        result = Operand(
-            self.node(op, names, **attributes), array_type(out.shape, made), shape
-        )
+        result = Operand(self.node(op, names, **attributes), array_type(out.shape, made), shape)
         return self.cast(result, out.dtype)
 
     def cast(self, x: Operand, dtype: np.dtype) -> Operand:
@@ -443,10 +441,12 @@ class Writer:
         """Return the operand with a tensor of the value's shape."""
         if x.is_whole:
             return x
+        if not x.type.varies and not x.type.size:
+            return Operand("", x.type, x.type.shape, np.zeros(x.type.shape, x.type.dtype))
         static = not any(is_size(n) for n in x.type.shape)
         if x.value is not None and static and x.type.size <= 64:
             array = np.broadcast_to(x.value, x.type.shape)
-            return Operand("", x.type, x.type.shape, np.ascontiguousarray(array).reshape(x.type.shape))
+            return Operand("", x.type, x.type.shape, np.array(array))
         dtype = stand_in("Expand", x.type.dtype)
         assert dtype is not None
         wide = self.cast(x, dtype)
@@ -463,7 +463,9 @@ class Writer:
         if x.type.shape == out.shape:
             return Operand(x.name, out, x.shape, x.value)
         if all(n == 1 for n in x.shape) and not out.varies and x.type.shape != x.shape:
-            name = self.node("Reshape", [self.named(x), self.ints([])]) if x.shape else self.named(x)
+            name = (
+                self.node("Reshape", [self.named(x), self.ints([])]) if x.shape else self.named(x)
+            )
             return Operand(name, out, ())
         kept = [n for n in x.type.shape if n != 1]
         if kept == [n for n in out.shape if n != 1] and not x.is_whole:
@@ -516,6 +518,8 @@ class Writer:
         if isinstance(x, Pair):
             return self._by_parts(lambda v, t: self.broadcast(v, dims, t), out, x)
         out = array_type(out.shape, x.type.dtype)
+        if not out.varies and not out.size:
+            return self.splat(0, out)
         if all(n == 1 for n in x.shape) and x.value is not None:
             return Operand("", out, (), x.value.reshape(()))
         if not x.shape:
@@ -557,9 +561,7 @@ class Writer:
         if not cut:
             return Operand(x.name, out, kept, x.value)
         if x.value is not None and not any(is_size(v) for part in parts for v in part):
-            index = tuple(
-                [slice(*parts[d]) if d in cut else slice(None) for d in range(out.ndim)]
-            )
+            index = tuple([slice(*parts[d]) if d in cut else slice(None) for d in range(out.ndim)])
             return Operand("", out, kept, x.value[index])
         starts, ends = [self.dims([parts[d][i] for d in cut]) for i in (0, 1)]
         steps = [parts[d][2] for d in cut]
@@ -742,10 +744,14 @@ class Writer:
     def _folded(self, op: str, x: Any, axes: Sequence[int], out: ArrayType) -> Any:
         """Combine halves until one element is left along each axis."""
         type = x.type
+        if not x.type.varies and not x.type.size:
+            return self.splat({"multiply": 1, "and": -1}.get(op, 0), out)
         for axis in axes:
             n = type.shape[axis]
             if is_size(n):
-                self.refuse(f"a reduction by {op!r} along an axis of varying size has no counterpart")
+                self.refuse(
+                    f"a reduction by {op!r} along an axis of varying size has no counterpart"
+                )
             while n > 1:
                 half = n // 2
                 cut = lambda a, b: [
@@ -776,7 +782,9 @@ class Writer:
             raise AssertionError(f"{fun} captured a value while being written")
         return self.program(program, operands, at_hand=True)
 
-    def program(self, program: Program, operands: Sequence[Any], at_hand: bool = False) -> list[Any]:
+    def program(
+        self, program: Program, operands: Sequence[Any], at_hand: bool = False
+    ) -> list[Any]:
         """Write the equations of a program here; return its outputs.
 
         With ``at_hand`` errors name the operation being written, not those of the program.
@@ -1004,5 +1012,3 @@ def broadcast(shapes: Sequence[Shape]) -> Shape:
 def _count(start: Dimension, stop: Dimension, step: int) -> Dimension:
     length: Any = stop - start
     return length if step == 1 else (length + (step - 1)) // step
-
-

@@ -1,0 +1,129 @@
+"""Export each call of the table of functions, run the file, and compare: how many agree.
+
+``python -m tests.export.survey --only numpy.linalg`` prints, for each call that does not agree,
+why, and at the end the counts. It needs onnxruntime, so ``make export-tests`` runs it in its own
+environment.
+"""
+
+import argparse
+import importlib
+import pkgutil
+import sys
+import warnings
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+import stretto as st
+from stretto import export
+from stretto._engine.core import tree
+from stretto._engine.core.types import is_complex
+from tests.functions import checks, entries, table
+
+for _, name, _ in pkgutil.iter_modules(entries.__path__):
+    importlib.import_module(f"tests.functions.entries.{name}")
+
+
+DTYPES = {
+    "tensor(float)": np.float32,
+    "tensor(double)": np.float64,
+    "tensor(int32)": np.int32,
+    "tensor(int64)": np.int64,
+}
+"""What onnxruntime calls the dtypes that arrays of 64 bits come as, where those are off."""
+
+
+def session(model: Any) -> Any:
+    """Return a session of onnxruntime for a model, with one thread."""
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    return ort.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+
+
+def as_input(x: Any) -> np.ndarray:
+    """Return an array as an input takes it: complex numbers as pairs."""
+    x = np.asarray(x)
+    return np.stack([x.real, x.imag], -1) if is_complex(x.dtype) else x
+
+
+def run(model: Any, arrays: Any) -> list[np.ndarray]:
+    """Run a model on arrays, in the order of its inputs."""
+    s = session(model)
+    fed = {}
+    for taken, x in zip(s.get_inputs(), arrays, strict=True):
+        dtype = DTYPES.get(taken.type)
+        fed[taken.name] = as_input(x).astype(dtype) if dtype else as_input(x)
+    return s.run(None, fed)
+
+
+def outcome(entry: Any, dtype: str, ours: Any, arrays: Any, where: str) -> tuple[str, str]:
+    """Say what became of a call: "agrees", "refused", "differs", or an error."""
+    with checks.bits(dtype), warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        expected = ours(*arrays)
+        values = checks.leaves(expected)
+        if not all(hasattr(v, "dtype") for v in values):
+            return "no array", ""
+        if any(hasattr(v.dtype, "extended_kind") for v in values):
+            return "no array", ""
+        try:
+            model = export.onnx(ours, *arrays)
+        except st.errors.ExportError as error:
+            return "refused", str(error).partition("\n")[0]
+        except st.errors.TracedValueError as error:
+            return "not compiled", str(error).partition("\n")[0]
+        got = run(model, arrays)
+    for g, v in zip(got, values, strict=True):
+        v = np.asarray(v)
+        if is_complex(v.dtype):
+            g = g[..., 0] + 1j * g[..., 1]
+        try:
+            if g.dtype != v.dtype and not is_complex(v.dtype):
+                return "differs", f"dtype {g.dtype} for {v.dtype}"
+            checks.close(g, v, max(entry.tolerance, 1.0), where)
+        except AssertionError as error:
+            return "differs", " ".join(str(error).split())[:300]
+    return "agrees", ""
+
+
+def survey(names: list[str], show: bool = True) -> dict[str, Counter]:
+    """Return the outcomes by function."""
+    found: dict[str, Counter] = {}
+    for name in names:
+        entry = table.ENTRIES[name]
+        for dtype, each, ours, _, arrays, _ in checks.instances(entry):
+            where = checks.words(entry, each, dtype)
+            try:
+                what, why = outcome(entry, dtype, ours, arrays, where)
+            except Exception as error:  # noqa: BLE001 (counted, by kind)
+                what, why = "error", f"{type(error).__name__}: {str(error)[:300]}"
+            kind = what + (" (complex)" if "c" in dtype.replace("bc", "") else "")
+            found.setdefault(name, Counter())[kind] += 1
+            if show and what not in ("agrees", "no array"):
+                print(f"{what}\t{where}\t{why}", flush=True)
+    return found
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the outcomes, and return 1 where a call differs or ends in an error."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--only", default="", help="the beginning of the functions' names")
+    parser.add_argument("--part", default="0/1", help="which part of how many: 0/2")
+    options = parser.parse_args(arguments)
+    part, of = map(int, options.part.split("/"))
+    names = [n for n in sorted(table.ENTRIES) if n.startswith(options.only)][part::of]
+    found = survey(names)
+    total = sum(found.values(), Counter())
+    whole = sum(set(c) <= {"agrees", "agrees (complex)", "no array"} for c in found.values())
+    print(dict(total), f"{whole} of {len(found)} functions whole")
+    return int(any(total[k] for k in total if k.startswith(("differs", "error"))))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
