@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from stretto import (
         as_jax as as_jax, checkpoint_policies as checkpoint_policies, debug as debug,
         distributed as distributed, dtypes as dtypes, ensemble as ensemble, errors as errors,
-        export as export, fft as fft, files as files, func as func, image as image, lax as lax, linalg as linalg,
-        nn as nn, numpy as numpy, optim as optim, profiler as profiler, random as random,
-        scipy as scipy, sharding as sharding, special as special, torch as torch, tree as tree,
-        typing as typing,
+        export as export, fft as fft, files as files, func as func, image as image, lax as lax,
+        linalg as linalg, nn as nn, numpy as numpy, optim as optim, profiler as profiler,
+        random as random, scipy as scipy, sharding as sharding, special as special, torch as torch,
+        tree as tree, typing as typing,
     )  # fmt: skip
     from stretto._engine.api.autodiff.checkpoint import checkpoint as checkpoint
     from stretto._engine.api.autodiff.custom_gradient import closure_convert as closure_convert

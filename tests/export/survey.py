@@ -17,7 +17,6 @@ import numpy as np
 
 import stretto as st
 from stretto import export
-from stretto._engine.core import tree
 from stretto._engine.core.types import is_complex
 from tests.functions import checks, entries, table
 
@@ -101,7 +100,7 @@ def survey(names: list[str], show: bool = True) -> dict[str, Counter]:
             where = checks.words(entry, each, dtype)
             try:
                 what, why = outcome(entry, dtype, ours, arrays, where)
-            except Exception as error:  # noqa: BLE001 (counted, by kind)
+            except Exception as error:
                 what, why = "error", f"{type(error).__name__}: {str(error)[:300]}"
             kind = what + (" (complex)" if "c" in dtype.replace("bc", "") else "")
             found.setdefault(name, Counter())[kind] += 1

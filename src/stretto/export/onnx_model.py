@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _onnx = LazyModule("onnx")
 
 IR_VERSION = 13
-"""The newest that onnxruntime 1.32 reads, for the newest operators; older opsets have an older one."""
+"""The newest that onnxruntime 1.32 reads; operators before opset 24 have an older one."""
 
 _LARGE = 1 << 31
 """The bytes of weights from which on they lie beside the file: a message has at most 2 GiB."""

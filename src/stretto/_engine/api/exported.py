@@ -1,7 +1,7 @@
-"""Trace a function for a file: its program with sizes that vary, and names for what goes in and out.
+"""Trace a function for a file: its program, and names for what goes in and out.
 
-A function that is itself a tree, as a module or an ensemble, has its arrays apart from its arguments,
-by their path: they become the weights in the file.
+A function that is itself a tree, as a module or an ensemble, has its arrays apart from its
+arguments, by their path: they become the weights in the file.
 """
 
 from __future__ import annotations

@@ -226,8 +226,8 @@ class Primitive(metaclass=_Interned):
     - ``infer(*types)``: the output's type (a tuple of them if ``multiple``), or an error.
     - ``reference(*arrays)``: NumPy arrays to NumPy arrays; eager evaluation, and the tests' oracle.
     - ``lower(b, *operands)``: StableHLO, written through the builder ``b``.
-    - ``onnx(b, *operands)``: ONNX nodes, written through the builder ``b``; by default by ``lower``,
-      whose calls that builder takes.
+    - ``onnx(b, *operands)``: ONNX nodes, written through the builder ``b``; by default those that
+      ``lower`` asks for, whose calls that builder takes.
     - ``jvp(primals, tangents)``: output and its tangent; ``None`` stands for a zero tangent.
     - ``transpose(ct, *args)``: the cotangent of each argument, ``None`` for those not ``Linear``.
     - ``vmap(size, args, axes)``: output and its mapped axis (``None``: not mapped).

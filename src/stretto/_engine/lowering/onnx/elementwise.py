@@ -1,8 +1,8 @@
 """What becomes of the operations of StableHLO and CHLO that treat each element alone.
 
-``WRITTEN`` has a function for each name: from the writer, operands of one shape, and the type of the
-result. Most are one operator. Where onnxruntime differs from what arrays here do, it is written out:
-integers divided by zero, shifts by the width and more, floats that are cast beyond the bounds.
+``WRITTEN`` has a function for each name: from the writer, operands of one shape, and the type of
+the result. Most are one operator. Where onnxruntime differs from what arrays here do, it is written
+out: integers divided by zero, shifts by the width and more, floats that are cast beyond the bounds.
 Complex numbers are pairs of real ones, and have formulas of their own.
 """
 
@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from stretto._engine.core.types import ArrayType, array_type, real_dtype
@@ -224,12 +225,11 @@ def _erf(b: Any, operands: Sequence[Operand], out: ArrayType) -> Operand:
 
 
 def _erf_inv(b: Any, operands: Sequence[Operand], out: ArrayType) -> Operand:
-    """Giles's form, then two steps of Newton's in float64: f / f' = (erf(y) - x) / (2/sqrt(pi) e^-y2)."""
+    """Take Winitzki's first guess, within 2e-3, and three of Halley's steps in float64."""
     x = Term(b, b.convert(operands[0], _F64))
     wide = x.type
     size = written.absolute(x)
     inside = where(size < 1.0, x, 0.0)
-    # Winitzki's first guess, within 2e-3.
     a = 0.147
     log_part = _log1p(-(inside * inside))
     u = 2.0 / (math.pi * a) + 0.5 * log_part
@@ -308,7 +308,7 @@ def _shift(direction: str, arithmetic: bool = False) -> Rule:
             negative = b.compare("LT", x, b.splat(0, out))
             x = b.select(negative, b.apply("BitwiseNot", [x], out), x)
         bits, by = b.convert(x, unsigned.dtype), b.convert(amount, unsigned.dtype)
-        known = amount.value is not None and np.all((0 <= amount.value) & (amount.value < width))
+        known = amount.value is not None and np.all((amount.value >= 0) & (amount.value < width))
         beyond = None if known else b.compare("GE", by, b.splat(width, unsigned))
         if beyond is not None:
             by = b.select(beyond, b.splat(0, unsigned), by)
@@ -425,6 +425,32 @@ def _next_after(b: Any, operands: Sequence[Operand], out: ArrayType) -> Operand:
     return b.select(nan, b.apply("Add", [x, y], out), b.select(same, y, moved))
 
 
+def rounded(b: Any, x: Operand, exponent_bits: int, mantissa_bits: int) -> Operand:
+    """Round the bits of floats as integers, which carries into the exponent."""
+    info = ml_dtypes.finfo(x.type.dtype)
+    if x.type.dtype.itemsize < 4:
+        wide = rounded(b, b.cast(x, _F32), exponent_bits, mantissa_bits)
+        return b.cast(wide, x.type.dtype)
+    type = array_type(x.type.shape, _bits(x.type.dtype))
+    word = Term(b, b.bitcast(x, type))
+    sign = word & (1 << (8 * x.type.dtype.itemsize - 1))
+    out = word.apply("xor", sign)
+    dropped = max(int(info.nmant) - mantissa_bits, 0)
+    if dropped:
+        odd = out.apply("shift_right_logical", dropped) & 1
+        out = out + odd + ((1 << (dropped - 1)) - 1)
+        out = out & (((1 << (8 * x.type.dtype.itemsize)) - 1) ^ ((1 << dropped) - 1))
+    exponents = int(info.nexp)
+    if exponent_bits < exponents:
+        bias, fewer = (1 << (exponents - 1)) - 1, (1 << (exponent_bits - 1)) - 1
+        exponent = out.apply("shift_right_logical", int(info.nmant))
+        infinity = ((1 << exponents) - 1) << int(info.nmant)
+        out = where(exponent > bias + fewer, out.like(infinity), out)
+        out = where(exponent > bias - fewer, out, out.like(0))
+    result = b.bitcast((out | sign).operand, x.type)
+    return b.select(b.compare("EQ", x, x), result, x)
+
+
 WRITTEN: dict[str, Rule] = {
     "abs": lambda b, xs, out: xs[0] if out.kind == "uint" else b.apply("Abs", xs, out),
     "acos": _wide_or("Acos", _acos),
@@ -506,7 +532,7 @@ def _quotient(x: _C, y: _C) -> _C:
     r = low / where(high == 0.0, 1.0, high)
     den = high + low * r
     a, b = where(flat, x.re, x.im), where(flat, x.im, x.re)
-    # (a + ib)/(c + id): with r = d/c: ((a + b r) + i(b - a r)) / den; else with the parts exchanged.
+    # (a + ib) / (c + id) = ((a + b r) + i (b - a r)) / (c + d r) with r = d / c
     re = (a + b * r) / den
     im = where(flat, b - a * r, a * r - b)
     im = where(flat, im, (x.im * r - x.re))

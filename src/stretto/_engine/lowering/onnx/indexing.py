@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from stretto._engine.core.sizes import is_size
-from stretto._engine.core.types import ArrayType, array_type, is_complex, kind_of, real_dtype
+from stretto._engine.core.types import ArrayType, array_type, kind_of, real_dtype
 from stretto._engine.lowering.onnx.graph import Operand, Pair
 from stretto._engine.lowering.onnx.kernels import stand_in
 from stretto._engine.lowering.onnx.writer import Writer
@@ -117,10 +116,10 @@ class Indexing(Writer):
     def _places(
         self, type: ArrayType, indices: Operand, numbers: Any, sizes: Sequence[Any], clip: bool
     ) -> tuple[list[int], list[Operand], list[int], Any]:
-        """Return the operand's axes that are indexed, an index for each, the window's axes among
-        them, and a boolean that says which windows are inside.
+        """Return axes that are indexed, an index for each, those of windows, and what is inside.
 
-        The indices have the batch's axes, then one for each window axis among those indexed.
+        The last says of each window whether it is within the operand. The indices have the batch's
+        axes, then one for each window axis among those indexed.
         """
         batch = indices.type.shape[:-1]
         components = dict(
@@ -193,7 +192,7 @@ class Indexing(Writer):
         made = array_type(shape, x.type.dtype)
         if not axes:
             result: Any = self.broadcast(x, range(len(batch), len(shape)), made)
-        elif len(axes) == 1 and (not rest or axes[0] == 0 or not batch and not windows):
+        elif len(axes) == 1 and (not rest or axes[0] == 0 or (not batch and not windows)):
             index = self.whole(places[0])
             name = self.node("Gather", [self.named(self.whole(x)), self.named(index)], axis=axes[0])
             result = Operand(name, made, shape)
@@ -339,8 +338,11 @@ class Indexing(Writer):
     # Orders
 
     def order(self, x: Operand, axis: int, count: Any, largest: bool) -> tuple[Operand, Operand]:
-        """Return the first elements in order along an axis, with their indices; NaN comes last
-        where the least come first, and first where the greatest do. Equal ones stay in order."""
+        """Return the first elements in order along an axis, with their indices.
+
+        NaN comes last where the least come first, and first where the greatest do. Equal ones stay
+        in order.
+        """
         dtype = stand_in("TopK", x.type.dtype)
         if x.type.dtype.name in ("uint32", "uint16"):
             dtype = _I64
@@ -384,7 +386,7 @@ class Indexing(Writer):
         return [self.along(x, total, axis) for x in operands]
 
     def place(self, x: Operand, axis: int, greatest: bool, out: ArrayType) -> Operand:
-        """Return the index of the greatest or least element, the first among equals; of NaN first."""
+        """Return the index of the greatest or least element, or of NaN: the first among equals."""
         op = "ArgMax" if greatest else "ArgMin"
         if x.type.kind == "bool":
             x = self.cast(x, _I32)

@@ -1,4 +1,4 @@
-"""Products of matrices, convolutions and pooling, as ONNX nodes; and the whole builder, ``Onnx``."""
+"""Products of matrices, convolutions, transforms and pooling; and the whole builder, ``Onnx``."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ class Onnx(Indexing):
             return x, padding
         config = [(0, 0, 0), (0, 0, 0)]
         shape = [*x.type.shape[:2]]
-        for (low, high), d, n in zip(edges, dilation, x.type.shape[2:], strict=True):
+        for d, n in zip(dilation, x.type.shape[2:], strict=True):
             config.append((0, 0, d - 1))
             shape.append((n - 1) * d + 1 if n else 0)
         zero = self.splat(0, array_type((), x.type.dtype))

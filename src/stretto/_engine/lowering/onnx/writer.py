@@ -1,19 +1,19 @@
 """Write programs as ONNX nodes: what ``lower`` rules ask a writer for, and what ``onnx`` rules do.
 
 The writer takes the calls of the one that writes StableHLO, so that most rules serve both. Shapes
-broadcast in ONNX as in NumPy, so a value that repeats elements is carried as the smaller tensor, and
-made whole only for operators that need it. Sizes that vary are read off the shapes of inputs.
+broadcast in ONNX as in NumPy, so a value that repeats elements is carried as the smaller tensor,
+and made whole only for operators that need it. Sizes that vary are read off the shapes of inputs.
 Source: the specification of ONNX's operators.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+import ml_dtypes
 import numpy as np
-from ml_dtypes import bfloat16
 
 from stretto._engine.core.errors import ExportError
 from stretto._engine.core.position import Place, Position
@@ -28,7 +28,7 @@ from stretto._engine.lowering.onnx.kernels import stand_in
 _BOOL = np.dtype(bool)
 _I32, _I64 = np.dtype(np.int32), np.dtype(np.int64)
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
-_BF16 = np.dtype(bfloat16)
+_BF16 = np.dtype(ml_dtypes.bfloat16)
 
 _FOLDED = 1 << 16
 """The most elements of a constant that is made larger or turned while the graph is written."""
@@ -326,16 +326,15 @@ class Writer:
 
     def reduce_precision(self, x: Operand, exponent_bits: int, mantissa_bits: int) -> Operand:
         """Round floats to so many bits, in the same dtype."""
+        own = ml_dtypes.finfo(x.type.dtype)
+        if exponent_bits >= own.nexp and mantissa_bits >= own.nmant:
+            return x
         kept = {(8, 7): _BF16, (5, 10): np.dtype(np.float16), (8, 23): _F32}
         dtype = kept.get((exponent_bits, mantissa_bits))
-        if dtype is None or dtype.itemsize > x.type.dtype.itemsize:
-            self.refuse(
-                f"rounding to {exponent_bits} and {mantissa_bits} bits is that of no dtype of ONNX: "
-                f"round to those of bfloat16, float16 or float32"
-            )
-        narrow = self.node("Cast", [self.named(x)], to=dtype)
-        back = self.node("Cast", [narrow], to=x.type.dtype)
-        return Operand(back, x.type, x.shape)
+        if dtype is not None and exponent_bits == own.nexp:
+            narrow = self.node("Cast", [self.named(x)], to=dtype)
+            return Operand(self.node("Cast", [narrow], to=x.type.dtype), x.type, x.shape)
+        return elementwise.rounded(self, x, exponent_bits, mantissa_bits)
 
     # Constants
 
@@ -373,7 +372,8 @@ class Writer:
         if not is_size(n):
             return Operand("", out, shape, np.arange(n).astype(out.dtype).reshape(shape))
         end = self.node("Squeeze", [self.size(n)])
-        line = self.node("Range", [self.named(self.scalar(k, _I64)) for k in (0,)] + [end, self.named(self.scalar(1, _I64))])  # fmt: skip
+        first, step = [self.constant(np.array(k, _I64)) for k in (0, 1)]
+        line = self.node("Range", [first, end, step])
         numbers = self.cast(Operand(line, array_type((n,), _I64), (n,)), out.dtype)
         added = [*range(1, len(shape))]
         name = self.named(numbers)
@@ -456,7 +456,7 @@ class Writer:
     def reshape(self, x: Any, out: ArrayType) -> Any:
         """Return the elements in another shape."""
         if isinstance(x, Pair):
-            return self._by_parts(lambda v, t: self.reshape(v, t), out, x)
+            return self._by_parts(self.reshape, out, x)
         out = array_type(out.shape, x.type.dtype)
         if all(n == 1 for n in x.shape) and x.value is not None:
             return Operand("", out, (), x.value.reshape(()))
@@ -627,9 +627,9 @@ class Writer:
                 for name in ("real", "imag")
             ]
             return Pair(out, *halves)
-        if value.value is not None and not x.shape and x.value is not None:
-            if x.value == value.value and out.size:
-                return Operand("", out, (), x.value)
+        known = value.value is not None and not x.shape and x.value is not None
+        if known and x.value == value.value and out.size:
+            return Operand("", out, (), x.value)
         shape = list(x.type.shape)
         for axis, (_, _, between) in enumerate(config):
             if between == 0:
@@ -720,7 +720,7 @@ class Writer:
         return self._folded(op, x, axes, out)
 
     def _sum(self, op: str, x: Operand, axes: Sequence[int], shape: Shape) -> Operand:
-        """Add or multiply up; unsigned integers and narrow ones in int64, whose bits are the same."""
+        """Add or multiply up; unsigned and narrow integers in int64, whose low bits are the same."""
         dtype = x.type.dtype
         wide = _I64 if kind_of(dtype) in ("int", "uint") and dtype not in (_I32, _I64) else dtype
         x = self.cast(x, wide)
@@ -754,20 +754,23 @@ class Writer:
                 )
             while n > 1:
                 half = n // 2
-                cut = lambda a, b: [
-                    (a, b, 1) if d == axis else (0, m, 1) for d, m in enumerate(x.type.shape)
-                ]
-                first, second = self.slice(x, cut(0, half)), self.slice(x, cut(half, 2 * half))
+                first = self._part(x, axis, 0, half)
+                second = self._part(x, axis, half, 2 * half)
                 combined = elementwise.write(self, op, (first, second), first.type)
                 if n % 2:
                     shape = [*x.type.shape]
                     shape[axis] = half + 1
-                    rest = self.slice(x, cut(n - 1, n))
+                    rest = self._part(x, axis, n - 1, n)
                     whole = array_type(tuple(shape), x.type.dtype)
                     combined = self.concatenate([combined, rest], axis, whole)
                 x, n = combined, half + n % 2
             type = x.type
         return self.reshape(x, out)
+
+    def _part(self, x: Any, axis: int, start: int, stop: int) -> Any:
+        """Return the elements from a place to before another along an axis."""
+        parts = [(start, stop, 1) if d == axis else (0, n, 1) for d, n in enumerate(x.type.shape)]
+        return self.slice(x, parts)
 
     # Programs inside
 

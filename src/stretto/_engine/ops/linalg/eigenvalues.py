@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine import ops
 from stretto._engine.core.config import settings
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Linear
@@ -91,6 +92,13 @@ class Eigh(MatrixOperation):
         types = (x.type, outs[-1], info_type(x.type))
         *results, info = lapack(b, routine, (x,), types, config, {0: 0})
         return [nan_where(b, info, o) for o in results[-len(outs) :]]
+
+    def onnx(self, b: Any, x: Any) -> list[Any]:
+        """Write rotations of pairs of rows and columns as a loop."""
+        outs = b.outs
+        if not x.type.size:
+            return [b.splat(0, t) for t in outs]
+        return ops.linalg.written_out.eigh(b, x)[-len(outs) :]
 
     def beside(self, at: Any, args: Sequence[Any]) -> tuple[Any, ...]:
         """Return a multiple of the identity whose eigenvalue comes after all others.

@@ -9,6 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from stretto._engine import ops
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import ZERO_DERIVATIVE
@@ -73,6 +74,10 @@ class Lu(family.MatrixOperation):
         types = (out, pivots, family.info_type(x.type))
         both, pivots_from_one, _ = family.lapack(b, "getrf", (x,), types, None, {0: 0})
         return [both, b.emit("subtract", pivots_from_one, b.splat(1, pivots), out=pivots)]
+
+    def onnx(self, b: Any, x: Any) -> list[Any]:
+        """Write elimination as a loop over columns."""
+        return ops.linalg.written_out.lu(b, x) if x.type.size else [x, b.splat(0, b.outs[1])]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """Solve p da = dl u + l du, with l and u made square by parts of the identity."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine import ops
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import Refused
@@ -67,6 +68,12 @@ class Geqrf(MatrixOperation):
             return [x, b.splat(0, b.outs[1])]
         return lapack(b, "geqrf", (x,), b.outs, None, {0: 0})
 
+    def onnx(self, b: Any, x: Any) -> list[Any]:
+        """Write reflections as a loop over columns."""
+        return (
+            ops.linalg.written_out.reflections(b, x) if x.type.size else [x, b.splat(0, b.outs[1])]
+        )
+
 
 class Geqp3(MatrixOperation):
     """Factor as ``Geqrf``, and give the order of columns, chosen so that ``r``'s diagonal falls."""
@@ -117,6 +124,10 @@ class HouseholderProduct(MatrixOperation):
         routine = "ungqr" if is_complex(x.type.dtype) else "orgqr"
         return lapack(b, routine, (x, taus), (x.type,), None, {0: 0})[0]
 
+    def onnx(self, b: Any, x: Any, taus: Any) -> Any:
+        """Write the product as a loop over reflections."""
+        return ops.linalg.written_out.product_of_reflections(b, x, taus) if x.type.size else x
+
 
 class Ormqr(MatrixOperation):
     """``q c``, or ``c q`` unless ``left``, for the product ``q`` of reflections, or its adjoint.
@@ -153,6 +164,16 @@ class Ormqr(MatrixOperation):
             x = b.inline(lambda x: slice_in_dim(x, 0, count, 1, x.ndim - 1), x)
         config = {"left": self.left, "transpose": self.adjoint}
         return lapack(b, routine, (x, taus, c), (c.type,), config, {0: 2})[0]
+
+    def onnx(self, b: Any, x: Any, taus: Any, c: Any) -> Any:
+        """Write the product as a loop over reflections; from the right, of the adjoint."""
+        if not (c.type.size and taus.type.size):
+            return c
+        if self.left:
+            return ops.linalg.written_out.apply_reflections(b, x, taus, c, self.adjoint)
+        turned = b.inline(adjoint, c)
+        out = ops.linalg.written_out.apply_reflections(b, x, taus, turned, not self.adjoint)
+        return b.inline(adjoint, out)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """Differentiate by ``c`` alone."""

@@ -9,6 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from stretto._engine import ops
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.sizes import greater, is_size, lesser
 from stretto._engine.core.types import ArrayType, array_type, is_complex, real_dtype
@@ -93,6 +94,13 @@ class Svd(family.MatrixOperation):
         types = (x.type, values, left, right, family.info_type(x.type))
         _, s, u, vh, info = family.lapack(b, self.routine, (x,), types, config, {0: 0})
         return [family.nan_where(b, info, o) for o in ((u, s, vh) if self.vectors else (s,))]
+
+    def onnx(self, b: Any, x: Any) -> list[Any]:
+        """Write rotations of pairs of columns as a loop."""
+        if not x.type.size:
+            return self.lower(b, x)
+        u, s, vh = ops.linalg.written_out.svd(b, x, self.full)
+        return [u, s, vh] if self.vectors else [s]
 
     def _on_gpu(self, b: Any, x: Any) -> list[Any]:
         """Call cuSOLVER's ``gesvd``, for matrices with as many rows as columns or more."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine import ops
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import Refused
 from stretto._engine.core.sizes import is_size, lesser
@@ -106,6 +107,13 @@ class TriangularSolve(MatrixOperation):
             "diag": "U" if self.unit_diagonal else "N",
         }
         return lapack(b, "trsm", (x, y), (y.type,), config, {0: 1})[0]
+
+    def onnx(self, b: Any, x: Any, y: Any) -> Any:
+        """Write substitution as a loop over rows."""
+        if not y.type.size:
+            return y
+        flags = self.left, self.lower_triangle, self.unit_diagonal, self.form
+        return ops.linalg.written_out.triangular(b, x, y, *flags)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """op(a) x = b, so op(a) dx = db - op(da) x, with the triangle of da that is read."""
@@ -441,6 +449,10 @@ class Cholesky(MatrixOperation):
         outs = (x.type, info_type(x.type))
         out, info = lapack(b, "potrf", (x,), outs, {"uplo": "L"}, {0: 0})
         return b.inline(_factor_or_nan, nan_where(b, info, out))
+
+    def onnx(self, b: Any, x: Any) -> Any:
+        """Write elimination as a loop over columns."""
+        return b.inline(_factor_or_nan, ops.linalg.written_out.cholesky(b, x)) if x.type.size else x
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """Follow Murray, Differentiation of the Cholesky decomposition (2016), in forward mode."""
