@@ -61,12 +61,14 @@ def run(model: Any, arrays: Any) -> list[np.ndarray]:
     return s.run(None, fed)
 
 
-def outcome(entry: Any, dtype: str, ours: Any, arrays: Any, where: str) -> tuple[str, str]:
+def outcome(
+    entry: Any, dtype: str, ours: Any, theirs: Any, arrays: Any, where: str
+) -> tuple[str, str]:
     """Say what became of a call: "agrees", "refused", "differs", or an error."""
     with checks.bits(dtype), warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         expected = ours(*arrays)
-        values = checks.leaves(expected)
+        values, structure = checks.leaves(expected), tree.structure(expected)
         if not all(hasattr(v, "dtype") for v in values):
             return "no array", ""
         if any(hasattr(v.dtype, "extended_kind") for v in values):
@@ -78,6 +80,19 @@ def outcome(entry: Any, dtype: str, ours: Any, arrays: Any, where: str) -> tuple
         except st.errors.TracedValueError as error:
             return "not compiled", str(error).partition("\n")[0]
         got = run(model, arrays)
+    if entry.compare is not None and theirs is not None:
+        whole = [
+            g[..., 0] + 1j * g[..., 1] if is_complex(np.asarray(v).dtype) else g
+            for g, v in zip(got, values, strict=True)
+        ]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            wanted = theirs(*arrays)
+        try:
+            entry.compare(tree.unflatten(structure, whole), wanted)
+        except AssertionError as error:
+            return "differs", " ".join(str(error).split())[:300]
+        return "agrees", ""
     for g, v in zip(got, values, strict=True):
         v = np.asarray(v)
         if is_complex(v.dtype):
@@ -96,10 +111,10 @@ def survey(names: list[str], show: bool = True) -> dict[str, Counter]:
     found: dict[str, Counter] = {}
     for name in names:
         entry = table.ENTRIES[name]
-        for dtype, each, ours, _, arrays, _ in checks.instances(entry):
+        for dtype, each, ours, theirs, arrays, _ in checks.instances(entry):
             where = checks.words(entry, each, dtype)
             try:
-                what, why = outcome(entry, dtype, ours, arrays, where)
+                what, why = outcome(entry, dtype, ours, theirs, arrays, where)
             except Exception as error:
                 what, why = "error", f"{type(error).__name__}: {str(error)[:300]}"
             kind = what + (" (complex)" if "c" in dtype.replace("bc", "") else "")

@@ -122,6 +122,10 @@ class Refused:
         raise MissingRuleError(f"there is no {self._rule} rule: {self.why}")
 
 
+NOT_EXPORTED: Any = Refused(
+    "ONNX has no operator for it, and none is written out for it: compute it before, and pass the "
+    "result"
+)
 NOT_LINEAR: Any = Refused("it is not linear in any argument, so only its jvp is ever transposed")
 
 

@@ -76,6 +76,8 @@ class _Callback(Primitive, abstract=True):
     def _call(self, values: Sequence[Any]) -> list[Any]:
         return self.host(values, self.results)
 
+    onnx = Refused("it calls a Python function, which no file can hold: leave it out of the export")
+
     def lower(self, b: Any, *operands: Any) -> Any:
         effects = self.effects
         return b.host_call(self._call, operands, bool(effects), ORDERED in effects)
@@ -166,6 +168,10 @@ class DebugCallback(_Callback):
     """A call to look at values: primals, one example at a time; it never hinders a derivative."""
 
     ordered: bool = False
+
+    def onnx(self, b: Any, *operands: Any) -> Sequence[Any]:
+        """Leave it out, since it only looks."""
+        return ()
 
     @property
     def effects(self) -> frozenset[Any]:

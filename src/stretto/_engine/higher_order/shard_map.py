@@ -20,7 +20,7 @@ from stretto._engine.autodiff.vmap import AxisSize, vmap_program
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.mesh import Mesh, PartitionSpec, axes_of
-from stretto._engine.core.primitive import NamedAxis, OnMesh
+from stretto._engine.core.primitive import NamedAxis, OnMesh, Refused
 from stretto._engine.core.program import Equation, Program, Var, literal
 from stretto._engine.core.rewriting import restrict, used_inputs, with_inputs
 from stretto._engine.core.shardings import NamedSharding, check_split
@@ -54,6 +54,9 @@ class ShardMap(ControlFlow):
     by ``explicit``, or derived from one that was.
     """
 
+    onnx = Refused(
+        "it works across devices, of which a file knows none: export what one device does"
+    )
     program: Program
     mesh: Mesh
     axes: tuple[Any, ...]

@@ -17,6 +17,7 @@ import numpy as np
 
 from stretto._engine.core.errors import ExportError
 from stretto._engine.core.position import Place, Position
+from stretto._engine.core.primitive import Refused
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.sizes import Dimension, Size, SizeVariable, is_size
@@ -805,7 +806,10 @@ class Writer:
             for v in equation.outputs:
                 if v.type.dtype not in _DTYPES and not is_complex(v.type.dtype):
                     self.refuse(f"ONNX's operators take no {v.type.dtype.name}")
-            result = equation.primitive.onnx(self, *map(read, equation.inputs))
+            rule = type(equation.primitive).onnx
+            if isinstance(rule, Refused):
+                self.refuse(rule.why)
+            result = rule(equation.primitive, self, *map(read, equation.inputs))
             results = result if equation.primitive.multiple else (result,)
             for v, r in zip(equation.outputs, results, strict=True):
                 known[v] = self.typed(r, v.type)

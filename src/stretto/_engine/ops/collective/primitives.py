@@ -32,6 +32,9 @@ _BOUND: Any = Refused(
 class Collective(Primitive, abstract=True):
     """An operation across the ``size`` examples of the axis named ``axis``."""
 
+    onnx = Refused(
+        "it works across devices, of which a file knows none: export what one device does"
+    )
     axis: Any
     size: int
     reference = _BOUND
@@ -280,6 +283,9 @@ def take_rows(x: Any, places: np.ndarray, fill: Any) -> Any:
 class TotalsTogether(Primitive):
     """The sum of each operand along all ``axes``, pairs of a name and a size; of one dtype."""
 
+    onnx = Refused(
+        "it works across devices, of which a file knows none: export what one device does"
+    )
     axes: tuple[tuple[Any, int], ...]
     multiple = True
     reference = Refused(

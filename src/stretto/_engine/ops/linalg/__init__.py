@@ -5,6 +5,6 @@ from typing import TYPE_CHECKING
 from stretto._engine.core.lazy import exports
 
 if TYPE_CHECKING:  # loaded when first used
-    from stretto._engine.ops.linalg import written_out
+    from stretto._engine.ops.linalg import lu, written_out
 
 exports(__name__)

@@ -12,7 +12,7 @@ from stretto._engine import ops
 from stretto._engine.core.config import settings
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Linear
-from stretto._engine.core.primitive import Refused
+from stretto._engine.core.primitive import NOT_EXPORTED, Refused
 from stretto._engine.core.types import ArrayType, array_type, is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import absolute
@@ -263,6 +263,7 @@ class Eig(MatrixOperation):
     if ``differentiable``.
     """
 
+    onnx = NOT_EXPORTED
     left: bool
     right: bool
     differentiable: bool = False
@@ -408,6 +409,7 @@ class TriangularSylvester(MatrixOperation):
     up to zero, there are infinities and NaN.
     """
 
+    onnx = NOT_EXPORTED
     part: str
     in_blocks = True
 
@@ -513,6 +515,7 @@ class Schur(MatrixOperation):
     results do not depend on the phases of ``z``.
     """
 
+    onnx = NOT_EXPORTED
     vectors: bool
     differentiable: bool = False
     multiple = True
@@ -562,6 +565,7 @@ class Schur(MatrixOperation):
 class Hessenberg(MatrixOperation):
     """``h``, zero below the first subdiagonal, with reflections there; and their factors."""
 
+    onnx = NOT_EXPORTED
     multiple = True
     in_blocks = True
     jvp = _NO_DERIVATIVE

@@ -10,7 +10,7 @@ import numpy as np
 from stretto._engine import ops
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Linear, as_value
-from stretto._engine.core.primitive import Refused
+from stretto._engine.core.primitive import NOT_EXPORTED, Refused
 from stretto._engine.core.sizes import greater, lesser
 from stretto._engine.core.types import ArrayType, array_type, is_complex
 from stretto._engine.core.typing import Array, ArrayLike
@@ -78,6 +78,7 @@ class Geqrf(MatrixOperation):
 class Geqp3(MatrixOperation):
     """Factor as ``Geqrf``, and give the order of columns, chosen so that ``r``'s diagonal falls."""
 
+    onnx = NOT_EXPORTED
     multiple = True
     with_zeros = True
     jvp = _USE_QR

@@ -14,7 +14,7 @@ import numpy as np
 
 from stretto._engine import ops
 from stretto._engine.core.interpreter import Linear, as_value
-from stretto._engine.core.primitive import Refused
+from stretto._engine.core.primitive import NOT_EXPORTED, Refused
 from stretto._engine.core.sizes import is_size, lesser
 from stretto._engine.core.types import ArrayType, array_type, is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
@@ -42,12 +42,13 @@ from stretto._engine.ops.linalg.family import (
 )
 from stretto._engine.ops.linalg.matrix_parts import (
     adjoint,
+    diagonal_matrix,
     keep_diagonal,
     lower_part,
     matrix_transpose,
     upper_part,
 )
-from stretto._engine.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 from stretto._engine.ops.thresholds import MATRICES
 
 
@@ -274,6 +275,24 @@ class TridiagonalSolve(MatrixOperation):
         )
         return nan_where(b, info, out)
 
+    def onnx(self, b: Any, dl: Any, d: Any, du: Any, y: Any) -> Any:
+        """Solve with the whole matrix; perturbed pivots are refused."""
+        if self.perturb:
+            b.refuse(
+                "systems with perturbed pivots are not written out: use perturb_singular=False"
+            )
+        if not y.type.size:
+            return y
+        matrix = b.inline(_whole_matrix, dl, d, du)
+        both, pivots = ops.linalg.written_out.lu(b, matrix)
+        order = ops.linalg.lu.PivotsToPermutation(d.type.shape[-1])
+        return b.inline(
+            lambda both, pivots, y: ops.linalg.lu.solve_factored(both, order(pivots), y, "N"),
+            both,
+            pivots,
+            y,
+        )
+
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """a x = b, so a dx = db - da x."""
         dl, d, du, b = primals
@@ -322,6 +341,7 @@ class TridiagonalReduction(MatrixOperation):
     next to it, and the reflections' factors. Only one triangle is read.
     """
 
+    onnx = NOT_EXPORTED
     lower_triangle: bool
     multiple = True
     in_blocks = True
@@ -343,6 +363,17 @@ class TridiagonalReduction(MatrixOperation):
         config = {"uplo": "L" if self.lower_triangle else "U"}
         *results, info = lapack(b, routine, (x,), (*outs, info_type(x.type)), config, {0: 0})
         return [nan_where(b, info, o) for o in results]
+
+
+def _whole_matrix(dl: Any, d: Any, du: Any) -> Any:
+    """Return the matrices with these diagonals below, on and above the main one."""
+    total = diagonal_matrix(d)
+    last = d.ndim - 1
+    for diagonal, low in ((dl, 1), (du, -1)):
+        wide = diagonal_matrix(diagonal)
+        config = [(0, 0, 0)] * last + [(0, 0, 0), (-low, low, 0)]
+        total = total + pad(wide, 0, config)
+    return total
 
 
 def tridiagonal_solve(
