@@ -14,9 +14,11 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
+import onnxruntime
 
 import stretto as st
 from stretto import export
+from stretto._engine.core import tree
 from stretto._engine.core.types import is_complex
 from tests.functions import checks, entries, table
 
@@ -35,12 +37,10 @@ DTYPES = {
 
 def session(model: Any) -> Any:
     """Return a session of onnxruntime for a model, with one thread."""
-    import onnxruntime as ort
-
-    options = ort.SessionOptions()
+    options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 4
-    return ort.InferenceSession(
+    return onnxruntime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
 

@@ -16,11 +16,12 @@ from stretto._engine.core.errors import ExportError
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.sizes import Size, SizeVariable, is_size, size_of
 from stretto._engine.core.types import ArrayType, array_type, is_complex, real_dtype
+from stretto._engine.core.typing import Tree
 from stretto._engine.lowering.onnx.graph import Graph, Node, Operand, Pair, Value
 from stretto._engine.lowering.onnx.products import Onnx
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto
+    from onnx import GraphProto, ModelProto, ValueInfoProto
 
 _onnx = LazyModule("onnx")
 
@@ -34,7 +35,7 @@ _LARGE = 1 << 31
 def onnx(
     fun: Callable[..., Any],
     *examples: Any,
-    dynamic_axes: Any = None,
+    dynamic_axes: Tree = None,
     path: str | os.PathLike[str] | None = None,
     opset: int = 26,
     exact: bool = True,
@@ -114,7 +115,7 @@ def model_of(traced: Exported, opset: int, exact: bool) -> ModelProto:
     return _assembled(b, traced)
 
 
-def _input(b: Onnx, inputs: list[Value], name: str, type: ArrayType) -> Any:
+def _input(b: Onnx, inputs: list[Value], name: str, type: ArrayType) -> Operand | Pair:
     """Declare an input; a complex one has its parts along a last axis."""
     name = b.fresh(name)
     if not is_complex(type.dtype):
@@ -136,7 +137,7 @@ def _bind(b: Onnx, inputs: Sequence[Value], variable: SizeVariable) -> None:
     raise ExportError(f"export.onnx: no input has an axis of size {variable}")
 
 
-def _weight(b: Onnx, name: str, array: np.ndarray) -> Any:
+def _weight(b: Onnx, name: str, array: np.ndarray) -> Operand | Pair:
     type = array_type(array.shape, array.dtype)
     if is_complex(array.dtype):
         return b.array(array)
@@ -147,7 +148,7 @@ def _weight(b: Onnx, name: str, array: np.ndarray) -> Any:
     return operand
 
 
-def _output(b: Onnx, outputs: list[Value], name: str, result: Any) -> None:
+def _output(b: Onnx, outputs: list[Value], name: str, result: Operand | Pair) -> None:
     name = b.fresh(name)
     if isinstance(result, Pair):
         source, shape = b._pair_name(result), (*result.type.shape, 2)
@@ -210,7 +211,7 @@ def _proto(graph: Graph, name: str, initializers: Sequence[Any]) -> GraphProto:
     )
 
 
-def _attribute(value: Any) -> Any:
+def _attribute(value: object) -> object:
     if isinstance(value, Graph):
         return _proto(value, value.name, ())
     if isinstance(value, np.dtype):
@@ -218,7 +219,7 @@ def _attribute(value: Any) -> Any:
     return value
 
 
-def _declared(value: Value) -> Any:
+def _declared(value: Value) -> ValueInfoProto:
     shape = [str(n) if is_size(n) else int(n) for n in value.shape]  # type: ignore[call-overload]
     dtype = _onnx.helper.np_dtype_to_tensor_dtype(value.dtype)
     return _onnx.helper.make_tensor_value_info(value.name, dtype, shape)

@@ -76,7 +76,7 @@ def names_axis(effects: Iterable[Any], name: Any) -> bool:
     return any(type(e) is NamedAxis and e.name == name for e in effects)
 
 
-RULES = ("infer", "reference", "lower", "onnx", "jvp", "transpose", "vmap", "padded")
+RULES = ("infer", "reference", "lower", "jvp", "transpose", "vmap", "padded")
 """The rules that every primitive has, inherits or refuses."""
 
 PRIMITIVES: list[type[Primitive]] = []

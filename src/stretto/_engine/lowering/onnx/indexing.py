@@ -281,25 +281,11 @@ class Indexing(Writer):
         grown = operand.type
         shape = grown.shape
         if not clip and inside is not None:
-            # What is outside goes to a row behind the last, which is cut off.
             first = axes.index(numbers.start_index_map[0])
-            n = shape[first]
             flags = array_type((*batch, *[sizes[d] for d in windows]), _BOOL)
             mask = self.broadcast(inside, range(len(batch)), flags)
-            places = [*places]
-            place = places[first]
-            outside = (
-                Operand(self.size(n), place.type, (1,)) if is_size(n) else self.splat(n, place.type)
-            )
-            zero = self.splat(0, place.type)
-            places = [
-                self.select(mask, p, outside if k == first else zero) for k, p in enumerate(places)
-            ]
-            ends = [(0, 1) if k == first else (0, 0) for k in range(len(shape))]
-            grown = array_type(
-                tuple([m + 1 if k == first else m for k, m in enumerate(shape)]), wide
-            )
-            operand = self._edges(operand, self.splat(0, array_type((), wide)), ends, grown)
+            operand, places = self._with_a_row_behind(operand, places, mask, first)
+            grown = operand.type
         reduction = {"set": "none"}.get(update, update)
         if not places:
             self.refuse("a scatter without indices has no counterpart")
@@ -311,6 +297,23 @@ class Indexing(Writer):
             result = self.slice(result, [(0, n, 1) for n in shape])
         back = np.argsort([*axes, *rest])
         return self.cast(self.transpose(result, [int(k) for k in back]), type.dtype)
+
+    def _with_a_row_behind(
+        self, x: Operand, places: Sequence[Operand], mask: Operand, first: int
+    ) -> tuple[Operand, list[Operand]]:
+        """Return the operand with a row behind the last, where indices outside go."""
+        shape, n = x.type.shape, x.type.shape[first]
+        place = places[first]
+        behind = (
+            Operand(self.size(n), place.type, (1,)) if is_size(n) else self.splat(n, place.type)
+        )
+        zero = self.splat(0, place.type)
+        moved = [self.select(mask, p, behind if k == first else zero) for k, p in enumerate(places)]
+        ends = [(0, 1) if k == first else (0, 0) for k in range(len(shape))]
+        longer = tuple([m + 1 if k == first else m for k, m in enumerate(shape)])
+        grown = array_type(longer, x.type.dtype)
+        element = self.splat(0, array_type((), x.type.dtype))
+        return self._edges(x, element, ends, grown), moved
 
     def _scatter_part(
         self,

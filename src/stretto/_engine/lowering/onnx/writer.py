@@ -721,7 +721,7 @@ class Writer:
         return self._folded(op, x, axes, out)
 
     def _sum(self, op: str, x: Operand, axes: Sequence[int], shape: Shape) -> Operand:
-        """Add or multiply up; unsigned and narrow integers in int64, whose low bits are the same."""
+        """Add or multiply up; unsigned and narrow integers in int64: the low bits are equal."""
         dtype = x.type.dtype
         wide = _I64 if kind_of(dtype) in ("int", "uint") and dtype not in (_I32, _I64) else dtype
         x = self.cast(x, wide)

@@ -278,9 +278,7 @@ class TridiagonalSolve(MatrixOperation):
     def onnx(self, b: Any, dl: Any, d: Any, du: Any, y: Any) -> Any:
         """Solve with the whole matrix; perturbed pivots are refused."""
         if self.perturb:
-            b.refuse(
-                "systems with perturbed pivots are not written out: use perturb_singular=False"
-            )
+            b.refuse("perturbed pivots are not written out: use perturb_singular=False")
         if not y.type.size:
             return y
         matrix = b.inline(_whole_matrix, dl, d, du)
