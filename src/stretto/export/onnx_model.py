@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,7 @@ def onnx(
     fun: Callable[..., Any],
     *examples: Any,
     dynamic_axes: Tree = None,
+    outputs: Mapping[str, Callable[[Any], Tree]] | None = None,
     path: str | os.PathLike[str] | None = None,
     opset: int = 26,
     exact: bool = True,
@@ -47,6 +48,9 @@ def onnx(
         *examples: arguments like those of a call; what has a shape and a dtype is enough.
         dynamic_axes: a tree like ``examples`` that names the axes whose size varies, as for
             ``jit``: ``{0: "batch"}``.
+        outputs: what to give in place of the result: functions of it, by the outputs' names. Of an
+            ensemble's predictions that may be their mean, their entropy, intervals, or each
+            member's.
         path: where to write the file; weights of 2 GiB and more are written beside it.
         opset: the version of the operators, 21 or later.
         exact: whether NaN and the tails of functions are as they are here, where the runtime's
@@ -61,11 +65,24 @@ def onnx(
         TypeError: ``fun`` is not callable, or an example is not an array.
         ValueError: ``opset`` is older than 21.
         ModuleNotFoundError: the package ``onnx`` is not installed.
+
+    Source: the ONNX specification.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> ensemble = st.Ensemble(lambda p, x: p["w"] * x, [{"w": 2.0}, {"w": 3.0}])
+    >>> model = st.export.onnx(
+    ...     ensemble,
+    ...     snp.ones(4),
+    ...     dynamic_axes=({0: "n"},),
+    ...     outputs={"mean": st.ensemble.mean, "spread": st.ensemble.variance},
+    ... )
+    >>> [o.name for o in model.graph.output]
+    ['mean', 'spread']
     """
     if opset < 21:
         raise ValueError(f"export.onnx: opset must be 21 or later, got {opset}")
     _check_installed()
-    traced = trace(fun, examples, dynamic_axes, "export.onnx")
+    traced = trace(fun, examples, dynamic_axes, outputs, "export.onnx")
     model = model_of(traced, opset, exact)
     if path is not None:
         save(model, path)

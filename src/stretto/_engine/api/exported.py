@@ -51,8 +51,24 @@ class Exported(NamedTuple):
         return self.program.in_types[: len(self.inputs)]
 
 
-def trace(fun: Callable[..., Any], args: Sequence[Any], dynamic_axes: Any, caller: str) -> Exported:
-    """Return the program of ``fun`` for arguments like these, with names."""
+def _names(result: Any) -> list[str]:
+    """Return a name for each leaf of a result: those of a dictionary are its keys."""
+    if type(result) is dict and result and all(isinstance(key, str) for key in result):
+        return [path for key in sorted(result) for path in tree.paths(result[key], key)]
+    return tree.paths(result, "out")
+
+
+def trace(
+    fun: Callable[..., Any],
+    args: Sequence[Any],
+    dynamic_axes: Any,
+    outputs: Mapping[str, Callable[[Any], Any]] | None,
+    caller: str,
+) -> Exported:
+    """Return the program of ``fun`` for arguments like these, with names.
+
+    With ``outputs`` it gives what these functions make of its result, under their names.
+    """
     if not callable(fun):
         raise TypeError(f"{caller}: expected a function or a module, got {type(fun).__name__}")
     args = tuple(args)
@@ -78,8 +94,10 @@ def trace(fun: Callable[..., Any], args: Sequence[Any], dynamic_axes: Any, calle
                 parts[i] = w
             call = tree.unflatten(own_structure, parts)
         result = call(*tree.unflatten(structure, given))
+        if outputs is not None:
+            result = {name: made(result) for name, made in outputs.items()}
         outs, out_structure = argument_leaves.values_of_tree(result, caller, "the result")
-        return outs, (out_structure, tree.paths(result, "out"))
+        return outs, (out_structure, _names(result))
 
     with boundary, varying_sizes(), known_sizes([sizes] if sizes else None) as found:
         program, (out_structure, paths), captured = record(

@@ -9,10 +9,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import special
 
+import stretto.numpy as snp
+from stretto import nn
 from stretto._engine.core.functions import described_like
 from stretto._engine.core.position import user_stack_level
-from stretto._engine.core.typing import ArrayLike, Tree
+from stretto._engine.core.typing import Array, ArrayLike, Tree
 from stretto.ensemble.calibration import fit_temperature
+from stretto.ensemble.combination import log_mean
 from stretto.ensemble.estimators import estimator
 from stretto.ensemble.estimators.estimator import (
     ClassifierMixin,
@@ -22,6 +25,7 @@ from stretto.ensemble.estimators.estimator import (
     utils,
     validation,
 )
+from stretto.ensemble.uncertainty import mutual_information
 
 __all__ = ["EnsembleClassifier"]
 
@@ -175,6 +179,34 @@ class EnsembleClassifier(ClassifierMixin, EnsembleEstimator):
         """
         places = self._log_mean(X).argmax(axis=-1)
         return self.classes_[places]
+
+    def function(self) -> Callable[[ArrayLike], dict[str, Array]]:
+        """Return what the fitted estimator does, as a function of arrays: for ``st.export``.
+
+        Returns:
+            A function of rows, (rows, columns), that gives "probabilities", (rows, classes), after
+                ``calibrate`` calibrated ones; "place", (rows,) int32, of the most probable class in
+                ``classes_``; "members", (members, rows, classes); and "disagreement", (rows,), the
+                mutual information of class and member in nats.
+
+        Raises:
+            NotFittedError: it was not fitted.
+        """
+        raw_of = self._function_of_members()
+        temperature = float(self.temperature_)
+
+        def predict(X: ArrayLike) -> dict[str, Array]:
+            raw = raw_of(X)
+            mean = log_mean(raw)
+            members = nn.functional.softmax(raw, -1)
+            return {
+                "probabilities": nn.functional.softmax(mean / temperature, -1),
+                "place": snp.argmax(mean, -1),
+                "members": members,
+                "disagreement": mutual_information(members),
+            }
+
+        return predict
 
     def calibrate(self, X: Tree, y: ArrayLike) -> Self:
         """Fit the temperature of the members' mean, on rows that they were not trained on.

@@ -606,6 +606,17 @@ class EnsembleEstimator(BaseEstimator):
                 parts.append(outs[:, : len(here)])
         return np.concatenate(parts, axis=1).astype(np.float64)
 
+    def _function_of_members(self) -> Callable[[ArrayLike], Array]:
+        """Return what each member gives for rows, (members, rows, outputs), of arrays alone."""
+        validation.check_is_fitted(self, "ensemble_")
+
+        def members(X: ArrayLike) -> Array:
+            x = snp.asarray(X)
+            middle, scale = [np.asarray(part, x.dtype) for part in self.x_scale_]
+            return self.ensemble_(((x - middle) / scale).astype(np.float32))
+
+        return members
+
     # Files and pickles
 
     def __getstate__(self) -> dict[str, Any]:

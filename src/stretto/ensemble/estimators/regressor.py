@@ -10,9 +10,10 @@ import numpy as np
 from scipy import special
 
 import stretto.numpy as snp
+from stretto import nn
 from stretto._engine.core.functions import described_like
 from stretto._engine.core.position import user_stack_level
-from stretto._engine.core.typing import ArrayLike, Key, Tree
+from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
 from stretto.ensemble.conformal import (
     ConformalIntervals,
     fit_conformal_intervals,
@@ -322,6 +323,59 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
             reach = special.ndtri((1 + return_interval) / 2) * np.sqrt(variance)
             lower, upper = mean - reach, mean + reach
         return tuple(self._in_units(np.asarray(x, np.float64)) for x in (mean, lower, upper))
+
+    def function(self, coverage: float = 0.9) -> Callable[[ArrayLike], dict[str, Array]]:
+        """Return what the fitted estimator does, as a function of arrays: for ``st.export``.
+
+        Args:
+            coverage: that of the intervals, in (0, 1).
+
+        Returns:
+            A function of rows, (rows, columns), that gives "mean", "deviation", "lower" and
+                "upper", each (rows,) or (rows, targets), as ``predict`` does; and "members",
+                (members, rows) or (members, rows, targets).
+
+        Raises:
+            ValueError: ``coverage`` is out of range.
+            NotFittedError: it was not fitted.
+        """
+        if not 0 < coverage < 1:
+            raise ValueError(
+                f"EnsembleRegressor: coverage must be in (0, 1), such as 0.9; got {coverage}"
+            )
+        raw_of = self._function_of_members()
+        noise = snp.asarray(self.noise_, np.float32)
+        factor = np.sqrt(self.variance_factor_).astype(np.float32)
+        scores = snp.asarray(self.scores_, np.float32)
+
+        def in_units(x: Array, shift: bool = True) -> Array:
+            middle, scale = [np.asarray(part, np.float32) for part in self.y_scale_]
+            x = x * scale + middle if shift else x * scale
+            return x[..., 0] if self._one else x
+
+        def predict(X: ArrayLike) -> dict[str, Array]:
+            raw = raw_of(X)
+            if self.loss == "squared_error":
+                means, variances = raw, snp.broadcast_to(noise, raw.shape)
+            else:
+                means, numbers = snp.split(raw, 2, axis=-1)
+                variances = nn.functional.softplus(numbers) + estimator.LEAST_VARIANCE
+            mean, variance = means.mean(0), variances.mean(0) + means.var(0)
+            deviation = snp.sqrt(variance)
+            if len(scores):
+                lower, upper = ConformalIntervals(scores)(mean, deviation, coverage)
+            else:
+                reach = float(special.ndtri((1 + coverage) / 2)) * deviation
+                lower, upper = mean - reach, mean + reach
+            return {
+                "mean": in_units(mean),
+                "deviation": in_units(deviation * factor, shift=False),
+                "lower": in_units(lower),
+                "upper": in_units(upper),
+                "members": in_units(means),
+            }
+
+        return predict
 
     def calibrate(self, X: Tree, y: ArrayLike) -> Self:
         """Fit intervals and variances on rows that the members were not trained on.
