@@ -20,6 +20,7 @@ import stretto as st
 from stretto import export
 from stretto._engine.core import tree
 from stretto._engine.core.types import is_complex
+from tests.any_size import as_values, choices
 from tests.functions import checks, entries, table
 
 for _, name, _ in pkgutil.iter_modules(entries.__path__):
@@ -106,6 +107,77 @@ def outcome(
     return "agrees", ""
 
 
+def resized(x: np.ndarray, axes: Any, i: int, by: dict[int, int]) -> np.ndarray:
+    """Return an array whose axes that vary have other sizes, by repeating or leaving out parts."""
+    shape = [by[axes[i, d]] if (i, d) in axes else n for d, n in enumerate(x.shape)]
+    for d, n in enumerate(shape):
+        x = np.take(x, np.arange(n) % x.shape[d], axis=d)
+    return np.asarray(x)
+
+
+def sizes_outcome(entry: Any, dtype: str, ours: Any, arrays: Any, axes: Any) -> tuple[str, str]:
+    """Say what became of a call exported with sizes that vary, run at several others."""
+    numbers = sorted(set(axes.values()))
+    have = {k: next(arrays[i].shape[d] for (i, d), v in axes.items() if v == k) for k in numbers}
+    spec = tuple(
+        {d: f"n{axes[i, d]}" for d in range(a.ndim) if (i, d) in axes} or None
+        for i, a in enumerate(arrays)
+    )
+    function = as_values(ours)
+    with checks.bits(dtype), warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            model = export.onnx(function, *arrays, dynamic_axes=spec)
+        except st.errors.ExportError as error:
+            return "refused", str(error).partition("\n")[0]
+        except (st.errors.MissingRuleError, st.errors.TracedValueError, TypeError, ValueError) as e:
+            return "not traced", f"{type(e).__name__}: {str(e)[:200]}"
+        guards = [e.value for e in model.metadata_props if e.key.startswith("stretto.holds")]
+        ran = 0
+        for more in (0, 1, 2, 5, -1):
+            by = {k: n + more for k, n in have.items()}
+            if min(by.values()) < 1:
+                continue
+            other = [resized(a, axes, i, by) for i, a in enumerate(arrays)]
+            if guards and more:
+                continue
+            try:
+                values = function(*other)
+            except Exception:
+                continue
+            got = run(model, other)
+            ran += 1
+            for g, v in zip(got, values, strict=True):
+                v = np.asarray(v)
+                if is_complex(v.dtype):
+                    g = g[..., 0] + 1j * g[..., 1]
+                try:
+                    checks.close(g, v, max(entry.tolerance, 1.0), f"sizes {by}")
+                except AssertionError as error:
+                    return "differs", " ".join(str(error).split())[:200]
+    return ("agrees" if ran > 1 or guards else "agrees at one size"), ""
+
+
+def survey_sizes(names: list[str]) -> dict[str, Counter]:
+    """Return the outcomes by function, with each choice of axes that vary."""
+    found: dict[str, Counter] = {}
+    for name in names:
+        entry = table.ENTRIES[name]
+        if entry.uncompiled or entry.compare is not None:
+            continue
+        for dtype, each, ours, _, arrays, _ in checks.instances(entry, entry.dtypes[:1]):
+            for named, axes in choices(arrays).items():
+                try:
+                    what, why = sizes_outcome(entry, dtype, ours, arrays, axes)
+                except Exception as error:
+                    what, why = "error", f"{type(error).__name__}: {str(error)[:300]}"
+                found.setdefault(name, Counter())[what] += 1
+                if what not in ("agrees", "not traced"):
+                    where = f"{checks.words(entry, each, dtype)} where {named} varies"
+                    print(f"{what}\t{where}\t{why}", flush=True)
+    return found
+
+
 def survey(names: list[str], show: bool = True) -> dict[str, Counter]:
     """Return the outcomes by function."""
     found: dict[str, Counter] = {}
@@ -129,10 +201,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--only", default="", help="the beginning of the functions' names")
     parser.add_argument("--part", default="0/1", help="which part of how many: 0/2")
+    parser.add_argument("--sizes", action="store_true", help="with axes whose size varies")
     options = parser.parse_args(arguments)
     part, of = map(int, options.part.split("/"))
     names = [n for n in sorted(table.ENTRIES) if n.startswith(options.only)][part::of]
-    found = survey(names)
+    found = survey_sizes(names) if options.sizes else survey(names)
     total = sum(found.values(), Counter())
     whole = sum(set(c) <= {"agrees", "agrees (complex)", "no array"} for c in found.values())
     print(dict(total), f"{whole} of {len(found)} functions whole")

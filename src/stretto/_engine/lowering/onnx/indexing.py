@@ -253,7 +253,9 @@ class Indexing(Writer):
             return x
         type = x.type
         narrow = type.kind == "float" and type.dtype.itemsize < 4
-        wide = np.dtype(np.float32) if narrow and update in ("add", "sub", "mul") else type.dtype
+        no_kernel = type.dtype.name == "bfloat16" and update != "set"
+        sums = narrow and update in ("add", "sub", "mul")
+        wide = np.dtype(np.float32) if sums or no_kernel else type.dtype
         if type.kind == "bool" and update not in ("set",):
             wide = _I32
             update = {"add": "max", "mul": "min"}.get(update, update)

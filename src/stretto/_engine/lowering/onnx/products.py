@@ -17,6 +17,10 @@ _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 _I32, _I64 = np.dtype(np.int32), np.dtype(np.int64)
 
 
+_LONGEST = 2048
+"""The most points of a transform that is a product with a matrix: of 32 MiB, one for each part."""
+
+
 def _accumulator(dtype: np.dtype) -> np.dtype:
     """Return the dtype that products of this one are added up in."""
     kind = kind_of(dtype)
@@ -45,6 +49,8 @@ class Onnx(Indexing):
 
     def fourier(self, x: Any, kind: str, lengths: Sequence[int], out: ArrayType) -> Any:
         """Return the transform of the last axes, ``FFT IFFT RFFT IRFFT``, as ``DFT`` of each."""
+        if real_dtype(x.type.dtype) == _F64:
+            return self._fourier_by_products(x, kind, lengths, out)
         ndim = x.type.ndim
         axes = [ndim - len(lengths) + k for k in range(len(lengths))]
         if kind == "RFFT":
@@ -69,6 +75,48 @@ class Onnx(Indexing):
             self.node("Gather", [name, self.constant(np.array(k, _I64))], axis=-1) for k in (0, 1)
         ]
         return Pair(out, *[Operand(h, part, part.shape) for h in halves])
+
+    def _fourier_by_products(
+        self, x: Any, kind: str, lengths: Sequence[int], out: ArrayType
+    ) -> Any:
+        """Multiply by the matrix of roots of unity, whose float64 in ``DFT`` are only float32."""
+        ndim = x.type.ndim
+        axes = [ndim - len(lengths) + k for k in range(len(lengths))]
+        if kind == "RFFT":
+            x = self.convert(x, np.dtype(np.complex128))
+        order = axes[::-1] if kind == "RFFT" else axes
+        for axis in order:
+            n = lengths[axis - ndim]
+            if n > _LONGEST:
+                self.refuse(
+                    f"a transform of {n} points in float64 would need a matrix of them: use "
+                    f"float32, or up to {_LONGEST} points"
+                )
+            have = x.type.shape[axis]
+            count = have
+            if kind == "RFFT" and axis == axes[-1]:
+                count = n // 2 + 1
+            sign = 1 if kind in ("IFFT", "IRFFT") else -1
+            scale = 1 / n if sign > 0 else 1.0
+            if kind == "IRFFT" and axis == axes[-1]:
+                count = n
+                weight = np.where((np.arange(have) == 0) | (2 * np.arange(have) == n), 1.0, 2.0)
+            else:
+                weight = np.ones(have)
+            steps = np.outer(np.arange(have), np.arange(count)) % n
+            roots = np.exp(sign * 2j * np.pi * steps / n) * (scale * weight)[:, None]
+            matrix = self.array(roots)
+            shape = (*[m for d, m in enumerate(x.type.shape) if d != axis], count)
+            product = self.dot(
+                x, matrix, ((axis,), (0,)), ((), ()), array_type(shape, x.type.dtype)
+            )
+            back = [*range(axis), ndim - 1, *range(axis, ndim - 1)]
+            x = self.transpose(product, back)
+        return x.real if kind == "IRFFT" else x
+
+    def constrain(self, x: Any, sharding: Any) -> Any:
+        """Return the operand: a file knows no devices."""
+        return x
 
     def _dft(self, name: str, n: int, axis: int, **attributes: int) -> str:
         length = self.constant(np.array(n, _I64))
