@@ -7,6 +7,7 @@ from pathlib import Path
 PACKAGES = (
     "stretto",
     "stretto.ensemble",
+    "stretto.export",
     "stretto.files",
     "stretto.lax",
     "stretto.nn",

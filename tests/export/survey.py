@@ -14,52 +14,17 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-import onnxruntime
 
 import stretto as st
 from stretto import export
 from stretto._engine.core import tree
 from stretto._engine.core.types import is_complex
 from tests.any_size import as_values, choices
+from tests.export.running import run
 from tests.functions import checks, entries, table
 
 for _, name, _ in pkgutil.iter_modules(entries.__path__):
     importlib.import_module(f"tests.functions.entries.{name}")
-
-
-DTYPES = {
-    "tensor(float)": np.float32,
-    "tensor(double)": np.float64,
-    "tensor(int32)": np.int32,
-    "tensor(int64)": np.int64,
-}
-"""What onnxruntime calls the dtypes that arrays of 64 bits come as, where those are off."""
-
-
-def session(model: Any) -> Any:
-    """Return a session of onnxruntime for a model, with one thread."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 4
-    return onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-
-
-def as_input(x: Any) -> np.ndarray:
-    """Return an array as an input takes it: complex numbers as pairs."""
-    x = np.asarray(x)
-    return np.stack([x.real, x.imag], -1) if is_complex(x.dtype) else x
-
-
-def run(model: Any, arrays: Any) -> list[np.ndarray]:
-    """Run a model on arrays, in the order of its inputs."""
-    s = session(model)
-    fed = {}
-    for taken, x in zip(s.get_inputs(), arrays, strict=True):
-        dtype = DTYPES.get(taken.type)
-        fed[taken.name] = as_input(x).astype(dtype) if dtype else as_input(x)
-    return s.run(None, fed)
 
 
 def outcome(

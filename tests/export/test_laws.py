@@ -13,11 +13,8 @@ from stretto._engine.core import tree
 from stretto._engine.core.types import is_complex, is_inexact
 from stretto.errors import ExportError, MissingRuleError
 from stretto.laws import Law, TypeOf, check_close
+from tests.export.running import run
 from tests.form.test_every_primitive import HERE, laws_of
-
-pytest.importorskip("onnxruntime")
-
-from tests.export.survey import run
 
 REFUSED = {
     # No operator, and none is written out.

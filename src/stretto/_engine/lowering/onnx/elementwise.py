@@ -3,6 +3,7 @@
 ``WRITTEN`` has a function for each name: from the writer, operands of one shape, and the type of
 the result. Most are one operator. Where onnxruntime differs from what arrays here do, it is written
 out: integers divided by zero, shifts by the width and more, floats that are cast beyond the bounds.
+What cannot be kept is the sign of a zero that goes through a choice: ``Where`` adds 0 to it.
 Complex numbers are pairs of real ones, and have formulas of their own.
 """
 
@@ -301,6 +302,10 @@ def _shift(direction: str, arithmetic: bool = False) -> Rule:
 
     def write(b: Any, operands: Sequence[Operand], out: ArrayType) -> Operand:
         x, amount = operands
+        if arithmetic and out.kind == "uint":  # the bits of a signed integer
+            signed = array_type(out.shape, np.dtype(f"i{out.dtype.itemsize}"))
+            parts = [b.cast(v, signed.dtype) for v in operands]
+            return b.cast(write(b, parts, signed), out.dtype)
         unsigned = array_type(out.shape, _bits(out.dtype))
         width = 8 * out.dtype.itemsize
         negative = None

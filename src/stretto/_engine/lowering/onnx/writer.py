@@ -700,6 +700,12 @@ class Writer:
         if op in ("and", "or") and kind == "bool":
             name = "ReduceMin" if op == "and" else "ReduceMax"
             return self._reduced(name, x, axes, out)
+        if op in _EXTREMA and x.type.dtype == np.uint64:  # int64 in the same order
+            first = self.splat(1 << 63, x.type)
+            signed = self.cast(self.apply("BitwiseXor", [x, first], x.type), _I64)
+            found = self._reduced(_EXTREMA[op], signed, axes, array_type(shape, _I64))
+            bits = self.cast(found, out.dtype)
+            return self.apply("BitwiseXor", [bits, self.splat(1 << 63, out)], out)
         if op in _EXTREMA:
             result = self._reduced(_EXTREMA[op], x, axes, out)
             if kind != "float" or not self.exact:

@@ -24,7 +24,7 @@ from stretto._engine.ops.comparison import (
     select,
     zeros_like,
 )
-from stretto._engine.ops.complex_parts import conj, real
+from stretto._engine.ops.complex_parts import conj, imag, real
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import sqrt
 from stretto._engine.ops.index.primitives import take_along_axis
@@ -103,7 +103,12 @@ def lu(b: Any, x: Any) -> list[Any]:
 
     def step(k: Any, x: Any, pivots: Any) -> list[Any]:
         rows, columns = _index(x, -2), _index(x, -1)
-        size = absolute(_column(x, k))
+        line = _column(x, k)
+        # As LAPACK compares complex numbers: by the sum of the parts' sizes.
+        parts = [real(line), imag(line)] if is_complex(x.dtype) else [line]
+        size = absolute(parts[0])
+        for part in parts[1:]:
+            size = size + absolute(part)
         size = select(lt(rows, _like(k, x)), full_like(size, -1), size)
         size = reduce_sum(
             select(eq(columns, zeros_like(columns)), size, zeros_like(size)), (x.ndim - 1,)

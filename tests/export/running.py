@@ -1,0 +1,73 @@
+"""Run exported models by onnxruntime, for tests: skip where it is not installed."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stretto.numpy as snp
+from stretto import export
+from stretto._engine.core import tree
+from stretto._engine.core.types import is_complex
+
+onnx = pytest.importorskip("onnx")
+onnxruntime = pytest.importorskip("onnxruntime")
+
+DTYPES = {
+    "tensor(float)": np.float32,
+    "tensor(double)": np.float64,
+    "tensor(int32)": np.int32,
+    "tensor(int64)": np.int64,
+}
+"""What onnxruntime calls the dtypes that arrays of 64 bits come as, where those are off."""
+
+
+def session(model: Any) -> Any:
+    """Return a session of onnxruntime for a model, or for a path, with one thread."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    source = str(model) if hasattr(model, "is_file") else model.SerializeToString()
+    return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+
+
+def as_input(x: Any) -> np.ndarray:
+    """Return an array as an input takes it: complex numbers as pairs."""
+    x = np.asarray(x)
+    return np.stack([x.real, x.imag], -1) if is_complex(x.dtype) else x
+
+
+def run(model: Any, arrays: Any) -> list[np.ndarray]:
+    """Run a model on arrays, in the order of its inputs."""
+    s = session(model)
+    fed = {}
+    for taken, x in zip(s.get_inputs(), arrays, strict=True):
+        dtype = DTYPES.get(taken.type)
+        fed[taken.name] = as_input(x).astype(dtype) if dtype else as_input(x)
+    return s.run(None, fed)
+
+
+def exported(function: Any, *examples: Any, **options: Any) -> Any:
+    """Return a checked model."""
+    model = export.onnx(function, *examples, **options)
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+def agrees(function: Any, *examples: Any, rtol: float = 1e-5, **options: Any) -> Any:
+    """Assert that a model gives what the function gives, and return it."""
+    model = exported(function, *examples, **options)
+    got = run(model, tree.leaves(examples))
+    want = [np.asarray(x) for x in tree.leaves(function(*tree.map(snp.asarray, examples)))]
+    for g, w in zip(got, want, strict=True):
+        if is_complex(w.dtype):
+            g = g[..., 0] + 1j * g[..., 1]
+        assert g.dtype == w.dtype
+        np.testing.assert_allclose(g, w, rtol=rtol, atol=rtol)
+    return model
+
+
+def operators(model: Any) -> Counter:
+    """Count the operators of a model."""
+    return Counter(node.op_type for node in model.graph.node)
