@@ -1,5 +1,6 @@
 """Run exported models by onnxruntime, for tests: skip where it is not installed."""
 
+import threading
 from collections import Counter
 from typing import Any
 
@@ -21,6 +22,10 @@ DTYPES = {
     "tensor(int64)": np.int64,
 }
 """What onnxruntime calls the dtypes that arrays of 64 bits come as, where those are off."""
+
+
+ENDLESS = 60
+"""Seconds after which a run is ended with an error, since a loop in the model seems to go on."""
 
 
 def session(model: Any) -> Any:
@@ -45,7 +50,13 @@ def run(model: Any, arrays: Any) -> list[np.ndarray]:
     for taken, x in zip(s.get_inputs(), arrays, strict=True):
         dtype = DTYPES.get(taken.type)
         fed[taken.name] = as_input(x).astype(dtype) if dtype else as_input(x)
-    return s.run(None, fed)
+    options = onnxruntime.RunOptions()
+    timer = threading.Timer(ENDLESS, lambda: setattr(options, "terminate", True))
+    timer.start()
+    try:
+        return s.run(None, fed, options)
+    finally:
+        timer.cancel()
 
 
 def exported(function: Any, *examples: Any, **options: Any) -> Any:

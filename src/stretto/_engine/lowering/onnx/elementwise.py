@@ -70,18 +70,22 @@ def _sign_of(x: Term) -> Term:
 
 
 def _expm1(x: Term) -> Term:
-    """Kahan's: what rounding took from exp(x) - 1 is put back by the logarithm."""
+    """Kahan's: what rounding took from exp(x) - 1 is put back by the logarithm.
+
+    As a multiple of x, which keeps the sign of a zero. It is -1 long before -100.
+    """
+    x = x.apply("maximum", -100.0)
     u = written.exp(x)
-    lost = (u - 1.0) * (x / written.log(u))
-    out = where(u == 1.0, x, where(u - 1.0 == -1.0, -1.0, lost))
-    return where(u == math.inf, u, out)
+    ratio = where(u == 1.0, 1.0, (u - 1.0) / written.log(u))
+    ratio = where(u - 1.0 == -1.0, -1.0 / x, ratio)
+    return x * where(u == math.inf, u, ratio)
 
 
 def _log1p(x: Term) -> Term:
-    """Kahan's, the other way round."""
+    """Kahan's, the other way round; as a multiple of x, too."""
     u = 1.0 + x
-    out = where(u == 1.0, x, written.log(u) * (x / (u - 1.0)))
-    return where(u == math.inf, u, out)
+    ratio = where(u == 1.0, 1.0, written.log(u) / (u - 1.0))
+    return where(u == math.inf, 1.0, x) * where(u == math.inf, u, ratio)
 
 
 def _cbrt(x: Term) -> Term:

@@ -694,7 +694,7 @@ class Writer:
         out = array_type(shape, x.type.dtype)
         if not axes:
             return Operand(x.name, out, x.shape, x.value)
-        if not x.type.varies and x.type.size == 0:
+        if 0 in x.type.shape:
             return self.splat(start, out)
         kind = x.type.kind
         if op in ("and", "or") and kind == "bool":
