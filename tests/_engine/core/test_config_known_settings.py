@@ -4,10 +4,13 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
-from stretto._engine.core.config import config
+from stretto._engine.core.config import SETTINGS, config, from_environment, settings, shaping
 from stretto._engine.core.errors import ConfigError
+from stretto._engine.core.mesh import Mesh
+from stretto._engine.xla.device import Device
 
 UNKNOWN = "config has no setting 'x64'; there are: enable_x64, integer_overflow, threefry_partition"
 
@@ -44,6 +47,64 @@ def test_numbers(value):
         ConfigError, match=r"config.recompilation_warning must be an int, 0 or more; got"
     ):
         config.recompilation_warning = value
+
+
+SHAPING = {
+    "enable_x64": (False, True),
+    "threefry_partitionable": (False, True),
+    "numpy_dtype_promotion": ("standard", "strict"),
+    "default_matmul_precision": (None, "highest"),
+    "numpy_rank_promotion": ("allow", "raise"),
+    "check_static_indices": (False, True),
+    "default_prng_impl": ("threefry2x32", "rbg"),
+    "plan": ("auto", "in turn"),
+    "memory_budget": (0, 1 << 20),
+    "simplify": (True, False),
+    "stable_forms": (True, False),
+    "roll_loops": (True, False),
+    "interpret_small": (True, False),
+    "mesh": (None, Mesh(np.array([Device("cpu", 0)]), ("x",))),
+    "debug_nans": (False, True),
+    "debug_infs": (False, True),
+    "disable_jit": (False, True),
+}
+"""The settings that change what a function becomes when it is traced or compiled: the default of
+each, and another value."""
+
+OTHERS = {
+    "integer_overflow": ("raise", "wrap"),
+    "eager_compiled": (True, False),
+    "tiers": (False, True),
+    "compile_in_background": (True, False),
+    "disk_cache": (True, False),
+    "disk_cache_size": (1_073_741_824, 0),
+    "log_compiles": (False, True),
+    "slow_compile_warning": (10, 0),
+    "recompilation_warning": (16, 0),
+    "traceback_filtering": ("hide", "off"),
+}
+WITHOUT_A_BLOCK_HERE = {"keep_memory": False, "num_cpu_devices": 1, "default_device": None}
+"""Those that cannot be set in a block, or want a device that need not be there."""
+
+
+def test_what_holds_unless_it_is_set(monkeypatch):
+    for name in SETTINGS:
+        monkeypatch.delenv(f"STRETTO_{name.upper()}", raising=False)
+    found = {name: from_environment(name, setting) for name, setting in SETTINGS.items()}
+    defaults = {name: default for name, (default, _) in {**SHAPING, **OTHERS}.items()}
+    assert found == {**defaults, **WITHOUT_A_BLOCK_HERE}
+
+
+@pytest.mark.parametrize("name", {**SHAPING, **OTHERS})
+def test_which_settings_have_functions_traced_anew(name):
+    """What stands for those in force is part of the key of everything that is kept."""
+    default, other = {**SHAPING, **OTHERS}[name]
+    with config(**{name: default}):
+        key = settings.key
+        with config(**{name: other}):
+            assert (settings.key is not key) is (name in SHAPING) is (name in shaping())
+        assert settings.key is key
+    assert WITHOUT_A_BLOCK_HERE.keys().isdisjoint(shaping())
 
 
 def in_environment(code, **variables):

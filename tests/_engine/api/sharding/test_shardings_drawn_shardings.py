@@ -1,6 +1,9 @@
 """Tables of which device has which part of an array."""
 
+import inspect
 import io
+import math
+import re
 
 import numpy as np
 import pytest
@@ -84,6 +87,34 @@ def test_size_and_color(capsys, monkeypatch):
     assert "\x1b" not in terminal.getvalue()
     st.debug.visualize_sharding((4,), over(P("x")))
     assert terminal.getvalue().count("\x1b[0m") == 2
+
+
+def of_many(spec, *shape):
+    """A sharding over more devices than this process has."""
+    devices = [st.typing.Device("cpu", i) for i in range(math.prod(shape))]
+    return NamedSharding(st.sharding.Mesh(np.array(devices).reshape(shape), ("x", "y")), spec)
+
+
+def test_parts_have_one_of_twelve_colors_each_in_turn(monkeypatch):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr("sys.stdout", terminal)
+    st.debug.visualize_sharding((7, 2), of_many(P("x", "y"), 7, 2), scale=2)
+    painted = [re.findall(r"48;5;(\d+)m(.*?)\x1b", s) for s in terminal.getvalue().splitlines()]
+    rows = [[int(color) for color, text in line] for line in painted if line]
+    twelve = [24, 94, 22, 53, 88, 18, 58, 23, 90, 130, 30, 60]
+    expected = [*twelve, *twelve[:2]]
+    assert rows[1::3] == [expected[k : k + 2] for k in range(0, 14, 2)]
+    assert rows[::3] == rows[1::3] == rows[2::3]  # also above and below the names
+
+
+def test_a_table_is_as_wide_as_its_longest_name(capsys):
+    st.debug.visualize_sharding((2,), of_many(P("y"), 40, 2))
+    name = f"CPU {','.join(map(str, range(0, 80, 2)))}"
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith(f"│ {name} │ CPU 1,3,") and len({*map(len, lines)}) == 1
+    both = st.debug.visualize_sharding, st.debug.visualize_array_sharding
+    assert len({inspect.signature(draw).parameters["scale"].default for draw in both}) == 1
 
 
 def test_what_cannot_be_drawn():
