@@ -192,8 +192,10 @@ def test_square_matrices_behind_products(f, count):
     assert barriers_between(f, LEFT, RIGHT) == count
 
 
-def test_small_matrices_are_one_block():
-    assert barriers_between(lambda x, w: x @ w @ w, snp.ones((8, 64)), snp.ones((64, 64))) == 0
+@pytest.mark.parametrize(("columns", "count"), [(64, 0), (255, 0), (256, 1)])
+def test_small_matrices_are_one_block(columns, count):
+    x, w = snp.ones((8, columns)), snp.ones((columns, columns))
+    assert barriers_between(lambda x, w: x @ w @ w, x, w) == count
 
 
 def test_bodies_of_loops_are_changed():
@@ -265,13 +267,28 @@ def test_what_is_cheap_to_read_again_is_not():
     assert barriers(lambda u, v: twice(u[:, None] * v + u[:, None]), snp.ones(N), snp.ones(N)) == 0
 
 
-def test_small_values_are_not():
+@pytest.mark.parametrize(("shape", "count"), [((4, 4), 0), ((11, 93), 0), ((32, 32), 1)])
+def test_small_values_are_not(shape, count):
+    """They are from 4 KiB on."""
+
     def f(x, y):
         s = x + y
         return s.sum(), s.max(0)
 
-    small = snp.ones((4, 4))
-    assert barriers(f, small, small) == 0
+    assert barriers(f, snp.ones(shape), snp.ones(shape)) == count
+
+
+@pytest.mark.parametrize(("rows", "count"), [(4, 1), (5, 0)])
+def test_quarters_of_a_value_take_time_to_read(rows, count):
+    """One array of its size and as many rows as make another: smaller parts do not count."""
+
+    def f(x, *parts):
+        s = x
+        for part in parts:
+            s = s + part
+        return s.sum(), s.max(0)
+
+    assert barriers(f, snp.ones((rows, 1024)), *[snp.ones(1024)] * rows) == count
 
 
 def test_results_are_stored_already():

@@ -80,3 +80,14 @@ def test_the_result_is_the_input():
     """An output that is an input, or a constant, is left alone."""
     graph = st.make_graph(lambda x: (x, 1.0, doubled(x)))(1.0)
     assert run_on_xla_thread(graph).outputs[:2] == graph.outputs[:2]
+
+
+@pytest.mark.parametrize(
+    ("shape", "is_added"), [((0,), False), ((257, 255), True), ((1 << 16,), False)]
+)
+def test_outputs_that_are_copied_for_it(shape, is_added):
+    """Small ones that there are, since a large one is computed by as many operations itself."""
+    x = st.ShapeDtypeStruct(shape, np.float32)
+    loop = lambda c: st.lax.while_loop(lambda c: (c == 7).any(), lambda c: c + 1, c)
+    graph = st.make_graph(loop)(x)
+    assert (run_on_xla_thread(graph) is not graph) is is_added
