@@ -5,7 +5,7 @@ import os
 import pytest
 
 from stretto._engine.core.cost import CPU, TABLES
-from stretto._engine.core.machine import Kind, kind
+from stretto._engine.core.machine import Kind, cores, kind
 
 SIZES = [1.0, 1e3, CPU.near_bytes, CPU.near_bytes + 1, CPU.shared_bytes, CPU.shared_bytes + 1,
          CPU.fresh_bytes, CPU.fresh_bytes + 1, 1e9]  # fmt: skip
@@ -48,6 +48,33 @@ def test_all_cores_that_this_process_may_use_multiply():
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     rates = {Kind.AVX512: 50e3, Kind.AVX2: 50e3, Kind.ARM: 20e3}
     assert {kind: table.products / cores for kind, table in TABLES.items()} == rates
+
+
+@pytest.mark.parametrize(
+    ("work", "microseconds"),
+    [
+        (lambda m: m.product(50e6 * cores(), m.wide), 1333.3),
+        (lambda m: m.product(50e6 * cores(), m.batched), 1818.2),
+        (lambda m: 1000 * m.item, 400),
+        (lambda m: 1000 * m.turn, 1500),
+        (lambda m: 1000 * m.kernel, 500),
+        (lambda m: 1000 * m.vectors, 1000),
+        (lambda m: m.copying(300e3), 20),
+        (lambda m: m.copying(524_288), 34.95),
+        (lambda m: m.copying(524_289), 65.54),
+        (lambda m: m.copying(16_777_216), 2097.2),
+        (lambda m: m.copying(16_777_217), 5592.4),
+        (lambda m: m.moving(16_777_216), 1048.6),
+        (lambda m: m.moving(16_777_217), 2796.2),
+        (lambda m: m.passing(1e6), 40),
+        (lambda m: m.passing(3e7), 2000),
+        (lambda m: m.fresh_memory(28_000_000), 0),
+        (lambda m: m.fresh_memory(28_000_001), 11_200),
+    ],
+)
+def test_the_machine_that_was_measured(work, microseconds):
+    """The estimates from which plans are chosen are those of its measurements."""
+    assert work(TABLES[Kind.AVX512]) == pytest.approx(microseconds, rel=1e-4)
 
 
 def test_the_table_is_that_of_this_kind_of_processor():

@@ -4,9 +4,24 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.core import cost
+from stretto._engine.core.machine import Kind
 from stretto._engine.passes.prepare import prepare
-from stretto._engine.passes.rolling.profit import LOOP, OPERATION, compile_time, count, may_pay
+from stretto._engine.passes.rolling.operands import loop_in
+from stretto._engine.passes.rolling.profit import (
+    LOOP,
+    OPERATION,
+    Use,
+    compile_time,
+    count,
+    exchange,
+    gain,
+    may_pay,
+    runs_as_fast,
+)
 from stretto._engine.passes.rolling.roll_loops import Stretch
+from tests._engine.passes.rolling.test_operands import places
+from tests._engine.passes.rolling.test_profit_liveness import chain
 from tests._engine.passes.rolling.test_roll_loops import (
     array,
     gradient,
@@ -140,6 +155,23 @@ def test_what_compiling_takes():
     assert not may_pay(copy * 2, Stretch(0, len(copy), 2 * len(copy)))
 
 
+@pytest.mark.parametrize(
+    ("f", "took"),
+    [
+        (lambda x: snp.reshape(x, (2, 2)), 0.1),
+        (lambda x: x * x, 0.2),
+        (snp.tanh, 1),
+        (snp.sum, 15),
+        (snp.sort, 5),
+    ],
+    ids=["a view", "an operation", "one that takes long", "a sum", "a kernel of several loops"],
+)
+def test_the_compiler_takes_as_long_for_an_operation_as_measured(f, took):
+    (e,) = straight(f, array(4)).equations
+    assert compile_time(e.primitive, False) == took
+    assert compile_time(e.primitive, True) == 10  # at another place in each copy
+
+
 def looped(turns):
     def f(x):
         return st.lax.fori_loop(0, turns, lambda i, x: snp.sin(x) * x, x)
@@ -173,3 +205,88 @@ def test_the_first_copy_is_compiled_in_any_case(start):
     assert not may_pay(equations, Stretch(start, 1, enough - 1))
     # What is left over beyond whole copies is no copy.
     assert not may_pay(equations, Stretch(start, 2, enough - 1))
+
+
+# Single loops, by the figures of one core of the machine that was measured.
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    monkeypatch.setattr(cost, "CPU", cost.TABLES[Kind.AVX512]._replace(products=50e3))
+
+
+def judged(f, *args, period=1):
+    """Of a function whose equations are one loop: what it gains, and whether it runs as fast."""
+    program = straight(f, *args)
+    whole = (0, len(program.equations) // period * period)
+    (loop,) = [loop_in(program.equations, *whole, period, places(program))]
+    use = exchange(program, [loop], places(program)).uses[id(loop)]
+    return gain(loop, use), runs_as_fast(loop, use, {})
+
+
+def sines(turns, *read):
+    """A chain of sines, of which these are results besides the last."""
+
+    def f(x):
+        values = chain(snp.sin, x, turns)
+        return [values[k] for k in (*read, -1)]
+
+    return f
+
+
+def test_what_a_loop_gains():
+    # Of 400 copies eight are compiled; a loop takes as long as 250, and a result as one.
+    assert judged(sines(400), array(4))[0] == pytest.approx((392 - 250 - 1) * 0.2)
+    assert judged(sines(400, 7), array(4))[0] == pytest.approx((392 - 250 - 2) * 0.2)
+    assert judged(sines(402), array(4))[0] == pytest.approx((392 - 250 - 1) * 0.2)
+
+    def summed(x, rows):
+        for k in range(10):
+            x = x * snp.sum(rows[k])
+        return x
+
+    # A slice at a place that moves, a reshape, a sum, a broadcast and a product.
+    each = 10 + 0.1 + 15 + 0.1 + 0.2
+    got, _ = judged(summed, array(4), array(10, 4), period=5)
+    assert got == pytest.approx(9 * each - 50 - 4 - 0.2)
+
+
+def test_what_nobody_reads_gains_nothing():
+    program = straight(sines(8), array(4))
+    loop = loop_in(program.equations, 0, 8, 1, places(program))
+    assert gain(loop, Use({}, {}, {})) == 0 and runs_as_fast(loop, Use({}, {}, {}), {})
+
+
+def test_a_microsecond_more_is_no_loss(measured):
+    """To copy 15,000 bytes takes one, and to take two results out of a stack."""
+    assert judged(sines(8), array(3750))[1]
+    assert not judged(sines(8), array(3751))[1]
+    assert not judged(sines(8, 2), array(3))[1]
+
+
+def test_three_parts_in_a_hundred_are_no_loss(measured):
+    """The argument is copied in 26.7 µs, and a sine of 100,000 numbers takes 5."""
+    x = snp.ones(100_000)
+    assert judged(sines(178), x)[1]
+    assert not judged(sines(177), x)[1]
+
+
+def test_how_much_more_memory_a_loop_may_take(measured):
+    """64 KiB of values that nobody reads, or as much as it carries."""
+
+    def products(turns):
+        def f(w, x):
+            values = chain(lambda x: x @ w, x, turns)
+            return values[2], values[-1]
+
+        return f
+
+    w, x = array(128, 128), array(8, 128)  # 4 KiB
+    assert judged(products(18), w, x)[1]
+    assert not judged(products(19), w, x)[1]
+
+
+def test_from_which_work_on_an_operation_has_its_own_thread(measured):
+    """Two products of 400,000 multiply-adds in a turn run side by side; smaller ones do not."""
+    assert chosen(recurrent, *recurrence(100, 39, 20)) == [20]
+    assert chosen(recurrent, *recurrence(100, 40, 20)) == []

@@ -39,6 +39,12 @@ def test_what_repeats_within_a_period_comes_after_it():
 def test_too_few_copies_are_no_stretch():
     assert found("abc" * (LEAST_COPIES - 1)) == []
     assert found("abc" * LEAST_COPIES) == [(0, 3, 3 * LEAST_COPIES)]
+    assert LEAST_COPIES == 4
+
+
+def test_of_many_stretches_those_that_repeat_most_are_tried():
+    runs = [chr(1000 + k) * (100 - k) for k in range(70)]
+    assert found("".join(runs)) == [(sum(map(len, runs[:k])), 1, 100 - k) for k in range(64)]
 
 
 def test_every_stretch_repeats_and_is_as_long_as_it_can_be():
@@ -62,14 +68,20 @@ def graph(f, *args):
 def test_a_program_without_enough_repeats_has_no_tokens():
     x = snp.ones(3)
 
-    def f(x):
-        for _ in range(20):
-            x = snp.sin(x)
-        return x
+    def sines(count):
+        def f(x):
+            for _ in range(count):
+                x = snp.sin(x)
+            return x
 
-    assert tokens_of(graph(f, x)) is None
-    tokens = tokens_of(graph(f, x), always=True)
+        return graph(f, x)
+
+    assert tokens_of(sines(24)) is None
+    assert tokens_of(sines(25)) is not None
+    tokens = tokens_of(sines(20), always=True)
     assert tokens is not None and len(set(tokens.tolist())) == 1
+    assert tokens_of(sines(3), always=True) is None
+    assert tokens_of(sines(4), always=True) is not None
 
 
 def test_slices_at_different_places_are_of_one_kind():
