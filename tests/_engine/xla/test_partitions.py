@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,8 +10,11 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import P, lax
+from stretto._engine.core.errors import LostProcessError
+from stretto._engine.core.types import array_type
 from stretto._engine.lowering.text import Text
 from stretto._engine.xla import disk, partitions, pjrt, store
+from stretto._engine.xla.partitions import PlacedExecutable
 from stretto.sharding import NamedSharding
 
 pytestmark = pytest.mark.devices
@@ -118,3 +122,142 @@ def test_functions_of_parts_may_have_no_results():
     f = st.shard_map(lambda x: (), mesh=st.make_mesh((8,), ("x",)), in_specs=P("x"), out_specs=())
     assert f(snp.ones(8)) == ()
     assert st.jit(f)(snp.ones(8)) == ()
+
+
+def test_how_the_runtime_writes_shardings():
+    """Parts by rows; devices that have the same part are behind one another in the last."""
+    mesh = st.make_mesh((4, 2), ("x", "y"))
+    written = {
+        P(): "{replicated}",
+        P("x", "y"): "{devices=[4,2]0,1,2,3,4,5,6,7}",
+        P("y", "x"): "{devices=[2,4]0,2,4,6,1,3,5,7}",
+        P("x"): "{devices=[4,1,2]0,1,2,3,4,5,6,7 last_tile_dim_replicate}",
+        P(None, "y"): "{devices=[1,2,4]0,2,4,6,1,3,5,7 last_tile_dim_replicate}",
+    }
+    for spec, text in written.items():
+        assert partitions._tiles(NamedSharding(mesh, spec), 2) == text
+
+
+def test_axes_in_factors():
+    sizes = lambda *shape: dict(partitions._factor_axes(st.make_mesh(shape, ("x", "y"))).shape)
+    assert sizes(2, 4) == {"x": 2, "y.0": 2, "y.1": 2}
+    assert sizes(1, 6) == {"x": 1, "y.0": 2, "y.1": 3}
+    assert sizes(7, 1) == {"x": 7, "y": 1}
+
+
+def test_a_choice_that_no_specification_says():
+    mesh = st.make_mesh((4,), ("x",))
+    tiles = lambda *order: SimpleNamespace(
+        tile_assignment_dimensions=[4], tile_assignment_devices=list(order)
+    )
+    found = partitions._named_sharding(tiles(0, 2, 1, 3), mesh, 1)
+    assert found.spec == P(("x.1", "x.0"))
+    with pytest.raises(AssertionError, match="no specification over"):
+        partitions._named_sharding(tiles(1, 0, 2, 3), mesh, 1)
+
+
+# When programs that send one another data begin: one after the other.
+
+
+@pytest.fixture
+def begun(monkeypatch):
+    """What is done, in its order, by programs that are none; nothing was begun before."""
+    done = []
+    monkeypatch.setattr(partitions, "_last", [])
+    monkeypatch.setattr(partitions, "job_of_now", lambda: "job")
+    monkeypatch.setattr(partitions.processes, "check", lambda: done.append("check"))
+    monkeypatch.setattr(
+        partitions.processes, "launch", lambda start: (done.append("ask"), start())[1]
+    )
+    monkeypatch.setattr(partitions.processes, "finish", lambda x: done.append(f"wait for {x}"))
+    return done
+
+
+def program(done, **flags):
+    """A program over two devices, with two results, of which the second is the smaller."""
+
+    def execute_sharded(buffers, with_tokens=False):
+        done.append("begin")
+        waits = SimpleNamespace(block_until_ready=lambda: done.append("wait"))
+        return SimpleNamespace(
+            consume_with_handlers=lambda handlers: ["large", "small"],
+            consume_token=lambda: waits if with_tokens else None,
+        )
+
+    made = object.__new__(PlacedExecutable)
+    made.loaded = SimpleNamespace(execute_sharded=execute_sharded)
+    made.run, made.handlers, made._job = execute_sharded, [], "job"
+    made.out_types = [array_type((n,), np.dtype(np.float32)) for n in (8, 2)]
+    devices = [SimpleNamespace(job="job"), SimpleNamespace(job="another")]
+    made.placement = SimpleNamespace(devices=devices)
+    for name in ("_shared", "_alone", "_communicates"):
+        setattr(made, name, flags.get(name, False))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("flags", "twice"),
+    [
+        ((), "begin begin"),
+        (("_alone",), "begin wait begin"),
+        (("_shared",), "begin begin"),
+        (("_shared", "_communicates"), "check ask begin check ask begin"),
+        (
+            ("_shared", "_communicates", "_alone"),
+            "check ask begin check wait for small ask begin",
+        ),
+    ],
+    ids=lambda x: "".join(x) if isinstance(x, tuple) else "",
+)
+def test_what_waits_for_the_program_before(begun, flags, twice):
+    one = program(begun, **dict.fromkeys(flags, True))
+    for _ in range(2):
+        assert one([]) == ["large", "small"]
+    assert " ".join(begun) == twice
+
+
+def test_programs_wait_for_those_of_their_job(begun):
+    """For those of another, which has ended, nobody waits."""
+    waits = [(None, "local"), ("another", "gone"), ("job", "ours")]
+    partitions._last[:] = [(job, lambda name=name: begun.append(name)) for job, name in waits]
+    partitions._wait_for_the_last()
+    assert begun == ["ours", "local"] and not partitions._last
+
+
+class Failure(RuntimeError):
+    """What the runtime raises where a program has failed."""
+
+
+@pytest.mark.parametrize(
+    ("error", "is_raised"),
+    [(Failure("computed badly"), False), (RuntimeError("of a handler"), True),
+     (LostProcessError("gone"), True)],
+)  # fmt: skip
+def test_errors_of_the_program_before(begun, monkeypatch, error, is_raised):
+    """Those of its results are raised where these are read."""
+
+    def fail():
+        raise error
+
+    monkeypatch.setattr(pjrt, "is_failure", lambda found: type(found) is not RuntimeError)
+    partitions._last[:] = [(None, fail)]
+    one = program(begun, _alone=True)
+    if is_raised:
+        with pytest.raises(type(error), match=str(error)):
+            one([])
+    else:
+        one([])
+    assert begun == ["begin"] * (not is_raised)
+
+
+def test_a_program_of_a_job_that_has_ended(begun, monkeypatch):
+    one = program(begun)
+
+    def ended(devices):
+        raise RuntimeError("their job has ended")
+
+    monkeypatch.setattr(partitions, "runtime_of", ended)
+    assert one([]) == ["large", "small"]
+    monkeypatch.setattr(partitions, "job_of_now", lambda: "another")
+    with pytest.raises(RuntimeError, match="their job has ended"):
+        one([])
