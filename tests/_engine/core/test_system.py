@@ -81,13 +81,12 @@ def test_locks(tmp_path):
 
 def test_without_locks_what_is_old_counts_as_left_behind(tmp_path, monkeypatch):
     without(monkeypatch, "fcntl")
-    left, new = tmp_path / f".stretto-{'0' * 16}", tmp_path / f".stretto-{'1' * 16}"
-    for path in (left, new):
-        path.write_bytes(b"half")
-    hours_ago = time.time() - 7200
-    os.utime(left, (hours_ago, hours_ago))
+    ages = {f".stretto-{'0' * 16}": 3620, f".stretto-{'1' * 16}": 3580}  # seconds: about an hour
+    for name, age in ages.items():
+        (tmp_path / name).write_bytes(b"half")
+        os.utime(tmp_path / name, (time.time() - age,) * 2)
     files.write_whole(str(tmp_path / "file"), lambda file: file.write(b"whole"), "test")
-    assert sorted(os.listdir(tmp_path)) == [new.name, "file"]
+    assert sorted(os.listdir(tmp_path)) == [*ages][1:] + ["file"]
 
 
 class Held:
@@ -143,6 +142,24 @@ def test_a_file_that_others_read_is_waited_for(tmp_path, monkeypatch):
     assert len(held.others) == 6
     with pytest.raises(OSError, match=r"test: .*file could not be written: Permission denied"):
         files.write_whole(str(target), lambda file: file.write(b"newer"), "test")
+
+
+def test_how_long_a_file_that_others_read_is_waited_for(monkeypatch):
+    """A second, where it is in the way at all."""
+    pauses = []
+    monkeypatch.setattr(system.time, "sleep", pauses.append)
+
+    def refused(*paths, **how):
+        raise PermissionError(errno.EACCES, "Permission denied", *paths[:1])
+
+    monkeypatch.setattr(os, "replace", refused)
+    with pytest.raises(PermissionError):
+        system.replace("new", "file")
+    assert pauses == []  # that is Windows
+    monkeypatch.setattr(system, "KEEPS_OPEN_FILES", True)
+    with pytest.raises(PermissionError):
+        system.replace("new", "file")
+    assert pauses == [0.01, 0.03, 0.1, 0.3, 0.6]
 
 
 @pytest.mark.parametrize("error", [IsADirectoryError, PermissionError])

@@ -36,6 +36,12 @@ def take_users():
 def take_flags():
     del os.O_NOFOLLOW, os.O_NONBLOCK, os.O_DIRECTORY, os.link, os.sched_getaffinity
     os.supports_dir_fd.clear(), os.supports_fd.clear()
+    opened = os.open
+    def no_folder(path, *args, **how):
+        if os.path.isdir(path):
+            raise PermissionError(13, "Permission denied", path)
+        return opened(path, *args, **how)
+    os.open = no_folder
 
 def take_proc():
     def refused(function):

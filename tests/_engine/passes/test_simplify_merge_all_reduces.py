@@ -66,6 +66,22 @@ def test_the_sum_of_what_all_have_is_a_multiple():
     np.testing.assert_array_equal(g(A), [4.0, 4.0, 4.0])
 
 
+def test_nothing_is_left_of_the_sums_that_were_joined():
+    """Also where what is summed is made of what depends on nothing, as a device's number."""
+
+    def f(a):
+        numbered = lax.axis_index("y") * a
+        return lax.psum((a, numbered), ("x", "y"))
+
+    g = mapped(f, P())
+    assert g.lower(A).as_text().count("stablehlo.all_reduce") == 1
+    total, numbered = g(A)
+    blocks = A.reshape(2, 4, 4, 2)
+    np.testing.assert_allclose(total, blocks.sum((0, 2)), rtol=1e-5, atol=1e-6)
+    weighted = blocks * np.arange(4, dtype=np.float32)[:, None]
+    np.testing.assert_allclose(numbered, weighted.sum((0, 2)), rtol=1e-5, atol=1e-5)
+
+
 def test_in_loops():
     def f(a):
         def body(total, row):

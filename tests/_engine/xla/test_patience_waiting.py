@@ -129,6 +129,34 @@ def test_programs_are_looked_at_from_the_oldest_on():
     assert patience.count_unfinished() == 0
 
 
+def test_what_ends_while_it_is_looked_at():
+    class GivenAway(Buffer):
+        """Another thread gives it to a program between the two questions."""
+
+        def is_ready(self):
+            self.deleted = True
+            raise RuntimeError("Array has been deleted")
+
+    class Forgetting(dict):
+        """Another thread forgets the first of them meanwhile."""
+
+        def get(self, key):
+            self.pop(min(self), None)
+            return super().get(key)
+
+    begun(GivenAway())
+    assert patience.count_unfinished() == 0
+    patience._unfinished = Forgetting({0: Buffer(9), 1: Buffer()})
+    assert patience.count_unfinished() == 0
+
+
+def test_nobody_waits_once_all_have_ended():
+    begun(Buffer())
+    buffer = Buffer(1)
+    patient([buffer])
+    assert not buffer.asked
+
+
 def interrupted(monkeypatch, *buffers):
     """The error of a wait for these that is interrupted while it pauses."""
 
