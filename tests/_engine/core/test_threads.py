@@ -310,6 +310,24 @@ def test_a_child_knows_that_it_was_forked():
     assert _Process.forks == before
 
 
+def test_a_child_makes_what_a_thread_of_its_parent_was_making():
+    """That thread is not there to end; the one that forked may be at the same."""
+    things, making, begun, done = {}, {}, threading.Event(), threading.Event()
+
+    def make():
+        begun.set()
+        done.wait(30)
+        return "the parent's"
+
+    thread = threading.Thread(target=lambda: once(things, making, "key", make))
+    thread.start()
+    begun.wait(30)
+    assert in_a_child(lambda: once(things, making, "key", lambda: "the child's")) == "the child's"
+    done.set()
+    thread.join()
+    assert things == {"key": "the parent's"}
+
+
 def test_all_who_wait_go_on():
     latch, gone = Latch(), []
     threads = [threading.Thread(target=lambda: gone.append(latch.wait())) for _ in range(4)]
@@ -342,11 +360,18 @@ def test_where_locks_hear_of_no_signal_a_wait_is_of_short_ones(monkeypatch):
                 raise KeyboardInterrupt
             return len(tries) == 1
 
-    monkeypatch.setattr(threads, "_IS_DEAF", True)
     monkeypatch.setattr(threads, "threading", types.SimpleNamespace(Lock=Slow))
-    with pytest.raises(KeyboardInterrupt):
-        Latch().wait()
-    assert tries == [-1, threads._SLICE, threads._SLICE]
+    with monkeypatch.context() as patch:
+        patch.setattr(threads, "_IS_DEAF", True)
+        with pytest.raises(KeyboardInterrupt):
+            Latch().wait()
+        assert tries == [-1, 0.1, 0.1]
+        tries.clear()
+        Latch().wait(7)  # by as many seconds as were asked for
+        assert tries == [-1, 7]
+    tries.clear()
+    Latch().wait()  # here signals are heard of
+    assert tries == [-1, -1]
 
 
 def _interrupted(latch, seconds):

@@ -175,6 +175,7 @@ def test_kinds():
     assert is_inexact(given("e5m2")[0])
     assert not is_inexact(float0)
     assert array_type((), float0).kind == "float0"
+    assert float0 == np.dtype([("float0", np.void, 0)]) and float0.itemsize == 0  # as JAX has it
     with pytest.raises(
         TypeError, match="dtype object is not one of the numeric types of arrays: bf"
     ):

@@ -1,11 +1,17 @@
 """XLA's clients: versions of jaxlib, which client is for what, and the jobs that they are of."""
 
+import gc
+import weakref
+from types import SimpleNamespace
+
 import pytest
 
 import stretto as st
 from stretto import P
+from stretto._engine.lowering.text import Facts
 from stretto._engine.xla import clients, pjrt
 from stretto._engine.xla.clients import ALONE, Job, check_version, enter, job_of_now
+from stretto._engine.xla.device import Device
 from stretto.sharding import NamedSharding
 from tests.children import in_a_child
 
@@ -113,3 +119,166 @@ def test_devices_of_others(job):
     x = st.device_put(st.numpy.ones(2), NamedSharding(local, P("x")))
     assert (x + 1).tolist() == [2, 2] and x.is_fully_addressable
     assert (x + 1).addressable_shards[0].device.id == 2
+
+
+# What is asked of jaxlib, without a job or a GPU
+
+
+def test_the_client_of_a_job(monkeypatch):
+    at, asked = object.__new__(clients.Runtime), {}
+    at.xla_client = SimpleNamespace(make_cpu_client=lambda **how: asked.update(how) or "client")
+    at.jax = SimpleNamespace(make_gloo_tcp_collectives=lambda *how, **by: (*how, by))
+    devices = st.config.num_cpu_devices
+    assert at._connected(ALONE, None, "") == "client"
+    assert asked == {"asynchronous": True, "num_devices": devices}
+    asked.clear()
+    at._connected(Job(1, (2, 2, 4)), "service", "127.0.0.9")
+    assert asked == {
+        "asynchronous": True,
+        "num_devices": devices,
+        "distributed_client": "service",
+        "collectives": ("service", {"hostname": "127.0.0.9"}),
+        "node_id": 1,
+        "num_nodes": 3,
+        "get_global_topology_timeout_minutes": 1,
+    }
+
+
+def test_how_processes_find_each_other(monkeypatch):
+    """The loss of one of them ends no other; seconds are whole ones, rounded up."""
+    done = []
+    client = SimpleNamespace(connect=lambda: done.append("connect"))
+    jax = SimpleNamespace(
+        get_distributed_runtime_service=lambda *at, **how: done.append((at, how)) or "service",
+        get_distributed_runtime_client=lambda *at, **how: done.append((at, how)) or client,
+    )
+    monkeypatch.setattr(clients, "load_jaxlib", lambda: ((0, 12), jax))
+    assert clients.coordination_service("here:1", 3, 9.5) == "service"
+    assert clients.coordination_client("here:1", 2, 4.2, 9.5) is client
+    assert done == [
+        (("here:1", 3), {"heartbeat_timeout": 10, "recoverable": True}),
+        (
+            ("here:1", 2),
+            {"init_timeout": 5, "heartbeat_timeout": 10, "shutdown_on_destruction": False},
+        ),
+        "connect",
+    ]
+
+
+def test_a_job_has_its_runtime_while_it_lasts(monkeypatch):
+    monkeypatch.setattr(clients, "_of_job", {})
+    monkeypatch.setattr(clients, "_start", lambda kind, *about: (kind, *about))
+    job = Job(0, (1, 1))
+    try:
+        clients.join(job, "service", "127.0.0.1")
+        assert job_of_now() is job
+        both = [Device("cpu", k, k) for k in range(2)]
+        assert clients.runtime_of(both) == (clients.Runtime, job, "service", "127.0.0.1")
+        clients.leave()
+        assert job_of_now() is ALONE and not clients._of_job
+    finally:
+        enter(ALONE)
+
+
+def test_clients_that_are_kept_are_never_freed(monkeypatch):
+    class Client:
+        pass
+
+    kept, gone = Client(), Client()
+    found = [weakref.ref(kept), weakref.ref(gone)]
+    del gone
+    monkeypatch.setattr(clients, "_clients", found)
+    clients.keep()
+    del kept
+    gc.collect()
+    assert [one() is None for one in found] == [False, True]
+
+
+def test_the_runtime_of_a_parent_is_put_aside():
+    clients.runtime(), clients.runtime_of_calls(1)
+
+    def refusal():
+        try:
+            clients.runtime()
+        except st.errors.ForkedProcessError as error:
+            return str(error)
+
+    def state():
+        there = len(clients.in_use()) if clients.has_runtime() else 0
+        kinds = {type(one).__name__ for one in clients.left_behind}
+        return there, kinds, len(clients.left_behind) > 1, st.config.eager_compiled, refusal()
+
+    *told, refused = in_a_child(state)
+    assert told == [0, {"Runtime"}, True, False]
+    assert "forked from one that had used XLA" in refused
+    assert not clients.left_behind and clients.has_runtime()
+
+
+def test_a_fork_before_there_is_a_runtime(monkeypatch):
+    for name, none in [("_runtime", None), ("_others", {}), ("_of_job", {}), ("_accelerators", [])]:
+        monkeypatch.setattr(clients, name, none)
+    assert not clients.has_runtime()
+    eager = st.config.eager_compiled
+    assert in_a_child(lambda: (clients.left_behind, st.config.eager_compiled)) == ([], eager)
+    monkeypatch.setattr(clients, "_starting", True)  # some of its threads may exist already
+    assert clients.has_runtime()
+    assert in_a_child(lambda: (len(clients.left_behind), clients._starting)) == (1, False)
+
+
+@pytest.fixture
+def plugin(monkeypatch):
+    """A plugin for GPUs that says what is done with it."""
+    done = []
+    found = SimpleNamespace(library="the library", toolkit="")
+    faked = SimpleNamespace(
+        NAME="cuda",
+        REGISTERED=("cusolver_", "callback_"),
+        find=lambda: found,
+        load=lambda *how: done.append(("load", *how)) or "handle",
+        register=lambda *how: done.append(how),
+    )
+    monkeypatch.setattr(clients.xla, "plugins", faked)
+    return SimpleNamespace(found=found, faked=faked, done=done)
+
+
+def gpus(**made):
+    at = object.__new__(clients.Accelerator)
+    at.jaxlib, at.jax = "0.12.0", SimpleNamespace(JaxRuntimeError=LookupError)
+    at.xla_client = SimpleNamespace(**made)
+    return at
+
+
+def test_the_client_of_gpus(plugin):
+    asked = []
+    at = gpus(make_c_api_client=lambda *how: asked.append(how) or "client")
+    assert at._connected(ALONE, None, "") == "client"
+    assert asked == [("cuda", {"preallocate": False}, None)]
+    assert plugin.done == [("load", plugin.found, at.xla_client)]
+
+    def none(*how):
+        raise LookupError("no device")
+
+    with pytest.raises(RuntimeError, match=r"no backend 'gpu': .* the library finds none: no dev"):
+        gpus(make_c_api_client=none)._connected(ALONE, None, "")
+    plugin.faked.find = lambda: None
+    with pytest.raises(RuntimeError, match=r"pip install 'jax-cuda13-plugin\[with-cuda\]==0.12.0'"):
+        gpus()._connected(ALONE, None, "")
+
+
+def test_what_programs_on_gpus_call_is_registered_once(plugin):
+    at = gpus(make_c_api_client=lambda *how: "client")
+    at._connected(ALONE, None, "")
+    plugin.done.clear()
+    for targets in ([], ["another"], ["cusolver_syevd", "cusolver_getrf"], ["cusolver_getrf"]):
+        at.provide(Facts(targets={*targets}))
+    assert plugin.done == [("cusolver_", plugin.found, "handle")]
+    at.provide(Facts(targets={"callback_python"}))
+    assert plugin.done[1:] == [("callback_", plugin.found, "handle")]
+
+
+def test_where_the_compiler_of_gpus_is(plugin):
+    at = gpus()
+    at.plugin = plugin.found
+    assert at.options_for(Facts(), (("a", 1),)) == [("a", 1)]
+    plugin.found.toolkit = "/cuda"
+    assert dict(at.options_for(Facts(), (("a", 1),))) == {"xla_gpu_cuda_data_dir": "/cuda", "a": 1}
