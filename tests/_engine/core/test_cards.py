@@ -18,6 +18,7 @@ from stretto._engine.core.cards import (
     line,
     number,
     one_line,
+    program_card,
     prune,
     short,
     size,
@@ -84,11 +85,15 @@ def test_lines_say_how_many_are_left_out():
     assert first_lines("a\nb", "print it", 2) == "a\nb"
     assert first_lines("a\nb\nc", "print it", 2) == "a\n... 2 more lines: print it"
     assert first_lines("\n" * 1000, "print it").count("\n") == MOST_LINES - 1
+    forty = "\n".join("x" * 40)
+    assert first_lines(forty, "print it") == forty
+    assert first_lines(f"{forty}\nx", "print it").endswith("x\n... 2 more lines: print it")
 
 
 def test_one_line():
     assert one_line("a\n  b") == "a b"
     assert one_line("x" * 100, 10) == "x" * 9 + "…"
+    assert one_line("x" * 80) == "x" * 80 and one_line("x" * 81) == "x" * 79 + "…"
 
 
 @brief
@@ -105,13 +110,19 @@ class Record:
     mean: Any
 
 
-LARGE = {"w": snp.ones((30, 30)), "b": snp.ones(30)}
+X, LARGE = snp.int32(7), {"w": snp.ones((30, 30)), "b": snp.ones(30)}
 
 
 def test_small_ones_are_whole():
     for cls in (State, Record):
         expected = f"{cls.__name__}(count=3, mean={{'w': Array([1., 1.], dtype=float32)}})"
         assert repr(cls(3, {"w": snp.ones(2)})) == expected
+
+
+def test_twelve_leaves_and_sixty_numbers_are_few():
+    for few, many in [([X] * 11, [X] * 12), (snp.ones(60), snp.ones(61))]:
+        assert repr(State(1, few)) == f"State(count=1, mean={few!r})"
+        assert repr(State(1, many)) != f"State(count=1, mean={many!r})"
 
 
 def test_large_ones_say_how_much_there_is():
@@ -208,6 +219,21 @@ def test_a_long_program_is_cut():
     assert "5,000 equations" in text_in(program)
     assert str(program).count("\n") == 5001 and repr(program) == "<Program f: 5000 equations>"
     assert printed(program).count("\n") < 60
+
+
+@pytest.mark.parametrize(("equations", "is_cut"), [(398, False), (399, True)])
+def test_of_how_many_lines_a_program_is_shown(equations, is_cut):
+    """400: the equations, and what goes in and what comes out on lines of their own."""
+
+    def f(x):
+        for _ in range(equations):
+            x = snp.sin(x)
+        return x
+
+    program = st.make_graph(f)(1.0)
+    card = program_card(program)
+    assert len(card.body) == min(str(program).count("\n") + 1, 401)
+    assert ("there is more" in card.body[-1][0][0]) is is_cut
 
 
 def test_one_without_equations():

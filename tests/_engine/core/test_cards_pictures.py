@@ -66,6 +66,29 @@ def test_bars_count():
     assert sketch(values, 2) == "█▅" and sketch(np.arange(100.0), 4) == "████"
 
 
+def test_how_many_ranges_there_are_unasked():
+    values = np.arange(1200.0)
+    assert bars(values).count("M") == 40 and len(sketch(values)) == 24
+
+
+def test_the_colours_of_a_matrix():
+    """Six of even steps in lightness, and mixtures of neighbours between them."""
+    six = [
+        (48, 18, 99),
+        (52, 74, 140),
+        (38, 120, 142),
+        (38, 168, 126),
+        (132, 206, 70),
+        (250, 228, 60),
+    ]
+    pixels = decoded(page_of(matrix(np.array([[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]]))))
+    assert list(map(tuple, pixels[0].tolist())) == six
+    pixels = decoded(page_of(matrix(np.array([[0.0, 0.25, np.nan, 2.0]]))))
+    # An eighth of the way is five eighths of the first step.
+    mixed = [round(a * 3 / 8 + b * 5 / 8) for a, b in zip(*six[:2], strict=True)]
+    assert list(map(tuple, pixels[0].tolist())) == [six[0], tuple(mixed), (150, 150, 150), six[-1]]
+
+
 def test_a_matrix_is_dark_for_the_least():
     values = np.array([[0.0, 1.0, 2.0], [np.nan, 4.0, np.inf]])
     pixels = decoded(page_of(matrix(values)))
