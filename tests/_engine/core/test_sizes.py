@@ -9,6 +9,7 @@ import pytest
 import stretto.numpy as snp
 from stretto._engine.core.errors import SizeError
 from stretto._engine.core.sizes import (
+    SizeVariable,
     exceeds,
     greater,
     is_size,
@@ -117,6 +118,27 @@ def test_bounds_decide():
 def test_what_is_not_known_is_refused(ask):
     with pytest.raises(SizeError, match=r"known only while the program runs.*snp\.asarray"):
         ask()
+
+
+def test_what_is_no_question_to_a_size():
+    with pytest.raises(ZeroDivisionError, match="n // 0"):
+        N // 0
+    for ask in (lambda: N < "3", lambda: N >= None):
+        with pytest.raises(TypeError, match=r"the size n cannot be compared with (str|NoneType)"):
+            ask()
+
+
+def test_sizes_are_compared_with_floats():
+    assert N > 0.5 and N >= 1.0 and M < 10.5 and not M > 10.0 and not N < 1.0
+    assert M <= 10.5 and N >= 0.5 and not N <= 0.5
+    for ask in (lambda: N < 2.5, lambda: M >= 9.5, lambda: M <= 9.5, lambda: N > 1.5):
+        with pytest.raises(SizeError, match="known only while the program runs"):
+            ask()
+
+
+def test_a_variable_is_a_positive_size_unless_it_is_said():
+    assert SizeVariable("n") == SizeVariable("n", 1, float("inf")) == V
+    assert size_variable("n").bounds() == (1, float("inf"))
 
 
 def test_slices_are_pythons():

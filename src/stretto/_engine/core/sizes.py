@@ -338,6 +338,9 @@ class Size:
         """Say whether it is less than the other one and ``by``."""
         if other.__class__ is not Size and not isinstance(other, (int, float)):
             raise TypeError(f"the size {self} cannot be compared with {type(other).__name__}")
+        if isinstance(other, float) and math.isfinite(other):
+            # An integer is less than 9.5 if it is less than 10, and at most 9.5 if it is at most 9.
+            other = math.floor(other) if by else math.ceil(other)
         least, most = _bounds_of_difference(self, other)
         if most < by:
             return True
