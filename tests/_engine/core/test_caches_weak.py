@@ -33,6 +33,12 @@ def test_dead_entries_are_let_go_of():
         table.keep(i, Thing())
     assert len(table._references) < 1000
     assert set(table.values()) == set(alive)
+    small = WeakTable()
+    for i in range(256):
+        small.keep(i, Thing())
+    assert len(small._references) == 256  # it is not looked through for so few
+    small.keep(256, alive[0])
+    assert len(small._references) == 1
 
 
 @pytest.mark.parametrize("standard", [False, True], ids=["ours", "the standard library's"])

@@ -356,6 +356,8 @@ def test_only_our_own_is_removed(path):
 
 
 def test_a_big_folder_is_looked_through_once_a_second(path, monkeypatch):
+    monkeypatch.undo()
+    assert files._SECOND == 1
     monkeypatch.setattr(files, "_SECOND", 3600.0)
     looks, listdir = [], os.listdir
     monkeypatch.setattr(os, "listdir", lambda folder: looks.append(folder) or listdir(folder))

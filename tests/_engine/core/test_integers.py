@@ -9,6 +9,7 @@ from stretto import lax, nn, random
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.integers import (
     axis_of,
+    check_fits,
     count,
     entries_of,
     integer,
@@ -74,6 +75,14 @@ def test_long_integers_are_shown_by_their_length():
 def test_traced_integers_keep_their_own_words():
     with pytest.raises(TracedValueError, match="static_argnums"):
         st.jit(snp.eye)(3)
+
+    class Traced:
+        def __iter__(self):
+            raise TracedValueError("its own words")
+
+    for read in (integers, pairs_of):
+        with pytest.raises(TracedValueError, match=r"^its own words$"):
+            read(Traced(), "f", "n")
 
 
 FLOATS = {
@@ -206,3 +215,16 @@ def test_shapes_are_any_sequence(shape):
         assert out.shape == (2, 3)
     sizes = snp.broadcast_shapes(shape, (1, 3))
     assert sizes == (2, 3) and {type(n) for n in sizes} == {int}
+
+
+def test_what_to_do_where_integers_do_not_fit():
+    """Who named the dtype may name another; who did not may allow 64 bits."""
+    wide, narrow = np.array([3, 1 << 40]), np.dtype(np.int32)
+    with pytest.raises(OverflowError, match="enable_x64 = True, convert them to a float first"):
+        check_fits(wide, narrow, "f", "x")
+    with pytest.raises(OverflowError, match="ask for a wider dtype, or convert them first"):
+        check_fits(wide, narrow, "f", "x", asked=True)
+    with pytest.raises(OverflowError, match=r"x is the integer 1099511627776, int64, which does"):
+        check_fits(wide[1], narrow, "f", "x")
+    with st.config(integer_overflow="wrap"):
+        check_fits(wide, narrow, "f", "x")

@@ -18,6 +18,7 @@ from stretto._engine.core.interpreter import (
     Linear,
     Tracer,
     as_value,
+    constant,
     scalar_array,
     splat,
     state,
@@ -246,6 +247,13 @@ def test_integers_are_rounded_once_on_their_way_to_a_float():
     n = (1 << 54) + (1 << 30) + 1  # the nearest of 64 bits lies half-way between two of 32
     assert scalar_array(n, np.dtype(np.float32)) == np.int64(n).astype(np.float32)
     assert scalar_array(n, np.dtype(np.float32)) != np.float32(float(n))
+    least = (1 << 53) + (1 << 29) + 1  # of those of which float64 lacks some, nearly the first
+    assert scalar_array(least, np.dtype(np.float32)) == np.float32((1 << 53) + (1 << 30))
+
+
+def test_constants_have_the_types_of_their_arrays():
+    x = constant(np.ones(2, np.float32))
+    assert not x.weak_type and constant(np.ones(2, np.float32), True).weak_type
 
 
 def _tracers():

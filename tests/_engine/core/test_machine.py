@@ -70,6 +70,15 @@ def test_the_processor_by_what_stays_the_same(monkeypatch, tmp_path):
     assert said(INFO.replace("A processor", "Another")) != here
 
 
+def test_of_many_processors_the_first_is_enough(monkeypatch, tmp_path):
+    """Eight thousand characters are read, as reading about all takes milliseconds."""
+    file = tmp_path / "cpuinfo"
+    file.write_text("flags: " + "x" * 20_000)
+    monkeypatch.setattr(machine, "open", lambda path, **how: file.open(), raising=False)
+    assert len(machine.processor()) == len(platform.machine()) + 1 + 8192
+    assert len(machine.read("/proc/cpuinfo")) == 20_007
+
+
 def test_the_processor_where_the_system_has_no_such_file(monkeypatch):
     def missing(path, **how):
         raise FileNotFoundError(path)

@@ -105,6 +105,21 @@ def test_keys_are_asked_for_once_for_equal_static_data():
     assert tree.unflatten(spec, leaves).values == {"x": 1, "y": 2}
 
 
+def test_keys_of_how_many_kinds_are_remembered():
+    class Many(Record):
+        pass
+
+    tree.register_pytree_with_keys(Many, Many.flatten_with_keys, Many.unflatten, Many.flatten)
+    kinds = [Many(**{f"x{k}": k}) for k in range(65)]
+    Record.asked = 0
+    for kind in [*kinds[:64], *kinds[:64]]:
+        tree.leaves(kind)
+    assert Record.asked == 64
+    for kind in (kinds[64], kinds[0]):  # there is room for no more, and all are asked for anew
+        tree.leaves(kind)
+    assert Record.asked == 66
+
+
 def test_keys_where_static_data_cannot_be_hashed():
     class Listed(Record):
         def flatten(self):

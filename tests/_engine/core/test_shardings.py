@@ -66,6 +66,7 @@ def test_equal_and_equivalent():
     )
     assert not both.is_equivalent_to(NamedSharding(mesh, P(("y", "x"))), 1)
     assert not both.is_equivalent_to("x", 1)
+    assert both.is_equivalent_to(both, 1)
 
 
 def test_one_device():
