@@ -5,6 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.eager.checked import check_results
 from tests._engine.eager.test_checked import fault
 
 X = snp.array([1.0, 2.0, -3.0])
@@ -158,3 +159,30 @@ def test_donated_arguments_can_be_looked_at_again():
 def test_sizes_that_vary():
     f = st.jit(lambda x: snp.log(x).sum(), dynamic_axes=({0: "n"},))
     assert fault(f, X).operation == "log"
+
+
+def test_what_only_the_compiled_program_makes():
+    """Its name and the type are said: operation by operation nothing is wrong."""
+    program = st.make_graph(lambda x: x * 2)(1.0)
+    wrong = snp.array(np.nan)
+    with pytest.raises(st.errors.NonFiniteError) as caught:
+        check_results(program, [snp.array(1.0)], ["x"], [wrong])
+    found = caught.value.fault
+    assert (found.operation, found.source, found.function) == (None, None, program.name)
+    assert str(found).startswith("there is NaN in 1 elements of float32[]")
+    assert "run operation by operation the program makes none" in str(found)
+    check_results(program, [snp.array(1.0)], ["x"], [snp.array(2.0)])
+
+
+def test_what_came_in():
+    program = st.make_graph(lambda x: x * 2)(1.0)
+    wrong = snp.array(np.nan)
+    with pytest.raises(st.errors.NonFiniteError, match=r"NaN came in with x, in 1 elements of"):
+        check_results(program, [wrong], ["x"], [wrong])
+
+
+def test_faults_are_printed_without_what_was_used_to_find_them():
+    with pytest.raises(st.errors.NonFiniteError) as caught:
+        log_in_line(X)
+    shown = repr(caught.value.fault)
+    assert "operation='log'" in shown and "innermost" not in shown

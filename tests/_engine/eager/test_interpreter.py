@@ -17,8 +17,18 @@ from hypothesis import strategies as hs
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import Value, state
-from stretto._engine.eager.interpreter import EAGER, at_home, default_sharding, quiet
+from stretto._engine.core.types import array_type
+from stretto._engine.eager.interpreter import (
+    EAGER,
+    Eager,
+    array_of,
+    at_home,
+    default_sharding,
+    quiet,
+    wide,
+)
 from stretto._engine.eager.table import TABLE
+from stretto._engine.native import native
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.trigonometric import COS
 from stretto.numpy import arithmetic, logic
@@ -377,3 +387,20 @@ def test_operations_on_a_device_that_call_python_and_that_fail():
         st.jit(kept.append)(snp.ones(2))
         with pytest.raises(st.errors.EscapedTracerError):
             snp.sin(kept[0])
+
+
+def test_which_arrays_of_bfloat16_are_computed_in_float32():
+    of = lambda size, name="bfloat16": array_type((size,), np.dtype(name))
+    assert wide(of(1024)) and wide(of(5000))
+    assert not wide(of(1023)) and not wide(of(5000, "float16")) and not wide(of(5000, "float32"))
+
+
+def test_arrays_of_what_numpy_computed():
+    x = array_of(np.float64(2), np.dtype(np.float32))
+    assert (x.dtype, x.shape, x.weak_type) == (np.float32, (), False)
+    assert array_of(np.ones(2), np.dtype(np.float32), weak=True).weak_type
+
+
+@pytest.mark.skipif(native is None, reason="the extension was not built")
+def test_operations_go_the_short_way_first():
+    assert isinstance(vars(Eager)["process"], native.EagerCall)

@@ -114,3 +114,18 @@ def test_calls_take_any_arguments_in_general():
     with pytest.raises(TypeError):
         call(x, x, name=1)
     assert call.__name__ == "len_of" and call.__wrapped__ is len_of
+
+
+@needs_native
+@pytest.mark.parametrize(("size", "is_kept"), [(16_383, True), (16_384, False)])
+def test_products_of_many_integers_are_left_to_the_general_way(size, is_kept):
+    """It computes them in floats where these are exact, which then takes less time."""
+    for dtype, kept in [("int32", is_kept), ("float32", True)]:
+        forget()
+        x = snp.ones((1, size), dtype)
+        for y in (x.T, x[0]):
+            assert float((x @ y).sum()) == size
+        assert (x.type in TABLE.get(OPERATORS["matmul"], {})) is kept
+        forget()
+        assert float((x[:, :2].T @ x).sum()) == 2 * size
+        assert bool(TABLE.get(OPERATORS["matmul"])) is kept
