@@ -1,5 +1,7 @@
 """How StableHLO is spelt: types, and constants exactly."""
 
+import dataclasses
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from stretto import lax
 from stretto._engine.core.program import Program, literal
 from stretto._engine.core.types import array_type
 from stretto._engine.lowering.stablehlo import lower
-from stretto._engine.lowering.text import element_type, escape, identifier, tensor_type
+from stretto._engine.lowering.text import Facts, element_type, escape, identifier, tensor_type
 from stretto._engine.xla.pjrt import compile_text, to_host
 
 FLOAT8 = [name for name in dir(ml_dtypes) if name.startswith("float8_")]
@@ -144,6 +146,24 @@ def test_products_say_how_their_operands_lie():
     one = lambda x, y: snp.matmul(snp.broadcast_to(x, (3, 4, 4)), y)
     (product,) = facts_of(one, SQUARE, snp.ones((3, 4, 4))).products
     assert product.is_batch and product.repeats
+
+
+@pytest.mark.parametrize("ndim", [2, 3, 4, 5])
+def test_transposes_that_swap_the_last_two_axes(ndim):
+    """Products of matrices, and of batches of them along one axis or two, are told so."""
+    x = snp.ones((2,) * ndim)
+    (product,) = facts_of(lambda x, y: snp.swapaxes(x, -1, -2) @ y, x, x).products
+    assert product.swapped == (ndim < 5, False)
+    if ndim > 2:  # others do not swap them
+        (product,) = facts_of(lambda x, y: snp.swapaxes(x, 0, -1) @ y, x, x).products
+        assert product.swapped == (False, False)
+
+
+def test_nothing_is_in_a_program_of_one_operation():
+    facts, nothing = facts_of(snp.sin, SQUARE), Facts()
+    for field in dataclasses.fields(Facts):
+        assert not getattr(nothing, field.name) or field.name == "name"
+        assert not getattr(facts, field.name) or field.name in ("name", "results")
 
 
 def test_loops_and_what_is_in_them():

@@ -209,3 +209,16 @@ def test_a_hidden_number_is_written_once_where_barriers_last():
     for name, value in (("platform", "gpu"), ("partitioned", True)):
         other = type("Other", (Writer,), {name: value})()
         assert not other.hides
+
+
+@pytest.mark.parametrize(
+    ("dtype", "exponent", "mantissa"), [("float32", 8, 23), ("float64", 11, 52)]
+)
+def test_quotients_of_quotients_are_rounded_between(dtype, exponent, mantissa):
+    """To the bits of their dtype, so that XLA does not multiply the divisors instead."""
+    b = Writer()
+    x = Operand("%x", array_type((), np.dtype(dtype)))
+    b._outputs = (Var(x.type),)
+    b.quotient(b.quotient(x, x), x)
+    (line,) = [line for line in lines(b) if "reduce_precision" in line]
+    assert f"exponent_bits = {exponent} : i32, mantissa_bits = {mantissa} : i32" in line
