@@ -573,3 +573,87 @@ def test_calls_keep_nothing(kind):
         plain(x)
     gc.collect()
     assert sys.getallocatedblocks() - before < 500
+
+
+# The dispatcher in Python, with records of a program that is none.
+
+
+class Plain(dispatch._Dispatcher):
+    """It knows calls by its table; the general way is noted."""
+
+    def __init__(self):
+        self._attach((), ())
+        self.others = []
+
+    def _general(self, args, kwargs):
+        self.others.append((args, kwargs))
+        if "fail" in kwargs:
+            raise KeyError("planted")
+        return "the general way"
+
+
+def remembered(f, args, **changes):
+    """Have ``f`` know calls as this one: the sum and the difference of two arrays, or a program."""
+    done = []
+    twice = lambda arrays: done.append(arrays) or [arrays[0] + arrays[1], arrays[0] - arrays[1]]
+    how = {
+        "interpret": twice,
+        "run": None,
+        "handlers": "handlers",
+        "leaves": (1, 0),
+        "constants": (),
+        "out_types": (),
+        "unflatten": lambda outs: {"sum": outs[0], "difference": outs[1]},
+        "tidy": lambda: done.append("tidy"),
+        "alive": (),
+    }
+    f._remember(f._fingerprint(args, {}), dispatch._Record(**{**how, **changes}))
+    return done
+
+
+def test_pythons_dispatcher_interprets_what_it_knows():
+    f, (x, y) = Plain(), arrays(2)
+    assert f(x, y) == "the general way"
+    done = remembered(f, (x, y))
+    found = f(x, y)
+    np.testing.assert_array_equal(found["difference"], np.asarray(y) - np.asarray(x))
+    assert [id(a) for a in done[0]] == [id(y), id(x)] and len(f.others) == 1
+    constant = snp.ones(3)
+    remembered(f, (x, x), leaves=(0,), constants=(constant,), unflatten=None)
+    np.testing.assert_array_equal(f(x, x), x + 1)
+    assert f(x, snp.ones(2)) == f(x, y=y) == f(x, 2.0) == "the general way"
+    assert len(f.others) == 4
+    f._forget()
+    assert f(x, y) == "the general way"
+
+
+def test_pythons_dispatcher_runs_what_it_knows():
+    f, given = Plain(), []
+
+    class Ran:
+        def consume_with_handlers(self, handlers):
+            given.append(handlers)
+            return ["one buffer", "another"]
+
+    x, held = arrays(2)
+    computed = st.jit(lambda x: x @ x + st.lax.fori_loop(0, 3, lambda i, c: c * x, x))(held)
+    types = (x.type, held.type)
+    run = lambda buffers: given.append(buffers) or Ran()
+    done = remembered(
+        f, (x, computed), interpret=None, run=run, out_types=types, unflatten=lambda outs: outs
+    )
+    computed.block_until_ready()
+    out, other = f(x, computed)
+    assert (out._buffer, out.type, other._buffer) == ("one buffer", types[0], "another")
+    buffers, handlers = given
+    assert buffers[0] is computed.to_buffer() and buffers[1] is x.to_buffer()
+    assert handlers == "handlers" and done == ["tidy"]
+
+
+def test_pythons_dispatcher_leaves_what_is_traced_and_errors_alone():
+    f, (x, y) = Plain(), arrays(2)
+    remembered(f, (x, y))
+    st.jit(lambda z: [f(x, y), z][1])(1.0)
+    assert len(f.others) == 1
+    with pytest.raises(KeyError, match="planted"):
+        f(x, fail=True)
