@@ -6,6 +6,7 @@ Run with the extension in C and, by ``test_native``, without.
 import dataclasses
 import functools
 import gc
+import itertools
 import sys
 import weakref
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.api.jit import dispatch
 from stretto._engine.native import native
+from stretto._engine.xla import patience
 from tests._engine.api.jit.test_entry import entry_of
 
 needs_native = pytest.mark.skipif(native is None, reason="the extension was not built")
@@ -573,6 +575,35 @@ def test_calls_keep_nothing(kind):
         plain(x)
     gc.collect()
     assert sys.getallocatedblocks() - before < 500
+
+
+@needs_native
+def test_eight_ways_to_write_a_call_are_known():
+    """Dictionaries in other orders are the same call, and each is known by itself."""
+    f = st.jit(lambda tree: tree["a"] - tree["b"])
+    x = snp.ones(2)
+    f(dict.fromkeys("abcd", x))  # which compiles it
+    for k, order in enumerate(itertools.permutations("abcd")):
+        f(dict.fromkeys(order, x))
+        assert entry_of(f).records == min(k + 1, 8)
+
+
+@needs_native
+def test_records_are_forgotten_where_programs_are_not_simply_run(monkeypatch):
+    """As after an interrupt that left one running: all calls then ask for it."""
+    monkeypatch.setattr(patience, "unusual", [])
+    f, x = st.jit(lambda x: x + 1), snp.ones(2)
+    f(x), f(x)
+    asked = []
+    general = type(f)._general
+    monkeypatch.setattr(
+        type(f), "_general", lambda self, *how: asked.append(1) or general(self, *how)
+    )
+    f(x)
+    assert asked == []
+    patience._set("abandoned")
+    np.testing.assert_array_equal(f(x), 2)
+    assert asked == [1]
 
 
 # The dispatcher in Python, with records of a program that is none.

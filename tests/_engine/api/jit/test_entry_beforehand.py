@@ -5,6 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.api.jit.entry import beforehand, with_equal_ones_merged
 from stretto._engine.autodiff.evaluate import evaluate
 
 X = np.linspace(-1.0, 1.0, 6, dtype=np.float32)
@@ -177,3 +178,33 @@ def test_equal_captured_arrays_are_one():
     for out, like in zip(lowered.compile()(x), f(x), strict=True):
         np.testing.assert_allclose(out, like, rtol=1e-5, atol=1e-6)
         np.testing.assert_array_equal(np.signbit(out), np.signbit(like))
+
+
+# The bounds of what is done beforehand, and of what is compared.
+
+
+def left_to_do(f, argument, captured):
+    """The operations that stay of a function of an argument and a captured array."""
+    program = st.make_graph(f)(argument, captured)
+    after, _ = beforehand(program, [captured])
+    return [e.primitive.name for e in after.equations]
+
+
+@pytest.mark.parametrize(("rows", "is_done"), [(1024, True), (1025, False)])
+def test_results_of_four_mebibytes_are_kept_though_they_grow(rows, is_done):
+    f = lambda a, x: a * snp.sort(snp.broadcast_to(x, (rows, 1024)), 0).sum()
+    assert ("sort" not in left_to_do(f, 1.0, snp.zeros(1024))) is is_done
+
+
+def test_results_of_more_than_64_mebibytes_are_not_kept():
+    f = lambda a, x: a * snp.sin(x)
+    assert "sin" in left_to_do(f, snp.float32(1), snp.zeros((1 << 24) + 1))
+    assert "sin" not in left_to_do(f, snp.float32(1), snp.zeros(1 << 10))
+
+
+@pytest.mark.parametrize(("size", "are_one"), [(1 << 18, True), ((1 << 18) + 1, False)])
+def test_arrays_of_a_mebibyte_are_compared(size, are_one):
+    one, other = snp.asarray(np.zeros(size, "f4")), snp.asarray(np.zeros(size, "f4"))
+    program = st.make_graph(lambda x, y: x + y)(one, other)
+    (add,) = with_equal_ones_merged(program, [one, other]).equations
+    assert (add.inputs[0] is add.inputs[1]) is are_one

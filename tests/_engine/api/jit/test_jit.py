@@ -430,3 +430,10 @@ def test_float0_zeros_go_in_and_out():
 
     pull = st.jit(lambda t: st.jvp(g, (2.0, np.int32(3)), t)[1])
     assert float(pull((1.0, np.zeros((), float0)))) == 3
+
+
+def test_sizes_that_vary_do_not_go_with_shardings():
+    there = st.sharding.SingleDeviceSharding(st.devices()[0])
+    for how in ({"in_shardings": there}, {"out_shardings": there}):
+        with pytest.raises(ValueError, match="dynamic_axes do not go together with shardings"):
+            st.jit(snp.sin, dynamic_axes={0: "n"}, **how)

@@ -139,6 +139,18 @@ def test_traced_once_for_all_devices(device):
     assert len(traced) == 1
 
 
+def test_what_is_wrong_there_is_found(device):
+    """By the settings for it alone, of operations and of jitted functions."""
+    wrong = (lambda: snp.log(-snp.ones(2)), lambda: st.jit(lambda x: snp.log(-x))(snp.ones(2)))
+    with st.default_device(device):
+        for make in wrong:
+            assert make().device == device
+            with st.config(debug_nans=True), pytest.raises(st.errors.NonFiniteError, match="log"):
+                make()
+        with st.config(debug_nans=True):
+            assert st.jit(lambda x: (x + 1, {"y": x}))(snp.ones(2))[1]["y"].device == device
+
+
 def test_donation_and_captured_arrays(device):
     captured = snp.ones(3)
     there = st.device_put(np.ones(3), "cpu:5")

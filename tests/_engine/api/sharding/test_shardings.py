@@ -1,5 +1,7 @@
 """``jit`` with shardings of arguments and results."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -73,6 +75,25 @@ def test_donation_keeps_where_it_was(mesh):
     with pytest.raises(ValueError, match="one array was passed"):
         f(out, out)
     assert not out.is_deleted()
+
+
+def test_memory_is_taken_for_results_that_are_where_it_was(mesh):
+    rows, columns = NamedSharding(mesh, P("x")), NamedSharding(mesh, P(None, "x"))
+    for where, is_taken in [(rows, True), (columns, False), (None, True)]:
+        f = st.jit(lambda a: a + 1, donate_argnums=0, in_shardings=rows, out_shardings=where)
+        a = st.device_put(np.ones((8, 8), np.float32), rows)
+        with contextlib.nullcontext() if is_taken else pytest.warns(UserWarning, match="donated"):
+            out = f(a)
+        assert a.is_deleted() is is_taken
+        np.testing.assert_array_equal(out, np.full((8, 8), 2))
+
+
+def test_static_arguments_have_no_sharding(mesh):
+    rows = NamedSharding(mesh, P("x"))
+    f = st.jit(lambda n, a: a * n, static_argnums=0, in_shardings=(rows,))
+    assert f(3, A).sharding == rows
+    with pytest.raises(ValueError, match=r"a, .* has the sharding"):
+        f(3, st.device_put(A, NamedSharding(mesh, P("y"))))
 
 
 def test_ahead_of_time(mesh):
