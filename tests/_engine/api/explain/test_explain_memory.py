@@ -45,6 +45,11 @@ def test_donation_is_advised_and_then_saves_memory():
     assert 0 < before.memory.peak - after.memory.peak <= advice.bytes
 
 
+@pytest.mark.parametrize(("size", "count"), [(1023, 0), (1024, 1)])
+def test_donation_is_advised_from_four_kibibytes_on(size, count):
+    assert len(st.explain(lambda x: x * 2, snp.ones(size)).donations) == count
+
+
 def test_donated_arguments_stay_usable():
     st.explain(st.jit(step, donate_argnums=(0,)), PARAMS, X)
     assert float(PARAMS["b"][0]) == 1.0

@@ -7,6 +7,8 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.api.explain import profile
+from stretto._engine.api.explain.explain import Memory
+from stretto._engine.api.explain.profile import LineProfile, Profile
 
 N = 192
 
@@ -81,3 +83,66 @@ def test_a_picture(report, tmp_path):
     seconds = profile._time(report.seconds)
     assert figure.axes[0].get_title() == f"{report.function}: {seconds} a call"
     assert (tmp_path / "profile.png").stat().st_size > 1000
+
+
+# What is printed and drawn of a profile with known figures.
+
+MEMORY = Memory(3_000_000, 2_000_000, 5_000_000, 1_000_000, (), 0)
+
+
+def made(count):
+    """A profile of so many lines, each of which takes a millisecond less than the one before."""
+    lines = [
+        LineProfile(f"f.py:{k}", 0.001 * (count - k), 2, 4e6, 1500, 0.25) for k in range(count - 1)
+    ]
+    lines.append(LineProfile("f.py:99", 0.0, 0, 10.0, 0, None))
+    timeline = ((0.002, 7_000_000, "f.py:0"), (0.004, 4_000_000, "f.py:1"))
+    return Profile("f", 0.25, 0.001, 0.002, 1.5, tuple(lines), MEMORY, timeline)
+
+
+def test_a_table_in_words():
+    assert str(made(3)).splitlines() == [
+        "f: 250 ms a call, 5 ms of it in kernels; compiled in 1.5 s, traced in 1 ms, lowered in "
+        "2 ms",
+        " time  share  kernels  operations  read, written  of limit  line",
+        " 3 ms    60%        2         4 M         1.5 kB       25%  f.py:0",
+        " 2 ms    40%        2         4 M         1.5 kB       25%  f.py:1",
+        "fused     0%        0          10        0 bytes            f.py:99",
+        "memory: 9.0 MB at most, 5.0 MB of temporaries",
+    ]
+
+
+def test_twenty_lines_are_printed():
+    assert "more lines" not in str(made(20))
+    cut = str(made(23)).splitlines()
+    assert len(cut) == 24 and cut[-2] == "and 3 more lines" and cut[-3].endswith("f.py:19")
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("matplotlib"), reason="it is not installed")
+def test_what_is_drawn():
+    """The ten lines that take longest, that first from the top, and the memory over time."""
+    figure = made(12).plot()
+    upper, lower = figure.axes
+    bars = [(bar.get_width(), bar.get_y()) for bar in upper.patches]
+    assert [width for width, _ in bars] == pytest.approx([*range(3, 13)])
+    assert bars == sorted(bars, key=lambda bar: bar[1])
+    assert [label.get_text() for label in upper.get_yticklabels()][-1] == "f.py:0"
+    (steps,) = lower.get_lines()
+    assert steps.get_xdata() == pytest.approx([0, 2, 4])
+    assert steps.get_ydata() == pytest.approx([3, 7, 4])
+    assert steps.get_drawstyle() == "steps-post"
+    assert (lower.get_xlabel(), lower.get_ylabel()) == ("ms", "MB in use")
+    assert tuple(figure.get_size_inches()) == (9, 6)
+    assert figure.get_layout_engine() is not None
+
+
+def test_a_function_is_run_about_a_dozen_times():
+    """Once, five times without the profiler, and five times with it, after one that warms up."""
+    runs = []
+
+    def f(x):
+        st.debug.callback(lambda: runs.append(1))
+        return x + 1
+
+    st.profiler.profile(f, snp.ones(3))
+    assert 11 <= len(runs) <= 12
