@@ -63,6 +63,29 @@ def test_calls_members_and_gradients_inside():
     assert sum(k.bytes for k in members) == 2 * sum(k.bytes for k in plain)
 
 
+def step(c, x):
+    y = snp.tanh(c * x)
+    return y, snp.sin(y).sum()
+
+
+def last(w, xs):
+    return st.lax.scan(step, w, xs)[1].sum()
+
+
+def test_loops_keep_what_each_turn_makes():
+    """Two arrays in each of 50 turns; a checkpoint keeps what is carried, and those of one turn."""
+    xs, array = snp.ones((50, 800)), 4 * 800
+    report = st.explain(st.grad(last), snp.ones(800), xs)
+    assert [(k.bytes, k.count) for k in report.kept] == [(2 * 50 * array, 2)]
+    (advice,) = report.checkpoints
+    assert (advice.times, advice.loop) == (50, True)
+    assert advice.bytes == 2 * 50 * array - 2 * array - 50 * array
+    # Of three members, each turn keeps as much for each, and what is carried of all of them.
+    total = lambda ws, xs: st.vmap(lambda w: last(w, xs))(ws).sum()
+    several = st.explain(st.grad(total), snp.ones((3, 800)), xs)
+    assert sum(k.bytes for k in several.kept) == 3 * 3 * 50 * array
+
+
 def test_the_words():
     with st.config(roll_loops=False):
         text = str(st.explain(looped(block), WS, X))
