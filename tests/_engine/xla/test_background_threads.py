@@ -90,7 +90,8 @@ def test_the_end_waits_for_the_piece_at_hand(worker):
 
 
 def test_a_forked_child_has_none_of_them(worker, monkeypatch):
-    monkeypatch.setattr(background, "_at_work", [(threading.current_thread(), None)])
+    before, begun = [*background._at_work], (threading.current_thread(), None)
+    background._at_work.append(begun)
     monkeypatch.setattr(background, "_compilations", [_Compilation("f", None, 1)])
     monkeypatch.setattr(background._Watch, "running", True)
     worker.running = True
@@ -100,7 +101,10 @@ def test_a_forked_child_has_none_of_them(worker, monkeypatch):
         kept = background._at_work, background._compilations, [*background._waiting]
         return (*map(len, kept), background._Watch.running, background._Worker.running)
 
-    assert in_a_child(state) == (0, 0, 0, False, False)
+    try:
+        assert in_a_child(state) == (0, 0, 0, False, False)
+    finally:
+        background._at_work[:] = before
 
 
 def test_compilations_are_looked_at_once_a_second(monkeypatch):
