@@ -133,3 +133,15 @@ def test_float0():
 def test_mistakes_are_named(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("transform", [st.jacfwd, st.jacrev, st.grad, st.value_and_grad])
+def test_integers_have_no_derivative_unless_it_is_said(transform):
+    f = lambda n: 2.0 * n
+    with pytest.raises(TypeError, match="allow_int"):
+        transform(f)(3)
+    found = transform(f, allow_int=True)(3)
+    assert (found[1] if transform is st.value_and_grad else found).dtype == float0
+    matrix = st.jacfwd(lambda tree: tree["x"] * tree["n"], allow_int=True)({"n": 3, "x": X})
+    assert matrix["n"].dtype == float0 and matrix["n"].shape == (3,)
+    np.testing.assert_array_equal(matrix["x"], 3 * np.eye(3))

@@ -5,6 +5,11 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.api.explain.recompilations import (
+    Change,
+    Recompilation,
+    RecompilationReport,
+)
 
 
 def scale(x, n=2, *, mode="twice"):
@@ -129,3 +134,29 @@ def test_methods_and_mistakes():
     assert st.explain_recompilation(scale).signatures == ()
     with pytest.raises(TypeError, match="explain_recompilation: expected a function, got int"):
         st.explain_recompilation(3)
+
+
+def test_the_words_of_signatures_and_remedies():
+    """What differs most often comes first; long values are cut."""
+    shape = Change("the shape of x", (1,), (2,), "dynamic_axes")
+    static = Change("the static n", "a" * 40, "b" * 41, "pass it as an array")
+    signatures = (
+        Recompilation(1, None, (), True, 0.1),
+        Recompilation(2, 1, (static, shape), True, 0.1),
+        Recompilation(3, 2, (shape,), False, 0.1),
+        Recompilation(4, 3, (), True, 0.1),
+    )
+    report = RecompilationReport("f", "f.py:1", signatures, 1)
+    assert [*report.remedies] == ["the shape of x", "the static n"]
+    assert str(report).splitlines() == [
+        "f at f.py:1: 4 signatures",
+        "  1. compiled, the first",
+        f"  2. compiled, as against 1: the static n: {'a' * 40} -> {'b' * 40}…; "
+        "the shape of x: (1,) -> (2,)",
+        "  3. traced, as against 2: the shape of x: (1,) -> (2,)",
+        "  4. compiled, as against 3: nothing that is kept; its cache was cleared",
+        "the shape of x: dynamic_axes",
+        "the static n: pass it as an array",
+    ]
+    twice = str(RecompilationReport("f", "f.py:1", signatures[:1], 2))
+    assert "1 signature\n" in twice and "jitted anew: 2 functions of this line" in twice

@@ -38,3 +38,13 @@ def test_one_axis():
         np.testing.assert_allclose(f(a, a), a * a.sum())
         g = smap(lambda a: lax.all_gather(a, "x").sum(0), in_axes=1, out_axes=None, axis_name="x")
         np.testing.assert_allclose(g(a), a.sum(1, keepdims=True))
+
+
+def test_specifications_say_where_every_axis_is():
+    for how in (
+        {"in_specs": P(P.UNCONSTRAINED)},
+        {"in_specs": P(), "out_specs": P(P.UNCONSTRAINED)},
+    ):
+        f = st.shard_map(lambda x: x, mesh=ONE, **{"out_specs": P(), **how})
+        with pytest.raises(ValueError, match=r"(in|out)_specs .* must say where every axis is"):
+            f(np.ones(2))

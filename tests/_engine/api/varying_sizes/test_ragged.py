@@ -496,3 +496,8 @@ def test_several_columns_are_the_last_axis():
 def test_tables_that_are_refused(call, kind, match):
     with pytest.raises(kind, match=match):
         call()
+
+
+def test_there_is_a_length():
+    with pytest.raises(ValueError, match="expected one length or more, got none"):
+        st.ragged.from_padded(np.ones((0, 2)), np.array([], int))

@@ -145,3 +145,25 @@ def test_auto_takes_all_that_fit():
     x = snp.ones((4, 8))
     text = st.jit(st.vmap(snp.sin, chunk_size="auto")).lower(x).as_text()
     assert "while" not in text
+
+
+def test_what_passes_through_memory():
+    """Of element-wise operations four tenths do, as they are fused; of products all."""
+    found = work(lambda w, x: snp.sin(x @ w) + 1)
+    assert found.touched == [(1.0, ROW), *[(0.4, ROW)] * (len(found.touched) - 1)]
+    assert found.kernels == 2  # 1.8
+
+
+def test_convolutions_of_members_that_are_written_out_are_alive_in_turns():
+    x, k = (st.ShapeDtypeStruct(shape, np.float32) for shape in [(1, 3, 8, 8), (4, 3, 3, 3)])
+    program = st.make_graph(lambda x, k: st.lax.conv(x, k, (1, 1), "SAME"))(x, k)
+    assert work_of(program, (True, True), CPU).alive == pytest.approx(0.6 * peak_bytes(program))
+
+
+@pytest.mark.parametrize(("turn", "chunk"), [(460.0, 2), (459.0, 1)])
+def test_a_loop_must_be_estimated_to_save_a_twelfth(turn, chunk):
+    """Two members at once take 1,000 µs, for memory that is fresh then, and in turns 920 or 918."""
+    machine = CPU._replace(kernel=0.0, fresh=1e-3, fresh_bytes=600_000, turn=turn)
+    work = Work([], [], 0.0, 0.0, 0, 500_000)
+    best, times = best_chunk(work, 2, machine)
+    assert times == pytest.approx({2: 1000, 1: 2 * turn}) and best == chunk
