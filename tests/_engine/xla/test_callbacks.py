@@ -392,3 +392,12 @@ def test_clearing_caches_forgets_it():
     st.clear_caches()
     f(X)
     assert len(calls) == 2
+
+
+def test_of_many_failures_the_latest_are_kept(monkeypatch):
+    """256, as the runtime reports one alone of several that fail at once."""
+    monkeypatch.setattr(callbacks, "_failures", {})
+    errors = [Odd() for _ in range(258)]
+    for error in errors:
+        callbacks._failure_of(error)
+    assert [*callbacks._failures.values()] == errors[2:]

@@ -282,3 +282,23 @@ def test_where_the_compiler_of_gpus_is(plugin):
     assert at.options_for(Facts(), (("a", 1),)) == [("a", 1)]
     plugin.found.toolkit = "/cuda"
     assert dict(at.options_for(Facts(), (("a", 1),))) == {"xla_gpu_cuda_data_dir": "/cuda", "a": 1}
+
+
+def test_threads_may_be_there_while_a_runtime_is_made(monkeypatch):
+    """So a child that is forked meanwhile must not use it."""
+    for name, none in [("_runtime", None), ("_others", {}), ("_of_job", {})]:
+        monkeypatch.setattr(clients, name, none)
+    seen = []
+
+    def made(*about):
+        seen.append(clients.has_runtime())
+        if about:
+            raise RuntimeError("it fails")
+        return SimpleNamespace(client=clients.ALONE.__class__(0, ()))
+
+    monkeypatch.setattr(clients.weakref, "ref", lambda client: lambda: client)
+    monkeypatch.setattr(clients, "_clients", [])
+    clients._start(made)
+    with pytest.raises(RuntimeError, match="it fails"):
+        clients._start(made, "badly")
+    assert seen == [True, True] and not clients.has_runtime()

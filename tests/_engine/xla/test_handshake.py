@@ -149,3 +149,85 @@ def test_proofs():
     }
     assert len(others | {one}) == 5
     assert len({handshake.new_challenge() for _ in range(100)}) == 100
+
+
+MILLION = 1 << 20
+HEX = "0" * 64
+
+
+@pytest.mark.parametrize(
+    ("kinds", "message", "field", "taken", "refused"),
+    [
+        (handshake.FROM_PROCESS, {"ping": 0}, "ping", (0, MILLION - 1), (-1, MILLION, True, 1.0)),
+        (handshake.FROM_PROCESS, {"bye": 0}, "bye", (0, MILLION - 1), (-1, MILLION)),
+        *[
+            (
+                handshake.FROM_PROCESS,
+                {"join": 0, "of": 1, "devices": 1, "challenge": HEX, "proof": HEX},
+                field,
+                (least, most),
+                (least - 1, most + 1),
+            )
+            for field, least, most in [
+                ("join", 0, MILLION - 1),
+                ("of", 1, MILLION),
+                ("devices", 1, MILLION),
+            ]
+        ],
+        (
+            handshake.FROM_COORDINATOR,
+            {"here": []},
+            "here",
+            ([], [0], [MILLION - 1]),
+            ([-1], [MILLION], [True], 3),
+        ),
+        (
+            handshake.FROM_COORDINATOR,
+            {"all": [1], "service": 7},
+            "all",
+            ([], [1], [MILLION]),
+            ([0], [MILLION + 1]),
+        ),
+        (
+            handshake.FROM_COORDINATOR,
+            {"all": [1], "service": 7},
+            "service",
+            (1, 65535, "unix:/" + "x" * 120),
+            (0, 65536, "unix:/", "unix:/" + "x" * 121, "tcp:/x"),
+        ),
+        (
+            handshake.FROM_COORDINATOR,
+            {"refused": "why"},
+            "refused",
+            ("x", "x" * 200),
+            ("", "x" * 201, 3),
+        ),
+        (handshake.FROM_COORDINATOR, {"gone": 0, "how": "died"}, "gone", (0,), (-1, MILLION)),
+        (handshake.FROM_COORDINATOR, {"silent": 0, "whether": True}, "whether", (False,), (0, 1)),
+        (handshake.FROM_PROCESS, {"ping": 0}, "pong", (), (0,)),
+    ],
+    ids=lambda x: x if isinstance(x, str) else "",
+)
+def test_what_messages_may_say(kinds, message, field, taken, refused):
+    for value in taken:
+        said = {**message, field: value}
+        assert handshake.read(handshake.line(**said).strip(), kinds) == said
+    for value in refused:
+        with pytest.raises(ValueError, match=r"expected|message"):
+            handshake.read(handshake.line(**{**message, field: value}).strip(), kinds)
+
+
+def test_how_long_lines_may_be():
+    """One that joins fits, and one that names a million processes."""
+    longest = {"join": MILLION - 1, "of": MILLION, "devices": MILLION}
+    assert len(handshake.line(**longest, challenge=HEX, proof=HEX)) < handshake.LONGEST == 1024
+    assert len(handshake.line(here=[MILLION - 1] * MILLION)) < handshake.LONGEST_TOLD == 1 << 24
+
+
+def test_a_file_that_others_remove_again_and_again(monkeypatch):
+    """It is made twice, and not for ever."""
+    made = []
+    monkeypatch.setattr(handshake, "_make", made.append)
+    with pytest.raises(files.Unsafe, match="job-secret was removed while it was made"):
+        handshake._users_own()
+    assert len(made) == 2

@@ -227,3 +227,43 @@ def test_an_interrupted_writer_leaves_nothing(folder):
             interrupted(write, site, files, "signal")
             assert not [n for n in os.listdir(folder) if n.endswith(".beside")], site
             assert store.read(folder, KEY, LIMIT) == b"x" * 100
+
+
+def test_a_file_that_goes_while_the_folder_is_read(folder, monkeypatch):
+    for n in range(3):
+        store.write(folder, key(n), b"x", LIMIT)
+    status_of = store.system.Folder.status_of
+
+    def gone(self, name):
+        if name.startswith(key(1)):
+            raise FileNotFoundError(name)
+        return status_of(self, name)
+
+    monkeypatch.setattr(store.system.Folder, "status_of", gone)
+    assert {kept.name[:64] for kept in store.list_kept(folder)} == {key(0), key(2)}
+
+
+@pytest.mark.parametrize(("age", "is_noted"), [(3580, False), (3620, True)])
+def test_use_is_noted_after_an_hour(folder, age, is_noted):
+    store.write(folder, KEY, b"x", LIMIT)
+    past = time.time() - age
+    os.utime(path_of(folder, KEY), (past, past))
+    store.read(folder, KEY, LIMIT)
+    assert (os.stat(path_of(folder, KEY)).st_mtime > past + 60) is is_noted
+
+
+def test_one_byte_is_noted_for_each_kibibyte(folder):
+    for size, noted in [(900, 1), (1000, 3)]:  # with their headers 9xx and 1,0xx bytes
+        store.write(folder, key(size), bytes(size), LIMIT)
+        assert os.path.getsize(os.path.join(folder, "written")) == noted
+
+
+@pytest.mark.parametrize(("written", "is_counted"), [(64, False), (65, True)])
+def test_files_are_counted_after_a_64th_of_the_limit(folder, monkeypatch, written, is_counted):
+    """That is 65,536 bytes of 4 MiB, written a kibibyte at a time."""
+    sweeps = []
+    monkeypatch.setattr(store, "_sweep", lambda at, limit: sweeps.append(limit))
+    for n in range(written):
+        store.write(folder, key(n), bytes(900), 1 << 22)
+    assert bool(sweeps) is is_counted
+    assert all(limit < (1 << 22) - (1 << 16) for limit in sweeps)

@@ -93,15 +93,36 @@ def test_windows_are_laid_out_where_they_are_small_and_there_are_no_groups():
     assert once not in offered("plain", ("whole", "whole"))
     assert not [n for n in offered("groups", ("shared", "whole")) if "windows" in n]
     image, kernels = np.zeros((2, 1, 20, 20, 1), "f4"), np.zeros((2, 9, 9, 1, 1), "f4")
-    large = operand("shared", image), operand("whole", kernels)
-    choices = of_convolution(convolution(LAST), *large, 2, CPU)
-    assert not [c.form.value for c in choices if "windows" in c.form.value]
+    for side, is_offered in [(9, False), (8, True)]:  # of 81 and of 64 elements
+        kernel = kernels[:, :side, :side]
+        both = operand("shared", image), Whole(as_value(kernel), 0)
+        choices = of_convolution(convolution(LAST), *both, 2, CPU)
+        assert any("windows" in c.form.value for c in choices) is is_offered
+    for width, is_offered in [(65, False), (64, True)]:
+        image, kernel = np.zeros((1, 1, 80, 1), "f4"), np.zeros((2, 1, width, 1, 1), "f4")
+        both = Shared(as_value(image)), Whole(as_value(kernel), 0)
+        choices = of_convolution(convolution(LAST), *both, 2, CPU)
+        assert any("windows" in c.form.value for c in choices) is is_offered
+
+
+@pytest.mark.parametrize(("features", "times"), [(15, 5), (16, 1)])
+def test_windows_of_few_features_take_five_times_as_long_to_lay_out(features, times):
+    image = np.zeros((1, 10, 10, features), "f4")
+    kernel = np.zeros((2, 3, 3, features, 4), "f4")
+    op, both = convolution(LAST), (Shared(as_value(image)), Whole(as_value(kernel), 0))
+    time = lambda machine: {
+        c.form.value: c.microseconds for c in of_convolution(op, *both, 2, machine)
+    }["matrix products of windows laid out once"]
+    free = CPU._replace(near=1e30, shared=1e30, far=1e30)
+    laid_out = CPU.copying(8 * 8 * 9 * features * 4)
+    cut = CPU.copying(kernel.nbytes)  # into those of the members
+    assert time(CPU) - time(free) == pytest.approx(times * laid_out + cut)
 
 
 def test_not_too_many_members_are_written_out():
     both = ("whole", "whole")
-    assert "members written out" in offered("plain", both, MOST_WRITTEN)
-    assert offered("plain", both, MOST_WRITTEN + 1) == [
+    assert "members written out" in offered("plain", both, 64)
+    assert offered("plain", both, 65) == [
         "members in turn",
         "one convolution with groups",
     ]

@@ -7,7 +7,13 @@ import stretto.numpy as snp
 from stretto._engine.core.cost import CPU
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.ops.contract import DotGeneral
-from stretto._engine.passes.formulations.forms import Parts, Shared, Whole, of_product
+from stretto._engine.passes.formulations.forms import (
+    Parts,
+    Shared,
+    Whole,
+    _chunk,
+    of_product,
+)
 
 SIZE = 6
 # Name: the operation, and the shapes of one member's operands.
@@ -121,3 +127,8 @@ def test_an_operand_whose_rows_lie_apart_is_copied_for_a_batch():
     together = shared((3, 4, 8, 50, 25), (25, 50), op=DotGeneral(((3,), (0,)), ((), ())))[batched]
     apart = shared((3, 4, 8, 25, 50), (25, 50), op=DotGeneral(((2,), (0,)), ((), ())))[batched]
     assert apart > together
+
+
+@pytest.mark.parametrize(("item", "chunk"), [(1 << 20, 2), ((1 << 20) + 1, 1), (1 << 19, 4)])
+def test_chunks_of_two_mebibytes_stay_in_the_cache(item, chunk):
+    assert _chunk(8, item) == chunk

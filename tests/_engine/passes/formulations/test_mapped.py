@@ -314,3 +314,10 @@ def test_chunks_are_planned_too(size):
         total = st.grad(lambda w: st.vmap(loss, chunk_size=size)(w, x).sum())
         close(st.jit(total)(w), loop(st.grad(loss), w, x, True))
         close(total(w), loop(st.grad(loss), w, x, True))
+
+
+@pytest.mark.parametrize(("columns", "is_worth_it"), [(16, True), (15, False)])
+def test_from_how_many_multiply_adds_on_a_choice_is_worth_it(columns, is_worth_it):
+    """16,384, of all members together."""
+    w, x = snp.ones((4, 16, columns)), snp.ones((16, 16))
+    assert bool(mapped(st.vmap(lambda w: x @ w), w)) is is_worth_it
