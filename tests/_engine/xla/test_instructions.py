@@ -1,6 +1,7 @@
 """The instructions of compiled programs, and what comes of them; protocol buffers."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,12 +10,15 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import P, lax
 from stretto._engine.xla.instructions import (
+    _MOVED,
     Instruction,
+    _argument,
     _with_line,
     fields,
     instructions_of,
     numbers,
     op_names,
+    size_of,
     temporaries_at_peak,
     transfers_of,
 )
@@ -176,3 +180,40 @@ def test_fields_that_are_written_are_read():
     message = field(500, content) + field(1, b"a")
     assert message[:2] == bytes([0xA2, 0x1F])  # 500 << 3 | 2
     assert [(n, bytes(v)) for n, v in fields(message)] == [(500, content), (1, b"a")]
+
+
+def shape(kind, *dimensions, parts=()):
+    """A shape as XLA serializes it: the number of its type, and its sizes or its parts."""
+    sizes = b"".join([bytes([3 << 3, n]) for n in dimensions])
+    return bytes([2 << 3, kind]) + sizes + b"".join([field(4, part) for part in parts])
+
+
+def test_the_bytes_of_arrays_by_the_number_of_their_type():
+    """Those of XLA's xla_data.proto."""
+    widths = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 2, 8: 4, 9: 8, 10: 2, 11: 4, 12: 8, 15: 8,
+              16: 2, 18: 16, 20: 1}  # fmt: skip
+    assert {kind: size_of(shape(kind, 3, 5)) for kind in widths} == {
+        kind: 15 * width for kind, width in widths.items()
+    }
+    pair = shape(13, parts=[shape(11, 2), shape(12, 3)])
+    assert (size_of(pair), size_of(pair, last=True)) == (32, 24)
+
+
+def test_the_argument_behind_an_instruction():
+    """Through what only moves it, of what has one operand."""
+    made = lambda number, opcode, *operands, parameter=None: SimpleNamespace(
+        number=number, opcode=opcode, operands=operands, parameter=parameter
+    )
+    all_of_them = [
+        made(1, "parameter", parameter=4),
+        made(2, sorted(_MOVED)[0], 1),
+        made(3, "all-gather", 2),
+        made(4, "add", 1, 1),
+        made(5, "all-gather", 4),
+        made(6, "all-gather", 9),
+        made(7, "sine", 1),
+        made(8, "all-gather", 7),
+    ]
+    by_number = {one.number: one for one in all_of_them}
+    found = {k: _argument(by_number[k], by_number) for k in (3, 4, 5, 6, 8)}
+    assert found == {3: 4, 4: None, 5: None, 6: None, 8: None}

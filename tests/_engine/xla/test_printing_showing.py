@@ -1,10 +1,16 @@
 """What notebooks and terminals show of arrays."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.core.cards import bars, curve
+from stretto._engine.core.types import array_type
+from stretto._engine.xla import printing
+from stretto._engine.xla.device import Device
 from tests.pages import page_of, printed, text_in
 
 
@@ -88,3 +94,26 @@ def test_arrays_on_devices():
         assert "NamedSharding" in html and "<img" in html and x._host is None
     x.delete()
     assert "deleted" in text_in(x) and repr(x) == "<Array float32[80,80], deleted>"
+
+
+def test_how_many_elements_are_sampled():
+    """At most 4,096, spread evenly: all of short axes."""
+    whole, part = (printing.sample_of(snp.arange(float(n))) for n in (4096, 4097))
+    assert whole.whole and not part.whole
+    assert whole.values.tolist() == [*range(4096)] and part.values.size == 4096
+    matrix = printing.sample_of(snp.zeros((3, 5000)))
+    assert matrix.values.shape == (3, 1365)
+
+
+def test_rows_of_400_values_are_drawn_one_by_one():
+    assert printing._picture(printing.sample_of(snp.zeros(400))) == curve(np.zeros(400))
+    assert printing._picture(printing.sample_of(snp.zeros(401))) == bars(np.zeros(401))
+
+
+@pytest.mark.parametrize(("size", "is_fetched"), [(1 << 22, True), ((1 << 22) + 1, False)])
+def test_sixteen_mebibytes_are_fetched_from_a_gpu(monkeypatch, size, is_fetched):
+    far = SimpleNamespace(device_list=[Device("gpu", 0)], indices=lambda shape: [(slice(None),)])
+    monkeypatch.setattr(printing, "sharding_if_any", lambda x: far)
+    type = array_type((size,), np.dtype(np.float32))
+    x = SimpleNamespace(type=type, _host=None, parts=lambda: [np.zeros(size, np.float32)])
+    assert (printing.sample_of(x) is not None) is is_fetched
