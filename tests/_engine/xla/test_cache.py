@@ -238,3 +238,23 @@ def test_one_that_is_larger_than_all_may_be(monkeypatch):
     table.setdefault("a", Program("text"))
     table.setdefault("b", Program("text"))
     assert table.get("a") is None and table.get("b") is not None
+
+
+def test_what_programs_take_by_estimate():
+    """340 kB each, and 70 bytes for each character; of large ones 32 MiB are kept."""
+    assert [estimate_bytes(Program("x" * n)) for n in (0, 1000)] == [340_000, 410_000]
+    table = Recent()
+    programs = [Program("x" * 10_000) for _ in range(40)]  # of 1.04 MB each
+    for i, program in enumerate(programs):
+        table.setdefault(i, program)
+    assert len(table) == 32
+
+
+def test_programs_of_256_operations_are_kept():
+    kept = [
+        cache._kept_operation(ADD, (array_type((n,), np.dtype("f4")),) * 2, ())
+        for n in range(1, 258)
+    ]
+    of = lambda n: cache._kept_operation(ADD, (array_type((n,), np.dtype("f4")),) * 2, ())
+    assert of(257) is kept[256] and of(2) is kept[1] and of(1) is not kept[0]
+    cache._kept_operation.cache_clear()

@@ -209,3 +209,11 @@ def test_loops_carry_maps_made_at_constants(transformation, start, jitted):
         x += 0.1 * 2 * (np.sin(x) + x * np.cos(x)) + 0.1
     found = st.jit(lambda: run(start()))() if jitted else run(start())
     assert float(found) == pytest.approx(x, rel=1e-5)
+
+
+@pytest.mark.parametrize("count", [8, 11])
+def test_eight_types_of_arguments_are_printed(count):
+    _, slope = st.vjp(lambda *xs: sum(xs), *[snp.float32(k) for k in range(count)])
+    text = repr(slope)
+    assert text.count("float32[]") == 8
+    assert ("and 3 more" in text) is (count == 11) and ("more" in text) is (count == 11)

@@ -130,3 +130,10 @@ def test_the_real_clock_measures(folder):
     run()
     (file,) = folder.iterdir()
     assert all(s > 0 for s in json.loads(file.read_text())["seconds"].values())
+
+
+@pytest.mark.parametrize(("size", "is_read"), [(1 << 16, True), ((1 << 16) + 1, False)])
+def test_how_large_a_note_may_be(folder, size, is_read):
+    folder.mkdir()
+    (folder / "key.json").write_text(json.dumps({"plan": "in turn"}).ljust(size))
+    assert (measured._read("key") == "in turn") is is_read
