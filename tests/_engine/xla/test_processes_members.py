@@ -173,3 +173,12 @@ def test_the_secret_does_not_travel():
     thread.join()
     one.close()
     there.close()
+
+
+def test_a_connection_that_breaks_before_it_is_introduced():
+    here, there = socket.socketpair()
+    with here, there:
+        there.sendall(CHALLENGE)
+        here.shutdown(socket.SHUT_WR)
+        with pytest.raises(NotAnswered, match="Broken pipe"):
+            Members(here, 0, 2, 10.0).introduce(1, SECRET, 60)

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import socket
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -439,3 +440,23 @@ def test_a_forked_child_is_in_no_job(parts):
     processes._launchers.append("of the parent")
     assert in_a_child(state) == (["close", *["close a pipe"] * 2], [0, 0], None, [], [])
     assert processes.takes_part() and not parts.done
+
+
+def test_a_call_that_is_being_made_at_the_end_is_kept_from_returning(monkeypatch):
+    held, begun, go_on = [], threading.Event(), threading.Event()
+    monkeypatch.setattr(processes.system, "hold_thread", held.append)
+    launcher = processes.Launcher()
+    launcher.freeze()
+    assert held == []  # there is none
+
+    def give_up():
+        raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        launcher.call(lambda: (begun.set(), go_on.wait(60)), give_up)
+    assert begun.wait(60)
+    launcher.freeze()
+    assert held == [launcher._thread.ident]
+    go_on.set()
+    launcher.end()
+    launcher._thread.join(60)
