@@ -1,5 +1,7 @@
 """The compiler's options for a program: ours, those of ``XLA_FLAGS``, and the user's."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -20,6 +22,7 @@ from stretto._engine.xla.options import (
     most_bytes,
     options_for,
     quick_options,
+    set_effort,
 )
 
 LIBRARY, WITHOUT = "xla_cpu_experimental_ynn_fusion_type", "xla_disable_hlo_passes"
@@ -361,3 +364,15 @@ def test_files_that_the_compiler_is_to_write(tmp_path):
     assert asks_for_dumps(told, (("xla_dump_hlo_as_text", True),))
     told.xla_dump_to = str(tmp_path)
     assert asks_for_dumps(told, ())
+
+
+def test_efforts_that_this_jaxlib_does_not_have():
+    build = SimpleNamespace(optimization_level=0, memory_fitting_level=0)
+    set_effort(build, "optimization_level", 2)
+    assert build.optimization_level == 2
+    message = (
+        "has no exec_time_optimization_effort; it has memory_fitting_level, optimization_level"
+    )
+    with pytest.raises(ConfigError, match=message):
+        set_effort(build, "exec_time_optimization_effort", 0.5)
+    assert not hasattr(build, "exec_time_optimization_effort")
