@@ -88,3 +88,17 @@ def test_addresses_in_turn(monkeypatch):
     found.clear()
     with pytest.raises(OSError, match="name has no address"):
         coordinator.listening("name", 1)
+
+
+@pytest.mark.parametrize(("there", "drops"), [(130, False), (131, True)])
+def test_as_many_strangers_as_128_and_one_for_each_process(meeting, monkeypatch, there, drops):
+    dropped = []
+    monkeypatch.setattr(meeting, "_drop_oldest", lambda: dropped.append(1))
+    meeting.strangers = dict.fromkeys(range(there))
+    with socket.create_connection(meeting.server.getsockname(), timeout=60):
+        while len(meeting.strangers) == there:
+            dropped.clear()  # nobody was there yet
+            meeting._accept()
+    assert bool(dropped) is drops
+    *_, peer = meeting.strangers
+    peer.connection.close()
