@@ -1,5 +1,6 @@
 """Tracebacks show the user's code: no frame of the package between the call and the fault."""
 
+import itertools
 import pickle
 import re
 import sys
@@ -10,7 +11,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.core.boundary import boundary, bounded
+from stretto._engine.core.boundary import _chain, boundary, bounded
 from stretto._engine.core.position import PACKAGE
 
 
@@ -306,3 +307,10 @@ def test_at_rest_too(name):
         LOOPS[name](wrong)
     files = [entry.filename for entry in traceback.extract_tb(caught.value.__traceback__)]
     assert all(file == __file__ for file in files), files
+
+
+def test_errors_that_come_from_one_another():
+    """Each is looked at once, though they are in a ring."""
+    first, second = ValueError("first"), TypeError("second")
+    first.__context__, second.__cause__, second.__context__ = second, first, first
+    assert [*itertools.islice(_chain(first), 5)] == [first, second]
