@@ -49,7 +49,10 @@ DEVICES = "pytest.mark.devices"
 FILES = 10
 """The most test files that run for a mutant, after its mirror."""
 
-EVERYWHERE = ["tests/_engine/core/test_primitive_declarations.py"]
+EVERYWHERE = [
+    "tests/_engine/core/test_primitive_declarations.py",
+    "tests/_engine/test_defaults.py",
+]
 """Tests of what all modules say while they are imported."""
 
 _LEAST = 1e-12

@@ -5,12 +5,15 @@ listed here. That those which are said to keep zeros, or to commute, do so is fo
 """
 
 import importlib
+import inspect
 import pkgutil
 
 import pytest
 
 import stretto._engine
 from stretto._engine.core.primitive import Primitive
+from stretto._engine.ops.elementwise import Elementwise
+from stretto._engine.ops.linalg.family import MatrixOperation
 
 DIFFERENT = {
     "has_factors": """
@@ -39,6 +42,25 @@ DIFFERENT = {
         Round RoundAway Rsqrt SechSquared Select Shift ShiftLeft ShiftRightArithmetic
         ShiftRightLogical Sign Sin Sinh SizeOf Slice Sqrt Square StopGradient Sub Tan Tanh
         Transpose UnitFloat WideRemainder WithEdges Xor
+    """,
+    "multiple": """
+        Call Checkpoint Combination Cond ControlFlow CustomJvp CustomLinearSolve CustomRoot
+        CustomVjp CustomVjpForward CustomVmap DebugCallback Eig Eigh Geqp3 Geqrf Hessenberg
+        Implicit IoCallback LinearCall LogDeterminant Lu Mapped OptimizationBarrier
+        PivotedQr PureCallback Qr Reduce ReduceWindow RngBitGenerator Scan Schur ShardMap
+        SizedCall Sort Svd Threefry2x32 TopK TotalsTogether TridiagonalReduction
+        UserPrimitive While WithRule _Callback
+    """,
+    "holds_programs": """
+        Call Checkpoint Combination Cond ControlFlow CustomJvp CustomLinearSolve CustomRoot
+        CustomVjp CustomVjpForward CustomVmap Implicit LinearCall Mapped Reduce ReduceWindow
+        Scan ShardMap SizedCall UserPrimitive While WithRule
+    """,
+    "reducible": """
+        BroadcastInDim Reshape Transpose
+    """,
+    "chooses": """
+        Clamp Max Min Select
     """,
     "widens": """
         Abs Acos Acosh Add And Asin Asinh Atan Atan2 Atanh Ceil Clamp Conj Cos Cosh Div Eq
@@ -92,6 +114,50 @@ DIFFERENT = {
 }
 """By declaration: the classes for which it is not what ``Primitive`` says."""
 
+OF_FAMILIES = {
+    "derives_widely": (Elementwise, """
+        Acosh Asinh Atan Atan2 BesselI0 BesselI0e BesselI1 BesselI1e BetaDensity
+        BetaincGradA ComplexGamma Digamma Gamma GammaDensity Igamma IgammaGradA Igammac
+        Lgamma Polygamma RandomGammaGrad RegularizedIncompleteBeta Written Zeta ZetaSlope
+    """),
+    "in_blocks": (MatrixOperation, """
+        Cholesky CholeskyUpdate Determinant Factored Hessenberg LogDeterminant Lu LuSolve
+        PivotsToPermutation TriangularSolve TriangularSylvester TridiagonalReduction
+    """),
+    "with_zeros": (MatrixOperation, """
+        Geqp3 Geqrf HouseholderProduct Ormqr Pinv PivotedQr Qr
+    """),
+    "rank": (MatrixOperation, """
+        PivotsToPermutation TridiagonalSolve
+    """),
+}  # fmt: skip
+"""The same of what a family adds: the family, and the classes that differ from it."""
+
+PARAMETERS = {
+    "Checkpoint": "policy=None prevent_cse=True again=False",
+    "Cond": "size=None mapped=() routed=True",
+    "ConvGeneralDilated": "feature_groups=1 batch_groups=1 precision=None preferred=None",
+    "ConvertElementType": "weak=False",
+    "CustomVjp": "optimize_remat=False",
+    "DebugCallback": "ordered=False",
+    "DotGeneral": "shared=((), ()) precision=None preferred=None",
+    "Eig": "differentiable=False",
+    "Eigh": "vectors=True",
+    "Gather": "mode=clip fill=b'' indices_are_sorted=False unique_indices=False",
+    "IoCallback": "ordered=False",
+    "Lu": "constant=False",
+    "PureCallback": "vmap_method=None",
+    "Scan": "reverse=False unroll=1",
+    "ScatterFamily": "mode=drop indices_are_sorted=False unique_indices=False",
+    "Schur": "differentiable=False",
+    "SizeOf": "dtype=int32",
+    "SizedCall": "batch=() over=() rooms=() summed=()",
+    "Slice": "hidden=False",
+    "Sort": "num_keys=1 is_stable=True",
+    "Svd": "routine=gesdd",
+}
+"""The parameters that need not be given, and what they are then."""
+
 
 def kinds_of(cls):
     for kind in cls.__subclasses__():
@@ -112,6 +178,32 @@ def test_all_that_differ_are_listed(name, kinds):
     usual = getattr(Primitive, name)
     found = {kind.__name__ for kind in kinds if getattr(kind, name) != usual}
     assert found == {*DIFFERENT[name].split()}
+
+
+@pytest.mark.parametrize("name", OF_FAMILIES)
+def test_all_that_differ_from_their_family_are_listed(name, kinds):
+    family, different = OF_FAMILIES[name]
+    usual = getattr(family, name)
+    found = {kind.__name__ for kind in kinds_of(family) if getattr(kind, name) != usual}
+    assert found == {*different.split()}
+
+
+def test_what_is_usual_in_families():
+    assert MatrixOperation.rank == 2
+    assert not (MatrixOperation.in_blocks or MatrixOperation.with_zeros)
+    assert not Elementwise.derives_widely
+
+
+def test_what_parameters_are_where_they_are_not_given(kinds):
+    found = {}
+    for kind in kinds:
+        annotations = inspect.get_annotations(kind)
+        names = [name for name, of in annotations.items() if "ClassVar" not in str(of)]
+        given = {n: vars(kind)[n] for n in names if n in vars(kind)}
+        given = {n: x for n, x in given.items() if not hasattr(x, "__get__")}  # no default
+        if given:
+            found[kind.__name__] = " ".join(f"{n}={x}" for n, x in given.items())
+    assert found == PARAMETERS
 
 
 def test_what_is_usual():

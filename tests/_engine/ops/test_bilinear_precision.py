@@ -18,6 +18,7 @@ from stretto._engine.ops.bilinear import (
     Precision,
     Tolerance,
     check_accuracy,
+    precision_config,
     precision_name,
 )
 from stretto._engine.ops.contract import dot_general, matmul
@@ -36,6 +37,24 @@ def test_precisions_have_names():
     assert precision_name((Precision.HIGH, "high"), "dot") == "HIGH"
     with pytest.raises(ValueError, match="dot: precision must be None, a Precision"):
         precision_name("best", "dot")
+
+
+@pytest.mark.parametrize(
+    ("names", "number"),
+    [
+        (("default", "fastest", "bfloat16", None), 0),
+        (("high", "bfloat16_3x", "tensorfloat32"), 1),
+        (("highest", "float32"), 2),
+    ],
+)
+def test_all_names_of_a_precision(names, number):
+    for name in names:
+        assert Precision(name).value == number
+        assert Precision(name) is Precision(number)
+
+
+def test_modes_of_accuracy_have_jax_s_numbers():
+    assert [(mode.name, mode.value) for mode in AccuracyMode] == [("HIGHEST", 1), ("DEFAULT", 2)]
 
 
 def precisions(fun, *args):
@@ -146,6 +165,30 @@ def test_factors_narrower_than_the_operands_are_rounded():
     np.testing.assert_array_equal(dot_general(X, Y, PLAIN, "F32_F32_F32"), plain)
 
 
+@pytest.mark.parametrize(
+    ("name", "factor", "total", "products"),
+    [
+        ("F16_F16_F16", "f16", "f16", 1),
+        ("BF16_BF16_F32", "bf16", "f32", 1),
+        ("BF16_BF16_F32_X3", "bf16", "f32", 3),
+        ("BF16_BF16_F32_X6", "bf16", "f32", 6),
+        ("F32_F32_F32", "f32", "f32", 1),
+        ("F64_F64_F64", "f64", "f64", 1),
+    ],
+)
+def test_algorithms_are_written_as_stablehlo_has_them(name, factor, total, products):
+    assert precision_config(name, "cpu") == (
+        f", algorithm = #stablehlo.dot_algorithm<lhs_precision_type = {factor}, "
+        f"rhs_precision_type = {factor}, accumulation_type = {total}, lhs_component_count = 1, "
+        f"rhs_component_count = 1, num_primitive_operations = {products}, "
+        "allow_imprecise_accumulation = false>"
+    )
+
+
+def test_an_algorithm_counts_one_component_and_one_product_unless_told():
+    assert DotAlgorithm("f4", "f4", "f4")[3:] == (1, 1, 1, False)
+
+
 def test_algorithms_that_cpus_lack_are_refused():
     with pytest.raises(ValueError, match="precision TF32_TF32_F32 is not one that a CPU computes"):
         dot_general(X, Y, PLAIN, DotAlgorithmPreset.TF32_TF32_F32)
@@ -192,6 +235,7 @@ def test_narrow_floats_add_up_in_float32():
 
 def test_tolerances():
     assert repr(Tolerance(ulps=2)) == "Tolerance(atol=0.0, rtol=0.0, ulps=2)"
+    assert repr(Tolerance(0.5)) == "Tolerance(atol=0.5, rtol=0.0, ulps=0)"
     for wrong in ({}, {"atol": -1.0}):
         with pytest.raises(ValueError, match="Tolerance: atol, rtol and ulps"):
             Tolerance(**wrong)

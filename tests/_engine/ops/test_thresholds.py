@@ -16,18 +16,19 @@ from stretto._engine.eager import interpreter
 from stretto._engine.higher_order.family import Call
 from stretto._engine.ops import fft, sort, thresholds
 from stretto._engine.ops.arithmetic import ADD
+from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution import general as convolution
 from stretto._engine.ops.convolution.geometry import conv_dimension_numbers
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.exponential import EXP
 from stretto._engine.ops.extrema import MAX
-from stretto._engine.ops.linalg import triangular
+from stretto._engine.ops.linalg import qr, triangular
 from stretto._engine.ops.reducing import window
 from stretto._engine.ops.reducing.window import AxisWindow
 from stretto._engine.ops.special import bessel, error_functions
 
 LOADED = (bessel, error_functions)
-F32, F64, C64 = (np.dtype(d) for d in (np.float32, np.float64, np.complex64))
+F32, F64, C64, I64 = (np.dtype(d) for d in (np.float32, np.float64, np.complex64, np.int64))
 MEASURED = [cls for cls in PRIMITIVES if issubclass(cls, Elementwise) and any(cls.costs)]
 CASES = [(cls, dtype) for cls in MEASURED for dtype in cls.compiled_from]
 
@@ -78,6 +79,50 @@ def test_with_slower_vectors_later_or_never():
     assert slower == {F32: thresholds.from_size(cost._replace(compiled=4.0))}
 
 
+# The sizes that follow from what was measured: who measures again writes them anew.
+SIZES = {
+    "HALF": {"float16": 609757},
+    "EXTREMUM": {"float16": 409837},
+    "ROUNDED": {"float16": 757576},
+    "NEXTAFTER": {"float32": 337838, "float64": 320513},
+    "SQRT": {"float16": 806452, "complex64": 526686},
+    "EXP": {"complex64": 105043},
+    "EXP2": {"complex64": 86806},
+    "LOG": {"complex64": 83334},
+    "LOGISTIC": {"complex64": 78617},
+    "POW": {"complex64": 41667},
+    "CIRCULAR": {"complex64": 132043},
+    "HYPERBOLIC": {"complex64": 69833},
+    "ARC": {"complex64": 363373},
+    "ATAN": {"complex64": 110425},
+    "ATANH": {"complex64": 128074},
+    "ERF": {"float32": 609757, "bfloat16": 454546, "float16": 231482},
+    "ERFC": {"float32": 781251, "bfloat16": 403226, "float16": 206612},
+    "ERF_INV": {"float32": 182482, "bfloat16": 200000, "float16": 159236},
+    "BESSEL": {"float32": 133929, "float64": 133929, "bfloat16": 133929, "float16": 156904},
+    "BESSEL_GROWING": {
+        "float32": 111941, "float64": 111941, "bfloat16": 111941, "float16": 113637,
+    },
+}  # fmt: skip
+
+
+def test_all_costs_have_their_sizes():
+    found = {name: x for name, x in vars(thresholds).items() if isinstance(x, thresholds.Costs)}
+    sizes = {
+        name: {dtype.name: size for dtype, size in costs.sizes(slower=1.0).items()}
+        for name, costs in found.items()
+    }
+    assert sizes == SIZES
+
+
+def test_the_rule_s_own_numbers():
+    """Sixteen calls repay 40 ms where each element saves 10 ns; less than 1.3 is no lead."""
+    assert thresholds.from_size(thresholds.Cost(12.0, 2.0)) == 250_000
+    assert thresholds.from_size(thresholds.Cost(1e6, 0.0)) == thresholds.NARROW == 32_768
+    led, not_led = (thresholds.Costs(float32=thresholds.Cost(x, 1.0)) for x in (1.301, 1.299))
+    assert led.sizes(slower=1.0) and not not_led.sizes(slower=1.0)
+
+
 # Decisions
 
 
@@ -99,20 +144,32 @@ def types(dtype, *shapes):
     return tuple(array_type(shape, dtype) for shape in shapes)
 
 
+PRODUCT = DotGeneral(((1,), (0,)))
 PLACE = window.WindowPlace(1, AxisWindow(2, 2), True)
 TRIDIAGONAL = triangular.TridiagonalSolve
 DECISIONS = {
-    "top_k": (sort.TopK(3), types(F32, (thresholds.TOP_K,)), types(F32, (1000,))),
-    "place": (PLACE, types(F32, (4, 1 << 20)), types(F32, (4, 1 << 10))),
-    "cholesky": (
-        triangular.Cholesky(),
-        types(F32, (thresholds.MATRICES, 4, 4)),
-        types(F32, (thresholds.MATRICES - 1, 4, 4)),
-    ),
+    "top_k": (sort.TopK(3), types(F32, (43403,)), types(F32, (43402,))),
+    "place": (PLACE, types(F32, (4, 187500)), types(F32, (4, 187498))),
+    "cholesky": (triangular.Cholesky(), types(F32, (1631, 4, 4)), types(F32, (1630, 4, 4))),
     "large matrices": (
         triangular.Cholesky(),
-        types(F32, (thresholds.MATRICES, 32, 32)),
-        types(F32, (thresholds.MATRICES, 33, 33)),
+        types(F32, (1631, 32, 32)),
+        types(F32, (1631, 33, 33)),
+    ),
+    "matrices larger by an element": (
+        qr.Geqrf(),
+        types(F32, (1631, 64, 16)),
+        types(F32, (1631, 41, 25)),
+    ),
+    "products of integers": (
+        PRODUCT,
+        types(I64, (32847, 173), (173, 1)),
+        types(I64, (32842, 173), (173, 1)),
+    ),
+    "few integers": (
+        PRODUCT,
+        types(I64, (128, 256), (256, 1000)),
+        types(I64, (127, 258), (258, 1000)),
     ),
     "none": (TRIDIAGONAL(True), types(F32, (3,), (3,), (3,), (3, 1)), None),
     "systems": (
@@ -140,9 +197,18 @@ KINDS = fft.FftType
         (KINDS.FFT, C64, (1 << 12,), 1 << 12, False),
         (KINDS.IFFT, C64, (1 << 12, 128), 128, True),
         (KINDS.IFFT, C64, (1 << 16, 16), 16, False),
+        (KINDS.IFFT, C64, (3552, 64), 64, True),  # of 64 points, 227,273 elements
+        (KINDS.IFFT, C64, (3551, 64), 64, False),
+        (KINDS.IFFT, C64, (3608, 63), 63, False),
+        (KINDS.FFT, C64, (3, 16384), 16384, True),  # of 16,384 points, 46,875 elements
+        (KINDS.FFT, C64, (3, 16383), 16383, False),
+        (KINDS.FFT, C64, (1, 46875), 46875, True),
+        (KINDS.FFT, C64, (1, 46874), 46874, False),
         (KINDS.FFT, np.dtype(np.complex128), (1 << 20,), 1 << 20, False),
         (KINDS.RFFT, F32, (1 << 20,), 1 << 20, True),
-        (KINDS.RFFT, F32, (1 << 19,), 1 << 19, False),
+        (KINDS.RFFT, F32, ((1 << 20) - 1,), (1 << 20) - 1, False),
+        (KINDS.RFFT, F32, (1 << 14, 64), 64, True),
+        (KINDS.RFFT, F32, (1 << 15, 63), 63, False),
         (KINDS.IRFFT, C64, ((1 << 20) + 1,), 1 << 21, False),
     ],
     ids=str,
@@ -159,13 +225,19 @@ def test_transforms_by_kind_dtype_and_points(kind, dtype, shape, points, expecte
         ((32, 32, 32, 32), (64, 32, 3, 3), F64, False),
         ((64, 3, 64, 64), (32, 3, 3, 3), F32, False),
         ((256, 3, 128, 128), (8, 3, 3, 3), F32, True),  # for memory
+        ((1, 1, 1, 1 << 24), (1, 1, 1, 1), F32, True),
+        ((1, 1, 1, (1 << 24) - 1), (1, 1, 1, 1), F32, False),
+        # of 1 << 26 products, with 16 features
+        ((16, 16, 1, 4096), (64, 16, 1, 1), F32, True),
+        ((16, 16, 1, 4095), (64, 16, 1, 1), F32, False),
+        ((16, 15, 1, 4370), (64, 15, 1, 1), F32, False),
     ],
     ids=str,
 )
 def test_convolutions_of_many_features(lhs, rhs, dtype, expected):
     dims = conv_dimension_numbers(lhs, rhs, ("NCHW", "OIHW", "NCHW"))
-    ones = (1, 1)
-    op = convolution.ConvGeneralDilated(ones, ((1, 1), (1, 1)), ones, ones, dims)
+    ones, around = (1, 1), (rhs[-1] // 2, rhs[-1] // 2)
+    op = convolution.ConvGeneralDilated(ones, (around, around), ones, ones, dims)
     assert op.compiled(types(dtype, lhs, rhs)) is expected
 
 
