@@ -71,3 +71,11 @@ def test_an_escaped_series_says_what_was_expanded():
     st.jet(keeping, (1.0,), ((1.0,),))
     with pytest.raises(st.errors.EscapedTracerError, match="while keeping was transformed"):
         kept[0] + 1
+
+
+@pytest.mark.parametrize(("at", "value", "slope", "bend"), [(2.0, 4, 4, 2), (-3.0, 3, -1, 0)])
+def test_python_branches_on_what_is_expanded(at, value, slope, bend):
+    f = lambda x: x * x if x > 0 else -x
+    out, (first, second) = st.jet(f, (at,), ((1.0, 0.0),))
+    assert (out, first, second) == (value, slope, bend)
+    assert st.grad(lambda x: st.jet(f, (x,), ((1.0,),))[1][0])(at) == bend

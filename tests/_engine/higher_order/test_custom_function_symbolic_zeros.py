@@ -25,6 +25,8 @@ def test_a_symbolic_zero_has_a_type():
     assert (zero.shape, zero.ndim, zero.size, zero.dtype) == ((2, 3), 2, 6, F32)
     assert zero == SymbolicZero((2, 3), F32) != SymbolicZero((3, 2), F32)
     assert st.tree.leaves({"a": zero}) == [zero]
+    assert repr(zero) == "SymbolicZero(shape=(2, 3), dtype=float32)"
+    assert repr(SymbolicZero((), float0)) == "SymbolicZero(shape=(), dtype=float0)"
 
 
 def test_zeros_of_values():

@@ -208,3 +208,10 @@ def test_unknowns_of_any_size():
 
     x, b = (np.random.default_rng(0).normal(size=s).astype(np.float32) for s in ((4, 2), (4,)))
     holds(solved, [x / 2, b], {(0, 0): 0, (1, 0): 0}, tolerance=200)  # solved to 1e-6
+
+
+def test_it_is_not_linear_in_the_matrix():
+    solve = lambda _, b: b
+    f = lambda a: lax.custom_linear_solve(lambda x: a * x, snp.ones(2), solve, solve)
+    with pytest.raises(TypeError, match="custom_linear_solve is linear in b only"):
+        st.linear_transpose(f, snp.ones(2))(snp.ones(2))

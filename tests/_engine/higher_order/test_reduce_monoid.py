@@ -25,3 +25,36 @@ from stretto._engine.higher_order.reduce import combination, is_monoid
 def test_whether_a_function_is_associative(function, start, want):
     _, starts, program, _ = combination("reduce", snp.ones(3), snp.float32(start), function)
     assert is_monoid(program, starts) is want
+
+
+@pytest.mark.parametrize(
+    ("function", "start", "want"),
+    [
+        (lambda x, y: x * y, np.int32(1), True),
+        (lambda x, y: x - y, np.int32(0), False),
+        (lambda x, y: abs(x - y), np.int32(0), False),
+        (lambda x, y: x + abs(y), np.int32(0), False),  # of positive numbers it is associative
+        (lambda x, y: x * y, np.uint8(1), True),
+        (lambda x, y: x // (y + 1), np.uint8(0), False),
+        (lambda x, y: x ^ y, np.bool_(False), True),
+        (lambda x, y: x ^ y, np.bool_(True), False),
+        (lambda x, y: ~(x & y), np.bool_(True), False),
+        (lambda x, y: x * y, np.complex64(1), True),
+        (lambda x, y: x * snp.conj(y), np.complex64(1), False),
+    ],
+)
+def test_which_functions_of_other_kinds_are_associative(function, start, want):
+    _, starts, program, _ = combination("reduce", snp.ones(3, start.dtype), start, function)
+    assert is_monoid(program, starts) is want
+
+
+def test_what_calls_python_is_not_tried():
+    called = []
+
+    def function(x, y):
+        st.debug.callback(called.append, x)
+        return x + y
+
+    _, starts, program, _ = combination("reduce", snp.ones(3), snp.float32(0), function)
+    assert is_monoid(program, starts) is None
+    assert not called

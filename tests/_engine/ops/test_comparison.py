@@ -153,3 +153,15 @@ def test_select_takes_integers():
     assert st.lax.select_n(snp.array([1, 0, 1]), a, b).tolist() == [4.0, 2.0, 6.0]
     with pytest.raises(TypeError, match="expected a boolean or integer condition, got float32"):
         st.lax.select(a, a, b)
+
+
+def test_select_is_transposed_choice_by_choice():
+    """Each of two linear choices gets the cotangent where it was chosen, and zero elsewhere."""
+    condition, x, ct = snp.array([True, False, True]), snp.zeros(3), snp.array([1.0, 2.0, 3.0])
+    both = st.linear_transpose(lambda x, y: ops.select(condition, x, y), x, x)
+    np.testing.assert_array_equal(both(ct), [[1, 0, 3], [0, 2, 0]])
+    zero = snp.zeros(3)
+    first = st.linear_transpose(lambda x: ops.select(condition, x, zero), x)
+    second = st.linear_transpose(lambda x: ops.select(condition, zero, x), x)
+    np.testing.assert_array_equal(first(ct)[0], [1, 0, 3])
+    np.testing.assert_array_equal(second(ct)[0], [0, 2, 0])

@@ -262,3 +262,22 @@ def test_what_they_give():
     assert first(x > 5).dtype == bool and not bool(first(x > 5))
     every = st.vmap(PVary("i", 4), axis_name="i", axis_size=4, in_axes=None)(snp.ones(2))
     np.testing.assert_array_equal(every, np.ones((4, 2)))
+
+
+def test_sums_together_of_what_has_tangents():
+    """A tangent or cotangent that is None stands for zero, and stays None."""
+
+    def f(x):
+        (out, (none, slope)) = BOTH.jvp((x, x * x), (None, x))
+        back = BOTH.transpose((x, None))
+        return out, slope, none is None and back[1] is None, back[0]
+
+    x = snp.arange(4.0)
+    (total, squares), slope, is_none, back = st.vmap(f, axis_name="i")(x)
+    assert (total == 6).all() and (squares == 14).all() and (slope == 6).all()
+    assert is_none.all() and (back == 6).all()
+
+
+def test_the_cotangent_of_what_all_share_is_divided_among_them():
+    (back,) = st.vmap(lambda ct: PSame("i", 4).transpose(ct, None), axis_name="i")(snp.ones(4))
+    np.testing.assert_array_equal(back, [0.25] * 4)

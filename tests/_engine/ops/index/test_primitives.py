@@ -84,3 +84,13 @@ def test_the_tangent_of_an_element_is_that_of_what_it_was_set_by():
 def test_zeros_for_no_tangent():
     x = snp.ones(3)
     assert not np.any(np.asarray(or_zeros(None, x))) and or_zeros(x, None) is x
+
+
+def test_cotangents_go_to_the_updates_that_set_an_element():
+    """Of two updates of one element the last sets it; the other gets nothing."""
+    indices, ct = snp.array([[1], [1], [0]]), snp.array([1.0, 2.0, 3.0])
+    put = lambda x, updates: st.lax.scatter(x, indices, updates, ELEMENTS)
+    x = snp.zeros(3)
+    both = st.linear_transpose(put, x, x)(ct)
+    np.testing.assert_array_equal(both, [[0, 0, 3], [0, 2, 1]])
+    np.testing.assert_array_equal(st.linear_transpose(lambda u: put(x, u), x)(ct)[0], [0, 2, 1])

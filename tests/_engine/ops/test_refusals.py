@@ -1,0 +1,142 @@
+"""What operations refuse themselves, whichever function made them: types without a result.
+
+Functions check their arguments first, in their own words; rules of derivatives and passes make
+operations without them.
+"""
+
+import re
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto import lax
+from stretto._engine.core.types import array_type
+from stretto._engine.ops.contract import DotGeneral
+from stretto._engine.ops.convolution.general import ConvGeneralDilated
+from stretto._engine.ops.convolution.geometry import conv_dimension_numbers
+from stretto._engine.ops.fft import Fft, FftType
+from stretto._engine.ops.index.dynamic import DynamicUpdateSlice
+from stretto._engine.ops.iota import Iota
+from stretto._engine.ops.linalg.lu import LuSolve
+from stretto._engine.ops.reducing.cumulative import Cumsum
+from stretto._engine.ops.shape import Concatenate
+
+F32 = np.dtype(np.float32)
+
+
+def t(*shape, dtype="float32"):
+    return array_type(shape, np.dtype(dtype))
+
+
+LINE = conv_dimension_numbers((1, 1, 3), (1, 1, 3), None)
+
+
+def convolution(strides=(1,), padding=((0, 0),), spread=(1,), dilation=(1,)):
+    return ConvGeneralDilated(strides, padding, spread, dilation, LINE)
+
+
+SYSTEM = (t(3, 3), t(3, 3), t(3, dtype="int32"))
+REFUSED = [
+    (
+        DotGeneral(((1,), (0,))),
+        (t(2, 3), t(3, 2, dtype="float64")),
+        "dot_general: operands must have one dtype, got float32[2,3] and float64[3,2]",
+    ),
+    *[
+        (
+            DotGeneral(((a,), (c,))),
+            (t(2, 3), t(3, 2)),
+            f"dot_general: there is no contracted axis {a} of x: float32[2,3] or {c} of y",
+        )
+        for a, c in ((2, 0), (1, 2), (-1, 0), (1, -2))
+    ],
+    (
+        DotGeneral(((1,), (0,)), ((2,), (1,))),
+        (t(2, 3), t(3, 2)),
+        "dot_general: there is no shared axis 2 of x: float32[2,3] or 1 of y: float32[3,2]",
+    ),
+    (
+        convolution(),
+        (t(1, 1, 3), t(1, 1, 3, dtype="float64")),
+        "conv_general_dilated: operands must have one dtype, got float32[1,1,3] and float64",
+    ),
+    (
+        convolution(strides=(1, 1)),
+        (t(1, 1, 3), t(1, 1, 3)),
+        "conv_general_dilated: strides (1, 1) must have 1 entries for lhs: float32[1,1,3]",
+    ),
+    (
+        convolution(padding=((0, 0), (0, 0))),
+        (t(1, 1, 3), t(1, 1, 3)),
+        "conv_general_dilated: padding ((0, 0), (0, 0)) must have 1 entries for lhs",
+    ),
+    (
+        convolution(spread=(1, 1)),
+        (t(1, 1, 3), t(1, 1, 3)),
+        "conv_general_dilated: lhs_dilation (1, 1) must have 1 entries for lhs",
+    ),
+    (
+        convolution(dilation=()),
+        (t(1, 1, 3), t(1, 1, 3)),
+        "conv_general_dilated: rhs_dilation () must have 1 entries for lhs",
+    ),
+    (
+        Fft(FftType.FFT, (3,)),
+        (t(3),),
+        "fft: kind FFT takes complex64 or complex128, got float32[3]; use .astype(...)",
+    ),
+    (
+        Fft(FftType.IRFFT, (3,)),
+        (t(3),),
+        "fft: kind IRFFT takes complex64 or complex128, got float32[3]",
+    ),
+    (
+        Fft(FftType.RFFT, (3,)),
+        (t(3, dtype="complex64"),),
+        "fft: kind RFFT takes float32 or float64, got complex64[3]",
+    ),
+    (
+        DynamicUpdateSlice(),
+        (t(3), t(2, dtype="int32"), t(dtype="int32")),
+        "dynamic_update_slice: expected an update of dtype float32, got int32[2]",
+    ),
+    (Iota(F32, (3,), 1), (), "iota: dimension 1 is not an axis of (3,)"),
+    (Iota(F32, (3,), -1), (), "iota: dimension -1 is not an axis of (3,)"),
+    (Iota(np.dtype(bool), (3,), 0), (), "iota: expected a dtype of numbers, got bool"),
+    (
+        LuSolve("N"),
+        (t(3, 3), t(3, 1, dtype="float64"), *SYSTEM[1:]),
+        "solve: a and b must have one dtype and equal sizes, got float32[3,3] and float64[3,1]",
+    ),
+    (
+        LuSolve("N"),
+        (t(3, 3), t(4, 1), *SYSTEM[1:]),
+        "solve: a and b must have one dtype and equal sizes, got float32[3,3] and float32[4,1]",
+    ),
+    (Cumsum(1, False), (t(3),), "cumsum: axis 1 is not an axis of float32[3]"),
+    (Cumsum(-1, False), (t(3),), "cumsum: axis -1 is not an axis of float32[3]"),
+    (Concatenate(2), (t(3, 2), t(3, 2)), "concatenate: axis 2 is not an axis of float32[3,2]"),
+    (Concatenate(-1), (t(3, 2), t(3, 2)), "concatenate: axis -1 is not an axis of float32[3,2]"),
+]
+
+
+@pytest.mark.parametrize(("operation", "types", "message"), REFUSED, ids=lambda x: str(x)[:40])
+def test_types_without_a_result(operation, types, message):
+    with pytest.raises((TypeError, ValueError), match=re.escape(message)):
+        operation.infer(*types)
+
+
+@pytest.mark.parametrize("name", ["alpha", "beta"])
+def test_symmetric_products_take_numbers_as_factors(name):
+    x = snp.ones((2, 2))
+    with pytest.raises(TypeError, match=rf"symmetric_product: {name} must be a number, got float"):
+        lax.linalg.symmetric_product(x, x, **{name: snp.ones(2)})
+
+
+def test_starts_of_unsigned_and_signed_numbers_of_64_bits_have_no_common_dtype():
+    with st.enable_x64():
+        starts = snp.array(1, dtype="uint64"), snp.array(1, dtype="int64")
+        with pytest.raises(TypeError, match="dynamic_slice: start indices must have one dtype"):
+            lax.dynamic_slice(snp.ones((3, 3)), starts, (1, 1))
