@@ -13,17 +13,34 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.types import array_type
+from stretto._engine.ops.arithmetic import Add
+from stretto._engine.ops.broadcast import ReduceSum
+from stretto._engine.ops.collective.primitives import AllToAll, PSum, PSumScatter
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.convolution.geometry import conv_dimension_numbers
+from stretto._engine.ops.exponential import Exp
 from stretto._engine.ops.fft import Fft, FftType
-from stretto._engine.ops.index.dynamic import DynamicUpdateSlice
+from stretto._engine.ops.index.dynamic import DynamicSlice, DynamicUpdateSlice
+from stretto._engine.ops.index.geometry import ScatterDimensionNumbers
+from stretto._engine.ops.index.primitives import ScatterSet
 from stretto._engine.ops.iota import Iota
 from stretto._engine.ops.linalg.lu import LuSolve
+from stretto._engine.ops.linalg.qr import Ormqr
+from stretto._engine.ops.linalg.triangular import TriangularSolve, TridiagonalSolve
 from stretto._engine.ops.reducing.cumulative import Cumsum
-from stretto._engine.ops.shape import Concatenate
+from stretto._engine.ops.reducing.reduce import Argmax, Argmin, ReduceMax
+from stretto._engine.ops.reducing.window import (
+    AxisWindow,
+    SelectAndGatherAdd,
+    SelectAndScatterAdd,
+    WindowPlace,
+)
+from stretto._engine.ops.shape import Concatenate, Rev
+from stretto._engine.ops.sort import Sort
 
-F32 = np.dtype(np.float32)
+F32, I32 = np.dtype(np.float32), np.dtype(np.int32)
+PAIRS = AxisWindow(2, 2)
 
 
 def t(*shape, dtype="float32"):
@@ -117,6 +134,94 @@ REFUSED = [
     ),
     (Cumsum(1, False), (t(3),), "cumsum: axis 1 is not an axis of float32[3]"),
     (Cumsum(-1, False), (t(3),), "cumsum: axis -1 is not an axis of float32[3]"),
+    (PSum("i", 4), (t(3, dtype="bool"),), "psum: expected numbers, got bool[3]"),
+    (PSumScatter("i", 4), (t(4, dtype="bool"),), "psum_scatter: expected numbers, got bool[4]"),
+    (PSumScatter("i", 4), (t(3),), "psum_scatter: axis 0 must have size 4, got float32[3]"),
+    (PSumScatter("i", 4), (t(),), "psum_scatter: axis 0 must have size 4, got float32[]"),
+    (AllToAll("i", 4), (t(3, 4),), "all_to_all: axis 0 must have size 4, got float32[3,4]"),
+    (
+        TridiagonalSolve(False),
+        (t(), t(), t(), t(3)),
+        "tridiagonal_solve: expected an array of rank 2 or more, got float32[3]",
+    ),
+    (
+        TriangularSolve(True, True, "N", False),
+        (t(2, 3), t(2, 1)),
+        "triangular_solve: expected square matrices in the last two axes, got 2 rows and 3",
+    ),
+    (
+        Ormqr(True, False),
+        (t(3, 3), t(3), t(3)),
+        "ormqr: expected an array of rank 2 or more, got float32[3]",
+    ),
+    (LuSolve("N"), (t(3, 2), *SYSTEM), "solve: expected square matrices in the last two axes"),
+    (ReduceSum((1,)), (t(3),), "reduce_sum: axes (1,) are not distinct axes of float32[3]"),
+    (ReduceSum((0, 0)), (t(3, 3),), "reduce_sum: axes (0, 0) are not distinct axes"),
+    (ReduceSum((0,)), (t(3, dtype="bool"),), "reduce_sum: expected numbers, got bool[3]; convert"),
+    (ReduceMax((-1,)), (t(3),), "reduce_max: axes (-1,) are not distinct axes of float32[3]"),
+    (
+        ReduceMax((0,)),
+        (t(3, dtype="complex64"),),
+        "reduce_max: expected an array of kind bool or float or int or uint, got complex64[3]",
+    ),
+    (Argmax(1, I32), (t(3),), "argmax: axes (1,) are not distinct axes of float32[3]"),
+    (Argmin(0, I32), (t(3, dtype="complex64"),), "argmin: expected real numbers or booleans"),
+    (Argmin(0, F32), (t(3),), "argmin: expected an integer index_dtype, got float32"),
+    (Rev((0, 0)), (t(3, 3),), "rev: axes (0, 0) are not distinct axes of float32[3,3]"),
+    (Sort(1), (t(3),), "sort: axes (1,) are not distinct axes of float32[3]"),
+    (Sort(0, 2), (t(3),), "sort: expected 1 to 1 keys for 1 operands, got 2"),
+    (Sort(0, 0), (t(3),), "sort: expected 1 to 1 keys for 1 operands, got 0"),
+    (Sort(0), (t(3), t(2)), "sort: operands must have one shape, got float32[3] (operand 0)"),
+    (
+        ScatterSet(ScatterDimensionNumbers((), (0,), (0,))),
+        (t(3), t(2, 1, dtype="int32"), t(3)),
+        "scatter: expected updates of type float32[2], got float32[3]",
+    ),
+    (
+        DynamicSlice((4,)),
+        (t(3), t(dtype="int32")),
+        "dynamic_slice: the slice of sizes (4,) does not fit into float32[3]",
+    ),
+    (DynamicSlice((2,)), (t(3),), "dynamic_slice: expected one start index for each axis"),
+    (DynamicSlice((2,)), (t(3), t()), "dynamic_slice: expected one start index for each axis"),
+    (
+        DynamicUpdateSlice(),
+        (t(3), t(4), t(dtype="int32")),
+        "dynamic_update_slice: the update of shape (4,) does not fit into float32[3]",
+    ),
+    (DynamicUpdateSlice(), (t(3), t(2)), "dynamic_update_slice: expected one start index for"),
+    (Exp(), (t(3, dtype="int32"),), "exp: expected an array of kind complex or float, got int32"),
+    (
+        Add(),
+        (t(3), t(2)),
+        "add: operands must have one shape and dtype, got float32[3] (operand 0)",
+    ),
+    (Add(), (t(3), t(3, dtype="int32")), "add: operands must have one shape and dtype"),
+    (
+        SelectAndGatherAdd(0, PAIRS),
+        (t(4), t(3, dtype="int32")),
+        "select_and_gather_add: expected places int32[2], got int32[3]",
+    ),
+    (
+        SelectAndGatherAdd(0, PAIRS),
+        (t(4), t(2)),
+        "select_and_gather_add: expected places int32[2], got float32[2]",
+    ),
+    (
+        SelectAndScatterAdd(0, PAIRS, 4),
+        (t(2), t(3, dtype="int32")),
+        "select_and_scatter_add: expected places int32[2], got int32[3]",
+    ),
+    (
+        SelectAndScatterAdd(0, PAIRS, 4),
+        (t(3), t(2, dtype="int32")),
+        "select_and_scatter_add: expected values of shape (2,), got float32[3]",
+    ),
+    (
+        WindowPlace(1, PAIRS, True),
+        (t(4),),
+        "window_place: expected floats with an axis 1, got float32[4]",
+    ),
     (Concatenate(2), (t(3, 2), t(3, 2)), "concatenate: axis 2 is not an axis of float32[3,2]"),
     (Concatenate(-1), (t(3, 2), t(3, 2)), "concatenate: axis -1 is not an axis of float32[3,2]"),
 ]

@@ -74,3 +74,60 @@ def test_how_a_variate_moves(a, x):
     assert slope == pytest.approx(-by_a, rel=1e-5)
     density = float(formulas.gamma_density_formula(np.array(a), np.array(x)))
     assert moved * density == pytest.approx(slope, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("a", "x", "lower", "density", "moved"),
+    [
+        (0.005, 0.0, 0, np.inf, 0),
+        (1.0, 0.0, 0, 1, 0),
+        (1.005, 0.0, 0, 0, 0),
+        (0.0, 0.005, 1, np.nan, np.nan),
+        (0.0, np.inf, 1, 0, np.nan),
+        (0.005, np.inf, 1, 0, np.inf),
+        (np.inf, 0.0, 0, 0, np.nan),
+        (np.inf, 0.005, 0, 0, np.nan),
+        (0.0, 0.0, np.nan, np.nan, np.nan),
+        (np.inf, np.inf, np.nan, 0, np.nan),
+        (-0.005, 0.0, np.nan, np.nan, np.nan),
+        (-0.005, 1.0, np.nan, np.nan, np.nan),
+        (0.005, -0.005, np.nan, np.nan, np.nan),
+        (np.inf, -0.005, np.nan, np.nan, np.nan),
+        (-0.005, np.inf, np.nan, np.nan, np.nan),
+    ],
+)
+def test_at_zero_at_infinity_and_close_to_them(a, x, lower, density, moved):
+    a, x = np.array([a]), np.array([x])
+    p, q = formulas.incomplete_gamma_formula(a, x)
+    np.testing.assert_array_equal(p, lower)
+    np.testing.assert_array_equal(q, 1 - lower)
+    np.testing.assert_array_equal(formulas.gamma_density_formula(a, x), density)
+    step, slope = formulas.random_gamma_grad_formula(a, x)
+    np.testing.assert_array_equal(step, moved)
+    np.testing.assert_array_equal(slope, moved if np.isnan(moved) else 0)
+
+
+def test_a_variate_at_its_parameter_moves_as_those_beside_it():
+    """There η is 0, by which Temme's expansion divides."""
+    a = np.full(3, 250.0)
+    moved, slope = formulas.random_gamma_grad_formula(a, a + [-1e-3, 0, 1e-3])
+    np.testing.assert_allclose(moved[1], (moved[0] + moved[2]) / 2, rtol=1e-9)
+    np.testing.assert_allclose(slope[1], (slope[0] + slope[2]) / 2, rtol=1e-8)
+    p, _ = formulas.incomplete_gamma_formula(a[1], a[1])
+    np.testing.assert_allclose(p, special.gammainc(250.0, 250.0), rtol=1e-13)
+
+
+def test_how_variates_move_over_the_borders_of_the_formulas():
+    """By differences of P, on both sides of x = 1.1, of x = a, and of where Temme's is taken."""
+    parameters = [0.3, 1.09, 5.0, 150.0, 199.0, 201.0, 300.0]
+    points = [0.4, 1.08, 1.12, 4.9, 5.1, 149.0, 152.0, 201.0, 290.0]
+    a, x = (v.ravel() for v in np.meshgrid(parameters, points))
+    step = 1e-4 * a
+    with np.errstate(all="ignore"):
+        by_a = (special.gammainc(a + step, x) - special.gammainc(a - step, x)) / (2 * step)
+    moved, slope = formulas.random_gamma_grad_formula(a, x)
+    some = np.abs(by_a) > 1e-6
+    assert some.sum() > 20
+    np.testing.assert_allclose(slope[some], -by_a[some], rtol=1e-5)
+    density = formulas.gamma_density_formula(a, x)
+    np.testing.assert_allclose(moved[some] * density[some], slope[some], rtol=1e-10)
