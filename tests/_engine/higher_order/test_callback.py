@@ -355,6 +355,8 @@ def test_a_signature_is_traced_and_compiled_once():
 def test_what_is_no_function(way):
     with pytest.raises(TypeError, match="pure_callback: callback must be a function, got int"):
         way(lambda x: st.pure_callback(3, SCALAR, x))(X)
+    with pytest.raises(TypeError, match=r"debug\.callback: callback must be a function, got int"):
+        way(lambda x: st.debug.callback(3, x))(X)
     with pytest.raises(ValueError, match="sharding must be None"):
         st.io_callback(np.sin, SCALAR, X, sharding="cpu")
     with pytest.raises(TypeError, match=r"an array or a number; got builtins\.str"):

@@ -203,3 +203,11 @@ def test_functions_without_a_signature(kind):
         TypeError, match=f"{kind}: Python does not know .* Opaque; pass y by position"
     ):
         f(2.0, y=3.0)
+
+
+@pytest.mark.parametrize("kind", ["custom_jvp", "custom_vjp"])
+def test_a_function_without_rules_is_not_called(kind):
+    called = []
+    with pytest.raises(AttributeError, match=f"{kind}: append has no rule"):
+        getattr(st, kind)(called.append)(1.0)
+    assert not called

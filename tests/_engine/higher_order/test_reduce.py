@@ -1,5 +1,6 @@
 """Reductions by any operation: known ones found out, the laws of others, order, messages."""
 
+import dataclasses
 import math
 from functools import partial
 
@@ -370,3 +371,11 @@ def test_the_derivative_of_more_elements_than_a_block_is_refused_for_them():
         st.grad(lambda x: lax.reduce(x, snp.float32(0), lambda x, y: y - x / 2, (0,)))(x)
     slope = st.grad(lambda x: lax.reduce(x, snp.float32(0), circle, (0,)))(0.01 * x)
     np.testing.assert_allclose(slope, np.full(33, 1.01**32), rtol=1e-5)  # (1 + x)³³ - 1
+
+
+def test_an_operation_refuses_axes_that_are_not_there():
+    f = lambda x: lax.reduce(x, 0.0, lambda a, b: a - b, (0,))
+    (equation,) = st.make_graph(f)(snp.ones(4)).equations
+    operation = dataclasses.replace(equation.primitive, axes=(1,))
+    with pytest.raises(ValueError, match=r"reduce: axes \(1,\) are not distinct axes of float32"):
+        operation.infer(*(a.type for a in equation.inputs))

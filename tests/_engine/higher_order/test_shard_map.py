@@ -235,3 +235,15 @@ def test_a_sum_over_an_axis_does_not_vary_along_it():
     i, j = frozenset("i"), frozenset("j")
     assert varying(program, [i | j]) == [j, i, i | j, i]
     assert varying(program, [frozenset()]) == [frozenset(), frozenset(), frozenset(), i]
+
+
+def test_operands_of_which_the_parts_are_not_those_of_the_program():
+    (equation,) = st.make_graph(on_one(lambda x: x + 1))(snp.ones(4)).equations
+    infer, whole = equation.primitive.infer, equation.inputs[0].type
+    assert infer(whole) == (whole,)
+    with pytest.raises(
+        TypeError, match=r"the parts of operand 0 are float32\[3\], expected float32"
+    ):
+        infer(whole.with_shape((3,)))
+    with pytest.raises(ValueError, match=r"shard_map: operand 0 has 0 axes, shape \(\)"):
+        infer(whole.with_shape(()))

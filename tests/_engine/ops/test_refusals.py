@@ -233,6 +233,132 @@ def test_types_without_a_result(operation, types, message):
         operation.infer(*types)
 
 
+V, X = snp.ones(3), snp.ones((2, 3))
+LINES = snp.ones((1, 1, 3))
+LARGE = np.array([300])
+CALLS = [
+    (
+        lambda: lax.dynamic_slice(X, (0, 0), (3, 1)),
+        "dynamic_slice: the slice of sizes (3, 1) does not fit",
+    ),
+    (
+        lambda: lax.dynamic_slice(X, (0, 0), (1,)),
+        "dynamic_slice: the slice of sizes (1,) does not fit",
+    ),
+    (
+        lambda: lax.dynamic_slice_in_dim(X, 0, 5, 1),
+        "dynamic_slice_in_dim: the slice of sizes (2, 5) does not fit",
+    ),
+    (
+        lambda: lax.dynamic_index_in_dim(X[:0], 0),
+        "dynamic_index_in_dim: the slice of sizes (1, 3) does not fit",
+    ),
+    (
+        lambda: lax.dynamic_update_slice(X, V, (0, 0)),
+        "dynamic_update_slice: the update of shape (3,) does not fit",
+    ),
+    (
+        lambda: lax.dynamic_update_slice(X, snp.ones((1, 1), "int32"), (0, 0)),
+        "dynamic_update_slice: expected an update of dtype float32, got int32[1,1]",
+    ),
+    (
+        lambda: lax.dynamic_update_slice_in_dim(X, snp.ones((2, 4)), 0, 1),
+        "dynamic_update_slice_in_dim: the update of shape (2, 4) does not fit into float32[2,3]",
+    ),
+    (
+        lambda: lax.dynamic_update_slice_in_dim(X, snp.ones((2, 1), "int32"), 0, 1),
+        "dynamic_update_slice_in_dim: expected an update of dtype float32, got int32[2,1]",
+    ),
+    (
+        lambda: lax.dynamic_update_index_in_dim(X, snp.ones(4), 0, 1),
+        "dynamic_update_index_in_dim: the update of shape (4, 1) does not fit into float32[2,3]",
+    ),
+    (
+        lambda: lax.batch_matmul(X[None], snp.ones((2, 3, 4))),
+        "batch_matmul: shared sizes differ, 1 (axis 0 of x",
+    ),
+    (
+        lambda: lax.batch_matmul(X[None], X[None]),
+        "batch_matmul: contracted sizes differ, 3 (axis 2 of x",
+    ),
+    (lambda: lax.dot(X, X), "dot: contracted sizes differ, 3 (axis 1 of x: float32[2,3]) and 2"),
+    (
+        lambda: lax.dot_general(X, X, (((), ()), ((0,), (1,)))),
+        "dot_general: shared sizes differ, 2 (axis 0",
+    ),
+    (
+        lambda: snp.tensordot(X, X, 1),
+        "tensordot: contracted sizes differ, 3 (axis 1 of x: float32[2,3])",
+    ),
+    (
+        lambda: lax.conv(LINES, snp.ones((1, 2, 3)), (1,), "VALID"),
+        "conv: lhs: float32[1,1,3] has 1 features (axis 1), but rhs: float32[1,2,3] takes 2",
+    ),
+    (
+        lambda: lax.conv(LINES > 0, LINES > 0, (1,), "VALID"),
+        "conv: expected numbers, got bool[1,1,3]; convert it with .astype(...)",
+    ),
+    (
+        lambda: snp.asarray(LARGE, "int8"),
+        "asarray: object is the integer 300, int64, which does not fit in int8",
+    ),
+    (lambda: lax.nextafter(1j, 1), "nextafter: expected an array of kind float, got complex64[]"),
+    (
+        lambda: snp.bitwise_and(1.5, 1),
+        "bitwise_and: expected an array of kind bool or int or uint, got float32",
+    ),
+    (
+        lambda: lax.betainc(1j, 1.0, 1.0),
+        "betainc: expected an array of kind float, got complex64[]",
+    ),
+    (
+        lambda: lax.linalg.ormqr(V, V[:1], snp.eye(3)),
+        "ormqr: expected an array of rank 2 or more, got",
+    ),
+    (
+        lambda: lax.linalg.ormqr(snp.eye(3), V[:1], V),
+        "ormqr: expected an array of rank 2 or more, got",
+    ),
+    (
+        lambda: lax.linalg.tridiagonal_solve(V, V, V, V),
+        "tridiagonal_solve: expected an array of rank 2 or more, got",
+    ),
+    (
+        lambda: lax.linalg.triangular_solve(V, V),
+        "triangular_solve: expected an array of rank 2 or more, got",
+    ),
+    *[
+        (
+            call,
+            f"{name}: expected square matrices in the last two axes, got 2 rows and 3",
+        )
+        for name, call in (
+            ("triangular_solve", lambda: lax.linalg.triangular_solve(X, X[:, :1], left_side=True)),
+            ("cholesky_update", lambda: lax.linalg.cholesky_update(X, V)),
+            ("cholesky", lambda: lax.linalg.cholesky(X)),
+            ("eigh", lambda: lax.linalg.eigh(X)),
+            ("eig", lambda: lax.linalg.eig(X)),
+            ("schur", lambda: lax.linalg.schur(X)),
+            ("hessenberg", lambda: lax.linalg.hessenberg(X)),
+            ("tridiagonal", lambda: lax.linalg.tridiagonal(X)),
+            ("det", lambda: snp.linalg.det(X)),
+            ("slogdet", lambda: snp.linalg.slogdet(X)),
+        )
+    ],
+    (
+        lambda: lax.linalg.symmetric_product(X, snp.eye(3)),
+        "symmetric_product: c_matrix must have 2 rows, as a_matrix has; got float32[2,3]",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), CALLS)
+def test_errors_name_the_function_that_was_called(call, message):
+    with pytest.raises((TypeError, ValueError, OverflowError)) as error:
+        call()
+    assert str(error.value).startswith(message)
+
+
 @pytest.mark.parametrize("name", ["alpha", "beta"])
 def test_symmetric_products_take_numbers_as_factors(name):
     x = snp.ones((2, 2))

@@ -281,3 +281,14 @@ def test_sums_together_of_what_has_tangents():
 def test_the_cotangent_of_what_all_share_is_divided_among_them():
     (back,) = st.vmap(lambda ct: PSame("i", 4).transpose(ct, None), axis_name="i")(snp.ones(4))
     np.testing.assert_array_equal(back, [0.25] * 4)
+
+
+@pytest.mark.parametrize("primitive", [PSum("i", 4), AllGather("i", 4)], ids=str)
+def test_a_vmap_of_the_same_name_and_another_size(primitive):
+    with pytest.raises(ValueError, match=rf"{primitive.name}: it was called under a vmap whose"):
+        st.vmap(primitive, axis_name="i")(snp.ones(3))
+
+
+def test_an_index_along_an_axis_of_another_size():
+    with pytest.raises(ValueError, match="axis_index: it was called under a vmap whose axis 'i'"):
+        st.vmap(lambda x: x + AxisIndex("i", 4)(), axis_name="i")(snp.ones(3))
