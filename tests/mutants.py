@@ -426,11 +426,18 @@ def stages(sources: Sources, record: Record, mutant: Mutant) -> list[list[str]]:
 
 
 def equivalent(path: Path = EQUIVALENT) -> dict[tuple[str, str], str]:
-    """Return the reasons by the line before and after, without the spaces around it."""
+    """Return the reasons by the line before and after, without the spaces around it.
+
+    Of a line that may be broken in several ways, for one reason, ``after`` is a list of them.
+    """
     if not path.exists():
         return {}
     rows = tomllib.loads(path.read_text("utf-8")).get("mutant", [])
-    return {(row["before"], row["after"]): row["because"] for row in rows}
+    return {
+        (row["before"], after): row["because"]
+        for row in rows
+        for after in (row["after"] if isinstance(row["after"], list) else [row["after"]])
+    }
 
 
 def main(arguments: list[str] | None = None) -> int:

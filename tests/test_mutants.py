@@ -93,6 +93,21 @@ def test_every_line_of_the_list_is_there_and_can_be_broken_so():
         assert reason.strip()
 
 
+def test_a_line_of_the_list_may_be_broken_in_several_ways(tmp_path):
+    rows = """
+        mutant = [
+            {before = "x < 1", after = ["x <= 1", "x < 2"], because = "both hold"},
+            {before = "y", after = "z", because = "names"},
+        ]
+    """
+    (tmp_path / "list.toml").write_text(textwrap.dedent(rows))
+    assert mutants.equivalent(tmp_path / "list.toml") == {
+        ("x < 1", "x <= 1"): "both hold",
+        ("x < 1", "x < 2"): "both hold",
+        ("y", "z"): "names",
+    }
+
+
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
     """A checkout of one module, of which one line is tested and the other is not."""

@@ -41,7 +41,10 @@ def test_what_is_no_sharding_is_refused():
         with_sharding_constraint(np.ones(2), P("x"))
     with (
         st.sharding.set_mesh(MESH),
-        pytest.raises(ValueError, match=r"names the axis 'y'.* has 'x'"),
+        pytest.raises(
+            ValueError,
+            match=r"^with_sharding_constraint: shardings .* names the axis 'y'.* has 'x'",
+        ),
     ):
         with_sharding_constraint(np.ones(2), P("y"))
     with pytest.raises(ValueError, match=r"has 1 axes, shape .* entries for 2"):
@@ -66,3 +69,11 @@ def test_a_mesh_without_axes_says_nothing():
     anywhere = st.sharding.NamedSharding(st.sharding.Mesh(np.array(st.devices()[0]), ()), st.P())
     x = snp.ones(2)
     assert st.lax.with_sharding_constraint(x, anywhere) is x
+
+
+def test_an_operation_refuses_what_cannot_be_split():
+    constraint = ShardingConstraint(st.sharding.NamedSharding(MESH, P("x")))
+    whole = snp.ones(2).type
+    assert constraint.infer(whole) is whole
+    with pytest.raises(ValueError, match=r"with_sharding_constraint: x, float32\[\], has 0 axes"):
+        constraint.infer(whole.with_shape(()))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import special
 
 from stretto import grad
 from stretto._engine.core.config import enable_x64
@@ -47,3 +48,18 @@ def test_derivatives_of_order_one_at_zero():
         # e^-x I_1(x) on the right
         second = grad(grad(ops.bessel_i1e))
         np.testing.assert_allclose(second(1e-12), -1, rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["i0e", "i1e", "i0", "i1"])
+def test_the_formulas_are_scipy_s(name):
+    x = np.concatenate([np.linspace(-30, 30, 601), [7.95, 8.0, 8.05, 1e-9, 200.0, 700.0]])
+    formula = getattr(ops, f"Bessel{name.upper().replace('E', 'e')}").formula
+    want = getattr(special, name)(x)
+    np.testing.assert_allclose(formula(x), want, rtol=4e-15)
+    ends = np.array([0.0, -0.0, np.inf, -np.inf, np.nan])
+    far = 0 if name.endswith("e") else np.inf
+    odd = name[1] == "1"
+    want = [0, -0.0, far, -far, np.nan] if odd else [1, 1, far, far, np.nan]
+    np.testing.assert_allclose(formula(ends), want, rtol=2e-16)
+    assert np.signbit(formula(ends)[1]) == odd

@@ -1,5 +1,8 @@
 """The gamma function and its logarithm: laws, special values, derivatives, errors' words."""
 
+import decimal
+import fractions
+
 import numpy as np
 import pytest
 from scipy import special
@@ -107,8 +110,21 @@ def test_what_stirlings_series_adds():
     x = np.array([8.0, 20.0, 1e3])
     rest = special.gammaln(x) - ((x - 0.5) * np.log(x) - x + 0.5 * np.log(2 * np.pi))
     np.testing.assert_allclose(formulas.stirling_remainder(x), rest, rtol=1e-8, atol=1e-12)
+    # log 7! with thirty digits, where what stands before it would lose them
+    with decimal.localcontext(prec=30):
+        x, pi = decimal.Decimal(8), decimal.Decimal("3.14159265358979323846264338328")
+        rest = decimal.Decimal(5040).ln() - (x - x / 16) * x.ln() + x - (2 * pi).ln() / 2
+    np.testing.assert_allclose(formulas.stirling_remainder(8.0), float(rest), rtol=3e-15)
     # 1 / 12x - 1 / 360x^3
     np.testing.assert_allclose(formulas.stirling_remainder(1e6), 1 / 12e6, rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("n", [8, 9, 12, 100])
+def test_digamma_of_whole_numbers(n):
+    """ψ(n) = 1 + 1/2 + ... + 1/(n - 1) - γ."""
+    want = float(sum(fractions.Fraction(1, k) for k in range(1, n))) - np.euler_gamma
+    np.testing.assert_allclose(formulas.digamma_formula(float(n)), want, rtol=1e-15)
 
 
 def test_about_two():
@@ -212,3 +228,56 @@ def test_derivatives_and_the_real_line():
         np.testing.assert_allclose(
             ops.complex_digamma(numpy.array(x + 0j)), sp.digamma(x), rtol=1e-13
         )
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_formulas_of_zeta_and_its_kin():
+    s, q = (v.ravel() for v in np.meshgrid([1.01, 1.5, 2.0, 3.0, 7.0, 40.0], [1e-3, 0.3, 1, 5, 90]))
+    np.testing.assert_allclose(formulas.zeta_formula(s, q), special.zeta(s, q), rtol=4e-15)
+    # Below zero, ζ(s, q) = q^-s + ζ(s, q + 1) for whole s.
+    s, q = (v.ravel() for v in np.meshgrid([2.0, 3.0, 4.0, 9.0], [-0.3, -0.75, -1.5, -3.1]))
+    over, out = np.ceil(-q), np.zeros(q.shape)
+    for k in range(4):
+        out += np.where(k < over, 1 / (q + k) ** s, 0)
+    out += special.zeta(s, q + over)
+    np.testing.assert_allclose(formulas.zeta_formula(s, q), out, rtol=1e-13, atol=1e-12)
+    m, x = (v.ravel() for v in np.meshgrid([0.0, 1.0, 2.0, 5.0], [0.1, 0.9, 1.0, 3.0, 30.0]))
+    want = special.polygamma(m.astype(int), x)
+    np.testing.assert_allclose(ops.Polygamma().formula(m, x), want, rtol=1e-14, atol=1e-15)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("s", "q", "want"),
+    [
+        (2.0, 0.0, np.inf), (2.0, -0.0, np.inf), (2.0, -3.0, np.inf), (2.0, 0.005, 40001.63298),
+        (2.5, -0.5, np.nan), (2.5, 0.5, 6.2471106), (1.0, 0.5, np.inf), (1.005, 1.0, 200.57758),
+        (0.99, 1.0, np.nan), (np.nan, 1.0, np.nan), (2.0, np.nan, np.nan), (np.inf, 2.0, 0),
+        (2.0, np.inf, 0), (2.0, -0.005, 40001.65708),
+    ],
+)  # fmt: skip
+def test_the_formula_of_zeta_on_its_borders(s, q, want):
+    got = formulas.zeta_formula(np.array([s]), np.array([q]))
+    np.testing.assert_allclose(got, [want], rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_which_orders_polygamma_has():
+    orders = np.array([-1.0, -0.5, 0.0, 0.5, 1.0, np.inf, np.nan])
+    got = ops.Polygamma().formula(orders, np.full(7, 2.0))
+    np.testing.assert_array_equal(np.isnan(got), [True, True, False, True, False, True, True])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_formula_of_the_gamma_function_of_complex_numbers():
+    x, y = np.meshgrid([-5.5, -3.25, -0.3, 0.2, 0.49, 0.51, 3.0, 9.9, 10.1, 14.0],
+                       [-12.0, -9.9, -3.0, 0.0, 1e-3, 2.0, 9.9, 10.1, 30.0])  # fmt: skip
+    z = (x + 1j * y).ravel()
+    got = ops.ComplexGamma().formula(z)
+    np.testing.assert_allclose(got, special.gamma(z), rtol=5e-13)
+    got = ops.complex_digamma(numpy.array(z))
+    np.testing.assert_allclose(got, special.digamma(z), rtol=1e-5)
+    with enable_x64():
+        got = ops.complex_digamma(numpy.array(z))
+        np.testing.assert_allclose(got, special.digamma(z), rtol=1e-13)
+    assert np.isnan(ops.ComplexGamma().formula(np.array([0j, -2 + 0j]))).all()
