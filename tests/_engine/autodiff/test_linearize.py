@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stretto import make_graph
+from stretto import custom_jvp, make_graph
 from stretto import numpy as snp
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.autodiff.jvp import jvp_flat
@@ -117,3 +117,14 @@ def test_forced_tangents_are_zeros():
 
 def test_programs_are_split_once():
     assert linearize_program(PROGRAM, (True, True)) is linearize_program(PROGRAM, (True, True))
+
+
+def test_rules_of_the_user_s_are_passed_over_only_where_the_function_is_said_to_be_linear():
+    @custom_jvp
+    def same(x):
+        return 1 * x
+
+    same.defjvp(lambda primals, tangents: (same(*primals), 7 * tangents[0]))
+    for options, slope in (((), 7), ((True,), 1)):
+        _, linear = linearize_flat(lambda x: [same(x)], [X], [True], *options)
+        np.testing.assert_array_equal(apply(linear, DX)[0], slope * np.asarray(DX))

@@ -69,6 +69,20 @@ def test_many_conditions_are_joined():
     np.testing.assert_array_equal(masked.with_zeros(), [0, 0, 3])
 
 
+def test_a_long_chain_is_computed_on_the_way():
+    """Sixteen choices wait for each other at most, and no more than six conditions are kept."""
+    chain, depths, counts = [chosen(CT, MASK, True)], [], []
+    for k in range(40):
+        array = as_value(np.array([True, k % 2 == 0, True]))
+        chain.append(chosen(chain[-1], array, True))
+        depths.append(chain[-1].depth)
+        counts.append(len(chain[-1].conditions))
+    assert chain[0].depth in (0, 1) and depths[:16] == [*range(1, 17)] and depths[16] == 1
+    assert max(depths) == 16 and max(counts) == 6
+    assert [masked.has_zeros for masked in chain] == [True] * 33 + [False] * 8
+    np.testing.assert_array_equal(chain[-1].with_zeros(), [1, 0, 3])
+
+
 def test_uses_under_one_condition_are_under_it_together():
     total = add_masked(chosen(CT, MASK, True), chosen(CT, MASK, True))
     assert len(total.conditions) == 1
@@ -209,6 +223,7 @@ def test_cotangents_are_taken_apart_and_put_together():
     cts = [chosen(CT, mask, True), None, CT, chosen(chosen(CT, mask, True), other, False)]
     parts = take_apart(cts)
     assert len(parts.values) == 3
+    assert parts.rows == [False, False] and [t.shape for t in parts.types] == [(3,), (3,)]
     assert [a is b for a, b in zip(parts.arrays, (mask, other), strict=True)] == [True, True]
     again = put_together(parts.form, parts.values, parts.arrays)
     np.testing.assert_array_equal(again[0].with_zeros(), [1, 0, 0])

@@ -1,5 +1,7 @@
 """Routing gives what selecting gives, and a loop over examples, whoever takes which branch."""
 
+import types
+
 import numpy as np
 import pytest
 
@@ -109,3 +111,19 @@ def test_routing_one_dear_branch_runs_it_on_those_that_take_it():
     sines = [line for line in text.splitlines() if "stablehlo.sine" in line]
     assert sines
     assert all("tensor<8x512xf32>" in line for line in sines)
+
+
+@pytest.mark.parametrize(
+    ("size", "work", "worth"),
+    [
+        # 4,096 units each: an example saves 7/8 of that, and 2^22 units must be saved in all
+        (1170, (4096, 4096), False),
+        (1171, (4096, 4096), True),
+        (585, (4096, 4096, 4096, 4096), True),
+        (2, (4096, 4096), False),
+        (10**6, (4096,), False),
+    ],
+)
+def test_examples_are_moved_where_that_saves_enough(size, work, worth):
+    branches = [types.SimpleNamespace(work=w, effects=frozenset()) for w in work]
+    assert worth_routing(branches, size) is worth

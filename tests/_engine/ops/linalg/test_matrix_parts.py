@@ -26,6 +26,10 @@ def test_triangles_and_diagonals(k):
 def test_the_main_diagonal():
     x = snp.array(X)
     np.testing.assert_array_equal(parts.keep_diagonal(x), X * np.eye(3, 4))
+    np.testing.assert_array_equal(parts.lower_part(x), np.tril(X))
+    np.testing.assert_array_equal(parts.upper_part(x), np.triu(X))
+    np.testing.assert_array_equal(parts.on_diagonal((3, 4)), np.eye(3, 4, dtype=bool))
+    np.testing.assert_array_equal(parts.diagonal_of(x), [np.diagonal(m) for m in X])
     v = np.arange(6.0, dtype=np.float32).reshape(2, 3)
     np.testing.assert_array_equal(parts.diagonal_matrix(snp.array(v)), v[..., None] * np.eye(3))
     np.testing.assert_array_equal(parts.identity((2, 3, 2), np.dtype(np.int32)), [np.eye(3, 2)] * 2)
@@ -48,3 +52,10 @@ def test_diagonals_of_any_size(k):
     diagonal = lambda x: parts.diagonal_of(x, k)
     for axes in ({(0, 1): 0}, {(0, 2): 0}, {(0, 0): 0, (0, 1): 1, (0, 2): 2}):
         holds(diagonal, [x], axes)
+
+
+@pytest.mark.parametrize("k", [-(10**12), 10**12])
+def test_diagonals_far_beyond_a_corner(k):
+    lower = lambda x: parts.lower_part(x, k)
+    holds(lower, [np.real(X)], {(0, 1): 0})
+    np.testing.assert_array_equal(lower(snp.array(X)), X if k > 0 else 0 * X)
