@@ -215,3 +215,30 @@ def test_it_is_not_linear_in_the_matrix():
     f = lambda a: lax.custom_linear_solve(lambda x: a * x, snp.ones(2), solve, solve)
     with pytest.raises(TypeError, match="custom_linear_solve is linear in b only"):
         st.linear_transpose(f, snp.ones(2))(snp.ones(2))
+
+
+@RUNS
+def test_each_program_is_mapped_along_what_it_captures(run):
+    """The product takes one value, the solver two, the transposed one three; some are shared."""
+
+    def solution(a, once, twice, b):
+        return lax.custom_linear_solve(
+            lambda x: a * x,
+            b,
+            lambda _, b: b / a * once,
+            lambda _, b: b * twice / (a * twice) * once,
+        )
+
+    a, b = snp.array([[1.0, 2.0], [4.0, 5.0], [2.0, 8.0]]), snp.array([[3.0, 4.0]] * 3)
+    once, twice = snp.ones(2), snp.ones(2)
+    plain = lambda a, b, *_: ((b / a + snp.zeros((3, 2))) ** 2).sum()
+    twofold = lambda f: lambda *args: (st.grad(f)(*args) ** 2).sum()
+    for axes in ((0, None, None, 0), (0, None, None, None), (None, None, None, 0)):
+        given = [x if axis == 0 else x[0] for x, axis in zip((a, b), axes[::3], strict=True)]
+        many = st.vmap(solution, axes)
+        loss = lambda a, b, once, twice, many=many: (many(a, once, twice, b) ** 2).sum()
+        np.testing.assert_allclose(run(loss)(*given, once, twice), plain(*given), rtol=1e-6)
+        for f, g in ((loss, plain), (twofold(loss), twofold(plain))):
+            got = run(st.grad(f, (0, 1)))(*given, once, twice)
+            for x, y in zip(got, st.grad(g, (0, 1))(*given), strict=True):
+                np.testing.assert_allclose(x, y, rtol=2e-5)

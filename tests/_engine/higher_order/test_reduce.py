@@ -379,3 +379,12 @@ def test_an_operation_refuses_axes_that_are_not_there():
     operation = dataclasses.replace(equation.primitive, axes=(1,))
     with pytest.raises(ValueError, match=r"reduce: axes \(1,\) are not distinct axes of float32"):
         operation.infer(*(a.type for a in equation.inputs))
+
+
+@pytest.mark.parametrize(
+    ("shape", "compiled"), [((16,), False), ((17,), True), ((4, 4095), False), ((4, 4096), True)]
+)
+def test_reductions_of_many_elements_are_compiled(shape, compiled):
+    f = lambda x: lax.reduce(x, np.float32(0), lambda a, b: a * b + a + b, (0,))
+    (equation,) = st.make_graph(f)(snp.zeros(shape)).equations
+    assert equation.primitive.compiled([a.type for a in equation.inputs]) is compiled

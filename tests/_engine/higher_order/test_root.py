@@ -234,3 +234,24 @@ def test_unknowns_of_any_size():
     x = np.linspace(-1, 1, 5, dtype=np.float32)
     holds(root, [x], {(0, 0): 0}, tolerance=10)
     holds(st.vmap(lambda x: root(x[None])[0]), [x], {(0, 0): 0}, tolerance=10)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, st.jit], ids=["eager", "jit"])
+def test_each_program_is_mapped_along_what_it_captures(run):
+    """The equation x² = a takes one value, the solver two, the tangent's solver three."""
+
+    def root(a, once, twice):
+        return st.lax.custom_root(
+            lambda x: x * x - a,
+            snp.ones(2),
+            lambda f, x: snp.sqrt(a) * once,
+            lambda g, y: y / g(snp.ones(2)) * once * twice,
+        )
+
+    a, one = snp.array([[1.0, 4.0], [9.0, 16.0], [2.0, 3.0]]), snp.ones(2)
+    many = st.vmap(root, (0, None, None))
+    np.testing.assert_allclose(run(many)(a, one, one), np.sqrt(a), rtol=1e-6)
+    slope = st.grad(lambda a: many(a, one, one).sum())
+    np.testing.assert_allclose(run(slope)(a), 0.5 / np.sqrt(a), rtol=1e-6)
+    shared = st.grad(lambda a: st.vmap(root, (None, 0, None))(a, snp.ones((3, 2)), one).sum())
+    np.testing.assert_allclose(run(shared)(a[0]), 1.5 / np.sqrt(a[0]), rtol=1e-6)

@@ -451,3 +451,11 @@ def test_values_and_derivatives_are_those_of_the_written_out_loop():
             np.testing.assert_allclose(a, b, rtol=2e-5)
         got, want = (st.hessian(total(g))(w, c, xs) for g in (one, other))
         np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("length", "compiled"), [(4000, False), (4001, True)])
+def test_a_scan_of_so_many_operations_is_compiled(length, compiled):
+    add = lambda xs: scan(lambda total, x: (total + x, None), np.float32(0), xs)[0]
+    (equation,) = st.make_graph(add)(snp.zeros(length)).equations
+    assert len(equation.primitive.body.equations) == 1
+    assert equation.primitive.compiled(()) is compiled

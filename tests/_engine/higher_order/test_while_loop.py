@@ -5,6 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.higher_order import family
 from stretto._engine.higher_order.while_loop import While, most_steps
 from stretto.laws import f32, f64, law
 
@@ -233,3 +234,21 @@ def halved(s):
 )
 def test_bounds(cond, body, first, wanted):
     assert steps_of(cond, body, first) == wanted
+
+
+@pytest.mark.parametrize(("steps", "compiled"), [(333, False), (334, True)])
+def test_after_a_thousand_operations_the_rest_is_compiled(steps, compiled, monkeypatch):
+    """Each step counts as the condition, the body and one more: three here."""
+    rest, call = [], family.call
+    monkeypatch.setattr(family, "call", lambda *args: rest.append(args) or call(*args))
+    assert while_loop(lambda i: i < steps, lambda i: i + 1, 0) == steps
+    assert bool(rest) is compiled
+
+
+def test_it_is_supposed_to_take_ten_steps():
+    (loop,) = st.make_graph(lambda n: while_loop(lambda i: i < n, lambda i: i + 1, 0))(5).equations[
+        -1:
+    ]
+    each = loop.primitive.cond.work + loop.primitive.body.work
+    types, outs = ([a.type for a in atoms] for atoms in (loop.inputs, loop.outputs))
+    assert loop.primitive.work(types, outs) == 10 * each
