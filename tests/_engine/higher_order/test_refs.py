@@ -45,7 +45,7 @@ def test_views():
 
 def test_the_type_stays():
     ref = st.new_ref(1)
-    assert not ref[...].weak_type
+    assert not ref[...].weak_type and not ref.weak_type
     ref[...] = 3
     with pytest.raises(st.errors.RefError, match=r"dtype of the reference, int32; got float32\[\]"):
         ref[...] = 1.5

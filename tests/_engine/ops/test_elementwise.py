@@ -45,6 +45,12 @@ def test_promotion_and_broadcasting():
     x, y = promote_values("f", np.ones(3, ml_dtypes.bfloat16), 2.5)
     assert y.type is array_type((3,), np.dtype(ml_dtypes.bfloat16))
     assert all(v.weak_type for v in promote_values("f", 1, 2.5))
+    assert [v.dtype for v in promote_values("f", 1, np.int8(2))] == [np.int8] * 2
+    assert [v.dtype for v in promote_values("f", 1, True, inexact=True)] == [np.float32] * 2
+    with config(numpy_rank_promotion="raise"):
+        with pytest.raises(ValueError, match=r"f: shapes \(2,\) and \(1, 2\) differ in rank"):
+            promote_values("f", np.ones(2), np.ones((1, 2)))
+        assert promote_values("f", np.ones(2), np.ones((1, 2)), ranks=True)[0].shape == (1, 2)
     assert promote_values("f", 1, 2, inexact=True)[0].type is array_type(
         (), np.dtype(np.float32), True
     )

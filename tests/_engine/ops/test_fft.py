@@ -103,3 +103,9 @@ def test_an_unknown_kind_is_named(kind):
         ValueError, match=r"^fft: fft_type must be one of FFT, IFFT, RFFT, IRFFT; got"
     ):
         fft(np.ones(3), kind, (3,))
+
+
+def test_kinds_have_the_numbers_of_stablehlo():
+    assert [(k.name, k.value) for k in FftType] == [
+        ("FFT", 0), ("IFFT", 1), ("RFFT", 2), ("IRFFT", 3),
+    ]  # fmt: skip

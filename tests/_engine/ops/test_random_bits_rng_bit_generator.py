@@ -114,3 +114,9 @@ def test_refusals():
 def test_a_bad_dtype_is_named():
     with pytest.raises(TypeError, match=r"^rng_bit_generator: dtype must be a dtype"):
         rng_bit_generator(np.arange(4, dtype=np.uint32), (2,), "bad")
+
+
+def test_algorithms_have_the_numbers_of_xla():
+    assert [(a.name, a.value) for a in RandomAlgorithm] == [
+        ("RNG_DEFAULT", 0), ("RNG_THREE_FRY", 1), ("RNG_PHILOX", 2),
+    ]  # fmt: skip
