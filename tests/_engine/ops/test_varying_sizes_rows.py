@@ -1,9 +1,11 @@
 """Rows of examples, one behind the other, and rectangles."""
 
 import numpy as np
+import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.ops import varying_sizes
 from stretto._engine.ops.varying_sizes import (
     examples_of_rows,
     for_each_row,
@@ -35,3 +37,15 @@ def test_there_and_back():
         for row, part in zip(rectangle, np.split(ROWS[:6], [2, 5]), strict=True):
             np.testing.assert_array_equal(row[: len(part)], part)
         np.testing.assert_array_equal(rows[:6], ROWS[:6])
+
+
+@pytest.mark.parametrize("compared", [9, 8, 24, 23])
+def test_where_rows_are_by_running_sums(compared, monkeypatch):
+    """Of three examples in eight rows there are 9 and 24 comparisons, or else sums."""
+    monkeypatch.setattr(varying_sizes, "_COMPARED", compared)
+    lengths = snp.array([2, 0, 4])
+    np.testing.assert_array_equal(starts(lengths), [0, 2, 2])
+    np.testing.assert_array_equal(examples_of_rows(lengths, 8), [0, 0, 2, 2, 2, 2, 3, 3])
+    program = st.make_graph(lambda x: examples_of_rows(x, 8))(lengths)
+    names = [equation.primitive.name for equation in program.equations]
+    assert names.count("cumsum") == (compared < 9) + (compared < 24)

@@ -16,6 +16,9 @@ from stretto._engine.ops.index.primitives import (
     fill_element,
     or_zeros,
 )
+from tests import gpus
+
+gpu = gpus.gpu
 
 ELEMENTS = ScatterDimensionNumbers((), (0,), (0,))
 F32 = array_type((4,), np.dtype(np.float32))
@@ -94,3 +97,12 @@ def test_cotangents_go_to_the_updates_that_set_an_element():
     both = st.linear_transpose(put, x, x)(ct)
     np.testing.assert_array_equal(both, [[0, 0, 3], [0, 2, 1]])
     np.testing.assert_array_equal(st.linear_transpose(lambda u: put(x, u), x)(ct)[0], [0, 2, 1])
+
+
+def test_on_gpus_updates_are_numbered_so_that_the_last_one_sets_an_element(gpu):
+    put = st.jit(lambda x, i, updates: st.lax.scatter(x, i, updates, ELEMENTS))
+    values = snp.zeros(3), snp.array([[1], [1], [5], [0]]), snp.array([1.0, 2.0, 3.0, 4.0])
+    on_gpu = [st.device_put(x, gpu) for x in values]
+    assert "stablehlo.maximum" in put.lower(*on_gpu).as_text()
+    assert "stablehlo.maximum" not in put.lower(*values).as_text()
+    np.testing.assert_array_equal(put(*on_gpu), [4, 2, 0])

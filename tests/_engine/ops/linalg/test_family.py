@@ -14,7 +14,10 @@ from stretto._engine.core import tree
 from stretto._engine.core.types import array_type
 from stretto._engine.ops.linalg.family import check_matrix, quotients, subset_of
 from stretto.lax import linalg
+from tests import gpus
 from tests.meshes import mesh
+
+gpu = gpus.gpu
 
 FUNCTIONS = {
     "cholesky": linalg.cholesky,
@@ -233,3 +236,12 @@ def test_quotients_of_a_jump_are_those_of_the_gap():
     gap = np.float32(1.0 + 1e-3) - 1
     want = np.array([[0, 1 / gap, 1], [1 / gap, 0, 0], [1, 0, 0]])
     np.testing.assert_allclose(got, want, rtol=1e-4)
+
+
+def test_the_names_and_settings_of_routines_on_gpus(gpu):
+    x = st.device_put(snp.ones((2, 2)), gpu)
+    text = st.jit(linalg.eigh).lower(x).as_text()
+    assert "cusolver_syevd_ffi" in text
+    assert "{lower = true, algorithm = 0 : ui8}" in text
+    with pytest.raises(NotImplementedError, match="LAPACK's geev has no counterpart on GPUs"):
+        st.jit(linalg.eig).lower(x).as_text()

@@ -13,7 +13,10 @@ from stretto._engine.ops.linalg.svd import Pinv, Svd
 from stretto.laws import c64, c128, f32, f64, law
 from stretto.lax import linalg
 from stretto.lax.linalg import svd
+from tests import gpus
 from tests.any_size import MODES, holds
+
+gpu = gpus.gpu
 
 
 def apart(x):
@@ -188,3 +191,27 @@ def test_matrices_of_any_size():
     holds(pinv, [low], {(0, 0): 0, (0, 1): 1}, ("values", "ragged"), 30)
     square = {(0, 0): 0, (0, 1): 0}
     holds(lambda x: pinv(x + x.T, hermitian=True), [tall[:3]], square, tolerance=30)
+
+
+@pytest.mark.parametrize("vectors", [True, False])
+@pytest.mark.parametrize("full", [True, False])
+@pytest.mark.parametrize("shape", [(3, 2), (2, 2), (2, 3)])
+def test_on_gpus_it_is_that_of_matrices_with_rows_enough(shape, full, vectors, gpu):
+    """cuSOLVER takes no wider ones: of these the adjoint is decomposed, and both sides turned."""
+    f = lambda x: svd(x, full_matrices=full, compute_uv=vectors)
+    text = st.jit(f).lower(st.device_put(snp.ones(shape), gpu)).as_text()
+    (call,) = [line for line in text.splitlines() if "cusolver_gesvd_ffi" in line]
+    full = full and vectors
+    assert f"{{full_matrices = {full}, compute_uv = {vectors}, ".lower() in call
+    m, n = max(shape), min(shape)
+    left = m if full else n
+    assert f": (tensor<{m}x{n}xf32>) -> (tensor<{m}x{n}xf32>, tensor<{n}xf32>, " in call
+    assert f"tensor<{m}x{left}xf32>, tensor<{n}x{n}xf32>, tensor<i32>)" in call
+    wide = shape[0] < shape[1]
+    assert text.count('"stablehlo.transpose"') == (wide + 2 * (wide and vectors))
+    types = f"tensor<{n}xf32>"
+    if vectors:
+        first = f"{shape[0]}x{left if not wide else n}"
+        second = f"{n if not wide else left}x{shape[1]}"
+        types = f"tensor<{first}xf32>, {types}, tensor<{second}xf32>"
+    assert f"-> ({types}) {{" in text

@@ -100,3 +100,10 @@ def test_the_elements_of_spread_operands_do_not_meet():
     )
     np.testing.assert_array_equal(st.jit(dilated)(x), [1, 1, 2, 2, 3, 3, 4, 4])
     np.testing.assert_array_equal(dilated(x), st.jit(dilated)(x))
+
+
+def test_what_is_not_said_of_windows_is_plain():
+    """One element each, next to each other, without padding or gaps."""
+    assert AxisWindow(1, 1, 0, 0, 1, 1) == PLAIN
+    assert [w.count(5) for w in (PLAIN, AxisWindow(3), AxisWindow(stride=2))] == [5, 3, 3]
+    assert AxisWindow(3).config == (0, 0, 0) and AxisWindow(3).extent == 3
