@@ -5,6 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
+from stretto import lax
+from stretto._engine.api.autodiff.derivatives import grad
 from stretto._engine.api.graph import make_graph
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.api.vectorize import vmap
@@ -134,3 +136,13 @@ def test_negative_starts_count_from_the_end_only_where_allowed(start):
 def test_start_indices_that_are_no_sequence_are_named(starts):
     with pytest.raises(TypeError, match=r"^dynamic_slice: start_indices must be a sequence"):
         dynamic_slice(np.ones((2, 3)), starts, (1, 1))
+
+
+@pytest.mark.parametrize(("size", "scattered"), [(1024, True), (1025, False)])
+def test_cotangents_of_small_slices_are_scattered_into_the_sum(size, scattered):
+    def f(x, i, j):
+        first, second = (lax.dynamic_slice_in_dim(x, k, size) for k in (i, j))
+        return (first**2).sum() + (second**3).sum()
+
+    program = make_graph(grad(f))(np.zeros(2000, np.float32), 0, 1)
+    assert ("scatter_add" in [e.primitive.name for e in program.equations]) is scattered

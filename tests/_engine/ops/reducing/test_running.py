@@ -1,6 +1,7 @@
 """Everything so far, combined in blocks: beside a loop, at sizes around whole blocks."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,3 +41,17 @@ def test_combines_in_order(n, axis, reverse):
 def test_totals_are_not_recomputed_for_each_element():
     text = jit(lambda x: running(lambda u, v: [u[0] + v[0]], (0,), (x,), 0, False)[0])
     assert "optimization_barrier" in text.lower(np.ones(100, np.float32)).as_text()
+
+
+@pytest.mark.parametrize(("size", "steps"), [(1, 0), (16, 15), (17, 17), (256, 31), (257, 33)])
+def test_steps_grow_with_the_logarithm(size, steps):
+    """Fifteen within blocks of sixteen, those over their totals, and one for both together."""
+    taken = []
+
+    def combine(before, here):
+        taken.append(here)
+        return [before[0] + here[0]]
+
+    (sums,) = running(combine, (0,), (as_value(np.ones(size, np.int32)),), 0, False)
+    np.testing.assert_array_equal(sums, np.arange(1, size + 1))
+    assert len(taken) == steps

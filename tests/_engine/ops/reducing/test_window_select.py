@@ -111,3 +111,10 @@ def test_second_derivatives_over_any_size(stride):
     pooled = lambda x: lax.reduce_window(x, -np.inf, lax.max, (4, 1), (stride, 1), "SAME") ** 2
     slope = st.grad(lambda x: pooled(x).sum())
     holds(slope, [x], {(0, 0): 0}, tolerance=10)
+
+
+@pytest.mark.parametrize(("size", "reduced"), [(32, False), (33, True)])
+def test_places_in_long_windows_are_found_by_a_reduction(size, reduced):
+    place = WindowPlace(0, AxisWindow(size), True)
+    text = st.jit(place).lower(snp.zeros(40)).as_text()
+    assert ("stablehlo.reduce_window" in text) is reduced
