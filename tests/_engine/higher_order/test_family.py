@@ -1,5 +1,7 @@
 """What operations that hold programs share: parts of lists, recording, changed programs."""
 
+import types
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,8 @@ from stretto._engine.core.types import array_type
 from stretto._engine.higher_order.family import (
     captured_first,
     cut,
+    has_long_loop,
+    may_take_long,
     or_zeros,
     parting,
     record_tree,
@@ -139,3 +143,24 @@ def test_on_arrays_it_is_interpreted():
         (out,) = equation.primitive.reference(*arrays)
         assert isinstance(out, np.ndarray)
         np.testing.assert_allclose(out, np.sin(x) + np.cos(x) if x > 0 else -x, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("size", "work", "long"),
+    [(16384, 1e12, False), (16385, 2e10, False), (16385, 2.001e10, True), (16384, 0, False)],
+)
+def test_which_programs_without_loops_may_take_a_second(size, work, long):
+    """Those of so much work, of which one array at least is large."""
+    array = array_type((size,), np.dtype(np.float32))
+    equation = types.SimpleNamespace(primitive=ADD, inputs=[Var(array), Var(array)])
+    assert may_take_long(types.SimpleNamespace(cache={}, equations=[equation], work=work)) is long
+
+
+@pytest.mark.parametrize(("more", "long"), [(0, False), (1, True)])
+def test_which_loops_are_long(more, long):
+    """Those of more work than a million steps of a small operation have."""
+    body = lambda total, x: (total + x, None)
+    f = lambda xs: st.lax.scan(body, np.float32(0), xs)[0]
+    each = held(f, snp.zeros(3)).primitive.body.work
+    program = st.make_graph(f)(st.ShapeDtypeStruct((int(4e6 / each) + more,), np.float32))
+    assert has_long_loop(program) is may_take_long(program) is long

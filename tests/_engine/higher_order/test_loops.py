@@ -5,6 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.higher_order import loops, scan
 
 fori_loop = st.lax.fori_loop
 
@@ -130,3 +131,14 @@ def test_steps_are_written_out_only_where_their_number_is_known():
     assert int(st.jit(lambda n: total(n, None))(5)) == 10
     with pytest.raises(ValueError, match="unroll must be None where a bound is traced"):
         st.jit(lambda n: total(n, 2))(5)
+
+
+def test_what_other_layers_leave_out():
+    """Elements lie along the first axis, results too; steps go forwards, one at a time."""
+    x = snp.arange(6).reshape(2, 3)
+    np.testing.assert_array_equal(loops.map_(lambda row: row * 2, x), x * 2)
+    last = scan.scan(lambda last, row: (row, last), x[0], x)
+    np.testing.assert_array_equal(last[0], x[1])
+    program = st.make_graph(lambda x: scan.scan(lambda c, row: (c + row, None), x[0], x)[0])(x)
+    (loop,) = [e.primitive for e in program.equations if e.primitive.holds_programs]
+    assert (loop.unroll, loop.reverse) == (1, False)
