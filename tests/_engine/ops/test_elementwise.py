@@ -132,3 +132,10 @@ def test_a_class_must_state_its_parts():
             "Made", (Elementwise,), {"accepts": FLOAT, "op": "sine", "partials": (None,)}
         )
     assert known == PRIMITIVES
+
+
+def test_what_classes_say_by_themselves():
+    """Where they are compiled, by their costs; and that NumPy's own functions are computed wide."""
+    assert type(EXP).compiled_from == type(EXP).costs.sizes() != {}
+    assert type(NEG).compiled_from == {}
+    assert type(EXP).widens and type(NEG).widens and not Elementwise.widens

@@ -25,6 +25,7 @@ from stretto._engine.ops.index.dynamic import DynamicSlice, DynamicUpdateSlice
 from stretto._engine.ops.index.geometry import ScatterDimensionNumbers
 from stretto._engine.ops.index.primitives import ScatterSet
 from stretto._engine.ops.iota import Iota
+from stretto._engine.ops.linalg import eigenvalues, lu, svd, triangular
 from stretto._engine.ops.linalg.lu import LuSolve
 from stretto._engine.ops.linalg.qr import Ormqr
 from stretto._engine.ops.linalg.triangular import TriangularSolve, TridiagonalSolve
@@ -230,6 +231,32 @@ REFUSED = [
 @pytest.mark.parametrize(("operation", "types", "message"), REFUSED, ids=lambda x: str(x)[:40])
 def test_types_without_a_result(operation, types, message):
     with pytest.raises((TypeError, ValueError), match=re.escape(message)):
+        operation.infer(*types)
+
+
+SQUARE, WIDE = t(3, 3), t(2, 3)
+
+
+@pytest.mark.parametrize(
+    ("operation", "types"),
+    [
+        (eigenvalues.Eigh(True), (WIDE,)),
+        (eigenvalues.Eig(True, True), (WIDE,)),
+        (eigenvalues.Schur(True), (WIDE,)),
+        (eigenvalues.Hessenberg(), (WIDE,)),
+        (eigenvalues.TriangularSylvester("all"), (WIDE, SQUARE, t(2, 3))),
+        (eigenvalues.TriangularSylvester("all"), (SQUARE, WIDE, t(3, 3))),
+        (lu.Determinant(), (WIDE, WIDE, t(2, dtype="int32"))),
+        (lu.LogDeterminant(), (WIDE, WIDE, t(2, dtype="int32"))),
+        (svd.Pinv(True), (WIDE, t())),
+        (triangular.TridiagonalReduction(True), (WIDE,)),
+        (triangular.Cholesky(), (WIDE,)),
+        (triangular.CholeskyUpdate(), (WIDE, t(3))),
+    ],
+    ids=lambda x: str(x)[:40],
+)
+def test_matrices_that_are_not_square(operation, types):
+    with pytest.raises(ValueError, match=r"expected square matrices in the last two axes, got 2"):
         operation.infer(*types)
 
 
