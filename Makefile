@@ -21,6 +21,7 @@ DOCS ?= build/docs
 TABLES_VENV ?= .venv-tables
 ECOSYSTEM_VENV ?= .venv-ecosystem
 ECOSYSTEM_JAX_VENV ?= .venv-ecosystem-jax
+SERVICE_VENV ?= .venv-service
 WORKERS ?= auto
 SLOW ?=
 ARGS ?=
@@ -37,6 +38,8 @@ WHEELS_INSTALLED := $(WHEELS_VENV)/.installed
 DOCS_INSTALLED := $(DOCS_VENV)/.installed
 NATIVE := $(wildcard src/stretto/_engine/native/*.[ch])
 BROWSER := $(DOCS_VENV)/browser/node_modules
+SERVICE_INSTALLED := $(SERVICE_VENV)/.installed
+SERVICE := build/export-service
 ECOSYSTEM_INSTALLED := $(ECOSYSTEM_VENV)/.installed
 ECOSYSTEM_JAX_INSTALLED := $(ECOSYSTEM_JAX_VENV)/.installed
 TORCH_TESTS := tests/torch tests/ensemble/test_pytorch.py tests/_engine/core/test_migration.py \
@@ -58,7 +61,7 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test test-all in-chroot test-arm test-changed test-times test-lines bench-tests mutants sweep program-storm plan-storm library-storm cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices bench-ecosystem counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look clean
+.PHONY: help demo example-fashion test test-all in-chroot test-arm test-changed test-times test-lines bench-tests mutants sweep program-storm plan-storm library-storm cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices bench-ecosystem counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look export-service export-browser clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
@@ -100,6 +103,8 @@ help:
 	@echo "make wheels-check  install each into a bare environment, and use it"
 	@echo "make docs   the documentation as a site, in build/docs"
 	@echo "make docs-look  look at it in a headless browser, at two widths; needs Node.js and npm"
+	@echo "make export-service  an exported ensemble, served by MLServer and asked by Triton's client"
+	@echo "make export-browser  one in a headless browser; needs Node.js and npm"
 	@echo "make clean  remove the environments and everything generated"
 
 demo: $(INSTALLED)
@@ -237,8 +242,13 @@ docs: $(DOCS_INSTALLED)
 docs-look: $(BROWSER)
 	node $(DOCS_VENV)/browser/look.mjs $(DOCS) build/look
 
+# An inference server in an environment of its own, which has no Stretto.
+export-service: $(INSTALLED) $(SERVICE_INSTALLED)
+	$(BIN)/python -m examples.export_service.export_model $(SERVICE)
+	$(SERVICE_VENV)/$(SCRIPTS)/python examples/export_service/check.py $(SERVICE) $(ARGS)
+
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) $(TORCH_VENV) $(TABLES_VENV) $(WHEELS_VENV) $(DOCS_VENV) $(ECOSYSTEM_VENV) $(ECOSYSTEM_JAX_VENV) .ecosystem build dist docs/reference src/stretto.egg-info src/stretto/_engine/native/*.so
+	rm -rf $(VENV) $(SERVICE_VENV) $(BENCH_VENV) $(TORCH_VENV) $(TABLES_VENV) $(WHEELS_VENV) $(DOCS_VENV) $(ECOSYSTEM_VENV) $(ECOSYSTEM_JAX_VENV) .ecosystem build dist docs/reference src/stretto.egg-info src/stretto/_engine/native/*.so
 	rm -rf .hypothesis .import_linter_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -263,6 +273,11 @@ $(TORCH_INSTALLED): pyproject.toml setup.py $(NATIVE)
 $(WHEELS_INSTALLED): pyproject.toml
 	$(call make_venv,$(PYTHON),$(WHEELS_VENV))
 	$(WHEELS_VENV)/$(SCRIPTS)/python -m pip install $(PIP_FLAGS) --group wheels
+	@touch $@
+
+$(SERVICE_INSTALLED): examples/export_service/requirements.txt
+	$(call make_venv,$(PYTHON),$(SERVICE_VENV))
+	$(SERVICE_VENV)/$(SCRIPTS)/python -m pip install $(PIP_FLAGS) --requirement $<
 	@touch $@
 
 $(DOCS_INSTALLED): pyproject.toml setup.py $(NATIVE)

@@ -239,6 +239,10 @@ class Ensemble(MemberSequence[M_co]):
             self._note_capture()
         return self._layout.runner(self._arrays, args, kwargs, key, None, False)
 
+    def _named_by(self) -> Callable[..., Any]:
+        """Return what names the arguments of a call."""
+        return self[0]
+
     def each(
         self: Ensemble[Callable[..., R]], *args: Any, key: Key | None = None, **kwargs: Any
     ) -> R:

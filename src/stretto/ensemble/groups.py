@@ -12,6 +12,7 @@ all places when a member is run.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -141,6 +142,10 @@ class Member:
     def __call__(self, *args: Any, **kwargs: Any) -> Tree:
         """Return the function of the parameters and these arguments."""
         return self.function(self.params, *args, **kwargs)
+
+    def _named_by(self) -> Callable[..., Any]:
+        """Return what names the arguments of a call."""
+        return functools.partial(self.function, self.params)
 
 
 tree.register_attributes(

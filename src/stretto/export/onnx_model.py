@@ -62,8 +62,9 @@ def onnx(
 
     Raises:
         ExportError: an operation cannot be said in ONNX; with its name, line and the way out.
-        TypeError: ``fun`` is not callable, or an example is not an array.
-        ValueError: ``opset`` is older than 21.
+        TypeError: ``fun`` or one of ``outputs`` is not callable, or an example is not an array.
+        ValueError: ``opset`` is older than 21, or newer than what the package ``onnx`` knows; or
+            there is no array in the result.
         ModuleNotFoundError: the package ``onnx`` is not installed.
 
     Source: the ONNX specification.
@@ -82,7 +83,15 @@ def onnx(
     if opset < 21:
         raise ValueError(f"export.onnx: opset must be 21 or later, got {opset}")
     _check_installed()
+    newest = _onnx.defs.onnx_opset_version()
+    if opset > newest:
+        raise ValueError(
+            f"export.onnx: the package onnx that is installed knows opset {newest} and earlier, got "
+            f"{opset}"
+        )
     traced = trace(fun, examples, dynamic_axes, outputs, "export.onnx")
+    if not traced.outputs:
+        raise ValueError(f"export.onnx: {traced.name} has no array in its result, so no output")
     model = model_of(traced, opset, exact)
     if path is not None:
         save(model, path)

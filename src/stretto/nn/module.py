@@ -188,6 +188,10 @@ class Module(ModuleTree):
             migration.explain_call(error)
             raise
 
+    def _named_by(self) -> Callable[..., Tree]:
+        """Return what names the arguments of a call."""
+        return self.forward
+
     # Attributes
 
     def __setattr__(self, name: str, value: object) -> None:

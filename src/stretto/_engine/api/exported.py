@@ -58,6 +58,24 @@ def _names(result: Any) -> list[str]:
     return tree.paths(result, "out")
 
 
+def _check_outputs(outputs: Any, caller: str) -> None:
+    """Refuse what is not a dictionary of functions."""
+    if outputs is None:
+        return
+    expected = f"{caller}: outputs must be a dictionary from names to functions of the result"
+    if not isinstance(outputs, Mapping):
+        raise TypeError(f"{expected}, as {{'mean': st.ensemble.mean}}; got {outputs!r}")
+    for name, made in outputs.items():
+        if not callable(made):
+            raise TypeError(f"{expected}; got {made!r} for {name!r}")
+
+
+def _named(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what names the arguments: of a module its ``forward``, of an ensemble its members'."""
+    inner = getattr(type(fun), "_named_by", None)
+    return fun if inner is None else _named(inner(fun))
+
+
 def trace(
     fun: Callable[..., Any],
     args: Sequence[Any],
@@ -71,6 +89,7 @@ def trace(
     """
     if not callable(fun):
         raise TypeError(f"{caller}: expected a function or a module, got {type(fun).__name__}")
+    _check_outputs(outputs, caller)
     args = tuple(args)
     own, own_structure = tree.flatten(fun)
     is_tree = not (len(own) == 1 and own[0] is fun)
@@ -78,10 +97,10 @@ def trace(
         own = []
     arrays = [i for i, x in enumerate(own) if hasattr(x, "dtype") and hasattr(x, "shape")]
     leaves, structure = tree.flatten(args)
-    names = argument_leaves.leaf_names(fun, args, {})
+    names = argument_leaves.leaf_names(_named(fun), args, {})
     own_names = tree.paths(fun) if is_tree else []
     types = types_of(leaves, caller, lambda: names)
-    axes = tree.prefix_leaves(as_axes(dynamic_axes), args, caller, "dynamic_axes")
+    axes = tree.prefix_leaves(as_axes(dynamic_axes, caller), args, caller, "dynamic_axes")
     sized, sizes = sized_types(types, axes, caller, lambda: names)
     own_types = types_of([own[i] for i in arrays], caller, lambda: [own_names[i] for i in arrays])
 

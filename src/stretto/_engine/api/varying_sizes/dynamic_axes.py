@@ -114,7 +114,7 @@ class JittedByBucket(Jitted[P, R_co]):
     ) -> None:
         super().__init__(fun, static, donated, keep_unused, inline, options)
         self._plain = False  # structures are those of arguments by position and by name
-        self._axes = as_axes(dynamic_axes)
+        self._axes = as_axes(dynamic_axes, "jit")
         self._given = dynamic_axes
         self._buckets = buckets
         self._programs: dict[Any, _Bucketed] = {}
@@ -276,7 +276,7 @@ class JittedByBucket(Jitted[P, R_co]):
         return JittedByBucket, (self._fun, *how, self._given, self._buckets)
 
 
-def as_axes(spec: Any) -> Any:
+def as_axes(spec: Any, caller: str) -> Any:
     """Return a tree of axes, with a leaf in place of each dictionary from axes to sizes."""
     if spec is None or isinstance(spec, _Axes):
         return spec
@@ -286,16 +286,16 @@ def as_axes(spec: Any) -> Any:
             for axis, size in spec.items():
                 if not isinstance(size, (str, Size)):
                     raise TypeError(
-                        f"jit: dynamic_axes must give each axis a name or a size that varies, as "
+                        f"{caller}: dynamic_axes must give each axis a name or a size that varies, as "
                         f"{{0: 'n'}}; got {size!r} for axis {axis}"
                     )
                 sizes.append((axis, dynamic_size(size) if isinstance(size, str) else size))
             return _Axes(sizes)
-        return {key: as_axes(value) for key, value in spec.items()}
+        return {key: as_axes(value, caller) for key, value in spec.items()}
     if isinstance(spec, (tuple, list)):
-        return type(spec)([as_axes(part) for part in spec])
+        return type(spec)([as_axes(part, caller) for part in spec])
     raise TypeError(
-        f"jit: dynamic_axes must be a tree of None and dictionaries from axes to names, such as "
+        f"{caller}: dynamic_axes must be a tree of None and dictionaries from axes to names, such as "
         f"({{0: 'n'}}, None); got {spec!r}"
     )
 
