@@ -40,6 +40,7 @@ NATIVE := $(wildcard src/stretto/_engine/native/*.[ch])
 BROWSER := $(DOCS_VENV)/browser/node_modules
 SERVICE_INSTALLED := $(SERVICE_VENV)/.installed
 SERVICE := build/export-service
+IN_BROWSER := build/export-browser
 ECOSYSTEM_INSTALLED := $(ECOSYSTEM_VENV)/.installed
 ECOSYSTEM_JAX_INSTALLED := $(ECOSYSTEM_JAX_VENV)/.installed
 TORCH_TESTS := tests/torch tests/ensemble/test_pytorch.py tests/_engine/core/test_migration.py \
@@ -246,6 +247,12 @@ docs-look: $(BROWSER)
 export-service: $(INSTALLED) $(SERVICE_INSTALLED)
 	$(BIN)/python -m examples.export_service.export_model $(SERVICE)
 	$(SERVICE_VENV)/$(SCRIPTS)/python examples/export_service/check.py $(SERVICE) $(ARGS)
+
+# npm's packages bring the browser, and what runs the model in it.
+export-browser: $(INSTALLED)
+	$(BIN)/python -m examples.export_browser.export_model $(IN_BROWSER)
+	npm install --prefix $(IN_BROWSER) --no-audit --no-fund --silent
+	node $(IN_BROWSER)/check.mjs $(ARGS)
 
 clean:
 	rm -rf $(VENV) $(SERVICE_VENV) $(BENCH_VENV) $(TORCH_VENV) $(TABLES_VENV) $(WHEELS_VENV) $(DOCS_VENV) $(ECOSYSTEM_VENV) $(ECOSYSTEM_JAX_VENV) .ecosystem build dist docs/reference src/stretto.egg-info src/stretto/_engine/native/*.so

@@ -86,8 +86,7 @@ def onnx(
     newest = _onnx.defs.onnx_opset_version()
     if opset > newest:
         raise ValueError(
-            f"export.onnx: the package onnx that is installed knows opset {newest} and earlier, got "
-            f"{opset}"
+            f"export.onnx: the installed package onnx knows opsets up to {newest}, got {opset}"
         )
     traced = trace(fun, examples, dynamic_axes, outputs, "export.onnx")
     if not traced.outputs:

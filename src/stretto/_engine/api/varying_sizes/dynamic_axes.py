@@ -286,8 +286,8 @@ def as_axes(spec: Any, caller: str) -> Any:
             for axis, size in spec.items():
                 if not isinstance(size, (str, Size)):
                     raise TypeError(
-                        f"{caller}: dynamic_axes must give each axis a name or a size that varies, as "
-                        f"{{0: 'n'}}; got {size!r} for axis {axis}"
+                        f"{caller}: dynamic_axes must give each axis a name or a size that varies, "
+                        f"as {{0: 'n'}}; got {size!r} for axis {axis}"
                     )
                 sizes.append((axis, dynamic_size(size) if isinstance(size, str) else size))
             return _Axes(sizes)
@@ -295,8 +295,8 @@ def as_axes(spec: Any, caller: str) -> Any:
     if isinstance(spec, (tuple, list)):
         return type(spec)([as_axes(part, caller) for part in spec])
     raise TypeError(
-        f"{caller}: dynamic_axes must be a tree of None and dictionaries from axes to names, such as "
-        f"({{0: 'n'}}, None); got {spec!r}"
+        f"{caller}: dynamic_axes must be a tree of None and dictionaries from axes to names, such "
+        f"as ({{0: 'n'}}, None); got {spec!r}"
     )
 
 
