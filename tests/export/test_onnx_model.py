@@ -36,7 +36,7 @@ def test_inputs_and_outputs_have_the_names_of_arguments_and_paths():
 
 def test_a_modules_arrays_are_weights_by_their_path():
     model = agrees(nn.Linear(3, 2, key=KEY), X)
-    assert names(model.graph.input) == ["input"] or len(model.graph.input) == 1
+    assert names(model.graph.input) == ["input"]
     assert sum(int(np.prod(t.dims)) for t in model.graph.initializer) == 8
 
 
@@ -155,6 +155,37 @@ def test_large_weights_lie_beside_the_file(tmp_path, monkeypatch):
     assert path.stat().st_size < w.nbytes < (tmp_path / "model.onnx.data").stat().st_size + 1
     (got,) = session(path).run(None, {"x": X})
     np.testing.assert_allclose(got, X @ w, rtol=1e-5, atol=1e-5)
+    onnx.checker.check_model(str(path), full_check=True)
+    with pytest.raises(ValueError, match=r"a model in memory has less than 2: give path="):
+        export.onnx(lambda x: x @ w, X)
+
+
+def test_arrays_beside_the_file_begin_at_pages_and_small_ones_stay(tmp_path, monkeypatch):
+    monkeypatch.setattr(onnx_model, "_LARGE", 1 << 12)
+    params = {"a": X, "b": np.ones((3, 1001), "float32"), "c": np.full((3, 1001), 2, "float32")}
+    path = tmp_path / "model.onnx"
+    ensemble = st.Ensemble(lambda p, x: (x + p["a"]) @ p["b"] * (x @ p["c"]), [params])
+    written = export.onnx(ensemble, X, path=path)
+    held = {t.name: t for t in written.graph.initializer}
+    places = [
+        {entry.key: entry.value for entry in t.external_data}
+        for t in held.values()
+        if t.data_location == onnx.TensorProto.EXTERNAL
+    ]
+    assert [(p["location"], p["offset"], p["length"]) for p in places] == [
+        ("model.onnx.data", "0", "12012"),
+        ("model.onnx.data", "12288", "12012"),
+    ]
+    (got,) = session(path).run(None, {"x": X})
+    np.testing.assert_allclose(got, ensemble(X), rtol=1e-5)
+
+
+def test_inputs_are_named_after_what_a_member_takes():
+    named = st.Ensemble(lambda params, images: params * images, [1.0, 2.0])
+    of_modules = st.Ensemble.init(lambda key: nn.Linear(3, 2, key=key), KEY, 2)
+    assert names(exported(named, X).graph.input) == ["images"]
+    assert names(exported(named[0], X).graph.input) == ["images"]
+    assert names(exported(of_modules, X).graph.input) == ["input"]
 
 
 @pytest.mark.parametrize("opset", [21, 23, 26])
@@ -166,10 +197,26 @@ def test_other_opsets(opset):
 def test_errors_name_the_argument():
     with pytest.raises(ValueError, match="opset must be 21 or later, got 12"):
         export.onnx(snp.sin, X, opset=12)
+    with pytest.raises(ValueError, match=r"knows opsets up to \d+, got 99"):
+        export.onnx(snp.sin, X, opset=99)
+    with pytest.raises(TypeError, match=r"export.onnx: dynamic_axes must be a tree.*got 'n'"):
+        export.onnx(snp.sin, X, dynamic_axes="n")
+    with pytest.raises(ValueError, match="nothing has no array in its result"):
+        export.onnx(nothing, X)
+    with pytest.raises(TypeError, match=r"outputs must be a dictionary .* got \['mean'\]"):
+        export.onnx(snp.sin, X, outputs=["mean"])
+    with pytest.raises(TypeError, match="got 'mean' for 'm'"):
+        export.onnx(snp.sin, X, outputs={"m": "mean"})
+    with pytest.raises(OSError, match=r"export.onnx: .* there is no directory /no/such/folder"):
+        export.onnx(snp.sin, X, path="/no/such/folder/model.onnx")
     with pytest.raises(TypeError, match="expected a function or a module, got int"):
         export.onnx(3, X)
     with pytest.raises(ValueError, match="dynamic_axes has axis 5"):
         export.onnx(snp.sin, X, dynamic_axes=({5: "n"},))
+
+
+def nothing(x):
+    """Give no array."""
 
 
 def test_without_the_package_the_way_out_is_said(monkeypatch):

@@ -7,12 +7,13 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from stretto._engine.api.exported import Exported, trace
 from stretto._engine.core.errors import ExportError
+from stretto._engine.core.files import checked_path, write_whole
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.sizes import Size, SizeVariable, is_size, size_of
 from stretto._engine.core.types import ArrayType, array_type, is_complex, real_dtype
@@ -21,7 +22,7 @@ from stretto._engine.lowering.onnx.graph import Graph, Node, Operand, Pair, Valu
 from stretto._engine.lowering.onnx.products import Onnx
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, ValueInfoProto
+    from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto
 
 _onnx = LazyModule("onnx")
 
@@ -30,6 +31,12 @@ IR_VERSION = 13
 
 _LARGE = 1 << 31
 """The bytes of weights from which on they lie beside the file: a message has at most 2 GiB."""
+
+_SMALL = 1 << 10
+"""The bytes of an array below which it stays in the file, where shape inference can read it."""
+
+_PAGE = 1 << 12
+"""What arrays beside the file begin at multiples of, so that runtimes can map them."""
 
 
 def onnx(
@@ -51,7 +58,8 @@ def onnx(
         outputs: what to give in place of the result: functions of it, by the outputs' names. Of an
             ensemble's predictions that may be their mean, their entropy, intervals, or each
             member's.
-        path: where to write the file; weights of 2 GiB and more are written beside it.
+        path: where to write the file; weights of 2 GiB and more are written beside it, into one of
+            this name with ``.data`` after it.
         opset: the version of the operators, 21 or later.
         exact: whether NaN and the tails of functions are as they are here, where the runtime's
             operators lose them; ``False`` gives fewer and faster nodes.
@@ -63,8 +71,9 @@ def onnx(
     Raises:
         ExportError: an operation cannot be said in ONNX; with its name, line and the way out.
         TypeError: ``fun`` or one of ``outputs`` is not callable, or an example is not an array.
-        ValueError: ``opset`` is older than 21, or newer than what the package ``onnx`` knows; or
-            there is no array in the result.
+        ValueError: ``opset`` is older than 21, or newer than what the package ``onnx`` knows;
+            there is no array in the result; or weights of 2 GiB and more have no ``path``.
+        OSError: the file cannot be written.
         ModuleNotFoundError: the package ``onnx`` is not installed.
 
     Source: the ONNX specification.
@@ -91,9 +100,10 @@ def onnx(
     traced = trace(fun, examples, dynamic_axes, outputs, "export.onnx")
     if not traced.outputs:
         raise ValueError(f"export.onnx: {traced.name} has no array in its result, so no output")
-    model = model_of(traced, opset, exact)
-    if path is not None:
-        save(model, path)
+    where = None if path is None else Path(checked_path(path, "export.onnx"))
+    model = model_of(traced, opset, exact, where)
+    if where is not None:
+        write_whole(where, lambda file: file.write(model.SerializeToString()), "export.onnx")
     return model
 
 
@@ -104,25 +114,8 @@ def _check_installed() -> None:
         )
 
 
-def save(model: ModelProto, path: str | os.PathLike[str]) -> None:
-    """Write a model; large weights beside it."""
-    size = sum(t.ByteSize() for t in model.graph.initializer)
-    where = Path(path)
-    if size < _LARGE:
-        _onnx.save(model, str(where))
-        return
-    _onnx.save(
-        model,
-        str(where),
-        save_as_external_data=True,
-        all_tensors_to_one_file=True,
-        location=where.name + ".data",
-        size_threshold=1024,
-    )
-
-
-def model_of(traced: Exported, opset: int, exact: bool) -> ModelProto:
-    """Return the model of a traced function."""
+def model_of(traced: Exported, opset: int, exact: bool, path: Path | None = None) -> ModelProto:
+    """Return the model of a traced function; large weights are written beside ``path``."""
     b = Onnx(opset, exact)
     operands: list[Any] = []
     inputs: list[Value] = []
@@ -137,7 +130,7 @@ def model_of(traced: Exported, opset: int, exact: bool) -> ModelProto:
     for name, result in zip(traced.outputs, results, strict=True):
         _output(b, outputs, name, result)
     b.graph.inputs, b.graph.outputs = inputs, outputs
-    return _assembled(b, traced)
+    return _assembled(b, traced, path)
 
 
 def _input(b: Onnx, inputs: list[Value], name: str, type: ArrayType) -> Operand | Pair:
@@ -185,14 +178,52 @@ def _output(b: Onnx, outputs: list[Value], name: str, result: Operand | Pair) ->
     outputs.append(Value(name, dtype, shape))
 
 
-def _assembled(b: Onnx, traced: Exported) -> ModelProto:
+def _tensors(arrays: Mapping[str, np.ndarray], path: Path | None) -> list[TensorProto]:
+    """Return the weights for a model; large ones are written beside it, and say where they lie."""
+    size = sum(array.nbytes for array in arrays.values())
+    made = _onnx.numpy_helper.from_array
+    if size < _LARGE:
+        return [made(array, name) for name, array in arrays.items()]
+    if path is None:
+        raise ValueError(
+            f"export.onnx: the weights have {size / (1 << 30):.1f} GiB, and a model in memory has "
+            f"less than 2: give path=, and they are written beside the file"
+        )
+    beside = path.with_name(path.name + ".data")
+    tensors: list[TensorProto] = []
+    written: list[tuple[int, np.ndarray]] = []
+    end = 0
+    for name, array in arrays.items():
+        if array.nbytes < _SMALL:
+            tensors.append(made(array, name))
+            continue
+        start = end + -end % _PAGE
+        end = start + array.nbytes
+        written.append((start, array))
+        dtype = _onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+        tensor = _onnx.TensorProto(name=name, dims=array.shape, data_type=dtype)
+        tensor.data_location = _onnx.TensorProto.EXTERNAL
+        for key, value in {
+            "location": beside.name,
+            "offset": start,
+            "length": array.nbytes,
+        }.items():
+            tensor.external_data.add(key=key, value=str(value))
+        tensors.append(tensor)
+
+    def write(file: BinaryIO) -> None:
+        for start, array in written:
+            file.seek(start)
+            file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+
+    write_whole(beside, write, "export.onnx")
+    return tensors
+
+
+def _assembled(b: Onnx, traced: Exported, path: Path | None) -> ModelProto:
     helper = _onnx.helper
     used = _names_read(b.graph)
-    initializers = [
-        _onnx.numpy_helper.from_array(array, name)
-        for name, array in b.constants.items()
-        if name in used
-    ]
+    initializers = _tensors({k: x for k, x in b.constants.items() if k in used}, path)
     graph = _proto(b.graph, traced.name, initializers)
     model = helper.make_model(
         graph,
