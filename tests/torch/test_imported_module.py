@@ -6,6 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import nn
+from stretto._engine.api.exported import trace
 from stretto.torch.imported_module import Held, assembled
 from tests.torch.sample_programs import counting, linear, module
 
@@ -28,6 +29,12 @@ def test_names_roles_and_calls():
     assert repr(net) == "Net(\n  (layer): Linear()\n)"
     with pytest.raises(NotImplementedError, match="this Linear is a part of an imported"):
         net.layer(X)
+
+
+def test_what_is_exported_has_pytorchs_names_of_arguments():
+    net = module()
+    assert trace(net, (X,), None, None, "export").inputs == ("x",)
+    assert trace(st.Ensemble([net, net]), (X,), None, None, "export").inputs == ("x",)
 
 
 def test_modes():

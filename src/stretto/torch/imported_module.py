@@ -6,9 +6,10 @@ PyTorch, and runs nothing but the operations of the table, when the module is ca
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
@@ -159,6 +160,19 @@ class ImportedModule(Part):
             module, attribute, _ = places[name]
             module._renew(attribute, value)
         return results
+
+    def _named_by(self) -> Callable[..., Tree]:
+        """Return what names the arguments of a call, as PyTorch does."""
+
+        def forward(*args: Any) -> Tree:
+            return self.forward(*args)
+
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        taken = self._program().signature.arguments
+        vars(forward)["__signature__"] = inspect.Signature(
+            [inspect.Parameter(argument.name, kind) for argument in taken]
+        )
+        return forward
 
     def is_setting(self, place: int | str) -> bool:
         """Say whether numbers in an argument are part of the program, and not inputs of it.
