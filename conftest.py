@@ -59,6 +59,7 @@ def kept():
 
 
 PACKAGES = {
+    "export.md": "onnxruntime",
     "pytorch.md": "torch",
     "from-scikit-learn.md": "sklearn",
     "scikit-learn.md": "sklearn",
