@@ -241,7 +241,8 @@ class Ensemble(MemberSequence[M_co]):
 
     def _named_by(self) -> Callable[..., Any]:
         """Return what names the arguments of a call."""
-        return self[0]
+        member: Any = self[0]
+        return member
 
     def each(
         self: Ensemble[Callable[..., R]], *args: Any, key: Key | None = None, **kwargs: Any

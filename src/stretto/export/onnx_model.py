@@ -161,8 +161,9 @@ def _weight(b: Onnx, name: str, array: np.ndarray) -> Operand | Pair:
         return b.array(array)
     operand = b.held(array, type)
     if array.size > 1:
-        operand = Operand(b.fresh(name), type, array.shape, np.ascontiguousarray(array))
-        b.constants[operand.name] = operand.value
+        array = np.ascontiguousarray(array)
+        operand = Operand(b.fresh(name), type, array.shape, array)
+        b.constants[operand.name] = array
     return operand
 
 
