@@ -87,7 +87,10 @@ def test_a_training_step_is_a_program_as_any_other():
         updates, state = optimizer.update(grads, state, model)
         return loss, optim.apply_updates(model, updates), state
 
-    agrees(step, model, optimizer.init(model), X)
+    file = agrees(step, model, optimizer.init(model), X)
+    outs = names(file.graph.output)
+    assert outs[:2] == ["out[0]", "new_model.0.weight"]
+    assert any(name.startswith("new_state") for name in outs)
 
 
 def test_a_scan_in_both_directions_and_its_gradient():

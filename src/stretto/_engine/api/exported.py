@@ -51,11 +51,41 @@ class Exported(NamedTuple):
         return self.program.in_types[: len(self.inputs)]
 
 
-def _names(result: Any) -> list[str]:
-    """Return a name for each leaf of a result: those of a dictionary are its keys."""
+def _names(result: Any, args: Sequence[Any], arguments: Sequence[str]) -> list[str]:
+    """Return a name for each leaf of a result: those of a dictionary are its keys.
+
+    What has the structure and types of an argument, as the new state of a training step, is named
+    after it: ``new_params['w']``.
+    """
     if type(result) is dict and result and all(isinstance(key, str) for key in result):
         return [path for key in sorted(result) for path in tree.paths(result[key], key)]
-    return tree.paths(result, "out")
+    if type(result) is not tuple:
+        return tree.paths(result, _replaced(result, args, arguments) or "out")
+    left = [*range(len(args))]
+    names: list[str] = []
+    for place, part in enumerate(result):
+        name = _replaced(part, [args[k] for k in left], [arguments[k] for k in left])
+        if name is not None:
+            left.remove(arguments.index(name.removeprefix("new_")))
+        names += tree.paths(part, name or f"out[{place}]")
+    return names
+
+
+def _replaced(part: Any, args: Sequence[Any], arguments: Sequence[str]) -> str | None:
+    """Return the name of a result that could stand in for an argument, a tree like it."""
+    leaves, structure = tree.flatten(part)
+    if structure == tree.structure(0) or not leaves:
+        return None
+    for arg, name in zip(args, arguments, strict=True):
+        others, other = tree.flatten(arg)
+        if other == structure and all(map(_of_one_type, leaves, others)):
+            return f"new_{name}"
+    return None
+
+
+def _of_one_type(x: Any, y: Any) -> bool:
+    kind = lambda v: (getattr(v, "shape", None), getattr(v, "dtype", None))
+    return kind(x) == kind(y)
 
 
 def _check_outputs(outputs: Any, caller: str) -> None:
@@ -97,7 +127,8 @@ def trace(
         own = []
     arrays = [i for i, x in enumerate(own) if hasattr(x, "dtype") and hasattr(x, "shape")]
     leaves, structure = tree.flatten(args)
-    names = argument_leaves.leaf_names(_named(fun), args, {})
+    arguments = argument_leaves.argument_names(_named(fun), len(args))
+    names = [path for n, arg in zip(arguments, args, strict=True) for path in tree.paths(arg, n)]
     own_names = tree.paths(fun) if is_tree else []
     types = types_of(leaves, caller, lambda: names)
     axes = tree.prefix_leaves(as_axes(dynamic_axes, caller), args, caller, "dynamic_axes")
@@ -116,7 +147,7 @@ def trace(
         if outputs is not None:
             result = {name: made(result) for name, made in outputs.items()}
         outs, out_structure = argument_leaves.values_of_tree(result, caller, "the result")
-        return outs, (out_structure, _names(result))
+        return outs, (out_structure, _names(result, args, arguments))
 
     with boundary, varying_sizes(), known_sizes([sizes] if sizes else None) as found:
         program, (out_structure, paths), captured = record(
