@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from stretto import export
 from stretto._engine.api.exported import Exported, trace
 from stretto._engine.core.errors import ExportError
 from stretto._engine.core.files import checked_path, write_whole
@@ -52,7 +53,8 @@ def onnx(
 
     Args:
         fun: what to export; arrays that it has or captures become the model's weights.
-        *examples: arguments like those of a call; what has a shape and a dtype is enough.
+        *examples: arguments like those of a call; what has a shape and a dtype is enough. An
+            artifact needs none: it has those that it was traced for.
         dynamic_axes: a tree like ``examples`` that names the axes whose size varies, as for
             ``jit``: ``{0: "batch"}``.
         outputs: what to give in place of the result: functions of it, by the outputs' names. Of an
@@ -97,7 +99,13 @@ def onnx(
         raise ValueError(
             f"export.onnx: the installed package onnx knows opsets up to {newest}, got {opset}"
         )
-    traced = trace(fun, examples, dynamic_axes, outputs, "export.onnx")
+    artifact = fun if isinstance(fun, export.artifact.Artifact) and not examples else None
+    if artifact is not None and outputs is None:
+        traced = artifact.exported()
+    else:
+        if artifact is not None:
+            examples, dynamic_axes = artifact.examples, artifact.dynamic_axes
+        traced = trace(fun, examples, dynamic_axes, outputs, "export.onnx")
     if not traced.outputs:
         raise ValueError(f"export.onnx: {traced.name} has no array in its result, so no output")
     where = None if path is None else Path(checked_path(path, "export.onnx"))

@@ -112,10 +112,13 @@ def trace(
     dynamic_axes: Any,
     outputs: Mapping[str, Callable[[Any], Any]] | None,
     caller: str,
+    *,
+    derivatives: bool = False,
 ) -> Exported:
     """Return the program of ``fun`` for arguments like these, with names.
 
-    With ``outputs`` it gives what these functions make of its result, under their names.
+    With ``outputs`` it gives what these functions make of its result, under their names. With
+    ``derivatives`` it keeps what only matters to them, and is not simplified.
     """
     if not callable(fun):
         raise TypeError(f"{caller}: expected a function or a module, got {type(fun).__name__}")
@@ -158,7 +161,7 @@ def trace(
             raise ExportError(f"{caller}: the function uses a value that is being traced: {value}")
     weights = [(own_names[i].lstrip("."), np.asarray(own[i])) for i in arrays]
     weights += [(f"captured_{k}", np.asarray(value)) for k, value in enumerate(captured)]
-    program = live(program) if sizes else simplify(live(program))
+    program = live(program) if sizes or derivatives else simplify(live(program))
     return Exported(
         name_of(fun),
         program,

@@ -456,12 +456,14 @@ class Primitive(metaclass=_Interned):
         return [(name, getattr(self, name)) for name in self._parameters]
 
     def out_types(self, types: tuple[ArrayType, ...]) -> tuple[ArrayType, ...]:
-        """Return the output types for these input types; remembered."""
+        """Return the output types for these input types; remembered unless sizes vary."""
         types_out = self.inferred.get(types)
         if types_out is None:
             result = self.infer(*types)
             types_out = tuple(result) if self.multiple else (result,)
-            room(self.inferred)[types] = types_out
+            # What is asked of sizes that vary is a guard of every trace, and not of the first.
+            if not any([t.varies for t in (*types, *types_out)]):
+                room(self.inferred)[types] = types_out
         return types_out
 
     def __repr__(self) -> str:
