@@ -18,6 +18,7 @@ from stretto._engine.core.sizes import Size, SizeVariable, is_size, size_of
 from stretto._engine.core.types import ArrayType, array_type, is_complex, real_dtype
 from stretto._engine.lowering.onnx.graph import Graph, Node, Operand, Pair, Value
 from stretto._engine.lowering.onnx.products import Onnx
+from stretto._engine.lowering.onnx.spelling import spell
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto
@@ -111,6 +112,7 @@ def model_of(traced: Exported, opset: int, exact: bool) -> ModelProto:
     for name, result in zip(traced.outputs, results, strict=True):
         _output(b, outputs, name, result)
     b.graph.inputs, b.graph.outputs = inputs, outputs
+    spell(b)
     return _assembled(b, traced)
 
 

@@ -201,15 +201,42 @@ def _erfcx_coefficients(count: int = 40) -> list[float]:
     return [float(c) for c in sums]
 
 
+_ERFCX_NARROW = (
+    1.790011688e-01,
+    -3.262336202e-01,
+    2.456024885e-01,
+    -1.501130205e-01,
+    7.168097080e-02,
+    -2.441659500e-02,
+    4.205710788e-03,
+    7.686534807e-04,
+    -4.850547715e-04,
+)
+
+
+def _erfc_narrow(b: Any, x: Operand) -> Operand:
+    """In float32: a polynomial of (x - 3) / (x + 3) times exp(-x^2), within 4e-6 in the tail."""
+    if not b.exact:
+        return (1.0 - Term(b, b.apply("Erf", [x], x.type))).operand
+    z = Term(b, x)
+    size = written.absolute(z)
+    size = Term(b, b.apply("Min", [size.operand, b.splat(30, x.type)], x.type))
+    tail = written.exp(-(size * size)) * written.horner(_ERFCX_NARROW, (size - 3.0) / (size + 3.0))
+    return where(z < 0.0, 2.0 - tail, tail).operand
+
+
 def _erfc(b: Any, operands: Sequence[Operand], out: ArrayType) -> Operand:
-    """Return erfc; in float64, so that the tail keeps its digits."""
+    """Return erfc; by a formula, so that the tail keeps its digits."""
+    if out.dtype != _F64:
+        x = b.convert(operands[0], _F32)
+        return b.convert(_erfc_narrow(b, x), out.dtype)
     global _ERFCX  # noqa: PLW0603 (computed once, when the first is exported)
     if not _ERFCX:
         _ERFCX = _erfcx_coefficients()
-    x = Term(b, b.convert(operands[0], _F64))
+    x = Term(b, operands[0])
     size = written.absolute(x)
     tail = _erfc_of_size(size)
-    return b.convert(where(x < 0.0, 2.0 - tail, tail).operand, out.dtype)
+    return where(x < 0.0, 2.0 - tail, tail).operand
 
 
 _ERFCX: list[float] = []
@@ -308,7 +335,7 @@ def _shift(direction: str, arithmetic: bool = False) -> Rule:
             negative = b.compare("LT", x, b.splat(0, out))
             x = b.select(negative, b.apply("BitwiseNot", [x], out), x)
         bits, by = b.convert(x, unsigned.dtype), b.convert(amount, unsigned.dtype)
-        known = amount.value is not None and np.all((0 <= amount.value) & (amount.value < width))
+        known = amount.value is not None and np.all((amount.value >= 0) & (amount.value < width))
         beyond = None if known else b.compare("GE", by, b.splat(width, unsigned))
         if beyond is not None:
             by = b.select(beyond, b.splat(0, unsigned), by)

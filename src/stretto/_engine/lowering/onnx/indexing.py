@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from stretto._engine.core.sizes import is_size
-from stretto._engine.core.types import ArrayType, array_type, is_complex, kind_of, real_dtype
+from stretto._engine.core.types import ArrayType, array_type, kind_of, real_dtype
 from stretto._engine.lowering.onnx.graph import Operand, Pair
 from stretto._engine.lowering.onnx.kernels import stand_in
 from stretto._engine.lowering.onnx.writer import Writer
@@ -193,7 +192,7 @@ class Indexing(Writer):
         made = array_type(shape, x.type.dtype)
         if not axes:
             result: Any = self.broadcast(x, range(len(batch), len(shape)), made)
-        elif len(axes) == 1 and (not rest or axes[0] == 0 or not batch and not windows):
+        elif len(axes) == 1 and (not rest or axes[0] == 0 or (not batch and not windows)):
             index = self.whole(places[0])
             name = self.node("Gather", [self.named(self.whole(x)), self.named(index)], axis=axes[0])
             result = Operand(name, made, shape)
@@ -340,7 +339,8 @@ class Indexing(Writer):
 
     def order(self, x: Operand, axis: int, count: Any, largest: bool) -> tuple[Operand, Operand]:
         """Return the first elements in order along an axis, with their indices; NaN comes last
-        where the least come first, and first where the greatest do. Equal ones stay in order."""
+        where the least come first, and first where the greatest do. Equal ones stay in order.
+        """
         dtype = stand_in("TopK", x.type.dtype)
         if x.type.dtype.name in ("uint32", "uint16"):
             dtype = _I64

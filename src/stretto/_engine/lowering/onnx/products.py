@@ -331,7 +331,7 @@ class Onnx(Indexing):
         if narrow and op in ("add", "multiply"):
             wide = array_type(out.shape, _F32)
             return self.cast(self.windows(op, self.cast(x, _F32), windows, start, wide), out.dtype)
-        images = op == "maximum" and x.type.dtype == _F32 and not self.exact
+        images = x.type.dtype == _F32 and (op == "add" or (op == "maximum" and not self.exact))
         plain = [w.size == 1 and w.stride == 1 and w.low == 0 and w.high == 0 for w in windows]
         if images and 3 <= len(windows) <= 5 and all(plain[:2]):
             spatial = windows[2:]
@@ -344,10 +344,11 @@ class Onnx(Indexing):
                 for w in spatial
             )
             if fits:
-                return self._max_pool(x, spatial, out)
+                return self._pool(op, x, spatial, out)
         return self._window_slices(op, x, windows, start, out)
 
-    def _max_pool(self, x: Operand, spatial: Sequence[Any], out: ArrayType) -> Operand:
+    def _pool(self, op: str, x: Operand, spatial: Sequence[Any], out: ArrayType) -> Operand:
+        """Return the maximum in windows of images, or their sum as the mean times the count."""
         attributes: dict[str, Any] = {"kernel_shape": [w.size for w in spatial]}
         if any(w.low or w.high for w in spatial):
             attributes["pads"] = [w.low for w in spatial] + [w.high for w in spatial]
@@ -355,8 +356,14 @@ class Onnx(Indexing):
             attributes["strides"] = [w.stride for w in spatial]
         if any(w.dilation != 1 for w in spatial):
             attributes["dilations"] = [w.dilation for w in spatial]
-        name = self.node("MaxPool", [self.named(self.whole(x))], **attributes)
-        return Operand(name, out, out.shape)
+        name = self.named(self.whole(x))
+        if op == "maximum":
+            return Operand(self.node("MaxPool", [name], **attributes), out, out.shape)
+        if "pads" in attributes:
+            attributes["count_include_pad"] = 1
+        mean = Operand(self.node("AveragePool", [name], **attributes), out, out.shape)
+        count = math.prod([w.size for w in spatial])
+        return self.apply("Mul", [mean, self.splat(count, out)], out)
 
     def _window_slices(
         self, op: str, x: Any, windows: Sequence[Any], start: Any, out: ArrayType

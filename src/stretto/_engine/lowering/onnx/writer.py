@@ -9,7 +9,7 @@ Source: the specification of ONNX's operators.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -63,6 +63,8 @@ class Writer:
         """Says whether NaN, infinities and tails are kept where that takes more nodes."""
         self.graph = Graph("main")
         self.constants: dict[str, np.ndarray] = {}
+        self.types: dict[str, tuple[np.dtype, Shape]] = {}
+        """The dtypes and shapes of tensors that were read."""
         self.sizes: dict[SizeVariable, str] = {}
         """The tensors, of one element, that hold sizes that vary."""
         self._by_content: dict[Any, str] = {}
@@ -124,8 +126,16 @@ class Writer:
     def held(self, array: np.ndarray, type: ArrayType | None = None) -> Operand:
         """Return the operand that is a constant, of which only elements that differ are kept."""
         type = array_type(array.shape, array.dtype) if type is None else type
-        if array.size and array.shape and not any(array.strides):
-            array = array[(0,) * array.ndim].reshape(())
+        if array.size and array.shape and not all(array.strides):
+            array = array[
+                tuple(
+                    [
+                        slice(0, n if by else 1)
+                        for n, by in zip(array.shape, array.strides, strict=True)
+                    ]
+                )
+            ]
+            array = array.reshape(()) if array.size == 1 else array
         return Operand("", type, array.shape, array)
 
     def named(self, x: Operand) -> str:
@@ -133,6 +143,7 @@ class Writer:
         if not x.name:
             assert x.value is not None
             x.name = self.constant(x.value)
+        self.types[x.name] = (x.type.dtype, x.shape)
         return x.name
 
     # Operators of elements
