@@ -124,8 +124,9 @@ def _cast(s: Any, node: Node) -> Found:
     return False
 
 
-def _not(s: Any, node: Node) -> Found:
-    inner = s.by(node.inputs[0], "Not")
+def _twice(s: Any, node: Node) -> Found:
+    """What is turned twice is as it was."""
+    inner = s.by(node.inputs[0], node.op)
     return inner.inputs[0] if inner is not None else False
 
 
@@ -871,7 +872,8 @@ RULES: dict[str, tuple[Any, ...]] = {
         _affine,
         *_BROADCASTING,
     ),
-    "Not": (_not,),
+    "Neg": (_twice,),
+    "Not": (_twice,),
     "ReduceMean": (_mean_of_split,),
     "Reshape": (_viewed, _kept_axes, _kept_axes_of_choice, _picked),
     "Squeeze": (_viewed, _picked),

@@ -1,7 +1,431 @@
-"""Rules of spelling: a Scan whose step is that of an LSTM, a GRU or an RNN is that operator."""
+"""Rules of spelling: a Scan whose step is that of an LSTM, a GRU or an RNN is that operator.
+
+What goes into each activation is read as a sum of products: of the state, of the step's input, and
+constants. So it does not matter how a cell is written: with one matrix or one for each gate, with
+the input's products in the step or before the loop.
+
+Source: the definitions of LSTM, GRU and RNN in ONNX's specification.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
-RULES: dict[str, tuple[Any, ...]] = {}
+import numpy as np
+
+from stretto._engine.lowering.onnx.graph import Graph, Node
+
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+@dataclasses.dataclass(slots=True)
+class _Columns:
+    """A source's own columns, from a start to before an end."""
+
+    start: int
+    stop: int
+
+
+@dataclasses.dataclass(slots=True)
+class _Sum:
+    """A sum of products of sources with matrices, and of a line; of this width."""
+
+    width: int
+    terms: dict[str, Any]
+    line: Any = 0.0
+
+    def cut(self, start: int, stop: int) -> _Sum:
+        """Return these columns of the sum."""
+        terms: dict[str, Any] = {}
+        for name, m in self.terms.items():
+            if isinstance(m, _Columns):
+                terms[name] = _Columns(m.start + start, m.start + stop)
+            else:
+                terms[name] = m[:, start:stop]
+        line = self.line[start:stop] if np.ndim(self.line) else self.line
+        return _Sum(stop - start, terms, line)
+
+    def plus(self, other: _Sum) -> _Sum | None:
+        """Return the sum of both, unless a source's columns are in both."""
+        terms = dict(self.terms)
+        for name, m in other.terms.items():
+            mine = terms.get(name)
+            if isinstance(mine, _Columns) or (mine is not None and isinstance(m, _Columns)):
+                return None
+            terms[name] = m if mine is None else mine + m
+        return _Sum(self.width, terms, self.line + other.line)
+
+    def scaled(self, by: float) -> _Sum | None:
+        """Return the sum times a number."""
+        if any(isinstance(m, _Columns) for m in self.terms.values()):
+            return None
+        return _Sum(self.width, {n: by * m for n, m in self.terms.items()}, by * self.line)
+
+
+class _Cell:
+    """The step of a loop: what it reads and gives by name."""
+
+    def __init__(self, s: Any, graph: Graph, states: int) -> None:
+        self.s = s
+        names = [v.name for v in graph.inputs]
+        self.states, self.slices = names[:states], names[states:]
+        given = [self._source(v.name) for v in graph.outputs]
+        self.new, self.stacked = given[:states], given[states:]
+        self.sources = {*names}
+        self._sums: dict[str, _Sum | None] = {}
+
+    def _source(self, name: str) -> str:
+        copy = self.s.by(name, "Identity")
+        return copy.inputs[0] if copy is not None else name
+
+    # Sums of products
+
+    def sum(self, name: str) -> _Sum | None:
+        """Return a tensor as a sum of products, if it is one."""
+        if name not in self._sums:
+            self._sums[name] = self._read(name)
+        return self._sums[name]
+
+    def _read(self, name: str) -> _Sum | None:
+        s = self.s
+        value, shape = s.value(name), s.shape(name)
+        if value is not None:
+            if value.size == 1:
+                return _Sum(-1, {}, float(value.reshape(()).item()))
+            if value.size != value.shape[-1]:
+                return None
+            return _Sum(value.size, {}, value.reshape(-1))
+        if shape is None or len(shape) != 2:
+            return None
+        width = shape[1]
+        if not isinstance(width, int):
+            return None
+        if name in self.sources:
+            return _Sum(width, {name: _Columns(0, width)})
+        node = s.made.get(name)
+        if node is None:
+            return None
+        if node.op in ("Add", "Sub"):
+            x, y = [self.sum(n) for n in node.inputs]
+            if y is not None and node.op == "Sub":
+                y = y.scaled(-1.0)
+            if x is None or y is None or -1 in (x.width, y.width):
+                return None
+            return x.plus(y) if x.width == y.width else None
+        if node.op in ("MatMul", "Gemm"):
+            return self._product(node)
+        if node.op == "Slice":
+            return self._slice(node, width)
+        return None
+
+    def _product(self, node: Node) -> _Sum | None:
+        s = self.s
+        if any(node.attributes.get(k, 1) != 1 for k in ("alpha", "beta")):
+            return None
+        if node.attributes.get("transA"):
+            return None
+        m = s.value(node.inputs[1])
+        if m is None or m.ndim != 2:
+            return None
+        m = m.T if node.attributes.get("transB") else m
+        out = self._times(node.inputs[0], m)
+        if out is None or len(node.inputs) < 3:
+            return out
+        bias = self.sum(node.inputs[2])
+        return None if bias is None or bias.width != out.width else out.plus(bias)
+
+    def _times(self, name: str, m: np.ndarray) -> _Sum | None:
+        """Return a tensor times a matrix; of one that is joined, part by part."""
+        s = self.s
+        joined = s.by(name, "Concat")
+        if joined is not None and joined.attributes["axis"] in (1, -1):
+            total: _Sum | None = _Sum(m.shape[1], {})
+            at = 0
+            for part in joined.inputs:
+                n = (s.static(part) or (0, 0))[-1]
+                product = self._times(part, m[at : at + n])
+                if product is None or total is None:
+                    return None
+                total, at = total.plus(product), at + n
+            return total
+        if name in self.sources:
+            return _Sum(m.shape[1], {name: m})
+        return None
+
+    def _slice(self, node: Node, width: int) -> _Sum | None:
+        s = self.s
+        x = self.sum(node.inputs[0])
+        starts, ends, axes = [s.ints(n) for n in node.inputs[1:4]]
+        if x is None or axes not in ([1], [-1]) or len(node.inputs) > 4 or starts[0] < 0:
+            return None
+        return x.cut(starts[0], starts[0] + width)
+
+    # Activations
+
+    def sigmoid(self, name: str) -> tuple[str, float] | None:
+        """Return z and a sign, where a tensor is the logistic function of z with this sign."""
+        s = self.s
+        gate, inverse = s.by(name, "Sigmoid"), s.by(name, "Reciprocal")
+        if gate is not None:
+            turned = s.by(gate.inputs[0], "Neg")
+            return (gate.inputs[0], 1.0) if turned is None else (turned.inputs[0], -1.0)
+        return self._under(inverse.inputs[0]) if inverse is not None else None
+
+    def _under(self, name: str) -> tuple[str, float] | None:
+        """Return z and the sign of 1 + exp(-z)."""
+        s = self.s
+        total = s.by(name, "Add")
+        if total is None:
+            return None
+        for power, one in (total.inputs, total.inputs[::-1]):
+            e = s.by(power, "Exp")
+            if e is None or s.scalar(one) != 1:
+                continue
+            turned = s.by(e.inputs[0], "Neg")
+            return (e.inputs[0], -1.0) if turned is None else (turned.inputs[0], 1.0)
+        return None
+
+    def gated(self, name: str) -> list[tuple[tuple[str, float], str]]:
+        """Return the ways to read a tensor as sigmoid(z) * y: z with its sign, and y."""
+        s = self.s
+        quotient, product = s.by(name, "Div"), s.by(name, "Mul")
+        if quotient is not None:
+            z = self._under(quotient.inputs[1])
+            return [(z, quotient.inputs[0])] if z is not None else []
+        if product is None:
+            return []
+        pairs = [(self.sigmoid(a), b) for a, b in (product.inputs, product.inputs[::-1])]
+        return [(z, y) for z, y in pairs if z is not None]
+
+    def signed(self, z: tuple[str, float]) -> _Sum | None:
+        """Return what a gate is the logistic function of, as a sum of products."""
+        total = self.sum(z[0])
+        return total if total is None or z[1] == 1 else total.scaled(z[1])
+
+
+def _recurrent(s: Any, node: Node) -> Any:
+    """Find an operator for a loop."""
+    graph = node.attributes["body"]
+    if any(isinstance(v, Graph) for n in graph.nodes for v in n.attributes.values()):
+        return False
+    count = node.attributes["num_scan_inputs"]
+    states = len(node.inputs) - count
+    cell = _Cell(s, graph, states)
+    inside = {o for n in graph.nodes for o in n.outputs} | cell.sources
+    if any(n not in inside and s.value(n) is None for k in graph.nodes for n in k.inputs):
+        return False
+    if s.dtype(node.inputs[0]) not in _FLOATS or states not in (1, 2):
+        return False
+    # The operators lose NaN, and their logistic function is coarse in its tails.
+    if s.exact:
+        return False
+    for find in (_lstm, _gru, _rnn):
+        found = find(s, node, cell)
+        if found:
+            return found
+    return False
+
+
+def _lstm(s: Any, node: Node, cell: _Cell) -> Any:
+    """c' = sigmoid(f) c + sigmoid(i) tanh(g); h' = sigmoid(o) tanh(c')."""
+    if len(cell.states) != 2:
+        return False
+    for h, c in ((0, 1), (1, 0)):
+        total = s.by(cell.new[c], "Add")
+        if total is None or any(y != cell.new[h] for y in cell.stacked):
+            continue
+        for o, squashed in cell.gated(cell.new[h]):
+            tanh = s.by(squashed, "Tanh")
+            if tanh is None or tanh.inputs[0] != cell.new[c]:
+                continue
+            for kept, added in (total.inputs, total.inputs[::-1]):
+                gates = _lstm_gates(s, cell, kept, added, cell.states[c])
+                if gates is None:
+                    continue
+                i, f, g = gates
+                sums = [*[cell.signed(z) for z in (i, o, f)], cell.sum(g)]
+                return _operator(s, node, cell, "LSTM", sums, [h, c])
+    return False
+
+
+def _lstm_gates(
+    s: Any, cell: _Cell, kept: str, added: str, state: str
+) -> tuple[Any, Any, str] | None:
+    for f, before in cell.gated(kept):
+        if before != state:
+            continue
+        for i, squashed in cell.gated(added):
+            tanh = s.by(squashed, "Tanh")
+            if tanh is not None:
+                return i, f, tanh.inputs[0]
+    return None
+
+
+def _gru(s: Any, node: Node, cell: _Cell) -> Any:
+    """h' = n + sigmoid(z) (h - n); n = tanh(x + sigmoid(r) y), where y is a product of h."""
+    if len(cell.states) != 1 or any(y != cell.new[0] for y in cell.stacked):
+        return False
+    (h,), (new,) = cell.states, cell.new
+    for z, n in _mixtures(s, cell, new, h):
+        tanh = s.by(n, "Tanh")
+        total = s.by(tanh.inputs[0], "Add") if tanh is not None else None
+        if total is None:
+            continue
+        for reset, plain in (total.inputs, total.inputs[::-1]):
+            for r, product in cell.gated(reset):
+                sums = [cell.signed(z), cell.signed(r), cell.sum(plain)]
+                turned = cell.sum(product)
+                if turned is None or {*turned.terms} != {h}:
+                    continue
+                return _operator(s, node, cell, "GRU", sums, [0], turned)
+    return False
+
+
+def _mixtures(s: Any, cell: _Cell, new: str, h: str) -> list[tuple[tuple[str, float], str]]:
+    """Return z and n of (1 - sigmoid(z)) n + sigmoid(z) h, in the forms that are written."""
+    total = s.by(new, "Add")
+    if total is None:
+        return []
+    found = []
+    for first, second in (total.inputs, total.inputs[::-1]):
+        for z, y in cell.gated(second):
+            apart = s.by(y, "Sub")
+            if apart is not None and apart.inputs == (h, first):
+                found.append((z, first))
+            if y != h:
+                continue
+            found += [(z, n) for (w, sign), n in cell.gated(first) if (w, -sign) == z]
+            other = s.by(first, "Mul")
+            for rest, n in (other.inputs, other.inputs[::-1]) if other is not None else ():
+                one = s.by(rest, "Sub")
+                if one is None or s.scalar(one.inputs[0]) != 1:
+                    continue
+                if cell.sigmoid(one.inputs[1]) == z:
+                    found.append((z, n))
+    return found
+
+
+def _rnn(s: Any, node: Node, cell: _Cell) -> Any:
+    """h' = tanh(x + y), or of a ReLU."""
+    if len(cell.states) != 1 or any(y != cell.new[0] for y in cell.stacked):
+        return False
+    last = s.by(cell.new[0], "Tanh", "Relu")
+    if last is None:
+        return False
+    sums = [cell.sum(last.inputs[0])]
+    activation = {} if last.op == "Tanh" else {"activations": ["Relu"]}
+    return _operator(s, node, cell, "RNN", sums, [0], **activation)
+
+
+def _operator(
+    s: Any,
+    node: Node,
+    cell: _Cell,
+    op: str,
+    sums: Sequence[_Sum | None],
+    order: Sequence[int],
+    turned: _Sum | None = None,
+    **attributes: Any,
+) -> Any:
+    """Write the operator, with weights of each gate one under the other; return what it makes.
+
+    ``order`` says which states are h and c, and ``turned`` is what a GRU's reset gate multiplies.
+    """
+    h = cell.states[order[0]]
+    batch, size = s.shape(h) if len(s.shape(h) or ()) == 2 else (None, None)
+    if not isinstance(size, int):
+        return False
+    inputs = {n for z in sums if z is not None for n in z.terms} - {h}
+    if any(z is None or z.width != size for z in sums) or len(inputs) != 1:
+        return False
+    (x,) = inputs
+    if x not in cell.slices or {*cell.states[1:], *cell.states[:1]} - {h} & inputs:
+        return False
+    rows = node.inputs[len(cell.states) + cell.slices.index(x)]
+    rows, before, line = _before(s, rows, size * len(sums))
+    dtype = s.dtype(h)
+    w, r, wb, rb = [], [], [], []
+    for z in sums:
+        assert z is not None
+        mine, back = z.terms.get(x), z.terms.get(h)
+        bias = np.zeros(size, dtype) + z.line
+        if isinstance(back, _Columns) or mine is None:
+            return False
+        if before is not None:
+            cut = before[:, mine.start : mine.stop] if isinstance(mine, _Columns) else before @ mine
+            added = line[mine.start : mine.stop] if isinstance(mine, _Columns) else line @ mine
+            mine, bias = cut, bias + added
+        elif isinstance(mine, _Columns):
+            return False
+        r.append(np.zeros((size, size), dtype) if back is None else back)
+        w.append(mine)
+        wb.append(bias)
+        rb.append(np.zeros(size, dtype))
+    if turned is not None:
+        if turned.width != size or not isinstance(turned.terms[h], np.ndarray):
+            return False
+        if {*sums[2].terms} != {x}:  # type: ignore[union-attr]
+            return False
+        r[2], rb[2] = turned.terms[h], rb[2] + turned.line
+        attributes["linear_before_reset"] = 1
+    weights = [
+        s.constant(np.stack([np.concatenate([m.T for m in part])]).astype(dtype), op.lower() + stem)
+        for part, stem in ((w, "_weight"), (r, "_recurrence"))
+    ]
+    bias = np.concatenate([*wb, *rb]).astype(dtype)
+    given = [rows, *weights, s.constant(bias[None]) if bias.any() else ""]
+    starts = [node.inputs[k] for k in order]
+    if all(_is_zero(s, n) for n in starts):
+        given += [] if given[-1] else []
+    else:
+        first = s.constant(np.array([0], np.int64))
+        given.append("")
+        for name in starts:
+            shape = (1, *s.shape(name))
+            given.append(s.new("Unsqueeze", [name, first], dtype, shape))
+    while not given[-1]:
+        given.pop()
+    if node.attributes.get("scan_input_directions", [0])[0]:
+        attributes["direction"] = "reverse"
+    length = s.shape(rows)[0]
+    kinds = [(dtype, (length, 1, batch, size)), *[(dtype, (1, batch, size))] * len(order)]
+    made = s.new_many(op, given, kinds, hidden_size=size, **attributes)
+    axes = [s.constant(np.array([k], np.int64)) for k in (1, 0)]
+    stack = s.new("Squeeze", [made[0], axes[0]], dtype, (length, batch, size))
+    last = [s.new("Squeeze", [n, axes[1]], dtype, (batch, size)) for n in made[1:]]
+    finals = [last[order.index(k)] for k in range(len(order))]
+    return (*finals, *[stack] * len(cell.stacked))
+
+
+def _is_zero(s: Any, name: str) -> bool:
+    """Say whether a state begins with zeros."""
+    wide = s.by(name, "Expand")
+    value = s.value(wide.inputs[0] if wide is not None else name)
+    return value is not None and not value.any()
+
+
+def _before(s: Any, rows: str, width: int) -> tuple[str, Any, Any]:
+    """Return what rows are a product of and its matrix and line, if they are computed so."""
+    line: Any = np.zeros(1)
+    total = s.by(rows, "Add")
+    inner = rows
+    if total is not None:
+        for product, bias in (total.inputs, total.inputs[::-1]):
+            value = s.value(bias)
+            if value is not None and value.size == value.shape[-1]:
+                inner, line = product, value.reshape(-1)
+    product = s.by(inner, "MatMul")
+    matrix = s.value(product.inputs[1]) if product is not None else None
+    if matrix is None or matrix.ndim != 2 or len(s.shape(product.inputs[0]) or ()) != 3:
+        return rows, None, None
+    if matrix.shape[1] != width and not math.prod(matrix.shape):
+        return rows, None, None
+    return product.inputs[0], matrix, np.zeros(matrix.shape[1], matrix.dtype) + line
+
+
+Find = Callable[[Any, Node], Any]
+
+RULES: dict[str, tuple[Find, ...]] = {"Scan": (_recurrent,)}

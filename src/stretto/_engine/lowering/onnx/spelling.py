@@ -28,7 +28,8 @@ _FOLDED = 1 << 16
 
 _ROUNDS = 20
 
-Rule = Callable[["Spelling", Node], "bool | str"]
+Found = bool | str | tuple[str, ...]
+Rule = Callable[["Spelling", Node], Found]
 RULES: Mapping[str, Sequence[Rule]] = {
     op: (*patterns.RULES.get(op, ()), *recurrent.RULES.get(op, ()))
     for op in {*patterns.RULES, *recurrent.RULES}
@@ -138,14 +139,23 @@ class Spelling:
         self, op: str, inputs: Sequence[str], dtype: Any, shape: Shape, **attributes: Any
     ) -> str:
         """Write a node before the one at hand; return its output."""
-        name = self.b.fresh(op.lower())
-        node = Node(op, tuple(inputs), (name,), attributes)
-        self.b.types[name] = (np.dtype(dtype), tuple(shape))
-        self.made[name] = node
+        return self.new_many(op, inputs, [(np.dtype(dtype), tuple(shape))], **attributes)[0]
+
+    def new_many(
+        self,
+        op: str,
+        inputs: Sequence[str],
+        types: Sequence[tuple[np.dtype, Shape]],
+        **attributes: Any,
+    ) -> tuple[str, ...]:
+        """Do the same for an operator with several outputs."""
+        names = tuple([self.b.fresh(op.lower()) for _ in types])
+        node = Node(op, tuple(inputs), names, attributes)
+        self.b.types.update(zip(names, types, strict=True))
+        self.made.update(dict.fromkeys(names, node))
         self.uses.update(inputs)
-        # So that a rule may go on with it; what nothing reads in the end goes.
         self._here.append(node)
-        return name
+        return names
 
     def become(self, node: Node, op: str, inputs: Sequence[str], **attributes: Any) -> bool:
         """Make the node another operator, with other inputs."""
@@ -200,8 +210,8 @@ class Spelling:
             if not found:
                 break
             changed = True
-            if isinstance(found, str):
-                return self._stand_for(node, found)
+            if isinstance(found, (str, tuple)):
+                return self._stand_for(node, (found,) if isinstance(found, str) else found)
         key = key_of(node.op, node.inputs, node.attributes, len(node.outputs))
         if key is not None and node.op != "Identity":
             for scope in reversed(self._scopes):
@@ -215,7 +225,7 @@ class Spelling:
         self._here.append(node)
         return changed
 
-    def _applied(self, node: Node) -> bool | str:
+    def _applied(self, node: Node) -> Found:
         constant = self._folded(node)
         if constant:
             return constant
@@ -225,14 +235,16 @@ class Spelling:
                 return found
         return False
 
-    def _stand_for(self, node: Node, name: str) -> bool:
-        """Have all that read the node's output read this tensor."""
-        (out,) = node.outputs
-        if out in self._fixed:
-            self.become(node, "Identity", [name])
-            self._here.append(node)
-            return True
-        self._alias(out, name)
+    def _stand_for(self, node: Node, names: Sequence[str]) -> bool:
+        """Have all that read the node's outputs read these tensors."""
+        for out, name in zip(node.outputs, names, strict=True):
+            if out in self._fixed:
+                self.uses[name] += 1
+                copy = Node("Identity", (name,), (out,), {})
+                self.made[out] = copy
+                self._here.append(copy)
+            else:
+                self._alias(out, name)
         for read in node.inputs:
             self._release(read)
         return True
