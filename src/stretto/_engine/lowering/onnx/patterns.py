@@ -259,6 +259,24 @@ def _transposed(s: Any, node: Node) -> Found:
     return False
 
 
+def _units_transposed(s: Any, node: Node) -> Found:
+    """A view that only moves units after a transpose is another transpose."""
+    inner = s.by(node.inputs[0], "Transpose")
+    out = s.static(node.outputs[0])
+    if inner is None or out is None or not s.once(node.inputs[0]):
+        return False
+    shape = s.static(inner.inputs[0])
+    if shape is None or len(shape) != len(out):
+        return False
+    perm = inner.attributes["perm"]
+    moved = [p for p in perm if shape[p] != 1]
+    if [shape[p] for p in moved] != [n for n in out if n != 1]:
+        return False
+    whole, units = iter(moved), iter([d for d, n in enumerate(shape) if n == 1])
+    order = [next(units) if n == 1 else next(whole) for n in out]
+    return s.become(node, "Transpose", inner.inputs, perm=order)
+
+
 def _picked(s: Any, node: Node) -> Found:
     """One index along an axis, which is then left out, is a Gather."""
     out = s.shape(node.outputs[0])
@@ -307,6 +325,133 @@ def _together(shapes: Sequence[Any]) -> tuple[Any, ...]:
             if n != 1:
                 out[i] = n
     return tuple(out)
+
+
+_OF_ELEMENTS = ("Relu", "Clip", "Cast", "Sigmoid", "Tanh", "Gelu", "Neg", "Exp", "Erf", "Sqrt", "Abs",
+                "HardSwish", "HardSigmoid", "Reciprocal", "Log", "Not")  # fmt: skip
+"""Operators of each element alone, after which a view may as well be taken."""
+
+
+def _before_view(s: Any, node: Node) -> Found:
+    """A view of elements, each taken alone, is taken after: it may meet another there."""
+    view = s.by(node.inputs[0], "Reshape")
+    out = s.static(node.outputs[0])
+    if view is None or out is None or not s.once(node.inputs[0]):
+        return False
+    source = view.inputs[0]
+    shape, dtype = s.static(source), s.dtype(node.outputs[0])
+    if shape is None or dtype is None:
+        return False
+    name = s.new(node.op, [source, *node.inputs[1:]], dtype, shape, **node.attributes)
+    return s.become(node, "Reshape", [name, view.inputs[1]], **view.attributes)
+
+
+def _image_windows(s: Any, node: Node) -> Found:
+    """Windows of one element along the first spatial axis: as if that were channels."""
+    window, shape = node.attributes["kernel_shape"], s.static(node.inputs[0])
+    n, out = len(window), s.static(node.outputs[0])
+    if n != 3 or window[0] != 1 or shape is None or out is None:
+        return False
+    settings = {}
+    for name, fill in (("strides", 1), ("dilations", 1), ("pads", 0)):
+        given = [*node.attributes.get(name, [fill] * (2 * n if name == "pads" else n))]
+        if given[0] != fill or (name == "pads" and given[n] != fill):
+            return False
+        if name in node.attributes:
+            settings[name] = given[1:n] + given[n + 1 :] if name == "pads" else given[1:]
+    flat, small = [(v[0], v[1] * v[2], *v[3:]) for v in (shape, out)]
+    dtype = s.dtype(node.inputs[0])
+    image = s.new("Reshape", [node.inputs[0], _target(s, flat)], dtype, flat)
+    attributes = {**node.attributes, **settings, "kernel_shape": [*window[1:]]}
+    pooled = s.new(node.op, [image], dtype, small, **attributes)
+    return s.become(node, "Reshape", [pooled, _target(s, out)])
+
+
+def _target(s: Any, shape: Sequence[int]) -> str:
+    return s.constant(np.array(shape, np.int64))
+
+
+def _constant_before_view(s: Any, node: Node) -> Found:
+    """A constant that meets a view of a product meets the product, whose weights may take it."""
+    for name, other in _either(node)[: 2 if node.op in ("Add", "Mul") else 1]:
+        view, value = s.by(name, "Reshape"), s.value(other)
+        if view is None or value is None or not s.once(name):
+            continue
+        source = view.inputs[0]
+        made = s.by(source, "Conv", "ConvTranspose", "Gemm", "MatMul")
+        shape, out = s.static(source), s.static(name)
+        if made is None or None in (shape, out) or not s.once(source) or value.ndim > len(out):
+            continue
+        if s.static(node.outputs[0]) != out:
+            continue
+        moved = _on_source(value.reshape((1,) * (len(out) - value.ndim) + value.shape), shape, out)
+        if moved is None:
+            continue
+        result = s.new(node.op, [source, s.constant(moved, other)], s.dtype(source), shape)
+        return s.become(node, "Reshape", [result, view.inputs[1]], **view.attributes)
+    return False
+
+
+def _on_source(
+    value: np.ndarray, shape: tuple[int, ...], out: tuple[int, ...]
+) -> np.ndarray | None:
+    """Return a constant that broadcasts to a view as one that broadcasts to what is viewed."""
+    sizes: list[int] = []
+    axes: list[int] = []
+    i = j = 0
+    while i < len(shape) or j < len(out):
+        first, second = [i], [j]
+        a, b = [v[k] if k < len(v) else 1 for v, k in ((shape, i), (out, j))]
+        while a != b:
+            if a < b:
+                first.append(first[-1] + 1)
+                if first[-1] >= len(shape):
+                    return None
+                a *= shape[first[-1]]
+            else:
+                second.append(second[-1] + 1)
+                if second[-1] >= len(out):
+                    return None
+                b *= out[second[-1]]
+        first, second = [k for k in first if k < len(shape)], [k for k in second if k < len(out)]
+        if any(value.shape[k] != 1 for k in second):
+            axes += second
+            sizes += [shape[k] for k in first]
+        else:
+            sizes += [1] * len(first)
+        i, j = i + max(len(first), 1), j + max(len(second), 1)
+    wide = tuple([out[k] if k in axes else 1 for k in range(len(out))])
+    if math.prod(wide) > _LARGEST or math.prod(wide) != math.prod(sizes):
+        return None
+    return np.broadcast_to(value, wide).reshape(sizes)
+
+
+def _lifted_product(s: Any, node: Node) -> Found:
+    """A view that adds units before the matrices of a product is taken of its operands."""
+    product = s.by(node.inputs[0], "MatMul")
+    out = s.static(node.outputs[0])
+    if product is None or out is None or not s.once(node.inputs[0]):
+        return False
+    shapes = [s.static(n) for n in product.inputs]
+    made = s.static(node.inputs[0])
+    if None in (*shapes, made) or any(len(v) != len(made) for v in shapes) or len(made) < 3:
+        return False
+    if out[-2:] != made[-2:] or [n for n in out[:-2] if n != 1] != [n for n in made[:-2] if n != 1]:
+        return False
+    if any(v[:-2] != made[:-2] for v in shapes):
+        return False
+    targets = [(*out[:-2], *v[-2:]) for v in shapes]
+    meets = [
+        (view := s.by(n, "Reshape")) is not None and s.static(view.inputs[0]) == t
+        for n, t in zip(product.inputs, targets, strict=True)
+    ]
+    if not any(meets):
+        return False
+    names = [
+        s.new("Reshape", [n, _target(s, t)], s.dtype(n), t)
+        for n, t in zip(product.inputs, targets, strict=True)
+    ]
+    return s.become(node, "MatMul", names)
 
 
 # Reductions
@@ -843,9 +988,17 @@ def _unwrapped(s: Any, name: str, n: int) -> str:
 _BROADCASTING = (_smaller_constants, _unexpanded)
 
 RULES: dict[str, tuple[Any, ...]] = {
-    "Add": (_neutral(0, 2), _norm_bias, _affine, _batch_norm, *_BROADCASTING),
-    "AveragePool": (_padded_conv,),
-    "Cast": (_cast,),
+    "Add": (
+        _neutral(0, 2),
+        _norm_bias,
+        _affine,
+        _constant_before_view,
+        _batch_norm,
+        *_BROADCASTING,
+    ),
+    **dict.fromkeys(_OF_ELEMENTS, (_before_view,)),
+    "AveragePool": (_padded_conv, _image_windows),
+    "Cast": (_cast, _before_view),
     "Conv": (_padded_conv,),
     "Div": (
         _neutral(1, 1),
@@ -856,12 +1009,14 @@ RULES: dict[str, tuple[Any, ...]] = {
         _layer_norm,
         _hard_sigmoid,
         _affine,
+        _constant_before_view,
         *_BROADCASTING,
     ),
     "Gemm": (_turned_weights,),
     "Identity": (lambda s, node: not s.is_output(node.outputs[0]) and node.inputs[0],),
     "MatMul": (_turned_weights, _unexpanded),
     "Max": (_relu, *_BROADCASTING),
+    "MaxPool": (_image_windows,),
     "Min": (_clip, *_BROADCASTING),
     "Mul": (
         _neutral(1, 2),
@@ -870,14 +1025,15 @@ RULES: dict[str, tuple[Any, ...]] = {
         _gelu,
         _hard_swish,
         _affine,
+        _constant_before_view,
         *_BROADCASTING,
     ),
-    "Neg": (_twice,),
-    "Not": (_twice,),
+    "Neg": (_twice, _before_view),
+    "Not": (_twice, _before_view),
     "ReduceMean": (_mean_of_split,),
-    "Reshape": (_viewed, _kept_axes, _kept_axes_of_choice, _picked),
+    "Reshape": (_viewed, _kept_axes, _kept_axes_of_choice, _picked, _lifted_product, _units_transposed),
     "Squeeze": (_viewed, _picked),
-    "Sub": (_neutral(0, 1), _log_softmax, _affine, *_BROADCASTING),
+    "Sub": (_neutral(0, 1), _log_softmax, _affine, _constant_before_view, *_BROADCASTING),
     "Transpose": (_transposed,),
     "Unsqueeze": (_viewed, _kept_axes, _kept_axes_of_choice),
     "Where": (_bounded, _embedding, *_BROADCASTING),

@@ -331,7 +331,7 @@ class Onnx(Indexing):
         if narrow and op in ("add", "multiply"):
             wide = array_type(out.shape, _F32)
             return self.cast(self.windows(op, self.cast(x, _F32), windows, start, wide), out.dtype)
-        images = x.type.dtype == _F32 and (op == "add" or (op == "maximum" and not self.exact))
+        images = x.type.dtype == _F32 and op in ("add", "maximum")
         plain = [w.size == 1 and w.stride == 1 and w.low == 0 and w.high == 0 for w in windows]
         if images and 3 <= len(windows) <= 5 and all(plain[:2]):
             spatial = windows[2:]
@@ -343,8 +343,16 @@ class Onnx(Indexing):
                 and 0 <= w.high < w.size
                 for w in spatial
             )
-            if fits:
+            if fits and (op == "add" or not self.exact):
                 return self._pool(op, x, spatial, out)
+            if fits:
+                x = self.whole(x)
+                return self._if_finite(
+                    x,
+                    out,
+                    lambda: self._pool(op, x, spatial, out),
+                    lambda: self._window_slices(op, x, windows, start, out),
+                )
         return self._window_slices(op, x, windows, start, out)
 
     def _pool(self, op: str, x: Operand, spatial: Sequence[Any], out: ArrayType) -> Operand:
@@ -364,6 +372,21 @@ class Onnx(Indexing):
         mean = Operand(self.node("AveragePool", [name], **attributes), out, out.shape)
         count = math.prod([w.size for w in spatial])
         return self.apply("Mul", [mean, self.splat(count, out)], out)
+
+    def _if_finite(self, x: Operand, out: ArrayType, fast: Any, exact: Any) -> Operand:
+        """Choose, while it runs, what is fast and right where no element is NaN or infinite.
+
+        The sum of all elements says so: it is finite for no others.
+        """
+        total = self.node("ReduceSum", [self.named(x)], keepdims=0)
+        nothing = self.node("Sub", [total, total])
+        zero = self.constant(np.zeros((), x.type.dtype))
+        finite = self.node("Equal", [nothing, zero])
+        graphs = {
+            "then_branch": self.inner("finite", (), lambda: [fast()]),
+            "else_branch": self.inner("others", (), lambda: [exact()]),
+        }
+        return Operand(self.node("If", [finite], **graphs), out, out.shape)
 
     def _window_slices(
         self, op: str, x: Any, windows: Sequence[Any], start: Any, out: ArrayType

@@ -89,9 +89,13 @@ class Writer:
 
     def fresh(self, name: str) -> str:
         """Return a name that no tensor has yet."""
-        count = self._names.get(name, -1) + 1
+        fresh, count = name, self._names.get(name, 0)
+        while fresh in self._names:
+            count += 1
+            fresh = f"{name}_{count}"
         self._names[name] = count
-        return f"{name}_{count}" if count else name
+        self._names.setdefault(fresh, 0)
+        return fresh
 
     def node(self, op: str, inputs: Sequence[str], outputs: int = 1, **attributes: Any) -> Any:
         """Write a node; return the name of its output, or a tuple of them if there are several."""
