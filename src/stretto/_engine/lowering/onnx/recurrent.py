@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.lowering.onnx.graph import Graph, Node
+from stretto._engine.lowering.onnx.graph import Graph, Node, Value
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
@@ -209,6 +209,8 @@ class _Cell:
 def _recurrent(s: Any, node: Node) -> Any:
     """Find an operator for a loop."""
     graph = node.attributes["body"]
+    if graph.name.startswith(STEPS):
+        return False
     if any(isinstance(v, Graph) for n in graph.nodes for v in n.attributes.values()):
         return False
     count = node.attributes["num_scan_inputs"]
@@ -218,9 +220,6 @@ def _recurrent(s: Any, node: Node) -> Any:
     if any(n not in inside and s.value(n) is None for k in graph.nodes for n in k.inputs):
         return False
     if s.dtype(node.inputs[0]) not in _FLOATS or states not in (1, 2):
-        return False
-    # The operators lose NaN, and their logistic function is coarse in its tails.
-    if s.exact:
         return False
     for find in (_lstm, _gru, _rnn):
         found = find(s, node, cell)
@@ -371,33 +370,171 @@ def _operator(
             return False
         r[2], rb[2] = turned.terms[h], rb[2] + turned.line
         attributes["linear_before_reset"] = 1
+    if s.exact and "activations" in attributes:
+        return False
     weights = [
         s.constant(np.stack([np.concatenate([m.T for m in part])]).astype(dtype), op.lower() + stem)
         for part, stem in ((w, "_weight"), (r, "_recurrence"))
     ]
-    bias = np.concatenate([*wb, *rb]).astype(dtype)
-    given = [rows, *weights, s.constant(bias[None]) if bias.any() else ""]
-    starts = [node.inputs[k] for k in order]
-    if all(_is_zero(s, n) for n in starts):
-        given += [] if given[-1] else []
-    else:
-        first = s.constant(np.array([0], np.int64))
-        given.append("")
-        for name in starts:
-            shape = (1, *s.shape(name))
-            given.append(s.new("Unsqueeze", [name, first], dtype, shape))
-    while not given[-1]:
-        given.pop()
     if node.attributes.get("scan_input_directions", [0])[0]:
         attributes["direction"] = "reverse"
-    length = s.shape(rows)[0]
-    kinds = [(dtype, (length, 1, batch, size)), *[(dtype, (1, batch, size))] * len(order)]
-    made = s.new_many(op, given, kinds, hidden_size=size, **attributes)
-    axes = [s.constant(np.array([k], np.int64)) for k in (1, 0)]
-    stack = s.new("Squeeze", [made[0], axes[0]], dtype, (length, batch, size))
-    last = [s.new("Squeeze", [n, axes[1]], dtype, (batch, size)) for n in made[1:]]
+    loop = _Loop(
+        s,
+        rows,
+        [node.inputs[k] for k in order],
+        weights,
+        np.concatenate([*wb, *rb]).astype(dtype),
+        dtype,
+        (s.shape(rows)[0], batch, size),
+        {"hidden_size": size, **attributes},
+    )
+    bounded = all(np.abs(m).sum() < 1e15 for m in (*w, *r, *wb, *rb))
+    if not s.exact or op == "RNN":
+        stack, *last = loop.operator(op)
+    elif bounded:
+        stack, *last = loop.guarded(op)
+    else:
+        return False
     finals = [last[order.index(k)] for k in range(len(order))]
     return (*finals, *[stack] * len(cell.stacked))
+
+
+STEPS = "steps"
+"""How the names of graphs begin in which nothing is to be found again."""
+
+
+class _Loop:
+    """A recurrent network: its rows, the states that it begins with, and packed weights."""
+
+    def __init__(
+        self,
+        s: Any,
+        rows: str,
+        starts: Sequence[str],
+        weights: Sequence[str],
+        bias: np.ndarray,
+        dtype: np.dtype,
+        shape: tuple[Any, Any, int],
+        attributes: dict[str, Any],
+    ) -> None:
+        self.s, self.rows, self.starts = s, rows, starts
+        self.weights, self.bias, self.dtype = weights, bias, dtype
+        self.length, self.batch, self.size = shape
+        self.attributes = attributes
+        state = (dtype, (self.batch, self.size))
+        self.types = [(dtype, (self.length, self.batch, self.size)), *[state] * len(starts)]
+
+    def operator(self, op: str) -> list[str]:
+        """Write the operator; return all states of h, and the last of each."""
+        s, dtype = self.s, self.dtype
+        given = [self.rows, *self.weights, s.constant(self.bias[None]) if self.bias.any() else ""]
+        axes = [s.constant(np.array([k], np.int64)) for k in (1, 0)]
+        if not all(_is_zero(s, n) for n in self.starts):
+            given.append("")
+            for name in self.starts:
+                given.append(s.new("Unsqueeze", [name, axes[1]], dtype, (1, *s.shape(name))))
+        while not given[-1]:
+            given.pop()
+        kinds = [
+            (dtype, (self.length, 1, self.batch, self.size)),
+            *[(dtype, (1, self.batch, self.size))] * len(self.starts),
+        ]
+        made = s.new_many(op, given, kinds, **self.attributes)
+        return [s.new("Squeeze", [n, axes[min(k, 1)]], *self.types[k]) for k, n in enumerate(made)]
+
+    def guarded(self, op: str) -> list[str]:
+        """Write the operator for rows that are finite, and the steps for others.
+
+        The operator loses NaN. The sum of squares is finite for no NaN, and for no numbers that
+        could become one; the states stay within bounds.
+        """
+        s, dtype = self.s, self.dtype
+        checked = [self.rows, *[n for n in self.starts if not _is_zero(s, n)]]
+        totals = [s.new("ReduceSumSquare", [n], dtype, (), keepdims=0) for n in checked]
+        total = totals[0] if len(totals) == 1 else s.new("Sum", totals, dtype, ())
+        nothing = s.new("Sub", [total, total], dtype, ())
+        zero = s.constant(np.zeros((), dtype))
+        finite = s.new("Equal", [nothing, zero], np.dtype(bool), ())
+        branches = {}
+        for name, stem, write in (
+            ("then_branch", "finite", self.operator),
+            ("else_branch", STEPS, self.steps),
+        ):
+            graph = Graph(s.b.fresh(stem), s.b.graph)
+            with s.inside(graph):
+                self._give(graph, write(op))
+            branches[name] = graph
+        return [*s.new_many("If", [finite], self.types, **branches)]
+
+    def _give(self, graph: Graph, names: Sequence[str]) -> None:
+        for name, (dtype, shape) in zip(names, self.types, strict=False):
+            out = self.s.new("Identity", [name], dtype, shape)
+            graph.outputs.append(Value(out, dtype, shape))
+
+    def steps(self, op: str) -> list[str]:
+        """Write the loop by its steps."""
+        s, dtype, size = self.s, self.dtype, self.size
+        count = {"LSTM": 4, "GRU": 3}[op]
+        first = s.constant(np.array([0], np.int64))
+        turned = []
+        for name in self.weights:
+            _, wide, deep = s.shape(name)
+            flat = s.new("Squeeze", [name, first], dtype, (wide, deep))
+            turned.append(s.new("Transpose", [flat], dtype, (deep, wide), perm=[1, 0]))
+        line, back = self.bias.reshape(2, -1)
+        wide = (self.length, self.batch, count * size)
+        rows = s.new("MatMul", [self.rows, turned[0]], dtype, wide)
+        rows = s.new("Add", [rows, s.constant(line)], dtype, wide)
+        body = Graph(s.b.fresh(STEPS), s.b.graph)
+        inputs = [*self.types[1:], (dtype, (self.batch, count * size))]
+        names = [s.b.fresh("x") for _ in inputs]
+        body.inputs = [Value(n, *type) for n, type in zip(names, inputs, strict=True)]
+        s.b.types.update(zip(names, inputs, strict=True))
+        with s.inside(body):
+            product = s.new("MatMul", [names[0], turned[1]], *inputs[-1])
+            if back.any():
+                product = s.new("Add", [product, s.constant(back)], *inputs[-1])
+            step = self._lstm_step if op == "LSTM" else self._gru_step
+            new = step(names, product)
+            for name, type in zip([*new, new[0]], [*self.types[1:], self.types[1]], strict=True):
+                out = s.new("Identity", [name], *type)
+                body.outputs.append(Value(out, *type))
+        attributes: dict[str, Any] = {"body": body, "num_scan_inputs": 1}
+        if self.attributes.get("direction") == "reverse":
+            attributes |= {"scan_input_directions": [1], "scan_output_directions": [1]}
+        *last, stack = s.new_many(
+            "Scan", [*self.starts, rows], [*self.types[1:], self.types[0]], **attributes
+        )
+        return [stack, *last]
+
+    def _each(self, op: str, *names: str) -> str:
+        return self.s.new(op, names, self.dtype, (self.batch, self.size))
+
+    def _split(self, name: str, count: int) -> tuple[str, ...]:
+        state = (self.dtype, (self.batch, self.size))
+        return self.s.new_many("Split", [name], [state] * count, axis=1, num_outputs=count)
+
+    def _logistic(self, name: str) -> str:
+        one = self.s.constant(np.ones((), self.dtype))
+        e = self._each("Exp", self._each("Neg", name))
+        return self._each("Reciprocal", self._each("Add", e, one))
+
+    def _lstm_step(self, names: Sequence[str], product: str) -> list[str]:
+        _, c, x = names
+        total = self.s.new("Add", [x, product], self.dtype, (self.batch, 4 * self.size))
+        i, o, f, g = self._split(total, 4)
+        kept = self._each("Mul", self._logistic(f), c)
+        new = self._each("Mul", self._logistic(i), self._each("Tanh", g))
+        c = self._each("Add", kept, new)
+        return [self._each("Mul", self._logistic(o), self._each("Tanh", c)), c]
+
+    def _gru_step(self, names: Sequence[str], product: str) -> list[str]:
+        h, x = names
+        (xz, xr, xn), (yz, yr, yn) = self._split(x, 3), self._split(product, 3)
+        z = self._logistic(self._each("Add", xz, yz))
+        r = self._logistic(self._each("Add", xr, yr))
+        n = self._each("Tanh", self._each("Add", xn, self._each("Mul", r, yn)))
+        return [self._each("Add", n, self._each("Mul", z, self._each("Sub", h, n)))]
 
 
 def _is_zero(s: Any, name: str) -> bool:

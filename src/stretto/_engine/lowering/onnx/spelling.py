@@ -11,6 +11,7 @@ Source: which operators onnxruntime has, and which it fuses, measured with 1.32 
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -157,6 +158,13 @@ class Spelling:
         self._here.append(node)
         return names
 
+    @contextlib.contextmanager
+    def inside(self, graph: Graph) -> Iterator[None]:
+        """Write new nodes into another graph meanwhile."""
+        outer, self._here = self._here, graph.nodes
+        yield
+        self._here = outer
+
     def become(self, node: Node, op: str, inputs: Sequence[str], **attributes: Any) -> bool:
         """Make the node another operator, with other inputs."""
         before = node.inputs
@@ -186,6 +194,11 @@ class Spelling:
                 self._fixed.add(value.name)
 
     def _walk(self, graph: Graph) -> bool:
+        if graph.name.startswith(recurrent.STEPS):
+            for inner in _graphs(graph):
+                for node in inner.nodes:
+                    node.inputs = tuple([self._others.get(n, n) for n in node.inputs])
+            return False
         outer, self._here = self._here, []
         self._scopes.append({})
         changed = False
