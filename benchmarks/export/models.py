@@ -28,11 +28,16 @@ class Model(NamedTuple):
     batches: tuple[int, ...] = (1, 32)
 
 
-def mlp(nn: Any) -> Any:
+def mlp(nn: Any, width: int = 256) -> Any:
     """Three hidden layers."""
-    sizes = [64, 256, 256, 256]
+    sizes = [64, width, width, width]
     layers = [m for a, b in pairwise(sizes) for m in (nn.Linear(a, b), nn.ReLU())]
-    return nn.Sequential(*layers, nn.Linear(256, 10), nn.Softmax(dim=-1))
+    return nn.Sequential(*layers, nn.Linear(width, 10), nn.Softmax(dim=-1))
+
+
+def small_mlp(nn: Any) -> Any:
+    """Three hidden layers of 64, as for tables."""
+    return mlp(nn, 64)
 
 
 def cnn(nn: Any) -> Any:
@@ -157,6 +162,7 @@ MODELS: dict[str, Model] = {
     "lstm": Model(lambda nn: recurrent(nn, "LSTM", 2, False), (32,), VOCABULARY),
     "gru": Model(lambda nn: recurrent(nn, "GRU", 1, False), (32,), VOCABULARY),
     "lstm-both-ways": Model(lambda nn: recurrent(nn, "LSTM", 1, True), (32,), VOCABULARY),
+    "ensemble-small-mlp": Model(small_mlp, (64,), ensemble=True),
     "ensemble-mlp": Model(mlp, (64,), ensemble=True),
     "ensemble-cnn": Model(cnn, (3, 32, 32), ensemble=True),
 }

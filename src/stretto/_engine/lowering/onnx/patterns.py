@@ -259,6 +259,22 @@ def _transposed(s: Any, node: Node) -> Found:
     return False
 
 
+def _without_units(s: Any, node: Node) -> Found:
+    """A product whose other operand has all axes takes matrices without units before them."""
+    for k, name in enumerate(node.inputs):
+        view = s.by(name, "Reshape", "Unsqueeze")
+        wide, other = s.shape(name), s.shape(node.inputs[1 - k])
+        if view is None or wide is None or other is None or len(other) < len(wide):
+            continue
+        small = s.shape(view.inputs[0])
+        if small is None or len(small) < 2 or (1,) * (len(wide) - len(small)) + small != wide:
+            continue
+        inputs = [*node.inputs]
+        inputs[k] = view.inputs[0]
+        return s.become(node, "MatMul", inputs)
+    return False
+
+
 def _units_transposed(s: Any, node: Node) -> Found:
     """A view that only moves units after a transpose is another transpose."""
     inner = s.by(node.inputs[0], "Transpose")
@@ -512,6 +528,14 @@ def _mean_of_split(s: Any, node: Node) -> Found:
     return s.become(node, node.op, names, **{**node.attributes, "keepdims": keep})
 
 
+def _keeps_axes(s: Any, node: Node) -> bool:
+    """Say whether a reduction's result broadcasts along its axes: they are units, or the first."""
+    if node.attributes.get("keepdims", 1):
+        return True
+    axes = s.ints(node.inputs[1])
+    return axes is not None and sorted(axes) == [*range(len(axes))]
+
+
 def _max_of(s: Any, name: str) -> tuple[str, int] | None:
     """Return what a maximum with kept axes is of, and its one axis; NaN may be kept apart."""
     choice = s.by(name, "Where")
@@ -522,7 +546,7 @@ def _max_of(s: Any, name: str) -> tuple[str, int] | None:
         if value is None or not math.isnan(value) or any_nan is None:
             return None
     most = s.by(name, "ReduceMax")
-    if most is None or not most.attributes.get("keepdims", 1):
+    if most is None or not _keeps_axes(s, most):
         return None
     axes, shape = s.ints(most.inputs[1]), s.shape(most.inputs[0])
     if axes is None or len(axes) != 1 or shape is None:
@@ -533,7 +557,7 @@ def _max_of(s: Any, name: str) -> tuple[str, int] | None:
 def _sum_of(s: Any, name: str, axis: int) -> str | None:
     """Return what a sum over this axis, which is kept, is of."""
     total = s.by(name, "ReduceSum")
-    if total is None or not total.attributes.get("keepdims", 1):
+    if total is None or not _keeps_axes(s, total):
         return None
     return total.inputs[0] if s.ints(total.inputs[1]) == [axis] else None
 
@@ -1014,10 +1038,10 @@ RULES: dict[str, tuple[Any, ...]] = {
     ),
     "Gemm": (_turned_weights,),
     "Identity": (lambda s, node: not s.is_output(node.outputs[0]) and node.inputs[0],),
-    "MatMul": (_turned_weights, _unexpanded),
-    "Max": (_relu, *_BROADCASTING),
+    "MatMul": (_turned_weights, _unexpanded, _without_units),
+    "Max": (_neutral(-math.inf, 2), _relu, *_BROADCASTING),
     "MaxPool": (_image_windows,),
-    "Min": (_clip, *_BROADCASTING),
+    "Min": (_neutral(math.inf, 2), _clip, *_BROADCASTING),
     "Mul": (
         _neutral(1, 2),
         _reciprocal_product,
