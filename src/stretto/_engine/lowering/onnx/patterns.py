@@ -267,6 +267,8 @@ def _without_units(s: Any, node: Node) -> Found:
         if view is None or wide is None or other is None or len(other) < len(wide):
             continue
         small = s.shape(view.inputs[0])
+        if s.by(view.inputs[0], "Reshape", "Squeeze", "Unsqueeze") is not None:
+            continue  # which are to be one view first
         if small is None or len(small) < 2 or (1,) * (len(wide) - len(small)) + small != wide:
             continue
         inputs = [*node.inputs]

@@ -31,7 +31,7 @@ class _Columns:
 
 @dataclasses.dataclass(slots=True)
 class _Sum:
-    """A sum of products of sources with matrices, and of a line; of this width."""
+    """A sum of products of sources with matrices, and of a line; of this width, -1 for a number."""
 
     width: int
     terms: dict[str, Any]
@@ -56,7 +56,7 @@ class _Sum:
             if isinstance(mine, _Columns) or (mine is not None and isinstance(m, _Columns)):
                 return None
             terms[name] = m if mine is None else mine + m
-        return _Sum(self.width, terms, self.line + other.line)
+        return _Sum(max(self.width, other.width), terms, self.line + other.line)
 
     def scaled(self, by: float) -> _Sum | None:
         """Return the sum times a number."""
@@ -112,9 +112,9 @@ class _Cell:
             x, y = [self.sum(n) for n in node.inputs]
             if y is not None and node.op == "Sub":
                 y = y.scaled(-1.0)
-            if x is None or y is None or -1 in (x.width, y.width):
+            if x is None or y is None or {x.width, y.width} - {width, -1}:
                 return None
-            return x.plus(y) if x.width == y.width else None
+            return x.plus(y)
         if node.op in ("MatMul", "Gemm"):
             return self._product(node)
         if node.op == "Slice":
@@ -270,17 +270,33 @@ def _gru(s: Any, node: Node, cell: _Cell) -> Any:
     (h,), (new,) = cell.states, cell.new
     for z, n in _mixtures(s, cell, new, h):
         tanh = s.by(n, "Tanh")
-        total = s.by(tanh.inputs[0], "Add") if tanh is not None else None
-        if total is None:
-            continue
-        for reset, plain in (total.inputs, total.inputs[::-1]):
-            for r, product in cell.gated(reset):
-                sums = [cell.signed(z), cell.signed(r), cell.sum(plain)]
+        addends = _addends(s, cell, tanh.inputs[0]) if tanh is not None else []
+        for k, reset in enumerate(addends):
+            plain = _added(cell, addends[:k] + addends[k + 1 :])
+            for r, product in cell.gated(reset) if plain is not None else ():
                 turned = cell.sum(product)
                 if turned is None or {*turned.terms} != {h}:
                     continue
+                sums = [cell.signed(z), cell.signed(r), plain]
                 return _operator(s, node, cell, "GRU", sums, [0], turned)
     return False
+
+
+def _addends(s: Any, cell: _Cell, name: str) -> list[str]:
+    """Return what is added up, as far as it is no sum of products."""
+    total = s.by(name, "Add")
+    if total is None or cell.sum(name) is not None:
+        return [name]
+    return [part for n in total.inputs for part in _addends(s, cell, n)]
+
+
+def _added(cell: _Cell, names: Sequence[str]) -> _Sum | None:
+    """Return several tensors' sum."""
+    sums = [cell.sum(n) for n in names]
+    total = sums[0] if sums else None
+    for other in sums[1:]:
+        total = None if total is None or other is None else total.plus(other)
+    return total
 
 
 def _mixtures(s: Any, cell: _Cell, new: str, h: str) -> list[tuple[tuple[str, float], str]]:
