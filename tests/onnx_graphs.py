@@ -34,11 +34,13 @@ def operators(model):
     return [node.op_type for node in model.graph.node]
 
 
-def run(model, *arrays):
-    """Run a model on arrays, in the order of its inputs."""
+def run(model, *arrays, as_it_is=False):
+    """Run a model on arrays, in the order of its inputs; ``as_it_is`` has the runtime fuse nothing."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
+    if as_it_is:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = 1
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(

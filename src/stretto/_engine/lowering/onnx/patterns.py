@@ -358,7 +358,7 @@ def _before_view(s: Any, node: Node) -> Found:
         return False
     source = view.inputs[0]
     shape, dtype = s.static(source), s.dtype(node.outputs[0])
-    if shape is None or dtype is None:
+    if shape is None or dtype.kind == "V":
         return False
     name = s.new(node.op, [source, *node.inputs[1:]], dtype, shape, **node.attributes)
     return s.become(node, "Reshape", [name, view.inputs[1]], **view.attributes)

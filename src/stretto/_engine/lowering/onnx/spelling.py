@@ -29,6 +29,9 @@ _FOLDED = 1 << 16
 
 _ROUNDS = 20
 
+UNKNOWN = np.dtype(np.void)
+"""The dtype of a tensor of which none is known; ``None`` is equal to that of float64."""
+
 Found = bool | str | tuple[str, ...]
 Rule = Callable[["Spelling", Node], Found]
 RULES: Mapping[str, Sequence[Rule]] = {
@@ -105,13 +108,13 @@ class Spelling:
             return None
         return tuple([int(n) for n in shape])  # type: ignore[call-overload]
 
-    def dtype(self, name: str) -> np.dtype | None:
-        """Return a tensor's dtype, where it is known."""
+    def dtype(self, name: str) -> np.dtype:
+        """Return a tensor's dtype; that of no tensor, where it is not known."""
         value = self.value(name)
         if value is not None:
             return value.dtype
         known = self.b.types.get(name)
-        return None if known is None else known[0]
+        return UNKNOWN if known is None else known[0]
 
     def has_kernel(self, op: str, name: str) -> bool:
         """Say whether onnxruntime has the operator for the dtype of this tensor."""
