@@ -41,9 +41,7 @@ def session(path: Path, threads: int) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
-    return onnxruntime.InferenceSession(
-        str(path), options, providers=["CPUExecutionProvider"]
-    )
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
 def example(model: Model, batch: int, seed: int = 0) -> np.ndarray:
@@ -88,9 +86,7 @@ def runner(s: Any, x: np.ndarray) -> Any:
     return lambda: s.run(None, {taken.name: x})
 
 
-def measured(
-    name: str, batch: int, folder: Path, options: argparse.Namespace
-) -> dict[str, Any]:
+def measured(name: str, batch: int, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Export a network of ours, and measure all files of it."""
     model, x = MODELS[name], example(MODELS[name], batch)
     members = [model.make(nn).eval() for _ in range(MEMBERS if model.ensemble else 1)]

@@ -132,9 +132,7 @@ def recurrent(nn: Any, kind: str, layers: int, both: bool) -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.embedding = nn.Embedding(VOCABULARY, 128)
-            self.layers = getattr(nn, kind)(
-                128, 128, layers, batch_first=True, bidirectional=both
-            )
+            self.layers = getattr(nn, kind)(128, 128, layers, batch_first=True, bidirectional=both)
             self.out = nn.Linear(256 if both else 128, VOCABULARY)
 
         def forward(self, tokens: Any) -> Any:

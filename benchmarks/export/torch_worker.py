@@ -1,6 +1,6 @@
 """PyTorch's own export of the networks, as a process: a file each, in the folder that is given.
 
-    python -m benchmarks.export.torch_worker FOLDER NAME BATCH ...
+python -m benchmarks.export.torch_worker FOLDER NAME BATCH ...
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ class Vmapped(nn.Module):
         parameters, buffers = torch.func.stack_module_state(members)
         self.names = list(parameters), list(buffers)
         self.parts = nn.ParameterList(
-            [nn.Parameter(v.detach(), requires_grad=False) for v in (*parameters.values(), *buffers.values())]
+            [
+                nn.Parameter(v.detach(), requires_grad=False)
+                for v in (*parameters.values(), *buffers.values())
+            ]
         )
         self.base = [copy.deepcopy(members[0]).to("meta")]
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stretto._engine.api.exported import Exported, trace
-from stretto._engine.core.config import config
 from stretto._engine.core.errors import ExportError
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.sizes import Size, SizeVariable, is_size, size_of
@@ -66,9 +65,7 @@ def onnx(
     if opset < 21:
         raise ValueError(f"export.onnx: opset must be 21 or later, got {opset}")
     _check_installed()
-    # The runtime's operators take all members at once; estimates for XLA's do not hold there.
-    with config(plan="batched" if config.plan == "auto" else config.plan):
-        traced = trace(fun, examples, dynamic_axes, "export.onnx")
+    traced = trace(fun, examples, dynamic_axes, "export.onnx")
     model = model_of(traced, opset, exact)
     if path is not None:
         save(model, path)

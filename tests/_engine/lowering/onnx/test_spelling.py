@@ -148,8 +148,10 @@ def _along(rng, x):
                 lambda x: x - put(snp.mean(x, axis, keepdims=keep)),
                 lambda x: x + put(snp.sum(x, axis, keepdims=keep)) / x.shape[axis],
                 lambda x: x / (put(snp.max(snp.abs(x), axis, keepdims=keep)) + 1.0),
-                lambda x: (x - snp.mean(x, axis, keepdims=True))
-                / snp.sqrt(snp.var(x, axis, keepdims=True) + 1e-5),
+                lambda x: (
+                    (x - snp.mean(x, axis, keepdims=True))
+                    / snp.sqrt(snp.var(x, axis, keepdims=True) + 1e-5)
+                ),
                 lambda x: F.layer_norm(x, x.shape[-1:]),
                 lambda x: x * line,
                 lambda x: x + line,
@@ -208,7 +210,9 @@ def _product(rng, x):
         kernel = rng.standard_normal((4, x.shape[-3], 1, 1)).astype(np.float32)
         image = lambda x: x if x.ndim == 4 else x[None]
         options.append(lambda x: F.conv2d(image(x), kernel, np.ones(4, np.float32)) * 0.5)
-        options.append(lambda x: F.conv2d(snp.pad(image(x), [(0, 0), (0, 0), (1, 1), (0, 1)]), kernel))
+        options.append(
+            lambda x: F.conv2d(snp.pad(image(x), [(0, 0), (0, 0), (1, 1), (0, 1)]), kernel)
+        )
         options.append(lambda x: F.avg_pool2d(image(x), 1) + 1.0)
         options.append(lambda x: F.max_pool2d(image(x), 1, padding=0))
     return rng.choice(np.array(options, object))

@@ -76,11 +76,13 @@ def _slice(
     steps: np.ndarray | None = None,
 ) -> np.ndarray | None:
     by = np.ones_like(starts) if steps is None else steps
-    if np.any(by < 0):
-        return None
     index = [slice(None)] * x.ndim
     for axis, start, end, step in zip(axes, starts, ends, by, strict=True):
-        index[int(axis)] = slice(int(start), int(end), int(step))
+        # Backwards it is the whole axis: to before an end that lies before all.
+        if step < 0 and (start, step) != (-1, -1):
+            return None
+        last = None if step < 0 and end < -x.shape[axis] else int(end)
+        index[int(axis)] = slice(int(start), last, int(step))
     return x[tuple(index)]
 
 

@@ -196,8 +196,13 @@ def _viewed(s: Any, node: Node) -> Found:
         return False
     if s.shape(source) == out:
         return source
-    if source == node.inputs[0] or any(is_size(n) for n in out):
+    if source == node.inputs[0]:
         return False
+    if any(is_size(n) for n in out):
+        # Its own target says the shape whatever is viewed.
+        if node.op != "Reshape":
+            return False
+        return s.become(node, "Reshape", [source, node.inputs[1]], **node.attributes)
     zero = {"allowzero": 1} if 0 in out else {}
     return s.become(node, "Reshape", [source, s.constant(np.array(out, np.int64))], **zero)
 
@@ -353,11 +358,10 @@ _OF_ELEMENTS = ("Relu", "Clip", "Cast", "Sigmoid", "Tanh", "Gelu", "Neg", "Exp",
 def _before_view(s: Any, node: Node) -> Found:
     """A view of elements, each taken alone, is taken after: it may meet another there."""
     view = s.by(node.inputs[0], "Reshape")
-    out = s.static(node.outputs[0])
-    if view is None or out is None or not s.once(node.inputs[0]):
+    if view is None or not s.once(node.inputs[0]):
         return False
     source = view.inputs[0]
-    shape, dtype = s.static(source), s.dtype(node.outputs[0])
+    shape, dtype = s.shape(source), s.dtype(node.outputs[0])
     if shape is None or dtype.kind == "V":
         return False
     name = s.new(node.op, [source, *node.inputs[1:]], dtype, shape, **node.attributes)
@@ -366,9 +370,11 @@ def _before_view(s: Any, node: Node) -> Found:
 
 def _image_windows(s: Any, node: Node) -> Found:
     """Windows of one element along the first spatial axis: as if that were channels."""
-    window, shape = node.attributes["kernel_shape"], s.static(node.inputs[0])
-    n, out = len(window), s.static(node.outputs[0])
+    window, shape = node.attributes["kernel_shape"], s.shape(node.inputs[0])
+    n, out = len(window), s.shape(node.outputs[0])
     if n != 3 or window[0] != 1 or shape is None or out is None:
+        return False
+    if _varying(shape) > 1 or _varying(shape[1:3]) or _varying(out) > 1:
         return False
     settings = {}
     for name, fill in (("strides", 1), ("dilations", 1), ("pads", 0)):
@@ -385,8 +391,13 @@ def _image_windows(s: Any, node: Node) -> Found:
     return s.become(node, "Reshape", [pooled, _target(s, out)])
 
 
-def _target(s: Any, shape: Sequence[int]) -> str:
-    return s.constant(np.array(shape, np.int64))
+def _target(s: Any, shape: Sequence[Any]) -> str:
+    """Return the name of a shape, of which at most one size varies."""
+    return s.constant(np.array([-1 if is_size(n) else n for n in shape], np.int64))
+
+
+def _varying(shape: Sequence[Any]) -> int:
+    return sum(map(is_size, shape))
 
 
 def _constant_before_view(s: Any, node: Node) -> Found:
@@ -397,10 +408,10 @@ def _constant_before_view(s: Any, node: Node) -> Found:
             continue
         source = view.inputs[0]
         made = s.by(source, "Conv", "ConvTranspose", "Gemm", "MatMul")
-        shape, out = s.static(source), s.static(name)
+        shape, out = s.shape(source), s.shape(name)
         if made is None or None in (shape, out) or not s.once(source) or value.ndim > len(out):
             continue
-        if s.static(node.outputs[0]) != out:
+        if s.shape(node.outputs[0]) != out:
             continue
         moved = _on_source(value.reshape((1,) * (len(out) - value.ndim) + value.shape), shape, out)
         if moved is None:
@@ -410,10 +421,17 @@ def _constant_before_view(s: Any, node: Node) -> Found:
     return False
 
 
-def _on_source(
-    value: np.ndarray, shape: tuple[int, ...], out: tuple[int, ...]
-) -> np.ndarray | None:
+_PRIMES = (1_000_003, 1_000_033, 1_000_037, 1_000_039, 1_000_081, 1_000_099)
+
+
+def _on_source(value: np.ndarray, shape: Sequence[Any], out: Sequence[Any]) -> np.ndarray | None:
     """Return a constant that broadcasts to a view as one that broadcasts to what is viewed."""
+    # A size that varies is a prime, which is in no product but those that it is in.
+    varying = [n for n in (*shape, *out) if is_size(n)]
+    number = lambda n: _PRIMES[varying.index(n)] if is_size(n) else n
+    if len(varying) > len(_PRIMES):
+        return None
+    shape, out = [[number(n) for n in v] for v in (shape, out)]
     sizes: list[int] = []
     axes: list[int] = []
     i = j = 0
@@ -502,7 +520,7 @@ def _mean_of_split(s: Any, node: Node) -> Found:
     view = s.by(source, "Reshape")
     if view is None or axes is None or node.attributes.get("keepdims", 1):
         return False
-    shape, split, out = [s.static(n) for n in (view.inputs[0], source, node.outputs[0])]
+    shape, split, out = [s.shape(n) for n in (view.inputs[0], source, node.outputs[0])]
     if None in (shape, split, out) or s.value(view.inputs[0]) is not None:
         return False
     # What is summed are all elements behind the axes that are kept, but for units.
@@ -643,7 +661,12 @@ def _has_a_place_in_each_row(s: Any, name: str) -> bool:
     if masked is None or s.scalar(masked.inputs[2]) != -math.inf:
         return False
     mask = s.value(masked.inputs[0])
-    return mask is not None and bool(mask.any(-1).all())
+    if mask is not None:
+        return bool(mask.any(-1).all())
+    # The place in the row is at most that of the row: the diagonal is left.
+    causal = s.by(masked.inputs[0], "GreaterOrEqual")
+    column = s.by(causal.inputs[0], "Unsqueeze") if causal is not None else None
+    return column is not None and column.inputs[0] == causal.inputs[1]
 
 
 # Normalization

@@ -209,6 +209,11 @@ class Onnx(Indexing):
         if op.batch_groups > 1:
             x = self._batch_as_features(x, op.batch_groups)
         groups = op.feature_groups * op.batch_groups
+        if wide == _F32:
+            turned = self._conv_transpose(x, kernel, op, groups, made)
+            if turned is not None:
+                back = [int(k) for k in np.argsort(op.dims.out_spec)]
+                return self.convert(self.transpose(turned, back), out.dtype)
         x, padding = self._spread(x, op.padding, op.lhs_dilation)
         if not op.strides:
             result = self._pointwise(x, kernel, groups, made)
@@ -244,6 +249,46 @@ class Onnx(Indexing):
             parts.append((-low, n + high, 1))
         left = [(low - a, high - b) for (low, high), (a, b) in zip(padding, edges, strict=True)]
         return self.slice(x, parts), left
+
+    def _conv_transpose(
+        self, x: Operand, kernel: Operand, op: Any, groups: int, made: ArrayType
+    ) -> Operand | None:
+        """Return ``ConvTranspose``, for zeros between elements; None where it cannot say it.
+
+        Its kernel is turned, with input features first; it cuts off where a convolution pads:
+        d (k - 1) - low at the beginning, and at the end as many, less what is added there.
+        """
+        if not 1 <= len(op.strides) <= 3 or all(d == 1 for d in op.lhs_dilation):
+            return None
+        if any(n != 1 for n in op.strides) or any(is_size(n) for pair in op.padding for n in pair):
+            return None
+        window = [int(n) for n in kernel.type.shape[2:]]
+        reach = [d * (k - 1) for d, k in zip(op.rhs_dilation, window, strict=True)]
+        low = [r - a for r, (a, _) in zip(reach, op.padding, strict=True)]
+        high = [r - b for r, (_, b) in zip(reach, op.padding, strict=True)]
+        more = [max(-n, 0) for n in high]
+        if min(low) < 0 or any(
+            m >= max(s, d) for m, s, d in zip(more, op.lhs_dilation, op.rhs_dilation, strict=True)
+        ):
+            return None
+        features, inputs, *_ = kernel.type.shape
+        split = (groups, features // groups, inputs, *window)
+        kernel = self.reverse(self.whole(kernel), range(2, 2 + len(window)))
+        kernel = self.reshape(kernel, array_type(split, kernel.type.dtype))
+        kernel = self.transpose(kernel, [0, 2, 1, *range(3, 3 + len(window))])
+        first = (groups * inputs, features // groups, *window)
+        kernel = self.whole(self.reshape(kernel, array_type(first, kernel.type.dtype)))
+        attributes: dict[str, Any] = {"kernel_shape": window, "strides": [*op.lhs_dilation]}
+        if any(low) or any(n > 0 for n in high):
+            attributes["pads"] = low + [max(n, 0) for n in high]
+        if any(more):
+            attributes["output_padding"] = more
+        if any(d != 1 for d in op.rhs_dilation):
+            attributes["dilations"] = [*op.rhs_dilation]
+        if groups != 1:
+            attributes["group"] = groups
+        names = [self.named(self.whole(x)), self.named(kernel)]
+        return Operand(self.node("ConvTranspose", names, **attributes), made, made.shape)
 
     def _conv(
         self, x: Operand, kernel: Operand, op: Any, padding: Any, groups: int, made: ArrayType

@@ -996,6 +996,8 @@ class _Number:
         self.b, self.name = b, name
 
     def _with(self, op: str, other: Any, turned: bool = False) -> _Number:
+        if not isinstance(other, _Number) and other == {"Add": 0, "Mul": 1}[op]:
+            return self
         name = other.name if isinstance(other, _Number) else self.b.ints([other])
         names = [name, self.name] if turned else [self.name, name]
         return _Number(self.b, self.b.node(op, names))

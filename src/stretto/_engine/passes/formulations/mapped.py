@@ -125,6 +125,10 @@ class Mapped(ControlFlow):
         """Return the operations of the plan, written here."""
         return b.program(finish_planned(self.plan()[0]), operands)
 
+    def onnx(self, b: Any, *operands: Any) -> Any:
+        """Return the operations of all members at once: estimates for XLA do not hold there."""
+        return b.program(self.whole(), operands)
+
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """Return a mapped call of the program of values and tangents."""
         if self._shares(t is not None for t in tangents):
