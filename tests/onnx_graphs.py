@@ -1,8 +1,9 @@
-"""What a function is exported as, for tests: operators by name, and what onnxruntime makes of it."""
+"""What a function is exported as, for tests: its operators, and what onnxruntime computes."""
 
 import contextlib
 
 import numpy as np
+import pytest
 
 from stretto import export
 from stretto._engine.core import tree
@@ -35,9 +36,8 @@ def operators(model):
 
 
 def run(model, *arrays, as_it_is=False):
-    """Run a model on arrays, in the order of its inputs; ``as_it_is`` has the runtime fuse nothing."""
-    import onnxruntime
-
+    """Run a model on arrays, in the order of its inputs; ``as_it_is`` has nothing fused."""
+    onnxruntime = pytest.importorskip("onnxruntime")
     options = onnxruntime.SessionOptions()
     if as_it_is:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL

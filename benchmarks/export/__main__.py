@@ -67,7 +67,8 @@ def figures(path: Path) -> dict[str, Any]:
 def alternated(calls: dict[str, Any], seconds: float) -> dict[str, float]:
     """Return the median milliseconds of each call, taken in turns."""
     for call in calls.values():
-        call(), call()
+        call()
+        call()
     times: dict[str, list[float]] = {name: [] for name in calls}
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(next(iter(times.values()))) < 7:
@@ -122,8 +123,18 @@ def measured(name: str, batch: int, folder: Path, options: argparse.Namespace) -
 def table(rows: list[dict[str, Any]]) -> Table:
     """Return the figures beside PyTorch's, as ratios."""
     made = Table(title="ours / PyTorch's, ours in brackets by default (exact)")
-    for head in ("network", "batch", "nodes", "bytes", "time", "PyTorch ms", "of ten files", "error", "seconds"):  # fmt: skip
-        made.add_column(head, justify="left" if head == "network" else "right")
+    made.add_column("network")
+    for head in (
+        "batch",
+        "nodes",
+        "bytes",
+        "time",
+        "PyTorch ms",
+        "of ten files",
+        "error",
+        "seconds",
+    ):
+        made.add_column(head, justify="right")
     for row in rows:
 
         def ratio(key: str, row: dict[str, Any] = row) -> str:

@@ -85,7 +85,7 @@ def main(arguments: list[str]) -> None:
                     verbose=False,
                 )
             line["seconds"] = time.perf_counter() - begun
-        except Exception as error:  # noqa: BLE001 (it is what is reported)
+        except Exception as error:
             line["error"] = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
         print("RESULT " + json.dumps(line), flush=True)
 

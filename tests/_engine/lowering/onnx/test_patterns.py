@@ -49,7 +49,7 @@ ELEMENTS = [
     (lambda x: x.T.T + 0.0, ["Identity"], ["Identity"]),
     (lambda x: x[:, None].swapaxes(0, 1), ["Reshape"], ["Reshape"]),
     (lambda x: x[:, 2], ["Gather"], ["Gather"]),
-    (lambda x: -(-x), ["Identity"], ["Identity"]),
+    (lambda x: snp.negative(-x), ["Identity"], ["Identity"]),
 ]
 
 

@@ -7,30 +7,20 @@ says so, or returns the name of a tensor that stands for it, or nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from stretto._engine.core.sizes import is_size
 from stretto._engine.lowering.onnx.graph import Node
+from stretto._engine.lowering.onnx.views import LARGEST, Found, either
 
 _FLOATS = (np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64))
 _F32 = np.dtype(np.float32)
-_LARGEST = 1 << 16
-"""The most elements of a constant that is made for an operator that asks for one."""
-
-Found = "bool | str"
 
 
 def _near(x: float | None, y: float, rtol: float = 1e-6) -> bool:
     return x is not None and math.isclose(x, y, rel_tol=rtol, abs_tol=0.0)
-
-
-def _either(node: Node) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Return the two inputs in both orders."""
-    x, y = node.inputs
-    return (x, y), (y, x)
 
 
 def _keeps_shape(s: Any, kept: str, other: str) -> bool:
@@ -69,7 +59,7 @@ def _bounded(s: Any, node: Node) -> Found:
 
 def _relu(s: Any, node: Node) -> Found:
     """Max(x, 0)."""
-    for x, zero in _either(node):
+    for x, zero in either(node):
         if s.scalar(zero) == 0 and _keeps_shape(s, x, zero) and s.has_kernel("Relu", x):
             return s.become(node, "Relu", [x])
     return False
@@ -77,12 +67,12 @@ def _relu(s: Any, node: Node) -> Found:
 
 def _clip(s: Any, node: Node) -> Found:
     """Min(Max(x, a), b) with a <= b; Relu is a Max."""
-    for inner, high in _either(node):
+    for inner, high in either(node):
         made = s.by(inner, "Max", "Relu")
         top = s.scalar(high)
         if made is None or top is None or not _keeps_shape(s, inner, high):
             continue
-        pairs = _either(made) if made.op == "Max" else ((made.inputs[0], ""),)
+        pairs = either(made) if made.op == "Max" else ((made.inputs[0], ""),)
         for x, low in pairs:
             bottom = s.scalar(low) if low else 0
             if bottom is None or not bottom <= top or not s.has_kernel("Clip", x):
@@ -99,11 +89,11 @@ def _neutral(element: float, sides: int) -> Any:
     """Return the rule of an operator that leaves an operand as it is, with this other one."""
 
     def rule(s: Any, node: Node) -> Found:
-        for x, other in _either(node)[:sides]:
+        for x, other in either(node)[:sides]:
             value = s.value(other)
             if value is None or value.size == 0 or not _keeps_shape(s, x, other):
                 continue
-            if value.size <= _LARGEST and np.all(value == element):
+            if value.size <= LARGEST and np.all(value == element):
                 return x
         return False
 
@@ -132,7 +122,7 @@ def _twice(s: Any, node: Node) -> Found:
 
 def _reciprocal_product(s: Any, node: Node) -> Found:
     """x * (1 / y) is x / y, which rounds once."""
-    for x, other in _either(node):
+    for x, other in either(node):
         inverse = s.by(other, "Reciprocal")
         if inverse is not None and s.once(other) and s.dtype(x) in _FLOATS:
             return s.become(node, "Div", [x, inverse.inputs[0]])
@@ -146,348 +136,10 @@ def _scaled_quotient(s: Any, node: Node) -> Found:
     divisor = s.scalar(by)
     if product is None or not divisor or not s.once(x) or not _keeps_shape(s, x, by):
         return False
-    for inner, factor in _either(product):
+    for inner, factor in either(product):
         if s.by(inner, "AveragePool") is not None and s.scalar(factor) == divisor:
             return inner
     return False
-
-
-def _smaller_constants(s: Any, node: Node) -> Found:
-    """Keep one row of a constant that repeats rows, where another operand has the whole shape."""
-    for k, name in enumerate(node.inputs):
-        value = s.value(name)
-        if value is None or value.size < 2 or value.size > 1 << 26:
-            continue
-        others = [s.shape(n) for n in node.inputs if n != name]
-        if any(shape is None for shape in others):
-            continue
-        kept = value
-        for axis in range(value.ndim):
-            back = value.ndim - axis
-            whole = any(len(o) >= back and o[-back] == value.shape[axis] for o in others)
-            if not whole or kept.shape[axis] < 2:
-                continue
-            first = kept.take([0], axis)
-            if np.array_equal(
-                kept, np.broadcast_to(first, kept.shape), equal_nan=kept.dtype.kind == "f"
-            ):
-                kept = first
-        # Axes of size 1 in front go where another operand has as many.
-        most = max((len(o) for o in others), default=0)
-        while kept.ndim and kept.shape[0] == 1 and most >= value.ndim:
-            kept = kept[0]
-        if kept.ndim < value.ndim or kept.size < value.size:
-            inputs = [*node.inputs]
-            inputs[k] = s.constant(kept, name)
-            return s.become(node, node.op, inputs, **node.attributes)
-    return False
-
-
-# Shapes
-
-
-def _viewed(s: Any, node: Node) -> Found:
-    """Make a chain of Reshape, Squeeze and Unsqueeze one Reshape, or nothing."""
-    source = node.inputs[0]
-    while (inner := s.by(source, "Reshape", "Squeeze", "Unsqueeze")) is not None:
-        source = inner.inputs[0]
-    out = s.shape(node.outputs[0])
-    if out is None or s.value(source) is not None:
-        return False
-    if s.shape(source) == out:
-        return source
-    if source == node.inputs[0]:
-        return False
-    if any(is_size(n) for n in out):
-        # Its own target says the shape whatever is viewed.
-        if node.op != "Reshape":
-            return False
-        return s.become(node, "Reshape", [source, node.inputs[1]], **node.attributes)
-    zero = {"allowzero": 1} if 0 in out else {}
-    return s.become(node, "Reshape", [source, s.constant(np.array(out, np.int64))], **zero)
-
-
-def _kept_axes(s: Any, node: Node) -> Found:
-    """A reduction whose axes are put back as units keeps them."""
-    (source, *_), out = node.inputs, s.shape(node.outputs[0])
-    inner = s.made.get(source)
-    if inner is None or not inner.op.startswith("Reduce") or not s.once(source):
-        return False
-    if inner.attributes.get("keepdims", 1) or len(inner.inputs) < 2:
-        return False
-    shape, axes = s.shape(inner.inputs[0]), s.ints(inner.inputs[1])
-    if shape is None or axes is None or out is None:
-        return False
-    units = tuple([1 if d in axes else n for d, n in enumerate(shape)])
-    if units != out:
-        return False
-    return s.become(node, inner.op, inner.inputs, **{**inner.attributes, "keepdims": 1})
-
-
-def _kept_axes_of_choice(s: Any, node: Node) -> Found:
-    """Units put into a choice between reductions are put into each: the maximum that keeps NaN."""
-    (source, *_), out = node.inputs, s.shape(node.outputs[0])
-    choice = s.by(source, "Where")
-    if choice is None or not s.once(source) or out is None or s.scalar(choice.inputs[1]) is None:
-        return False
-    test, other, chosen = choice.inputs
-    inner = s.made.get(chosen)
-    if inner is None or not inner.op.startswith("Reduce") or not s.once(chosen):
-        return False
-    if not s.once(test):
-        return False
-    parts = [
-        s.new(node.op, [name, *node.inputs[1:]], s.dtype(name), out, **node.attributes)
-        for name in (test, chosen)
-    ]
-    for name in parts:
-        _kept_axes(s, s.made[name])
-    return s.become(node, "Where", [parts[0], other, parts[1]])
-
-
-def _transposed(s: Any, node: Node) -> Found:
-    """Leave out a transpose that changes nothing, join two, and make one of units a Reshape."""
-    (x,) = node.inputs
-    perm = [*node.attributes["perm"]]
-    if perm == sorted(perm):
-        return x
-    inner = s.by(x, "Transpose")
-    if inner is not None:
-        first = inner.attributes["perm"]
-        return s.become(node, "Transpose", inner.inputs, perm=[first[p] for p in perm])
-    shape = s.static(x)
-    if shape is not None and s.value(x) is None:
-        moved = [p for p in perm if shape[p] != 1]
-        if moved == sorted(moved) and 0 not in shape:
-            target = s.constant(np.array([shape[p] for p in perm], np.int64))
-            return s.become(node, "Reshape", [x, target])
-    return False
-
-
-def _without_units(s: Any, node: Node) -> Found:
-    """A product whose other operand has all axes takes matrices without units before them."""
-    for k, name in enumerate(node.inputs):
-        view = s.by(name, "Reshape", "Unsqueeze")
-        wide, other = s.shape(name), s.shape(node.inputs[1 - k])
-        if view is None or wide is None or other is None or len(other) < len(wide):
-            continue
-        small = s.shape(view.inputs[0])
-        if s.by(view.inputs[0], "Reshape", "Squeeze", "Unsqueeze") is not None:
-            continue  # which are to be one view first
-        if small is None or len(small) < 2 or (1,) * (len(wide) - len(small)) + small != wide:
-            continue
-        inputs = [*node.inputs]
-        inputs[k] = view.inputs[0]
-        return s.become(node, "MatMul", inputs)
-    return False
-
-
-def _units_transposed(s: Any, node: Node) -> Found:
-    """A view that only moves units after a transpose is another transpose."""
-    inner = s.by(node.inputs[0], "Transpose")
-    out = s.static(node.outputs[0])
-    if inner is None or out is None or not s.once(node.inputs[0]):
-        return False
-    shape = s.static(inner.inputs[0])
-    if shape is None or len(shape) != len(out):
-        return False
-    perm = inner.attributes["perm"]
-    moved = [p for p in perm if shape[p] != 1]
-    if [shape[p] for p in moved] != [n for n in out if n != 1]:
-        return False
-    whole, units = iter(moved), iter([d for d, n in enumerate(shape) if n == 1])
-    order = [next(units) if n == 1 else next(whole) for n in out]
-    return s.become(node, "Transpose", inner.inputs, perm=order)
-
-
-def _picked(s: Any, node: Node) -> Found:
-    """One index along an axis, which is then left out, is a Gather."""
-    out = s.shape(node.outputs[0])
-    cut = s.by(node.inputs[0], "Slice")
-    if cut is None or out is None or not s.once(node.inputs[0]) or len(cut.inputs) > 4:
-        return False
-    x, *bounds = cut.inputs
-    starts, ends, axes = [s.ints(name) for name in bounds]
-    shape = s.shape(x)
-    if shape is None or None in (starts, ends, axes) or len(axes) != 1:
-        return False
-    (axis,), (start,), (end,) = axes, starts, ends
-    if end != start + 1 or start < 0 or out != (*shape[:axis], *shape[axis + 1 :]):
-        return False
-    return s.become(node, "Gather", [x, s.constant(np.array(start, np.int64))], axis=axis)
-
-
-def _unexpanded(s: Any, node: Node) -> Found:
-    """An operator whose operands broadcast takes the smaller tensor, where its result stays."""
-    for k, name in enumerate(node.inputs):
-        wide = s.by(name, "Expand")
-        if wide is None:
-            continue
-        shapes = [s.shape(n) for n in node.inputs]
-        small = s.shape(wide.inputs[0])
-        if small is None or any(shape is None for shape in shapes):
-            continue
-        last = 2 if node.op == "MatMul" else 0
-        if last and (len(small) < 2 or small[-2:] != shapes[k][-2:]):
-            continue
-        rows = [shape[: len(shape) - last] for shape in shapes]
-        mine = small[: len(small) - last]
-        others = [r for j, r in enumerate(rows) if j != k]
-        if _together([mine, *others]) == _together(rows):
-            inputs = [*node.inputs]
-            inputs[k] = wide.inputs[0]
-            return s.become(node, node.op, inputs, **node.attributes)
-    return False
-
-
-def _together(shapes: Sequence[Any]) -> tuple[Any, ...]:
-    ndim = max([len(shape) for shape in shapes], default=0)
-    out: list[Any] = [1] * ndim
-    for shape in shapes:
-        for i, n in enumerate(shape, ndim - len(shape)):
-            if n != 1:
-                out[i] = n
-    return tuple(out)
-
-
-_OF_ELEMENTS = ("Relu", "Clip", "Cast", "Sigmoid", "Tanh", "Gelu", "Neg", "Exp", "Erf", "Sqrt", "Abs",
-                "HardSwish", "HardSigmoid", "Reciprocal", "Log", "Not")  # fmt: skip
-"""Operators of each element alone, after which a view may as well be taken."""
-
-
-def _before_view(s: Any, node: Node) -> Found:
-    """A view of elements, each taken alone, is taken after: it may meet another there."""
-    view = s.by(node.inputs[0], "Reshape")
-    if view is None or not s.once(node.inputs[0]):
-        return False
-    source = view.inputs[0]
-    shape, dtype = s.shape(source), s.dtype(node.outputs[0])
-    if shape is None or dtype.kind == "V":
-        return False
-    name = s.new(node.op, [source, *node.inputs[1:]], dtype, shape, **node.attributes)
-    return s.become(node, "Reshape", [name, view.inputs[1]], **view.attributes)
-
-
-def _image_windows(s: Any, node: Node) -> Found:
-    """Windows of one element along the first spatial axis: as if that were channels."""
-    window, shape = node.attributes["kernel_shape"], s.shape(node.inputs[0])
-    n, out = len(window), s.shape(node.outputs[0])
-    if n != 3 or window[0] != 1 or shape is None or out is None:
-        return False
-    if _varying(shape) > 1 or _varying(shape[1:3]) or _varying(out) > 1:
-        return False
-    settings = {}
-    for name, fill in (("strides", 1), ("dilations", 1), ("pads", 0)):
-        given = [*node.attributes.get(name, [fill] * (2 * n if name == "pads" else n))]
-        if given[0] != fill or (name == "pads" and given[n] != fill):
-            return False
-        if name in node.attributes:
-            settings[name] = given[1:n] + given[n + 1 :] if name == "pads" else given[1:]
-    flat, small = [(v[0], v[1] * v[2], *v[3:]) for v in (shape, out)]
-    dtype = s.dtype(node.inputs[0])
-    image = s.new("Reshape", [node.inputs[0], _target(s, flat)], dtype, flat)
-    attributes = {**node.attributes, **settings, "kernel_shape": [*window[1:]]}
-    pooled = s.new(node.op, [image], dtype, small, **attributes)
-    return s.become(node, "Reshape", [pooled, _target(s, out)])
-
-
-def _target(s: Any, shape: Sequence[Any]) -> str:
-    """Return the name of a shape, of which at most one size varies."""
-    return s.constant(np.array([-1 if is_size(n) else n for n in shape], np.int64))
-
-
-def _varying(shape: Sequence[Any]) -> int:
-    return sum(map(is_size, shape))
-
-
-def _constant_before_view(s: Any, node: Node) -> Found:
-    """A constant that meets a view of a product meets the product, whose weights may take it."""
-    for name, other in _either(node)[: 2 if node.op in ("Add", "Mul") else 1]:
-        view, value = s.by(name, "Reshape"), s.value(other)
-        if view is None or value is None or not s.once(name):
-            continue
-        source = view.inputs[0]
-        made = s.by(source, "Conv", "ConvTranspose", "Gemm", "MatMul")
-        shape, out = s.shape(source), s.shape(name)
-        if made is None or None in (shape, out) or not s.once(source) or value.ndim > len(out):
-            continue
-        if s.shape(node.outputs[0]) != out:
-            continue
-        moved = _on_source(value.reshape((1,) * (len(out) - value.ndim) + value.shape), shape, out)
-        if moved is None:
-            continue
-        result = s.new(node.op, [source, s.constant(moved, other)], s.dtype(source), shape)
-        return s.become(node, "Reshape", [result, view.inputs[1]], **view.attributes)
-    return False
-
-
-_PRIMES = (1_000_003, 1_000_033, 1_000_037, 1_000_039, 1_000_081, 1_000_099)
-
-
-def _on_source(value: np.ndarray, shape: Sequence[Any], out: Sequence[Any]) -> np.ndarray | None:
-    """Return a constant that broadcasts to a view as one that broadcasts to what is viewed."""
-    # A size that varies is a prime, which is in no product but those that it is in.
-    varying = [n for n in (*shape, *out) if is_size(n)]
-    number = lambda n: _PRIMES[varying.index(n)] if is_size(n) else n
-    if len(varying) > len(_PRIMES):
-        return None
-    shape, out = [[number(n) for n in v] for v in (shape, out)]
-    sizes: list[int] = []
-    axes: list[int] = []
-    i = j = 0
-    while i < len(shape) or j < len(out):
-        first, second = [i], [j]
-        a, b = [v[k] if k < len(v) else 1 for v, k in ((shape, i), (out, j))]
-        while a != b:
-            if a < b:
-                first.append(first[-1] + 1)
-                if first[-1] >= len(shape):
-                    return None
-                a *= shape[first[-1]]
-            else:
-                second.append(second[-1] + 1)
-                if second[-1] >= len(out):
-                    return None
-                b *= out[second[-1]]
-        first, second = [k for k in first if k < len(shape)], [k for k in second if k < len(out)]
-        if any(value.shape[k] != 1 for k in second):
-            axes += second
-            sizes += [shape[k] for k in first]
-        else:
-            sizes += [1] * len(first)
-        i, j = i + max(len(first), 1), j + max(len(second), 1)
-    wide = tuple([out[k] if k in axes else 1 for k in range(len(out))])
-    if math.prod(wide) > _LARGEST or math.prod(wide) != math.prod(sizes):
-        return None
-    return np.broadcast_to(value, wide).reshape(sizes)
-
-
-def _lifted_product(s: Any, node: Node) -> Found:
-    """A view that adds units before the matrices of a product is taken of its operands."""
-    product = s.by(node.inputs[0], "MatMul")
-    out = s.static(node.outputs[0])
-    if product is None or out is None or not s.once(node.inputs[0]):
-        return False
-    shapes = [s.static(n) for n in product.inputs]
-    made = s.static(node.inputs[0])
-    if None in (*shapes, made) or any(len(v) != len(made) for v in shapes) or len(made) < 3:
-        return False
-    if out[-2:] != made[-2:] or [n for n in out[:-2] if n != 1] != [n for n in made[:-2] if n != 1]:
-        return False
-    if any(v[:-2] != made[:-2] for v in shapes):
-        return False
-    targets = [(*out[:-2], *v[-2:]) for v in shapes]
-    meets = [
-        (view := s.by(n, "Reshape")) is not None and s.static(view.inputs[0]) == t
-        for n, t in zip(product.inputs, targets, strict=True)
-    ]
-    if not any(meets):
-        return False
-    names = [
-        s.new("Reshape", [n, _target(s, t)], s.dtype(n), t)
-        for n, t in zip(product.inputs, targets, strict=True)
-    ]
-    return s.become(node, "MatMul", names)
 
 
 # Reductions
@@ -536,8 +188,8 @@ def _mean_of_split(s: Any, node: Node) -> Found:
             break
     else:
         return False
-    whole = [d for d in range(at, len(shape))]
-    units = tuple([*shape[:at], *[1] * len(whole)])
+    whole = list(range(at, len(shape)))
+    units = (*shape[:at], *[1] * len(whole))
     if out == units:
         keep = 1
     elif out == shape[:at]:
@@ -624,7 +276,7 @@ def _attention(s: Any, node: Node) -> Found:
     e = s.by(product.inputs[0], "Exp")
     shifted = s.by(e.inputs[0], "Sub") if e is not None else None
     chosen = s.by(shifted.inputs[1], "Where") if shifted is not None else None
-    if chosen is None or s.scalar(chosen.inputs[1]) != 0.0:
+    if shifted is None or chosen is None or s.scalar(chosen.inputs[1]) != 0.0:
         return False
     empty, _, largest = chosen.inputs
     most, tested = _max_of(s, largest), s.by(empty, "Equal")
@@ -636,7 +288,7 @@ def _attention(s: Any, node: Node) -> Found:
     shape = s.shape(x)
     if axis != len(shape) - 1 or not s.has_kernel("Softmax", x):
         return False
-    for summed, one in _either(total):
+    for summed, one in either(total):
         cast = s.by(one, "Cast")
         if _sum_of(s, summed, axis) == product.inputs[0] and cast and cast.inputs[0] == empty:
             break
@@ -665,7 +317,9 @@ def _has_a_place_in_each_row(s: Any, name: str) -> bool:
         return bool(mask.any(-1).all())
     # The place in the row is at most that of the row: the diagonal is left.
     causal = s.by(masked.inputs[0], "GreaterOrEqual")
-    column = s.by(causal.inputs[0], "Unsqueeze") if causal is not None else None
+    if causal is None:
+        return False
+    column = s.by(causal.inputs[0], "Unsqueeze")
     return column is not None and column.inputs[0] == causal.inputs[1]
 
 
@@ -683,10 +337,12 @@ def _mean_along(s: Any, name: str, x: str) -> list[int] | None:
     total = s.by(name, "Add")
     if total is None:
         return None
-    for pilot, rest in _either(total):
+    for pilot, rest in either(total):
         mean = s.by(rest, "ReduceMean")
-        apart = s.by(mean.inputs[0], "Sub") if mean is not None else None
-        if apart is None or apart.inputs != (x, pilot) or not mean.attributes.get("keepdims", 1):
+        if mean is None or not mean.attributes.get("keepdims", 1):
+            continue
+        apart = s.by(mean.inputs[0], "Sub")
+        if apart is None or apart.inputs != (x, pilot):
             continue
         axes, shape = s.ints(mean.inputs[1]), s.shape(pilot)
         if axes is not None and shape is not None and all(shape[a] == 1 for a in axes):
@@ -703,7 +359,7 @@ def _layer_norm(s: Any, node: Node) -> Found:
     if total is None or centred is None or not s.has_kernel("LayerNormalization", d):
         return False
     x = centred.inputs[0]
-    for squares, small in _either(total):
+    for squares, small in either(total):
         eps, mean = s.scalar(small), s.by(squares, "ReduceMean")
         if eps is None or mean is None or not mean.attributes.get("keepdims", 1):
             continue
@@ -718,7 +374,7 @@ def _layer_norm(s: Any, node: Node) -> Found:
             continue
         sizes = [shape[a] for a in axes]
         last = [*range(len(shape) - len(axes), len(shape))]
-        if sorted(axes) != last or any(is_size(n) for n in sizes) or math.prod(sizes) > _LARGEST:
+        if sorted(axes) != last or any(is_size(n) for n in sizes) or math.prod(sizes) > LARGEST:
             continue
         if s.shape(d) != shape or (s.static(x) is not None and 0 in shape):
             continue
@@ -729,7 +385,7 @@ def _layer_norm(s: Any, node: Node) -> Found:
 
 def _norm_scale(s: Any, node: Node) -> Found:
     """A layer norm, times its scale."""
-    for inner, scale in _either(node):
+    for inner, scale in either(node):
         norm = s.by(inner, "LayerNormalization")
         if norm is None or len(norm.inputs) != 2 or not s.once(inner):
             continue
@@ -742,7 +398,7 @@ def _norm_scale(s: Any, node: Node) -> Found:
 
 def _norm_bias(s: Any, node: Node) -> Found:
     """A layer norm, and its bias."""
-    for inner, bias in _either(node):
+    for inner, bias in either(node):
         norm = s.by(inner, "LayerNormalization")
         if norm is None or len(norm.inputs) != 2 or not s.once(inner):
             continue
@@ -753,17 +409,17 @@ def _norm_bias(s: Any, node: Node) -> Found:
 
 def _batch_norm(s: Any, node: Node) -> Found:
     """(x - mean) * scale + bias with constants for each channel, that no operator before takes."""
-    for product, bias in _either(node):
+    for product, bias in either(node):
         scaled = s.by(product, "Mul")
         if scaled is None or not s.once(product):
             continue
-        for apart, scale in _either(scaled):
+        for apart, scale in either(scaled):
             centred = s.by(apart, "Sub")
             if centred is None or not s.once(apart):
                 continue
             x, mean = centred.inputs
             parts = [_by_channel(s, n, x) for n in (scale, bias, mean)]
-            if any(p is None for p in parts) or not s.dtype(x) == _F32:
+            if any(p is None for p in parts) or s.dtype(x) != _F32:
                 continue
             names = [s.constant(p) for p in parts]  # type: ignore[arg-type]
             ones = s.constant(np.ones_like(parts[0]))
@@ -790,7 +446,7 @@ def _by_channel(s: Any, name: str, x: str) -> np.ndarray | None:
 
 def _affine(s: Any, node: Node) -> Found:
     """A constant for each feature, times or added to the result of a product: in its weights."""
-    for inner, other in _either(node)[: 2 if node.op in ("Add", "Mul") else 1]:
+    for inner, other in either(node)[: 2 if node.op in ("Add", "Mul") else 1]:
         made, value = s.by(inner, "Conv", "ConvTranspose", "Gemm", "MatMul"), s.value(other)
         if made is None or value is None or not s.once(inner) or value.dtype.kind != "f":
             continue
@@ -906,12 +562,12 @@ def _gelu(s: Any, node: Node) -> Found:
     """x * (0.5 * (1 - erf(-x / sqrt 2))), and x * sigmoid of a polynomial."""
     if s.exact:
         return False
-    for x, weight in _either(node):
+    for x, weight in either(node):
         if not s.has_kernel("Gelu", x):
             continue
         half = s.by(weight, "Mul")
         if half is not None:
-            for factor, rest in _either(half):
+            for factor, rest in either(half):
                 if s.scalar(factor) == 0.5 and _is_tail(s, rest, x):
                     return s.become(node, "Gelu", [x])
         gate = s.by(weight, "Sigmoid")
@@ -924,11 +580,11 @@ def _is_tail(s: Any, name: str, x: str) -> bool:
     """Say whether this is 1 - erf(-x / sqrt 2)."""
     rest = s.by(name, "Sub")
     erf = s.by(rest.inputs[1], "Erf") if rest is not None else None
-    if erf is None or s.scalar(rest.inputs[0]) != 1:
+    if rest is None or erf is None or s.scalar(rest.inputs[0]) != 1:
         return False
     scaled = s.by(erf.inputs[0], "Mul")
     return scaled is not None and any(
-        a == x and _near(s.scalar(c), -math.sqrt(0.5)) for a, c in _either(scaled)
+        a == x and _near(s.scalar(c), -math.sqrt(0.5)) for a, c in either(scaled)
     )
 
 
@@ -937,18 +593,18 @@ def _is_tanh_argument(s: Any, name: str, x: str) -> bool:
     outer = s.by(name, "Mul")
     if outer is None:
         return False
-    for factor, total in _either(outer):
+    for factor, total in either(outer):
         added = s.by(total, "Add")
         if added is None or not _near(s.scalar(factor), math.sqrt(8 / math.pi)):
             continue
-        for inner, cubic in _either(added):
+        for inner, cubic in either(added):
             bound = s.by(inner, "Clip")
             if inner != x and (bound is None or bound.inputs[0] != x):
                 continue
             scaled = s.by(cubic, "Mul")
             if scaled is None:
                 continue
-            for c, power in _either(scaled):
+            for c, power in either(scaled):
                 if _near(s.scalar(c), 0.044715) and _is_cube(s, power, inner):
                     return True
     return False
@@ -959,7 +615,7 @@ def _is_cube(s: Any, name: str, x: str) -> bool:
     if product is None:
         power = s.by(name, "Pow")
         return power is not None and power.inputs[0] == x and s.scalar(power.inputs[1]) == 3
-    for square, other in _either(product):
+    for square, other in either(product):
         inner = s.by(square, "Mul")
         if other == x and inner is not None and inner.inputs == (x, x):
             return True
@@ -976,7 +632,7 @@ def _hard_sigmoid(s: Any, node: Node) -> Found:
     total = s.by(clip.inputs[0], "Add")
     if total is None or not s.has_kernel("HardSwish", clip.inputs[0]):
         return False
-    for x, three in _either(total):
+    for x, three in either(total):
         if s.scalar(three) == 3 and _keeps_shape(s, x, three):
             return s.become(node, "HardSigmoid", [x], alpha=1 / 6, beta=0.5)
     return False
@@ -984,7 +640,7 @@ def _hard_sigmoid(s: Any, node: Node) -> Found:
 
 def _hard_swish(s: Any, node: Node) -> Found:
     """x * hardsigmoid(x)."""
-    for x, gate in _either(node):
+    for x, gate in either(node):
         hard = s.by(gate, "HardSigmoid")
         if hard is not None and hard.inputs[0] == x and _near(hard.attributes["alpha"], 1 / 6):
             return s.become(node, "HardSwish", [x])
@@ -1027,27 +683,17 @@ def _unwrapped(s: Any, name: str, n: int) -> str:
     below, more = s.by(test, "Less"), s.by(wrapped, "Add")
     if below is None or more is None or below.inputs[0] != plain or s.scalar(below.inputs[1]) != 0:
         return name
-    if not any(x == plain and s.scalar(c) == n for x, c in _either(more)):
+    if not any(x == plain and s.scalar(c) == n for x, c in either(more)):
         return name
     if s.dtype(plain) not in (np.dtype(np.int32), np.dtype(np.int64)):
         return name
     return plain
 
 
-_BROADCASTING = (_smaller_constants, _unexpanded)
-
 RULES: dict[str, tuple[Any, ...]] = {
-    "Add": (
-        _neutral(0, 2),
-        _norm_bias,
-        _affine,
-        _constant_before_view,
-        _batch_norm,
-        *_BROADCASTING,
-    ),
-    **dict.fromkeys(_OF_ELEMENTS, (_before_view,)),
-    "AveragePool": (_padded_conv, _image_windows),
-    "Cast": (_cast, _before_view),
+    "Add": (_neutral(0, 2), _norm_bias, _affine, _batch_norm),
+    "AveragePool": (_padded_conv,),
+    "Cast": (_cast,),
     "Conv": (_padded_conv,),
     "Div": (
         _neutral(1, 1),
@@ -1058,15 +704,12 @@ RULES: dict[str, tuple[Any, ...]] = {
         _layer_norm,
         _hard_sigmoid,
         _affine,
-        _constant_before_view,
-        *_BROADCASTING,
     ),
     "Gemm": (_turned_weights,),
     "Identity": (lambda s, node: not s.is_output(node.outputs[0]) and node.inputs[0],),
-    "MatMul": (_turned_weights, _unexpanded, _without_units),
-    "Max": (_neutral(-math.inf, 2), _relu, *_BROADCASTING),
-    "MaxPool": (_image_windows,),
-    "Min": (_neutral(math.inf, 2), _clip, *_BROADCASTING),
+    "MatMul": (_turned_weights,),
+    "Max": (_neutral(-math.inf, 2), _relu),
+    "Min": (_neutral(math.inf, 2), _clip),
     "Mul": (
         _neutral(1, 2),
         _reciprocal_product,
@@ -1074,23 +717,10 @@ RULES: dict[str, tuple[Any, ...]] = {
         _gelu,
         _hard_swish,
         _affine,
-        _constant_before_view,
-        *_BROADCASTING,
     ),
-    "Neg": (_twice, _before_view),
-    "Not": (_twice, _before_view),
+    "Neg": (_twice,),
+    "Not": (_twice,),
     "ReduceMean": (_mean_of_split,),
-    "Reshape": (
-        _viewed,
-        _kept_axes,
-        _kept_axes_of_choice,
-        _picked,
-        _lifted_product,
-        _units_transposed,
-    ),
-    "Squeeze": (_viewed, _picked),
-    "Sub": (_neutral(0, 1), _log_softmax, _affine, _constant_before_view, *_BROADCASTING),
-    "Transpose": (_transposed,),
-    "Unsqueeze": (_viewed, _kept_axes, _kept_axes_of_choice),
-    "Where": (_bounded, _embedding, *_BROADCASTING),
+    "Sub": (_neutral(0, 1), _log_softmax, _affine),
+    "Where": (_bounded, _embedding),
 }

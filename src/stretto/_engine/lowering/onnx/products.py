@@ -427,7 +427,7 @@ class Onnx(Indexing):
         nothing = self.node("Sub", [total, total])
         zero = self.constant(np.zeros((), x.type.dtype))
         finite = self.node("Equal", [nothing, zero])
-        graphs = {
+        graphs: dict[str, Any] = {
             "then_branch": self.inner("finite", (), lambda: [fast()]),
             "else_branch": self.inner("others", (), lambda: [exact()]),
         }

@@ -10,9 +10,8 @@ Source: the definitions of LSTM, GRU and RNN in ONNX's specification.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -158,7 +157,7 @@ class _Cell:
     def _slice(self, node: Node, width: int) -> _Sum | None:
         s = self.s
         x = self.sum(node.inputs[0])
-        starts, ends, axes = [s.ints(n) for n in node.inputs[1:4]]
+        starts, axes = [s.ints(n) for n in (node.inputs[1], node.inputs[3])]
         if x is None or axes not in ([1], [-1]) or len(node.inputs) > 4 or starts[0] < 0:
             return None
         return x.cut(starts[0], starts[0] + width)
@@ -278,7 +277,7 @@ def _gru(s: Any, node: Node, cell: _Cell) -> Any:
                 if turned is None or {*turned.terms} != {h}:
                     continue
                 sums = [cell.signed(z), cell.signed(r), plain]
-                return _operator(s, node, cell, "GRU", sums, [0], turned)
+                return _operator(s, node, cell, "GRU", sums, [0], turned=turned)
     return False
 
 
@@ -331,8 +330,8 @@ def _rnn(s: Any, node: Node, cell: _Cell) -> Any:
     if last is None:
         return False
     sums = [cell.sum(last.inputs[0])]
-    activation = {} if last.op == "Tanh" else {"activations": ["Relu"]}
-    return _operator(s, node, cell, "RNN", sums, [0], **activation)
+    activation: dict[str, Any] = {} if last.op == "Tanh" else {"activations": ["Relu"]}
+    return _operator(s, node, cell, "RNN", sums, [0], None, **activation)
 
 
 def _operator(
@@ -350,70 +349,76 @@ def _operator(
     ``order`` says which states are h and c, and ``turned`` is what a GRU's reset gate multiplies.
     """
     h = cell.states[order[0]]
-    batch, size = s.shape(h) if len(s.shape(h) or ()) == 2 else (None, None)
-    if not isinstance(size, int):
+    shape, dtype = s.shape(h), s.dtype(h)
+    if shape is None or len(shape) != 2 or not isinstance(shape[1], int):
         return False
     inputs = {n for z in sums if z is not None for n in z.terms} - {h}
-    if any(z is None or z.width != size for z in sums) or len(inputs) != 1:
+    if any(z is None or z.width != shape[1] for z in sums) or len(inputs) != 1:
         return False
     (x,) = inputs
-    if x not in cell.slices or {*cell.states[1:], *cell.states[:1]} - {h} & inputs:
+    if x not in cell.slices or (s.exact and "activations" in attributes):
         return False
     rows = node.inputs[len(cell.states) + cell.slices.index(x)]
-    rows, before, line = _before(s, rows, size * len(sums))
-    dtype = s.dtype(h)
-    w, r, wb, rb = [], [], [], []
+    rows, before, line = _before(s, rows)
+    gates = []
     for z in sums:
-        assert z is not None
-        mine, back = z.terms.get(x), z.terms.get(h)
-        bias = np.zeros(size, dtype) + z.line
-        if isinstance(back, _Columns) or mine is None:
+        gate = _gate(z, x, h, before, line, dtype)
+        if gate is None:
             return False
-        if before is not None:
-            cut = before[:, mine.start : mine.stop] if isinstance(mine, _Columns) else before @ mine
-            added = line[mine.start : mine.stop] if isinstance(mine, _Columns) else line @ mine
-            mine, bias = cut, bias + added
-        elif isinstance(mine, _Columns):
-            return False
-        r.append(np.zeros((size, size), dtype) if back is None else back)
-        w.append(mine)
-        wb.append(bias)
-        rb.append(np.zeros(size, dtype))
+        gates.append(gate)
     if turned is not None:
-        if turned.width != size or not isinstance(turned.terms[h], np.ndarray):
+        if {*sums[2].terms} != {x} or not isinstance(turned.terms[h], np.ndarray):  # type: ignore[union-attr]
             return False
-        if {*sums[2].terms} != {x}:  # type: ignore[union-attr]
-            return False
-        r[2], rb[2] = turned.terms[h], rb[2] + turned.line
+        last = np.zeros(shape[1], dtype) + turned.line
+        gates[2] = _Gate(gates[2].rows, turned.terms[h], gates[2].bias, last)
         attributes["linear_before_reset"] = 1
-    if s.exact and "activations" in attributes:
-        return False
-    weights = [
-        s.constant(np.stack([np.concatenate([m.T for m in part])]).astype(dtype), op.lower() + stem)
-        for part, stem in ((w, "_weight"), (r, "_recurrence"))
-    ]
     if node.attributes.get("scan_input_directions", [0])[0]:
         attributes["direction"] = "reverse"
-    loop = _Loop(
-        s,
-        rows,
-        [node.inputs[k] for k in order],
-        weights,
-        np.concatenate([*wb, *rb]).astype(dtype),
-        dtype,
-        (s.shape(rows)[0], batch, size),
-        {"hidden_size": size, **attributes},
-    )
-    bounded = all(np.abs(m).sum() < 1e15 for m in (*w, *r, *wb, *rb))
+    attributes["hidden_size"] = shape[1]
+    loop = _Loop(s, op, rows, [node.inputs[k] for k in order], gates, shape, attributes)
+    # The RNN of tanh keeps NaN.
     if not s.exact or op == "RNN":
         stack, *last = loop.operator(op)
-    elif bounded:
+    elif all(np.abs(m).sum() < _BOUNDED for gate in gates for m in gate):
         stack, *last = loop.guarded(op)
     else:
         return False
     finals = [last[order.index(k)] for k in range(len(order))]
     return (*finals, *[stack] * len(cell.stacked))
 
+
+class _Gate(NamedTuple):
+    """What goes into an activation: x @ rows + bias + h @ states + after."""
+
+    rows: np.ndarray
+    states: np.ndarray
+    bias: np.ndarray
+    after: np.ndarray
+
+
+def _gate(
+    z: _Sum | None, x: str, h: str, before: np.ndarray | None, line: Any, dtype: np.dtype
+) -> _Gate | None:
+    """Return a sum as a gate; ``before`` and ``line`` are what made the step's input."""
+    assert z is not None
+    mine, back = z.terms.get(x), z.terms.get(h)
+    bias = np.zeros(z.width, dtype) + z.line
+    if mine is None or isinstance(back, _Columns):
+        return None
+    if before is None:
+        if isinstance(mine, _Columns):
+            return None
+    elif isinstance(mine, _Columns):
+        bias = bias + line[mine.start : mine.stop]
+        mine = before[:, mine.start : mine.stop]
+    else:
+        bias, mine = bias + line @ mine, before @ mine
+    nothing = np.zeros((z.width, z.width), dtype)
+    return _Gate(mine, nothing if back is None else back, bias, np.zeros(z.width, dtype))
+
+
+_BOUNDED = 1e15
+"""The bound of what weights add up to, for no row of a finite sum of squares to overflow."""
 
 STEPS = "steps"
 """How the names of graphs begin in which nothing is to be found again."""
@@ -425,18 +430,23 @@ class _Loop:
     def __init__(
         self,
         s: Any,
+        op: str,
         rows: str,
         starts: Sequence[str],
-        weights: Sequence[str],
-        bias: np.ndarray,
-        dtype: np.dtype,
-        shape: tuple[Any, Any, int],
+        gates: Sequence[_Gate],
+        shape: Sequence[Any],
         attributes: dict[str, Any],
     ) -> None:
-        self.s, self.rows, self.starts = s, rows, starts
-        self.weights, self.bias, self.dtype = weights, bias, dtype
-        self.length, self.batch, self.size = shape
-        self.attributes = attributes
+        self.s, self.rows, self.starts, self.attributes = s, rows, starts, attributes
+        self.dtype = dtype = s.dtype(starts[0])
+        self.length, (self.batch, self.size) = s.shape(rows)[0], shape
+        packed = [np.concatenate([m.T for m in part])[None] for part in list(zip(*gates))[:2]]
+        self.weights = [
+            s.constant(m.astype(dtype), f"{op.lower()}_{stem}")
+            for m, stem in zip(packed, ("weight", "recurrence"), strict=True)
+        ]
+        lines = [*[g.bias for g in gates], *[g.after for g in gates]]
+        self.bias = np.concatenate(lines).astype(dtype)
         state = (dtype, (self.batch, self.size))
         self.types = [(dtype, (self.length, self.batch, self.size)), *[state] * len(starts)]
 
@@ -560,21 +570,20 @@ def _is_zero(s: Any, name: str) -> bool:
     return value is not None and not value.any()
 
 
-def _before(s: Any, rows: str, width: int) -> tuple[str, Any, Any]:
+def _before(s: Any, rows: str) -> tuple[str, Any, Any]:
     """Return what rows are a product of and its matrix and line, if they are computed so."""
-    line: Any = np.zeros(1)
+    line: Any = 0.0
     total = s.by(rows, "Add")
     inner = rows
-    if total is not None:
-        for product, bias in (total.inputs, total.inputs[::-1]):
-            value = s.value(bias)
-            if value is not None and value.size == value.shape[-1]:
-                inner, line = product, value.reshape(-1)
+    for product, bias in (total.inputs, total.inputs[::-1]) if total is not None else ():
+        value = s.value(bias)
+        if value is not None and value.size == value.shape[-1]:
+            inner, line = product, value.reshape(-1)
     product = s.by(inner, "MatMul")
-    matrix = s.value(product.inputs[1]) if product is not None else None
-    if matrix is None or matrix.ndim != 2 or len(s.shape(product.inputs[0]) or ()) != 3:
+    if product is None or len(s.shape(product.inputs[0]) or ()) != 3:
         return rows, None, None
-    if matrix.shape[1] != width and not math.prod(matrix.shape):
+    matrix = s.value(product.inputs[1])
+    if matrix is None or matrix.ndim != 2:
         return rows, None, None
     return product.inputs[0], matrix, np.zeros(matrix.shape[1], matrix.dtype) + line
 

@@ -12,6 +12,7 @@ Source: which operators onnxruntime has, and which it fuses, measured with 1.32 
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -19,24 +20,22 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.sizes import is_size
-from stretto._engine.lowering.onnx import patterns, recurrent
+from stretto._engine.lowering.onnx import patterns, recurrent, views
 from stretto._engine.lowering.onnx.folding import folded
 from stretto._engine.lowering.onnx.graph import Graph, Node, Shape, key_of
 from stretto._engine.lowering.onnx.kernels import KERNELS
-
-_FOLDED = 1 << 16
-"""The most elements of a constant that is computed though what it is of is kept for others."""
+from stretto._engine.lowering.onnx.views import LARGEST, Found
 
 _ROUNDS = 20
 
 UNKNOWN = np.dtype(np.void)
 """The dtype of a tensor of which none is known; ``None`` is equal to that of float64."""
 
-Found = bool | str | tuple[str, ...]
 Rule = Callable[["Spelling", Node], Found]
+_TABLES = (patterns.RULES, recurrent.RULES, views.RULES)
 RULES: Mapping[str, Sequence[Rule]] = {
-    op: (*patterns.RULES.get(op, ()), *recurrent.RULES.get(op, ()))
-    for op in {*patterns.RULES, *recurrent.RULES}
+    op: [rule for table in _TABLES for rule in table.get(op, ())]
+    for op in {*itertools.chain(*_TABLES)}
 }
 
 
@@ -283,7 +282,7 @@ class Spelling:
             v.size for v, n in zip(values, node.inputs, strict=True)
             if v is not None and self.once(n)
         )  # fmt: skip
-        if array.size > max(_FOLDED if node.op != "Expand" else 64, gone):
+        if array.size > max(LARGEST if node.op != "Expand" else 64, gone):
             return ""
         largest = max(range(len(values)), key=lambda k: values[k].size)  # type: ignore[union-attr]
         return self.constant(array, node.inputs[largest])
