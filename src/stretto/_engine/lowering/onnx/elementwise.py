@@ -218,11 +218,18 @@ def _erfc_narrow(b: Any, x: Operand) -> Operand:
     """In float32: a polynomial of (x - 3) / (x + 3) times exp(-x^2), within 4e-6 in the tail."""
     if not b.exact:
         return (1.0 - Term(b, b.apply("Erf", [x], x.type))).operand
-    z = Term(b, x)
-    size = written.absolute(z)
-    size = Term(b, b.apply("Min", [size.operand, b.splat(30, x.type)], x.type))
+    # Choices between elements, signs and absolute values each take as long as ten products: so the
+    # sign is that of a clipped multiple, and near zero, where it is less than one, erfc is 1.
+    z = _clipped(b, Term(b, x), 30.0)
+    sign = _clipped(b, z * 1e30, 1.0)
+    size = z * sign
     tail = written.exp(-(size * size)) * written.horner(_ERFCX_NARROW, (size - 3.0) / (size + 3.0))
-    return where(z < 0.0, 2.0 - tail, tail).operand
+    return ((1.0 - sign) + sign * tail).operand
+
+
+def _clipped(b: Any, x: Term, bound: float) -> Term:
+    low, high = [b.splat(v, x.type) for v in (-bound, bound)]
+    return Term(b, b.apply("Clip", [x.operand, low, high], x.type))
 
 
 def _erfc(b: Any, operands: Sequence[Operand], out: ArrayType) -> Operand:
