@@ -5,6 +5,7 @@ Each entry of ``MODELS`` makes a module, and says what its input is like for one
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -125,11 +126,12 @@ def transformer(
     return Transformer()
 
 
-def recurrent(nn: Any, kind: str, layers: int, both: bool) -> Any:
-    """Embedded tokens, a recurrent network, and an output for each token."""
+@functools.cache
+def recurrent_class(nn: Any) -> Any:
+    """Embedded tokens, recurrent layers, and an output for each token: one class."""
 
     class Recurrent(nn.Module):
-        def __init__(self) -> None:
+        def __init__(self, kind: str, layers: int, both: bool) -> None:
             super().__init__()
             self.embedding = nn.Embedding(VOCABULARY, 128)
             self.layers = getattr(nn, kind)(128, 128, layers, batch_first=True, bidirectional=both)
@@ -138,7 +140,12 @@ def recurrent(nn: Any, kind: str, layers: int, both: bool) -> Any:
         def forward(self, tokens: Any) -> Any:
             return self.out(self.layers(self.embedding(tokens))[0])
 
-    return Recurrent()
+    return Recurrent
+
+
+def recurrent(nn: Any, kind: str, layers: int, both: bool) -> Any:
+    """Return such a network."""
+    return recurrent_class(nn)(kind, layers, both)
 
 
 def gpt2(nn: Any) -> Any:
@@ -162,5 +169,8 @@ MODELS: dict[str, Model] = {
     "lstm-both-ways": Model(lambda nn: recurrent(nn, "LSTM", 1, True), (32,), VOCABULARY),
     "ensemble-small-mlp": Model(small_mlp, (64,), ensemble=True),
     "ensemble-mlp": Model(mlp, (64,), ensemble=True),
+    "ensemble-gru": Model(
+        lambda nn: recurrent(nn, "GRU", 1, False), (32,), VOCABULARY, ensemble=True, batches=(1, 8)
+    ),
     "ensemble-cnn": Model(cnn, (3, 32, 32), ensemble=True),
 }

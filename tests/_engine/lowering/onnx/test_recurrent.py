@@ -180,3 +180,15 @@ def test_sizes_that_vary():
             got, expected = run(model, x), st.tree.leaves(layer(x))
             for g, e in zip(got, expected, strict=True):
                 np.testing.assert_allclose(g, np.asarray(e), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_dtypes_that_the_operators_do_not_take_stay_loops(exact):
+    layer = nn.LSTM(DEEP, SIZE, batch_first=True)
+    narrow = st.tree.map(lambda p: p.astype(np.float16), layer)
+    # A transpose before a cast before a product ends the runtime's process.
+    names = agrees(lambda x: narrow(x)[0], X.astype(np.float16), rtol=2e-3, exact=exact)
+    assert "Scan" in names
+    with st.config(enable_x64=True):
+        wide = st.tree.map(lambda p: p.astype(np.float64), layer)
+        assert "Scan" in agrees(lambda x: wide(x)[0], X.astype(np.float64), exact=exact)

@@ -17,7 +17,7 @@ import numpy as np
 
 from stretto._engine.lowering.onnx.graph import Graph, Node, Value
 
-_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+_F32 = np.dtype(np.float32)
 
 
 @dataclasses.dataclass(slots=True)
@@ -218,7 +218,7 @@ def _recurrent(s: Any, node: Node) -> Any:
     inside = {o for n in graph.nodes for o in n.outputs} | cell.sources
     if any(n not in inside and s.value(n) is None for k in graph.nodes for n in k.inputs):
         return False
-    if s.dtype(node.inputs[0]) not in _FLOATS or states not in (1, 2):
+    if s.dtype(node.inputs[0]) != _F32 or states not in (1, 2):
         return False
     for find in (_lstm, _gru, _rnn):
         found = find(s, node, cell)

@@ -222,7 +222,7 @@ def _together(shapes: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(out)
 
 
-_OF_ELEMENTS = ("Relu", "Clip", "Cast", "Sigmoid", "Tanh", "Gelu", "Neg", "Exp", "Erf", "Sqrt", "Abs",
+_OF_ELEMENTS = ("Relu", "Clip", "Sigmoid", "Tanh", "Gelu", "Neg", "Exp", "Erf", "Sqrt", "Abs",
                 "HardSwish", "HardSigmoid", "Reciprocal", "Log", "Not")  # fmt: skip
 """Operators of each element alone, after which a view may as well be taken."""
 
@@ -238,6 +238,16 @@ def _before_view(s: Any, node: Node) -> Found:
         return False
     name = s.new(node.op, [source, *node.inputs[1:]], dtype, shape, **node.attributes)
     return s.become(node, "Reshape", [name, view.inputs[1]], **view.attributes)
+
+
+def _cast_before_transpose(s: Any, node: Node) -> Found:
+    """A cast goes before a transpose: onnxruntime's fusion of both with a product ends the process."""
+    turned = s.by(node.inputs[0], "Transpose")
+    shape = s.shape(turned.inputs[0]) if turned is not None else None
+    if turned is None or shape is None or not s.once(node.inputs[0]):
+        return False
+    name = s.new("Cast", turned.inputs, node.attributes["to"], shape, **node.attributes)
+    return s.become(node, "Transpose", [name], **turned.attributes)
 
 
 def _image_windows(s: Any, node: Node) -> Found:
@@ -370,6 +380,7 @@ RULES: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("Add", "Sub", "Mul", "Div"), (_constant_before_view, *BROADCASTING)),
     **dict.fromkeys(("Max", "Min", "Where"), BROADCASTING),
     **dict.fromkeys(("AveragePool", "MaxPool"), (_image_windows,)),
+    "Cast": (_before_view, _cast_before_transpose),
     "MatMul": (_unexpanded, _without_units),
     "Reshape": (
         _viewed,
