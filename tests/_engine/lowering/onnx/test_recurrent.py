@@ -192,3 +192,39 @@ def test_dtypes_that_the_operators_do_not_take_stay_loops(exact):
     with st.config(enable_x64=True):
         wide = st.tree.map(lambda p: p.astype(np.float64), layer)
         assert "Scan" in agrees(lambda x: wide(x)[0], X.astype(np.float64), exact=exact)
+
+
+class TestEnsembles:
+    @pytest.mark.parametrize("exact", [True, False])
+    @pytest.mark.parametrize(
+        ("make", "operator"),
+        [
+            (lambda: nn.LSTM(DEEP, SIZE), "LSTM"),
+            (lambda: nn.GRU(DEEP, SIZE, batch_first=True), "GRU"),
+            (lambda: nn.LSTM(DEEP, SIZE, 2), "LSTM"),
+            (lambda: nn.RNN(DEEP, SIZE, bidirectional=True), "RNN"),
+        ],
+    )
+    def test_are_an_operator_for_each_member(self, make, operator, exact):
+        ensemble = st.Ensemble([make() for _ in range(3)])
+        names = agrees(ensemble, X, exact=exact)
+        assert "Scan" not in names
+        model = export.onnx(ensemble, X, exact=exact)
+        found = [n.op_type for g in graphs(model.graph) for n in g.node]
+        assert found.count(operator) % 3 == 0 and operator in found
+        if not exact:
+            assert "Scan" not in found
+
+    def test_keep_nan(self):
+        ensemble = st.Ensemble([nn.GRU(DEEP, SIZE) for _ in range(3)])
+        for value in (np.nan, np.inf):
+            x = X.copy()
+            x[2, 1, 3] = value
+            agrees(ensemble, x)
+
+    def test_with_states_of_their_own(self):
+        members = [nn.LSTM(DEEP, SIZE) for _ in range(3)]
+        stacked = st.tree.map(lambda *p: snp.stack(p), *members)
+        f = lambda x, h, c: st.vmap(lambda m, a, b: m(x, (a, b)))(stacked, h, c)
+        for exact in (True, False):
+            agrees(f, X, normal(3, 1, BATCH, SIZE), normal(3, 1, BATCH, SIZE), exact=exact)

@@ -10,7 +10,8 @@ Source: the definitions of LSTM, GRU and RNN in ONNX's specification.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,10 +66,14 @@ class _Sum:
 
 
 class _Cell:
-    """The step of a loop: what it reads and gives by name."""
+    """The step of a loop: what it reads and gives by name; of one member, where it is for many.
 
-    def __init__(self, s: Any, graph: Graph, states: int) -> None:
-        self.s = s
+    Tensors of many members have an axis of them in front, and so have matrices.
+    """
+
+    def __init__(self, s: Any, graph: Graph, states: int, member: int | None = None) -> None:
+        self.s, self.graph, self.member = s, graph, member
+        self.ndim = 2 if member is None else 3
         names = [v.name for v in graph.inputs]
         self.states, self.slices = names[:states], names[states:]
         given = [self._source(v.name) for v in graph.outputs]
@@ -90,16 +95,16 @@ class _Cell:
 
     def _read(self, name: str) -> _Sum | None:
         s = self.s
-        value, shape = s.value(name), s.shape(name)
+        value, shape = self.own(s.value(name)), s.shape(name)
         if value is not None:
             if value.size == 1:
                 return _Sum(-1, {}, float(value.reshape(()).item()))
             if value.size != value.shape[-1]:
                 return None
             return _Sum(value.size, {}, value.reshape(-1))
-        if shape is None or len(shape) != 2:
+        if shape is None or len(shape) != self.ndim:
             return None
-        width = shape[1]
+        width = shape[-1]
         if not isinstance(width, int):
             return None
         if name in self.sources:
@@ -120,13 +125,27 @@ class _Cell:
             return self._slice(node, width)
         return None
 
+    def own(self, value: np.ndarray | None) -> np.ndarray | None:
+        """Return the member's part of a constant."""
+        if value is None or self.member is None or value.ndim < 3:
+            return value
+        return value[self.member if len(value) > 1 else 0]
+
+    def total(self, part: _Part) -> _Sum | None:
+        """Return what an activation is of, as a sum of products."""
+        sums = [self.sum(n) for n in part.names]
+        total = sums[0] if sums else None
+        for other in sums[1:]:
+            total = None if total is None or other is None else total.plus(other)
+        return total if total is None or part.sign == 1 else total.scaled(part.sign)
+
     def _product(self, node: Node) -> _Sum | None:
         s = self.s
         if any(node.attributes.get(k, 1) != 1 for k in ("alpha", "beta")):
             return None
         if node.attributes.get("transA"):
             return None
-        m = s.value(node.inputs[1])
+        m = self.own(s.value(node.inputs[1]))
         if m is None or m.ndim != 2:
             return None
         m = m.T if node.attributes.get("transB") else m
@@ -140,7 +159,7 @@ class _Cell:
         """Return a tensor times a matrix; of one that is joined, part by part."""
         s = self.s
         joined = s.by(name, "Concat")
-        if joined is not None and joined.attributes["axis"] in (1, -1):
+        if joined is not None and joined.attributes["axis"] in (self.ndim - 1, -1):
             total: _Sum | None = _Sum(m.shape[1], {})
             at = 0
             for part in joined.inputs:
@@ -158,7 +177,12 @@ class _Cell:
         s = self.s
         x = self.sum(node.inputs[0])
         starts, axes = [s.ints(n) for n in (node.inputs[1], node.inputs[3])]
-        if x is None or axes not in ([1], [-1]) or len(node.inputs) > 4 or starts[0] < 0:
+        if (
+            x is None
+            or axes not in ([self.ndim - 1], [-1])
+            or len(node.inputs) > 4
+            or starts[0] < 0
+        ):
             return None
         return x.cut(starts[0], starts[0] + width)
 
@@ -199,10 +223,23 @@ class _Cell:
         pairs = [(self.sigmoid(a), b) for a, b in (product.inputs, product.inputs[::-1])]
         return [(z, y) for z, y in pairs if z is not None]
 
-    def signed(self, z: tuple[str, float]) -> _Sum | None:
-        """Return what a gate is the logistic function of, as a sum of products."""
-        total = self.sum(z[0])
-        return total if total is None or z[1] == 1 else total.scaled(z[1])
+
+class _Part(NamedTuple):
+    """What an activation is of: tensors that are added up, and the sign before all."""
+
+    names: tuple[str, ...]
+    sign: float = 1.0
+
+
+class _Pattern(NamedTuple):
+    """An operator, what its activations are of, and which states are h and c."""
+
+    op: str
+    parts: list[_Part]
+    order: list[int]
+    turned: str = ""
+    """What a GRU's reset gate multiplies."""
+    attributes: Mapping[str, Any] = MappingProxyType({})
 
 
 def _recurrent(s: Any, node: Node) -> Any:
@@ -214,23 +251,27 @@ def _recurrent(s: Any, node: Node) -> Any:
         return False
     count = node.attributes["num_scan_inputs"]
     states = len(node.inputs) - count
-    cell = _Cell(s, graph, states)
-    inside = {o for n in graph.nodes for o in n.outputs} | cell.sources
+    shape = s.shape(graph.inputs[0].name)
+    members = [None]
+    if shape is not None and len(shape) == 3 and isinstance(shape[0], int):
+        members = list(range(shape[0]))
+    cells = [_Cell(s, graph, states, member) for member in members]
+    inside = {o for n in graph.nodes for o in n.outputs} | cells[0].sources
     if any(n not in inside and s.value(n) is None for k in graph.nodes for n in k.inputs):
         return False
     if s.dtype(node.inputs[0]) != _F32 or states not in (1, 2):
         return False
     for find in (_lstm, _gru, _rnn):
-        found = find(s, node, cell)
-        if found:
-            return found
+        pattern = find(s, cells[0])
+        if pattern is not None:
+            return _operators(s, node, cells, pattern)
     return False
 
 
-def _lstm(s: Any, node: Node, cell: _Cell) -> Any:
+def _lstm(s: Any, cell: _Cell) -> _Pattern | None:
     """c' = sigmoid(f) c + sigmoid(i) tanh(g); h' = sigmoid(o) tanh(c')."""
     if len(cell.states) != 2:
-        return False
+        return None
     for h, c in ((0, 1), (1, 0)):
         total = s.by(cell.new[c], "Add")
         if total is None or any(y != cell.new[h] for y in cell.stacked):
@@ -244,9 +285,9 @@ def _lstm(s: Any, node: Node, cell: _Cell) -> Any:
                 if gates is None:
                     continue
                 i, f, g = gates
-                sums = [*[cell.signed(z) for z in (i, o, f)], cell.sum(g)]
-                return _operator(s, node, cell, "LSTM", sums, [h, c])
-    return False
+                parts = [*[_Part((z,), sign) for z, sign in (i, o, f)], _Part((g,))]
+                return _Pattern("LSTM", parts, [h, c])
+    return None
 
 
 def _lstm_gates(
@@ -262,23 +303,23 @@ def _lstm_gates(
     return None
 
 
-def _gru(s: Any, node: Node, cell: _Cell) -> Any:
+def _gru(s: Any, cell: _Cell) -> _Pattern | None:
     """h' = n + sigmoid(z) (h - n); n = tanh(x + sigmoid(r) y), where y is a product of h."""
     if len(cell.states) != 1 or any(y != cell.new[0] for y in cell.stacked):
-        return False
+        return None
     (h,), (new,) = cell.states, cell.new
     for z, n in _mixtures(s, cell, new, h):
         tanh = s.by(n, "Tanh")
         addends = _addends(s, cell, tanh.inputs[0]) if tanh is not None else []
         for k, reset in enumerate(addends):
-            plain = _added(cell, addends[:k] + addends[k + 1 :])
-            for r, product in cell.gated(reset) if plain is not None else ():
+            plain = _Part(tuple(addends[:k] + addends[k + 1 :]))
+            for (r, sign), product in cell.gated(reset):
                 turned = cell.sum(product)
                 if turned is None or {*turned.terms} != {h}:
                     continue
-                sums = [cell.signed(z), cell.signed(r), plain]
-                return _operator(s, node, cell, "GRU", sums, [0], turned=turned)
-    return False
+                parts = [_Part((z[0],), z[1]), _Part((r,), sign), plain]
+                return _Pattern("GRU", parts, [0], product, {"linear_before_reset": 1})
+    return None
 
 
 def _addends(s: Any, cell: _Cell, name: str) -> list[str]:
@@ -287,15 +328,6 @@ def _addends(s: Any, cell: _Cell, name: str) -> list[str]:
     if total is None or cell.sum(name) is not None:
         return [name]
     return [part for n in total.inputs for part in _addends(s, cell, n)]
-
-
-def _added(cell: _Cell, names: Sequence[str]) -> _Sum | None:
-    """Return several tensors' sum."""
-    sums = [cell.sum(n) for n in names]
-    total = sums[0] if sums else None
-    for other in sums[1:]:
-        total = None if total is None or other is None else total.plus(other)
-    return total
 
 
 def _mixtures(s: Any, cell: _Cell, new: str, h: str) -> list[tuple[tuple[str, float], str]]:
@@ -322,69 +354,153 @@ def _mixtures(s: Any, cell: _Cell, new: str, h: str) -> list[tuple[tuple[str, fl
     return found
 
 
-def _rnn(s: Any, node: Node, cell: _Cell) -> Any:
+def _rnn(s: Any, cell: _Cell) -> _Pattern | None:
     """h' = tanh(x + y), or of a ReLU."""
     if len(cell.states) != 1 or any(y != cell.new[0] for y in cell.stacked):
-        return False
+        return None
     last = s.by(cell.new[0], "Tanh", "Relu")
     if last is None:
-        return False
-    sums = [cell.sum(last.inputs[0])]
-    activation: dict[str, Any] = {} if last.op == "Tanh" else {"activations": ["Relu"]}
-    return _operator(s, node, cell, "RNN", sums, [0], None, **activation)
+        return None
+    activation = {} if last.op == "Tanh" else {"activations": ["Relu"]}
+    return _Pattern("RNN", [_Part((last.inputs[0],))], [0], "", activation)
 
 
-def _operator(
-    s: Any,
-    node: Node,
-    cell: _Cell,
-    op: str,
-    sums: Sequence[_Sum | None],
-    order: Sequence[int],
-    turned: _Sum | None = None,
-    **attributes: Any,
-) -> Any:
-    """Write the operator, with weights of each gate one under the other; return what it makes.
-
-    ``order`` says which states are h and c, and ``turned`` is what a GRU's reset gate multiplies.
-    """
-    h = cell.states[order[0]]
-    shape, dtype = s.shape(h), s.dtype(h)
-    if shape is None or len(shape) != 2 or not isinstance(shape[1], int):
+def _operators(s: Any, node: Node, cells: Sequence[_Cell], pattern: _Pattern) -> Any:
+    """Write an operator for each member; return what stands for the loop's outputs."""
+    op, attributes = pattern.op, dict(pattern.attributes)
+    shape = s.shape(cells[0].states[0])
+    size, dtype = shape[-1], s.dtype(node.inputs[0])
+    if len(shape) != cells[0].ndim or not isinstance(size, int):
         return False
-    inputs = {n for z in sums if z is not None for n in z.terms} - {h}
-    if any(z is None or z.width != shape[1] for z in sums) or len(inputs) != 1:
+    if s.exact and "activations" in attributes:
         return False
-    (x,) = inputs
-    if x not in cell.slices or (s.exact and "activations" in attributes):
-        return False
-    rows = node.inputs[len(cell.states) + cell.slices.index(x)]
-    rows, before, line = _before(s, rows)
-    gates = []
-    for z in sums:
-        gate = _gate(z, x, h, before, line, dtype)
-        if gate is None:
-            return False
-        gates.append(gate)
-    if turned is not None:
-        if {*sums[2].terms} != {x} or not isinstance(turned.terms[h], np.ndarray):  # type: ignore[union-attr]
-            return False
-        last = np.zeros(shape[1], dtype) + turned.line
-        gates[2] = _Gate(gates[2].rows, turned.terms[h], gates[2].bias, last)
-        attributes["linear_before_reset"] = 1
     if node.attributes.get("scan_input_directions", [0])[0]:
         attributes["direction"] = "reverse"
-    attributes["hidden_size"] = shape[1]
-    loop = _Loop(s, op, rows, [node.inputs[k] for k in order], gates, shape, attributes)
-    # The RNN of tanh keeps NaN.
-    if not s.exact or op == "RNN":
-        stack, *last = loop.operator(op)
-    elif all(np.abs(m).sum() < _BOUNDED for gate in gates for m in gate):
-        stack, *last = loop.guarded(op)
-    else:
+    attributes["hidden_size"] = size
+    found = [_gates(s, node, cell, pattern, size, dtype) for cell in cells]
+    if any(f is None for f in found):
         return False
-    finals = [last[order.index(k)] for k in range(len(order))]
-    return (*finals, *[stack] * len(cell.stacked))
+    count, length = len(cells), s.shape(node.inputs[-1])[0]
+    starts = [node.inputs[k] for k in pattern.order]
+    checked = [*{f.rows: None for f in found}, *[n for n in starts if not _is_zero(s, n)]]  # type: ignore[union-attr]
+    # The RNN of tanh keeps NaN.
+    guarded = s.exact and op != "RNN"
+    if guarded and any(np.abs(m).sum() > _BOUNDED for f in found for g in f.gates for m in g):  # type: ignore[union-attr]
+        return False
+    if cells[0].member is not None:
+        rows = _rows_of_members(s, found, (length, *shape[1:2]))
+        starts = [_parts_of(s, n, count, (1, *shape[1:])) for n in starts]
+    else:
+        rows = [found[0].rows]  # type: ignore[union-attr]
+        starts = [[n] for n in starts]
+    loops = [
+        _Loop(s, op, rows[k], [n[k] for n in starts], f.gates, (length, *shape[-2:]), attributes)  # type: ignore[union-attr]
+        for k, f in enumerate(found)
+    ]
+    types = [(dtype, (length, *shape)), *[(dtype, tuple(shape))] * len(starts)]
+    write = lambda way: _joined(s, [getattr(loop, way)(op) for loop in loops], types)
+    stack, *last = _guarded(s, checked, types, write) if guarded else write("operator")
+    finals = [last[pattern.order.index(k)] for k in range(len(last))]
+    return (*finals, *[stack] * len(cells[0].stacked))
+
+
+class _Found(NamedTuple):
+    """What a member's operator is made of: the rows that go in, and its gates."""
+
+    rows: str
+    gates: list[_Gate]
+
+
+def _gates(
+    s: Any, node: Node, cell: _Cell, pattern: _Pattern, size: int, dtype: np.dtype
+) -> _Found | None:
+    """Return the gates of a member."""
+    h = cell.states[pattern.order[0]]
+    sums = [cell.total(part) for part in pattern.parts]
+    inputs = {n for z in sums if z is not None for n in z.terms} - {h}
+    if any(z is None or z.width != size for z in sums) or len(inputs) != 1:
+        return None
+    (x,) = inputs
+    if x not in cell.slices:
+        return None
+    rows = node.inputs[len(cell.states) + cell.slices.index(x)]
+    rows, before, line = _before(s, rows, cell)
+    if cell.member is not None and before is None:
+        return None
+    gates = [_gate(z, x, h, before, line, dtype) for z in sums]
+    if any(gate is None for gate in gates):
+        return None
+    if pattern.turned:
+        turned = cell.sum(pattern.turned)
+        if turned is None or {*sums[2].terms} != {x}:  # type: ignore[union-attr]
+            return None
+        if not isinstance(turned.terms[h], np.ndarray):
+            return None
+        last = np.zeros(size, dtype) + turned.line
+        gates[2] = _Gate(gates[2].rows, turned.terms[h], gates[2].bias, last)  # type: ignore[union-attr]
+    return _Found(rows, gates)  # type: ignore[arg-type]
+
+
+def _parts_of(s: Any, name: str, count: int, shape: Sequence[Any]) -> Sequence[str]:
+    """Return a tensor's parts along its first axis, which is kept; of zeros one without it."""
+    dtype = s.dtype(name)
+    if _is_zero(s, name):
+        first = s.constant(np.array(0, np.int64))
+        return [s.new("Gather", [name, first], dtype, tuple(shape[1:]), axis=0)] * count
+    if count == 1:
+        return [name]
+    return s.new_many("Split", [name], [(dtype, tuple(shape))] * count, axis=0, num_outputs=count)
+
+
+def _rows_of_members(s: Any, found: Sequence[Any], lead: Sequence[Any]) -> list[str]:
+    """Return each member's rows (T, B, I), of all members' (G, T B, I) or of what they share."""
+    (name,) = {f.rows for f in found}
+    *first, deep = s.shape(name)
+    parts = [name] * len(found)
+    if len(first) == 2 and first[0] != 1:
+        parts = _parts_of(s, name, len(found), (1, *first[1:], deep))
+    target = s.constant(np.array([*lead, deep], np.int64))
+    dtype = s.dtype(name)
+    views = {n: s.new("Reshape", [n, target], dtype, (*lead, deep)) for n in dict.fromkeys(parts)}
+    return [views[n] for n in parts]
+
+
+def _joined(s: Any, made: Sequence[Sequence[str]], types: Sequence[Any]) -> list[str]:
+    """Return what one member gives, or what all do, along the axis of members."""
+    out = []
+    for k, (names, (dtype, shape)) in enumerate(zip(zip(*made), types, strict=True)):
+        if len(names) == 1 and len(shape) == 3 - min(k, 1):
+            axis = s.constant(np.array([1 - min(k, 1)], np.int64))
+            out.append(s.new("Squeeze", [names[0], axis], dtype, shape))
+        else:
+            out.append(s.new("Concat", names, dtype, shape, axis=1 - min(k, 1)))
+    return out
+
+
+def _guarded(s: Any, checked: Sequence[str], types: Sequence[Any], write: Any) -> list[str]:
+    """Write the operators for rows that are finite, and the steps for others.
+
+    The operators lose NaN. The sum of squares is finite for no NaN, and for no numbers that could
+    become one; the states stay within bounds.
+    """
+    dtype = types[0][0]
+    totals = [s.new("ReduceSumSquare", [n], dtype, (), keepdims=0) for n in checked]
+    total = totals[0] if len(totals) == 1 else s.new("Sum", totals, dtype, ())
+    nothing = s.new("Sub", [total, total], dtype, ())
+    zero = s.constant(np.zeros((), dtype))
+    finite = s.new("Equal", [nothing, zero], np.dtype(bool), ())
+    branches = {}
+    for name, stem, way in (
+        ("then_branch", "finite", "operator"),
+        ("else_branch", STEPS, "steps"),
+    ):
+        graph = Graph(s.b.fresh(stem), s.b.graph)
+        with s.inside(graph):
+            for made, (dtype, shape) in zip(write(way), types, strict=True):
+                out = s.new("Identity", [made], dtype, shape)
+                graph.outputs.append(Value(out, dtype, shape))
+        branches[name] = graph
+    return [*s.new_many("If", [finite], types, **branches)]
 
 
 class _Gate(NamedTuple):
@@ -439,7 +555,7 @@ class _Loop:
     ) -> None:
         self.s, self.rows, self.starts, self.attributes = s, rows, starts, attributes
         self.dtype = dtype = s.dtype(starts[0])
-        self.length, (self.batch, self.size) = s.shape(rows)[0], shape
+        self.length, self.batch, self.size = shape
         packed = [np.concatenate([m.T for m in part])[None] for part in list(zip(*gates))[:2]]
         self.weights = [
             s.constant(m.astype(dtype), f"{op.lower()}_{stem}")
@@ -449,53 +565,30 @@ class _Loop:
         self.bias = np.concatenate(lines).astype(dtype)
         state = (dtype, (self.batch, self.size))
         self.types = [(dtype, (self.length, self.batch, self.size)), *[state] * len(starts)]
+        self.kinds = [
+            (dtype, (self.length, 1, self.batch, self.size)),
+            *[(dtype, (1, self.batch, self.size))] * len(starts),
+        ]
 
-    def operator(self, op: str) -> list[str]:
-        """Write the operator; return all states of h, and the last of each."""
-        s, dtype = self.s, self.dtype
+    def operator(self, op: str) -> Sequence[str]:
+        """Write the operator; return all states of h, and the last of each, with an axis of one."""
+        s = self.s
         given = [self.rows, *self.weights, s.constant(self.bias[None]) if self.bias.any() else ""]
-        axes = [s.constant(np.array([k], np.int64)) for k in (1, 0)]
         if not all(_is_zero(s, n) for n in self.starts):
-            given.append("")
-            for name in self.starts:
-                given.append(s.new("Unsqueeze", [name, axes[1]], dtype, (1, *s.shape(name))))
+            given += ["", *self._lifted(self.starts, self.types[1:], self.kinds[1:], 0)]
         while not given[-1]:
             given.pop()
-        kinds = [
-            (dtype, (self.length, 1, self.batch, self.size)),
-            *[(dtype, (1, self.batch, self.size))] * len(self.starts),
+        return s.new_many(op, given, self.kinds, **self.attributes)
+
+    def _lifted(
+        self, names: Sequence[str], types: Sequence[Any], kinds: Sequence[Any], axis: int
+    ) -> list[str]:
+        """Return tensors with an axis of one, as those of members have it already."""
+        s, at = self.s, self.s.constant(np.array([axis], np.int64))
+        return [
+            name if len(s.shape(name)) > len(type[1]) else s.new("Unsqueeze", [name, at], *kind)
+            for name, type, kind in zip(names, types, kinds, strict=True)
         ]
-        made = s.new_many(op, given, kinds, **self.attributes)
-        return [s.new("Squeeze", [n, axes[min(k, 1)]], *self.types[k]) for k, n in enumerate(made)]
-
-    def guarded(self, op: str) -> list[str]:
-        """Write the operator for rows that are finite, and the steps for others.
-
-        The operator loses NaN. The sum of squares is finite for no NaN, and for no numbers that
-        could become one; the states stay within bounds.
-        """
-        s, dtype = self.s, self.dtype
-        checked = [self.rows, *[n for n in self.starts if not _is_zero(s, n)]]
-        totals = [s.new("ReduceSumSquare", [n], dtype, (), keepdims=0) for n in checked]
-        total = totals[0] if len(totals) == 1 else s.new("Sum", totals, dtype, ())
-        nothing = s.new("Sub", [total, total], dtype, ())
-        zero = s.constant(np.zeros((), dtype))
-        finite = s.new("Equal", [nothing, zero], np.dtype(bool), ())
-        branches = {}
-        for name, stem, write in (
-            ("then_branch", "finite", self.operator),
-            ("else_branch", STEPS, self.steps),
-        ):
-            graph = Graph(s.b.fresh(stem), s.b.graph)
-            with s.inside(graph):
-                self._give(graph, write(op))
-            branches[name] = graph
-        return [*s.new_many("If", [finite], self.types, **branches)]
-
-    def _give(self, graph: Graph, names: Sequence[str]) -> None:
-        for name, (dtype, shape) in zip(names, self.types, strict=False):
-            out = self.s.new("Identity", [name], dtype, shape)
-            graph.outputs.append(Value(out, dtype, shape))
 
     def steps(self, op: str) -> list[str]:
         """Write the loop by its steps."""
@@ -528,10 +621,17 @@ class _Loop:
         attributes: dict[str, Any] = {"body": body, "num_scan_inputs": 1}
         if self.attributes.get("direction") == "reverse":
             attributes |= {"scan_input_directions": [1], "scan_output_directions": [1]}
+        starts = [
+            name if len(s.shape(name)) == 2 else s.new("Squeeze", [name, first], *self.types[1])
+            for name in self.starts
+        ]
         *last, stack = s.new_many(
-            "Scan", [*self.starts, rows], [*self.types[1:], self.types[0]], **attributes
+            "Scan", [*starts, rows], [*self.types[1:], self.types[0]], **attributes
         )
-        return [stack, *last]
+        return [
+            *self._lifted([stack], self.types[:1], self.kinds[:1], 1),
+            *self._lifted(last, self.types[1:], self.kinds[1:], 0),
+        ]
 
     def _each(self, op: str, *names: str) -> str:
         return self.s.new(op, names, self.dtype, (self.batch, self.size))
@@ -565,27 +665,53 @@ class _Loop:
 
 def _is_zero(s: Any, name: str) -> bool:
     """Say whether a state begins with zeros."""
-    wide = s.by(name, "Expand")
-    value = s.value(wide.inputs[0] if wide is not None else name)
+    while (wide := s.by(name, "Expand", "Gather")) is not None:
+        name = wide.inputs[0]
+    value = s.value(name)
     return value is not None and not value.any()
 
 
-def _before(s: Any, rows: str) -> tuple[str, Any, Any]:
-    """Return what rows are a product of and its matrix and line, if they are computed so."""
+def _before(s: Any, rows: str, cell: _Cell) -> tuple[str, Any, Any]:
+    """Return what rows are a product of and its matrix and line, if they are computed so.
+
+    Those of members (T, G, B, W) are a transpose of (G, T B, W), viewed; or, of rows that members
+    share, of (T B, G W).
+    """
+    nothing = rows, None, None
+    wide = None
+    if cell.member is not None:
+        turned = s.by(rows, "Transpose")
+        view = s.by(turned.inputs[0], "Reshape") if turned is not None else None
+        shape = s.static(rows)
+        if turned is None or view is None or shape is None:
+            return nothing
+        length, count, batch, width = shape
+        perm, source = [*turned.attributes["perm"]], s.static(view.inputs[0])
+        rows = view.inputs[0]
+        if perm == [0, 2, 1, 3] and source == (length * batch, count * width):
+            wide = slice(cell.member * width, (cell.member + 1) * width)
+        elif perm != [1, 0, 2, 3] or source != (count, length * batch, width):
+            return nothing
     line: Any = 0.0
-    total = s.by(rows, "Add")
-    inner = rows
-    for product, bias in (total.inputs, total.inputs[::-1]) if total is not None else ():
-        value = s.value(bias)
+    total, gemm = s.by(rows, "Add"), s.by(rows, "Gemm")
+    product = s.by(rows, "MatMul")
+    for inner, bias in (total.inputs, total.inputs[::-1]) if total is not None else ():
+        value = cell.own(s.value(bias))
         if value is not None and value.size == value.shape[-1]:
-            inner, line = product, value.reshape(-1)
-    product = s.by(inner, "MatMul")
-    if product is None or len(s.shape(product.inputs[0]) or ()) != 3:
-        return rows, None, None
-    matrix = s.value(product.inputs[1])
+            product, line = s.by(inner, "MatMul"), value.reshape(-1)
+    if gemm is not None and not gemm.attributes and wide is not None:
+        product, line = gemm, s.value(gemm.inputs[2])
+    if product is None or line is None:
+        return nothing
+    if cell.member is None and len(s.shape(product.inputs[0]) or ()) != 3:
+        return nothing
+    matrix = cell.own(s.value(product.inputs[1]))
     if matrix is None or matrix.ndim != 2:
-        return rows, None, None
-    return product.inputs[0], matrix, np.zeros(matrix.shape[1], matrix.dtype) + line
+        return nothing
+    line = np.zeros(matrix.shape[1], matrix.dtype) + line
+    if wide is not None:
+        matrix, line = matrix[:, wide], line[wide]
+    return product.inputs[0], matrix, line
 
 
 Find = Callable[[Any, Node], Any]
