@@ -195,6 +195,11 @@ class TestEmbedding:
     def test_is_a_gather(self):
         assert agrees(self.layer, self.tokens, exact=False) == ["Gather"]
 
+    def test_of_members_is_a_gather_of_all(self):
+        ensemble = st.Ensemble([nn.Embedding(10, 4) for _ in range(3)])
+        assert agrees(ensemble, self.tokens, exact=False) == ["Gather", "Transpose"]
+        agrees(ensemble, self.tokens)
+
     def test_keeps_nan_for_what_is_out_of_range(self):
         tokens = np.array([[1, 10, -11]], np.int32)
         assert np.isnan(run(export.onnx(self.layer, tokens), tokens)[0]).any(-1).tolist() == [

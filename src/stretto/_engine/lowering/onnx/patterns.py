@@ -656,7 +656,8 @@ def _embedding(s: Any, node: Node) -> Found:
         return False
     test, rows, nan = node.inputs
     value = s.scalar(nan)
-    gather = s.by(rows, "Gather")
+    moved = s.by(rows, "Transpose", "Reshape")
+    gather = s.by(rows if moved is None else moved.inputs[0], "Gather")
     if gather is None or value is None or not (math.isnan(value) or value == 0):
         return False
     bound = s.by(gather.inputs[1], "Clip")
@@ -668,8 +669,23 @@ def _embedding(s: Any, node: Node) -> Found:
     tests = [s.by(t, "GreaterOrEqual", "LessOrEqual") for t in both.inputs] if both else [None]
     if not all(t is not None and t.inputs[0] == bound.inputs[0] for t in tests):
         return False
-    index = _unwrapped(s, bound.inputs[0], n)
-    return s.become(node, "Gather", [gather.inputs[0], index], **gather.attributes)
+    inputs = [gather.inputs[0], _unwrapped(s, bound.inputs[0], n)]
+    if moved is None:
+        return s.become(node, "Gather", inputs, **gather.attributes)
+    name = moved.inputs[0]
+    found = s.new("Gather", inputs, s.dtype(name), s.shape(name), **gather.attributes)
+    return s.become(node, moved.op, [found, *moved.inputs[1:]], **moved.attributes)
+
+
+def _rows(s: Any, node: Node) -> Found:
+    """GatherND by one index each is a Gather of rows."""
+    data, index = node.inputs
+    shape = s.shape(index)
+    if node.attributes.get("batch_dims", 0) or shape is None or shape[-1] != 1:
+        return False
+    last = s.constant(np.array([len(shape) - 1], np.int64))
+    name = s.new("Squeeze", [index, last], s.dtype(index), shape[:-1])
+    return s.become(node, "Gather", [data, name], axis=0)
 
 
 def _unwrapped(s: Any, name: str, n: int) -> str:
@@ -705,6 +721,7 @@ RULES: dict[str, tuple[Any, ...]] = {
         _hard_sigmoid,
         _affine,
     ),
+    "GatherND": (_rows,),
     "Gemm": (_turned_weights,),
     "Identity": (lambda s, node: not s.is_output(node.outputs[0]) and node.inputs[0],),
     "MatMul": (_turned_weights,),
