@@ -21,6 +21,7 @@ from stretto._engine.core.types import ArrayType, array_type, is_complex, real_d
 from stretto._engine.core.typing import Tree
 from stretto._engine.lowering.onnx.graph import Graph, Node, Operand, Pair, Value
 from stretto._engine.lowering.onnx.products import Onnx
+from stretto._engine.lowering.onnx.spelling import spell
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto
@@ -64,7 +65,10 @@ def onnx(
             this name with ``.data`` after it.
         opset: the version of the operators, 21 or later.
         exact: whether NaN and the tails of functions are as they are here, where the runtime's
-            operators lose them; ``False`` gives fewer and faster nodes.
+            operators lose them; ``False`` gives fewer and faster nodes. What keeps NaN by more
+            nodes is run where values are not finite, so that by default too a network has the
+            runtime's operators: recurrent layers take 1.05 of the time, pooling 1.4, and GELU
+            twice.
 
     Returns:
         The model, an ``onnx.ModelProto``; inputs and outputs have the names of arguments and of the
@@ -138,6 +142,7 @@ def model_of(traced: Exported, opset: int, exact: bool, path: Path | None = None
     for name, result in zip(traced.outputs, results, strict=True):
         _output(b, outputs, name, result)
     b.graph.inputs, b.graph.outputs = inputs, outputs
+    spell(b)
     return _assembled(b, traced, path)
 
 

@@ -207,15 +207,49 @@ def _erfcx_coefficients(count: int = 40) -> list[float]:
     return [float(c) for c in sums]
 
 
+_ERFCX_NARROW = (
+    1.790011688e-01,
+    -3.262336202e-01,
+    2.456024885e-01,
+    -1.501130205e-01,
+    7.168097080e-02,
+    -2.441659500e-02,
+    4.205710788e-03,
+    7.686534807e-04,
+    -4.850547715e-04,
+)
+
+
+def _erfc_narrow(b: Any, x: Operand) -> Operand:
+    """In float32: a polynomial of (x - 3) / (x + 3) times exp(-x^2), within 4e-6 in the tail."""
+    if not b.exact:
+        return (1.0 - Term(b, b.apply("Erf", [x], x.type))).operand
+    # Choices between elements, signs and absolute values each take as long as ten products: so the
+    # sign is that of a clipped multiple, and near zero, where it is less than one, erfc is 1.
+    z = _clipped(b, Term(b, x), 30.0)
+    sign = _clipped(b, z * 1e30, 1.0)
+    size = z * sign
+    tail = written.exp(-(size * size)) * written.horner(_ERFCX_NARROW, (size - 3.0) / (size + 3.0))
+    return ((1.0 - sign) + sign * tail).operand
+
+
+def _clipped(b: Any, x: Term, bound: float) -> Term:
+    low, high = [b.splat(v, x.type) for v in (-bound, bound)]
+    return Term(b, b.apply("Clip", [x.operand, low, high], x.type))
+
+
 def _erfc(b: Any, operands: Sequence[Operand], out: ArrayType) -> Operand:
-    """Return erfc; in float64, so that the tail keeps its digits."""
+    """Return erfc; by a formula, so that the tail keeps its digits."""
+    if out.dtype != _F64:
+        x = b.convert(operands[0], _F32)
+        return b.convert(_erfc_narrow(b, x), out.dtype)
     global _ERFCX  # noqa: PLW0603 (computed once, when the first is exported)
     if not _ERFCX:
         _ERFCX = _erfcx_coefficients()
-    x = Term(b, b.convert(operands[0], _F64))
+    x = Term(b, operands[0])
     size = written.absolute(x)
     tail = _erfc_of_size(size)
-    return b.convert(where(x < 0.0, 2.0 - tail, tail).operand, out.dtype)
+    return where(x < 0.0, 2.0 - tail, tail).operand
 
 
 _ERFCX: list[float] = []

@@ -64,6 +64,8 @@ class Writer:
         """Says whether NaN, infinities and tails are kept where that takes more nodes."""
         self.graph = Graph("main")
         self.constants: dict[str, np.ndarray] = {}
+        self.types: dict[str, tuple[np.dtype, Shape]] = {}
+        """The dtypes and shapes of tensors that were read."""
         self.sizes: dict[SizeVariable, str] = {}
         """The tensors, of one element, that hold sizes that vary."""
         self._by_content: dict[Any, str] = {}
@@ -88,9 +90,13 @@ class Writer:
 
     def fresh(self, name: str) -> str:
         """Return a name that no tensor has yet."""
-        count = self._names.get(name, -1) + 1
+        fresh, count = name, self._names.get(name, 0)
+        while fresh in self._names:
+            count += 1
+            fresh = f"{name}_{count}"
         self._names[name] = count
-        return f"{name}_{count}" if count else name
+        self._names.setdefault(fresh, 0)
+        return fresh
 
     def node(self, op: str, inputs: Sequence[str], outputs: int = 1, **attributes: Any) -> Any:
         """Write a node; return the name of its output, or a tuple of them if there are several."""
@@ -125,8 +131,16 @@ class Writer:
     def held(self, array: np.ndarray, type: ArrayType | None = None) -> Operand:
         """Return the operand that is a constant, of which only elements that differ are kept."""
         type = array_type(array.shape, array.dtype) if type is None else type
-        if array.size and array.shape and not any(array.strides):
-            array = array[(0,) * array.ndim].reshape(())
+        if array.size and array.shape and not all(array.strides):
+            array = array[
+                tuple(
+                    [
+                        slice(0, n if by else 1)
+                        for n, by in zip(array.shape, array.strides, strict=True)
+                    ]
+                )
+            ]
+            array = array.reshape(()) if array.size == 1 else array
         return Operand("", type, array.shape, array)
 
     def named(self, x: Operand) -> str:
@@ -134,6 +148,7 @@ class Writer:
         if not x.name:
             assert x.value is not None
             x.name = self.constant(x.value)
+        self.types[x.name] = (x.type.dtype, x.shape)
         return x.name
 
     # Operators of elements
@@ -994,6 +1009,8 @@ class _Number:
         self.b, self.name = b, name
 
     def _with(self, op: str, other: Any, turned: bool = False) -> _Number:
+        if not isinstance(other, _Number) and other == {"Add": 0, "Mul": 1}[op]:
+            return self
         name = other.name if isinstance(other, _Number) else self.b.ints([other])
         names = [name, self.name] if turned else [self.name, name]
         return _Number(self.b, self.b.node(op, names))
