@@ -1,6 +1,7 @@
 """Programs in files that run without Stretto, and without the user's code.
 
-``onnx`` writes ONNX models. Next, read ``onnx_model``.
+``onnx`` writes ONNX models, and ``stablehlo`` StableHLO, in the files of ``jax.export``, which
+``load_stablehlo`` reads. Next, read ``onnx_model`` and ``stablehlo_artifact``.
 """
 
 from typing import TYPE_CHECKING
@@ -9,10 +10,14 @@ from stretto._engine.core.lazy import exports
 
 if TYPE_CHECKING:
     from stretto.export.onnx_model import onnx as onnx
+    from stretto.export.stablehlo_artifact import StableHLO as StableHLO
+    from stretto.export.stablehlo_artifact import load_stablehlo as load_stablehlo
+    from stretto.export.stablehlo_artifact import stablehlo as stablehlo
 
 exports(
     __name__,
     """
     .onnx_model: onnx
+    .stablehlo_artifact: StableHLO load_stablehlo stablehlo
     """,
 )
