@@ -7,6 +7,7 @@ arguments, by their path: they become the weights in the file.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import live
 from stretto._engine.core.size_guards import Guard, known_sizes, varying_sizes
-from stretto._engine.core.sizes import SizeVariable
+from stretto._engine.core.sizes import SizeVariable, is_size
 from stretto._engine.core.types import ArrayType
 from stretto._engine.passes.simplify import simplify
 
@@ -112,13 +113,15 @@ def trace(
     dynamic_axes: Any,
     outputs: Mapping[str, Callable[[Any], Any]] | None,
     caller: str,
+    known: Mapping[SizeVariable, int] = MappingProxyType({}),
     *,
     derivatives: bool = False,
 ) -> Exported:
     """Return the program of ``fun`` for arguments like these, with names.
 
-    With ``outputs`` it gives what these functions make of its result, under their names. With
-    ``derivatives`` it keeps what only matters to them, and is not simplified.
+    With ``outputs`` it gives what these functions make of its result, under their names. ``known``
+    are the sizes of variables that shapes of ``args`` have already. With ``derivatives`` it keeps
+    what only matters to them, and is not simplified.
     """
     if not callable(fun):
         raise TypeError(f"{caller}: expected a function or a module, got {type(fun).__name__}")
@@ -136,6 +139,7 @@ def trace(
     types = types_of(leaves, caller, lambda: names)
     axes = tree.prefix_leaves(as_axes(dynamic_axes, caller), args, caller, "dynamic_axes")
     sized, sizes = sized_types(types, axes, caller, lambda: names)
+    sizes = {**known, **sizes}
     own_types = types_of([own[i] for i in arrays], caller, lambda: [own_names[i] for i in arrays])
 
     def flat(*values: Any) -> Any:
@@ -161,7 +165,8 @@ def trace(
             raise ExportError(f"{caller}: the function uses a value that is being traced: {value}")
     weights = [(own_names[i].lstrip("."), np.asarray(own[i])) for i in arrays]
     weights += [(f"captured_{k}", np.asarray(value)) for k, value in enumerate(captured)]
-    program = live(program) if sizes or derivatives else simplify(live(program))
+    varies = any([is_size(n) for t in sized for n in t.shape])
+    program = live(program) if varies or derivatives else simplify(live(program))
     return Exported(
         name_of(fun),
         program,

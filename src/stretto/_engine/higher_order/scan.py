@@ -148,10 +148,11 @@ class Scan(ControlFlow):
         if not self.length:
             return [*carry, *stacks]
         sizes = (1, len(consts), len(carry), len(xs))
-        turns, rest = divmod(self.length, self.unroll)
+        unroll = 1 if is_size(self.length) else self.unroll
+        turns, rest = divmod(self.length, unroll)
 
         def cond(*state: Any) -> Any:
-            return [b.compare("LT", state[0], b.scalar(turns * self.unroll, _COUNTER))]
+            return [b.compare("LT", state[0], b.scalar(turns * unroll, _COUNTER))]
 
         def steps(count: int, state: Sequence[Any]) -> Any:
             (i,), consts, carry, xs, stacks = split(state, *sizes)
@@ -168,10 +169,10 @@ class Scan(ControlFlow):
             return [i, *consts, *carry, *xs, *stacks]
 
         state = [b.scalar(0, _COUNTER), *consts, *carry, *xs, *stacks]
-        if turns > 1:
-            state = b.while_loop(cond, lambda *state: steps(self.unroll, state), state)
+        if is_size(turns) or turns > 1:
+            state = b.while_loop(cond, lambda *state: steps(unroll, state), state)
         elif turns:
-            state = steps(self.unroll, state)
+            state = steps(unroll, state)
         outs = split(steps(rest, state), *sizes)
         return [*outs[2], *outs[4]]
 

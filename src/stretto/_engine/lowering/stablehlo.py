@@ -324,10 +324,14 @@ class _Operands(dict[Any, Operand]):
 class Builder(Collectives):
     """Writes programs, and the functions that they call."""
 
+    mark = ""
+    """The end of the names of functions."""
+
     def __init__(self, placement: Placement | None = None) -> None:
         super().__init__(placement)
         self._functions: dict[Any, tuple[str, Sequence[int]]] = {}
         self._bodies: list[str] = []
+        self._modules: set[str] = set()  # the mains of the modules that are called
         self._places: dict[tuple[int, int], tuple[str, CodeType]] = {}
         self._names: dict[tuple[str, str], str] = {}
         # The source line of the equation being lowered, as it is written, and its named scopes.
@@ -402,7 +406,7 @@ class Builder(Collectives):
             return self.program(program, operands)
         key = program.name, form(program)
         if key not in self._functions:
-            name = f"{identifier(program.name)}_{len(self._functions)}"
+            name = f"{identifier(program.name)}_{len(self._functions)}{self.mark}"
             self._functions[key] = name, ()
             outer, self._passed = self._passed, {}
             self._bodies.append(self._function(program, name, "private", {}))
@@ -429,6 +433,51 @@ class Builder(Collectives):
         )
         results = [Operand(f"{result}#{i}", t) for i, t in enumerate(outs)]
         return self._without_token(results) if ordered else results
+
+    def call_module(
+        self,
+        functions: str,
+        main: str,
+        targets: Sequence[str],
+        operands: Sequence[Operand],
+        takes: Sequence[str],
+        gives: Sequence[str],
+    ) -> list[Operand]:
+        """Write a call of ``main``, one of these functions of a module, which are written once.
+
+        They have names that no others have, and make custom calls of ``targets``. Of the types that
+        it takes and gives less may be known than of the operands and of the equation's results.
+        """
+        self._has_scalars_alone = False
+        if main not in self._modules:
+            self._modules.add(main)
+            self._bodies.append(functions)
+            self._facts.targets.update(targets)
+        # What it has in it is not known: the compiler is asked to expect anything.
+        self._facts.has_loops = self._facts.has_reductions = True
+        names = [
+            self._retyped(x.name, tensor_type(x.type), taken)
+            for x, taken in zip(operands, takes, strict=True)
+        ]
+        self._count += 1
+        result = f"%{self._count}"
+        bind = f"{result}:{len(gives)} = " if gives else ""
+        self._lines.append(
+            f"{bind}func.call @{main}({', '.join(names)}) : ({', '.join(takes)}) -> "
+            f"({', '.join(gives)}){self._location}"
+        )
+        return [
+            Operand(self._retyped(f"{result}#{i}", given, tensor_type(type)), type)
+            for i, (given, type) in enumerate(zip(gives, self.outs, strict=True))
+        ]
+
+    def _retyped(self, name: str, has: str, wanted: str) -> str:
+        """Return a value under another type, of which more is known, or less."""
+        if has == wanted:
+            return name
+        self._count += 1
+        self._lines.append(f"%{self._count} = stablehlo.convert {name} : ({has}) -> {wanted}")
+        return f"%{self._count}"
 
     # The frame
 

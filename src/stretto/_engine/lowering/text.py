@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType, array_type, kind_of, real_dtype
 
 _ELEMENT = {
@@ -40,7 +41,8 @@ def tensor_type(type: ArrayType) -> str:
     """Return the MLIR tensor type: ``tensor<2x3xf32>``."""
     text = _TENSORS.get(type)
     if text is None:
-        text = "tensor<" + "".join(f"{n}x" for n in type.shape) + element_type(type.dtype) + ">"
+        sizes = "".join(["?x" if is_size(n) else f"{n}x" for n in type.shape])
+        text = f"tensor<{sizes}{element_type(type.dtype)}>"
         _TENSORS[type] = text
     return text
 

@@ -332,6 +332,25 @@ class Writer:
         )
         return self.emit("pad", x, value, attributes=attributes, out=out)
 
+    def windows_at(
+        self,
+        x: Operand,
+        indices: Operand,
+        numbers: str,
+        sizes: Sequence[int],
+        indices_are_sorted: bool,
+        out: ArrayType,
+    ) -> Operand:
+        """Return windows of these sizes that start at index vectors, moved to fit."""
+        return self.emit(
+            "gather",
+            x,
+            indices,
+            attributes=f"dimension_numbers = {numbers}, slice_sizes = {self.ints(sizes)}, "
+            f"indices_are_sorted = {str(indices_are_sorted).lower()}",
+            out=out,
+        )
+
     def dynamic_slice(self, x: Operand, starts: Sequence[Operand], sizes: Sequence[int]) -> Operand:
         """Return the slice of these sizes that starts there, moved to fit."""
         return self.emit(
@@ -471,6 +490,10 @@ class Writer:
         if values.size > _MOST_WRITTEN:
             self._arrays[id(values)] = values
             return self._pass(id(values))
+        return self._written(values)
+
+    def _written(self, values: np.ndarray) -> Operand:
+        """Write a constant element by element."""
         self._count += 1
         type = array_type(values.shape, values.dtype)
 

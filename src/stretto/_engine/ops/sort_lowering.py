@@ -136,7 +136,7 @@ def order_by_value(b: Any, operands: Sequence[Any], dimension: int) -> Any:
         key = _flip(b, _bitcast(b, key, _INT32))
     wide = array_type(key.type.shape, _INT64)
     upper = b.emit("shift_left", b.convert(key, _INT64), b.splat(_INDEX_BITS, wide), out=wide)
-    index = b.emit("iota", attributes=f"iota_dimension = {dimension} : i64", out=wide)
+    index = b.iota(dimension, wide)
     packed = b.emit("or", upper, index, out=wide)
     (packed,) = _sort_by(b, [packed], dimension, False, _less(b))
     lower = b.emit("and", packed, b.splat((1 << _INDEX_BITS) - 1, wide), out=wide)

@@ -85,6 +85,19 @@ def pytree() -> Any:
     return load_jaxlib()[1].pytree
 
 
+def mlir() -> tuple[Any, Any]:
+    """Return jaxlib's bindings of MLIR, and a context of theirs with the dialects of programs."""
+    load_jaxlib()  # first, since the part of jaxlib that is loaded first decides what is logged
+    ir = importlib.import_module("jaxlib.mlir.ir")
+    registry, context = ir.DialectRegistry(), ir.Context()
+    importlib.import_module("jaxlib.mlir._mlir_libs._jax_mlir_ext").register_dialects(registry)
+    for name in ("stablehlo", "chlo"):
+        importlib.import_module(f"jaxlib.mlir.dialects.{name}").register_dialect(context)
+    context.append_dialect_registry(registry)
+    context.load_all_available_dialects()
+    return ir, context
+
+
 class Job:
     """Processes that work together: which of them this one is, and how many devices each has.
 
@@ -216,13 +229,7 @@ class Runtime:
 
         Programs with callbacks are compiled from one.
         """
-        ir = importlib.import_module("jaxlib.mlir.ir")
-        registry, context = ir.DialectRegistry(), ir.Context()
-        importlib.import_module("jaxlib.mlir._mlir_libs._jax_mlir_ext").register_dialects(registry)
-        for name in ("stablehlo", "chlo"):
-            importlib.import_module(f"jaxlib.mlir.dialects.{name}").register_dialect(context)
-        context.append_dialect_registry(registry)
-        context.load_all_available_dialects()
+        ir, context = mlir()
         return ir.Module.parse(text, context)
 
     def device_of(self, device: Any) -> Any:

@@ -20,7 +20,15 @@ from stretto._engine import xla
 from stretto._engine.core.errors import ConfigError
 from stretto._engine.core.types import ArrayType
 from stretto._engine.lowering.text import Text
-from stretto._engine.xla.clients import Runtime, in_use, left_behind, refuse_fork, runtime
+from stretto._engine.xla.clients import (
+    Runtime,
+    in_use,
+    left_behind,
+    load_jaxlib,
+    mlir,
+    refuse_fork,
+    runtime,
+)
 from stretto._engine.xla.memory import (
     LARGE,
     RunIfRoom,
@@ -457,6 +465,51 @@ def cost_of_text(text: str) -> dict[str, float]:
     """Return XLA's estimate of the cost of StableHLO text before it is optimized."""
     at = runtime()
     return dict(at.jax.hlo_module_cost_analysis(at.client, _module_of(text)))
+
+
+# Portable artifacts: StableHLO as bytes that other versions of the runtime read
+
+
+def portable_artifact(text: str, version: str) -> bytes:
+    """Return StableHLO text as a portable artifact of a version of the dialect, such as 1.13.7.
+
+    Raises ``ValueError`` if the text has what that version cannot say.
+    """
+    try:
+        return load_jaxlib()[1].mlir.serialize_portable_artifact(text, version)
+    except RuntimeError as error:
+        raise ValueError(str(error)) from None
+
+
+def module_of_artifact(content: bytes) -> tuple[Any, Any]:
+    """Return jaxlib's bindings of MLIR, and the module that the bytes of an artifact hold.
+
+    Bytes from elsewhere may end the process. Raises ``ValueError`` if they hold no module.
+    """
+    ir, context = mlir()
+    try:
+        with context, ir.Location.unknown():
+            module = load_jaxlib()[1].mlir.deserialize_portable_artifact(content, context)
+        return ir, module
+    except (RuntimeError, ValueError) as error:
+        raise ValueError(str(error)) from None
+
+
+def with_fixed_shapes(text: str) -> tuple[Any, Any]:
+    """Return a module, given as text, with all shapes fixed that follow from those of ``main``.
+
+    What is returned is as in ``module_of_artifact``.
+
+    Raises ``ValueError`` if they do not follow, or an assertion about them does not hold.
+    """
+    ir, context = mlir()
+    try:
+        with context, ir.Location.unknown():
+            content = ir.Module.parse(text, context).operation
+            refined = load_jaxlib()[1].mlir.refine_polymorphic_shapes(str(content).encode())
+            return ir, ir.Module.parse(refined, context)
+    except Exception as error:
+        raise ValueError(str(error)) from None
 
 
 def profiler() -> Any:

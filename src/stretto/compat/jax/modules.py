@@ -103,14 +103,11 @@ _KERNELS = (
 _SAVING = "arrays are saved with stretto.save, or by a library of the user's"
 _TENSORFLOW = "there is no way to TensorFlow: export with jax.jit(f).lower(...)"
 
-_EXPORT = "programs are not written to files: jax.jit(f).lower(...).as_text() has their text"
-
 REFUSED = {
     "experimental.array_serialization": _SAVING,
     "experimental.array_serialization.serialization": _SAVING,
     "experimental.array_serialization.tensorstore_impl": _SAVING,
     "experimental.jax2tf": _TENSORFLOW,
-    "export": _EXPORT,
     "experimental.pallas": _KERNELS,
     "experimental.pallas.ops": _KERNELS,
     "experimental.pallas.ops.gpu": _KERNELS,
@@ -281,6 +278,12 @@ experimental.sparse
     .experimental: BCOO BCSR COO CSC CSR JAXSparse linalg sparsify
 experimental.xla_metadata
     .experimental: set_xla_metadata
+export
+    .export: DisabledSafetyCheck Exported SymbolicScope default_export_platform deserialize export
+        is_symbolic_dim maximum_supported_calling_convention_version
+        minimum_supported_calling_convention_version register_namedtuple_serialization
+        register_pytree_node_serialization shape_and_dtype_jax_array symbolic_args_specs
+        symbolic_shape
 extend
 extend.backend
     stretto: clear_caches>clear_backends

@@ -11,7 +11,7 @@ import numpy as np
 
 from stretto._engine.core.integers import integers
 from stretto._engine.core.sizes import exceeds, is_size, lesser
-from stretto._engine.core.types import ArrayType, kind_of
+from stretto._engine.core.types import ArrayType, array_type, kind_of
 
 
 class GatherScatterMode(enum.Enum):
@@ -300,7 +300,13 @@ def index_operand(b: Any, indices: Any) -> Any:
 
 def bounds_operand(b: Any, indices: Any, shape: Any, sizes: Any, axes: Sequence[int]) -> Any:
     """Return the last start in bounds for each component, in the shape of the indices."""
-    bounds = np.asarray([shape[d] - sizes[d] for d in axes], indices.type.dtype)
+    each = [shape[d] - sizes[d] for d in axes]
+    if any(map(is_size, each)):
+        one = array_type((1,), indices.type.dtype)
+        parts = [b.reshape(b.scalar(n, one.dtype), one) for n in each]
+        joined = b.concatenate(parts, 0, array_type((len(parts),), one.dtype))
+        return b.broadcast(joined, (indices.type.ndim - 1,), indices.type)
+    bounds = np.asarray(each, indices.type.dtype)
     if len(set(bounds.tolist())) == 1:
         return b.splat(bounds[0], indices.type)
     return b.broadcast(b.array(bounds), (indices.type.ndim - 1,), indices.type)

@@ -102,14 +102,7 @@ class Gather(Primitive):
             "start_index_map": n.start_index_map,
         }
         numbers = attribute("gather", fields, indices.type.ndim - 1)
-        clipped = b.emit(
-            "gather",
-            x,
-            indices,
-            attributes=f"dimension_numbers = {numbers}, slice_sizes = {b.ints(self.slice_sizes)}, "
-            f"indices_are_sorted = {str(self.indices_are_sorted).lower()}",
-            out=out,
-        )
+        clipped = b.windows_at(x, indices, numbers, self.slice_sizes, self.indices_are_sorted, out)
         if self.mode != "fill" or not n.start_index_map:
             return clipped
         bounds = bounds_operand(b, indices, x.type.shape, self.slice_sizes, n.start_index_map)

@@ -16,6 +16,7 @@ import numpy as np
 from stretto._engine.core.functions import described
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import NOT_LINEAR, Kernel, Primitive
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import reducing
@@ -77,6 +78,11 @@ class Cumulative(Primitive, abstract=True):
         if not x.type.size:
             return x
         wide = b.convert(x, widened(x.type.dtype))
+        if is_size(x.type.shape[self.axis]):
+            combine = lambda before, here: [self.combine(*before, *here)]
+            first = (self.identity(wide.type.dtype),)
+            (out,) = reducing.running.in_a_loop(b, combine, first, (wide,), self.axis, self.reverse)
+            return b.convert(out, x.type.dtype)
         return b.convert(b.inline(self.composed, wide), x.type.dtype)
 
     def composed(self, x: Any) -> Any:
@@ -372,7 +378,12 @@ class LinearRecurrence(Primitive):
         if not x.type.size:
             return y
         wide = widened(x.type.dtype)
-        out = b.inline(self.composed, b.convert(x, wide), b.convert(y, wide))
+        operands = b.convert(x, wide), b.convert(y, wide)
+        if is_size(x.type.shape[self.axis]):
+            loop = reducing.running.in_a_loop
+            _, out = loop(b, _after, (1, 0), operands, self.axis, self.reverse)
+        else:
+            out = b.inline(self.composed, *operands)
         return b.convert(out, x.type.dtype)
 
     def composed(self, a: Any, b: Any) -> Any:

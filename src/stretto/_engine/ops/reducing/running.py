@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
+from stretto._engine.core.types import array_type
 from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.identities import optimization_barrier
 from stretto._engine.ops.layout import reshape, squeeze
@@ -73,3 +76,41 @@ def _in_turn(
         outs.append(tuple(combine(outs[-1], line)))
     ordered = outs[::-1] if reverse else outs
     return tuple(concatenate(column, axis) for column in zip(*ordered, strict=True))
+
+
+def in_a_loop(
+    b: Any,
+    combine: Callable[[Values, Values], Sequence[Any]],
+    identities: Values,
+    operands: Values,
+    axis: int,
+    reverse: bool,
+) -> Values:
+    """Write the same through a builder as a loop along the axis, whose size is not known."""
+    shape = operands[0].type.shape
+    counter, n = array_type((), np.dtype(np.int32)), shape[axis]
+    sizes = (*shape[:axis], 1, *shape[axis + 1 :])
+    count = len(operands)
+
+    def step(i: Any, *state: Any) -> list[Any]:
+        so_far, outs, xs = state[:count], state[count : 2 * count], state[2 * count :]
+        at = i
+        if reverse:
+            last = b.scalar(n - 1, counter.dtype)
+            at = b.emit("subtract", last, i, out=counter)
+        zero = b.scalar(0, counter.dtype)
+        starts = [at if d == axis else zero for d in range(len(shape))]
+        here = [b.dynamic_slice(x, starts, sizes) for x in xs]
+        both = lambda *values: combine(values[:count], values[count:])
+        so_far = b.inline_many(both, *so_far, *here)
+        outs = [b.dynamic_update_slice(o, v, starts) for o, v in zip(outs, so_far, strict=True)]
+        return [b.emit("add", i, b.scalar(1, counter.dtype), out=counter), *so_far, *outs, *xs]
+
+    first = [
+        b.splat(e, array_type(sizes, x.type.dtype))
+        for e, x in zip(identities, operands, strict=True)
+    ]
+    empty = [b.splat(0, x.type) for x in operands]
+    start = [b.scalar(0, counter.dtype), *first, *empty, *operands]
+    end = b.while_loop(lambda i, *_: [b.compare("LT", i, b.scalar(n, counter.dtype))], step, start)
+    return tuple(end[1 + count : 1 + 2 * count])

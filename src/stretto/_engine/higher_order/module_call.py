@@ -1,0 +1,102 @@
+"""``module_call``: an operation that is a module of StableHLO, read from a file.
+
+Nothing is known of it but the types of its operands and results. It is compiled with the program
+around it, or alone where it is called eagerly; its derivatives are further modules of the file,
+which whoever reads that attaches by a ``custom_vjp``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.primitive import NOT_LINEAR, Primitive, Refused
+from stretto._engine.core.recorder import record
+from stretto._engine.core.types import ArrayType
+from stretto._engine.higher_order.scan import Scan
+from stretto._engine.ops.layout import move_to_front
+
+_PLATFORMS = {"gpu": "cuda"}
+"""The platforms that files have other names for."""
+_UNKNOWN = "it is a module of StableHLO from a file, of which only the types are known"
+
+
+class ModuleCall(Primitive):
+    """Calls a function of a module; the text has all of its functions.
+
+    ``takes`` and ``gives`` are its types in MLIR. It was made for ``platforms``; if it is ``told``
+    which, it takes the number first, of that dtype. With ``anywhere`` it is taken for others as
+    well, as the first of them.
+    """
+
+    of: str
+    text: str
+    main: str
+    targets: tuple[str, ...]
+    takes: tuple[str, ...]
+    gives: tuple[str, ...]
+    ins: tuple[ArrayType, ...]
+    outs: tuple[ArrayType, ...]
+    platforms: tuple[str, ...]
+    told: np.dtype | None
+    anywhere: bool
+
+    multiple = True
+    only_compiled = True
+    interned = False  # the table would keep the text alive
+    rollable = False
+
+    reference = Refused(f"{_UNKNOWN}: it runs compiled")
+    onnx: Any = Refused(f"{_UNKNOWN}: export the function that it was made of")
+    jvp = Refused(
+        "the file has no derivative of this order: write it with a larger vjp_order; and it has "
+        "reverse derivatives alone (grad, vjp, jacrev)"
+    )
+    transpose = NOT_LINEAR
+    padded = Refused(f"{_UNKNOWN}: call it with arrays of fixed sizes")
+
+    def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
+        for k, (type, expected) in enumerate(zip(types, self.ins, strict=True)):
+            if (type.shape, type.dtype) != (expected.shape, expected.dtype):
+                raise TypeError(f"{self.of}: operand {k} must be {expected}, got {type}")
+        return self.outs
+
+    def out_types(self, types: tuple[ArrayType, ...]) -> tuple[ArrayType, ...]:
+        """Return the types of the results; not remembered, since they are at hand."""
+        return self.infer(*types)
+
+    def compiled(self, types: tuple[ArrayType, ...]) -> bool:
+        """Say that it is compiled: there is no other way to run it."""
+        return True
+
+    def lower(self, b: Any, *operands: Any) -> Any:
+        here = _PLATFORMS.get(b.platform, b.platform)
+        if here not in self.platforms and not self.anywhere:
+            raise ValueError(
+                f"{self.of} was exported for {', '.join(self.platforms)}, and runs on {here} here: "
+                f"export it for that platform, too"
+            )
+        if self.told is not None:
+            number = self.platforms.index(here) if here in self.platforms else 0
+            operands = (b.scalar(number, self.told), *operands)
+        return b.call_module(self.text, self.main, self.targets, operands, self.takes, self.gives)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """Return a loop over the examples, with one call for each."""
+        fixed = [x for x, a in zip(args, axes, strict=True) if a is None]
+        moving = [move_to_front(x, a) for x, a in zip(args, axes, strict=True) if a is not None]
+
+        def one(*values: Any) -> Any:
+            shared, own = iter(values[: len(fixed)]), iter(values[len(fixed) :])
+            return self(*[next(shared if a is None else own) for a in axes]), None
+
+        types = [*(x.type for x in fixed), *(x.type.with_shape(x.shape[1:]) for x in moving)]
+        body = record(one, types, name=self.of)[0]
+        outs = Scan(body, size, len(fixed), 0)(*fixed, *moving)
+        return outs, (0,) * len(outs)
+
+    def parameters(self) -> list[tuple[str, Any]]:
+        """Return the name alone: the text tells too much in print."""
+        return [("of", self.of), ("main", self.main)]

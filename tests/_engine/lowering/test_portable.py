@@ -1,0 +1,35 @@
+"""Modules for files: their constants, positions, and platforms."""
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto._engine.core.errors import ExportError
+from stretto._engine.lowering.polymorphic import lower_for_file
+
+
+def text_of(fun, *args, platforms=("cpu",)):
+    return lower_for_file(st.make_graph(fun, simplified=True)(*args), (), platforms)
+
+
+def test_there_are_no_positions():
+    text = text_of(lambda x: snp.sin(x) + 1, snp.ones(3))
+    assert "loc(" not in text and "@main(%arg0: tensor<3xf32>)" in text
+
+
+def test_arrays_are_constants():
+    program = st.make_graph(lambda x, w: x @ w)(snp.ones(20), snp.ones(20))
+    text = lower_for_file(program, [np.arange(20, dtype=np.float32)], ("cpu",))
+    assert text.count("%arg") == text.count("%arg0")
+    assert f'dense<"0x{np.arange(20, dtype=np.float32).tobytes().hex().upper()}">' in text
+
+
+def test_the_platform_is_an_argument():
+    text = text_of(snp.sin, snp.ones(3), platforms=("cpu", "tpu"))
+    assert "@main(%platform: tensor<i32>" in text and "stablehlo.case" not in text
+    text = text_of(snp.linalg.inv, snp.eye(3), platforms=("cuda", "cpu"))
+    assert text.index("cusolver_getrf_ffi") < text.index("lapack_sgetrf_ffi")
+    assert "@main_cuda" in text and "stablehlo.case" in text
+    with pytest.raises(ExportError, match="lapack_sgetrf_ffi, which cpu has, and rocm has not"):
+        text_of(snp.linalg.inv, snp.eye(3), platforms=("rocm",))
