@@ -217,6 +217,11 @@ CARRIED: Any = _Carried()
 _NO_EFFECTS: frozenset[Any] = frozenset()
 
 
+def _onnx_by_lowering(self: Primitive, b: Any, *operands: Any) -> Any:
+    """Write the nodes that ``lower`` asks for: the builder takes its calls."""
+    return self.lower(b, *operands)
+
+
 @dataclass_transform(frozen_default=True, kw_only_default=False)
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Primitive(metaclass=_Interned):
@@ -331,13 +336,10 @@ class Primitive(metaclass=_Interned):
     curve, where each argument, and ``out`` for orders below, is a function from an order to the
     derivative, ``None`` for zero."""
 
-    def onnx(self, b: Any, *operands: Any) -> Any:
-        """Write the nodes that ``lower`` asks for: the builder takes its calls."""
-        return self.lower(b, *operands)
-
     infer: ClassVar[Callable[..., Any]]
     reference: ClassVar[Callable[..., Any]]
     lower: ClassVar[Callable[..., Any]]
+    onnx: ClassVar[Callable[..., Any]] = _onnx_by_lowering
     jvp: ClassVar[Callable[..., Any]]
     transpose: ClassVar[Callable[..., Any]]
     vmap: ClassVar[Callable[..., Any]]

@@ -316,11 +316,11 @@ def _guarded(op: str, by_zero: Callable[..., Any], least: Callable[..., Any]) ->
         zero, one = b.splat(0, out), b.splat(1, out)
         is_zero = b.compare("EQ", y, zero)
         safe = b.select(is_zero, one, y)
-        if out.kind == "int":
+        if out.kind == "uint":
+            result = b.apply(op, [x, safe], out, **attributes)
+        else:
             minus = b.compare("EQ", y, b.splat(-1, out))
-            safe = b.select(minus, one, safe)
-        result = b.apply(op, [x, safe], out, **attributes)
-        if out.kind == "int":
+            result = b.apply(op, [x, b.select(minus, one, safe)], out, **attributes)
             result = b.select(minus, least(b, x, out), result)
         return b.select(is_zero, by_zero(b, x, out), result)
 
@@ -753,10 +753,9 @@ def write(b: Any, op: str, operands: Sequence[Any], out: ArrayType) -> Any:
     if op == "imag":
         return operands[0].imag if pairs else b.splat(0, out)
     if op in ("select", "convert") or not pairs:
-        rule = WRITTEN.get(op)
-        if rule is None:
+        if op not in WRITTEN:
             b.refuse(f"there is no counterpart of {op!r}")
-        return rule(b, operands, out)
+        return WRITTEN[op](b, operands, out)
     terms = [_C(Term(b, x.real), Term(b, x.imag)) for x in operands]
     if op == "abs":
         return _hypot(terms[0].re, terms[0].im).operand
@@ -764,8 +763,7 @@ def write(b: Any, op: str, operands: Sequence[Any], out: ArrayType) -> Any:
         part = array_type(out.shape, real_dtype(operands[0].type.dtype))
         parts = [WRITTEN[op](b, [x], part) for x in (operands[0].real, operands[0].imag)]
         return b.apply("And", parts, out)
-    formula = _COMPLEX.get(op)
-    if formula is None:
+    if op not in _COMPLEX:
         b.refuse(f"there is no formula for {op!r} of complex numbers")
-    z = formula(*terms)
+    z = _COMPLEX[op](*terms)
     return Pair(out, z.re.operand, z.im.operand)

@@ -375,7 +375,7 @@ class Writer:
         """Return a constant."""
         if is_complex(values.dtype):
             type = array_type(values.shape, values.dtype)
-            return Pair(type, self.held(values.real.copy()), self.held(values.imag.copy()))
+            return Pair(type, self.held(np.real(values).copy()), self.held(np.imag(values).copy()))
         return self.held(values)
 
     def iota(self, axis: int, out: ArrayType) -> Any:
@@ -556,7 +556,7 @@ class Writer:
 
     def slice(self, x: Any, parts: Sequence[tuple[Dimension, Dimension, int]]) -> Any:
         """Return the elements from a start to before an end, with a step, along each axis."""
-        shape = tuple([_count(*part) for part in parts])
+        shape: Shape = tuple([_count(*part) for part in parts])
         out = array_type(shape, x.type.dtype)
         if isinstance(x, Pair):
             return self._by_parts(lambda v, _: self.slice(v, parts), out, x)
@@ -597,7 +597,7 @@ class Writer:
         if not turned:
             return x
         if x.value is not None:
-            return Operand("", x.type, x.shape, np.flip(x.value, turned))
+            return Operand("", x.type, x.shape, np.flip(x.value, tuple(turned)))
         low = np.iinfo(np.int64).min
         names = [
             self.named(x),
@@ -623,8 +623,9 @@ class Writer:
             return Operand(parts[0].name, out, parts[0].shape, parts[0].value)
         whole = [self.whole(p) for p in parts]
         small = sum([p.value.size if p.value is not None else _FOLDED for p in whole])
-        if all(p.value is not None for p in whole) and small <= _FOLDED:
-            return self.held(np.concatenate([p.value for p in whole], axis), out)
+        values = [p.value for p in whole if p.value is not None]
+        if len(values) == len(whole) and small <= _FOLDED:
+            return self.held(np.concatenate(values, axis), out)
         names = [self.named(p) for p in whole]
         return Operand(self.node("Concat", names, axis=axis), out, out.shape)
 
@@ -654,7 +655,7 @@ class Writer:
             n = shape[axis]
             wide = [*shape[:axis], n, 1, *shape[axis + 1 :]]
             x = self.reshape(x, array_type(tuple(wide), x.type.dtype))
-            ends = [(0, 0)] * len(wide)
+            ends: list[tuple[Any, Any]] = [(0, 0)] * len(wide)
             ends[axis + 1] = (0, between)
             wide[axis + 1] = between + 1
             x = self._edges(x, value, ends, array_type(tuple(wide), x.type.dtype))
@@ -934,11 +935,12 @@ class Writer:
         reverse: bool,
     ) -> list[Any]:
         """Write a ``Scan``; ``body`` takes carry and slices, and gives carry and outputs."""
+        steps: Shape = (length,)
         carried = [x.type for x in carry]
         slices = [x.type.with_shape(x.type.shape[1:]) for x in xs]
         counted = not xs
         if counted:  # a Scan goes over something
-            index = self.iota(0, array_type((length,), _I32))
+            index = self.iota(0, array_type(steps, _I32))
             xs, slices = [index], [array_type((), _I32)]
         given = (lambda *s: body(*s[: len(carry)])) if counted else body
 
@@ -949,7 +951,7 @@ class Writer:
         graph = self.inner("step", [*carried, *slices], step)
         starts = [self.named(self.whole(x)) for x in self.parts(carry)]
         rows = [self.named(self.whole(x)) for x in self.parts(xs)]
-        stacks = [t.with_shape((length, *t.shape)) for t in outs]
+        stacks = [t.with_shape((*steps, *t.shape)) for t in outs]
         count = len(graph.outputs)
         attributes: dict[str, Any] = {"body": graph, "num_scan_inputs": len(rows)}
         if reverse:
