@@ -94,6 +94,10 @@ class Artifact:
     Named tuples, dataclasses and modules in its result come back as dictionaries by name; in
     arguments they may be given as they are, or as such dictionaries.
 
+    Args:
+        contents: the program, with all that a file says.
+        weights: the arrays that it takes after its arguments.
+
     >>> import stretto as st, stretto.numpy as snp
     >>> model = st.export.program(lambda x: {"y": snp.sin(x) * 2}, snp.ones(3))
     >>> model(snp.zeros(3))
@@ -113,14 +117,26 @@ class Artifact:
         self._sized: dict[Any, Program] = {}
 
     def tree_flatten_with_keys(self) -> Any:
-        """Return the weights by name, and what is static."""
+        """Return the weights by name, and what is static.
+
+        Returns:
+            A pair: the weights, each with its name, and the program with all that a file says.
+        """
         names = self._contents.weights
         pairs = zip(names, self._weights, strict=True)
         return tuple([(GetAttrKey(name), x) for name, x in pairs]), self._contents
 
     @classmethod
     def tree_unflatten(cls, static: Contents, children: Sequence[Any]) -> Artifact:
-        """Return the artifact with these weights."""
+        """Return the artifact with these weights.
+
+        Args:
+            static: the program, with all that a file says.
+            children: the weights.
+
+        Returns:
+            The artifact.
+        """
         return cls(static, children)
 
     @property
