@@ -162,6 +162,28 @@ def test_the_python_of_a_release_is_found_by_its_name(monkeypatch, tmp_path):
     assert arm.Debian("trixie").version() == "3.13"
 
 
+def test_a_root_tells_of_arms_processors(monkeypatch, tmp_path):
+    """With those of an x86, YNNPACK in jaxlib 0.12 writes to a null pointer."""
+    monkeypatch.setattr(arm, "HOME", tmp_path)
+    unpacked = []
+
+    def unpack(debian, folder):
+        unpacked.append(debian.suite)
+        folder.mkdir()
+        (folder / ".unpacked").touch()
+
+    monkeypatch.setattr(arm.Debian, "_unpack", unpack)
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    for _ in range(2):
+        told = (arm.Debian("trixie").root() / "proc" / "cpuinfo").read_text().splitlines()
+    assert unpacked == ["trixie"]
+    assert [line for line in told if line.startswith("processor")] == [
+        f"processor\t: {i}" for i in range(3)
+    ]
+    assert told.count("CPU part\t: 0xd0c") == 3
+    assert any(line.split().count("asimddp") for line in told)
+
+
 def test_without_them_no_test_is_run(monkeypatch, nothing_installed):
     monkeypatch.setattr(arm, "tested", lambda debian: pytest.fail("it was begun"))
     with pytest.raises(SystemExit) as ended:
