@@ -146,7 +146,7 @@ def answer() -> None:
 
 def _try_to_compile(functions: Functions) -> None:
     """Compile a module; the result is thrown away."""
-    facts = Facts(has_loops=True, has_reductions=True, targets={*functions.targets})
+    facts = Facts(has_loops=True, targets={*functions.targets})
     scalar = array_type((), np.dtype(np.float32))
     text = Text(artifacts.as_module(functions), facts=facts)
     pjrt.compile_text(text, [scalar] * len(functions.outputs))

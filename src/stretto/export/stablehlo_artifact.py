@@ -352,6 +352,7 @@ class StableHLO:
         self._container, self._read, self._derive = container, read, derive
         self._functions: Functions | None = None
         self._at: dict[Any, Functions] = {}
+        self._calls: dict[Any, ModuleCall] = {}
         self._vjp: StableHLO | None = None
         self._in_shapes = [*map(shape_of, container.in_avals)]
         self._out_shapes = [*map(shape_of, container.out_avals)]
@@ -579,8 +580,12 @@ class StableHLO:
             for shape, dtype in zip(self._out_shapes, self._out_dtypes, strict=True)
         ]
         varies = any([is_size(n) for t in (*types, *outs) for n in t.shape])
+        key = (*types, *outs)
+        call = self._calls.get(key)
+        if call is not None:
+            return call(*operands)
         functions = self._module() if varies else self._for(types, outs)
-        call = ModuleCall(
+        call = self._calls[key] = ModuleCall(
             self.name,
             functions.text,
             functions.main,
