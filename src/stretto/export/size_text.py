@@ -109,7 +109,7 @@ def _power_of(base: Size, power: int) -> Dimension:
     return product
 
 
-def _short(size: Any) -> Any:
+def _short(size: Dimension) -> Dimension:
     """Return the size; refuse one that takes long to compute with."""
     if len(size.terms) > _LONGEST if isinstance(size, Size) else abs(size) >= 1 << 64:
         raise Damaged("a size is an expression of more terms than shapes have")
