@@ -64,7 +64,7 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test test-all in-chroot test-arm test-changed test-times test-lines bench-tests mutants sweep program-storm plan-storm library-storm cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-devices bench-ecosystem counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look export-service export-browser export-jax clean
+.PHONY: help demo example-fashion test test-all in-chroot test-arm test-changed test-times test-lines bench-tests mutants sweep program-storm plan-storm library-storm cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-export bench-devices bench-ecosystem counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look export-service export-browser export-jax clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
@@ -95,6 +95,7 @@ help:
 	@echo "make bench-ecosystem  tasks of libraries written for JAX, on Stretto and on JAX"
 	@echo "make bench-models  whole networks, alone and as ensembles, beside JAX and PyTorch"
 	@echo "make coverage-names  how many of the JAX names that libraries use exist here"
+	@echo "make bench-export  exported models beside PyTorch's own: nodes, bytes, time; needs onnxruntime"
 	@echo "make parity compare every layer and function of nn with PyTorch's, numbers and gradients"
 	@echo "make torch-tests  the tests that need PyTorch, which make test leaves out"
 	@echo "make table-tests  the tests of estimators and sweeps, with pandas and polars too"
@@ -199,6 +200,9 @@ bench-devices: $(INSTALLED) $(BENCH_INSTALLED)
 
 bench-models: $(INSTALLED) $(BENCH_INSTALLED)
 	$(BIN)/python -m benchmarks.networks --peer-python $(BENCH_VENV)/$(SCRIPTS)/python $(ARGS)
+
+bench-export: $(INSTALLED) $(BENCH_INSTALLED)
+	$(BIN)/python -m benchmarks.export --peer-python $(BENCH_VENV)/$(SCRIPTS)/python $(ARGS)
 
 bench-ecosystem: $(INSTALLED) $(ECOSYSTEM_INSTALLED) $(ECOSYSTEM_JAX_INSTALLED)
 	$(BIN)/python -m benchmarks.ecosystem.tasks --stretto $(ECOSYSTEM_VENV)/$(SCRIPTS)/python \

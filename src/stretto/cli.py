@@ -32,6 +32,19 @@ Each line that they write begins with the number of the process. If one fails, t
 and its exit status is that of the command.
 """
 
+_RUN = """
+Runs a model: an artifact, which stretto.export.program(...).save wrote, or an ONNX model, for which
+onnxruntime must be installed. Inputs are .npy files, in order or by name (--input x=x.npy), or a
+.npz file that has them by name. Without --output the results are printed.
+"""
+
+
+_EXPORT = """
+Writes an artifact, which stretto.export.program(...).save wrote, as an ONNX model. A file of
+parameters, as stretto.save and Ensemble.save write it, has no program: load it into the model, in
+Python, and export that.
+"""
+
 
 class _Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line, without the usage."""
@@ -99,6 +112,34 @@ def _parser() -> argparse.ArgumentParser:
     launch.add_argument("script", help="the script, a file of Python")
     launch.add_argument("arguments", nargs=argparse.REMAINDER, help="the arguments of the script")
     launch.set_defaults(run=_of("stretto.launch_command"))
+    run = commands.add_parser(
+        "run",
+        help="run a model that was exported, on arrays in files",
+        description=_RUN,
+        allow_abbrev=False,
+    )
+    run.add_argument("model", help="an artifact, or an ONNX model (.onnx)")
+    run.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="[NAME=]FILE",
+        help="a .npy file, or a .npz file with several inputs; may be repeated",
+    )
+    run.add_argument(
+        "--output", metavar="FILE", help="a .npy file for one output, a .npz file for several"
+    )
+    run.set_defaults(run=_of("stretto.export.commands"))
+    export = commands.add_parser(
+        "export",
+        help="write an artifact as an ONNX model",
+        description=_EXPORT,
+        allow_abbrev=False,
+    )
+    export.add_argument("artifact", metavar="CHECKPOINT", help="an artifact")
+    export.add_argument("out", metavar="OUT", help="the file to write: a name that ends in .onnx")
+    export.add_argument("--opset", type=_positive, default=26, help="the version of the operators")
+    export.set_defaults(run=_of("stretto.export.commands", "write"))
     info = commands.add_parser(
         "info",
         help="print versions, platform, devices and settings, for reports of faults",
@@ -120,9 +161,13 @@ def _one_line(message: object) -> str:
     return " ".join(str(message).split())
 
 
-def _of(module: str) -> Callable[[argparse.Namespace], int]:
-    """Return the subcommand that a module has as ``run``."""
-    return lambda options: import_module(module).run(options)
+def _of(module: str, name: str = "run") -> Callable[[argparse.Namespace], int]:
+    """Return the subcommand that a module has under this name, imported when it is run."""
+
+    def run(options: argparse.Namespace) -> int:
+        return getattr(import_module(module), name)(options)
+
+    return run
 
 
 def _info(options: argparse.Namespace) -> int:

@@ -5,6 +5,6 @@ from typing import TYPE_CHECKING
 from stretto._engine.core.lazy import exports
 
 if TYPE_CHECKING:  # loaded when first used
-    from stretto._engine.api import sharding, varying_sizes
+    from stretto._engine.api import exported, sharding, varying_sizes
 
 exports(__name__)

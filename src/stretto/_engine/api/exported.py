@@ -114,11 +114,14 @@ def trace(
     outputs: Mapping[str, Callable[[Any], Any]] | None,
     caller: str,
     known: Mapping[SizeVariable, int] = MappingProxyType({}),
+    *,
+    derivatives: bool = False,
 ) -> Exported:
     """Return the program of ``fun`` for arguments like these, with names.
 
     With ``outputs`` it gives what these functions make of its result, under their names. ``known``
-    are the sizes of variables that shapes of ``args`` have already.
+    are the sizes of variables that shapes of ``args`` have already. With ``derivatives`` it keeps
+    what only matters to them, and is not simplified.
     """
     if not callable(fun):
         raise TypeError(f"{caller}: expected a function or a module, got {type(fun).__name__}")
@@ -163,7 +166,7 @@ def trace(
     weights = [(own_names[i].lstrip("."), np.asarray(own[i])) for i in arrays]
     weights += [(f"captured_{k}", np.asarray(value)) for k, value in enumerate(captured)]
     varies = any([is_size(n) for t in sized for n in t.shape])
-    program = live(program) if varies else simplify(live(program))
+    program = live(program) if varies or derivatives else simplify(live(program))
     return Exported(
         name_of(fun),
         program,

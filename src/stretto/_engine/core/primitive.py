@@ -217,6 +217,11 @@ CARRIED: Any = _Carried()
 _NO_EFFECTS: frozenset[Any] = frozenset()
 
 
+def _onnx_by_lowering(self: Primitive, b: Any, *operands: Any) -> Any:
+    """Write the nodes that ``lower`` asks for: the builder takes its calls."""
+    return self.lower(b, *operands)
+
+
 @dataclass_transform(frozen_default=True, kw_only_default=False)
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Primitive(metaclass=_Interned):
@@ -331,13 +336,10 @@ class Primitive(metaclass=_Interned):
     curve, where each argument, and ``out`` for orders below, is a function from an order to the
     derivative, ``None`` for zero."""
 
-    def onnx(self, b: Any, *operands: Any) -> Any:
-        """Write the nodes that ``lower`` asks for: the builder takes its calls."""
-        return self.lower(b, *operands)
-
     infer: ClassVar[Callable[..., Any]]
     reference: ClassVar[Callable[..., Any]]
     lower: ClassVar[Callable[..., Any]]
+    onnx: ClassVar[Callable[..., Any]] = _onnx_by_lowering
     jvp: ClassVar[Callable[..., Any]]
     transpose: ClassVar[Callable[..., Any]]
     vmap: ClassVar[Callable[..., Any]]
@@ -456,12 +458,14 @@ class Primitive(metaclass=_Interned):
         return [(name, getattr(self, name)) for name in self._parameters]
 
     def out_types(self, types: tuple[ArrayType, ...]) -> tuple[ArrayType, ...]:
-        """Return the output types for these input types; remembered."""
+        """Return the output types for these input types; remembered unless sizes vary."""
         types_out = self.inferred.get(types)
         if types_out is None:
             result = self.infer(*types)
             types_out = tuple(result) if self.multiple else (result,)
-            room(self.inferred)[types] = types_out
+            # What is asked of sizes that vary is a guard of every trace, and not of the first.
+            if not any([t.varies for t in (*types, *types_out)]):
+                room(self.inferred)[types] = types_out
         return types_out
 
     def __repr__(self) -> str:

@@ -53,6 +53,9 @@ _KINDS = {
     **{np.dtype(f"c{n}"): "complex" for n in (8, 16)},
 }
 
+DTYPES = {dtype.name: dtype for dtype in _KINDS}
+"""The dtypes of arrays, by name."""
+
 
 def kind_of(dtype: np.dtype) -> str:
     """Return one of ``bool``, ``int``, ``uint``, ``float``, ``complex``."""

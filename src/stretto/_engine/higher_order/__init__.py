@@ -11,6 +11,7 @@ if TYPE_CHECKING:  # loaded when first used
         while_loop,
         cond,
         checkpoint,
+        custom_function,
         family,
     )
 

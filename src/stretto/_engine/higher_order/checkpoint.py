@@ -348,8 +348,7 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
                 f"policy(primitive, *types) that returns a bool; got {type(each).__name__}"
             )
     names = [getattr(p, "__name__", type(p).__name__) for p in (policy_1, policy_2)]
-    policy.__name__ = f"save_from_both_policies({', '.join(names)})"
-    return policy
+    return _made(policy, "save_from_both_policies", (policy_1, policy_2), names)
 
 
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> NoReturn:
@@ -428,5 +427,11 @@ def _by_name(caller: str, names: tuple[Any, ...], keeps: Callable[[str | None], 
     def policy(primitive: Primitive, *types: ArrayType) -> bool:
         return keeps(primitive.label if isinstance(primitive, Name) else None)
 
-    policy.__name__ = f"{caller}({', '.join(map(repr, names))})"
+    return _made(policy, caller, names, [*map(repr, names)])
+
+
+def _made(policy: Any, maker: str, parts: tuple[Any, ...], words: Sequence[str]) -> Policy:
+    """Return the policy, with what files write of it: the function that made it, and of what."""
+    policy.__name__ = f"{maker}({', '.join(words)})"
+    policy.made_by = maker, parts
     return policy

@@ -81,9 +81,7 @@ class ModuleCall(Primitive):
         if self.told is not None:
             number = self.platforms.index(here) if here in self.platforms else 0
             operands = (b.scalar(number, self.told), *operands)
-        return b.call_module(
-            self.text, self.main, self.targets, operands, self.takes, self.gives
-        )
+        return b.call_module(self.text, self.main, self.targets, operands, self.takes, self.gives)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """Return a loop over the examples, with one call for each."""

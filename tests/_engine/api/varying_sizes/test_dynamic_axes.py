@@ -194,6 +194,15 @@ def test_what_our_own_code_asks_of_sizes_is_asked_of_those_of_the_call():
         np.testing.assert_array_equal(picked(x, i), np.take_along_axis(x, i, 0))
 
 
+def test_sizes_are_asked_about_in_every_trace():
+    """The second function, of the same operation, is refused what the first one is."""
+    for _ in range(2):
+        f = st.jit(lambda x: st.lax.slice(x, (2,), (5,)), dynamic_axes=({0: "n"},))
+        np.testing.assert_array_equal(f(snp.arange(6.0)), [2, 3, 4])
+        with pytest.raises(ValueError, match="slice: expected 0 <= start <= limit <= size"):
+            f(snp.arange(4.0))
+
+
 def test_examples_that_our_own_code_tells_apart():
     smooth = lambda x: snp.convolve(x, snp.ones(3), "same")
     parts = [np.arange(n, dtype=np.float32) for n in (4, 9, 2, 5)]  # the kernel may be longer

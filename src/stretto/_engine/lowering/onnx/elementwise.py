@@ -207,15 +207,49 @@ def _erfcx_coefficients(count: int = 40) -> list[float]:
     return [float(c) for c in sums]
 
 
+_ERFCX_NARROW = (
+    1.790011688e-01,
+    -3.262336202e-01,
+    2.456024885e-01,
+    -1.501130205e-01,
+    7.168097080e-02,
+    -2.441659500e-02,
+    4.205710788e-03,
+    7.686534807e-04,
+    -4.850547715e-04,
+)
+
+
+def _erfc_narrow(b: Any, x: Operand) -> Operand:
+    """In float32: a polynomial of (x - 3) / (x + 3) times exp(-x^2), within 4e-6 in the tail."""
+    if not b.exact:
+        return (1.0 - Term(b, b.apply("Erf", [x], x.type))).operand
+    # Choices between elements, signs and absolute values each take as long as ten products: so the
+    # sign is that of a clipped multiple, and near zero, where it is less than one, erfc is 1.
+    z = _clipped(b, Term(b, x), 30.0)
+    sign = _clipped(b, z * 1e30, 1.0)
+    size = z * sign
+    tail = written.exp(-(size * size)) * written.horner(_ERFCX_NARROW, (size - 3.0) / (size + 3.0))
+    return ((1.0 - sign) + sign * tail).operand
+
+
+def _clipped(b: Any, x: Term, bound: float) -> Term:
+    low, high = [b.splat(v, x.type) for v in (-bound, bound)]
+    return Term(b, b.apply("Clip", [x.operand, low, high], x.type))
+
+
 def _erfc(b: Any, operands: Sequence[Operand], out: ArrayType) -> Operand:
-    """Return erfc; in float64, so that the tail keeps its digits."""
+    """Return erfc; by a formula, so that the tail keeps its digits."""
+    if out.dtype != _F64:
+        x = b.convert(operands[0], _F32)
+        return b.convert(_erfc_narrow(b, x), out.dtype)
     global _ERFCX  # noqa: PLW0603 (computed once, when the first is exported)
     if not _ERFCX:
         _ERFCX = _erfcx_coefficients()
-    x = Term(b, b.convert(operands[0], _F64))
+    x = Term(b, operands[0])
     size = written.absolute(x)
     tail = _erfc_of_size(size)
-    return b.convert(where(x < 0.0, 2.0 - tail, tail).operand, out.dtype)
+    return where(x < 0.0, 2.0 - tail, tail).operand
 
 
 _ERFCX: list[float] = []
@@ -282,11 +316,11 @@ def _guarded(op: str, by_zero: Callable[..., Any], least: Callable[..., Any]) ->
         zero, one = b.splat(0, out), b.splat(1, out)
         is_zero = b.compare("EQ", y, zero)
         safe = b.select(is_zero, one, y)
-        if out.kind == "int":
+        if out.kind == "uint":
+            result = b.apply(op, [x, safe], out, **attributes)
+        else:
             minus = b.compare("EQ", y, b.splat(-1, out))
-            safe = b.select(minus, one, safe)
-        result = b.apply(op, [x, safe], out, **attributes)
-        if out.kind == "int":
+            result = b.apply(op, [x, b.select(minus, one, safe)], out, **attributes)
             result = b.select(minus, least(b, x, out), result)
         return b.select(is_zero, by_zero(b, x, out), result)
 
@@ -719,10 +753,9 @@ def write(b: Any, op: str, operands: Sequence[Any], out: ArrayType) -> Any:
     if op == "imag":
         return operands[0].imag if pairs else b.splat(0, out)
     if op in ("select", "convert") or not pairs:
-        rule = WRITTEN.get(op)
-        if rule is None:
+        if op not in WRITTEN:
             b.refuse(f"there is no counterpart of {op!r}")
-        return rule(b, operands, out)
+        return WRITTEN[op](b, operands, out)
     terms = [_C(Term(b, x.real), Term(b, x.imag)) for x in operands]
     if op == "abs":
         return _hypot(terms[0].re, terms[0].im).operand
@@ -730,8 +763,7 @@ def write(b: Any, op: str, operands: Sequence[Any], out: ArrayType) -> Any:
         part = array_type(out.shape, real_dtype(operands[0].type.dtype))
         parts = [WRITTEN[op](b, [x], part) for x in (operands[0].real, operands[0].imag)]
         return b.apply("And", parts, out)
-    formula = _COMPLEX.get(op)
-    if formula is None:
+    if op not in _COMPLEX:
         b.refuse(f"there is no formula for {op!r} of complex numbers")
-    z = formula(*terms)
+    z = _COMPLEX[op](*terms)
     return Pair(out, z.re.operand, z.im.operand)

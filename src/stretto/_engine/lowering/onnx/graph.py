@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.sizes import Dimension
 from stretto._engine.core.types import ArrayType
 
-Shape = tuple[Dimension, ...]
+Shape = tuple[Any, ...]
+"""Integers, and sizes that vary."""
 
 
 @dataclasses.dataclass(slots=True, eq=False)

@@ -257,6 +257,11 @@ class Onnx(Indexing):
         if op.batch_groups > 1:
             x = self._batch_as_features(x, op.batch_groups)
         groups = op.feature_groups * op.batch_groups
+        if wide == _F32:
+            turned = self._conv_transpose(x, kernel, op, groups, made)
+            if turned is not None:
+                back = [int(k) for k in np.argsort(op.dims.out_spec)]
+                return self.convert(self.transpose(turned, back), out.dtype)
         x, padding = self._spread(x, op.padding, op.lhs_dilation)
         if not op.strides:
             result = self._pointwise(x, kernel, groups, made)
@@ -292,6 +297,46 @@ class Onnx(Indexing):
             parts.append((-low, n + high, 1))
         left = [(low - a, high - b) for (low, high), (a, b) in zip(padding, edges, strict=True)]
         return self.slice(x, parts), left
+
+    def _conv_transpose(
+        self, x: Operand, kernel: Operand, op: Any, groups: int, made: ArrayType
+    ) -> Operand | None:
+        """Return ``ConvTranspose``, for zeros between elements; None where it cannot say it.
+
+        Its kernel is turned, with input features first; it cuts off where a convolution pads:
+        d (k - 1) - low at the beginning, and at the end as many, less what is added there.
+        """
+        if not 1 <= len(op.strides) <= 3 or all(d == 1 for d in op.lhs_dilation):
+            return None
+        if any(n != 1 for n in op.strides) or any(is_size(n) for pair in op.padding for n in pair):
+            return None
+        window = [int(n) for n in kernel.type.shape[2:]]
+        reach = [d * (k - 1) for d, k in zip(op.rhs_dilation, window, strict=True)]
+        low = [r - a for r, (a, _) in zip(reach, op.padding, strict=True)]
+        high = [r - b for r, (_, b) in zip(reach, op.padding, strict=True)]
+        more = [max(-n, 0) for n in high]
+        if min(low) < 0 or any(
+            m >= max(s, d) for m, s, d in zip(more, op.lhs_dilation, op.rhs_dilation, strict=True)
+        ):
+            return None
+        features, inputs, *_ = kernel.type.shape
+        split = (groups, features // groups, inputs, *window)
+        kernel = self.reverse(self.whole(kernel), range(2, 2 + len(window)))
+        kernel = self.reshape(kernel, array_type(split, kernel.type.dtype))
+        kernel = self.transpose(kernel, [0, 2, 1, *range(3, 3 + len(window))])
+        first = (groups * inputs, features // groups, *window)
+        kernel = self.whole(self.reshape(kernel, array_type(first, kernel.type.dtype)))
+        attributes: dict[str, Any] = {"kernel_shape": window, "strides": [*op.lhs_dilation]}
+        if any(low) or any(n > 0 for n in high):
+            attributes["pads"] = low + [max(n, 0) for n in high]
+        if any(more):
+            attributes["output_padding"] = more
+        if any(d != 1 for d in op.rhs_dilation):
+            attributes["dilations"] = [*op.rhs_dilation]
+        if groups != 1:
+            attributes["group"] = groups
+        names = [self.named(self.whole(x)), self.named(kernel)]
+        return Operand(self.node("ConvTranspose", names, **attributes), made, made.shape)
 
     def _conv(
         self, x: Operand, kernel: Operand, op: Any, padding: Any, groups: int, made: ArrayType
@@ -379,7 +424,7 @@ class Onnx(Indexing):
         if narrow and op in ("add", "multiply"):
             wide = array_type(out.shape, _F32)
             return self.cast(self.windows(op, self.cast(x, _F32), windows, start, wide), out.dtype)
-        images = op == "maximum" and x.type.dtype == _F32 and not self.exact
+        images = x.type.dtype == _F32 and op in ("add", "maximum")
         plain = [w.size == 1 and w.stride == 1 and w.low == 0 and w.high == 0 for w in windows]
         if images and 3 <= len(windows) <= 5 and all(plain[:2]):
             spatial = windows[2:]
@@ -391,11 +436,20 @@ class Onnx(Indexing):
                 and 0 <= w.high < w.size
                 for w in spatial
             )
+            if fits and (op == "add" or not self.exact):
+                return self._pool(op, x, spatial, out)
             if fits:
-                return self._max_pool(x, spatial, out)
+                x = self.whole(x)
+                return self._if_finite(
+                    x,
+                    out,
+                    lambda: self._pool(op, x, spatial, out),
+                    lambda: self._window_slices(op, x, windows, start, out),
+                )
         return self._window_slices(op, x, windows, start, out)
 
-    def _max_pool(self, x: Operand, spatial: Sequence[Any], out: ArrayType) -> Operand:
+    def _pool(self, op: str, x: Operand, spatial: Sequence[Any], out: ArrayType) -> Operand:
+        """Return the maximum in windows of images, or their sum as the mean times the count."""
         attributes: dict[str, Any] = {"kernel_shape": [w.size for w in spatial]}
         if any(w.low or w.high for w in spatial):
             attributes["pads"] = [w.low for w in spatial] + [w.high for w in spatial]
@@ -403,8 +457,29 @@ class Onnx(Indexing):
             attributes["strides"] = [w.stride for w in spatial]
         if any(w.dilation != 1 for w in spatial):
             attributes["dilations"] = [w.dilation for w in spatial]
-        name = self.node("MaxPool", [self.named(self.whole(x))], **attributes)
-        return Operand(name, out, out.shape)
+        name = self.named(self.whole(x))
+        if op == "maximum":
+            return Operand(self.node("MaxPool", [name], **attributes), out, out.shape)
+        if "pads" in attributes:
+            attributes["count_include_pad"] = 1
+        mean = Operand(self.node("AveragePool", [name], **attributes), out, out.shape)
+        count = math.prod([w.size for w in spatial])
+        return self.apply("Mul", [mean, self.splat(count, out)], out)
+
+    def _if_finite(self, x: Operand, out: ArrayType, fast: Any, exact: Any) -> Operand:
+        """Choose, while it runs, what is fast and right where no element is NaN or infinite.
+
+        The sum of all elements says so: it is finite for no others.
+        """
+        total = self.node("ReduceSum", [self.named(x)], keepdims=0)
+        nothing = self.node("Sub", [total, total])
+        zero = self.constant(np.zeros((), x.type.dtype))
+        finite = self.node("Equal", [nothing, zero])
+        graphs: dict[str, Any] = {
+            "then_branch": self.inner("finite", (), lambda: [fast()]),
+            "else_branch": self.inner("others", (), lambda: [exact()]),
+        }
+        return Operand(self.node("If", [finite], **graphs), out, out.shape)
 
     def _window_slices(
         self, op: str, x: Any, windows: Sequence[Any], start: Any, out: ArrayType

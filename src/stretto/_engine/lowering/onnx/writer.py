@@ -64,6 +64,8 @@ class Writer:
         """Says whether NaN, infinities and tails are kept where that takes more nodes."""
         self.graph = Graph("main")
         self.constants: dict[str, np.ndarray] = {}
+        self.types: dict[str, tuple[np.dtype, Shape]] = {}
+        """The dtypes and shapes of tensors that were read."""
         self.sizes: dict[SizeVariable, str] = {}
         """The tensors, of one element, that hold sizes that vary."""
         self._by_content: dict[Any, str] = {}
@@ -88,9 +90,13 @@ class Writer:
 
     def fresh(self, name: str) -> str:
         """Return a name that no tensor has yet."""
-        count = self._names.get(name, -1) + 1
+        fresh, count = name, self._names.get(name, 0)
+        while fresh in self._names:
+            count += 1
+            fresh = f"{name}_{count}"
         self._names[name] = count
-        return f"{name}_{count}" if count else name
+        self._names.setdefault(fresh, 0)
+        return fresh
 
     def node(self, op: str, inputs: Sequence[str], outputs: int = 1, **attributes: Any) -> Any:
         """Write a node; return the name of its output, or a tuple of them if there are several."""
@@ -125,8 +131,16 @@ class Writer:
     def held(self, array: np.ndarray, type: ArrayType | None = None) -> Operand:
         """Return the operand that is a constant, of which only elements that differ are kept."""
         type = array_type(array.shape, array.dtype) if type is None else type
-        if array.size and array.shape and not any(array.strides):
-            array = array[(0,) * array.ndim].reshape(())
+        if array.size and array.shape and not all(array.strides):
+            array = array[
+                tuple(
+                    [
+                        slice(0, n if by else 1)
+                        for n, by in zip(array.shape, array.strides, strict=True)
+                    ]
+                )
+            ]
+            array = array.reshape(()) if array.size == 1 else array
         return Operand("", type, array.shape, array)
 
     def named(self, x: Operand) -> str:
@@ -134,6 +148,7 @@ class Writer:
         if not x.name:
             assert x.value is not None
             x.name = self.constant(x.value)
+        self.types[x.name] = (x.type.dtype, x.shape)
         return x.name
 
     # Operators of elements
@@ -360,7 +375,7 @@ class Writer:
         """Return a constant."""
         if is_complex(values.dtype):
             type = array_type(values.shape, values.dtype)
-            return Pair(type, self.held(values.real.copy()), self.held(values.imag.copy()))
+            return Pair(type, self.held(np.real(values).copy()), self.held(np.imag(values).copy()))
         return self.held(values)
 
     def iota(self, axis: int, out: ArrayType) -> Any:
@@ -541,7 +556,7 @@ class Writer:
 
     def slice(self, x: Any, parts: Sequence[tuple[Dimension, Dimension, int]]) -> Any:
         """Return the elements from a start to before an end, with a step, along each axis."""
-        shape = tuple([_count(*part) for part in parts])
+        shape: Shape = tuple([_count(*part) for part in parts])
         out = array_type(shape, x.type.dtype)
         if isinstance(x, Pair):
             return self._by_parts(lambda v, _: self.slice(v, parts), out, x)
@@ -582,7 +597,7 @@ class Writer:
         if not turned:
             return x
         if x.value is not None:
-            return Operand("", x.type, x.shape, np.flip(x.value, turned))
+            return Operand("", x.type, x.shape, np.flip(x.value, tuple(turned)))
         low = np.iinfo(np.int64).min
         names = [
             self.named(x),
@@ -608,8 +623,9 @@ class Writer:
             return Operand(parts[0].name, out, parts[0].shape, parts[0].value)
         whole = [self.whole(p) for p in parts]
         small = sum([p.value.size if p.value is not None else _FOLDED for p in whole])
-        if all(p.value is not None for p in whole) and small <= _FOLDED:
-            return self.held(np.concatenate([p.value for p in whole], axis), out)
+        values = [p.value for p in whole if p.value is not None]
+        if len(values) == len(whole) and small <= _FOLDED:
+            return self.held(np.concatenate(values, axis), out)
         names = [self.named(p) for p in whole]
         return Operand(self.node("Concat", names, axis=axis), out, out.shape)
 
@@ -639,7 +655,7 @@ class Writer:
             n = shape[axis]
             wide = [*shape[:axis], n, 1, *shape[axis + 1 :]]
             x = self.reshape(x, array_type(tuple(wide), x.type.dtype))
-            ends = [(0, 0)] * len(wide)
+            ends: list[tuple[Any, Any]] = [(0, 0)] * len(wide)
             ends[axis + 1] = (0, between)
             wide[axis + 1] = between + 1
             x = self._edges(x, value, ends, array_type(tuple(wide), x.type.dtype))
@@ -919,11 +935,12 @@ class Writer:
         reverse: bool,
     ) -> list[Any]:
         """Write a ``Scan``; ``body`` takes carry and slices, and gives carry and outputs."""
+        steps: Shape = (length,)
         carried = [x.type for x in carry]
         slices = [x.type.with_shape(x.type.shape[1:]) for x in xs]
         counted = not xs
         if counted:  # a Scan goes over something
-            index = self.iota(0, array_type((length,), _I32))
+            index = self.iota(0, array_type(steps, _I32))
             xs, slices = [index], [array_type((), _I32)]
         given = (lambda *s: body(*s[: len(carry)])) if counted else body
 
@@ -934,7 +951,7 @@ class Writer:
         graph = self.inner("step", [*carried, *slices], step)
         starts = [self.named(self.whole(x)) for x in self.parts(carry)]
         rows = [self.named(self.whole(x)) for x in self.parts(xs)]
-        stacks = [t.with_shape((length, *t.shape)) for t in outs]
+        stacks = [t.with_shape((*steps, *t.shape)) for t in outs]
         count = len(graph.outputs)
         attributes: dict[str, Any] = {"body": graph, "num_scan_inputs": len(rows)}
         if reverse:
@@ -994,6 +1011,8 @@ class _Number:
         self.b, self.name = b, name
 
     def _with(self, op: str, other: Any, turned: bool = False) -> _Number:
+        if not isinstance(other, _Number) and other == {"Add": 0, "Mul": 1}[op]:
+            return self
         name = other.name if isinstance(other, _Number) else self.b.ints([other])
         names = [name, self.name] if turned else [self.name, name]
         return _Number(self.b, self.b.node(op, names))

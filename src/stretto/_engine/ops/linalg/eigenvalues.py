@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine import ops
 from stretto._engine.core.config import settings
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.primitive import NOT_EXPORTED, Refused
 from stretto._engine.core.types import ArrayType, array_type, is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.ops import linalg
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to, reduce_sum
 from stretto._engine.ops.comparison import eq, full_like, ge, gt, lt, select, zeros_like
@@ -98,7 +98,7 @@ class Eigh(MatrixOperation):
         outs = b.outs
         if not x.type.size:
             return [b.splat(0, t) for t in outs]
-        return ops.linalg.written_out.eigh(b, x)[-len(outs) :]
+        return linalg.written_out.eigh(b, x)[-len(outs) :]
 
     def beside(self, at: Any, args: Sequence[Any]) -> tuple[Any, ...]:
         """Return a multiple of the identity whose eigenvalue comes after all others.

@@ -9,13 +9,13 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from stretto._engine import ops
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import ZERO_DERIVATIVE
 from stretto._engine.core.sizes import greater, is_size, lesser
 from stretto._engine.core.types import ArrayType, array_type, is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.ops import linalg
 from stretto._engine.ops.arithmetic import absolute, sign
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to, reduce_sum
 from stretto._engine.ops.comparison import eq, full_like, ne, select, zeros_like
@@ -77,7 +77,7 @@ class Lu(family.MatrixOperation):
 
     def onnx(self, b: Any, x: Any) -> list[Any]:
         """Write elimination as a loop over columns."""
-        return ops.linalg.written_out.lu(b, x) if x.type.size else [x, b.splat(0, b.outs[1])]
+        return linalg.written_out.lu(b, x) if x.type.size else [x, b.splat(0, b.outs[1])]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """Solve p da = dl u + l du, with l and u made square by parts of the identity."""

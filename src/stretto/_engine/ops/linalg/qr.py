@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine import ops
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import NOT_EXPORTED, Refused
 from stretto._engine.core.sizes import greater, lesser
 from stretto._engine.core.types import ArrayType, array_type, is_complex
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.ops import linalg
 from stretto._engine.ops.bilinear import promote_dtypes, promote_dtypes_of
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import zeros_like
@@ -70,9 +70,7 @@ class Geqrf(MatrixOperation):
 
     def onnx(self, b: Any, x: Any) -> list[Any]:
         """Write reflections as a loop over columns."""
-        return (
-            ops.linalg.written_out.reflections(b, x) if x.type.size else [x, b.splat(0, b.outs[1])]
-        )
+        return linalg.written_out.reflections(b, x) if x.type.size else [x, b.splat(0, b.outs[1])]
 
 
 class Geqp3(MatrixOperation):
@@ -127,7 +125,7 @@ class HouseholderProduct(MatrixOperation):
 
     def onnx(self, b: Any, x: Any, taus: Any) -> Any:
         """Write the product as a loop over reflections."""
-        return ops.linalg.written_out.product_of_reflections(b, x, taus) if x.type.size else x
+        return linalg.written_out.product_of_reflections(b, x, taus) if x.type.size else x
 
 
 class Ormqr(MatrixOperation):
@@ -171,9 +169,9 @@ class Ormqr(MatrixOperation):
         if not (c.type.size and taus.type.size):
             return c
         if self.left:
-            return ops.linalg.written_out.apply_reflections(b, x, taus, c, self.adjoint)
+            return linalg.written_out.apply_reflections(b, x, taus, c, self.adjoint)
         turned = b.inline(adjoint, c)
-        out = ops.linalg.written_out.apply_reflections(b, x, taus, turned, not self.adjoint)
+        out = linalg.written_out.apply_reflections(b, x, taus, turned, not self.adjoint)
         return b.inline(adjoint, out)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:

@@ -9,11 +9,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from stretto._engine import ops
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.sizes import greater, is_size, lesser
 from stretto._engine.core.types import ArrayType, array_type, is_complex, real_dtype
 from stretto._engine.core.typing import ArrayLike
+from stretto._engine.ops import linalg
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import eq, full_like, le, select, zeros_like
@@ -99,7 +99,7 @@ class Svd(family.MatrixOperation):
         """Write rotations of pairs of columns as a loop."""
         if not x.type.size:
             return self.lower(b, x)
-        u, s, vh = ops.linalg.written_out.svd(b, x, self.full)
+        u, s, vh = linalg.written_out.svd(b, x, self.full)
         return [u, s, vh] if self.vectors else [s]
 
     def _on_gpu(self, b: Any, x: Any) -> list[Any]:

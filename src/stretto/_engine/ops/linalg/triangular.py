@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine import ops
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import NOT_EXPORTED, Refused
 from stretto._engine.core.sizes import is_size, lesser
 from stretto._engine.core.types import ArrayType, array_type, is_complex, real_dtype
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.ops import linalg
 from stretto._engine.ops.arithmetic import absolute, square
 from stretto._engine.ops.bilinear import promote_dtypes, promote_dtypes_of
 from stretto._engine.ops.broadcast import broadcast_to
@@ -114,7 +114,7 @@ class TriangularSolve(MatrixOperation):
         if not y.type.size:
             return y
         flags = self.left, self.lower_triangle, self.unit_diagonal, self.form
-        return ops.linalg.written_out.triangular(b, x, y, *flags)
+        return linalg.written_out.triangular(b, x, y, *flags)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """op(a) x = b, so op(a) dx = db - op(da) x, with the triangle of da that is read."""
@@ -282,10 +282,10 @@ class TridiagonalSolve(MatrixOperation):
         if not y.type.size:
             return y
         matrix = b.inline(_whole_matrix, dl, d, du)
-        both, pivots = ops.linalg.written_out.lu(b, matrix)
-        order = ops.linalg.lu.PivotsToPermutation(d.type.shape[-1])
+        both, pivots = linalg.written_out.lu(b, matrix)
+        order = linalg.lu.PivotsToPermutation(d.type.shape[-1])
         return b.inline(
-            lambda both, pivots, y: ops.linalg.lu.solve_factored(both, order(pivots), y, "N"),
+            lambda both, pivots, y: linalg.lu.solve_factored(both, order(pivots), y, "N"),
             both,
             pivots,
             y,
@@ -481,7 +481,7 @@ class Cholesky(MatrixOperation):
 
     def onnx(self, b: Any, x: Any) -> Any:
         """Write elimination as a loop over columns."""
-        return b.inline(_factor_or_nan, ops.linalg.written_out.cholesky(b, x)) if x.type.size else x
+        return b.inline(_factor_or_nan, linalg.written_out.cholesky(b, x)) if x.type.size else x
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """Follow Murray, Differentiation of the Cholesky decomposition (2016), in forward mode."""

@@ -126,7 +126,7 @@ class Mapped(ControlFlow):
         return b.program(finish_planned(self.plan()[0]), operands)
 
     def onnx(self, b: Any, *operands: Any) -> Any:
-        """Write the program for all members: what is fastest is XLA's alone."""
+        """Return the operations of all members at once: estimates for XLA do not hold there."""
         return b.program(self.whole(), operands)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:

@@ -1,0 +1,743 @@
+"""Rules of spelling: several nodes that are one operator of onnxruntime.
+
+Each rule takes the graph being rewritten and the last node of its pattern. It changes the node and
+says so, or returns the name of a tensor that stands for it, or nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.sizes import is_size
+from stretto._engine.lowering.onnx.graph import Node
+from stretto._engine.lowering.onnx.views import LARGEST, Found, either
+
+_FLOATS = (np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64))
+_F32 = np.dtype(np.float32)
+
+
+def _near(x: float | None, y: float, rtol: float = 1e-6) -> bool:
+    return x is not None and math.isclose(x, y, rel_tol=rtol, abs_tol=0.0)
+
+
+def _keeps_shape(s: Any, kept: str, other: str) -> bool:
+    """Say whether ``kept`` has the shape that it has together with ``other``."""
+    shape, more = s.shape(kept), s.shape(other)
+    if shape is None or more is None or len(more) > len(shape):
+        return False
+    return all(n in (1, m) for n, m in zip(more[::-1], shape[::-1], strict=False))
+
+
+# Elements
+
+
+def _bounded(s: Any, node: Node) -> Found:
+    """Where(x <= c, c, x) is Max, and Where(x >= c, c, x) is Min: NaN fails the comparison."""
+    test, bound, x = node.inputs
+    compared = s.by(test, "LessOrEqual", "GreaterOrEqual", "Less", "Greater")
+    if compared is None or not _keeps_shape(s, x, bound):
+        return False
+    low, other = s.value(bound), s.value(compared.inputs[1])
+    if low is None or other is None or not np.array_equal(low, other):
+        return False
+    op = "Max" if compared.op.startswith("Less") else "Min"
+    if compared.inputs[0] != x:
+        # Of x bounded from below, as far as the upper bound is above.
+        inner = s.by(x, "Relu", "Max")
+        if op == "Max" or inner is None or inner.inputs[0] != compared.inputs[0]:
+            return False
+        least = s.value(inner.inputs[1]) if inner.op == "Max" else np.zeros((), low.dtype)
+        if least is None or not np.all(least <= low):
+            return False
+    if not s.has_kernel(op, x) or np.isnan(low).any():
+        return False
+    return s.become(node, op, [x, bound])
+
+
+def _relu(s: Any, node: Node) -> Found:
+    """Max(x, 0)."""
+    for x, zero in either(node):
+        if s.scalar(zero) == 0 and _keeps_shape(s, x, zero) and s.has_kernel("Relu", x):
+            return s.become(node, "Relu", [x])
+    return False
+
+
+def _clip(s: Any, node: Node) -> Found:
+    """Min(Max(x, a), b) with a <= b; Relu is a Max."""
+    for inner, high in either(node):
+        made = s.by(inner, "Max", "Relu")
+        top = s.scalar(high)
+        if made is None or top is None or not _keeps_shape(s, inner, high):
+            continue
+        pairs = either(made) if made.op == "Max" else ((made.inputs[0], ""),)
+        for x, low in pairs:
+            bottom = s.scalar(low) if low else 0
+            if bottom is None or not bottom <= top or not s.has_kernel("Clip", x):
+                continue
+            if s.shape(x) != s.shape(inner):
+                continue
+            dtype = s.dtype(x)
+            bounds = [s.constant(np.array(v, dtype)) for v in (bottom, top)]
+            return s.become(node, "Clip", [x, *bounds])
+    return False
+
+
+def _neutral(element: float, sides: int) -> Any:
+    """Return the rule of an operator that leaves an operand as it is, with this other one."""
+
+    def rule(s: Any, node: Node) -> Found:
+        for x, other in either(node)[:sides]:
+            value = s.value(other)
+            if value is None or value.size == 0 or not _keeps_shape(s, x, other):
+                continue
+            if value.size <= LARGEST and np.all(value == element):
+                return x
+        return False
+
+    return rule
+
+
+def _cast(s: Any, node: Node) -> Found:
+    """Leave out a cast to the same dtype, or to a wider one and back."""
+    (x,) = node.inputs
+    to = np.dtype(node.attributes["to"])
+    if s.dtype(x) == to:
+        return x
+    first = s.by(x, "Cast")
+    if first is not None and s.dtype(first.inputs[0]) == to:
+        between = np.dtype(first.attributes["to"])
+        if np.can_cast(to, between, "safe"):
+            return first.inputs[0]
+    return False
+
+
+def _twice(s: Any, node: Node) -> Found:
+    """What is turned twice is as it was."""
+    inner = s.by(node.inputs[0], node.op)
+    return inner.inputs[0] if inner is not None else False
+
+
+def _reciprocal_product(s: Any, node: Node) -> Found:
+    """x * (1 / y) is x / y, which rounds once."""
+    for x, other in either(node):
+        inverse = s.by(other, "Reciprocal")
+        if inverse is not None and s.once(other) and s.dtype(x) in _FLOATS:
+            return s.become(node, "Div", [x, inverse.inputs[0]])
+    return False
+
+
+def _scaled_quotient(s: Any, node: Node) -> Found:
+    """(x * c) / c of a mean that was made a sum again."""
+    x, by = node.inputs
+    product = s.by(x, "Mul")
+    divisor = s.scalar(by)
+    if product is None or not divisor or not s.once(x) or not _keeps_shape(s, x, by):
+        return False
+    for inner, factor in either(product):
+        if s.by(inner, "AveragePool") is not None and s.scalar(factor) == divisor:
+            return inner
+    return False
+
+
+# Reductions
+
+
+def _mean(s: Any, node: Node) -> Found:
+    """A sum divided by how many were summed."""
+    total, count = node.inputs
+    summed = s.by(total, "ReduceSum")
+    if summed is None or not s.once(total) or not s.has_kernel("ReduceMean", total):
+        return False
+    if s.dtype(total) not in _FLOATS:
+        return False
+    n = _reduced_count(s, summed)
+    if n is None or s.scalar(count) != n or not _keeps_shape(s, total, count):
+        return False
+    return s.become(node, "ReduceMean", summed.inputs, **summed.attributes)
+
+
+def _reduced_count(s: Any, node: Node) -> int | None:
+    shape, axes = s.shape(node.inputs[0]), s.ints(node.inputs[1])
+    if shape is None or axes is None or any(is_size(shape[a]) for a in axes):
+        return None
+    return math.prod([int(shape[a]) for a in axes])
+
+
+def _mean_of_split(s: Any, node: Node) -> Found:
+    """A mean over an image whose axes were split into a unit and the whole is that of the image."""
+    source, axes = node.inputs[0], s.ints(node.inputs[1])
+    view = s.by(source, "Reshape")
+    if view is None or axes is None or node.attributes.get("keepdims", 1):
+        return False
+    shape, split, out = [s.shape(n) for n in (view.inputs[0], source, node.outputs[0])]
+    if None in (shape, split, out) or s.value(view.inputs[0]) is not None:
+        return False
+    # What is summed are all elements behind the axes that are kept, but for units.
+    kept = [n for d, n in enumerate(split) if d not in axes and n != 1]
+    first = [d for d in range(len(split)) if d not in axes and split[d] != 1]
+    last = first[-1] + 1 if first else 0
+    if any(d < last for d in axes if split[d] != 1):
+        return False
+    at = 0
+    for d in range(len(shape) + 1):
+        if [n for n in shape[:d] if n != 1] == kept:
+            at = d
+            break
+    else:
+        return False
+    whole = list(range(at, len(shape)))
+    units = (*shape[:at], *[1] * len(whole))
+    if out == units:
+        keep = 1
+    elif out == shape[:at]:
+        keep = 0
+    else:
+        return False
+    names = [view.inputs[0], s.constant(np.array(whole, np.int64))]
+    return s.become(node, node.op, names, **{**node.attributes, "keepdims": keep})
+
+
+def _keeps_axes(s: Any, node: Node) -> bool:
+    """Say whether a reduction's result broadcasts along its axes: they are units, or the first."""
+    if node.attributes.get("keepdims", 1):
+        return True
+    axes = s.ints(node.inputs[1])
+    return axes is not None and sorted(axes) == [*range(len(axes))]
+
+
+def _max_of(s: Any, name: str) -> tuple[str, int] | None:
+    """Return what a maximum with kept axes is of, and its one axis; NaN may be kept apart."""
+    choice = s.by(name, "Where")
+    if choice is not None:
+        test, nan, name = choice.inputs
+        value = s.scalar(nan)
+        any_nan = s.by(test, "ReduceMax")
+        if value is None or not math.isnan(value) or any_nan is None:
+            return None
+    most = s.by(name, "ReduceMax")
+    if most is None or not _keeps_axes(s, most):
+        return None
+    axes, shape = s.ints(most.inputs[1]), s.shape(most.inputs[0])
+    if axes is None or len(axes) != 1 or shape is None:
+        return None
+    return most.inputs[0], axes[0]
+
+
+def _sum_of(s: Any, name: str, axis: int) -> str | None:
+    """Return what a sum over this axis, which is kept, is of."""
+    total = s.by(name, "ReduceSum")
+    if total is None or not _keeps_axes(s, total):
+        return None
+    return total.inputs[0] if s.ints(total.inputs[1]) == [axis] else None
+
+
+def _softmax(s: Any, node: Node) -> Found:
+    """exp(x - max) / sum(exp(x - max))."""
+    top, bottom = node.inputs
+    e = s.by(top, "Exp")
+    shifted = s.by(e.inputs[0], "Sub") if e is not None else None
+    if shifted is None:
+        return False
+    most = _max_of(s, shifted.inputs[1])
+    if most is None or most[0] != shifted.inputs[0] or not s.has_kernel("Softmax", top):
+        return False
+    if _sum_of(s, bottom, most[1]) != top:
+        return False
+    return s.become(node, "Softmax", [most[0]], axis=most[1])
+
+
+def _log_softmax(s: Any, node: Node) -> Found:
+    """x - max - log(sum(exp(x - max)))."""
+    first, last = node.inputs
+    shifted, log = s.by(first, "Sub"), s.by(last, "Log")
+    if shifted is None or log is None:
+        return False
+    most = _max_of(s, shifted.inputs[1])
+    if most is None or most[0] != shifted.inputs[0] or not s.has_kernel("LogSoftmax", first):
+        return False
+    total = _sum_of(s, log.inputs[0], most[1])
+    e = s.by(total, "Exp") if total is not None else None
+    if e is None or e.inputs[0] != first:
+        return False
+    return s.become(node, "LogSoftmax", [most[0]], axis=most[1])
+
+
+def _attention(s: Any, node: Node) -> Found:
+    """exp(w - max) @ v / sum, whose rows that are masked as a whole are 0: softmax(w) @ v.
+
+    Such rows have a maximum of -inf, and their sum is made 1.
+    """
+    product, total = s.by(node.inputs[0], "MatMul"), s.by(node.inputs[1], "Add")
+    if product is None or total is None:
+        return False
+    e = s.by(product.inputs[0], "Exp")
+    shifted = s.by(e.inputs[0], "Sub") if e is not None else None
+    chosen = s.by(shifted.inputs[1], "Where") if shifted is not None else None
+    if shifted is None or chosen is None or s.scalar(chosen.inputs[1]) != 0.0:
+        return False
+    empty, _, largest = chosen.inputs
+    most, tested = _max_of(s, largest), s.by(empty, "Equal")
+    if most is None or most[0] != shifted.inputs[0] or tested is None:
+        return False
+    if tested.inputs[0] != largest or s.scalar(tested.inputs[1]) != -math.inf:
+        return False
+    x, axis = most
+    shape = s.shape(x)
+    if axis != len(shape) - 1 or not s.has_kernel("Softmax", x):
+        return False
+    for summed, one in either(total):
+        cast = s.by(one, "Cast")
+        if _sum_of(s, summed, axis) == product.inputs[0] and cast and cast.inputs[0] == empty:
+            break
+    else:
+        return False
+    dtype, out = s.dtype(x), s.shape(node.outputs[0])
+    weights = s.new("Softmax", [x], dtype, shape, axis=axis)
+    if not s.exact and _has_a_place_in_each_row(s, x):
+        return s.become(node, "MatMul", [weights, product.inputs[1]])
+    mixed = s.new("MatMul", [weights, product.inputs[1]], dtype, out)
+    low = s.constant(np.array(-math.inf, dtype))
+    nothing = s.new("Equal", [x, low], np.dtype(bool), shape)
+    last = s.constant(np.array([axis], np.int64))
+    rows = (*shape[:-1], 1)
+    every = s.new("ReduceMin", [nothing, last], np.dtype(bool), rows, keepdims=1)
+    return s.become(node, "Where", [every, s.constant(np.array(0, dtype)), mixed])
+
+
+def _has_a_place_in_each_row(s: Any, name: str) -> bool:
+    """Say whether a mask is known that leaves something in each row."""
+    masked = s.by(name, "Where")
+    if masked is None or s.scalar(masked.inputs[2]) != -math.inf:
+        return False
+    mask = s.value(masked.inputs[0])
+    if mask is not None:
+        return bool(mask.any(-1).all())
+    # The place in the row is at most that of the row: the diagonal is left.
+    causal = s.by(masked.inputs[0], "GreaterOrEqual")
+    if causal is None:
+        return False
+    column = s.by(causal.inputs[0], "Unsqueeze")
+    return column is not None and column.inputs[0] == causal.inputs[1]
+
+
+# Normalization
+
+
+def _mean_along(s: Any, name: str, x: str) -> list[int] | None:
+    """Return the axes, which are kept, that a tensor is the mean of ``x`` along.
+
+    The mean of x - p, and p added again, is that, too, for p that is the same along the axes.
+    """
+    mean = s.by(name, "ReduceMean")
+    if mean is not None and mean.inputs[0] == x and mean.attributes.get("keepdims", 1):
+        return s.ints(mean.inputs[1])
+    total = s.by(name, "Add")
+    if total is None:
+        return None
+    for pilot, rest in either(total):
+        mean = s.by(rest, "ReduceMean")
+        if mean is None or not mean.attributes.get("keepdims", 1):
+            continue
+        apart = s.by(mean.inputs[0], "Sub")
+        if apart is None or apart.inputs != (x, pilot):
+            continue
+        axes, shape = s.ints(mean.inputs[1]), s.shape(pilot)
+        if axes is not None and shape is not None and all(shape[a] == 1 for a in axes):
+            return axes
+    return None
+
+
+def _layer_norm(s: Any, node: Node) -> Found:
+    """(x - mean) / sqrt(mean of squares + eps), along the last axes."""
+    d, root = node.inputs
+    under = s.by(root, "Sqrt")
+    total = s.by(under.inputs[0], "Add") if under is not None else None
+    centred = s.by(d, "Sub")
+    if total is None or centred is None or not s.has_kernel("LayerNormalization", d):
+        return False
+    x = centred.inputs[0]
+    for squares, small in either(total):
+        eps, mean = s.scalar(small), s.by(squares, "ReduceMean")
+        if eps is None or mean is None or not mean.attributes.get("keepdims", 1):
+            continue
+        square = s.made.get(mean.inputs[0])
+        if square is None or not (
+            (square.op == "Mul" and square.inputs == (d, d))
+            or (square.op == "Pow" and square.inputs[0] == d and s.scalar(square.inputs[1]) == 2)
+        ):
+            continue
+        axes, shape = s.ints(mean.inputs[1]), s.shape(x)
+        if axes is None or shape is None or _mean_along(s, centred.inputs[1], x) != axes:
+            continue
+        sizes = [shape[a] for a in axes]
+        last = [*range(len(shape) - len(axes), len(shape))]
+        if sorted(axes) != last or any(is_size(n) for n in sizes) or math.prod(sizes) > LARGEST:
+            continue
+        if s.shape(d) != shape or (s.static(x) is not None and 0 in shape):
+            continue
+        scale = s.constant(np.ones([int(shape[a]) for a in last], s.dtype(x)))
+        return s.become(node, "LayerNormalization", [x, scale], axis=-len(axes), epsilon=float(eps))
+    return False
+
+
+def _norm_scale(s: Any, node: Node) -> Found:
+    """A layer norm, times its scale."""
+    for inner, scale in either(node):
+        norm = s.by(inner, "LayerNormalization")
+        if norm is None or len(norm.inputs) != 2 or not s.once(inner):
+            continue
+        ones = s.value(norm.inputs[1])
+        if ones is None or not np.all(ones == 1) or s.shape(scale) != ones.shape:
+            continue
+        return s.become(node, norm.op, [norm.inputs[0], scale], **norm.attributes)
+    return False
+
+
+def _norm_bias(s: Any, node: Node) -> Found:
+    """A layer norm, and its bias."""
+    for inner, bias in either(node):
+        norm = s.by(inner, "LayerNormalization")
+        if norm is None or len(norm.inputs) != 2 or not s.once(inner):
+            continue
+        if s.shape(bias) == s.shape(norm.inputs[1]):
+            return s.become(node, norm.op, [*norm.inputs, bias], **norm.attributes)
+    return False
+
+
+def _batch_norm(s: Any, node: Node) -> Found:
+    """(x - mean) * scale + bias with constants for each channel, that no operator before takes."""
+    for product, bias in either(node):
+        scaled = s.by(product, "Mul")
+        if scaled is None or not s.once(product):
+            continue
+        for apart, scale in either(scaled):
+            centred = s.by(apart, "Sub")
+            if centred is None or not s.once(apart):
+                continue
+            x, mean = centred.inputs
+            parts = [_by_channel(s, n, x) for n in (scale, bias, mean)]
+            if any(p is None for p in parts) or s.dtype(x) != _F32:
+                continue
+            names = [s.constant(p) for p in parts]  # type: ignore[arg-type]
+            ones = s.constant(np.ones_like(parts[0]))
+            return s.become(node, "BatchNormalization", [x, *names, ones], epsilon=0.0)
+    return False
+
+
+def _by_channel(s: Any, name: str, x: str) -> np.ndarray | None:
+    """Return a constant that differs along axis 1 of ``x`` alone, as a line."""
+    value, shape = s.value(name), s.shape(x)
+    if value is None or shape is None or len(shape) < 2 or is_size(shape[1]):
+        return None
+    if value.ndim > len(shape) or value.ndim < len(shape) - 1:
+        return None
+    back = len(shape) - 2
+    line = value.shape[len(value.shape) - back - 1]
+    if value.size != line or line != shape[1]:
+        return None
+    return value.reshape(line)
+
+
+# Products
+
+
+def _affine(s: Any, node: Node) -> Found:
+    """A constant for each feature, times or added to the result of a product: in its weights."""
+    for inner, other in either(node)[: 2 if node.op in ("Add", "Mul") else 1]:
+        made, value = s.by(inner, "Conv", "ConvTranspose", "Gemm", "MatMul"), s.value(other)
+        if made is None or value is None or not s.once(inner) or value.dtype.kind != "f":
+            continue
+        weights = s.value(made.inputs[1])
+        if weights is None:
+            continue
+        if made.op == "MatMul" and (weights.ndim != 2 or len(s.shape(made.inputs[0]) or ()) < 2):
+            continue
+        features = weights.shape[0 if made.op == "Conv" else 1]
+        if made.op == "ConvTranspose":
+            features *= made.attributes.get("group", 1)
+        if made.op == "Gemm" and made.attributes.get("transB"):
+            features = weights.shape[0]
+        line = _of_features(s, value, inner, features, made.op in ("Conv", "ConvTranspose"))
+        if line is None:
+            continue
+        bias = s.value(made.inputs[2]) if len(made.inputs) > 2 else None
+        if len(made.inputs) > 2 and bias is None:
+            continue
+        found = _with_affine(s, node, made, line, bias)
+        if found:
+            return found
+    return False
+
+
+def _of_features(
+    s: Any, value: np.ndarray, inner: str, features: int, channels: bool
+) -> np.ndarray | None:
+    """Return a constant as a line with an element for each feature."""
+    shape = s.shape(inner)
+    if shape is None or value.ndim > len(shape):
+        return None
+    at = len(shape) - 2 if channels else 0
+    if value.size == 1:
+        return np.full(features, value.reshape(()), value.dtype)
+    if value.size != features or value.ndim <= at or value.shape[value.ndim - at - 1] != features:
+        return None
+    return value.reshape(features)
+
+
+def _with_affine(
+    s: Any, node: Node, made: Node, line: np.ndarray, bias: np.ndarray | None
+) -> Found:
+    x, name, *_ = made.inputs
+    weights = s.value(name)
+    if node.op in ("Mul", "Div"):
+        if not s.once(name) or not np.isfinite(line).all() or (node.op == "Div" and not line.all()):
+            return False
+        factor = line if node.op == "Mul" else 1 / line
+        if made.op == "Conv":
+            axis: tuple[int, ...] = (-1, *[1] * (weights.ndim - 1))
+        elif made.op == "ConvTranspose":
+            if made.attributes.get("group", 1) != 1:
+                return False
+            axis = (1, -1, *[1] * (weights.ndim - 2))
+        else:
+            axis = (-1, 1) if made.attributes.get("transB") else (1, -1)
+        inputs = [x, s.constant(weights * factor.reshape(axis), name)]
+        if bias is not None:
+            inputs.append(s.constant(bias * factor))
+        return s.become(node, made.op, inputs, **made.attributes)
+    added = line if node.op == "Add" else -line
+    if bias is not None:
+        added = bias + added
+    if made.op == "MatMul":
+        if len(s.shape(x) or ()) != 2:
+            return False
+        return s.become(node, "Gemm", [x, name, s.constant(added)])
+    return s.become(node, made.op, [x, name, s.constant(added)], **made.attributes)
+
+
+def _padded_conv(s: Any, node: Node) -> Found:
+    """Zeros put around an image before it is convolved or averaged are padding."""
+    pad = s.by(node.inputs[0], "Pad")
+    if pad is None or len(pad.inputs) < 3 or s.scalar(pad.inputs[2]) != 0:
+        return False
+    edges, shape = s.ints(pad.inputs[1]), s.shape(pad.inputs[0])
+    if edges is None or shape is None or pad.attributes.get("mode", "constant") != "constant":
+        return False
+    n = len(shape)
+    low, high = edges[:n], edges[n:]
+    if any(low[:2]) or any(high[:2]) or min(edges) < 0:
+        return False
+    window = node.attributes["kernel_shape"]
+    if node.op == "AveragePool" and any(
+        p >= k for p, k in zip([*low[2:], *high[2:]], [*window] * 2, strict=True)
+    ):
+        return False
+    pads = [*node.attributes.get("pads", [0] * (2 * (n - 2)))]
+    pads = [a + b for a, b in zip(pads, [*low[2:], *high[2:]], strict=True)]
+    return s.become(
+        node, node.op, [pad.inputs[0], *node.inputs[1:]], **{**node.attributes, "pads": pads}
+    )
+
+
+def _turned_weights(s: Any, node: Node) -> Found:
+    """A product with the transpose of a matrix is Gemm with ``transB``."""
+    x, w = node.inputs[:2]
+    turned = s.by(w, "Transpose")
+    if turned is None or s.shape(x) is None or len(s.shape(x)) != 2 or not s.has_kernel("Gemm", x):
+        return False
+    if [*turned.attributes["perm"]] != [1, 0] or s.value(turned.inputs[0]) is None:
+        return False
+    if node.op == "Gemm" and node.attributes:
+        return False
+    return s.become(node, "Gemm", [x, turned.inputs[0], *node.inputs[2:]], transB=1)
+
+
+# Functions that the runtime computes by coarser formulas
+
+
+def _gelu(s: Any, node: Node) -> Found:
+    """x * (0.5 * (1 - erf(-x / sqrt 2))), and x * sigmoid of a polynomial."""
+    if s.exact:
+        return False
+    for x, weight in either(node):
+        if not s.has_kernel("Gelu", x):
+            continue
+        half = s.by(weight, "Mul")
+        if half is not None:
+            for factor, rest in either(half):
+                if s.scalar(factor) == 0.5 and _is_tail(s, rest, x):
+                    return s.become(node, "Gelu", [x])
+        gate = s.by(weight, "Sigmoid")
+        if gate is not None and _is_tanh_argument(s, gate.inputs[0], x):
+            return s.become(node, "Gelu", [x], approximate="tanh")
+    return False
+
+
+def _is_tail(s: Any, name: str, x: str) -> bool:
+    """Say whether this is 1 - erf(-x / sqrt 2)."""
+    rest = s.by(name, "Sub")
+    erf = s.by(rest.inputs[1], "Erf") if rest is not None else None
+    if rest is None or erf is None or s.scalar(rest.inputs[0]) != 1:
+        return False
+    scaled = s.by(erf.inputs[0], "Mul")
+    return scaled is not None and any(
+        a == x and _near(s.scalar(c), -math.sqrt(0.5)) for a, c in either(scaled)
+    )
+
+
+def _is_tanh_argument(s: Any, name: str, x: str) -> bool:
+    """Say whether this is sqrt(8 / pi) (x + 0.044715 x^3), with x within bounds."""
+    outer = s.by(name, "Mul")
+    if outer is None:
+        return False
+    for factor, total in either(outer):
+        added = s.by(total, "Add")
+        if added is None or not _near(s.scalar(factor), math.sqrt(8 / math.pi)):
+            continue
+        for inner, cubic in either(added):
+            bound = s.by(inner, "Clip")
+            if inner != x and (bound is None or bound.inputs[0] != x):
+                continue
+            scaled = s.by(cubic, "Mul")
+            if scaled is None:
+                continue
+            for c, power in either(scaled):
+                if _near(s.scalar(c), 0.044715) and _is_cube(s, power, inner):
+                    return True
+    return False
+
+
+def _is_cube(s: Any, name: str, x: str) -> bool:
+    product = s.by(name, "Mul")
+    if product is None:
+        power = s.by(name, "Pow")
+        return power is not None and power.inputs[0] == x and s.scalar(power.inputs[1]) == 3
+    for square, other in either(product):
+        inner = s.by(square, "Mul")
+        if other == x and inner is not None and inner.inputs == (x, x):
+            return True
+    return False
+
+
+def _hard_sigmoid(s: Any, node: Node) -> Found:
+    """Clip(x + 3, 0, 6) / 6."""
+    clip = s.by(node.inputs[0], "Clip")
+    if s.exact or clip is None or s.scalar(node.inputs[1]) != 6:
+        return False
+    if [s.scalar(n) for n in clip.inputs[1:]] != [0, 6]:
+        return False
+    total = s.by(clip.inputs[0], "Add")
+    if total is None or not s.has_kernel("HardSwish", clip.inputs[0]):
+        return False
+    for x, three in either(total):
+        if s.scalar(three) == 3 and _keeps_shape(s, x, three):
+            return s.become(node, "HardSigmoid", [x], alpha=1 / 6, beta=0.5)
+    return False
+
+
+def _hard_swish(s: Any, node: Node) -> Found:
+    """x * hardsigmoid(x)."""
+    for x, gate in either(node):
+        hard = s.by(gate, "HardSigmoid")
+        if hard is not None and hard.inputs[0] == x and _near(hard.attributes["alpha"], 1 / 6):
+            return s.become(node, "HardSwish", [x])
+    return False
+
+
+# Indices
+
+
+def _embedding(s: Any, node: Node) -> Found:
+    """Rows by indices, of which those out of range give NaN: a Gather, which ends in an error."""
+    if s.exact:
+        return False
+    test, rows, nan = node.inputs
+    value = s.scalar(nan)
+    moved = s.by(rows, "Transpose", "Reshape")
+    gather = s.by(rows if moved is None else moved.inputs[0], "Gather")
+    if gather is None or value is None or not (math.isnan(value) or value == 0):
+        return False
+    bound = s.by(gather.inputs[1], "Clip")
+    n = (s.static(gather.inputs[0]) or (0,))[gather.attributes.get("axis", 0)]
+    if bound is None or [s.scalar(b) for b in bound.inputs[1:]] != [0, n - 1]:
+        return False
+    view = s.by(test, "Unsqueeze", "Reshape")
+    both = s.by(view.inputs[0] if view is not None else test, "And")
+    tests = [s.by(t, "GreaterOrEqual", "LessOrEqual") for t in both.inputs] if both else [None]
+    if not all(t is not None and t.inputs[0] == bound.inputs[0] for t in tests):
+        return False
+    inputs = [gather.inputs[0], _unwrapped(s, bound.inputs[0], n)]
+    if moved is None:
+        return s.become(node, "Gather", inputs, **gather.attributes)
+    name = moved.inputs[0]
+    found = s.new("Gather", inputs, s.dtype(name), s.shape(name), **gather.attributes)
+    return s.become(node, moved.op, [found, *moved.inputs[1:]], **moved.attributes)
+
+
+def _rows(s: Any, node: Node) -> Found:
+    """GatherND by one index each is a Gather of rows."""
+    data, index = node.inputs
+    shape = s.shape(index)
+    if node.attributes.get("batch_dims", 0) or shape is None or shape[-1] != 1:
+        return False
+    last = s.constant(np.array([len(shape) - 1], np.int64))
+    name = s.new("Squeeze", [index, last], s.dtype(index), shape[:-1])
+    return s.become(node, "Gather", [data, name], axis=0)
+
+
+def _unwrapped(s: Any, name: str, n: int) -> str:
+    """Return indices as they were before n was added to those below 0: Gather does the same."""
+    kind = s.by(name, "Cast")
+    inner = kind.inputs[0] if kind is not None else name
+    choice = s.by(inner, "Where")
+    if choice is None:
+        return name
+    test, wrapped, plain = choice.inputs
+    below, more = s.by(test, "Less"), s.by(wrapped, "Add")
+    if below is None or more is None or below.inputs[0] != plain or s.scalar(below.inputs[1]) != 0:
+        return name
+    if not any(x == plain and s.scalar(c) == n for x, c in either(more)):
+        return name
+    if s.dtype(plain) not in (np.dtype(np.int32), np.dtype(np.int64)):
+        return name
+    return plain
+
+
+RULES: dict[str, tuple[Any, ...]] = {
+    "Add": (_neutral(0, 2), _norm_bias, _affine, _batch_norm),
+    "AveragePool": (_padded_conv,),
+    "Cast": (_cast,),
+    "Conv": (_padded_conv,),
+    "Div": (
+        _neutral(1, 1),
+        _scaled_quotient,
+        _mean,
+        _softmax,
+        _attention,
+        _layer_norm,
+        _hard_sigmoid,
+        _affine,
+    ),
+    "GatherND": (_rows,),
+    "Gemm": (_turned_weights,),
+    "Identity": (lambda s, node: not s.is_output(node.outputs[0]) and node.inputs[0],),
+    "MatMul": (_turned_weights,),
+    "Max": (_neutral(-math.inf, 2), _relu),
+    "Min": (_neutral(math.inf, 2), _clip),
+    "Mul": (
+        _neutral(1, 2),
+        _reciprocal_product,
+        _norm_scale,
+        _gelu,
+        _hard_swish,
+        _affine,
+    ),
+    "Neg": (_twice,),
+    "Not": (_twice,),
+    "ReduceMean": (_mean_of_split,),
+    "Sub": (_neutral(0, 1), _log_softmax, _affine),
+    "Where": (_bounded, _embedding),
+}
