@@ -22,7 +22,8 @@ TABLES_VENV ?= .venv-tables
 ECOSYSTEM_VENV ?= .venv-ecosystem
 ECOSYSTEM_JAX_VENV ?= .venv-ecosystem-jax
 SERVICE_VENV ?= .venv-service
-ENVIRONMENTS := VENV BENCH_VENV TORCH_VENV WHEELS_VENV DOCS_VENV TABLES_VENV ECOSYSTEM_VENV ECOSYSTEM_JAX_VENV SERVICE_VENV
+EXPORT_JAX_VENV ?= .venv-export-jax
+ENVIRONMENTS := VENV BENCH_VENV TORCH_VENV WHEELS_VENV DOCS_VENV TABLES_VENV ECOSYSTEM_VENV ECOSYSTEM_JAX_VENV SERVICE_VENV EXPORT_JAX_VENV
 WORKERS ?= auto
 SLOW ?=
 ARGS ?=
@@ -40,6 +41,7 @@ DOCS_INSTALLED := $(DOCS_VENV)/.installed
 NATIVE := $(wildcard src/stretto/_engine/native/*.[ch])
 BROWSER := $(DOCS_VENV)/browser/node_modules
 SERVICE_INSTALLED := $(SERVICE_VENV)/.installed
+EXPORT_JAX_INSTALLED := $(EXPORT_JAX_VENV)/.installed
 SERVICE := build/export-service
 IN_BROWSER := build/export-browser
 ECOSYSTEM_INSTALLED := $(ECOSYSTEM_VENV)/.installed
@@ -63,7 +65,7 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test test-all in-chroot test-arm test-changed test-times test-lines bench-tests mutants sweep program-storm plan-storm library-storm cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-export bench-devices bench-ecosystem counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look export-service export-browser clean
+.PHONY: help demo example-fashion test test-all in-chroot test-arm test-changed test-times test-lines bench-tests mutants sweep program-storm plan-storm library-storm cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-export bench-devices bench-ecosystem counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look export-service export-browser export-jax clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
@@ -107,6 +109,7 @@ help:
 	@echo "make docs   the documentation as a site, in build/docs"
 	@echo "make docs-look  look at it in a headless browser, at two widths; needs Node.js and npm"
 	@echo "make export-service  an exported ensemble, served by MLServer and asked by Triton's client"
+	@echo "make export-jax  files of jax.export exchanged with JAX, in an environment of its own"
 	@echo "make export-browser  one in a headless browser; needs Node.js and npm"
 	@echo "make clean  remove the environments and everything generated"
 
@@ -261,8 +264,14 @@ export-browser: $(INSTALLED)
 	npm install --prefix $(IN_BROWSER) --no-audit --no-fund --silent
 	node $(IN_BROWSER)/check.mjs $(ARGS)
 
+# JAX reads and writes files in an environment of its own, which has no Stretto.
+export-jax: $(INSTALLED) $(EXPORT_JAX_INSTALLED)
+	$(EXPORT_JAX_VENV)/$(SCRIPTS)/python tests/compat/jax/exporting.py
+	$(BIN)/python -m tests.export.jax_exchange build/export-jax \
+		--jax $(EXPORT_JAX_VENV)/$(SCRIPTS)/python $(ARGS)
+
 clean:
-	rm -rf $(VENV) $(SERVICE_VENV) $(BENCH_VENV) $(TORCH_VENV) $(TABLES_VENV) $(WHEELS_VENV) $(DOCS_VENV) $(ECOSYSTEM_VENV) $(ECOSYSTEM_JAX_VENV) .ecosystem build dist docs/reference src/stretto.egg-info src/stretto/_engine/native/*.so
+	rm -rf $(VENV) $(SERVICE_VENV) $(EXPORT_JAX_VENV) $(BENCH_VENV) $(TORCH_VENV) $(TABLES_VENV) $(WHEELS_VENV) $(DOCS_VENV) $(ECOSYSTEM_VENV) $(ECOSYSTEM_JAX_VENV) .ecosystem build dist docs/reference src/stretto.egg-info src/stretto/_engine/native/*.so
 	rm -rf .hypothesis .import_linter_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -317,6 +326,11 @@ $(ECOSYSTEM_INSTALLED): pyproject.toml setup.py $(NATIVE)
 	$(ECOSYSTEM_VENV)/$(SCRIPTS)/python -m pip install $(PIP_FLAGS) --no-deps --group ecosystem
 	$(ECOSYSTEM_VENV)/$(SCRIPTS)/python -m pip install $(PIP_FLAGS) --no-deps --group ecosystem-tfp \
 		|| echo "TensorFlow Probability is not to be had: the tests of Distrax will fail"
+	@touch $@
+
+$(EXPORT_JAX_INSTALLED): pyproject.toml
+	$(call make_venv,$(BENCH_PYTHON),$(EXPORT_JAX_VENV))
+	$(EXPORT_JAX_VENV)/$(SCRIPTS)/python -m pip install $(PIP_FLAGS) --group export-jax
 	@touch $@
 
 # The same libraries beside JAX, which the tasks are measured against.

@@ -158,6 +158,10 @@ def main() -> None:
         try:
             exchange.check(path)
             counts["read, and right"] += 1
+        except ValueError as error:
+            kind = "refused, for another platform" if path.stem == "for_tpu" else "not read"
+            counts[kind] += 1
+            print(f"{path.stem}\t{error}")
         except Exception as error:  # counted, by kind
             counts["not read"] += 1
             print(f"{path.stem}\t{type(error).__name__}: {error}")

@@ -100,7 +100,8 @@ def sorted_values(x):
 @program(np.array([0, 7], np.uint32), order=0)
 def random_numbers(words):
     key = jax.random.wrap_key_data(words)
-    return jax.random.normal(key, (4,)), jax.random.permutation(key, 5)
+    split = jax.random.key_data(jax.random.split(key, 2))
+    return jax.random.normal(key, (4,)), jax.random.permutation(key, 5), split
 
 
 @program(draw(4), draw(4, dtype=np.float64), draw(4, dtype=jnp.bfloat16), order=1)
@@ -131,6 +132,13 @@ def unused(x, y):
 @program()
 def no_arguments():
     return jnp.arange(3), jnp.ones(2)
+
+
+@program(draw(4, 2))
+def constrained(x):
+    mesh = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    where = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
+    return lax.with_sharding_constraint(x, where) * 2
 
 
 @program(draw(3), order=1, platforms=("cpu", "cuda"))

@@ -7,6 +7,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.xla import pjrt
+from stretto._engine.xla.artifacts import Functions
 from stretto.export import child
 from stretto.export.container import from_bytes
 from stretto.files.names import Damaged
@@ -16,6 +17,9 @@ CALLS = {
     "a callback": "custom_call @xla_ffi_python_cpu_callback(%arg0) {api_version = 4 : i32}",
     "another function": "custom_call @no_such_function(%arg0)",
 }
+
+
+CALLED = '"custom_call"() <{call_target_name = "bad"}> ('
 
 
 def artifact(lines):
@@ -42,6 +46,14 @@ def test_custom_calls_that_are_not_listed_are_refused_by_name(kind):
     module = artifact(f"%0 = stablehlo.{CALLS[kind]} : (tensor<2xf32>) -> tensor<2xf32>")
     with pytest.raises(Damaged, match=r"the module has the custom call '(xla|no)_"):
         child.functions_of([module])
+
+
+@pytest.mark.parametrize("call", ["custom_call @bad(", 'custom_call @"b(ad"(', CALLED])
+def test_what_a_child_says_is_held_to_the_list_again(call):
+    good = Functions("stablehlo.custom_call @lapack_sgetrf_ffi(%0)", "main", (), (), ())
+    assert child.checked(good) is good
+    with pytest.raises(Damaged, match=r"custom call 'b"):
+        child.checked(good._replace(text=f"%0 = stablehlo.{call}%arg0)"))
 
 
 def test_shapes_are_fixed():

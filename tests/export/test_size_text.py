@@ -35,7 +35,8 @@ def test_what_is_read_has_the_value_and_is_written_again(text, value):
 @pytest.mark.parametrize(
     "text",
     ["", "b +", "b b", "floordiv(b)", "b^99", "b // 2", "(" * 50 + "b" + ")" * 50, "floordiv(b, 0)",
-     "b" + "+b" * 2000, "1e5", "b; c", "__import__('os')", "9" * 40, "mod(c, b)"],
+     "b" + "+b" * 2000, "1e5", "b; c", "__import__('os')", "9" * 40, "mod(c, b)",
+     "*".join(["(a+b+c+d+e)^8"] * 9), "99999999999^8"],
 )  # fmt: skip
 def test_what_is_no_size_is_refused(text):
     with pytest.raises(Damaged):

@@ -30,7 +30,7 @@ def close(got, expected, tolerance=1e-5):
     expected, other = st.tree.flatten(expected)
     assert structure == other
     for g, e in zip(got, expected, strict=True):
-        assert g.dtype == e.dtype
+        assert g.dtype == e.dtype and g.shape == e.shape
         np.testing.assert_allclose(g, e, tolerance, tolerance)
 
 
@@ -132,6 +132,24 @@ def test_large_and_odd_constants():
         return table @ x[0], flags, small, z, half, edges, x + 1
 
     close(again(st.export.stablehlo(fun, X))(X), fun(snp.asarray(X)))
+
+
+def test_typed_keys():
+    def fun(key, x):
+        return st.random.normal(key, (3,)) * x, {"next": st.random.split(key, 2)}
+
+    key, x = st.random.key(3), snp.ones(3)
+    file = again(st.export.stablehlo(fun, key, x, vjp_order=1))
+    taken, _ = file.in_types[0]
+    assert (taken.shape, taken.dtype) == ((), key.dtype) and "key_fry[2]" in repr(file)
+    close(file(key, x), fun(key, x))
+    close(st.grad(lambda x: snp.sum(file(key, x)[0]))(x), fun(key, x)[0])
+    with pytest.raises(TypeError, match=r"args\[0\] must be keys of threefry2x32, got an array"):
+        file(st.random.key_data(key), x)
+    with pytest.raises(TypeError, match=r"args\[0\] must be keys of threefry2x32, got keys of rbg"):
+        file(st.random.key(0, impl="rbg"), x)
+    with pytest.raises(TypeError, match=r"args\[1\] must be an array, got keys of threefry2x32"):
+        file(key, key)
 
 
 def test_the_file_has_no_path_of_the_source():

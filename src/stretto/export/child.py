@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ import numpy as np
 
 import stretto
 from stretto._engine.core.types import array_type
+from stretto._engine.lowering.portable import ALLOWED
 from stretto._engine.lowering.text import Facts, Text
 from stretto._engine.xla import artifacts, pjrt
 from stretto._engine.xla.artifacts import Functions
@@ -83,9 +85,31 @@ def functions_at(functions: Functions, inputs: Sequence[str], outputs: Sequence[
 def _asked(question: dict[str, Any]) -> list[Functions]:
     """Have a child answer with functions."""
     return [
-        Functions(text, main, tuple(inputs), tuple(outputs), tuple(targets))
+        checked(Functions(text, main, tuple(inputs), tuple(outputs), tuple(targets)))
         for text, main, inputs, outputs, targets in _answered(question)["functions"]
     ]
+
+
+_CALLS = re.compile(r'custom_call\s+@("[^"]*"|[^\s(]+)|call_target_name\s*=\s*"([^"]*)"')
+
+
+def checked(functions: Functions) -> Functions:
+    """Hold functions to the list of custom calls once more, by their text.
+
+    Args:
+        functions: what a child gave, which damaged bytes may have led astray.
+
+    Returns:
+        The same functions.
+
+    Raises:
+        ValueError: there is a custom call that is not on the list.
+    """
+    for found in _CALLS.finditer(functions.text):
+        target = (found[1] or found[2]).strip('"')
+        if target not in ALLOWED:
+            raise Damaged(f"the module has the custom call {target!r}")
+    return functions
 
 
 def _answered(question: dict[str, Any]) -> dict[str, Any]:
@@ -146,7 +170,7 @@ def answer() -> None:
 
 def _try_to_compile(functions: Functions) -> None:
     """Compile a module; the result is thrown away."""
-    facts = Facts(has_loops=True, has_reductions=True, targets={*functions.targets})
+    facts = Facts(has_loops=True, targets={*functions.targets})
     scalar = array_type((), np.dtype(np.float32))
     text = Text(artifacts.as_module(functions), facts=facts)
     pjrt.compile_text(text, [scalar] * len(functions.outputs))

@@ -23,6 +23,7 @@ from stretto._engine.core.types import float0
 from stretto._engine.core.typing import Tree
 from stretto.export.flatbuffers import Number, Numbers, Record, Table, read, written
 from stretto.files.names import Damaged
+from stretto.random.key_arrays import IMPLEMENTATIONS
 
 CONVENTION = 10
 """The version of how ``main`` is called; 9 differs in nothing that is met here."""
@@ -313,25 +314,24 @@ def leaves_of(node: Node) -> int:
     return 1 if node.kind == "leaf" else sum(map(leaves_of, node.children))
 
 
+_NAMES = {"key_fry": "threefry2x32", "key_rbg": "rbg", "key_unsafe_rbg": "unsafe_rbg"}
+KEYS = {name: IMPLEMENTATIONS[made] for name, made in _NAMES.items()}
+"""The implementations of typed keys, by the names of their dtypes; a module takes their words."""
+
+
 def dtype_of(aval: Aval) -> np.dtype:
-    """Find the dtype of a type.
+    """Find the dtype of a type; that of their words, for keys.
 
     Args:
         aval: the type.
 
     Returns:
         The dtype.
-
-    Raises:
-        Damaged: it is one of typed random keys, which have no arrays.
     """
     if aval.dtype == "float0":
         return float0
-    if aval.dtype.startswith("key_"):
-        raise Damaged(
-            f"it takes or gives typed random keys ({aval.dtype}): export a function of their "
-            f"words, jax.random.key_data(key)"
-        )
+    if aval.dtype in KEYS:
+        return np.dtype(np.uint32)
     return np.dtype(getattr(ml_dtypes, aval.dtype, aval.dtype))
 
 

@@ -38,7 +38,7 @@ _FUNCTIONS = {
     "max": greater,
     "min": lesser,
 }
-_DEEPEST = 30
+_DEEPEST, _LONGEST = 30, 200
 
 
 def parsed(text: str) -> Dimension:
@@ -87,7 +87,7 @@ def _product(tokens: list[str], depth: int) -> tuple[Any, list[str]]:
     product, tokens = _power(tokens, depth)
     while tokens and tokens[0] == "*":
         factor, tokens = _power(tokens[1:], depth)
-        product = product * factor
+        product = _short(product * factor)
     return product, tokens
 
 
@@ -97,8 +97,23 @@ def _power(tokens: list[str], depth: int) -> tuple[Any, list[str]]:
         power = int(tokens[1])
         if power > 8:
             raise Damaged(f"a size is to the power of {power}")
-        base, tokens = base**power, tokens[2:]
+        tokens = tokens[2:]
+        base = _short(base**power) if isinstance(base, int) else _power_of(base, power)
     return base, tokens
+
+
+def _power_of(base: Size, power: int) -> Dimension:
+    product: Any = 1
+    for _ in range(power):
+        product = _short(product * base)
+    return product
+
+
+def _short(size: Dimension) -> Dimension:
+    """Return the size; refuse one that takes long to compute with."""
+    if len(size.terms) > _LONGEST if isinstance(size, Size) else abs(size) >= 1 << 64:
+        raise Damaged("a size is an expression of more terms than shapes have")
+    return size
 
 
 def _factor(tokens: list[str], depth: int) -> tuple[Any, list[str]]:

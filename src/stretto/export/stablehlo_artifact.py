@@ -45,6 +45,7 @@ from stretto._engine.xla import artifacts, pjrt
 from stretto._engine.xla.artifacts import Functions
 from stretto.export import child, size_text
 from stretto.export.container import (
+    KEYS,
     NODES,
     Aval,
     Container,
@@ -55,6 +56,7 @@ from stretto.export.container import (
     tree_of,
 )
 from stretto.files.names import Damaged
+from stretto.random.key_arrays import Implementation, KeyArray, KeyDtype
 
 VERSION = "1.13.7"
 """The version of StableHLO that is written: twelve weeks older than jaxlib 0.10.2's."""
@@ -111,8 +113,8 @@ def stablehlo(
     with boundary:
         ins = tree.unflatten(traced.in_structure, range(len(traced.inputs)))
         outs = tree.unflatten(traced.out_structure, range(len(traced.outputs)))
-        in_tree, in_order = node_of((ins, {}), caller)
-        out_tree, out_order = node_of(outs, caller)
+        in_tree, in_order, in_keys = node_of((ins, {}), caller)
+        out_tree, out_order, out_keys = node_of(outs, caller)
         flat = FlatProgram(
             traced.name,
             traced.program,
@@ -122,7 +124,11 @@ def stablehlo(
         )
         return StableHLO(
             container_of(
-                flat.reordered(in_order, out_order), in_tree, out_tree, platforms, vjp_order
+                flat.reordered(in_order, out_order, in_keys, out_keys),
+                in_tree,
+                out_tree,
+                platforms,
+                vjp_order,
             ),
             own_functions,
         )
@@ -163,13 +169,23 @@ class FlatProgram:
         leaves = lambda avals: Node("tuple", (Node("leaf"),) * len(avals))
         return Node("tuple", (leaves(self.in_avals), Node("dict"))), leaves(self.out_avals)
 
-    def reordered(self, ins: Sequence[int], outs: Sequence[int]) -> FlatProgram:
-        """Return it with arguments and results in another order."""
+    def reordered(
+        self,
+        ins: Sequence[int],
+        outs: Sequence[int],
+        in_keys: Mapping[int, Implementation],
+        out_keys: Mapping[int, Implementation],
+    ) -> FlatProgram:
+        """Return it with arguments and results in another order; some are the words of keys."""
         p = self.program
         inputs = [*[p.inputs[i] for i in ins], *p.inputs[len(ins) :]]
         outputs = [p.outputs[i] for i in outs]
         program = Program(inputs, p.equations, outputs, p.name)
-        return FlatProgram(self.name, program, self.arrays, sizes=self.sizes, guards=self.guards)
+        in_avals = [aval_of(p.in_types[i], in_keys.get(i)) for i in ins]
+        out_avals = [aval_of(p.out_types[i], out_keys.get(i)) for i in outs]
+        return FlatProgram(
+            self.name, program, self.arrays, in_avals, out_avals, self.sizes, self.guards
+        )
 
     def __call__(self, *args: Any) -> list[Any]:
         """Compute the results of the arguments that there are."""
@@ -189,7 +205,8 @@ class FlatProgram:
             results = []
             for k, aval in enumerate(self.in_avals):
                 moves = k in grads and is_inexact(dtype_of(aval))
-                results.append(grads[k] if moves else full(shape_of(aval), False, _BOOL))
+                shape: Any = tuple(map(size_text.parsed, aval.shape))
+                results.append(grads[k] if moves else full(shape, False, _BOOL))
             return results
 
         types = [t.with_shape(t.shape) for t in self.program.in_types[: len(kept)]]
@@ -207,14 +224,18 @@ class FlatProgram:
         )
 
 
-def aval_of(type: ArrayType) -> Aval:
-    """Describe a type as files do."""
-    return Aval(tuple(map(size_text.text_of, type.shape)), type.dtype.name)
+def aval_of(type: ArrayType, key: Implementation | None = None) -> Aval:
+    """Describe a type as files do; it may be that of the words of keys."""
+    if key is None:
+        return Aval(tuple(map(size_text.text_of, type.shape)), type.dtype.name)
+    (name,) = [name for name, made in KEYS.items() if made is key]
+    return Aval(tuple(map(size_text.text_of, type.shape[:-1])), name)
 
 
 def shape_of(aval: Aval) -> tuple[Any, ...]:
-    """Return the sizes of a type of a file."""
-    return tuple(map(size_text.parsed, aval.shape))
+    """Return the sizes of a type of a file; those of their words, for keys."""
+    words = (KEYS[aval.dtype].size,) if aval.dtype in KEYS else ()
+    return (*map(size_text.parsed, aval.shape), *words)
 
 
 def _tangent(aval: Aval) -> Aval:
@@ -259,9 +280,13 @@ def container_of(
     )
 
 
-def node_of(x: Tree, caller: str) -> tuple[Node, list[int]]:
-    """Return a tree as files have it, and its leaves, which are numbers, in that order."""
+def node_of(x: Tree, caller: str) -> tuple[Node, list[int], dict[int, Implementation]]:
+    """Return a tree as files have it, and its leaves, which are numbers, in that order.
+
+    The third says which are the words of keys, and of which implementation.
+    """
     order: list[int] = []
+    keys: dict[int, Implementation] = {}
 
     def walk(x: Tree) -> Node:
         if x is None:
@@ -273,6 +298,10 @@ def node_of(x: Tree, caller: str) -> tuple[Node, list[int]]:
             names = sorted(x, key=str)
             _check_names(names, caller)
             return Node("dict", tuple([walk(x[n]) for n in names]), tuple(names))
+        if isinstance(x, KeyArray):
+            number: Any = x._words
+            keys[number] = x._implementation
+            x = number
         if isinstance(x, int):
             order.append(x)
             return Node("leaf")
@@ -288,7 +317,7 @@ def node_of(x: Tree, caller: str) -> tuple[Node, list[int]]:
             {str(getattr(k, "name", getattr(k, "key", getattr(k, "idx", k)))): c for k, c in keyed}
         )
 
-    return walk(x), order
+    return walk(x), order, keys
 
 
 def _check_names(names: Sequence[Any], caller: str) -> None:
@@ -323,9 +352,12 @@ class StableHLO:
         self._container, self._read, self._derive = container, read, derive
         self._functions: Functions | None = None
         self._at: dict[Any, Functions] = {}
+        self._calls: dict[Any, ModuleCall] = {}
         self._vjp: StableHLO | None = None
         self._in_shapes = [*map(shape_of, container.in_avals)]
         self._out_shapes = [*map(shape_of, container.out_avals)]
+        self._in_keys = [KEYS.get(a.dtype) for a in container.in_avals]
+        self._out_keys = [KEYS.get(a.dtype) for a in container.out_avals]
         self._in_dtypes = [*map(dtype_of, container.in_avals)]
         self._out_dtypes = [*map(dtype_of, container.out_avals)]
         self._in_leaves = tree_of(container.in_tree, iter(range(len(container.in_avals))))
@@ -356,12 +388,12 @@ class StableHLO:
     @property
     def in_types(self) -> Tree:
         """The tree (args, kwargs) of the shapes and dtypes that it takes."""
-        return _typed(self._in_leaves, self._in_shapes, self._in_dtypes)
+        return _typed(self._in_leaves, self._in_shapes, self._in_dtypes, self._in_keys)
 
     @property
     def out_types(self) -> Tree:
         """The tree of the shapes and dtypes that it gives."""
-        return _typed(self._out_leaves, self._out_shapes, self._out_dtypes)
+        return _typed(self._out_leaves, self._out_shapes, self._out_dtypes, self._out_keys)
 
     @property
     def text(self) -> str:
@@ -425,9 +457,10 @@ class StableHLO:
             present = [values[k] for k in range(len(values)) if values[k] is not None]
             outs = self._flat(*present)
             results = []
-            for out, dtype in zip(outs, self._out_dtypes, strict=True):
-                results.append(np.zeros(out.shape, float0) if dtype == float0 else out)
-            return tree.map(lambda k: results[k], self._out_leaves)
+            for out, dtype, key in zip(outs, self._out_dtypes, self._out_keys, strict=True):
+                value: Any = np.zeros(out.shape, float0) if dtype == float0 else out
+                results.append(value if key is None else KeyArray(value, key))
+            return tree.map(results.__getitem__, self._out_leaves)
 
     call = __call__
 
@@ -443,12 +476,17 @@ class StableHLO:
         flat = c._replace(in_tree=trees[0], out_tree=trees[1])
         return StableHLO(flat, self._read, self._derive)
 
-    def _argument(self, k: int, x: ArrayLike, path: str) -> Value | None:
+    def _argument(self, k: int, x: ArrayLike | _Leaf, path: str) -> Value | None:
         """Return an argument as a value of its dtype; None where there is none to pass."""
         dtype = self._in_dtypes[k]
         if dtype == float0:
             return None
-        value = as_value(x, self.name, _called(path))
+        key = self._in_keys[k]
+        has = x.keys._implementation if isinstance(x, _Leaf) else None
+        if has is not key:
+            names = [f"keys of {made.name}" if made else "an array" for made in (key, has)]
+            raise TypeError(f"{self.name}: {_called(path)} must be {names[0]}, got {names[1]}")
+        value = as_value(x.keys._words if isinstance(x, _Leaf) else x, self.name, _called(path))
         gives_way = value.type.weak_type and np.can_cast(value.dtype, dtype, "same_kind")
         if value.type.dtype != dtype and not gives_way:
             raise TypeError(
@@ -476,11 +514,10 @@ class StableHLO:
             moving = [c for c, d in zip(cts, self._out_dtypes, strict=True) if is_inexact(d)]
             grads = further._flat(*values, *moving)
             present = [g for g, d in zip(grads, self._in_dtypes, strict=True) if d != float0]
-            dtypes = [d for d in self._in_dtypes if d != float0]
             return tuple(
                 [
-                    g if is_inexact(d) else np.zeros(g.shape, float0)
-                    for g, d in zip(present, dtypes, strict=True)
+                    g if is_inexact(v.dtype) else zero_tangent(v)
+                    for g, v in zip(present, values, strict=True)
                 ]
             )
 
@@ -543,8 +580,12 @@ class StableHLO:
             for shape, dtype in zip(self._out_shapes, self._out_dtypes, strict=True)
         ]
         varies = any([is_size(n) for t in (*types, *outs) for n in t.shape])
+        key = (*types, *outs)
+        call = self._calls.get(key)
+        if call is not None:
+            return call(*operands)
         functions = self._module() if varies else self._for(types, outs)
-        call = ModuleCall(
+        call = self._calls[key] = ModuleCall(
             self.name,
             functions.text,
             functions.main,
@@ -607,8 +648,26 @@ def _called(path: str) -> str:
     return f"args{rest}" if kind == "[0]" else f"kwargs{rest}"
 
 
-def _typed(numbers: Tree, shapes: Sequence[Any], dtypes: Sequence[np.dtype]) -> Tree:
-    return tree.map(lambda k: ShapeDtypeStruct(shapes[k], dtypes[k]), numbers)
+def _typed(
+    numbers: Tree,
+    shapes: Sequence[Any],
+    dtypes: Sequence[np.dtype],
+    keys: Sequence[Implementation | None],
+) -> Tree:
+    def typed(k: int) -> ShapeDtypeStruct:
+        key = keys[k]
+        if key is None:
+            return ShapeDtypeStruct(shapes[k], dtypes[k])
+        return ShapeDtypeStruct(shapes[k][:-1], KeyDtype(key))
+
+    return tree.map(typed, numbers)
+
+
+class _Leaf:
+    """Holds keys in a tree, in which they are a leaf then."""
+
+    def __init__(self, keys: KeyArray) -> None:
+        self.keys = keys
 
 
 def _plain(x: Tree) -> Tree:
@@ -616,6 +675,8 @@ def _plain(x: Tree) -> Tree:
     kind = x.__class__
     if x is None:
         return None
+    if kind is KeyArray:
+        return _Leaf(x)
     if kind in (tuple, list):
         return kind(map(_plain, x))
     if kind is dict:

@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.program import Var
+from stretto._engine.core.sizes import Size
 from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.lowering.text import (
     TOKEN,
@@ -302,6 +304,10 @@ class Writer:
     def iota(self, axis: int, out: ArrayType) -> Operand:
         """Return the index along an axis."""
         return self.emit("iota", attributes=f"iota_dimension = {axis} : i64", out=out)
+
+    def size_value(self, n: Size, out: ArrayType) -> Operand:
+        """Return a size as a scalar of a program; to be compiled at once it has to be known."""
+        raise MissingRuleError(f"the size {n} is known only where the program is given a bucket")
 
     def slice(self, x: Operand, parts: Sequence[tuple[int, int, int]]) -> Operand:
         """Return the elements from a start to before an end, with a step, along each axis."""

@@ -174,7 +174,7 @@ class SizeOf(Primitive):
 
     def lower(self, b: Any) -> Any:
         """Read the size off the shape of an input: in files alone, others know it beforehand."""
-        return b.size_value(self.size, b.outs[0])
+        return b.size_value(self.size, self.infer())
 
     jvp = ZERO_DERIVATIVE
     transpose = Refused("it has no operand")

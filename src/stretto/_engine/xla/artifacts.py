@@ -99,6 +99,7 @@ def _functions(ir: Any, module: Any, prefix: str) -> Functions:
     """Rename the functions of a module, and write them down."""
     targets = {}
     found: dict[str, Any] = {}
+    _drop_shardings(ir, module)
     for operation in _operations(module.operation):
         name = str(operation.name)
         if name.partition(".")[0] not in _DIALECTS:
@@ -139,6 +140,20 @@ def _functions(ir: Any, module: Any, prefix: str) -> Functions:
         tuple([str(t) for t in type.results]),
         tuple([t for t in targets if t != _SHAPE]),
     )
+
+
+def _drop_shardings(ir: Any, module: Any) -> None:
+    """Drop what says where arrays are: of one device there is nothing to say."""
+    for operation in [*_operations(module.operation)]:
+        name = str(operation.name)
+        target = None
+        if name == "stablehlo.custom_call":
+            target = ir.StringAttr(operation.attributes["call_target_name"]).value
+        if name == "sdy.sharding_constraint" or (target == "Sharding" and len(operation.operands)):
+            operation.results[0].replace_all_uses_with(operation.operands[0])
+            operation.erase()
+        elif name == "sdy.mesh":
+            operation.erase()
 
 
 def _operations(operation: Any) -> Iterator[Any]:

@@ -237,9 +237,9 @@ def run_primitive(
     args: Sequence[Array],
 ) -> list[Array]:
     """Compile and run the program of one operation."""
-    if not primitive.holds_programs:
+    if primitive.interned:
         return run_program(_kept_operation(primitive, types, out_types), args)
-    kept = vars(primitive).setdefault("_alone", {})  # freed with the programs that it holds
+    kept = vars(primitive).setdefault("_alone", {})  # freed with the programs or text that it holds
     if types not in kept:
         kept[types] = _one_operation(primitive, types, out_types)
     return run_program(kept[types], args)

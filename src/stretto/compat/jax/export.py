@@ -27,7 +27,7 @@ from stretto._engine.xla.device import default_backend
 from stretto.compat.jax import tree_util
 from stretto.compat.jax.avals import ShapedArray
 from stretto.compat.jax.calls import jit
-from stretto.export.container import NODES, Container, Node, NodeClass, dtype_of, tree_of
+from stretto.export.container import KEYS, NODES, Container, Node, NodeClass, dtype_of, tree_of
 from stretto.export.size_text import parsed
 from stretto.export.stablehlo_artifact import (
     FlatProgram,
@@ -35,9 +35,9 @@ from stretto.export.stablehlo_artifact import (
     container_of,
     load_stablehlo,
     own_functions,
-    shape_of,
 )
 from stretto.files.names import Damaged
+from stretto.random.key_arrays import KeyArray, KeyDtype
 
 __all__ = ["DisabledSafetyCheck", "Exported", "SymbolicScope", "default_export_platform",
            "deserialize", "export", "is_symbolic_dim", "register_namedtuple_serialization",
@@ -415,7 +415,7 @@ class Exported:
         for path, expected, x in zip(paths, self.in_avals, leaves, strict=True):
             if expected.dtype == float0:
                 continue
-            got = type_of(x)
+            got = x if isinstance(x, KeyArray) else type_of(x)
             if len(got.shape) != len(expected.shape):
                 raise ValueError(
                     f"Rank mismatch for {path}: expected {expected.shape} and called with "
@@ -450,7 +450,12 @@ def _paths(definition: Any) -> list[tuple[str, Any]]:
 
 
 def _aval(aval: Any) -> ShapedArray:
-    return ShapedArray(shape_of(aval), dtype_of(aval))
+    return ShapedArray(tuple(map(parsed, aval.shape)), _dtype(aval))
+
+
+def _dtype(aval: Any) -> Any:
+    key = KEYS.get(aval.dtype)
+    return dtype_of(aval) if key is None else KeyDtype(key)
 
 
 def _of_flat(file: StableHLO) -> Exported:
@@ -506,14 +511,23 @@ def export(
         if not any([is_size(n) for t in program.in_types for n in t.shape]):
             program = simplify(program)
         ours = own_trees.unflatten(traced.in_tree, range(traced.in_tree.num_leaves))
-        in_order, in_tree = tree_util.flatten(ours)
+        in_leaves, in_tree = tree_util.flatten(ours)
         results = own_trees.unflatten(traced.out_tree, range(traced.out_tree.num_leaves))
-        out_order, out_tree = tree_util.flatten(results)
+        out_leaves, out_tree = tree_util.flatten(results)
         arrays = [x.to_host() for x in entry.captured]
-        flat = FlatProgram(traced.fun_name, program, arrays).reordered(in_order, out_order)
+        (ins, in_keys), (outs, out_keys) = map(_numbers, (in_leaves, out_leaves))
+        flat = FlatProgram(traced.fun_name, program, arrays)
+        flat = flat.reordered(ins, outs, in_keys, out_keys)
         return Exported(_lazy(flat, names, checks), in_tree, out_tree)
 
     return do_export
+
+
+def _numbers(leaves: Sequence[Any]) -> tuple[list[int], dict[int, Any]]:
+    """Return numbers that are leaves, or the words of keys, and which are such."""
+    words: list[Any] = [x._words if isinstance(x, KeyArray) else x for x in leaves]
+    made = [getattr(x, "_implementation", None) for x in leaves]
+    return words, {n: m for n, m in zip(words, made, strict=True) if m is not None}
 
 
 def _lazy(flat: FlatProgram, platforms: tuple[str, ...], checks: tuple[str, ...]) -> StableHLO:
@@ -541,9 +555,9 @@ def deserialize(blob: bytes | bytearray) -> Exported:
     """
     file = load_stablehlo(bytes(blob))
     own = file._container
-    avals = [ShapeDtypeStruct(shape_of(a), dtype_of(a)) for a in own.in_avals]
+    avals = [ShapeDtypeStruct(aval.shape, aval.dtype) for aval in map(_aval, own.in_avals)]
     in_tree = tree_util.structure(tree_of(own.in_tree, iter(avals)))
-    outs = [ShapeDtypeStruct(shape_of(a), dtype_of(a)) for a in own.out_avals]
+    outs = [ShapeDtypeStruct(aval.shape, aval.dtype) for aval in map(_aval, own.out_avals)]
     out_tree = tree_util.structure(tree_of(own.out_tree, iter(outs)))
     return Exported(file.flat(), in_tree, out_tree)
 
