@@ -49,7 +49,7 @@ class ModuleCall(Primitive):
     rollable = False
 
     reference = Refused(f"{_UNKNOWN}: it runs compiled")
-    onnx: Any = Refused(f"{_UNKNOWN}: export the function that it was made of")
+    onnx = Refused(f"{_UNKNOWN}: export the function that it was made of")
     jvp = Refused(
         "the file has no derivative of this order: write it with a larger vjp_order; and it has "
         "reverse derivatives alone (grad, vjp, jacrev)"
