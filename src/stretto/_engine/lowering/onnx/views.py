@@ -23,6 +23,14 @@ Found = bool | str | tuple[str, ...]
 """What a rule returns: whether it changed the node, or the tensors that stand for its outputs."""
 
 
+def keeps_shape(s: Any, kept: str, other: str) -> bool:
+    """Say whether ``kept`` has the shape that it has together with ``other``."""
+    shape, more = s.shape(kept), s.shape(other)
+    if shape is None or more is None or len(more) > len(shape):
+        return False
+    return all(n in (1, m) for n, m in zip(more[::-1], shape[::-1], strict=False))
+
+
 def either(node: Node) -> tuple[tuple[str, str], tuple[str, str]]:
     """Return the two inputs in both orders."""
     x, y = node.inputs
@@ -344,6 +352,48 @@ def _on_source(value: np.ndarray, shape: Sequence[Any], out: Sequence[Any]) -> n
     return np.broadcast_to(value, wide).reshape(sizes)
 
 
+def _repeated(s: Any, node: Node) -> Found:
+    """Elements of an image repeated along an axis are a Resize, and of two one."""
+    wide = s.by(node.inputs[0], "Expand")
+    if wide is None or not s.once(node.inputs[0]):
+        return False
+    apart = s.by(wide.inputs[0], "Unsqueeze", "Reshape")
+    x = apart.inputs[0] if apart is not None else ""
+    shape, spread, out = [s.static(n) for n in (x, node.inputs[0], node.outputs[0])]
+    if None in (shape, spread, out) or len(shape) not in (3, 4) or s.dtype(x) != np.float32:
+        return False
+    whole = out
+    if len(out) == len(shape) + 1:  # it makes room for another axis already
+        rooms = [out[:d] + out[d + 1 :] for d in range(len(out)) if out[d] == 1]
+        out = next((o for o in rooms if o[:2] == shape[:2] and math.prod(o) == math.prod(out)), out)
+    if len(out) != len(shape):
+        return False
+    grown = [d for d, n in enumerate(shape) if out[d] != n]
+    if len(grown) != 1 or grown[0] < 2:
+        return False
+    (d,) = grown
+    times = out[d] // shape[d]
+    units = (*shape[: d + 1], 1, *shape[d + 1 :])
+    if spread != (*shape[: d + 1], times, *shape[d + 1 :]) or s.static(wide.inputs[0]) != units:
+        return False
+    scales = [1.0] * len(shape)
+    scales[d] = float(times)
+    before = s.by(x, "Resize")
+    if before is not None and before.attributes.get("mode") == "nearest" and s.once(x):
+        x = before.inputs[0]
+        scales = [a * float(b) for a, b in zip(scales, s.value(before.inputs[2]), strict=True)]
+    inputs = [x, "", s.constant(np.array(scales, np.float32))]
+    settings = {
+        "mode": "nearest",
+        "nearest_mode": "floor",
+        "coordinate_transformation_mode": "asymmetric",
+    }
+    if whole == out:
+        return s.become(node, "Resize", inputs, **settings)
+    name = s.new("Resize", inputs, np.float32, out, **settings)
+    return s.become(node, "Reshape", [name, _target(s, whole)])
+
+
 def _lifted_product(s: Any, node: Node) -> Found:
     """A view that adds units before the matrices of a product is taken of its operands."""
     product = s.by(node.inputs[0], "MatMul")
@@ -388,6 +438,7 @@ RULES: dict[str, tuple[Any, ...]] = {
         _kept_axes_of_choice,
         _picked,
         _lifted_product,
+        _repeated,
         _units_transposed,
     ),
     "Squeeze": (_viewed, _picked),
