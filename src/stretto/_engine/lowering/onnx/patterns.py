@@ -321,7 +321,7 @@ def _mean_along(s: Any, name: str, x: str) -> list[int] | None:
     """
     mean = s.by(name, "ReduceMean")
     if mean is not None and mean.inputs[0] == x and mean.attributes.get("keepdims", 1):
-        return s.ints(mean.inputs[1])
+        return _long_axes(s, mean)
     total = s.by(name, "Add")
     if total is None:
         return None
@@ -332,10 +332,27 @@ def _mean_along(s: Any, name: str, x: str) -> list[int] | None:
         apart = s.by(mean.inputs[0], "Sub")
         if apart is None or apart.inputs != (x, pilot):
             continue
-        axes, shape = s.ints(mean.inputs[1]), s.shape(pilot)
+        axes, shape = _long_axes(s, mean), s.shape(pilot)
         if axes is not None and shape is not None and all(shape[a] == 1 for a in axes):
             return axes
     return None
+
+
+def _long_axes(s: Any, node: Node) -> list[int] | None:
+    """Return a reduction's axes, in order, but for those of one element."""
+    axes, shape = s.ints(node.inputs[1]), s.shape(node.inputs[0])
+    if axes is None or shape is None:
+        return None
+    return [a for a in sorted([a % len(shape) for a in axes]) if shape[a] != 1]
+
+
+def _with_units(s: Any, name: str) -> str:
+    """Return a tensor before units in front of it were left out."""
+    view = s.by(name, "Reshape", "Squeeze")
+    small, source = s.shape(name), s.shape(view.inputs[0]) if view is not None else None
+    if view is None or small is None or source is None:
+        return name
+    return view.inputs[0] if source == (1,) * (len(source) - len(small)) + small else name
 
 
 def _layer_norm(s: Any, node: Node) -> Found:
@@ -348,7 +365,7 @@ def _layer_norm(s: Any, node: Node) -> Found:
         return False
     x = centred.inputs[0]
     for squares, small in either(total):
-        eps, mean = s.scalar(small), s.by(squares, "ReduceMean")
+        eps, mean = s.scalar(small), s.by(_with_units(s, squares), "ReduceMean")
         if eps is None or mean is None or not mean.attributes.get("keepdims", 1):
             continue
         square = s.made.get(mean.inputs[0])
@@ -357,17 +374,20 @@ def _layer_norm(s: Any, node: Node) -> Found:
             or (square.op == "Pow" and square.inputs[0] == d and s.scalar(square.inputs[1]) == 2)
         ):
             continue
-        axes, shape = s.ints(mean.inputs[1]), s.shape(x)
-        if axes is None or shape is None or _mean_along(s, centred.inputs[1], x) != axes:
+        axes, shape = _long_axes(s, mean), s.shape(x)
+        if not axes or shape is None or _mean_along(s, centred.inputs[1], x) != axes:
             continue
-        sizes = [shape[a] for a in axes]
-        last = [*range(len(shape) - len(axes), len(shape))]
-        if sorted(axes) != last or any(is_size(n) for n in sizes) or math.prod(sizes) > LARGEST:
+        sizes = shape[axes[0] :]
+        if any(is_size(n) for n in sizes) or math.prod(sizes) > LARGEST:
+            continue
+        if any(shape[a] != 1 for a in range(axes[0], len(shape)) if a not in axes):
             continue
         if s.shape(d) != shape or (s.static(x) is not None and 0 in shape):
             continue
-        scale = s.constant(np.ones([int(shape[a]) for a in last], s.dtype(x)))
-        return s.become(node, "LayerNormalization", [x, scale], axis=-len(axes), epsilon=float(eps))
+        scale = s.constant(np.ones(sizes, s.dtype(x)))
+        return s.become(
+            node, "LayerNormalization", [x, scale], axis=-len(sizes), epsilon=float(eps)
+        )
     return False
 
 

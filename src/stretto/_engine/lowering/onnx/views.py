@@ -16,6 +16,8 @@ import numpy as np
 from stretto._engine.core.sizes import is_size
 from stretto._engine.lowering.onnx.graph import Node
 
+_F32 = np.dtype(np.float32)
+
 LARGEST = 1 << 16
 """The most elements of a constant that is made for an operator that asks for one."""
 
@@ -220,6 +222,23 @@ def _unexpanded(s: Any, node: Node) -> Found:
     return False
 
 
+def _lower(s: Any, node: Node) -> Found:
+    """An operand that is a view without units before it is taken as it was: it broadcasts the same."""
+    for k, name in enumerate(node.inputs):
+        view = s.by(name, "Reshape", "Squeeze")
+        if view is None or s.value(view.inputs[0]) is not None:
+            continue
+        small, source, out = [s.shape(n) for n in (name, view.inputs[0], node.outputs[0])]
+        if None in (small, source, out) or not len(small) < len(source) <= len(out):
+            continue
+        if source != (*[1] * (len(source) - len(small)), *small):
+            continue
+        inputs = [*node.inputs]
+        inputs[k] = view.inputs[0]
+        return s.become(node, node.op, inputs, **node.attributes)
+    return False
+
+
 def _together(shapes: Sequence[Any]) -> tuple[Any, ...]:
     ndim = max([len(shape) for shape in shapes], default=0)
     out: list[Any] = [1] * ndim
@@ -357,41 +376,40 @@ def _repeated(s: Any, node: Node) -> Found:
     wide = s.by(node.inputs[0], "Expand")
     if wide is None or not s.once(node.inputs[0]):
         return False
-    apart = s.by(wide.inputs[0], "Unsqueeze", "Reshape")
-    x = apart.inputs[0] if apart is not None else ""
-    shape, spread, out = [s.static(n) for n in (x, node.inputs[0], node.outputs[0])]
-    if None in (shape, spread, out) or len(shape) not in (3, 4) or s.dtype(x) != np.float32:
+    units, spread, out = [s.static(n) for n in (wide.inputs[0], node.inputs[0], node.outputs[0])]
+    if None in (units, spread, out) or len(units) != len(spread) or s.dtype(wide.inputs[0]) != _F32:
         return False
-    whole = out
-    if len(out) == len(shape) + 1:  # it makes room for another axis already
-        rooms = [out[:d] + out[d + 1 :] for d in range(len(out)) if out[d] == 1]
-        out = next((o for o in rooms if o[:2] == shape[:2] and math.prod(o) == math.prod(out)), out)
-    if len(out) != len(shape):
-        return False
-    grown = [d for d, n in enumerate(shape) if out[d] != n]
-    if len(grown) != 1 or grown[0] < 2:
+    grown = [d for d, n in enumerate(units) if spread[d] != n]
+    if len(grown) != 1 or grown[0] < 3 or len(units) not in (4, 5):
         return False
     (d,) = grown
-    times = out[d] // shape[d]
-    units = (*shape[: d + 1], 1, *shape[d + 1 :])
-    if spread != (*shape[: d + 1], times, *shape[d + 1 :]) or s.static(wide.inputs[0]) != units:
+    shape = (*units[:d], *units[d + 1 :])
+    larger = (*shape[: d - 1], shape[d - 1] * spread[d], *shape[d:])
+    # It may make room for another axis already.
+    if larger not in (out, *[out[:k] + out[k + 1 :] for k, n in enumerate(out) if n == 1]):
         return False
     scales = [1.0] * len(shape)
-    scales[d] = float(times)
+    scales[d - 1] = float(spread[d])
+    x: str | None = wide.inputs[0]
+    while x is not None and s.static(x) != shape:
+        view = s.by(x, "Reshape", "Squeeze", "Unsqueeze")
+        x = view.inputs[0] if view is not None else None
+    if x is None:
+        x = s.new("Reshape", [wide.inputs[0], _target(s, shape)], _F32, shape)
     before = s.by(x, "Resize")
-    if before is not None and before.attributes.get("mode") == "nearest" and s.once(x):
+    if before is not None and s.once(x):
         x = before.inputs[0]
         scales = [a * float(b) for a, b in zip(scales, s.value(before.inputs[2]), strict=True)]
-    inputs = [x, "", s.constant(np.array(scales, np.float32))]
-    settings = {
-        "mode": "nearest",
-        "nearest_mode": "floor",
-        "coordinate_transformation_mode": "asymmetric",
-    }
-    if whole == out:
-        return s.become(node, "Resize", inputs, **settings)
-    name = s.new("Resize", inputs, np.float32, out, **settings)
-    return s.become(node, "Reshape", [name, _target(s, whole)])
+    name = s.new(
+        "Resize",
+        [x, "", s.constant(np.array(scales, np.float32))],
+        _F32,
+        larger,
+        mode="nearest",
+        nearest_mode="floor",
+        coordinate_transformation_mode="asymmetric",
+    )
+    return s.become(node, "Reshape", [name, _target(s, out)])
 
 
 def _lifted_product(s: Any, node: Node) -> Found:
@@ -422,7 +440,7 @@ def _lifted_product(s: Any, node: Node) -> Found:
     return s.become(node, "MatMul", names)
 
 
-BROADCASTING = (_smaller_constants, _unexpanded)
+BROADCASTING = (_smaller_constants, _unexpanded, _lower)
 """Of operators whose operands broadcast."""
 
 RULES: dict[str, tuple[Any, ...]] = {
