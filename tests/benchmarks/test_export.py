@@ -9,8 +9,8 @@ from rich.console import Console
 
 pytest.importorskip("onnxruntime")
 
-from benchmarks.export import __main__ as command  # noqa: E402 (it needs onnxruntime)
-from benchmarks.export.models import MODELS  # noqa: E402
+from benchmarks.export import __main__ as command
+from benchmarks.export.models import MODELS
 
 OPTIONS = argparse.Namespace(threads=1, seconds=0.0)
 

@@ -1,4 +1,4 @@
-"""Activations are one operator where the runtime's tails may be theirs, and keep NaN and all digits."""
+"""Activations are one operator where tails may be the runtime's, and keep NaN and all digits else."""
 
 import numpy as np
 import pytest

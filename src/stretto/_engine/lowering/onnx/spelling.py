@@ -12,6 +12,7 @@ Source: which operators onnxruntime has, and which it fuses, measured with 1.32 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -55,6 +56,7 @@ class Spelling:
         self._fixed: set[str] = set()
         self._others: dict[str, str] = {}
         self._here: list[Node] = []
+        self._masks: dict[Any, str] = {}
         self._scopes: list[dict[Any, tuple[str, ...]]] = []
 
     def run(self) -> None:
@@ -132,10 +134,17 @@ class Spelling:
     def constant(self, array: np.ndarray, like: str = "") -> str:
         """Return the name of a constant, which a large one has from what it was made of."""
         array = np.asarray(array, order="C")
-        if not like or array.size <= 64:
+        key: Any = None
+        if array.dtype.kind != "f" and array.size > LARGEST:  # a mask, which each layer has
+            key = array.dtype, array.shape, hashlib.sha256(array.data).digest()
+            if key in self._masks:
+                return self._masks[key]
+        elif not like or array.size <= 64 or array.dtype.kind != "f":
             return self.b.constant(array)
-        name = self.b.fresh(like)
+        name = self.b.fresh(like or "constant")
         self.b.constants[name] = array
+        if key is not None:
+            self._masks[key] = name
         return name
 
     def new(

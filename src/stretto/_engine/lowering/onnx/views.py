@@ -223,7 +223,7 @@ def _unexpanded(s: Any, node: Node) -> Found:
 
 
 def _lower(s: Any, node: Node) -> Found:
-    """An operand that is a view without units before it is taken as it was: it broadcasts the same."""
+    """An operand that is a view without units before it is taken as it was: it broadcasts so."""
     for k, name in enumerate(node.inputs):
         view = s.by(name, "Reshape", "Squeeze")
         if view is None or s.value(view.inputs[0]) is not None:
@@ -268,7 +268,7 @@ def _before_view(s: Any, node: Node) -> Found:
 
 
 def _cast_before_transpose(s: Any, node: Node) -> Found:
-    """A cast goes before a transpose: onnxruntime's fusion of both with a product ends the process."""
+    """A cast goes before a transpose: the runtime's fusion of both with a product ends the process."""
     turned = s.by(node.inputs[0], "Transpose")
     shape = s.shape(turned.inputs[0]) if turned is not None else None
     if turned is None or shape is None or not s.once(node.inputs[0]):
