@@ -1,4 +1,4 @@
-"""Activations are one operator where tails may be the runtime's, and keep NaN and all digits else."""
+"""Activations are one operator where tails may be the runtime's; else they keep NaN and digits."""
 
 import numpy as np
 import pytest

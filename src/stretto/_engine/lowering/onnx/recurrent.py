@@ -573,12 +573,50 @@ class _Loop:
     def operator(self, op: str) -> Sequence[str]:
         """Write the operator; return all states of h, and the last of each, with an axis of one."""
         s = self.s
+        other = self._other_way(op)
+        if other is not None:
+            return self._both_ways(other)
         given = [self.rows, *self.weights, s.constant(self.bias[None]) if self.bias.any() else ""]
         if not all(_is_zero(s, n) for n in self.starts):
             given += ["", *self._lifted(self.starts, self.types[1:], self.kinds[1:], 0)]
         while not given[-1]:
             given.pop()
         return s.new_many(op, given, self.kinds, **self.attributes)
+
+    def _other_way(self, op: str) -> Node | None:
+        """Return an operator of the same rows that goes forward, where this one goes backwards."""
+        s = self.s
+        if self.attributes.get("direction") != "reverse" or not all(
+            _is_zero(s, n) for n in self.starts
+        ):
+            return None
+        same = {k: v for k, v in self.attributes.items() if k != "direction"}
+        for node in s.before():
+            if node.op == op and node.inputs[0] == self.rows and node.attributes == same:
+                deep = [s.shape(n)[1:] for n in node.inputs[1:3]]
+                if len(node.inputs) <= 4 and deep == [s.shape(n)[1:] for n in self.weights]:
+                    return node
+        return None
+
+    def _both_ways(self, node: Node) -> Sequence[str]:
+        """Make an operator one that goes both ways, and return what it makes backwards."""
+        s = self.s
+        weights = [
+            s.constant(np.concatenate([s.value(a), s.value(b)]), a)
+            for a, b in zip(node.inputs[1:3], self.weights, strict=True)
+        ]
+        first = s.value(node.inputs[3]) if len(node.inputs) > 3 else np.zeros_like(self.bias)[None]
+        bias = s.constant(np.concatenate([first, self.bias[None]]))
+        attributes = {**node.attributes, "direction": "bidirectional"}
+        if "activations" in attributes:
+            attributes["activations"] = attributes["activations"] * 2
+        kinds = [
+            (dtype, tuple([2 if d == axis else n for d, n in enumerate(shape)]))
+            for (dtype, shape), axis in zip(self.kinds, (1, 0, 0), strict=False)
+        ]
+        halves = s.divide(node, kinds, (1, 0, 0)[: len(kinds)])
+        s.become(node, node.op, [self.rows, *weights, bias], **attributes)
+        return halves
 
     def _lifted(
         self, names: Sequence[str], types: Sequence[Any], kinds: Sequence[Any], axis: int

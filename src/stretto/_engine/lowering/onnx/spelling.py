@@ -169,6 +169,29 @@ class Spelling:
         self._here.append(node)
         return names
 
+    def before(self) -> Sequence[Node]:
+        """Return the nodes of this graph before the one at hand."""
+        return self._here
+
+    def divide(self, node: Node, kinds: Sequence[Any], axes: Sequence[int]) -> list[str]:
+        """Have a node make larger outputs, whose first halves are what it made before.
+
+        Returns the other halves; ``kinds`` are the types of the whole.
+        """
+        halves, old = [], node.outputs
+        node.outputs = tuple([self.b.fresh(node.op.lower()) for _ in old])
+        at = 1 + next(k for k, n in enumerate(self._here) if n is node)
+        for name, whole, kind, axis in zip(old, node.outputs, kinds, axes, strict=True):
+            half = self.b.fresh("split")
+            settings = {"axis": axis, "num_outputs": 2}
+            made = Node("Split", (whole,), (name, half), settings)
+            self._here.insert(at, made)
+            self.b.types |= {whole: kind, half: self.b.types[name]}
+            self.made |= {whole: node, name: made, half: made}
+            self.uses[whole] += 1
+            halves.append(half)
+        return halves
+
     @contextlib.contextmanager
     def inside(self, graph: Graph) -> Iterator[None]:
         """Write new nodes into another graph meanwhile."""

@@ -267,8 +267,48 @@ def _before_view(s: Any, node: Node) -> Found:
     return s.become(node, "Reshape", [name, view.inputs[1]], **view.attributes)
 
 
+def _rejoined(s: Any, node: Node) -> Found:
+    """Parts that are joined as they were split are the whole."""
+    axis, shape = node.attributes["axis"], s.shape(node.outputs[0])
+    if shape is None:
+        return False
+    inputs = [*node.inputs]
+    for name in dict.fromkeys(node.inputs):
+        split = s.by(name, "Split")
+        if split is None or split.attributes["axis"] != axis % len(shape) or name not in inputs:
+            continue
+        at, count = inputs.index(name), len(split.outputs)
+        if tuple(inputs[at : at + count]) == split.outputs:
+            inputs[at : at + count] = [split.inputs[0]]
+    if len(inputs) == 1:
+        return inputs[0]
+    if len(inputs) == len(node.inputs):
+        return False
+    return s.become(node, "Concat", inputs, **node.attributes)
+
+
+def _both_ways(s: Any, node: Node) -> Found:
+    """Both directions' states (T, 2, B, H), split and joined along H."""
+    out = s.shape(node.outputs[0])
+    parts = [s.by(n, "Squeeze") for n in node.inputs]
+    if out is None or len(out) != 3 or node.attributes["axis"] not in (2, -1):
+        return False
+    if any(p is None or len(p.inputs) < 2 or s.ints(p.inputs[1]) != [1] for p in parts):
+        return False
+    split = s.by(parts[0].inputs[0], "Split")
+    if split is None or split.outputs != tuple([p.inputs[0] for p in parts]):
+        return False
+    whole = s.shape(split.inputs[0])
+    if split.attributes["axis"] != 1 or whole is None or len(whole) != 4 or _varying(out) > 1:
+        return False
+    length, count, batch, size = whole
+    turned = (length, batch, count, size)
+    name = s.new("Transpose", split.inputs, s.dtype(node.outputs[0]), turned, perm=[0, 2, 1, 3])
+    return s.become(node, "Reshape", [name, _target(s, out)])
+
+
 def _cast_before_transpose(s: Any, node: Node) -> Found:
-    """A cast goes before a transpose: the runtime's fusion of both with a product ends the process."""
+    """A cast goes before a transpose: onnxruntime ends where it fuses both with a product."""
     turned = s.by(node.inputs[0], "Transpose")
     shape = s.shape(turned.inputs[0]) if turned is not None else None
     if turned is None or shape is None or not s.once(node.inputs[0]):
@@ -449,6 +489,7 @@ RULES: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("Max", "Min", "Where"), BROADCASTING),
     **dict.fromkeys(("AveragePool", "MaxPool"), (_image_windows,)),
     "Cast": (_before_view, _cast_before_transpose),
+    "Concat": (_both_ways, _rejoined),
     "MatMul": (_unexpanded, _without_units),
     "Reshape": (
         _viewed,
