@@ -227,6 +227,16 @@ class TestEnsembles:
         if not exact:
             assert "Scan" not in found
 
+    @pytest.mark.parametrize("axes", [{0: "batch"}, {1: "time"}, {0: "batch", 1: "time"}])
+    def test_of_sizes_that_vary(self, axes):
+        ensemble = st.Ensemble([nn.GRU(DEEP, SIZE, batch_first=True) for _ in range(3)])
+        for exact in (True, False):
+            model = export.onnx(ensemble, X, dynamic_axes=axes, exact=exact)
+            assert ("Scan" in operators(model)) == (len(axes) == 2)
+            x = normal(3 if 0 in axes else LENGTH, 7 if 1 in axes else BATCH, DEEP)
+            for got, value in zip(run(model, x), st.tree.leaves(ensemble(x)), strict=True):
+                np.testing.assert_allclose(got, np.asarray(value), rtol=1e-5, atol=1e-6)
+
     def test_keep_nan(self):
         ensemble = st.Ensemble([nn.GRU(DEEP, SIZE) for _ in range(3)])
         for value in (np.nan, np.inf):

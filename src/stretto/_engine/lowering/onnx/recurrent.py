@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stretto._engine.core.sizes import is_size
 from stretto._engine.lowering.onnx.graph import Graph, Node, Value
 
 _F32 = np.dtype(np.float32)
@@ -459,7 +460,7 @@ def _rows_of_members(s: Any, found: Sequence[Any], lead: Sequence[Any]) -> list[
     parts = [name] * len(found)
     if len(first) == 2 and first[0] != 1:
         parts = _parts_of(s, name, len(found), (1, *first[1:], deep))
-    target = s.constant(np.array([*lead, deep], np.int64))
+    target = s.constant(np.array([-1 if is_size(n) else n for n in (*lead, deep)], np.int64))
     dtype = s.dtype(name)
     views = {n: s.new("Reshape", [n, target], dtype, (*lead, deep)) for n in dict.fromkeys(parts)}
     return [views[n] for n in parts]
@@ -720,11 +721,13 @@ def _before(s: Any, rows: str, cell: _Cell) -> tuple[str, Any, Any]:
     if cell.member is not None:
         turned = s.by(rows, "Transpose")
         view = s.by(turned.inputs[0], "Reshape") if turned is not None else None
-        shape = s.static(rows)
+        shape = s.shape(rows)
         if turned is None or view is None or shape is None:
             return nothing
         length, count, batch, width = shape
-        perm, source = [*turned.attributes["perm"]], s.static(view.inputs[0])
+        if is_size(length) and is_size(batch):
+            return nothing
+        perm, source = [*turned.attributes["perm"]], s.shape(view.inputs[0])
         rows = view.inputs[0]
         if perm == [0, 2, 1, 3] and source == (length * batch, count * width):
             wide = slice(cell.member * width, (cell.member + 1) * width)

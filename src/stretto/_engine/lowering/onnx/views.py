@@ -375,11 +375,15 @@ _PRIMES = (1_000_003, 1_000_033, 1_000_037, 1_000_039, 1_000_081, 1_000_099)
 
 def _on_source(value: np.ndarray, shape: Sequence[Any], out: Sequence[Any]) -> np.ndarray | None:
     """Return a constant that broadcasts to a view as one that broadcasts to what is viewed."""
-    # A size that varies is a prime, which is in no product but those that it is in.
-    varying = [n for n in (*shape, *out) if is_size(n)]
-    number = lambda n: _PRIMES[varying.index(n)] if is_size(n) else n
-    if len(varying) > len(_PRIMES):
-        return None
+    # Each variable is a prime, so that products of sizes are equal where they are.
+    known: dict[Any, int] = {}
+
+    def number(n: Any) -> int:
+        if not is_size(n):
+            return n
+        prime = lambda v: known.setdefault(v, _PRIMES[len(known) % len(_PRIMES)])
+        return n.at(prime, lambda x, by: x // by, lambda x: max(x, 0))
+
     shape, out = [[number(n) for n in v] for v in (shape, out)]
     sizes: list[int] = []
     axes: list[int] = []
