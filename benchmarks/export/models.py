@@ -80,14 +80,14 @@ def resnet18(nn: Any) -> Any:
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000))
 
 
-def transformer(
-    nn: Any, width: int, heads: int, layers: int, length: int, vocabulary: int, gelu: str
-) -> Any:
+@functools.cache
+def transformer_class(nn: Any) -> Any:
     """Radford et al. (2019): blocks normalized before attention and dense layers."""
 
     class Block(nn.Module):
-        def __init__(self) -> None:
+        def __init__(self, width: int, heads: int, gelu: str) -> None:
             super().__init__()
+            self.heads = heads
             self.ln_1, self.ln_2 = nn.LayerNorm(width), nn.LayerNorm(width)
             self.query = nn.Linear(width, width)
             self.key = nn.Linear(width, width)
@@ -102,20 +102,22 @@ def transformer(
             return x + self.fc2(self.gelu(self.fc1(self.ln_2(x))))
 
         def attention(self, x: Any) -> Any:
-            batch, length, _ = x.shape
+            batch, length, width = x.shape
             parts = [
-                layer(x).reshape(batch, length, heads, width // heads).swapaxes(1, 2)
+                layer(x).reshape(batch, length, self.heads, width // self.heads).swapaxes(1, 2)
                 for layer in (self.query, self.key, self.value)
             ]
             mixed = nn.functional.scaled_dot_product_attention(*parts, is_causal=True)
             return self.out(mixed.swapaxes(1, 2).reshape(batch, length, width))
 
     class Transformer(nn.Module):
-        def __init__(self) -> None:
+        def __init__(
+            self, width: int, heads: int, layers: int, length: int, vocabulary: int, gelu: str
+        ) -> None:
             super().__init__()
             self.wte = nn.Embedding(vocabulary, width)
             self.wpe = nn.Embedding(length, width)
-            self.blocks = nn.Sequential(*[Block() for _ in range(layers)])
+            self.blocks = nn.Sequential(*[Block(width, heads, gelu) for _ in range(layers)])
             self.ln_f = nn.LayerNorm(width)
             self.head = nn.Linear(width, vocabulary, bias=False)
 
@@ -123,7 +125,7 @@ def transformer(
             x = self.wte(tokens) + self.wpe.weight[: tokens.shape[1]]
             return self.head(self.ln_f(self.blocks(x)))
 
-    return Transformer()
+    return Transformer
 
 
 @functools.cache
@@ -150,12 +152,12 @@ def recurrent(nn: Any, kind: str, layers: int, both: bool) -> Any:
 
 def gpt2(nn: Any) -> Any:
     """The smallest GPT-2."""
-    return transformer(nn, 768, 12, 12, 1024, 50257, "tanh")
+    return transformer_class(nn)(768, 12, 12, 1024, 50257, "tanh")
 
 
 def small_transformer(nn: Any) -> Any:
     """Two blocks with the exact GELU."""
-    return transformer(nn, 256, 4, 2, 128, VOCABULARY, "none")
+    return transformer_class(nn)(256, 4, 2, 128, VOCABULARY, "none")
 
 
 MODELS: dict[str, Model] = {
@@ -169,6 +171,9 @@ MODELS: dict[str, Model] = {
     "lstm-both-ways": Model(lambda nn: recurrent(nn, "LSTM", 1, True), (32,), VOCABULARY),
     "ensemble-small-mlp": Model(small_mlp, (64,), ensemble=True),
     "ensemble-mlp": Model(mlp, (64,), ensemble=True),
+    "ensemble-transformer": Model(
+        small_transformer, (64,), VOCABULARY, ensemble=True, batches=(1, 8)
+    ),
     "ensemble-gru": Model(
         lambda nn: recurrent(nn, "GRU", 1, False), (32,), VOCABULARY, ensemble=True, batches=(1, 8)
     ),

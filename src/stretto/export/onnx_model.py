@@ -67,8 +67,8 @@ def onnx(
         exact: whether NaN and the tails of functions are as they are here, where the runtime's
             operators lose them; ``False`` gives fewer and faster nodes. What keeps NaN by more
             nodes is run where values are not finite, so that by default too a network has the
-            runtime's operators: recurrent layers take 1.05 of the time, pooling 1.4, and GELU
-            twice.
+            runtime's operators: recurrent networks take 1.05 of the time, small ones that pool or
+            have GELU 1.4.
 
     Returns:
         The model, an ``onnx.ModelProto``; inputs and outputs have the names of arguments and of the

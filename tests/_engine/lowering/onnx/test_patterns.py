@@ -79,6 +79,7 @@ def test_gelu(approximate):
 
 LAYERS = [
     (nn.LayerNorm(8), X, ["LayerNormalization"]),
+    (lambda x: F.layer_norm(x[None, :, None], (4, 1, 8)), X, ["Reshape", "LayerNormalization"]),
     (nn.Linear(8, 3), X, ["Gemm"]),
     (nn.Linear(8, 3, bias=False), X, ["MatMul"]),
     (nn.Linear(8, 3), normal(2, 4, 8), ["MatMul", "Add"]),
@@ -111,6 +112,10 @@ LAYERS = [
 @pytest.mark.parametrize(("layer", "given", "names"), LAYERS)
 def test_layers_are_these_operators(layer, given, names):
     assert agrees(layer, given) == names
+
+
+def test_a_norm_of_single_elements_is_zero():
+    assert not agrees(nn.LayerNorm(1), normal(4, 1)).count("LayerNormalization")
 
 
 def test_statistics_of_batch_norm_go_into_weights():

@@ -26,9 +26,11 @@ LAYERS = [
     (nn.LSTM(DEEP, SIZE), "LSTM", 1),
     (nn.LSTM(DEEP, SIZE, bias=False), "LSTM", 1),
     (nn.LSTM(DEEP, SIZE, 2, batch_first=True), "LSTM", 2),
-    (nn.LSTM(DEEP, SIZE, 2, bidirectional=True), "LSTM", 4),
+    (nn.LSTM(DEEP, SIZE, 2, bidirectional=True), "LSTM", 2),
+    (nn.LSTM(DEEP, SIZE, bidirectional=True, bias=False), "LSTM", 1),
+    (nn.RNN(DEEP, SIZE, bidirectional=True, nonlinearity="relu"), "RNN", 1),
     (nn.GRU(DEEP, SIZE), "GRU", 1),
-    (nn.GRU(DEEP, SIZE, 2, bidirectional=True, batch_first=True), "GRU", 4),
+    (nn.GRU(DEEP, SIZE, 2, bidirectional=True, batch_first=True), "GRU", 2),
     (nn.RNN(DEEP, SIZE), "RNN", 1),
     (nn.RNN(DEEP, SIZE, nonlinearity="relu"), "RNN", 1),
 ]
@@ -40,15 +42,25 @@ def test_layers_are_operators(layer, operator, count):
     assert names.count(operator) == count and not {"Scan", "MatMul"} & {*names}
     if not isinstance(layer, nn.RNN):
         names = agrees(layer, X)
-        assert names.count("If") == count and not {"Scan", operator} & {*names}
+        ways = 2 if layer.bidirectional else 1
+        assert names.count("If") == count * ways and not {"Scan", operator} & {*names}
+    elif layer.nonlinearity == "tanh":
+        assert agrees(layer, X).count("RNN") == count
     else:
-        tanh = layer.nonlinearity == "tanh"
-        assert agrees(layer, X).count("RNN" if tanh else "Scan") == count
+        assert "RNN" not in agrees(layer, X)
 
 
 def test_one_layer_has_no_more_than_the_operator_and_its_form():
     layer = nn.LSTM(DEEP, SIZE)
     assert agrees(lambda x: layer(x)[0], X, exact=False) == ["LSTM", "Squeeze"]
+
+
+def test_both_ways_are_one_operator():
+    layer = nn.LSTM(DEEP, SIZE, bidirectional=True)
+    assert agrees(layer, X, exact=False) == ["LSTM", "Transpose", "Reshape"]
+    # The states backwards are used in another place than those forward.
+    f = lambda x: layer(x)[0][..., SIZE:] + 2 * layer(x)[0][..., :SIZE]
+    assert agrees(f, X, exact=False).count("LSTM") == 1
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e30, 40.0, -40.0])
@@ -214,6 +226,16 @@ class TestEnsembles:
         assert found.count(operator) % 3 == 0 and operator in found
         if not exact:
             assert "Scan" not in found
+
+    @pytest.mark.parametrize("axes", [{0: "batch"}, {1: "time"}, {0: "batch", 1: "time"}])
+    def test_of_sizes_that_vary(self, axes):
+        ensemble = st.Ensemble([nn.GRU(DEEP, SIZE, batch_first=True) for _ in range(3)])
+        for exact in (True, False):
+            model = export.onnx(ensemble, X, dynamic_axes=axes, exact=exact)
+            assert ("Scan" in operators(model)) == (len(axes) == 2)
+            x = normal(3 if 0 in axes else LENGTH, 7 if 1 in axes else BATCH, DEEP)
+            for got, value in zip(run(model, x), st.tree.leaves(ensemble(x)), strict=True):
+                np.testing.assert_allclose(got, np.asarray(value), rtol=1e-5, atol=1e-6)
 
     def test_keep_nan(self):
         ensemble = st.Ensemble([nn.GRU(DEEP, SIZE) for _ in range(3)])

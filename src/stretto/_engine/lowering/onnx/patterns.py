@@ -13,22 +13,10 @@ import numpy as np
 
 from stretto._engine.core.sizes import is_size
 from stretto._engine.lowering.onnx.graph import Node
-from stretto._engine.lowering.onnx.views import LARGEST, Found, either
+from stretto._engine.lowering.onnx.views import LARGEST, Found, either, keeps_shape
 
 _FLOATS = (np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64))
 _F32 = np.dtype(np.float32)
-
-
-def _near(x: float | None, y: float, rtol: float = 1e-6) -> bool:
-    return x is not None and math.isclose(x, y, rel_tol=rtol, abs_tol=0.0)
-
-
-def _keeps_shape(s: Any, kept: str, other: str) -> bool:
-    """Say whether ``kept`` has the shape that it has together with ``other``."""
-    shape, more = s.shape(kept), s.shape(other)
-    if shape is None or more is None or len(more) > len(shape):
-        return False
-    return all(n in (1, m) for n, m in zip(more[::-1], shape[::-1], strict=False))
 
 
 # Elements
@@ -38,7 +26,7 @@ def _bounded(s: Any, node: Node) -> Found:
     """Where(x <= c, c, x) is Max, and Where(x >= c, c, x) is Min: NaN fails the comparison."""
     test, bound, x = node.inputs
     compared = s.by(test, "LessOrEqual", "GreaterOrEqual", "Less", "Greater")
-    if compared is None or not _keeps_shape(s, x, bound):
+    if compared is None or not keeps_shape(s, x, bound):
         return False
     low, other = s.value(bound), s.value(compared.inputs[1])
     if low is None or other is None or not np.array_equal(low, other):
@@ -60,7 +48,7 @@ def _bounded(s: Any, node: Node) -> Found:
 def _relu(s: Any, node: Node) -> Found:
     """Max(x, 0)."""
     for x, zero in either(node):
-        if s.scalar(zero) == 0 and _keeps_shape(s, x, zero) and s.has_kernel("Relu", x):
+        if s.scalar(zero) == 0 and keeps_shape(s, x, zero) and s.has_kernel("Relu", x):
             return s.become(node, "Relu", [x])
     return False
 
@@ -70,7 +58,7 @@ def _clip(s: Any, node: Node) -> Found:
     for inner, high in either(node):
         made = s.by(inner, "Max", "Relu")
         top = s.scalar(high)
-        if made is None or top is None or not _keeps_shape(s, inner, high):
+        if made is None or top is None or not keeps_shape(s, inner, high):
             continue
         pairs = either(made) if made.op == "Max" else ((made.inputs[0], ""),)
         for x, low in pairs:
@@ -91,7 +79,7 @@ def _neutral(element: float, sides: int) -> Any:
     def rule(s: Any, node: Node) -> Found:
         for x, other in either(node)[:sides]:
             value = s.value(other)
-            if value is None or value.size == 0 or not _keeps_shape(s, x, other):
+            if value is None or value.size == 0 or not keeps_shape(s, x, other):
                 continue
             if value.size <= LARGEST and np.all(value == element):
                 return x
@@ -134,7 +122,7 @@ def _scaled_quotient(s: Any, node: Node) -> Found:
     x, by = node.inputs
     product = s.by(x, "Mul")
     divisor = s.scalar(by)
-    if product is None or not divisor or not s.once(x) or not _keeps_shape(s, x, by):
+    if product is None or not divisor or not s.once(x) or not keeps_shape(s, x, by):
         return False
     for inner, factor in either(product):
         if s.by(inner, "AveragePool") is not None and s.scalar(factor) == divisor:
@@ -154,7 +142,7 @@ def _mean(s: Any, node: Node) -> Found:
     if s.dtype(total) not in _FLOATS:
         return False
     n = _reduced_count(s, summed)
-    if n is None or s.scalar(count) != n or not _keeps_shape(s, total, count):
+    if n is None or s.scalar(count) != n or not keeps_shape(s, total, count):
         return False
     return s.become(node, "ReduceMean", summed.inputs, **summed.attributes)
 
@@ -333,7 +321,7 @@ def _mean_along(s: Any, name: str, x: str) -> list[int] | None:
     """
     mean = s.by(name, "ReduceMean")
     if mean is not None and mean.inputs[0] == x and mean.attributes.get("keepdims", 1):
-        return s.ints(mean.inputs[1])
+        return _long_axes(s, mean)
     total = s.by(name, "Add")
     if total is None:
         return None
@@ -344,10 +332,27 @@ def _mean_along(s: Any, name: str, x: str) -> list[int] | None:
         apart = s.by(mean.inputs[0], "Sub")
         if apart is None or apart.inputs != (x, pilot):
             continue
-        axes, shape = s.ints(mean.inputs[1]), s.shape(pilot)
+        axes, shape = _long_axes(s, mean), s.shape(pilot)
         if axes is not None and shape is not None and all(shape[a] == 1 for a in axes):
             return axes
     return None
+
+
+def _long_axes(s: Any, node: Node) -> list[int] | None:
+    """Return a reduction's axes, in order, but for those of one element."""
+    axes, shape = s.ints(node.inputs[1]), s.shape(node.inputs[0])
+    if axes is None or shape is None:
+        return None
+    return [a for a in sorted([a % len(shape) for a in axes]) if shape[a] != 1]
+
+
+def _with_units(s: Any, name: str) -> str:
+    """Return a tensor before units in front of it were left out."""
+    view = s.by(name, "Reshape", "Squeeze")
+    small, source = s.shape(name), s.shape(view.inputs[0]) if view is not None else None
+    if view is None or small is None or source is None:
+        return name
+    return view.inputs[0] if source == (1,) * (len(source) - len(small)) + small else name
 
 
 def _layer_norm(s: Any, node: Node) -> Found:
@@ -360,7 +365,7 @@ def _layer_norm(s: Any, node: Node) -> Found:
         return False
     x = centred.inputs[0]
     for squares, small in either(total):
-        eps, mean = s.scalar(small), s.by(squares, "ReduceMean")
+        eps, mean = s.scalar(small), s.by(_with_units(s, squares), "ReduceMean")
         if eps is None or mean is None or not mean.attributes.get("keepdims", 1):
             continue
         square = s.made.get(mean.inputs[0])
@@ -369,17 +374,35 @@ def _layer_norm(s: Any, node: Node) -> Found:
             or (square.op == "Pow" and square.inputs[0] == d and s.scalar(square.inputs[1]) == 2)
         ):
             continue
-        axes, shape = s.ints(mean.inputs[1]), s.shape(x)
-        if axes is None or shape is None or _mean_along(s, centred.inputs[1], x) != axes:
+        axes, shape = _long_axes(s, mean), s.shape(x)
+        if not axes or shape is None or _mean_along(s, centred.inputs[1], x) != axes:
             continue
-        sizes = [shape[a] for a in axes]
-        last = [*range(len(shape) - len(axes), len(shape))]
-        if sorted(axes) != last or any(is_size(n) for n in sizes) or math.prod(sizes) > LARGEST:
+        sizes = shape[axes[0] :]
+        if any(is_size(n) for n in sizes) or math.prod(sizes) > LARGEST:
+            continue
+        if any(shape[a] != 1 for a in range(axes[0], len(shape)) if a not in axes):
             continue
         if s.shape(d) != shape or (s.static(x) is not None and 0 in shape):
             continue
-        scale = s.constant(np.ones([int(shape[a]) for a in last], s.dtype(x)))
-        return s.become(node, "LayerNormalization", [x, scale], axis=-len(axes), epsilon=float(eps))
+        scale = s.constant(np.ones(sizes, s.dtype(x)))
+        return s.become(
+            node, "LayerNormalization", [x, scale], axis=-len(sizes), epsilon=float(eps)
+        )
+    return False
+
+
+def _scaled_layer_norm(s: Any, node: Node) -> Found:
+    """(x - mean) * (scale / sqrt(...)): the scale afterwards."""
+    for d, factor in either(node):
+        quotient = s.by(factor, "Div")
+        if quotient is None or s.by(d, "Sub") is None or s.value(quotient.inputs[0]) is None:
+            continue
+        shape = s.shape(d)
+        if s.by(quotient.inputs[1], "Sqrt") is None or shape is None:
+            continue
+        name = s.new("Div", [d, quotient.inputs[1]], s.dtype(d), shape)
+        if _layer_norm(s, s.made[name]):
+            return s.become(node, "Mul", [name, quotient.inputs[0]])
     return False
 
 
@@ -555,98 +578,6 @@ def _turned_weights(s: Any, node: Node) -> Found:
     return s.become(node, "Gemm", [x, turned.inputs[0], *node.inputs[2:]], transB=1)
 
 
-# Functions that the runtime computes by coarser formulas
-
-
-def _gelu(s: Any, node: Node) -> Found:
-    """x * (0.5 * (1 - erf(-x / sqrt 2))), and x * sigmoid of a polynomial."""
-    if s.exact:
-        return False
-    for x, weight in either(node):
-        if not s.has_kernel("Gelu", x):
-            continue
-        half = s.by(weight, "Mul")
-        if half is not None:
-            for factor, rest in either(half):
-                if s.scalar(factor) == 0.5 and _is_tail(s, rest, x):
-                    return s.become(node, "Gelu", [x])
-        gate = s.by(weight, "Sigmoid")
-        if gate is not None and _is_tanh_argument(s, gate.inputs[0], x):
-            return s.become(node, "Gelu", [x], approximate="tanh")
-    return False
-
-
-def _is_tail(s: Any, name: str, x: str) -> bool:
-    """Say whether this is 1 - erf(-x / sqrt 2)."""
-    rest = s.by(name, "Sub")
-    erf = s.by(rest.inputs[1], "Erf") if rest is not None else None
-    if rest is None or erf is None or s.scalar(rest.inputs[0]) != 1:
-        return False
-    scaled = s.by(erf.inputs[0], "Mul")
-    return scaled is not None and any(
-        a == x and _near(s.scalar(c), -math.sqrt(0.5)) for a, c in either(scaled)
-    )
-
-
-def _is_tanh_argument(s: Any, name: str, x: str) -> bool:
-    """Say whether this is sqrt(8 / pi) (x + 0.044715 x^3), with x within bounds."""
-    outer = s.by(name, "Mul")
-    if outer is None:
-        return False
-    for factor, total in either(outer):
-        added = s.by(total, "Add")
-        if added is None or not _near(s.scalar(factor), math.sqrt(8 / math.pi)):
-            continue
-        for inner, cubic in either(added):
-            bound = s.by(inner, "Clip")
-            if inner != x and (bound is None or bound.inputs[0] != x):
-                continue
-            scaled = s.by(cubic, "Mul")
-            if scaled is None:
-                continue
-            for c, power in either(scaled):
-                if _near(s.scalar(c), 0.044715) and _is_cube(s, power, inner):
-                    return True
-    return False
-
-
-def _is_cube(s: Any, name: str, x: str) -> bool:
-    product = s.by(name, "Mul")
-    if product is None:
-        power = s.by(name, "Pow")
-        return power is not None and power.inputs[0] == x and s.scalar(power.inputs[1]) == 3
-    for square, other in either(product):
-        inner = s.by(square, "Mul")
-        if other == x and inner is not None and inner.inputs == (x, x):
-            return True
-    return False
-
-
-def _hard_sigmoid(s: Any, node: Node) -> Found:
-    """Clip(x + 3, 0, 6) / 6."""
-    clip = s.by(node.inputs[0], "Clip")
-    if s.exact or clip is None or s.scalar(node.inputs[1]) != 6:
-        return False
-    if [s.scalar(n) for n in clip.inputs[1:]] != [0, 6]:
-        return False
-    total = s.by(clip.inputs[0], "Add")
-    if total is None or not s.has_kernel("HardSwish", clip.inputs[0]):
-        return False
-    for x, three in either(total):
-        if s.scalar(three) == 3 and _keeps_shape(s, x, three):
-            return s.become(node, "HardSigmoid", [x], alpha=1 / 6, beta=0.5)
-    return False
-
-
-def _hard_swish(s: Any, node: Node) -> Found:
-    """x * hardsigmoid(x)."""
-    for x, gate in either(node):
-        hard = s.by(gate, "HardSigmoid")
-        if hard is not None and hard.inputs[0] == x and _near(hard.attributes["alpha"], 1 / 6):
-            return s.become(node, "HardSwish", [x])
-    return False
-
-
 # Indices
 
 
@@ -718,7 +649,6 @@ RULES: dict[str, tuple[Any, ...]] = {
         _softmax,
         _attention,
         _layer_norm,
-        _hard_sigmoid,
         _affine,
     ),
     "GatherND": (_rows,),
@@ -731,8 +661,7 @@ RULES: dict[str, tuple[Any, ...]] = {
         _neutral(1, 2),
         _reciprocal_product,
         _norm_scale,
-        _gelu,
-        _hard_swish,
+        _scaled_layer_norm,
         _affine,
     ),
     "Neg": (_twice,),

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stretto._engine.core.sizes import is_size
 from stretto._engine.lowering.onnx.graph import Graph, Node, Value
 
 _F32 = np.dtype(np.float32)
@@ -459,7 +460,7 @@ def _rows_of_members(s: Any, found: Sequence[Any], lead: Sequence[Any]) -> list[
     parts = [name] * len(found)
     if len(first) == 2 and first[0] != 1:
         parts = _parts_of(s, name, len(found), (1, *first[1:], deep))
-    target = s.constant(np.array([*lead, deep], np.int64))
+    target = s.constant(np.array([-1 if is_size(n) else n for n in (*lead, deep)], np.int64))
     dtype = s.dtype(name)
     views = {n: s.new("Reshape", [n, target], dtype, (*lead, deep)) for n in dict.fromkeys(parts)}
     return [views[n] for n in parts]
@@ -573,12 +574,50 @@ class _Loop:
     def operator(self, op: str) -> Sequence[str]:
         """Write the operator; return all states of h, and the last of each, with an axis of one."""
         s = self.s
+        other = self._other_way(op)
+        if other is not None:
+            return self._both_ways(other)
         given = [self.rows, *self.weights, s.constant(self.bias[None]) if self.bias.any() else ""]
         if not all(_is_zero(s, n) for n in self.starts):
             given += ["", *self._lifted(self.starts, self.types[1:], self.kinds[1:], 0)]
         while not given[-1]:
             given.pop()
         return s.new_many(op, given, self.kinds, **self.attributes)
+
+    def _other_way(self, op: str) -> Node | None:
+        """Return an operator of the same rows that goes forward, where this one goes backwards."""
+        s = self.s
+        if self.attributes.get("direction") != "reverse" or not all(
+            _is_zero(s, n) for n in self.starts
+        ):
+            return None
+        same = {k: v for k, v in self.attributes.items() if k != "direction"}
+        for node in s.before():
+            if node.op == op and node.inputs[0] == self.rows and node.attributes == same:
+                deep = [s.shape(n)[1:] for n in node.inputs[1:3]]
+                if len(node.inputs) <= 4 and deep == [s.shape(n)[1:] for n in self.weights]:
+                    return node
+        return None
+
+    def _both_ways(self, node: Node) -> Sequence[str]:
+        """Make an operator one that goes both ways, and return what it makes backwards."""
+        s = self.s
+        weights = [
+            s.constant(np.concatenate([s.value(a), s.value(b)]), a)
+            for a, b in zip(node.inputs[1:3], self.weights, strict=True)
+        ]
+        first = s.value(node.inputs[3]) if len(node.inputs) > 3 else np.zeros_like(self.bias)[None]
+        bias = s.constant(np.concatenate([first, self.bias[None]]))
+        attributes = {**node.attributes, "direction": "bidirectional"}
+        if "activations" in attributes:
+            attributes["activations"] = attributes["activations"] * 2
+        kinds = [
+            (dtype, tuple([2 if d == axis else n for d, n in enumerate(shape)]))
+            for (dtype, shape), axis in zip(self.kinds, (1, 0, 0), strict=False)
+        ]
+        halves = s.divide(node, kinds, (1, 0, 0)[: len(kinds)])
+        s.become(node, node.op, [self.rows, *weights, bias], **attributes)
+        return halves
 
     def _lifted(
         self, names: Sequence[str], types: Sequence[Any], kinds: Sequence[Any], axis: int
@@ -682,11 +721,13 @@ def _before(s: Any, rows: str, cell: _Cell) -> tuple[str, Any, Any]:
     if cell.member is not None:
         turned = s.by(rows, "Transpose")
         view = s.by(turned.inputs[0], "Reshape") if turned is not None else None
-        shape = s.static(rows)
+        shape = s.shape(rows)
         if turned is None or view is None or shape is None:
             return nothing
         length, count, batch, width = shape
-        perm, source = [*turned.attributes["perm"]], s.static(view.inputs[0])
+        if is_size(length) and is_size(batch):
+            return nothing
+        perm, source = [*turned.attributes["perm"]], s.shape(view.inputs[0])
         rows = view.inputs[0]
         if perm == [0, 2, 1, 3] and source == (length * batch, count * width):
             wide = slice(cell.member * width, (cell.member + 1) * width)

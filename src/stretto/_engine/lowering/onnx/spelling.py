@@ -12,6 +12,7 @@ Source: which operators onnxruntime has, and which it fuses, measured with 1.32 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.sizes import is_size
-from stretto._engine.lowering.onnx import patterns, recurrent, views
+from stretto._engine.lowering.onnx import activations, patterns, recurrent, views
 from stretto._engine.lowering.onnx.folding import folded
 from stretto._engine.lowering.onnx.graph import Graph, Node, Shape, key_of
 from stretto._engine.lowering.onnx.kernels import KERNELS
@@ -32,7 +33,7 @@ UNKNOWN = np.dtype(np.void)
 """The dtype of a tensor of which none is known; ``None`` is equal to that of float64."""
 
 Rule = Callable[["Spelling", Node], Found]
-_TABLES = (patterns.RULES, recurrent.RULES, views.RULES)
+_TABLES = (patterns.RULES, activations.RULES, recurrent.RULES, views.RULES)
 RULES: Mapping[str, Sequence[Rule]] = {
     op: [rule for table in _TABLES for rule in table.get(op, ())]
     for op in {*itertools.chain(*_TABLES)}
@@ -55,6 +56,7 @@ class Spelling:
         self._fixed: set[str] = set()
         self._others: dict[str, str] = {}
         self._here: list[Node] = []
+        self._masks: dict[Any, str] = {}
         self._scopes: list[dict[Any, tuple[str, ...]]] = []
 
     def run(self) -> None:
@@ -132,10 +134,17 @@ class Spelling:
     def constant(self, array: np.ndarray, like: str = "") -> str:
         """Return the name of a constant, which a large one has from what it was made of."""
         array = np.asarray(array, order="C")
-        if not like or array.size <= 64:
+        key: Any = None
+        if array.dtype.kind != "f" and array.size > LARGEST:  # a mask, which each layer has
+            key = array.dtype, array.shape, hashlib.sha256(array.data).digest()
+            if key in self._masks:
+                return self._masks[key]
+        elif not like or array.size <= 64 or array.dtype.kind != "f":
             return self.b.constant(array)
-        name = self.b.fresh(like)
+        name = self.b.fresh(like or "constant")
         self.b.constants[name] = array
+        if key is not None:
+            self._masks[key] = name
         return name
 
     def new(
@@ -159,6 +168,29 @@ class Spelling:
         self.uses.update(inputs)
         self._here.append(node)
         return names
+
+    def before(self) -> Sequence[Node]:
+        """Return the nodes of this graph before the one at hand."""
+        return self._here
+
+    def divide(self, node: Node, kinds: Sequence[Any], axes: Sequence[int]) -> list[str]:
+        """Have a node make larger outputs, whose first halves are what it made before.
+
+        Returns the other halves; ``kinds`` are the types of the whole.
+        """
+        halves, old = [], node.outputs
+        node.outputs = tuple([self.b.fresh(node.op.lower()) for _ in old])
+        at = 1 + next(k for k, n in enumerate(self._here) if n is node)
+        for name, whole, kind, axis in zip(old, node.outputs, kinds, axes, strict=True):
+            half = self.b.fresh("split")
+            settings = {"axis": axis, "num_outputs": 2}
+            made = Node("Split", (whole,), (name, half), settings)
+            self._here.insert(at, made)
+            self.b.types |= {whole: kind, half: self.b.types[name]}
+            self.made |= {whole: node, name: made, half: made}
+            self.uses[whole] += 1
+            halves.append(half)
+        return halves
 
     @contextlib.contextmanager
     def inside(self, graph: Graph) -> Iterator[None]:

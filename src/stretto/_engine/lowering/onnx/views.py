@@ -16,11 +16,21 @@ import numpy as np
 from stretto._engine.core.sizes import is_size
 from stretto._engine.lowering.onnx.graph import Node
 
+_F32 = np.dtype(np.float32)
+
 LARGEST = 1 << 16
 """The most elements of a constant that is made for an operator that asks for one."""
 
 Found = bool | str | tuple[str, ...]
 """What a rule returns: whether it changed the node, or the tensors that stand for its outputs."""
+
+
+def keeps_shape(s: Any, kept: str, other: str) -> bool:
+    """Say whether ``kept`` has the shape that it has together with ``other``."""
+    shape, more = s.shape(kept), s.shape(other)
+    if shape is None or more is None or len(more) > len(shape):
+        return False
+    return all(n in (1, m) for n, m in zip(more[::-1], shape[::-1], strict=False))
 
 
 def either(node: Node) -> tuple[tuple[str, str], tuple[str, str]]:
@@ -212,6 +222,23 @@ def _unexpanded(s: Any, node: Node) -> Found:
     return False
 
 
+def _lower(s: Any, node: Node) -> Found:
+    """An operand that is a view without units before it is taken as it was: it broadcasts so."""
+    for k, name in enumerate(node.inputs):
+        view = s.by(name, "Reshape", "Squeeze")
+        if view is None or s.value(view.inputs[0]) is not None:
+            continue
+        small, source, out = [s.shape(n) for n in (name, view.inputs[0], node.outputs[0])]
+        if None in (small, source, out) or not len(small) < len(source) <= len(out):
+            continue
+        if source != (*[1] * (len(source) - len(small)), *small):
+            continue
+        inputs = [*node.inputs]
+        inputs[k] = view.inputs[0]
+        return s.become(node, node.op, inputs, **node.attributes)
+    return False
+
+
 def _together(shapes: Sequence[Any]) -> tuple[Any, ...]:
     ndim = max([len(shape) for shape in shapes], default=0)
     out: list[Any] = [1] * ndim
@@ -238,6 +265,46 @@ def _before_view(s: Any, node: Node) -> Found:
         return False
     name = s.new(node.op, [source, *node.inputs[1:]], dtype, shape, **node.attributes)
     return s.become(node, "Reshape", [name, view.inputs[1]], **view.attributes)
+
+
+def _rejoined(s: Any, node: Node) -> Found:
+    """Parts that are joined as they were split are the whole."""
+    axis, shape = node.attributes["axis"], s.shape(node.outputs[0])
+    if shape is None:
+        return False
+    inputs = [*node.inputs]
+    for name in dict.fromkeys(node.inputs):
+        split = s.by(name, "Split")
+        if split is None or split.attributes["axis"] != axis % len(shape) or name not in inputs:
+            continue
+        at, count = inputs.index(name), len(split.outputs)
+        if tuple(inputs[at : at + count]) == split.outputs:
+            inputs[at : at + count] = [split.inputs[0]]
+    if len(inputs) == 1:
+        return inputs[0]
+    if len(inputs) == len(node.inputs):
+        return False
+    return s.become(node, "Concat", inputs, **node.attributes)
+
+
+def _both_ways(s: Any, node: Node) -> Found:
+    """Both directions' states (T, 2, B, H), split and joined along H."""
+    out = s.shape(node.outputs[0])
+    parts = [s.by(n, "Squeeze") for n in node.inputs]
+    if out is None or len(out) != 3 or node.attributes["axis"] not in (2, -1):
+        return False
+    if any(p is None or len(p.inputs) < 2 or s.ints(p.inputs[1]) != [1] for p in parts):
+        return False
+    split = s.by(parts[0].inputs[0], "Split")
+    if split is None or split.outputs != tuple([p.inputs[0] for p in parts]):
+        return False
+    whole = s.shape(split.inputs[0])
+    if split.attributes["axis"] != 1 or whole is None or len(whole) != 4 or _varying(out) > 1:
+        return False
+    length, count, batch, size = whole
+    turned = (length, batch, count, size)
+    name = s.new("Transpose", split.inputs, s.dtype(node.outputs[0]), turned, perm=[0, 2, 1, 3])
+    return s.become(node, "Reshape", [name, _target(s, out)])
 
 
 def _cast_before_transpose(s: Any, node: Node) -> Found:
@@ -308,11 +375,15 @@ _PRIMES = (1_000_003, 1_000_033, 1_000_037, 1_000_039, 1_000_081, 1_000_099)
 
 def _on_source(value: np.ndarray, shape: Sequence[Any], out: Sequence[Any]) -> np.ndarray | None:
     """Return a constant that broadcasts to a view as one that broadcasts to what is viewed."""
-    # A size that varies is a prime, which is in no product but those that it is in.
-    varying = [n for n in (*shape, *out) if is_size(n)]
-    number = lambda n: _PRIMES[varying.index(n)] if is_size(n) else n
-    if len(varying) > len(_PRIMES):
-        return None
+    # Each variable is a prime, so that products of sizes are equal where they are.
+    known: dict[Any, int] = {}
+
+    def number(n: Any) -> int:
+        if not is_size(n):
+            return n
+        prime = lambda v: known.setdefault(v, _PRIMES[len(known) % len(_PRIMES)])
+        return n.at(prime, lambda x, by: x // by, lambda x: max(x, 0))
+
     shape, out = [[number(n) for n in v] for v in (shape, out)]
     sizes: list[int] = []
     axes: list[int] = []
@@ -344,6 +415,47 @@ def _on_source(value: np.ndarray, shape: Sequence[Any], out: Sequence[Any]) -> n
     return np.broadcast_to(value, wide).reshape(sizes)
 
 
+def _repeated(s: Any, node: Node) -> Found:
+    """Elements of an image repeated along an axis are a Resize, and of two one."""
+    wide = s.by(node.inputs[0], "Expand")
+    if wide is None or not s.once(node.inputs[0]):
+        return False
+    units, spread, out = [s.static(n) for n in (wide.inputs[0], node.inputs[0], node.outputs[0])]
+    if None in (units, spread, out) or len(units) != len(spread) or s.dtype(wide.inputs[0]) != _F32:
+        return False
+    grown = [d for d, n in enumerate(units) if spread[d] != n]
+    if len(grown) != 1 or grown[0] < 3 or len(units) not in (4, 5):
+        return False
+    (d,) = grown
+    shape = (*units[:d], *units[d + 1 :])
+    larger = (*shape[: d - 1], shape[d - 1] * spread[d], *shape[d:])
+    # It may make room for another axis already.
+    if larger not in (out, *[out[:k] + out[k + 1 :] for k, n in enumerate(out) if n == 1]):
+        return False
+    scales = [1.0] * len(shape)
+    scales[d - 1] = float(spread[d])
+    x: str | None = wide.inputs[0]
+    while x is not None and s.static(x) != shape:
+        view = s.by(x, "Reshape", "Squeeze", "Unsqueeze")
+        x = view.inputs[0] if view is not None else None
+    if x is None:
+        x = s.new("Reshape", [wide.inputs[0], _target(s, shape)], _F32, shape)
+    before = s.by(x, "Resize")
+    if before is not None and s.once(x):
+        x = before.inputs[0]
+        scales = [a * float(b) for a, b in zip(scales, s.value(before.inputs[2]), strict=True)]
+    name = s.new(
+        "Resize",
+        [x, "", s.constant(np.array(scales, np.float32))],
+        _F32,
+        larger,
+        mode="nearest",
+        nearest_mode="floor",
+        coordinate_transformation_mode="asymmetric",
+    )
+    return s.become(node, "Reshape", [name, _target(s, out)])
+
+
 def _lifted_product(s: Any, node: Node) -> Found:
     """A view that adds units before the matrices of a product is taken of its operands."""
     product = s.by(node.inputs[0], "MatMul")
@@ -372,7 +484,7 @@ def _lifted_product(s: Any, node: Node) -> Found:
     return s.become(node, "MatMul", names)
 
 
-BROADCASTING = (_smaller_constants, _unexpanded)
+BROADCASTING = (_smaller_constants, _unexpanded, _lower)
 """Of operators whose operands broadcast."""
 
 RULES: dict[str, tuple[Any, ...]] = {
@@ -381,6 +493,7 @@ RULES: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("Max", "Min", "Where"), BROADCASTING),
     **dict.fromkeys(("AveragePool", "MaxPool"), (_image_windows,)),
     "Cast": (_before_view, _cast_before_transpose),
+    "Concat": (_both_ways, _rejoined),
     "MatMul": (_unexpanded, _without_units),
     "Reshape": (
         _viewed,
@@ -388,6 +501,7 @@ RULES: dict[str, tuple[Any, ...]] = {
         _kept_axes_of_choice,
         _picked,
         _lifted_product,
+        _repeated,
         _units_transposed,
     ),
     "Squeeze": (_viewed, _picked),
