@@ -7,6 +7,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.types import array_type
 from stretto._engine.higher_order.module_call import ModuleCall
+from stretto._engine.lowering.stablehlo import lower
 
 TEXT = """func.func private @the_main(%arg0: tensor<3xf32>, %arg1: tensor<f32>) -> tensor<3xf32> {
   %0 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<f32>) -> tensor<3xf32>
@@ -31,6 +32,12 @@ def test_it_runs_eagerly_and_compiled():
     assert (
         st.jit(lambda x, y: times(x, y) + times(x, y)).lower(X, Y).as_text().count("private") == 1
     )
+
+
+def test_it_may_take_long():
+    """So that an interrupt is heard while it runs: a file may have a loop without end."""
+    text = lower(st.make_graph(times)(X, Y))
+    assert text.facts.may_take_long and text.facts.has_loops
 
 
 def test_it_is_mapped_by_a_loop():
