@@ -568,9 +568,7 @@ class Builder(Collectives):
             )
             declared = self._meshes.written()
         self._facts.name = identifier(program.name)
-        # Of modules that are called nobody knows how long they take.
-        takes_long = higher_order.family.may_take_long
-        self._facts.may_take_long = bool(self._modules) or takes_long(program)
+        self._facts.may_take_long = higher_order.family.may_take_long(program)
         body = "\n".join([f"{head} {{", *declared, main, *self._bodies, "}\n"])
         return Text(
             body,
