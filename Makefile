@@ -23,6 +23,7 @@ ECOSYSTEM_VENV ?= .venv-ecosystem
 ECOSYSTEM_JAX_VENV ?= .venv-ecosystem-jax
 SERVICE_VENV ?= .venv-service
 EXPORT_JAX_VENV ?= .venv-export-jax
+ENVIRONMENTS := VENV BENCH_VENV TORCH_VENV WHEELS_VENV DOCS_VENV TABLES_VENV ECOSYSTEM_VENV ECOSYSTEM_JAX_VENV SERVICE_VENV EXPORT_JAX_VENV
 WORKERS ?= auto
 SLOW ?=
 ARGS ?=
@@ -124,9 +125,10 @@ test: $(INSTALLED)
 test-all:
 	@$(MAKE) --no-print-directory test SLOW=1
 
-# ARGS, SLOW and WORKERS go on to it, since make hands down what it was given.
+# ARGS, SLOW and WORKERS go on to it, since make hands down what it was given. Each environment that
+# a target makes there is another than the one that it makes here.
 in-chroot:
-	tools/in_chroot.sh make $(TARGET) PYTHON=python$(PYTHON_VERSION) VENV=build/pythons/venv-$(PYTHON_VERSION)
+	tools/in_chroot.sh make $(TARGET) PYTHON=python$(PYTHON_VERSION) $(foreach name,$(ENVIRONMENTS),$(name)=$(patsubst .venv%,build/pythons/venv-$(PYTHON_VERSION)%,$($(name))))
 
 # ARM_SUITES, ARM_MIRROR and ARM_PROCESSOR say which Debians, from where, and on what.
 test-arm: $(INSTALLED)
@@ -234,8 +236,9 @@ ecosystem: $(ECOSYSTEM_INSTALLED)
 accuracy: $(INSTALLED)
 	$(BIN)/python -m benchmarks.accuracy $(ARGS)
 
+# ARGS=--add keeps what is in dist, and adds this machine's wheels to it.
 wheels: $(WHEELS_INSTALLED)
-	$(WHEELS_VENV)/$(SCRIPTS)/python -m release.build_wheels
+	$(WHEELS_VENV)/$(SCRIPTS)/python -m release.build_wheels $(ARGS)
 
 # What `make wheels` left in dist.
 wheels-check: $(WHEELS_INSTALLED)

@@ -28,11 +28,9 @@ __all__ = ["RUNS", "Debian", "found", "main", "missing", "tested"]
 
 HOME = ROOT / "build" / "arm"
 
-SUITES = tuple(os.environ.get("ARM_SUITES", "bookworm").split())
-"""Debian releases, each with a Python of its own; the tests run on the first, 3.11 on Debian 12.
-
-On Debian 13 with its 3.13 the wheel is built and its smoke test passes, but jaxlib is 0.12 there,
-and the demo's step ends with a segmentation fault under the emulator (qemu 7.2)."""
+SUITES = tuple(os.environ.get("ARM_SUITES", "bookworm trixie").split())
+"""Debian releases, each with a Python of its own: 3.11 on Debian 12, where the tests run, and 3.13
+on Debian 13, with a later jaxlib."""
 
 MIRROR = os.environ.get("ARM_MIRROR", "http://deb.debian.org/debian")
 
@@ -41,6 +39,25 @@ PROCESSOR = os.environ.get("ARM_PROCESSOR", "neoverse-n1")
 
 On the emulator's own, with vectors of any size, NumPy's products of float32 end with the flag of a
 division by zero: a warning, though every number is right (qemu 7.2, NumPy 2.4).
+"""
+
+CPUINFO = """\
+processor\t: {}
+BogoMIPS\t: 50.00
+Features\t: fp asimd evtstrm aes pmull sha1 sha2 crc32 atomics fphp asimdhp cpuid asimdrdm lrcpc \
+dcpop asimddp
+CPU implementer\t: 0x41
+CPU architecture: 8
+CPU variant\t: 0x4
+CPU part\t: 0xd0c
+CPU revision\t: 1
+
+"""
+"""What ``/proc/cpuinfo`` of a Neoverse N1 says of each processor.
+
+The emulator (qemu 7.2) has programs read that of the machine it runs on, unless the root has one.
+With that of an x86, which tells of no processor of ARM's, the first sum that jaxlib 0.12 gave to
+YNNPACK wrote to a null pointer, and the process ended with a segmentation fault.
 """
 
 EMULATOR, COMPILER = "qemu-aarch64-static", "aarch64-linux-gnu-gcc"
@@ -144,9 +161,15 @@ class Debian(NamedTuple):
     def root(self) -> Path:
         """Make the root, unless it is there: unpacked packages, of which no script has been run."""
         folder = HOME / self.suite
-        done = folder / ".unpacked"
-        if done.exists():
-            return folder
+        if not (folder / ".unpacked").exists():
+            self._unpack(folder)
+        cpuinfo = folder / "proc" / "cpuinfo"
+        if not cpuinfo.exists():
+            cpuinfo.parent.mkdir(exist_ok=True)
+            cpuinfo.write_text("".join(CPUINFO.format(i) for i in range(os.cpu_count() or 1)))
+        return folder
+
+    def _unpack(self, folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         as_root = () if _is_root() else ("fakeroot",)
@@ -155,8 +178,7 @@ class Debian(NamedTuple):
         for archive in sorted(folder.glob("var/cache/apt/archives/*.deb")):
             subprocess.run(["dpkg", "-x", archive, folder], check=True)
             archive.unlink()
-        done.touch()
-        return folder
+        (folder / ".unpacked").touch()
 
     def version(self) -> str:
         """Return the version of the root's Python: ``3.11``."""

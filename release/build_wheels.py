@@ -4,16 +4,19 @@ Every wheel is made of the sdist, so what that lacks is missed here. On Linux it
 auditwheel gives it the tag of the oldest Linux that its extension runs on, and refuses one without
 extension. Elsewhere the tag is that of the Python which builds it.
 A wheel for Linux on ARM is built by a Python of ARM's, which the emulator runs, and compiled by a
-cross compiler. Next, read ``check_wheels``.
+cross compiler. Where the Pythons are on several systems, ``--add`` on the second and later ones
+adds their wheels to those that are there, out of the same sdist. Next, read ``check_wheels``.
 """
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from release import arm
@@ -27,10 +30,16 @@ APART = (".gitignore", ".pre-commit-config.yaml")
 """Files that only a checkout needs."""
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Build, repair and check all of them."""
-    shutil.rmtree(DIST, ignore_errors=True)
-    run(sys.executable, "-m", "build", "--sdist", "--outdir", DIST, ROOT)
+    parser = argparse.ArgumentParser(prog="release.build_wheels", description=main.__doc__)
+    parser.add_argument(
+        "--add", action="store_true", help="keep what is in dist, and make wheels of its sdist"
+    )
+    if not parser.parse_args(arguments).add:
+        shutil.rmtree(DIST, ignore_errors=True)
+    if not any(DIST.glob("*.tar.gz")):
+        run(sys.executable, "-m", "build", "--sdist", "--outdir", DIST, ROOT)
     (sdist,) = DIST.glob("*.tar.gz")
     complete(sdist)
     with tempfile.TemporaryDirectory() as scratch:

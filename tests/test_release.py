@@ -1,6 +1,8 @@
 """What wheels are built for, ARM's among it, and the script that tries them."""
 
+import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -8,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from release import arm, pythons, smoke
+from release import arm, build_wheels, pythons, smoke
 from stretto._engine.native import native
 
 
@@ -61,6 +63,54 @@ def test_the_sdist_takes_every_folder_of_the_checkout():
     assert folders - grafted == {"src"}  # whose packages setuptools finds
 
 
+@pytest.mark.parametrize(
+    ("arguments", "there", "left"),
+    [
+        ([], ["stretto-1.tar.gz", "stretto-1-cp311.whl"], ["stretto-2.tar.gz"]),
+        (["--add"], ["stretto-1.tar.gz", "stretto-1-cp311.whl"],
+         ["stretto-1-cp311.whl", "stretto-1.tar.gz"]),
+        (["--add"], [], ["stretto-2.tar.gz"]),
+    ],
+)  # fmt: skip
+def test_wheels_are_added_to_those_that_are_there(monkeypatch, tmp_path, arguments, there, left):
+    for name in there:
+        (tmp_path / name).touch()
+
+    def pretend(*command):
+        if "build" in command:
+            tmp_path.mkdir(exist_ok=True)
+            (tmp_path / "stretto-2.tar.gz").touch()
+
+    built = []
+    monkeypatch.setattr(build_wheels, "DIST", tmp_path)
+    monkeypatch.setattr(build_wheels, "ROOT", tmp_path)
+    monkeypatch.setattr(build_wheels, "run", pretend)
+    monkeypatch.setattr(build_wheels, "complete", lambda sdist: None)
+    monkeypatch.setattr(build_wheels, "found", lambda: {"3.14": Path("python3.14")})
+    monkeypatch.setattr(build_wheels.arm, "found", list)
+    monkeypatch.setattr(build_wheels, "build", lambda python, sdist, raw: built.append(sdist.name))
+    build_wheels.main(arguments)
+    assert sorted(path.name for path in tmp_path.iterdir()) == left
+    assert built == [name for name in left if name.endswith(".gz")]
+
+
+def test_each_environment_in_the_chroot_is_another():
+    """A target there would take this machine's, whose Python is not there."""
+    make = shutil.which("make")
+    if make is None:
+        pytest.skip("make is not on this machine")
+    done = subprocess.run(
+        [make, "-n", "in-chroot", "PYTHON_VERSION=3.14", "TARGET=wheels"], cwd=pythons.ROOT,
+        env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    makefile = (pythons.ROOT / "Makefile").read_text(encoding="utf-8")
+    names = set(re.findall(r"^(\w*VENV) \?=", makefile, re.MULTILINE))
+    given = dict(re.findall(r"(\w*VENV)=(\S+)", done.stdout))
+    assert set(given) == names
+    assert len(set(given.values())) == len(names)
+    assert all(path.startswith("build/pythons/venv-3.14") for path in given.values())
+
+
 # Linux on ARM, without the packages that it takes
 
 
@@ -110,6 +160,28 @@ def test_the_python_of_a_release_is_found_by_its_name(monkeypatch, tmp_path):
     for name in ("python3", "python3.13", "python3.13-config", "python3-config"):
         (tmp_path / "usr" / "bin" / name).touch()
     assert arm.Debian("trixie").version() == "3.13"
+
+
+def test_a_root_tells_of_arms_processors(monkeypatch, tmp_path):
+    """With those of an x86, YNNPACK in jaxlib 0.12 writes to a null pointer."""
+    monkeypatch.setattr(arm, "HOME", tmp_path)
+    unpacked = []
+
+    def unpack(debian, folder):
+        unpacked.append(debian.suite)
+        folder.mkdir()
+        (folder / ".unpacked").touch()
+
+    monkeypatch.setattr(arm.Debian, "_unpack", unpack)
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    for _ in range(2):
+        told = (arm.Debian("trixie").root() / "proc" / "cpuinfo").read_text().splitlines()
+    assert unpacked == ["trixie"]
+    assert [line for line in told if line.startswith("processor")] == [
+        f"processor\t: {i}" for i in range(3)
+    ]
+    assert told.count("CPU part\t: 0xd0c") == 3
+    assert any(line.split().count("asimddp") for line in told)
 
 
 def test_without_them_no_test_is_run(monkeypatch, nothing_installed):

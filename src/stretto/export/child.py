@@ -16,11 +16,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import stretto
 from stretto._engine.core.types import array_type
 from stretto._engine.lowering.portable import ALLOWED
 from stretto._engine.lowering.text import Facts, Text
@@ -114,7 +114,7 @@ def checked(functions: Functions) -> Functions:
 
 def _answered(question: dict[str, Any]) -> dict[str, Any]:
     """Have a child answer."""
-    home = os.path.dirname(os.path.dirname(stretto.__file__))
+    home = str(Path(__file__).parents[2])
     code = CODE.format(home=home)
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "STRETTO_DISK_CACHE": "0"}
     try:

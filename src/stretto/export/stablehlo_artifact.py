@@ -341,6 +341,11 @@ class StableHLO:
         container: what is in the file.
         read: a function from modules to their functions.
         derive: makes the reverse derivative, where the container does not have it.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> sine = st.export.stablehlo(snp.sin, snp.ones(3))
+    >>> sine(snp.zeros(3))
+    Array([0., 0., 0.], dtype=float32)
     """
 
     def __init__(
