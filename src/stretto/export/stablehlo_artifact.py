@@ -602,6 +602,7 @@ class StableHLO:
             c.platforms,
             _INDICES.get("".join(self._index())),
             "platform" in c.unchecked,
+            "stablehlo.while" in functions.text,
         )
         return call(*operands)
 

@@ -7,6 +7,8 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.types import array_type
 from stretto._engine.higher_order.module_call import ModuleCall
+from stretto._engine.lowering.stablehlo import lower
+from stretto._engine.passes.barriers import run_on_xla_thread
 
 TEXT = """func.func private @the_main(%arg0: tensor<3xf32>, %arg1: tensor<f32>) -> tensor<3xf32> {
   %0 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<f32>) -> tensor<3xf32>
@@ -14,10 +16,13 @@ TEXT = """func.func private @the_main(%arg0: tensor<3xf32>, %arg1: tensor<f32>) 
   return %1 : tensor<3xf32>
 }"""
 VECTOR, SCALAR = [array_type(shape, np.dtype(np.float32)) for shape in ((3,), ())]
-CALL = ModuleCall(
-    "times", TEXT, "the_main", (), ("tensor<3xf32>", "tensor<f32>"), ("tensor<3xf32>",),
-    (VECTOR, SCALAR), (VECTOR,), ("cpu",), None, False,
-)  # fmt: skip
+CALL, LOOPED = [
+    ModuleCall(
+        "times", TEXT, "the_main", (), ("tensor<3xf32>", "tensor<f32>"), ("tensor<3xf32>",),
+        (VECTOR, SCALAR), (VECTOR,), ("cpu",), None, False, loops,
+    )
+    for loops in (False, True)
+]  # fmt: skip
 X, Y = snp.array([1.0, 2.0, 3.0]), snp.array(2.0)
 
 
@@ -31,6 +36,15 @@ def test_it_runs_eagerly_and_compiled():
     assert (
         st.jit(lambda x, y: times(x, y) + times(x, y)).lower(X, Y).as_text().count("private") == 1
     )
+
+
+def test_it_may_take_long():
+    """So that an interrupt is heard while it runs: a file may have a loop without end."""
+    program = st.make_graph(times)(X, Y)
+    assert not lower(program).facts.may_take_long and run_on_xla_thread(program) is program
+    program = st.make_graph(lambda x, y: LOOPED(x, y)[0])(X, Y)
+    assert lower(program).facts.may_take_long
+    assert len(run_on_xla_thread(program).equations) > 1
 
 
 def test_it_is_mapped_by_a_loop():

@@ -41,7 +41,7 @@ def test_arrays_and_splats():
         return [b.emit("add", x, table), b.splat(7, array_type((2, 2), np.dtype(np.int32)))]
 
     class Table:
-        multiple, effects = True, frozenset()
+        multiple, effects, endless = True, frozenset(), False
         lower = staticmethod(build)
         work = staticmethod(lambda types, outs: 0)
 

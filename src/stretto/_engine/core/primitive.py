@@ -265,6 +265,8 @@ class Primitive(metaclass=_Interned):
     """Says whether it has programs among its parameters; see ``higher_order/family``."""
     calls_python: ClassVar[bool] = False
     """Says whether it calls a function of the user's; eager evaluation then calls ``interpret``."""
+    endless: ClassVar[Any] = False
+    """Says whether it has a loop that no program shows, so that nobody knows how long it takes."""
     interned: ClassVar[bool] = True
     """Says whether equal ones are one object: not if they hold programs, Python functions or
     arrays, which would be kept alive. For the first two this is set automatically."""

@@ -186,7 +186,9 @@ def has_long_loop(program: Program) -> bool:
     known = program.cache.get("long loop")
     if known is None:
         held = [e for e in program.equations if isinstance(e.primitive, ControlFlow)]
-        known = program.cache["long loop"] = any([_is_long(e) for e in held])
+        known = program.cache["long loop"] = any([_is_long(e) for e in held]) or any(
+            [e.primitive.endless for e in program.equations]
+        )
     return known
 
 

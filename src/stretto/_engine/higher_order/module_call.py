@@ -28,7 +28,7 @@ class ModuleCall(Primitive):
 
     ``takes`` and ``gives`` are its types in MLIR. It was made for ``platforms``; if it is ``told``
     which, it takes the number first, of that dtype. With ``anywhere`` it is taken for others as
-    well, as the first of them.
+    well, as the first of them. It says whether it has ``loops``.
     """
 
     of: str
@@ -42,6 +42,7 @@ class ModuleCall(Primitive):
     platforms: tuple[str, ...]
     told: np.dtype | None
     anywhere: bool
+    loops: bool
 
     multiple = True
     only_compiled = True
@@ -56,6 +57,11 @@ class ModuleCall(Primitive):
     )
     transpose = NOT_LINEAR
     padded = Refused(f"{_UNKNOWN}: call it with arrays of fixed sizes")
+
+    @property
+    def endless(self) -> bool:  # type: ignore[override]
+        """True if it has a loop."""
+        return self.loops
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
         for k, (type, expected) in enumerate(zip(types, self.ins, strict=True)):
