@@ -378,24 +378,25 @@ def _operators(s: Any, node: Node, cells: Sequence[_Cell], pattern: _Pattern) ->
     if node.attributes.get("scan_input_directions", [0])[0]:
         attributes["direction"] = "reverse"
     attributes["hidden_size"] = size
-    found = [_gates(s, node, cell, pattern, size, dtype) for cell in cells]
-    if any(f is None for f in found):
+    made = [_gates(s, node, cell, pattern, size, dtype) for cell in cells]
+    found = [f for f in made if f is not None]
+    if len(found) < len(made):
         return False
     count, length = len(cells), s.shape(node.inputs[-1])[0]
     starts = [node.inputs[k] for k in pattern.order]
-    checked = [*{f.rows: None for f in found}, *[n for n in starts if not _is_zero(s, n)]]  # type: ignore[union-attr]
+    checked = [*{f.rows: None for f in found}, *[n for n in starts if not _is_zero(s, n)]]
     # The RNN of tanh keeps NaN.
     guarded = s.exact and op != "RNN"
-    if guarded and any(np.abs(m).sum() > _BOUNDED for f in found for g in f.gates for m in g):  # type: ignore[union-attr]
+    if guarded and any(np.abs(m).sum() > _BOUNDED for f in found for g in f.gates for m in g):
         return False
     if cells[0].member is not None:
         rows = _rows_of_members(s, found, (length, *shape[1:2]))
         starts = [_parts_of(s, n, count, (1, *shape[1:])) for n in starts]
     else:
-        rows = [found[0].rows]  # type: ignore[union-attr]
+        rows = [found[0].rows]
         starts = [[n] for n in starts]
     loops = [
-        _Loop(s, op, rows[k], [n[k] for n in starts], f.gates, (length, *shape[-2:]), attributes)  # type: ignore[union-attr]
+        _Loop(s, op, rows[k], [n[k] for n in starts], f.gates, (length, *shape[-2:]), attributes)
         for k, f in enumerate(found)
     ]
     types = [(dtype, (length, *shape)), *[(dtype, tuple(shape))] * len(starts)]
@@ -428,8 +429,9 @@ def _gates(
     rows, before, line = _before(s, rows, cell)
     if cell.member is not None and before is None:
         return None
-    gates = [_gate(z, x, h, before, line, dtype) for z in sums]
-    if any(gate is None for gate in gates):
+    made = [_gate(z, x, h, before, line, dtype) for z in sums]
+    gates = [gate for gate in made if gate is not None]
+    if len(gates) < len(made):
         return None
     if pattern.turned:
         turned = cell.sum(pattern.turned)
@@ -438,8 +440,8 @@ def _gates(
         if not isinstance(turned.terms[h], np.ndarray):
             return None
         last = np.zeros(size, dtype) + turned.line
-        gates[2] = _Gate(gates[2].rows, turned.terms[h], gates[2].bias, last)  # type: ignore[union-attr]
-    return _Found(rows, gates)  # type: ignore[arg-type]
+        gates[2] = gates[2]._replace(states=turned.terms[h], after=last)
+    return _Found(rows, gates)
 
 
 def _parts_of(s: Any, name: str, count: int, shape: Sequence[Any]) -> Sequence[str]:
