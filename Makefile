@@ -65,7 +65,7 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test test-all in-chroot test-arm test-changed test-times test-lines bench-tests mutants sweep program-storm plan-storm library-storm cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-export bench-devices bench-ecosystem counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look export-service export-browser export-jax clean
+.PHONY: help demo example-fashion test test-all in-chroot test-arm test-changed test-times test-lines bench-tests mutants sweep program-storm plan-storm library-storm cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-export bench-devices bench-ecosystem counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look export-service export-browser export-jax export-survey clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
@@ -109,6 +109,7 @@ help:
 	@echo "make docs   the documentation as a site, in build/docs"
 	@echo "make docs-look  look at it in a headless browser, at two widths; needs Node.js and npm"
 	@echo "make export-service  an exported ensemble, served by MLServer and asked by Triton's client"
+	@echo "make export-survey  the table of functions as ONNX models, also with sizes that vary"
 	@echo "make export-jax  files of jax.export exchanged with JAX, in an environment of its own"
 	@echo "make export-browser  one in a headless browser; needs Node.js and npm"
 	@echo "make clean  remove the environments and everything generated"
@@ -265,6 +266,10 @@ export-browser: $(INSTALLED)
 	node $(IN_BROWSER)/check.mjs $(ARGS)
 
 # JAX reads and writes files in an environment of its own, which has no Stretto.
+export-survey: $(INSTALLED)
+	$(BIN)/python -m tests.export.survey $(ARGS)
+	$(BIN)/python -m tests.export.survey --sizes $(ARGS)
+
 export-jax: $(INSTALLED) $(EXPORT_JAX_INSTALLED)
 	$(EXPORT_JAX_VENV)/$(SCRIPTS)/python tests/compat/jax/exporting.py
 	$(BIN)/python -m tests.export.jax_exchange build/export-jax \

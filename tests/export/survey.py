@@ -1,8 +1,8 @@
 """Export each call of the table of functions, run the file, and compare: how many agree.
 
 ``python -m tests.export.survey --only numpy.linalg`` prints, for each call that does not agree,
-why, and at the end the counts. It needs onnxruntime, so ``make export-tests`` runs it in its own
-environment.
+why, and at the end the counts; with ``--sizes`` for each choice of axes whose size varies, at
+several sizes. ``make export-survey`` does both.
 """
 
 import argparse
