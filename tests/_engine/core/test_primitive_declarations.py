@@ -28,7 +28,7 @@ DIFFERENT = {
     "interned": """
         Call Checkpoint Combination Cond Constant ControlFlow CustomJvp CustomLinearSolve
         CustomRoot CustomVjp CustomVjpForward CustomVmap DebugCallback Implicit IoCallback
-        LinearCall Mapped PureCallback Reduce ReduceWindow Scan ShardMap SizedCall
+        LinearCall Mapped ModuleCall PureCallback Reduce ReduceWindow Scan ShardMap SizedCall
         UserPrimitive While WithRule _Callback
     """,
     "light": """
@@ -46,7 +46,7 @@ DIFFERENT = {
     "multiple": """
         Call Checkpoint Combination Cond ControlFlow CustomJvp CustomLinearSolve CustomRoot
         CustomVjp CustomVjpForward CustomVmap DebugCallback Eig Eigh Geqp3 Geqrf Hessenberg
-        Implicit IoCallback LinearCall LogDeterminant Lu Mapped OptimizationBarrier
+        Implicit IoCallback LinearCall LogDeterminant Lu Mapped ModuleCall OptimizationBarrier
         PivotedQr PureCallback Qr Reduce ReduceWindow RngBitGenerator Scan Schur ShardMap
         SizedCall Sort Svd Threefry2x32 TopK TotalsTogether TridiagonalReduction
         UserPrimitive While WithRule _Callback
@@ -68,7 +68,7 @@ DIFFERENT = {
         Not Or Real Rem Round Sign Sin Sinh Sqrt Square Sub Tan Tanh Xor
     """,
     "only_compiled": """
-        Call Checkpoint Mapped ShardMap ShardingConstraint SizedCall TridiagonalSolve
+        Call Checkpoint Mapped ModuleCall ShardMap ShardingConstraint SizedCall TridiagonalSolve
     """,
     "keeps_zeros": """
         Add BroadcastInDim Complex Concatenate Conj ConvertElementType Example Imag Neg
@@ -109,7 +109,7 @@ DIFFERENT = {
         Add Mul
     """,
     "rollable": """
-        Constant Mapped SizedCall
+        Constant Mapped ModuleCall SizedCall
     """,
 }
 """By declaration: the classes for which it is not what ``Primitive`` says."""
@@ -215,7 +215,7 @@ def test_what_is_usual():
 
 
 NEVER = "Checkpoint Cond Factored PivotsToPermutation While"
-ALWAYS = "Call Mapped ShardMap ShardingConstraint SizedCall"
+ALWAYS = "Call Mapped ModuleCall ShardMap ShardingConstraint SizedCall"
 
 
 def test_which_are_compiled_whatever_their_operands(kinds):

@@ -18,7 +18,7 @@ def run(build, *arrays, outs=None):
     """What is written by ``build``, compiled and run."""
 
     class Operation:
-        multiple, effects = True, frozenset()
+        multiple, effects, endless = True, frozenset(), False
         lower = staticmethod(build)
 
     inputs = [Var(array_type(a.shape, a.dtype)) for a in arrays]
