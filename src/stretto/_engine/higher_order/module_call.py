@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.primitive import NOT_LINEAR, Primitive, Refused
-from stretto._engine.core.recorder import record
 from stretto._engine.core.types import ArrayType
-from stretto._engine.higher_order.scan import Scan
-from stretto._engine.ops.layout import move_to_front
+from stretto._engine.higher_order.scan import call_for_each
 
 _PLATFORMS = {"gpu": "cuda"}
 """The platforms that files have other names for."""
@@ -91,17 +89,7 @@ class ModuleCall(Primitive):
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """Return a loop over the examples, with one call for each."""
-        fixed = [x for x, a in zip(args, axes, strict=True) if a is None]
-        moving = [move_to_front(x, a) for x, a in zip(args, axes, strict=True) if a is not None]
-
-        def one(*values: Any) -> Any:
-            shared, own = iter(values[: len(fixed)]), iter(values[len(fixed) :])
-            return self(*[next(shared if a is None else own) for a in axes]), None
-
-        types = [*(x.type for x in fixed), *(x.type.with_shape(x.shape[1:]) for x in moving)]
-        body = record(one, types, name=self.of)[0]
-        outs = Scan(body, size, len(fixed), 0)(*fixed, *moving)
-        return outs, (0,) * len(outs)
+        return call_for_each(self, self.of, size, args, axes)
 
     def parameters(self) -> list[tuple[str, Any]]:
         """Return the name alone: the text tells too much in print."""

@@ -99,3 +99,14 @@ def key_of(op: str, inputs: Sequence[str], attributes: Mapping[str, Any], output
         return None
     fixed = [(k, tuple(v) if isinstance(v, list) else v) for k, v in sorted(attributes.items())]
     return op, tuple(inputs), tuple(fixed), outputs
+
+
+def broadcast(shapes: Sequence[Shape]) -> Shape:
+    """Return the shape that these broadcast to; sizes that vary are equal where they meet."""
+    ndim = max([len(s) for s in shapes], default=0)
+    out: list[Any] = [1] * ndim
+    for shape in shapes:
+        for i, n in enumerate(shape, ndim - len(shape)):
+            if n != 1:
+                out[i] = n
+    return tuple(out)

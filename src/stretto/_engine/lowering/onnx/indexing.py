@@ -349,8 +349,6 @@ class Indexing(Writer):
         in order.
         """
         dtype = stand_in("TopK", x.type.dtype)
-        if x.type.dtype.name in ("uint32", "uint16"):
-            dtype = _I64
         if dtype is None:  # uint64: flipping the first bit keeps the order, as int64
             top = self.splat(1 << 63, x.type)
             flipped = self.apply("BitwiseXor", [x, top], x.type)
@@ -396,8 +394,6 @@ class Indexing(Writer):
         if x.type.kind == "bool":
             x = self.cast(x, _I32)
         dtype = stand_in(op, x.type.dtype)
-        if x.type.dtype.name in ("uint32", "uint16"):
-            dtype = _I64
         if dtype is None:
             flipped = self.apply("BitwiseXor", [x, self.splat(1 << 63, x.type)], x.type)
             return self.place(self.cast(flipped, _I64), axis, greatest, out)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.sizes import is_size
-from stretto._engine.lowering.onnx.graph import Node
+from stretto._engine.lowering.onnx.graph import Node, broadcast
 
 _F32 = np.dtype(np.float32)
 
@@ -215,7 +215,7 @@ def _unexpanded(s: Any, node: Node) -> Found:
         rows = [shape[: len(shape) - last] for shape in shapes]
         mine = small[: len(small) - last]
         others = [r for j, r in enumerate(rows) if j != k]
-        if _together([mine, *others]) == _together(rows):
+        if broadcast([mine, *others]) == broadcast(rows):
             inputs = [*node.inputs]
             inputs[k] = wide.inputs[0]
             return s.become(node, node.op, inputs, **node.attributes)
@@ -237,16 +237,6 @@ def _lower(s: Any, node: Node) -> Found:
         inputs[k] = view.inputs[0]
         return s.become(node, node.op, inputs, **node.attributes)
     return False
-
-
-def _together(shapes: Sequence[Any]) -> tuple[Any, ...]:
-    ndim = max([len(shape) for shape in shapes], default=0)
-    out: list[Any] = [1] * ndim
-    for shape in shapes:
-        for i, n in enumerate(shape, ndim - len(shape)):
-            if n != 1:
-                out[i] = n
-    return tuple(out)
 
 
 _OF_ELEMENTS = ("Relu", "Clip", "Sigmoid", "Tanh", "Gelu", "Neg", "Exp", "Erf", "Sqrt", "Abs",

@@ -23,7 +23,16 @@ from stretto._engine.core.recorder import record
 from stretto._engine.core.sizes import Dimension, Size, SizeVariable, is_size
 from stretto._engine.core.types import ArrayType, array_type, is_complex, kind_of, real_dtype
 from stretto._engine.lowering.onnx import elementwise
-from stretto._engine.lowering.onnx.graph import Graph, Node, Operand, Pair, Shape, Value, key_of
+from stretto._engine.lowering.onnx.graph import (
+    Graph,
+    Node,
+    Operand,
+    Pair,
+    Shape,
+    Value,
+    broadcast,
+    key_of,
+)
 from stretto._engine.lowering.onnx.kernels import stand_in
 
 _BOOL = np.dtype(bool)
@@ -1028,17 +1037,6 @@ class _Number:
 
     def __rmul__(self, other: Any) -> _Number:
         return self._with("Mul", other, turned=True)
-
-
-def broadcast(shapes: Sequence[Shape]) -> Shape:
-    """Return the shape that these broadcast to; sizes that vary are equal where they meet."""
-    ndim = max([len(s) for s in shapes], default=0)
-    out: list[Dimension] = [1] * ndim
-    for shape in shapes:
-        for i, n in enumerate(shape, ndim - len(shape)):
-            if n != 1:
-                out[i] = n
-    return tuple(out)
 
 
 def _count(start: Dimension, stop: Dimension, step: int) -> Dimension:
