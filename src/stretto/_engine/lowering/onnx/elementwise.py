@@ -176,7 +176,7 @@ def _is_negative(x: Term) -> Term:
 
 
 def _erf_wide(x: Term) -> Term:
-    """In float64: a series near zero, and 1 - erfc(x) elsewhere."""
+    """Compute in float64, by a series near zero, and as 1 - erfc(x) elsewhere."""
     size = written.absolute(x)
     near = size < 1.0
     t = where(near, x, 0.0)
@@ -191,7 +191,7 @@ def _erf_wide(x: Term) -> Term:
 
 
 def _erfc_of_size(x: Term) -> Term:
-    """For x >= 0, by an expansion in Chebyshev polynomials of (x - 4) / (x + 4) times exp(-x^2)."""
+    """Expand it, for x >= 0, in Chebyshev polynomials of (x - 4) / (x + 4), times exp(-x^2)."""
     return written.exp(-(x * x)) * written.chebyshev(_ERFCX, (x - 4.0) / (x + 4.0))
 
 
@@ -221,7 +221,7 @@ _ERFCX_NARROW = (
 
 
 def _erfc_narrow(b: Any, x: Operand) -> Operand:
-    """In float32: a polynomial of (x - 3) / (x + 3) times exp(-x^2), within 4e-6 in the tail."""
+    """Take, in float32, a polynomial of (x - 3) / (x + 3) times exp(-x^2): within 4e-6."""
     if not b.exact:
         return (1.0 - Term(b, b.apply("Erf", [x], x.type))).operand
     # Choices between elements, signs and absolute values each take as long as ten products: so the

@@ -103,7 +103,7 @@ def _cast(s: Any, node: Node) -> Found:
 
 
 def _twice(s: Any, node: Node) -> Found:
-    """What is turned twice is as it was."""
+    """Leave out two turns that undo each other."""
     inner = s.by(node.inputs[0], node.op)
     return inner.inputs[0] if inner is not None else False
 

@@ -226,7 +226,7 @@ class _Cell:
 
 
 class _Part(NamedTuple):
-    """What an activation is of: tensors that are added up, and the sign before all."""
+    """Holds the tensors that an activation adds up, and the sign before all."""
 
     names: tuple[str, ...]
     sign: float = 1.0
@@ -407,7 +407,7 @@ def _operators(s: Any, node: Node, cells: Sequence[_Cell], pattern: _Pattern) ->
 
 
 class _Found(NamedTuple):
-    """What a member's operator is made of: the rows that go in, and its gates."""
+    """Holds the rows that go into a member's operator, and its gates."""
 
     rows: str
     gates: list[_Gate]
@@ -507,7 +507,7 @@ def _guarded(s: Any, checked: Sequence[str], types: Sequence[Any], write: Any) -
 
 
 class _Gate(NamedTuple):
-    """What goes into an activation: x @ rows + bias + h @ states + after."""
+    """Holds the parts of an activation's argument: x @ rows + bias + h @ states + after."""
 
     rows: np.ndarray
     states: np.ndarray

@@ -1006,12 +1006,6 @@ class Writer:
         """Refuse: a library's function cannot be called."""
         self.refuse(f"it calls {target}, a function of a library, which ONNX has no operator for")
 
-    def host_call(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse: Python cannot be called."""
-        self.refuse(
-            "it calls a Python function, which no file can hold: leave it out of what is exported"
-        )
-
 
 class _Number:
     """An integer tensor of one element, with the arithmetic of sizes."""
