@@ -544,9 +544,21 @@ def load(path: str | os.PathLike[str]) -> Artifact:
             by = record.get("stretto", VERSION)
             also = f" (Stretto {str(by)[:20]!r} wrote it; this is {VERSION})"
             other = "" if by == VERSION else also
-            raise Damaged(f"{caller}: {text[2] or text[0]}{other}") from None
+            raise Damaged(f"{caller}: {text[2] or text[0]}{other}{_other_kind(path)}") from None
         except TypeError as error:
             raise TypeError(f"{caller}: {error}") from None
+
+
+def _other_kind(path: str | os.PathLike[str]) -> str:
+    """Return where a file of another kind is read: safetensors' header, at byte 8, is JSON."""
+    with open(path, "rb") as file:
+        begin = file.read(9)
+    if len(begin) < 9 or begin.endswith(b"{"):
+        return ""
+    return (
+        "; a file of jax.export is read by export.load_stablehlo, and an ONNX model is run by a "
+        "runtime of ONNX"
+    )
 
 
 def _check_holds_program(metadata: Mapping[str, str]) -> None:

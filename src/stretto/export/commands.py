@@ -58,9 +58,10 @@ def run(options: argparse.Namespace) -> None:
     elif len(outputs) == 1 and options.output.endswith(".npy"):
         snp.save(options.output, next(iter(outputs.values())))
     else:
+        several = len(outputs) != 1
         raise ValueError(
-            f"there are {len(outputs)} outputs, {', '.join(outputs)}: name an output file that "
-            f"ends in .npz" + (" or .npy" if len(outputs) == 1 else "")
+            f"the model gives {', '.join(outputs)}: name an output file that ends in .npz"
+            f"{', which holds several arrays' if several else ' or .npy'}"
         )
 
 
@@ -100,10 +101,27 @@ class _Onnx:
             self._session = _onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
         except Exception as error:
             raise ValueError(f"{path}: onnxruntime cannot read it: {error}") from None
-        self.types = {i.name: (tuple(i.shape), _DTYPES[i.type]) for i in self._session.get_inputs()}
+        self.types: dict[str, tuple[tuple[int | str, ...], np.dtype]] = {}
+        for taken in self._session.get_inputs():
+            if taken.type not in _DTYPES:
+                raise ValueError(
+                    f"{path}: its input {taken.name} is {taken.type}, which onnxruntime takes no "
+                    f"arrays of NumPy for: run the artifact that it was exported from, or export "
+                    f"a function that takes float32 and converts it"
+                )
+            self.types[taken.name] = tuple(taken.shape), _DTYPES[taken.type]
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the outputs by name."""
+        for name, (shape, dtype) in self.types.items():
+            x = inputs[name]
+            fits = len(shape) == x.ndim and all(
+                [isinstance(n, str) or n == m for n, m in zip(shape, x.shape, strict=True)]
+            )
+            if x.dtype != dtype or not fits:
+                of = ",".join(map(str, shape))
+                got = ",".join(map(str, x.shape))
+                raise ValueError(f"{name} must be {dtype.name}[{of}], got {x.dtype.name}[{got}]")
         names = [o.name for o in self._session.get_outputs()]
         try:
             return dict(zip(names, self._session.run(names, dict(inputs)), strict=True))
@@ -127,11 +145,10 @@ def _inputs(files: Sequence[str], types: Mapping[str, Any]) -> dict[str, np.ndar
     for text in files:
         for name, x in _arrays(text, types):
             place = next((n for n in types if n not in given), None) if name is None else name
-            if place is None or place not in types or place in given:
-                raise ValueError(
-                    f"{text}: there is no input {'left' if place is None else place} for it; the "
-                    f"model has {', '.join(types) or 'none'}"
-                )
+            if place in given:
+                raise ValueError(f"{text}: the input {place} is there already")
+            if place is None or place not in types:
+                raise _no_input(text, "left" if place is None else place, types)
             given[place] = _converted(np.asarray(x), types[place][1], place)
     missing = [name for name in types if name not in given]
     if missing:
@@ -142,12 +159,19 @@ def _inputs(files: Sequence[str], types: Mapping[str, Any]) -> dict[str, np.ndar
 def _arrays(text: str, types: Mapping[str, Any]) -> list[tuple[str | None, Any]]:
     """Return what a file has, by name; None for the next input."""
     name = next((n for n in types if text.startswith(f"{n}=")), None)
+    if name is None and "=" in text and not Path(text).exists():
+        raise _no_input(text, text.rpartition("=")[0], types)
     loaded: Any = snp.load(text if name is None else text[len(name) + 1 :])
     if not isinstance(loaded, Mapping):
         return [(name, loaded)]
     if name is not None:
         raise ValueError(f"{text}: a .npz file has names of its own; write --input FILE.npz")
     return [(key, loaded[key]) for key in loaded]
+
+
+def _no_input(text: str, place: str, types: Mapping[str, Any]) -> ValueError:
+    has = ", ".join(types) or "none"
+    return ValueError(f"{text}: there is no input {place} for it; the model has {has}")
 
 
 def _converted(x: np.ndarray, dtype: np.dtype, name: str) -> np.ndarray:

@@ -218,7 +218,13 @@ def from_bytes(content: bytes) -> Container:
     Raises:
         Damaged: it is damaged, or no such file.
     """
-    return _container(read(content), 0)
+    try:
+        table = read(content)
+    except Damaged as error:
+        other = content[8:9] == b"{"  # the header of safetensors
+        is_what = "an artifact, which export.load reads" if other else "no file of jax.export"
+        raise Damaged(f"it is damaged, or {is_what}: {error}") from None
+    return _container(table, 0)
 
 
 def _container(table: Table, depth: int) -> Container:

@@ -40,6 +40,40 @@ def test_outputs_are_functions_of_the_result():
     assert found.outputs == ("a[0]", "a[1]", "b")
 
 
+class Pair:
+    """No tree."""
+
+
+class Estimator:
+    def function(self):
+        """Give no function."""
+
+
+@pytest.mark.parametrize(
+    ("function", "example", "words"),
+    [
+        (snp.sin, "fast", r"x must be .* got builtins\.str\. Settings are part of the function"),
+        (snp.sin, Pair(), r"Pair\. .*by stretto\.tree\.register_dataclass"),
+        (Estimator(), X, r"got Estimator: export what its function\(\) gives"),
+    ],
+)
+def test_errors_say_where_settings_objects_and_estimators_go(function, example, words):
+    with pytest.raises(TypeError, match=words):
+        traced(function, example)
+
+
+def test_a_static_argument_is_no_input():
+    times = st.jit(lambda x, n: x * n, static_argnums=1)
+    with pytest.raises(ValueError, match=r"argument 1 must be.*traced: close over its value"):
+        traced(times, X, 3)
+    assert traced(lambda x: times(x, 3), X).inputs == ("x",)
+
+
+def test_outputs_have_text_as_names():
+    with pytest.raises(TypeError, match="outputs must be a dictionary.*got the name 1"):
+        traced(snp.sin, X, outputs={1: snp.sum})
+
+
 def test_inside_of_another_trace_it_is_refused():
     def outer(y):
         traced(lambda x: x * y, X)

@@ -19,13 +19,14 @@ from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.errors import ExportError
 from stretto._engine.core.functions import name_of
-from stretto._engine.core.interpreter import Tracer
+from stretto._engine.core.interpreter import Tracer, is_array_like
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import live
 from stretto._engine.core.size_guards import Guard, known_sizes, varying_sizes
 from stretto._engine.core.sizes import SizeVariable, is_size
 from stretto._engine.core.types import ArrayType
+from stretto._engine.higher_order.refs import Ref
 from stretto._engine.passes.simplify import simplify
 
 
@@ -99,6 +100,21 @@ def _check_outputs(outputs: Any, caller: str) -> None:
     for name, made in outputs.items():
         if not callable(made):
             raise TypeError(f"{expected}; got {made!r} for {name!r}")
+        if not isinstance(name, str):
+            raise TypeError(f"{expected}; got the name {name!r}")
+
+
+def _check_examples(leaves: Sequence[Any], names: Sequence[str], caller: str) -> None:
+    """Refuse what is no array, and say where settings and objects go."""
+    for x, name in zip(leaves, names, strict=True):
+        if is_array_like(x) or hasattr(x, "dtype") or isinstance(x, (list, tuple, Ref)):
+            continue
+        raise TypeError(
+            f"{caller}: {name} must be an array or a number; got {type(x).__module__}."
+            f"{type(x).__qualname__}. Settings are part of the function, as in "
+            f"lambda x: f(x, mode='fast'); a class that has arrays is a tree of them once it is "
+            f"registered, by stretto.tree.register_dataclass"
+        )
 
 
 def _named(fun: Callable[..., Any]) -> Callable[..., Any]:
@@ -124,7 +140,9 @@ def trace(
     what only matters to them, and is not simplified.
     """
     if not callable(fun):
-        raise TypeError(f"{caller}: expected a function or a module, got {type(fun).__name__}")
+        ours = callable(getattr(fun, "function", None))
+        way = ": export what its function() gives" if ours else ""
+        raise TypeError(f"{caller}: expected a function or a module, got {type(fun).__name__}{way}")
     _check_outputs(outputs, caller)
     args = tuple(args)
     own, own_structure = tree.flatten(fun)
@@ -136,6 +154,7 @@ def trace(
     arguments = argument_leaves.argument_names(_named(fun), len(args))
     names = [path for n, arg in zip(arguments, args, strict=True) for path in tree.paths(arg, n)]
     own_names = tree.paths(fun) if is_tree else []
+    _check_examples(leaves, names, caller)
     types = types_of(leaves, caller, lambda: names)
     axes = tree.prefix_leaves(as_axes(dynamic_axes, caller), args, caller, "dynamic_axes")
     sized, sizes = sized_types(types, axes, caller, lambda: names)
