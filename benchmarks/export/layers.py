@@ -21,7 +21,6 @@ import numpy as np
 import onnx
 import onnxruntime
 
-import stretto as st
 from benchmarks.parity import ours
 from benchmarks.parity.case import Case
 from benchmarks.parity.families import FAMILIES, cases_of
@@ -78,7 +77,9 @@ def _differs(model: Any, given: list[Any], want: list[Any]) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; 1 if a case differs, or ends in an error."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.export.layers", description=__doc__)
-    parser.add_argument("--only", nargs="*", default=[*FAMILIES], choices=[*FAMILIES], metavar="NAME")
+    parser.add_argument(
+        "--only", nargs="*", default=[*FAMILIES], choices=[*FAMILIES], metavar="NAME"
+    )
     parser.add_argument("--count", type=int, default=3, help="how many cases of each")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--opset", type=int, default=26)

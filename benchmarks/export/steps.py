@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
+import onnxruntime
 from rich.console import Console
 from rich.table import Table
 
@@ -26,7 +27,6 @@ import stretto as st
 import stretto.numpy as snp
 from benchmarks import ensembles_stretto, workloads_ensembles
 from benchmarks.export.__main__ import count
-from benchmarks.models import stretto_models
 from benchmarks.networks import cases_stretto, table
 from stretto import export, optim
 
@@ -40,7 +40,7 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
 SECOND = 1e-4
 """Where second moments begin: a first update of Adam would be the sign of a gradient near 0."""
 FACTOR, LEAST = 4.0, 1e-5
-"""A file may be this many times further off than Stretto's own float32, or by this much at least."""
+"""How far off a file may be: so many times Stretto's own float32, or this much."""
 
 
 class Case(NamedTuple):
@@ -151,8 +151,6 @@ def relative(result: Any, arguments: Any) -> Any:
 
 def compared(case: Case) -> dict[str, Any]:
     """Export, run and compare a case."""
-    import onnxruntime
-
     row: dict[str, Any] = {"name": case.name}
     began = time.process_time()
     function, arguments = case.function, case.arguments
@@ -193,8 +191,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", nargs="*", default=["tiny-"], metavar="BEGINNING")
     parser.add_argument("--optimizers", nargs="*", default=[*OPTIMIZERS], choices=[*OPTIMIZERS])
     options = parser.parse_args(arguments)
+    console = Console(width=None if sys.stdout.isatty() else 140)
     made = Table(title="how far off: the file, and in brackets Stretto's own float32")
-    for head in ("case", "nodes", "seconds", "outputs or loss", "state", "change of the model"):
+    for head in ("case", "nodes", "seconds", "outputs or loss", "state", "change of the model", ""):
         made.add_column(head, justify="left" if head == "case" else "right")
     failed = 0
     for name, make in cases(options.optimizers):
@@ -202,19 +201,26 @@ def main(arguments: list[str] | None = None) -> int:
             continue
         try:
             row = compared(make())
-        except Exception as e:
-            print(name, type(e).__name__, str(e)[:600], flush=True)
+        except Exception as error:  # the rest is of interest, whatever it is
+            console.print(f"{name}: {type(error).__name__}: {error}", markup=False)
             failed += 1
             continue
         failed += not row["right"]
-        show = lambda part, row=row: (
-            f"{row['file'][part]:.1e} ({row['own'][part]:.1e})" if part in row["file"] else ""
-        )
-        cells = [show("outputs") or show("loss"), show("state"), show("model")]
-        print(row["name"], row["nodes"], f"{row['seconds']:.1f}", *cells, "" if row["right"] else "FAR", flush=True)
-        made.add_row(row["name"], str(row["nodes"]), f"{row['seconds']:.1f}", *cells)
-    Console(width=None if sys.stdout.isatty() else 140).print(made)
+        made.add_row(*cells(row))
+        console.print(*cells(row), style="dim")
+    console.print(made)
     return int(failed > 0)
+
+
+def cells(row: dict[str, Any]) -> list[str]:
+    """Return the cells of a row of the table."""
+
+    def show(part: str) -> str:
+        return f"{row['file'][part]:.1e} ({row['own'][part]:.1e})" if part in row["file"] else ""
+
+    figures = [show("outputs") or show("loss"), show("state"), show("model")]
+    verdict = "" if row["right"] else "too far"
+    return [row["name"], str(row["nodes"]), f"{row['seconds']:.1f}", *figures, verdict]
 
 
 if __name__ == "__main__":

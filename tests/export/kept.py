@@ -69,7 +69,9 @@ def main():
         return 1
     here.mkdir(parents=True)
     f, args = function()
-    keep(st.export.program(f, *args, dynamic_axes=(None, None, {0: "n"})), here / "program", f, args)
+    keep(
+        st.export.program(f, *args, dynamic_axes=(None, None, {0: "n"})), here / "program", f, args
+    )
     keep(st.export.stablehlo(f, *args, vjp_order=1), here / "function", f, args)
     f, args = sized()
     file = st.export.stablehlo(f, *args, dynamic_axes=({0: "n"},), vjp_order=1)

@@ -22,7 +22,7 @@ from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.sizes import Dimension, Size, SizeVariable, is_size
 from stretto._engine.core.types import ArrayType, array_type, is_complex, kind_of, real_dtype
-from stretto._engine.lowering.onnx import elementwise
+from stretto._engine.lowering.onnx import bits, elementwise
 from stretto._engine.lowering.onnx.graph import (
     Graph,
     Node,
@@ -309,10 +309,8 @@ class Writer:
         if kind_of(x.type.dtype) != "float" and kind_of(out.dtype) != "float":
             return Operand(self.node("Cast", [self.named(x)], to=out.dtype), type, x.shape)
         if self.opset < 26:
-            self.refuse(
-                f"reading the bits of {x.type.dtype.name} as {out.dtype.name} needs BitCast, of "
-                f"opset 26: export with opset=26 or later"
-            )
+            by_arithmetic = bits.float_of if kind_of(out.dtype) == "float" else bits.bits_of
+            return by_arithmetic(self, x, out.dtype)
         return Operand(self.node("BitCast", [self.named(x)], to=out.dtype), type, x.shape)
 
     def bitcast_convert(self, x: Operand, out: ArrayType) -> Operand:
