@@ -15,6 +15,7 @@ from stretto import export
 from stretto._engine.api.exported import Exported, trace
 from stretto._engine.core.errors import ExportError
 from stretto._engine.core.files import checked_path, write_whole
+from stretto._engine.core.integers import integer
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.sizes import Size, SizeVariable, is_size, size_of
 from stretto._engine.core.types import ArrayType, array_type, is_complex, real_dtype
@@ -60,7 +61,7 @@ def onnx(
             ``jit``: ``{0: "batch"}``.
         outputs: what to give in place of the result: functions of it, by the outputs' names. Of an
             ensemble's predictions that may be their mean, their entropy, intervals, or each
-            member's.
+            member's. A name that an input has gets ``_1`` after it.
         path: where to write the file; weights of 2 GiB and more are written beside it, into one of
             this name with ``.data`` after it.
         opset: the version of the operators, 21 or later.
@@ -75,7 +76,8 @@ def onnx(
 
     Raises:
         ExportError: an operation cannot be said in ONNX; with its name, line and the way out.
-        TypeError: ``fun`` or one of ``outputs`` is not callable, or an example is not an array.
+        TypeError: ``fun`` or one of ``outputs`` is not callable, a name of ``outputs`` is no text,
+            ``opset`` is not an integer, or an example is not an array.
         ValueError: ``opset`` is older than 21, or newer than what the package ``onnx`` knows;
             there is no array in the result; or weights of 2 GiB and more have no ``path``.
         OSError: the file cannot be written.
@@ -94,6 +96,7 @@ def onnx(
     >>> [o.name for o in model.graph.output]
     ['mean', 'spread']
     """
+    opset = integer(opset, "export.onnx", "opset")
     if opset < 21:
         raise ValueError(f"export.onnx: opset must be 21 or later, got {opset}")
     _check_installed()

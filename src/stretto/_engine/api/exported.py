@@ -19,7 +19,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.errors import ExportError
 from stretto._engine.core.functions import name_of
-from stretto._engine.core.interpreter import Tracer, is_array_like
+from stretto._engine.core.interpreter import Tracer, as_value, is_array_like
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import live
@@ -86,8 +86,8 @@ def _replaced(part: Any, args: Sequence[Any], arguments: Sequence[str]) -> str |
 
 
 def _of_one_type(x: Any, y: Any) -> bool:
-    kind = lambda v: (getattr(v, "shape", None), getattr(v, "dtype", None))
-    return kind(x) == kind(y)
+    types = [as_value(v, "export", "the result").type for v in (x, y)]
+    return types[0].shape == types[1].shape and types[0].dtype == types[1].dtype
 
 
 def _check_outputs(outputs: Any, caller: str) -> None:
@@ -169,11 +169,12 @@ def trace(
             for i, w in zip(arrays, weights, strict=True):
                 parts[i] = w
             call = tree.unflatten(own_structure, parts)
-        result = call(*tree.unflatten(structure, given))
+        own_args = tree.unflatten(structure, given)
+        result = call(*own_args)
         if outputs is not None:
             result = {name: made(result) for name, made in outputs.items()}
         outs, out_structure = argument_leaves.values_of_tree(result, caller, "the result")
-        return outs, (out_structure, _names(result, args, arguments))
+        return outs, (out_structure, _names(result, own_args, arguments))
 
     with boundary, varying_sizes(), known_sizes([sizes] if sizes else None) as found:
         program, (out_structure, paths), captured = record(
