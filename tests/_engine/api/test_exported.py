@@ -70,7 +70,7 @@ def test_a_static_argument_is_no_input():
 
 
 def test_outputs_have_text_as_names():
-    with pytest.raises(TypeError, match="outputs must be a dictionary.*got the name 1"):
+    with pytest.raises(TypeError, match=r"outputs must be a dictionary.*got the name 1"):
         traced(snp.sin, X, outputs={1: snp.sum})
 
 
