@@ -233,7 +233,7 @@ def test_trees_of_arguments_and_results(tmp_path):
     assert float(loaded(*plain)["state"]["mean"]) == 1
     with pytest.raises(TypeError, match=r"f: the arguments\[1\] must be a tuple of 2, got an arr"):
         loaded(args[0], 1.0, args[2])
-    with pytest.raises(TypeError, match="the arguments must be a tuple of 3, got a tuple of 2"):
+    with pytest.raises(TypeError, match=r"f: the arguments must be \(state, .*\), by place; got 2"):
         loaded(*args[:2])
 
 

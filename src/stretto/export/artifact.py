@@ -203,6 +203,12 @@ class Artifact:
         order = self._orders.get(spec)
         if order is None:
             given = structures.describe(spec, c.name)
+            names = _names_of_arguments(self)
+            if len(args) != len(names):
+                raise TypeError(
+                    f"{c.name}: the arguments must be ({', '.join(names)}), by place; got "
+                    f"{len(args)}"
+                )
             try:
                 order = structures.order(c.arguments, given, "the arguments")
             except structures.Mismatch as error:
