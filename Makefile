@@ -65,7 +65,7 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test test-all in-chroot test-arm test-changed test-times test-lines bench-tests mutants sweep program-storm plan-storm library-storm cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-export bench-devices bench-ecosystem counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look export-service export-browser export-jax export-survey clean
+.PHONY: help demo example-fashion test test-all in-chroot test-arm test-changed test-times test-lines bench-tests mutants sweep program-storm plan-storm library-storm cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-export bench-export-steps bench-devices bench-ecosystem counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look export-service export-browser export-jax export-survey clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
@@ -96,6 +96,7 @@ help:
 	@echo "make bench-ecosystem  tasks of libraries written for JAX, on Stretto and on JAX"
 	@echo "make bench-models  whole networks, alone and as ensembles, beside JAX and PyTorch"
 	@echo "make coverage-names  how many of the JAX names that libraries use exist here"
+	@echo "make bench-export-steps  exported networks, layers and training steps: how far off they are"
 	@echo "make bench-export  exported models beside PyTorch's own: nodes, bytes, time; needs onnxruntime"
 	@echo "make parity compare every layer and function of nn with PyTorch's, numbers and gradients"
 	@echo "make torch-tests  the tests that need PyTorch, which make test leaves out"
@@ -206,6 +207,10 @@ bench-models: $(INSTALLED) $(BENCH_INSTALLED)
 
 bench-export: $(INSTALLED) $(BENCH_INSTALLED)
 	$(BIN)/python -m benchmarks.export --peer-python $(BENCH_VENV)/$(SCRIPTS)/python $(ARGS)
+
+bench-export-steps: $(INSTALLED)
+	$(BIN)/python -m benchmarks.export.layers
+	$(BIN)/python -m benchmarks.export.steps $(ARGS)
 
 bench-ecosystem: $(INSTALLED) $(ECOSYSTEM_INSTALLED) $(ECOSYSTEM_JAX_INSTALLED)
 	$(BIN)/python -m benchmarks.ecosystem.tasks --stretto $(ECOSYSTEM_VENV)/$(SCRIPTS)/python \

@@ -58,7 +58,7 @@ def _differs(model: Any, given: list[Any], want: list[Any]) -> str:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(
+    session: Any = onnxruntime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
     names = [i.name for i in session.get_inputs()]
