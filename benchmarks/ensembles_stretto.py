@@ -48,7 +48,7 @@ def training(
 ) -> Case:
     """Steps of all members, each from the state that the step before returned."""
     state, data = arguments
-    run = st.jit(step, donate_argnums=0, compiler_options=compiler_options)
+    run: Any = st.jit(step, donate_argnums=0, compiler_options=compiler_options)
     one = Training(lambda state: st.block_until_ready(run(state, data)), state)
 
     def results(result: tuple[Any, Any]) -> list[Any]:

@@ -217,6 +217,20 @@ def many(x, key, n):
     }
 
 
+def test_nodes_have_names_of_their_own():
+    """onnxruntime 1.20 refuses a model in which it fuses two nodes without one."""
+
+    def called(graph):
+        inner = [
+            a.g for n in graph.node for a in n.attribute if a.type == onnx.AttributeProto.GRAPH
+        ]
+        return [n.name for n in graph.node] + [name for g in inner for name in called(g)]
+
+    model = exported(many, X, np.array([1, 2], np.uint32), np.arange(4, dtype=np.int32))
+    found = called(model.graph)
+    assert all(found) and len(set(found)) == len(found)
+
+
 @pytest.mark.parametrize("opset", range(21, onnx.defs.onnx_opset_version() + 1))
 def test_other_opsets(opset):
     n = np.array([-7, 0, 5, 1 << 20], np.int32)

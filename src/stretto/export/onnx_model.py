@@ -270,7 +270,9 @@ def _proto(graph: Graph, name: str, initializers: Sequence[Any]) -> GraphProto:
     nodes = []
     for node in graph.nodes:
         attributes = {key: _attribute(value) for key, value in node.attributes.items()}
-        made = helper.make_node(node.op, node.inputs, node.outputs, domain=node.domain)
+        # Its name is that of its first output: older runtimes take no two that are fused unnamed.
+        called = next(output for output in node.outputs if output)
+        made = helper.make_node(node.op, node.inputs, node.outputs, name=called, domain=node.domain)
         for key, value in attributes.items():
             made.attribute.append(helper.make_attribute(key, value))
         nodes.append(made)
