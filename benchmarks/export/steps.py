@@ -117,8 +117,8 @@ def distance(got: Any, exact: Any) -> dict[str, float]:
     Norms of differences are in units of the norm; the smallest leaves, such as the gradients that
     are 0 but for rounding, in a thousandth of the largest of their part.
     """
-    parts = exact if isinstance(exact, dict) else {"outputs": exact}
-    ours = got if isinstance(exact, dict) else {"outputs": got}
+    of_step = isinstance(exact, dict) and "loss" in exact
+    parts, ours = (exact, got) if of_step else ({"outputs": exact}, {"outputs": got})
     found: dict[str, float] = {}
     for name, part in parts.items():
         pairs = list(zip(map(np.asarray, st.tree.leaves(ours[name])),

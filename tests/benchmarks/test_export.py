@@ -78,10 +78,12 @@ def test_what_is_too_far_off_is_said(monkeypatch, capsys):
 
 
 def test_parts_are_measured_in_units_of_their_leaves():
-    exact = {"a": [np.ones(2), np.zeros(2)], "b": np.full(3, 10.0)}
-    got = {"a": [np.full(2, 1.5), np.full(2, 1e-4)], "b": np.full(3, 10.0)}
+    exact = {"state": [np.ones(2), np.zeros(2)], "loss": np.full(3, 10.0)}
+    got = {"state": [np.full(2, 1.5), np.full(2, 1e-4)], "loss": np.full(3, 10.0)}
     found = steps.distance(got, exact)
-    assert found == {"a": pytest.approx(0.5 / 1.001), "b": 0.0}
+    assert found == {"state": pytest.approx(0.5 / 1.001), "loss": 0.0}
+    gradients = steps.distance(got["state"], exact["state"])
+    assert gradients == {"outputs": pytest.approx(0.5 / 1.001)}
 
 
 @pytest.mark.parametrize("name", ["gelu", "GRU", "BatchNorm2d", "Dropout", "cross_entropy"])
