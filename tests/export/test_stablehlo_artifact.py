@@ -91,7 +91,10 @@ def test_a_file_is_saved_and_read(tmp_path):
     second = lambda f: st.grad(lambda x: snp.sum(st.grad(loss(f))(x) ** 2))
     close(second(read)(X), second(fun)(X), 1e-4)
     each = np.stack([X, 2 * X])
-    close(st.vmap(st.grad(loss(read)))(each), st.vmap(st.grad(loss(fun)))(each))
+    close(st.lax.map(st.grad(loss(read)), each), st.vmap(st.grad(loss(fun)))(each))
+    for mapped in (st.vmap(lambda x: read(x, p)), st.vmap(st.grad(loss(read)))):
+        with pytest.raises(st.errors.MissingRuleError, match=r"one example at a time.*lax\.map"):
+            mapped(each)
 
 
 def test_derivatives_beyond_those_of_the_file_are_refused():

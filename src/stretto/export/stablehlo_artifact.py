@@ -3,8 +3,8 @@
 A function is traced and written for platforms by name; what varies in size stays a variable. The
 module goes into the file as a portable artifact, a form of StableHLO that newer runtimes read for
 five years, with the reverse derivatives that are asked for. A file that is read gives a function,
-which can be called, jitted, mapped, and differentiated to the order that it has in it. What is not
-ours is read in a child first (``child``).
+which can be called, jitted, and differentiated to the order that it has in it; ``vmap`` refuses it,
+since a module is what it is. What is not ours is read in a child first (``child``).
 """
 
 from __future__ import annotations
