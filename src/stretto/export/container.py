@@ -206,6 +206,21 @@ def _check_record(check: str) -> Record:
 # Reading
 
 
+def is_container(content: bytes) -> bool:
+    """Say whether bytes seem to be a file: their first table leads to a portable artifact.
+
+    Args:
+        content: the bytes.
+
+    Returns:
+        Whether they do; the rest may still be damaged.
+    """
+    try:
+        return read(content).bytes(13).startswith(b"ML\xefR")
+    except Damaged:
+        return False
+
+
 def from_bytes(content: bytes) -> Container:
     """Read a file.
 

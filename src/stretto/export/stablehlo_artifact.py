@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.api.autodiff.derivatives import vjp
-from stretto._engine.api.exported import trace
+from stretto._engine.api.exported import names_of, trace
 from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.errors import ExportError
-from stretto._engine.core.files import open_regular, write_whole
+from stretto._engine.core.files import write_whole
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.program import Program
 from stretto._engine.core.size_guards import Guard
@@ -98,7 +98,7 @@ def stablehlo(
     >>> file = st.export.stablehlo(lambda x: {"sine": snp.sin(x)}, snp.ones(3), vjp_order=1)
     >>> file.in_types, file.out_types
     (((ShapeDtypeStruct(shape=(3,), dtype=float32),), {}), {'sine': ShapeDtypeStruct(...)})
-    >>> st.export.load_stablehlo(file.serialize())(snp.zeros(3))
+    >>> st.export.load(file.serialize())(snp.zeros(3))
     {'sine': Array([0., 0., 0.], dtype=float32)}
     """
     caller = "export.stablehlo"
@@ -334,8 +334,8 @@ def _check_names(names: Sequence[Any], caller: str) -> None:
 class StableHLO:
     """A function as StableHLO, with the types and trees that it takes and gives.
 
-    ``stablehlo`` makes one of a function, and ``load_stablehlo`` of a file. It is called with trees
-    like those that it was made for.
+    ``stablehlo`` makes one of a function, ``load`` one of a file. It is called with trees like
+    those that it was made for.
 
     Args:
         container: what is in the file.
@@ -372,8 +372,7 @@ class StableHLO:
         self._flat = self._differentiable()
 
     @property
-    def name(self) -> str:
-        """The name of the function."""
+    def __name__(self) -> str:
         return self._container.name
 
     @property
@@ -401,6 +400,24 @@ class StableHLO:
         return _typed(self._out_leaves, self._out_shapes, self._out_dtypes, self._out_keys)
 
     @property
+    def inputs(self) -> dict[str, ShapeDtypeStruct]:
+        """Types of the arguments' arrays, by name, as ``args[0]['w']``; of keys that of words."""
+        paths = zip(self._order, tree.paths_of(self._in_structure, ""), strict=True)
+        names = [_of_words(_called(path), self._in_keys[k]) for k, path in paths]
+        types = [ShapeDtypeStruct(self._in_shapes[k], self._in_dtypes[k]) for k in self._order]
+        return dict(zip(names, types, strict=True))
+
+    @property
+    def outputs(self) -> dict[str, ShapeDtypeStruct]:
+        """Types of the result's arrays, by name; of keys that of their words."""
+        args, _ = self.in_types
+        paths = names_of(self.out_types, args, [f"args[{n}]" for n in range(len(args))])
+        order = tree.leaves(self._out_leaves)
+        names = [_of_words(path, self._out_keys[k]) for k, path in zip(order, paths, strict=True)]
+        types = [ShapeDtypeStruct(self._out_shapes[k], self._out_dtypes[k]) for k in order]
+        return dict(zip(names, types, strict=True))
+
+    @property
     def text(self) -> str:
         """Its module in StableHLO."""
         read = artifacts.text_of_artifact if self._read is own_functions else child.text_of
@@ -410,7 +427,7 @@ class StableHLO:
         """Write it as bytes.
 
         Returns:
-            What ``jax.export.deserialize`` and ``load_stablehlo`` read.
+            What ``jax.export.deserialize`` and ``load`` read.
         """
         return to_bytes(self._container)
 
@@ -432,7 +449,7 @@ class StableHLO:
             for avals in (self._container.in_avals, self._container.out_avals)
         ]
         where = ", ".join(self.platforms)
-        return f"StableHLO({self.name}: ({taken}) -> ({given}), for {where})"
+        return f"StableHLO({self.__name__}: ({taken}) -> ({given}), for {where})"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Tree:
         """Call the function.
@@ -453,23 +470,50 @@ class StableHLO:
             leaves, structure = tree.flatten(plain)
             if structure != self._in_structure:
                 raise TypeError(
-                    f"{self.name} was exported for arguments of another structure; expected and "
-                    f"got part at {parting(self._in_structure, structure, '(args, kwargs)')}"
+                    f"{self.__name__} was exported for arguments of another structure; expected "
+                    f"and got part at {parting(self._in_structure, structure, '(args, kwargs)')}"
                 )
             paths = tree.paths_of(structure, "")
             named = dict(zip(self._order, zip(leaves, paths, strict=True), strict=True))
-            values = [self._argument(k, *named[k]) for k in range(len(leaves))]
-            present = [values[k] for k in range(len(values)) if values[k] is not None]
-            outs = self._flat(*present)
-            results = []
-            for out, dtype, key in zip(outs, self._out_dtypes, self._out_keys, strict=True):
-                value: Any = np.zeros(out.shape, float0) if dtype == float0 else out
-                results.append(value if key is None else KeyArray(value, key))
+            outs = self._results(named)
+            results = [
+                out if key is None else KeyArray(out, key)
+                for out, key in zip(outs, self._out_keys, strict=True)
+            ]
             return tree.map(results.__getitem__, self._out_leaves)
 
-    call = __call__
+    def flat(self, leaves: Sequence[Any]) -> list[Any]:
+        """Return the result's arrays for the arguments' arrays, as ``outputs`` and ``inputs`` list.
 
-    def flat(self) -> StableHLO:
+        Args:
+            leaves: an array for each of ``inputs``.
+
+        Returns:
+            An array for each of ``outputs``.
+
+        Raises:
+            TypeError: an array has another dtype.
+            ValueError: a shape is another; or it was made for another platform.
+        """
+        with boundary:
+            paths = tree.paths_of(self._in_structure, "")
+            named: dict[int, Any] = {}
+            for k, x, path in zip(self._order, leaves, paths, strict=True):
+                key = self._in_keys[k]
+                named[k] = (x if key is None else _Leaf(KeyArray(x, key))), path
+            outs = self._results(named)
+            return [outs[k] for k in tree.leaves(self._out_leaves)]
+
+    def _results(self, named: Mapping[int, tuple[Any, str]]) -> list[Any]:
+        """Return the results for the arguments, by number, each with its path; words for keys."""
+        values = [self._argument(k, *named[k]) for k in range(len(named))]
+        outs = self._flat(*[v for v in values if v is not None])
+        return [
+            np.zeros(out.shape, float0) if dtype == float0 else out
+            for out, dtype in zip(outs, self._out_dtypes, strict=True)
+        ]
+
+    def flattened(self) -> StableHLO:
         """Give the function with flat arguments and results.
 
         Returns:
@@ -490,12 +534,12 @@ class StableHLO:
         has = x.keys._implementation if isinstance(x, _Leaf) else None
         if has is not key:
             names = [f"keys of {made.name}" if made else "an array" for made in (key, has)]
-            raise TypeError(f"{self.name}: {_called(path)} must be {names[0]}, got {names[1]}")
-        value = as_value(x.keys._words if isinstance(x, _Leaf) else x, self.name, _called(path))
+            raise TypeError(f"{self.__name__}: {_called(path)} must be {names[0]}, got {names[1]}")
+        value = as_value(x.keys._words if isinstance(x, _Leaf) else x, self.__name__, _called(path))
         gives_way = value.type.weak_type and np.can_cast(value.dtype, dtype, "same_kind")
         if value.type.dtype != dtype and not gives_way:
             raise TypeError(
-                f"{self.name}: {_called(path)} must be of dtype {dtype.name}, as exported, got "
+                f"{self.__name__}: {_called(path)} must be of dtype {dtype.name}, as exported, got "
                 f"{value.type}: convert it, x.astype({dtype.name!r})"
             )
         return convert(value, dtype, False)
@@ -508,7 +552,7 @@ class StableHLO:
         def fun(*values: Any) -> tuple[Any, ...]:
             return self._bound(*values)
 
-        fun.__name__ = self.name
+        fun.__name__ = self.__name__
         flat: Any = custom_vjp(fun)
 
         def forward(*values: Any) -> tuple[Any, Any]:
@@ -561,7 +605,7 @@ class StableHLO:
         outs = [*map(_general, self._out_shapes, self._out_dtypes)]
         if [*functions.inputs] != [*index, *ins] or [*functions.outputs] != outs:
             raise Damaged(
-                f"its module {self.name} takes ({', '.join(functions.inputs)}) and gives "
+                f"its module {self.__name__} takes ({', '.join(functions.inputs)}) and gives "
                 f"({', '.join(functions.outputs)}), and the file says otherwise"
             )
 
@@ -591,7 +635,7 @@ class StableHLO:
             return call(*operands)
         functions = self._module() if varies else self._for(types, outs)
         call = self._calls[key] = ModuleCall(
-            self.name,
+            self.__name__,
             functions.text,
             functions.main,
             functions.targets,
@@ -618,14 +662,14 @@ class StableHLO:
             fits = len(functions.inputs) == len(inputs) and len(functions.outputs) == len(outputs)
             if not fits or not self._container.symbolic:
                 raise Damaged(
-                    f"{self.name}: its module has other arguments or results than the file says"
+                    f"{self.__name__}: its module has other arguments or results than the file says"
                 )
             at = artifacts.functions_at if self._read is own_functions else child.functions_at
             try:
                 self._at[key] = at(functions, inputs, outputs)
             except ValueError as error:
                 raise ValueError(
-                    f"{self.name} cannot be called with arguments of these shapes: "
+                    f"{self.__name__} cannot be called with arguments of these shapes: "
                     f"{_problem(str(error))}"
                 ) from None
         return self._at[key]
@@ -652,6 +696,11 @@ def _called(path: str) -> str:
     """Return what an argument at a path of (args, kwargs) is called."""
     kind, rest = path[:3], path[3:]
     return f"args{rest}" if kind == "[0]" else f"kwargs{rest}"
+
+
+def _of_words(name: str, key: Implementation | None) -> str:
+    """Return what an array is called; that of the words of keys, for keys."""
+    return name if key is None else f"{name}.words"
 
 
 def _typed(
@@ -716,35 +765,6 @@ def _digest(module: bytes) -> bytes:
 def own_functions(modules: Sequence[bytes]) -> list[Functions]:
     """Read modules that this process has written."""
     return [*map(artifacts.functions_of_artifact, modules)]
-
-
-def load_stablehlo(source: str | os.PathLike[str] | bytes) -> StableHLO:
-    """Read a function from a file of ``stablehlo`` or of ``jax.export``.
-
-    A module that this process has not written is read in a child process first, since the runtime's
-    reader may end the process that reads a damaged file; it may have no custom calls but those of
-    LAPACK and its like.
-
-    Args:
-        source: the path, or the bytes of the file.
-
-    Returns:
-        The function.
-
-    Raises:
-        OSError: there is no such file.
-        ValueError: it is damaged, of another version, or has in it what is refused, by name.
-
-    >>> import stretto as st, stretto.numpy as snp
-    >>> content = st.export.stablehlo(lambda x: x @ x, snp.ones((2, 2))).serialize()
-    >>> st.export.load_stablehlo(content)
-    StableHLO(function: (float32[2,2]) -> (float32[2,2]), for cpu)
-    """
-    caller = "load_stablehlo"
-    if isinstance(source, (bytes, bytearray, memoryview)):
-        return of_bytes(bytes(source), caller)
-    with open_regular(source, caller) as file:
-        return of_bytes(file.readall(), f"{caller}: {os.fspath(source)!r}")
 
 
 def of_bytes(content: bytes, where: str) -> StableHLO:

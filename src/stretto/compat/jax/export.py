@@ -33,7 +33,7 @@ from stretto.export.stablehlo_artifact import (
     FlatProgram,
     StableHLO,
     container_of,
-    load_stablehlo,
+    of_bytes,
     own_functions,
 )
 from stretto.files.names import Damaged
@@ -553,13 +553,13 @@ def deserialize(blob: bytes | bytearray) -> Exported:
     Raises:
         ValueError: it is damaged, or has in it what is refused.
     """
-    file = load_stablehlo(bytes(blob))
+    file = of_bytes(bytes(blob), "jax.export.deserialize")
     own = file._container
     avals = [ShapeDtypeStruct(aval.shape, aval.dtype) for aval in map(_aval, own.in_avals)]
     in_tree = tree_util.structure(tree_of(own.in_tree, iter(avals)))
     outs = [ShapeDtypeStruct(aval.shape, aval.dtype) for aval in map(_aval, own.out_avals)]
     out_tree = tree_util.structure(tree_of(own.out_tree, iter(outs)))
-    return Exported(file.flat(), in_tree, out_tree)
+    return Exported(file.flattened(), in_tree, out_tree)
 
 
 # Symbolic shapes
