@@ -265,14 +265,13 @@ export-browser: $(INSTALLED)
 	npm install --prefix $(IN_BROWSER) --no-audit --no-fund --silent
 	node $(IN_BROWSER)/check.mjs $(ARGS)
 
-# JAX reads and writes files in an environment of its own, which has no Stretto.
 export-survey: $(INSTALLED)
 	$(BIN)/python -m tests.export.survey $(ARGS)
 	$(BIN)/python -m tests.export.survey --sizes $(ARGS)
 
+# JAX reads and writes files in an environment of its own, which has no Stretto.
 export-jax: $(INSTALLED) $(EXPORT_JAX_INSTALLED)
-	$(EXPORT_JAX_VENV)/$(SCRIPTS)/python tests/compat/jax/exporting.py
-	$(BIN)/python -m tests.export.jax_exchange build/export-jax \
+	$(BIN)/python -m benchmarks.export_jax build/export-jax \
 		--jax $(EXPORT_JAX_VENV)/$(SCRIPTS)/python $(ARGS)
 
 clean:

@@ -1,4 +1,4 @@
-"""``jax.export`` on Stretto: the cases of ``exporting``, which real JAX passes as well."""
+"""``jax.export`` on Stretto: the cases of ``benchmarks/export_jax``, which JAX passes as well."""
 
 import functools
 import pathlib
@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-CASES = pathlib.Path(__file__).with_name("exporting.py")
+CASES = pathlib.Path(__file__).parents[3] / "benchmarks" / "export_jax" / "cases.py"
 NAMES = re.findall(r"^@case\ndef (\w+)\(", CASES.read_text("utf-8"), re.MULTILINE)
 DIFFER = {
     "over_devices": "shardings are not written into files",

@@ -1,7 +1,7 @@
 """What programs do with ``jax.export``: run by real JAX or by Stretto under its names.
 
-``python exporting.py`` prints a line for each case, its name and "ok" or what went wrong;
-``python exporting.py ours`` does it on Stretto. What JAX says in an error is part of a case.
+``python cases.py`` prints a line for each case, its name and "ok" or what went wrong;
+``python cases.py ours`` does it on Stretto. What JAX says in an error is part of a case.
 """
 
 import collections
@@ -427,6 +427,14 @@ def dtypes():
 def python_that_is_called():
     f = lambda x: jax.pure_callback(np.asarray, jax.ShapeDtypeStruct((4,), F32), x)
     fails((NotImplementedError, ValueError), "", lambda: export.export(jax.jit(f))(X).serialize())
+
+
+@case
+def mapped():
+    e = there_and_back(jax.jit(jnp.sin))(X)
+    fails(NotImplementedError, "", jax.vmap(e.call), np.stack([X, X]))
+    b = there_and_back(jax.jit(lambda x: x + 1))(sized("b, 4"))
+    close(b.call(np.stack([X, X])), np.stack([X, X]) + 1)
 
 
 @case

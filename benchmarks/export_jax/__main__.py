@@ -1,8 +1,13 @@
 """Exchange files with real JAX, both ways, and count what agrees.
 
-``python -m tests.export.jax_exchange --jax PYTHON FOLDER`` writes calls of the table of functions
-as StableHLO, with derivatives, has that Python, of an environment that has JAX, read, call and
-differentiate them; and reads what JAX writes. Arrays are of one dtype, float32 by default.
+Run by ``make export-jax``, or by hand:
+
+    python -m benchmarks.export_jax build/export-jax --jax .venv-export-jax/bin/python
+
+It has that Python, of an environment that has JAX, run the cases of ``cases``, which Stretto passes
+under JAX's names; writes calls of the table of functions as StableHLO, with derivatives, and has
+JAX read, call and differentiate them; and reads what JAX writes. Arrays are of one dtype, float32
+by default.
 """
 
 import argparse
@@ -26,7 +31,7 @@ from tests.functions import checks, entries, table
 for _, name, _ in pkgutil.iter_modules(entries.__path__):
     importlib.import_module(f"tests.functions.entries.{name}")
 
-SIDE = pathlib.Path(__file__).parent / "jax_side.py"
+SIDE, CASES = [pathlib.Path(__file__).with_name(name) for name in ("jax_side.py", "cases.py")]
 
 
 def written(folder: pathlib.Path, only: str, dtype: str, most: int, second: bool) -> Counter:
@@ -143,6 +148,7 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=1, help="the most calls of a function")
     parser.add_argument("--second", action="store_true", help="second derivatives as well")
     options = parser.parse_args()
+    subprocess.run([options.jax, CASES], check=True)
     ours, theirs = options.folder / "ours", options.folder / "theirs"
     ours.mkdir(parents=True, exist_ok=True)
     print("of any size:", dict(sized(ours)), flush=True)
