@@ -96,6 +96,13 @@ def test_derivatives_beyond_those_of_the_file_are_refused():
         st.jvp(file, (X,), (X,))
 
 
+def test_a_function_without_arguments():
+    file = again(st.export.stablehlo(lambda: snp.arange(3)))
+    for call in (file, st.jit(file), lambda: file.flat([])[0]):
+        close(call(), snp.arange(3))
+    assert file.inputs == {} and [*file.outputs] == ["out"]
+
+
 def test_integers_have_no_derivative():
     def fun(n, x):
         return x * n, n + 1, n > 1
@@ -244,6 +251,21 @@ def test_one_file_for_any_size(fun):
         x = snp.asarray(np.resize(X, (n, 4)))
         close(file(x), fun(x))
         close(st.grad(total(file))(x), st.grad(total(fun))(x), 1e-4)
+
+
+def test_ensembles_are_written_with_all_members_at_once():
+    """In whatever form is fastest here: the file is for other machines, and sizes."""
+    members = [nn.Sequential(nn.Linear(4, 64), nn.ReLU(), nn.Linear(64, 3)) for _ in range(5)]
+    ensemble = st.Ensemble(members)
+    file = again(st.export.stablehlo(ensemble, X, dynamic_axes=({0: "b"},), vjp_order=1))
+    assert "tensor<5x64x4xf32>" in file.text and "while" not in file.text
+    total = lambda f: lambda x: snp.sum(f(x) ** 2)
+    for n in (1, 3, 50):
+        x = snp.asarray(np.resize(X, (n, 4)))
+        close(file(x), ensemble(x))
+        close(st.grad(total(file))(x), st.grad(total(ensemble))(x), 1e-4)
+    with st.config(plan="in turn"):
+        assert "while" not in st.export.stablehlo(ensemble, X).text
 
 
 def test_sizes_that_do_not_fit_are_refused():
