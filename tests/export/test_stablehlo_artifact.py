@@ -253,6 +253,34 @@ def test_one_file_for_any_size(fun):
         close(st.grad(total(file))(x), st.grad(total(fun))(x), 1e-4)
 
 
+@pytest.mark.parametrize(("axes", "order"), [({0: "b"}, 1), ({0: "b", 2: "h", 3: "w"}, 0)])
+def test_convolutions_of_any_size(axes, order):
+    """The derivative of one with a stride has padding that depends on the size of a plane."""
+    first, second = nn.Conv2d(2, 4, 3, padding=1), nn.Conv2d(4, 4, 3, stride=2, groups=2)
+
+    def fun(x):
+        return second(nn.functional.max_pool2d(nn.functional.relu(first(x)), 2)).sum((2, 3))
+
+    image = np.linspace(-1, 1, 2 * 2 * 8 * 9, dtype=np.float32).reshape(2, 2, 8, 9)
+    file = again(st.export.stablehlo(fun, image, dynamic_axes=(axes,), vjp_order=order))
+    total = lambda f: lambda x: snp.sum(f(x) ** 2)
+    for sizes in ((1, 8, 9), (3, 11, 7)):
+        h, w = sizes[1:] if 2 in axes else (8, 9)
+        x = snp.asarray(np.resize(image, (sizes[0], 2, h, w)))
+        close(file(x), fun(x), 1e-4)
+        if order:
+            close(st.grad(total(file))(x), st.grad(total(fun))(x), 1e-4)
+
+
+def test_windows_of_a_size_that_varies_are_refused():
+    axes = ({0: "n"},)
+    fun = lambda x: st.lax.conv_general_dilated(
+        x[None, None], snp.ones((1, 1, 3)), (1,), [(x.shape[0], 0)]
+    )
+    with pytest.raises(st.errors.ExportError, match="StableHLO has numbers alone, as windows"):
+        st.export.stablehlo(fun, np.ones(4, np.float32), dynamic_axes=axes)
+
+
 def test_ensembles_are_written_with_all_members_at_once():
     """In whatever form is fastest here: the file is for other machines, and sizes."""
     members = [nn.Sequential(nn.Linear(4, 64), nn.ReLU(), nn.Linear(64, 3)) for _ in range(5)]
