@@ -418,6 +418,11 @@ class StableHLO:
         return dict(zip(names, types, strict=True))
 
     @property
+    def module(self) -> bytes:
+        """Its module as a portable artifact, which compilers of StableHLO such as IREE's take."""
+        return self._container.module
+
+    @property
     def text(self) -> str:
         """Its module in StableHLO."""
         read = artifacts.text_of_artifact if self._read is own_functions else child.text_of
