@@ -315,6 +315,17 @@ class Writer:
             )
         return Operand(self.node("BitCast", [self.named(x)], to=out.dtype), type, x.shape)
 
+    def to_signed(self, x: Operand) -> Operand:
+        """Return unsigned integers of 64 bits as signed ones in the same order."""
+        return self.cast(self._first_bit_turned(x), _I64)
+
+    def from_signed(self, x: Operand) -> Operand:
+        """Return what ``to_signed`` made these signed integers of."""
+        return self._first_bit_turned(self.cast(x, np.dtype(np.uint64)))
+
+    def _first_bit_turned(self, x: Operand) -> Operand:
+        return self.apply("BitwiseXor", [x, self.splat(1 << 63, x.type)], x.type)
+
     def bitcast_convert(self, x: Operand, out: ArrayType) -> Operand:
         """Do the same, also for other widths: a narrower one adds a last axis, low bits first."""
         wide, narrow = x.type.dtype.itemsize, out.dtype.itemsize
@@ -725,12 +736,9 @@ class Writer:
         if op in ("and", "or") and kind == "bool":
             name = "ReduceMin" if op == "and" else "ReduceMax"
             return self._reduced(name, x, axes, out)
-        if op in _EXTREMA and x.type.dtype == np.uint64:  # int64 in the same order
-            first = self.splat(1 << 63, x.type)
-            signed = self.cast(self.apply("BitwiseXor", [x, first], x.type), _I64)
-            found = self._reduced(_EXTREMA[op], signed, axes, array_type(shape, _I64))
-            bits = self.cast(found, out.dtype)
-            return self.apply("BitwiseXor", [bits, self.splat(1 << 63, out)], out)
+        if op in _EXTREMA and x.type.dtype == np.uint64:
+            made = array_type(shape, _I64)
+            return self.from_signed(self._reduced(_EXTREMA[op], self.to_signed(x), axes, made))
         if op in _EXTREMA:
             result = self._reduced(_EXTREMA[op], x, axes, out)
             if kind != "float" or not self.exact:
