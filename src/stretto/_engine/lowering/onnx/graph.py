@@ -18,6 +18,10 @@ Shape = tuple[Any, ...]
 """Integers, and sizes that vary."""
 
 
+FINITE = "finite"
+"""How the names of graphs begin that run where all values are finite: by operators as they are."""
+
+
 @dataclasses.dataclass(slots=True, eq=False)
 class Operand:
     """A value of the program, and the tensor that stands for it.

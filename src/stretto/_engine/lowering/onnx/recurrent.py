@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stretto._engine.core.sizes import is_size
-from stretto._engine.lowering.onnx.graph import Graph, Node, Value
+from stretto._engine.lowering.onnx.graph import FINITE, Graph, Node, Value
 
 _F32 = np.dtype(np.float32)
 
@@ -494,7 +494,7 @@ def _guarded(s: Any, checked: Sequence[str], types: Sequence[Any], write: Any) -
     finite = s.new("Equal", [nothing, zero], np.dtype(bool), ())
     branches = {}
     for name, stem, way in (
-        ("then_branch", "finite", "operator"),
+        ("then_branch", FINITE, "operator"),
         ("else_branch", STEPS, "steps"),
     ):
         graph = Graph(s.b.fresh(stem), s.b.graph)

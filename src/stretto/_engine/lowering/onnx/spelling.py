@@ -80,6 +80,13 @@ class Spelling:
         node = self.made.get(name)
         return node if node is not None and node.op in ops else None
 
+    def formula(self, name: str, op: str) -> str | None:
+        """Return what a formula is of, if this tensor is one that stands for the operator."""
+        kind, x = self.b.formulas.get(name, ("", ""))
+        while x in self._others:
+            x = self._others[x]
+        return x if kind == op else None
+
     def value(self, name: str) -> np.ndarray | None:
         """Return the elements of a constant."""
         return self.b.constants.get(name)

@@ -77,6 +77,8 @@ class Writer:
         """The dtypes and shapes of tensors that were read."""
         self.sizes: dict[SizeVariable, str] = {}
         """The tensors, of one element, that hold sizes that vary."""
+        self.formulas: dict[str, tuple[str, str]] = {}
+        """What tensors that a formula of several nodes makes are, and of which tensor."""
         self._by_content: dict[Any, str] = {}
         self._by_identity: dict[int, str] = {}
         self._names: dict[str, int] = {}
