@@ -329,10 +329,9 @@ class TestEmbedding:
 
 
 class TestEnsembles:
-    def test_of_dense_networks_read_the_input_once(self):
-        members = [nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3)) for _ in range(3)]
-        names = agrees(st.Ensemble(members), X)
-        assert names == ["Gemm", "Relu", "Reshape", "Transpose", "MatMul", "Add"]
+    def test_of_one_dense_layer_read_the_input_once(self):
+        names = agrees(st.Ensemble([nn.Linear(8, 16) for _ in range(3)]), X)
+        assert names == ["Gemm", "Reshape", "Transpose"]
 
     @pytest.mark.parametrize("axes", [None, {0: "batch"}])
     def test_of_images_are_convolutions_with_groups(self, axes):

@@ -73,7 +73,7 @@ class Indexing(Writer):
             return Pair(x.type, *parts)
         places = self._starts(x.type, update.type.shape, starts)
         if not places:
-            return Operand(update.name, x.type, update.shape, update.value)
+            return update.seen_as(x.type, update.shape)
         x, update = self.whole(x), self.whole(update)
         name = self._replaced(self.named(x), self.named(update), x.type, update.type, places)
         return Operand(name, x.type, x.type.shape)

@@ -492,7 +492,7 @@ def _affine(s: Any, node: Node) -> Found:
         bias = s.value(made.inputs[2]) if len(made.inputs) > 2 else None
         if len(made.inputs) > 2 and bias is None:
             continue
-        found = _with_affine(s, node, made, line, bias)
+        found = _with_affine(s, node, made, line, bias, other)
         if found:
             return found
     return False
@@ -514,9 +514,10 @@ def _of_features(
 
 
 def _with_affine(
-    s: Any, node: Node, made: Node, line: np.ndarray, bias: np.ndarray | None
+    s: Any, node: Node, made: Node, line: np.ndarray, bias: np.ndarray | None, other: str
 ) -> Found:
-    x, name, *_ = made.inputs
+    x, name, *biases = made.inputs
+    like = biases[0] if biases else other
     weights = s.value(name)
     if node.op in ("Mul", "Div"):
         if not s.once(name) or not np.isfinite(line).all() or (node.op == "Div" and not line.all()):
@@ -532,7 +533,7 @@ def _with_affine(
             axis = (-1, 1) if made.attributes.get("transB") else (1, -1)
         inputs = [x, s.constant(weights * factor.reshape(axis), name)]
         if bias is not None:
-            inputs.append(s.constant(bias * factor))
+            inputs.append(s.constant(bias * factor, like))
         return s.become(node, made.op, inputs, **made.attributes)
     added = line if node.op == "Add" else -line
     if bias is not None:
@@ -540,8 +541,8 @@ def _with_affine(
     if made.op == "MatMul":
         if len(s.shape(x) or ()) != 2:
             return False
-        return s.become(node, "Gemm", [x, name, s.constant(added)])
-    return s.become(node, made.op, [x, name, s.constant(added)], **made.attributes)
+        return s.become(node, "Gemm", [x, name, s.constant(added, like)])
+    return s.become(node, made.op, [x, name, s.constant(added, like)], **made.attributes)
 
 
 def _padded_conv(s: Any, node: Node) -> Found:

@@ -224,9 +224,9 @@ class Onnx(Indexing):
         if x.shape[batch:] == x.type.shape[batch:]:
             return x
         kept = (*x.shape[:batch], *x.type.shape[batch:])
-        smaller = Operand(x.name, array_type(kept, x.type.dtype), x.shape, x.value)
+        smaller = x.seen_as(array_type(kept, x.type.dtype), x.shape)
         whole = self.whole(smaller)
-        return Operand(whole.name, x.type, kept, whole.value)
+        return whole.seen_as(x.type, kept)
 
     def _complex_product(self, x: Any, y: Any, out: ArrayType, product: Any) -> Any:
         """Return (a + ib)(c + id) by four real products."""
