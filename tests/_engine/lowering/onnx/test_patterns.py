@@ -354,6 +354,11 @@ class TestEnsembles:
         model = export.onnx(ensemble, IMAGES, exact=False)
         groups = [a.i for n in model.graph.node for a in n.attribute if a.name == "group"]
         assert groups == [3]
+        names = agrees(ensemble, IMAGES, dynamic_axes=axes)
+        assert names[:6] == ["Conv", "Relu", "Conv", "MaxPool", "Add", "Conv"]
+        images = IMAGES.copy()
+        images[1, 2, 3, 4] = np.nan
+        agrees(ensemble, images, dynamic_axes=axes)
 
 
 def test_a_large_matrix_that_is_turned_is_kept_once():

@@ -7,6 +7,7 @@ says so, or returns the name of a tensor that stands for it, or nothing.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -588,51 +589,59 @@ _CARRIER = 2.0**-40
 """A factor that makes of all numbers in a window less than the last digit of the largest."""
 
 
-def _guarded_pool(s: Any, node: Node) -> Node | None:
-    """Return the operator of a maximum in windows that is taken where all is finite."""
+def _guarded_pool(s: Any, node: Node) -> Sequence[Node]:
+    """Return the maximum in windows that is taken where all is finite, and a view of it."""
     finite = node.attributes.get("then_branch")
     if not isinstance(finite, Graph) or not finite.name.startswith(FINITE):
-        return None
+        return ()
     nodes = [inner for inner in finite.nodes if inner.op != "Identity"]
-    return nodes[0] if len(nodes) == 1 and nodes[0].op == "MaxPool" else None
+    ops = [inner.op for inner in nodes]
+    follows = ops == ["MaxPool"] or (
+        ops == ["MaxPool", "Reshape"] and nodes[1].inputs[0] == nodes[0].outputs[0]
+    )
+    return nodes if follows and s.shape(nodes[0].outputs[0]) is not None else ()
 
 
 def _pool(s: Any, node: Node) -> Found:
     """A guarded maximum in windows of what is not negative."""
-    pool = _guarded_pool(s, node)
-    if pool is None or not _is_not_negative(s, pool.inputs[0]):
+    nodes = _guarded_pool(s, node)
+    if not nodes or not _is_not_negative(s, nodes[0].inputs[0]):
         return False
-    return _carried_pool(s, node, pool, pool.inputs[0])
+    return _carried_pool(s, node, nodes, nodes[0].inputs[0])
 
 
 def _relu_of_pool(s: Any, node: Node) -> Found:
     """Where a ReLU follows a guarded maximum, it goes before it: the larger stays the larger."""
     guarded = s.by(node.inputs[0], "If")
-    pool = _guarded_pool(s, guarded) if guarded is not None else None
-    if pool is None or not s.once(node.inputs[0]):
+    nodes = _guarded_pool(s, guarded) if guarded is not None else ()
+    if not nodes or not s.once(node.inputs[0]):
         return False
-    x = pool.inputs[0]
+    x = nodes[0].inputs[0]
     before = s.new("Relu", [x], s.dtype(x), s.shape(x))
-    return _carried_pool(s, node, pool, before)
+    return _carried_pool(s, node, nodes, before)
 
 
-def _carried_pool(s: Any, node: Node, pool: Node, x: str) -> Found:
+def _carried_pool(s: Any, node: Node, nodes: Sequence[Node], x: str) -> Found:
     """Write a maximum in windows of what is not negative, which keeps NaN, without a branch.
 
     max(x) + 2^-40 sum(x) is NaN where an element is, infinite where one is, and rounds to max(x)
     elsewhere: for n elements the sum is at most n max(x), and n 2^-40 max(x) is less than half of
     its last digit. The sum is a convolution, which onnxruntime keeps in the layout of the pool.
     """
+    pool, *views = nodes
     shape, window = s.shape(x), pool.attributes["kernel_shape"]
-    dtype, out = s.dtype(x), s.shape(node.outputs[0])
-    if shape is None or is_size(shape[1]) or out is None:
+    dtype, out = s.dtype(x), s.shape(pool.outputs[0])
+    if shape is None or is_size(shape[1]):
         return False
     if math.prod(window) > _WIDEST or shape[1] * math.prod(window) > LARGEST:
         return False
     weights = s.constant(np.full((shape[1], 1, *window), _CARRIER, dtype))
     total = s.new("Conv", [x, weights], dtype, out, **pool.attributes, group=shape[1])
     most = s.new("MaxPool", [x], dtype, out, **pool.attributes)
-    return s.become(node, "Add", [most, total])
+    if not views:
+        return s.become(node, "Add", [most, total])
+    names = [s.new("Add", [most, total], dtype, out), *views[0].inputs[1:]]
+    return s.become(node, "Reshape", names, **views[0].attributes)
 
 
 _WIDEST = 1 << 14
