@@ -65,9 +65,9 @@ def onnx(
             this name with ``.data`` after it.
         opset: the version of the operators, 21 or later.
         exact: whether NaN and the tails of functions are as they are here, where the runtime's
-            operators lose them; ``False`` gives fewer and faster nodes. The nodes that keep NaN
-            run only where values are not finite, where that is faster: by default recurrent
-            networks take 1.05 of the time, and small ones that pool or have GELU 1.4.
+            operators lose them; ``False`` gives fewer nodes. The nodes that keep NaN in recurrent
+            layers run only where values are not finite. By default networks take at most 1.1 of
+            the time.
 
     Returns:
         The model, an ``onnx.ModelProto``; inputs and outputs have the names of arguments and of the

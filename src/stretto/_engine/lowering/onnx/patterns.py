@@ -673,7 +673,7 @@ def _is_not_negative(s: Any, name: str, depth: int = 8) -> bool:
             len(node.inputs) == 2
             and weights is not None
             and weights.size <= LARGEST
-            and np.all(weights == _CARRIER)
+            and bool((weights == _CARRIER).all())
             and _is_not_negative(s, node.inputs[0], depth - 1)
         )
     return False
