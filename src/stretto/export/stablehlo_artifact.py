@@ -365,10 +365,13 @@ class StableHLO:
         self._out_keys = [KEYS.get(a.dtype) for a in container.out_avals]
         self._in_dtypes = [*map(dtype_of, container.in_avals)]
         self._out_dtypes = [*map(dtype_of, container.out_avals)]
-        self._in_leaves = tree_of(container.in_tree, iter(range(len(container.in_avals))))
-        self._out_leaves = tree_of(container.out_tree, iter(range(len(container.out_avals))))
-        self._in_structure = tree.structure(self._in_leaves)
-        self._order = tree.leaves(self._in_leaves)
+        ins = [*map(_struct, self._in_shapes, self._in_dtypes, self._in_keys)]
+        outs = [*map(_struct, self._out_shapes, self._out_dtypes, self._out_keys)]
+        self._in_types = tree_of(container.in_tree, iter(ins))
+        self._out_types = tree_of(container.out_tree, iter(outs))
+        self._in_structure = tree.structure(self._in_types)
+        self._order = _positions(tree.leaves(self._in_types), ins)
+        self._out_order = _positions(tree.leaves(self._out_types), outs)
         self._flat = self._differentiable()
 
     @property
@@ -393,12 +396,12 @@ class StableHLO:
     @property
     def in_types(self) -> Tree:
         """The tree (args, kwargs) of the shapes and dtypes that it takes."""
-        return _typed(self._in_leaves, self._in_shapes, self._in_dtypes, self._in_keys)
+        return self._in_types
 
     @property
     def out_types(self) -> Tree:
         """The tree of the shapes and dtypes that it gives."""
-        return _typed(self._out_leaves, self._out_shapes, self._out_dtypes, self._out_keys)
+        return self._out_types
 
     @property
     def text(self) -> str:
@@ -465,7 +468,8 @@ class StableHLO:
             for out, dtype, key in zip(outs, self._out_dtypes, self._out_keys, strict=True):
                 value: Any = np.zeros(out.shape, float0) if dtype == float0 else out
                 results.append(value if key is None else KeyArray(value, key))
-            return tree.map(results.__getitem__, self._out_leaves)
+            ordered = [results[k] for k in self._out_order]
+            return tree.unflatten(tree.structure(self._out_types), ordered)
 
     call = __call__
 
@@ -654,19 +658,19 @@ def _called(path: str) -> str:
     return f"args{rest}" if kind == "[0]" else f"kwargs{rest}"
 
 
-def _typed(
-    numbers: Tree,
-    shapes: Sequence[Any],
-    dtypes: Sequence[np.dtype],
-    keys: Sequence[Implementation | None],
-) -> Tree:
-    def typed(k: int) -> ShapeDtypeStruct:
-        key = keys[k]
-        if key is None:
-            return ShapeDtypeStruct(shapes[k], dtypes[k])
-        return ShapeDtypeStruct(shapes[k][:-1], KeyDtype(key))
+def _struct(
+    shape: Sequence[Dimension], dtype: np.dtype, key: Implementation | None
+) -> ShapeDtypeStruct:
+    """Return the description of an argument or a result."""
+    if key is None:
+        return ShapeDtypeStruct(tuple(shape), dtype)
+    return ShapeDtypeStruct(tuple(shape[:-1]), KeyDtype(key))
 
-    return tree.map(typed, numbers)
+
+def _positions(leaves: Sequence[Any], among: Sequence[Any]) -> list[int]:
+    """Return where each leaf is among others, by identity."""
+    numbers = {id(x): k for k, x in enumerate(among)}
+    return [numbers[id(leaf)] for leaf in leaves]
 
 
 class _Leaf:

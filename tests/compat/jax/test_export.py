@@ -12,7 +12,6 @@ CASES = pathlib.Path(__file__).with_name("exporting.py")
 NAMES = re.findall(r"^@case\ndef (\w+)\(", CASES.read_text("utf-8"), re.MULTILINE)
 DIFFER = {
     "over_devices": "shardings are not written into files",
-    "what_differs_by_platform": "platform_dependent chooses while it is traced",
 }
 """The cases that are otherwise here, and why."""
 

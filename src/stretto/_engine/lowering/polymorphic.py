@@ -360,7 +360,9 @@ def lower_for_file(
             functions += each.functions(program, arrays, f"main_{platform}")
     # Functions of modules that are called are the same for all platforms.
     written_once = dict.fromkeys(functions)
-    return "\n".join([f"module @{identifier(program.name)} {{", *written_once, "}\n"])
+    several = len(platforms) > 1 or varies(*program.in_types)
+    about = "attributes {jax.uses_shape_polymorphism = true} " if several else ""
+    return "\n".join([f"module @{identifier(program.name)} {about}{{", *written_once, "}\n"])
 
 
 _INDEX = '%platform: tensor<i32> {jax.global_constant = "_platform_index"}'

@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.api.jit.jit import Jitted
 from stretto._engine.core import tree as own_trees
@@ -20,13 +22,15 @@ from stretto._engine.core.interpreter import type_of
 from stretto._engine.core.rewriting import live
 from stretto._engine.core.size_guards import known_sizes, varying_sizes
 from stretto._engine.core.sizes import Size, SizeVariable, is_size, size_variable
-from stretto._engine.core.types import float0
+from stretto._engine.core.types import ArrayType, float0
 from stretto._engine.lowering.portable import ALLOWED, PLATFORMS
 from stretto._engine.passes.simplify import simplify
 from stretto._engine.xla.device import default_backend
 from stretto.compat.jax import tree_util
 from stretto.compat.jax.avals import ShapedArray
 from stretto.compat.jax.calls import jit
+from stretto.compat.jax.export_shapes import check_shapes, check_solvable
+from stretto.compat.jax.settings import config as jax_config
 from stretto.export.container import KEYS, NODES, Container, Node, NodeClass, dtype_of, tree_of
 from stretto.export.size_text import parsed
 from stretto.export.stablehlo_artifact import (
@@ -46,6 +50,7 @@ __all__ = ["DisabledSafetyCheck", "Exported", "SymbolicScope", "default_export_p
 
 minimum_supported_calling_convention_version = 9
 maximum_supported_calling_convention_version = 10
+_CONVENTION = "jax_export_calling_convention_version"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -411,9 +416,11 @@ class Exported:
 
     def _check(self, leaves: Sequence[Any]) -> None:
         """Refuse arguments of other types, in JAX's words."""
-        paths = [path for path, _ in _paths(self.in_tree)]
+        paths = _paths(self.in_tree, self.in_avals)
+        shapes: list[Any] = []
         for path, expected, x in zip(paths, self.in_avals, leaves, strict=True):
             if expected.dtype == float0:
+                shapes.append(np.shape(x))
                 continue
             got = x if isinstance(x, KeyArray) else type_of(x)
             if len(got.shape) != len(expected.shape):
@@ -432,6 +439,8 @@ class Exported:
                         f"Shape mismatch for {path}.shape[{axis}] (expected same constant): "
                         f"expected {expected.shape} and called with {got.shape}"
                     )
+            shapes.append(got.shape)
+        check_shapes(paths, [a.shape for a in self.in_avals], shapes)
 
     def __str__(self) -> str:
         return f"Exported(fun_name={self.fun_name}, ...)"
@@ -439,13 +448,13 @@ class Exported:
     __repr__ = __str__
 
 
-def _paths(definition: Any) -> list[tuple[str, Any]]:
-    """Return what the leaves of (args, kwargs) are called."""
-    numbered = definition.unflatten(range(definition.num_leaves))
+def _paths(definition: Any, avals: Sequence[ShapedArray]) -> list[str]:
+    """Return what the leaves of (args, kwargs), of these types, are called."""
+    described = definition.unflatten([ShapeDtypeStruct(a.shape, a.dtype) for a in avals])
     named = []
-    for path, leaf in tree_util.flatten_with_path(numbered)[0]:
+    for path, _ in tree_util.flatten_with_path(described)[0]:
         root = "args" if getattr(path[0], "idx", 0) == 0 else "kwargs"
-        named.append((root + tree_util.keystr(path[1:]), leaf))
+        named.append(root + tree_util.keystr(path[1:]))
     return named
 
 
@@ -502,6 +511,7 @@ def export(
     checks = tuple([check._impl for check in disabled_checks])
 
     def do_export(*args: Any, **kwargs: Any) -> Exported:
+        convention = _convention()
         with varying_sizes(), known_sizes(None):
             traced = fun.trace(*args, **kwargs)
         entry = traced._entry
@@ -510,35 +520,60 @@ def export(
         program = live(entry.program)
         if not any([is_size(n) for t in program.in_types for n in t.shape]):
             program = simplify(program)
-        ours = own_trees.unflatten(traced.in_tree, range(traced.in_tree.num_leaves))
-        in_leaves, in_tree = tree_util.flatten(ours)
-        results = own_trees.unflatten(traced.out_tree, range(traced.out_tree.num_leaves))
-        out_leaves, out_tree = tree_util.flatten(results)
+        in_types = program.in_types[: len(program.inputs) - len(entry.captured)]
+        ins, in_keys, in_tree = _places(traced.in_tree, in_types)
+        outs, out_keys, out_tree = _places(traced.out_tree, program.out_types)
         arrays = [x.to_host() for x in entry.captured]
-        (ins, in_keys), (outs, out_keys) = map(_numbers, (in_leaves, out_leaves))
         flat = FlatProgram(traced.fun_name, program, arrays)
         flat = flat.reordered(ins, outs, in_keys, out_keys)
-        return Exported(_lazy(flat, names, checks), in_tree, out_tree)
+        avals = [*map(_aval, flat.in_avals)]
+        check_solvable(_paths(in_tree, avals), [aval.shape for aval in avals])
+        return Exported(_lazy(flat, names, checks, convention), in_tree, out_tree)
 
     return do_export
 
 
-def _numbers(leaves: Sequence[Any]) -> tuple[list[int], dict[int, Any]]:
-    """Return numbers that are leaves, or the words of keys, and which are such."""
-    words: list[Any] = [x._words if isinstance(x, KeyArray) else x for x in leaves]
-    made = [getattr(x, "_implementation", None) for x in leaves]
-    return words, {n: m for n, m in zip(words, made, strict=True) if m is not None}
+def _convention() -> int:
+    """Return the version of how ``main`` is called that is set."""
+    version = jax_config.read(_CONVENTION)
+    least, most = (
+        minimum_supported_calling_convention_version,
+        maximum_supported_calling_convention_version,
+    )
+    if not least <= version <= most:
+        raise ValueError(
+            f"The requested export calling convention version {version} is outside the range of "
+            f"supported versions [{least}..{most}]"
+        )
+    return version
 
 
-def _lazy(flat: FlatProgram, platforms: tuple[str, ...], checks: tuple[str, ...]) -> StableHLO:
+def _places(structure: Any, types: Sequence[ArrayType]) -> tuple[list[int], dict[int, Any], Any]:
+    """Return the order of leaves in JAX's tree, which are the words of keys, and that tree."""
+    own = [ShapeDtypeStruct(t.shape, t.dtype) for t in types]
+    numbers = {id(x): k for k, x in enumerate(own)}
+    leaves, definition = tree_util.flatten(own_trees.unflatten(structure, own))
+    order, keys = [], {}
+    for leaf in leaves:
+        words: Any = leaf._words if isinstance(leaf, KeyArray) else leaf
+        order.append(numbers[id(words)])
+        if isinstance(leaf, KeyArray):
+            keys[order[-1]] = leaf._implementation
+    return order, keys, definition
+
+
+def _lazy(
+    flat: FlatProgram, platforms: tuple[str, ...], checks: tuple[str, ...], convention: int
+) -> StableHLO:
     """Return the file of a program, whose derivatives are made when they are asked for."""
     allowed = {c.partition(":")[2] for c in checks} | ALLOWED
     try:
         container = container_of(flat, *flat.trees(), platforms, 0, allowed)
     except ExportError as error:
         raise ValueError(f"Cannot serialize {flat.name}: {error}") from error
-    container = container._replace(unchecked=checks)
-    return StableHLO(container, own_functions, lambda: _lazy(flat.vjp(), platforms, checks))
+    container = container._replace(unchecked=checks, convention=convention)
+    derive = lambda: _lazy(flat.vjp(), platforms, checks, convention)
+    return StableHLO(container, own_functions, derive)
 
 
 def deserialize(blob: bytes | bytearray) -> Exported:
