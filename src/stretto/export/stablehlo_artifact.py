@@ -55,6 +55,7 @@ from stretto.export.container import (
     to_bytes,
     tree_of,
 )
+from stretto.export.splits import Split
 from stretto.files.names import Damaged
 from stretto.random.key_arrays import Implementation, KeyArray, KeyDtype
 
@@ -163,6 +164,24 @@ class FlatProgram:
         self.in_avals = in_avals or [*map(aval_of, program.in_types[:count])]
         self.out_avals = out_avals or [*map(aval_of, program.out_types)]
         self.kept = [k for k, a in enumerate(self.in_avals) if a.dtype != "float0"]
+        self.devices = 1
+        self.splits: tuple[tuple[Split | None, ...], ...] = ((), ())
+
+    def over(
+        self, devices: int, ins: Sequence[Split | None], outs: Sequence[Split | None]
+    ) -> FlatProgram:
+        """Return it over so many devices, with arguments and results that lie so."""
+        again = FlatProgram(
+            self.name,
+            self.program,
+            self.arrays,
+            self.in_avals,
+            self.out_avals,
+            self.sizes,
+            self.guards,
+        )
+        again.devices, again.splits = devices, (tuple(ins), tuple(outs))
+        return again
 
     def trees(self) -> tuple[Node, Node]:
         """Return the trees of flat arguments, (args, kwargs), and of flat results."""
@@ -213,7 +232,7 @@ class FlatProgram:
         types += [array_type(shape_of(a), dtype_of(a)) for a in cotangents if a.dtype != "float0"]
         structs = [ShapeDtypeStruct(t.shape, t.dtype) for t in types]
         traced = trace(backward, structs, None, None, "export.stablehlo", self.sizes)
-        return FlatProgram(
+        derivative = FlatProgram(
             f"vjp_{self.name}",
             traced.program,
             [w for _, w in traced.weights],
@@ -222,6 +241,8 @@ class FlatProgram:
             self.sizes,
             (*self.guards, *traced.guards),
         )
+        ins, outs = self.splits
+        return derivative.over(self.devices, (*ins, *outs), ins) if ins else derivative
 
 
 def aval_of(type: ArrayType, key: Implementation | None = None) -> Aval:
@@ -277,6 +298,9 @@ def container_of(
         tuple(flat.kept),
         sizes or len(platforms) > 1,
         further,
+        flat.devices,
+        in_splits=flat.splits[0],
+        out_splits=flat.splits[1],
     )
 
 
@@ -793,11 +817,12 @@ def _orders(container: Container | None) -> Iterator[Container]:
 
 def _check(container: Container) -> None:
     """Refuse what cannot be called here."""
-    if container.devices != 1:
-        raise Damaged(
-            f"{container.name} was exported for {container.devices} devices, and one is what is "
-            f"read here: export it without shardings"
-        )
+    for split in (*container.in_splits, *container.out_splits):
+        if split is not None and split.devices != container.devices:
+            raise Damaged(
+                f"{container.name} has arrays over {split.devices} devices, and is for "
+                f"{container.devices}"
+            )
     if container.ordered:
         raise Damaged(
             f"{container.name} has effects in an order, {', '.join(container.ordered)}: export "

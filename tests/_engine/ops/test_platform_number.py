@@ -1,4 +1,4 @@
-"""Which platform a program is compiled for: chosen when it is written, also in files for several."""
+"""The number of the platform that a program is compiled for: not known before that."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def test_names_of_platforms():
     assert number_of("gpu", ("tpu", "cuda"), False) == 1
     assert number_of("rocm", ("cuda", "gpu"), False) == 1
     assert number_of("tpu", ("cuda", "gpu"), True) == 2
-    with pytest.raises(NotImplementedError, match="a function for cuda or a default, got .* cpu"):
+    with pytest.raises(NotImplementedError, match=r"a function for cuda or a default, got .* cpu"):
         number_of("gpu", ("cpu",), False)
 
 

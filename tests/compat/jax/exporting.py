@@ -17,6 +17,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import export, lax
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+jax.config.update("jax_num_cpu_devices", 3)
 
 F32 = np.float32
 X = np.arange(4, dtype=F32)
@@ -605,13 +609,62 @@ def typed_keys():
 
 
 @case
-def over_devices():
-    mesh = jax.make_mesh((1,), ("x",))
-    where = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
-    f = jax.jit(lambda x: x * 2, in_shardings=(where,), out_shardings=where)
-    e = there_and_back(f)(X)
+def over_a_mesh_of_one_device():
+    mesh = Mesh(np.array(jax.devices()[:1]), ("x",))
+    where = NamedSharding(mesh, P("x"))
+    e = there_and_back(jax.jit(lambda x: x * 2, in_shardings=(where,), out_shardings=where))(X)
     close(e.call(X), 2 * X)
-    assert e.in_shardings_jax(mesh)[0] == where
+    assert e.nr_devices == 1
+    assert e.in_shardings_jax(mesh)[0].is_equivalent_to(where, 1)
+
+
+def on_two(*axes):
+    return NamedSharding(Mesh(np.array(jax.devices()[:2]), ("x",)), P(*axes))
+
+
+@case
+def over_devices():
+    x = np.arange(16, dtype=F32).reshape(4, 4)
+    inside = lambda a, b: jnp.sin(lax.with_sharding_constraint(a * 2, on_two(None, "x"))) @ b
+    f = jax.jit(inside, in_shardings=(on_two("x"), None), out_shardings=on_two(None, "x"))
+    e = there_and_back(f, 1)(x, x)
+    assert e.nr_devices == 2
+    taken, given = [of(on_two().mesh) for of in (e.in_shardings_jax, e.out_shardings_jax)]
+    assert taken[0].is_equivalent_to(on_two("x"), 2) and taken[1] is None
+    assert given[0].is_equivalent_to(on_two(None, "x"), 2)
+
+    other = Mesh(np.array(jax.devices()[:2][::-1]), ("y",))
+    everywhere = jax.device_put(x, NamedSharding(other, P()))
+    out = e.call(everywhere, everywhere)
+    close(out, f(x, x))
+    assert [s.device for s in sorted(out.addressable_shards, key=lambda s: s.index[1].start or 0)] \
+        == list(other.devices.flat)  # fmt: skip
+    assert {s.data.shape for s in out.addressable_shards} == {(4, 2)}
+    close(jax.jit(e.call)(everywhere, everywhere), f(x, x))
+    slope = lambda of: jax.grad(lambda a: of(a, everywhere).sum())(everywhere)
+    close(slope(e.call), jax.grad(lambda a: inside(a, x).sum())(x))
+
+    words = "exported for 2 devices and is called in a context with "
+    fails(ValueError, words + "1 device", e.call, x, x)
+    three = NamedSharding(Mesh(np.array(jax.devices()[:3]), ("z",)), P("z"))
+    wide = np.ones((3, 4), F32)
+    sums = there_and_back(jax.jit(lambda a: a.sum(), in_shardings=on_two(None, "x")))(wide)
+    fails(ValueError, words + "3 device", sums.call, jax.device_put(wide, three))
+
+
+@case
+def over_devices_by_its_arguments():
+    x = jax.device_put(np.ones((4, 6), F32), on_two("x"))
+    e = there_and_back(jax.jit(lambda x: x + 1))(x)
+    assert e.nr_devices == 2
+    close(e.call(x), x + 1)
+    described = jax.ShapeDtypeStruct(export.symbolic_shape("4, b"), F32, sharding=on_two("x"))
+    e = there_and_back(jax.jit(lambda x: x + x))(described)
+    assert e.nr_devices == 2
+    close(e.call(x), x + x)
+    one = there_and_back(jax.jit(lambda x: x.sum(0)))(np.ones((4, 6), F32))
+    assert one.nr_devices == 1
+    close(one.call(x), x.sum(0))
 
 
 @case

@@ -10,10 +10,6 @@ import pytest
 
 CASES = pathlib.Path(__file__).with_name("exporting.py")
 NAMES = re.findall(r"^@case\ndef (\w+)\(", CASES.read_text("utf-8"), re.MULTILINE)
-DIFFER = {
-    "over_devices": "shardings are not written into files",
-}
-"""The cases that are otherwise here, and why."""
 
 
 @functools.cache
@@ -26,7 +22,4 @@ def outcomes():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_case(name):
-    if name in DIFFER:
-        assert outcomes()[name] != "ok", f"{name} does as in JAX now: take it off the list"
-    else:
-        assert outcomes()[name] == "ok"
+    assert outcomes()[name] == "ok"
