@@ -683,7 +683,7 @@ def _called(path: str) -> str:
 
 
 def _struct(
-    shape: Sequence[Dimension], dtype: np.dtype, key: Implementation | None
+    shape: Sequence[Any], dtype: np.dtype, key: Implementation | None
 ) -> ShapeDtypeStruct:
     """Return the description of an argument or a result."""
     if key is None:

@@ -460,6 +460,8 @@ def shapes_from_text():
     assert export.symbolic_shape("b, ...", like=(1, 2, 3))[1:] == (2, 3)
     assert export.symbolic_shape("", like=()) == ()
     fails(ValueError, "", export.symbolic_shape, "b +")
+    assert str(export.symbolic_args_specs((X, X), ["b", "4"])[0].shape) == "(b,)"
+    assert str(export.symbolic_args_specs([X, X], ("4", "b"))[1].shape) == "(b,)"
     specs = export.symbolic_args_specs({"x": X, "n": np.int32(1)}, {"x": "b", "n": ""})
     assert str(specs["x"].shape) == "(b,)" and specs["n"].shape == ()
 
@@ -658,7 +660,8 @@ def over_devices_by_its_arguments():
     e = there_and_back(jax.jit(lambda x: x + 1))(x)
     assert e.nr_devices == 2
     close(e.call(x), x + 1)
-    described = jax.ShapeDtypeStruct(export.symbolic_shape("4, b"), F32, sharding=on_two("x"))
+    (described,) = export.symbolic_args_specs((x,), "4, b")
+    described = described.update(sharding=on_two("x"))
     e = there_and_back(jax.jit(lambda x: x + x))(described)
     assert e.nr_devices == 2
     close(e.call(x), x + x)

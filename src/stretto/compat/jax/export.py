@@ -835,6 +835,10 @@ def symbolic_args_specs(
     if isinstance(shapes_specs, str) or shapes_specs is None:
         texts = [shapes_specs] * len(leaves)
     else:
+        if isinstance(shapes_specs, list) and isinstance(args, tuple):
+            shapes_specs = tuple(shapes_specs)
+        elif isinstance(shapes_specs, tuple) and isinstance(args, list):
+            shapes_specs = list(shapes_specs)
         is_text = lambda x: x is None or isinstance(x, str)
         found, outer = tree_util.flatten(shapes_specs, is_text)
         texts = []
@@ -842,12 +846,10 @@ def symbolic_args_specs(
             texts += [text] * len(tree_util.leaves(below))
     made = [
         ShapeDtypeStruct(
-            symbolic_shape(text, constraints=constraints, scope=scope, like=x.shape), x.dtype
+            symbolic_shape(text, constraints=constraints, scope=scope, like=x.shape),
+            x.dtype,
+            sharding=x.sharding,
         )
-        for text, x in zip(texts, map(_described, leaves), strict=True)
+        for text, x in zip(texts, map(ShapeDtypeStruct.like, leaves), strict=True)
     ]
     return structure.unflatten(made)
-
-
-def _described(x: Any) -> Any:
-    return x if hasattr(x, "shape") and hasattr(x, "dtype") else type_of(x)
