@@ -336,10 +336,15 @@ def lower_for_file(
 
     Raises ``ExportError`` for what a file cannot say.
     """
-    if meshes(program.effects) or observable(program.effects):
+    if meshes(program.effects):
         raise ExportError(
-            f"export.stablehlo: {program.name} works over several devices, calls Python or prints "
-            f"while it runs: export what comes before and after that"
+            f"export.stablehlo: {program.name} works over several devices, which shard_map or "
+            f"with_sharding_constraint says: export what one device does, or without constraints"
+        )
+    if observable(program.effects):
+        raise ExportError(
+            f"export.stablehlo: {program.name} calls Python or prints while it runs: export what "
+            f"comes before and after that"
         )
     kind: Any = Portable
     if varies(*program.in_types):

@@ -837,8 +837,6 @@ def symbolic_args_specs(
     else:
         if isinstance(shapes_specs, list) and isinstance(args, tuple):
             shapes_specs = tuple(shapes_specs)
-        elif isinstance(shapes_specs, tuple) and isinstance(args, list):
-            shapes_specs = list(shapes_specs)
         is_text = lambda x: x is None or isinstance(x, str)
         found, outer = tree_util.flatten(shapes_specs, is_text)
         texts = []
