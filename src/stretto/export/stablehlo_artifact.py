@@ -682,9 +682,7 @@ def _called(path: str) -> str:
     return f"args{rest}" if kind == "[0]" else f"kwargs{rest}"
 
 
-def _struct(
-    shape: Sequence[Any], dtype: np.dtype, key: Implementation | None
-) -> ShapeDtypeStruct:
+def _struct(shape: Sequence[Any], dtype: np.dtype, key: Implementation | None) -> ShapeDtypeStruct:
     """Return the description of an argument or a result."""
     if key is None:
         return ShapeDtypeStruct(tuple(shape), dtype)
