@@ -112,7 +112,11 @@ def _masked(x: Any) -> Any:
     return snp.tril(x @ x.T), snp.where(x > 0.5, x, 0.0), x[: x.shape[0] // 2]
 
 
-SIZED = (_softmax, _scanned, _normalized, _ordered, _masked)
+def _by_platform(x: Any) -> Any:
+    return st.lax.platform_dependent(x, cuda=snp.cos, default=snp.sin)
+
+
+SIZED = (_softmax, _scanned, _normalized, _ordered, _masked, _by_platform)
 """Functions of an array whose first axis has any size."""
 
 

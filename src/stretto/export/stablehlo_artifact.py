@@ -55,6 +55,7 @@ from stretto.export.container import (
     to_bytes,
     tree_of,
 )
+from stretto.export.splits import Split
 from stretto.files.names import Damaged
 from stretto.random.key_arrays import Implementation, KeyArray, KeyDtype
 
@@ -163,6 +164,24 @@ class FlatProgram:
         self.in_avals = in_avals or [*map(aval_of, program.in_types[:count])]
         self.out_avals = out_avals or [*map(aval_of, program.out_types)]
         self.kept = [k for k, a in enumerate(self.in_avals) if a.dtype != "float0"]
+        self.devices = 1
+        self.splits: tuple[tuple[Split | None, ...], ...] = ((), ())
+
+    def over(
+        self, devices: int, ins: Sequence[Split | None], outs: Sequence[Split | None]
+    ) -> FlatProgram:
+        """Return it over so many devices, with arguments and results that lie so."""
+        again = FlatProgram(
+            self.name,
+            self.program,
+            self.arrays,
+            self.in_avals,
+            self.out_avals,
+            self.sizes,
+            self.guards,
+        )
+        again.devices, again.splits = devices, (tuple(ins), tuple(outs))
+        return again
 
     def trees(self) -> tuple[Node, Node]:
         """Return the trees of flat arguments, (args, kwargs), and of flat results."""
@@ -213,7 +232,7 @@ class FlatProgram:
         types += [array_type(shape_of(a), dtype_of(a)) for a in cotangents if a.dtype != "float0"]
         structs = [ShapeDtypeStruct(t.shape, t.dtype) for t in types]
         traced = trace(backward, structs, None, None, "export.stablehlo", self.sizes)
-        return FlatProgram(
+        derivative = FlatProgram(
             f"vjp_{self.name}",
             traced.program,
             [w for _, w in traced.weights],
@@ -222,6 +241,8 @@ class FlatProgram:
             self.sizes,
             (*self.guards, *traced.guards),
         )
+        ins, outs = self.splits
+        return derivative.over(self.devices, (*ins, *outs), ins) if ins else derivative
 
 
 def aval_of(type: ArrayType, key: Implementation | None = None) -> Aval:
@@ -277,6 +298,9 @@ def container_of(
         tuple(flat.kept),
         sizes or len(platforms) > 1,
         further,
+        flat.devices,
+        in_splits=flat.splits[0],
+        out_splits=flat.splits[1],
     )
 
 
@@ -365,10 +389,13 @@ class StableHLO:
         self._out_keys = [KEYS.get(a.dtype) for a in container.out_avals]
         self._in_dtypes = [*map(dtype_of, container.in_avals)]
         self._out_dtypes = [*map(dtype_of, container.out_avals)]
-        self._in_leaves = tree_of(container.in_tree, iter(range(len(container.in_avals))))
-        self._out_leaves = tree_of(container.out_tree, iter(range(len(container.out_avals))))
-        self._in_structure = tree.structure(self._in_leaves)
-        self._order = tree.leaves(self._in_leaves)
+        ins = [*map(_struct, self._in_shapes, self._in_dtypes, self._in_keys)]
+        outs = [*map(_struct, self._out_shapes, self._out_dtypes, self._out_keys)]
+        self._in_types = tree_of(container.in_tree, iter(ins))
+        self._out_types = tree_of(container.out_tree, iter(outs))
+        self._in_structure = tree.structure(self._in_types)
+        self._order = _positions(tree.leaves(self._in_types), ins)
+        self._out_order = _positions(tree.leaves(self._out_types), outs)
         self._flat = self._differentiable()
 
     @property
@@ -392,12 +419,12 @@ class StableHLO:
     @property
     def in_types(self) -> Tree:
         """The tree (args, kwargs) of the shapes and dtypes that it takes."""
-        return _typed(self._in_leaves, self._in_shapes, self._in_dtypes, self._in_keys)
+        return self._in_types
 
     @property
     def out_types(self) -> Tree:
         """The tree of the shapes and dtypes that it gives."""
-        return _typed(self._out_leaves, self._out_shapes, self._out_dtypes, self._out_keys)
+        return self._out_types
 
     @property
     def inputs(self) -> dict[str, ShapeDtypeStruct]:
@@ -412,7 +439,7 @@ class StableHLO:
         """Types of the result's arrays, by name; of keys that of their words."""
         args, _ = self.in_types
         paths = names_of(self.out_types, args, [f"args[{n}]" for n in range(len(args))])
-        order = tree.leaves(self._out_leaves)
+        order = self._out_order
         names = [_of_words(path, self._out_keys[k]) for k, path in zip(order, paths, strict=True)]
         types = [ShapeDtypeStruct(self._out_shapes[k], self._out_dtypes[k]) for k in order]
         return dict(zip(names, types, strict=True))
@@ -485,7 +512,8 @@ class StableHLO:
                 out if key is None else KeyArray(out, key)
                 for out, key in zip(outs, self._out_keys, strict=True)
             ]
-            return tree.map(results.__getitem__, self._out_leaves)
+            ordered = [results[k] for k in self._out_order]
+            return tree.unflatten(tree.structure(self._out_types), ordered)
 
     def flat(self, leaves: Sequence[Any]) -> list[Any]:
         """Return the result's arrays for the arguments' arrays, as ``outputs`` and ``inputs`` list.
@@ -507,7 +535,7 @@ class StableHLO:
                 key = self._in_keys[k]
                 named[k] = (x if key is None else _Leaf(KeyArray(x, key))), path
             outs = self._results(named)
-            return [outs[k] for k in tree.leaves(self._out_leaves)]
+            return [outs[k] for k in self._out_order]
 
     def _results(self, named: Mapping[int, tuple[Any, str]]) -> list[Any]:
         """Return the results for the arguments, by number, each with its path; words for keys."""
@@ -708,19 +736,17 @@ def _of_words(name: str, key: Implementation | None) -> str:
     return name if key is None else f"{name}.words"
 
 
-def _typed(
-    numbers: Tree,
-    shapes: Sequence[Any],
-    dtypes: Sequence[np.dtype],
-    keys: Sequence[Implementation | None],
-) -> Tree:
-    def typed(k: int) -> ShapeDtypeStruct:
-        key = keys[k]
-        if key is None:
-            return ShapeDtypeStruct(shapes[k], dtypes[k])
-        return ShapeDtypeStruct(shapes[k][:-1], KeyDtype(key))
+def _struct(shape: Sequence[Any], dtype: np.dtype, key: Implementation | None) -> ShapeDtypeStruct:
+    """Return the description of an argument or a result."""
+    if key is None:
+        return ShapeDtypeStruct(tuple(shape), dtype)
+    return ShapeDtypeStruct(tuple(shape[:-1]), KeyDtype(key))
 
-    return tree.map(typed, numbers)
+
+def _positions(leaves: Sequence[Any], among: Sequence[Any]) -> list[int]:
+    """Return where each leaf is among others, by identity."""
+    numbers = {id(x): k for k, x in enumerate(among)}
+    return [numbers[id(leaf)] for leaf in leaves]
 
 
 class _Leaf:
@@ -814,11 +840,12 @@ def _orders(container: Container | None) -> Iterator[Container]:
 
 def _check(container: Container) -> None:
     """Refuse what cannot be called here."""
-    if container.devices != 1:
-        raise Damaged(
-            f"{container.name} was exported for {container.devices} devices, and one is what is "
-            f"read here: export it without shardings"
-        )
+    for split in (*container.in_splits, *container.out_splits):
+        if split is not None and split.devices != container.devices:
+            raise Damaged(
+                f"{container.name} has arrays over {split.devices} devices, and is for "
+                f"{container.devices}"
+            )
     if container.ordered:
         raise Damaged(
             f"{container.name} has effects in an order, {', '.join(container.ordered)}: export "

@@ -10,11 +10,6 @@ import pytest
 
 CASES = pathlib.Path(__file__).parents[3] / "benchmarks" / "export_jax" / "cases.py"
 NAMES = re.findall(r"^@case\ndef (\w+)\(", CASES.read_text("utf-8"), re.MULTILINE)
-DIFFER = {
-    "over_devices": "shardings are not written into files",
-    "what_differs_by_platform": "platform_dependent chooses while it is traced",
-}
-"""The cases that are otherwise here, and why."""
 
 
 @functools.cache
@@ -27,7 +22,4 @@ def outcomes():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_case(name):
-    if name in DIFFER:
-        assert outcomes()[name] != "ok", f"{name} does as in JAX now: take it off the list"
-    else:
-        assert outcomes()[name] == "ok"
+    assert outcomes()[name] == "ok"
