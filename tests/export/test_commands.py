@@ -10,6 +10,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import cli
 from stretto.export import commands
+from tests.export.exchange import FILES
 
 
 def two(d, k):
@@ -85,7 +86,7 @@ def test_wide_types(here):
             ["two", "--input", "k=k.npy", "--input", "pair.npz", "--output", "y.npy"],
             r"gives k\[0\], sum: name",
         ),
-        (["x.npy", "--input", "x.npy"], "export.load: x.npy: it is truncated, or not a safet"),
+        (["x.npy", "--input", "x.npy"], r"export.load: x.npy: it is neither an artifact, as Art"),
         (["net", "--input", "net"], "load: net: expected numbers in NumPy's format"),
         (["net", "--input", "big.npy"], "k: it has integers that do not fit in int32"),
         (["net", "--input", "objects.npy"], "holds pickled objects, which are not read"),
@@ -106,6 +107,20 @@ def test_a_header_that_asks_for_much_memory(here, capsys):
         np.lib.format.write_array_header_1_0(file, header)
         file.write(b"abc")
     assert "huge.npy" in wrong(capsys, "run", "net", "--input", "huge.npy")
+
+
+def test_stablehlo(here, capsys):
+    """Of ours, and of real JAX's, whose arguments have no names but by place or keyword."""
+    st.export.stablehlo(here, snp.ones((3, 4)), dynamic_axes=({0: "n"},)).save("net.jax")
+    assert cli.main(["run", "net.jax", "--input", "x.npy", "--output", "y.npy"]) == 0
+    np.testing.assert_allclose(np.load("y.npy"), here(snp.ones((5, 4))), rtol=1e-6)
+    np.save("two.npy", np.array([1, 2], np.float32))
+    inputs = ["--input", "kwargs['y']=two.npy", "--input", "two.npy"]
+    assert cli.main(["run", str(FILES / "by_name.jax"), *inputs]) == 0
+    assert capsys.readouterr().out == "out: float32[2]\n[1. 4.]\n"
+    argv = ["run", "net.jax", "--input", "two.npy"]
+    assert "must have 2 axes, (n, 4), got (2,)" in wrong(capsys, *argv)
+    assert "net.jax is a module of StableHLO" in wrong(capsys, "export", "net.jax", "a.onnx")
 
 
 def test_an_onnx_model_needs_onnxruntime(here, capsys, monkeypatch):
@@ -151,14 +166,6 @@ def test_an_input_that_numpy_has_no_arrays_for(here, capsys):
     st.export.program(lambda x: x * 2, snp.ones(3, "bfloat16")).save("narrow")
     snp.save("narrow.npy", snp.ones(3, "bfloat16"))
     assert cli.main(["run", "narrow", "--input", "narrow.npy"]) == 0
-
-
-@pytest.mark.parametrize("command", ["run", "export"])
-def test_files_of_other_kinds_are_told(here, capsys, command):
-    st.export.stablehlo(snp.sin, snp.ones(3)).save("sine.jax")
-    rest = ["--input", "x.npy"] if command == "run" else ["sine.onnx"]
-    line = wrong(capsys, command, "sine.jax", *rest)
-    assert "a file of jax.export is read by export.load_stablehlo" in line
 
 
 def test_what_cannot_be_exported(here, capsys):

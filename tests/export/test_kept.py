@@ -12,9 +12,8 @@ PATHS = sorted([p for p in kept.FOLDER.glob("*/*") if p.suffix in kept.SUFFIXES.
 
 @pytest.mark.parametrize("path", PATHS, ids=[f"{p.parent.name}-{p.name}" for p in PATHS])
 def test_a_file_that_was_kept_gives_what_it_gave(path):
-    load = st.export.load if path.suffix == ".stretto" else st.export.load_stablehlo
     with st.config(enable_x64=True):
-        agrees(load(path), stored(path.with_suffix(".npz")), derivatives=True)
+        agrees(st.export.load(path), stored(path.with_suffix(".npz")), derivatives=True)
 
 
 def test_this_version_has_its_files():

@@ -34,10 +34,24 @@ def test_inputs_and_outputs_have_the_names_of_arguments_and_paths():
     assert names(agrees(lambda x: (x, x + 1), X).graph.output) == ["out[0]", "out[1]"]
 
 
+def test_outputs_have_their_names_also_where_nodes_would_have_them():
+    def f(x):
+        return {"add": (x + 1) * 2, "constant": x - 1, "mul_1": x * 3 + (x * 2) * (x + 4)}
+
+    assert names(agrees(f, X).graph.output) == ["add", "constant", "mul_1"]
+    # Only an input of the same name comes first.
+    assert names(agrees(lambda x: {"x": x + 1}, X).graph.output) == ["x_1"]
+
+
 def test_a_modules_arrays_are_weights_by_their_path():
     model = agrees(nn.Linear(3, 2, key=KEY), X)
     assert names(model.graph.input) == ["input"]
     assert sum(int(np.prod(t.dims)) for t in model.graph.initializer) == 8
+    # What is stored in another form has a number after it.
+    assert {n.rpartition("_")[0] or n for n in names(model.graph.initializer)} == {"weight", "bias"}
+    net = nn.Sequential(nn.Linear(3, 90, key=KEY), nn.GELU(), nn.Linear(90, 2, key=KEY))
+    found = {n.rpartition("_")[0] or n for n in names(agrees(net, X).graph.initializer)}
+    assert found == {"0.weight", "0.bias", "2.weight", "2.bias"}
 
 
 @pytest.mark.parametrize("n", [1, 2, 4, 7, 33])

@@ -1,6 +1,6 @@
 """Artifacts: programs of our own with their weights, which are called, transformed and saved.
 
-``program`` traces a function to one, ``Artifact.save`` writes it to a safetensors file, ``load``
+``program`` traces a function to one, ``Artifact.save`` writes it to a safetensors file, ``read``
 reads it in another process, which needs none of the user's code. Nothing in a file is run while it
 is read: see ``written_programs``.
 """
@@ -509,13 +509,14 @@ def program(
     return Artifact(contents, weights)
 
 
-def load(path: str | os.PathLike[str]) -> Artifact:
+def read(path: str | os.PathLike[str], caller: str) -> Artifact:
     """Read the program that ``Artifact.save`` wrote, without the code that it was traced from.
 
     Nothing in the file is run: it is checked from its first byte to the type of each result.
 
     Args:
         path: the file.
+        caller: what errors begin with.
 
     Returns:
         The program with its weights.
@@ -523,17 +524,7 @@ def load(path: str | os.PathLike[str]) -> Artifact:
     Raises:
         ValueError: the file is damaged, holds no program, or was written by a later version.
         TypeError: it has 64-bit types, and these are off.
-        FileNotFoundError: there is no such file.
-        OSError: it is a folder, a device, a FIFO or a socket.
-
-    >>> import os, tempfile, stretto as st, stretto.numpy as snp
-    >>> path = os.path.join(tempfile.mkdtemp(), "square.stretto")
-    >>> st.export.program(lambda x: x * x, snp.ones(())).save(path)
-    >>> square = st.export.load(path)
-    >>> float(st.grad(square)(3.0))
-    6.0
     """
-    caller = f"export.load: {checked_path(path, 'export.load')}"
     record: dict[str, Any] = {}
 
     def like(header: Header) -> dict[str, ShapeDtypeStruct]:
@@ -550,21 +541,9 @@ def load(path: str | os.PathLike[str]) -> Artifact:
             by = record.get("stretto", VERSION)
             also = f" (Stretto {str(by)[:20]!r} wrote it; this is {VERSION})"
             other = "" if by == VERSION else also
-            raise Damaged(f"{caller}: {text[2] or text[0]}{other}{_other_kind(path)}") from None
+            raise Damaged(f"{caller}: {text[2] or text[0]}{other}") from None
         except TypeError as error:
             raise TypeError(f"{caller}: {error}") from None
-
-
-def _other_kind(path: str | os.PathLike[str]) -> str:
-    """Return where a file of another kind is read: safetensors' header, at byte 8, is JSON."""
-    with open(path, "rb") as file:
-        begin = file.read(9)
-    if len(begin) < 9 or begin.endswith(b"{"):
-        return ""
-    return (
-        "; a file of jax.export is read by export.load_stablehlo, and an ONNX model is run by a "
-        "runtime of ONNX"
-    )
 
 
 def _check_holds_program(metadata: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""The commands ``stretto run`` and ``stretto export``: artifacts from a shell.
+"""The commands ``stretto run`` and ``stretto export``: exported programs from a shell.
 
 ``run`` computes a model's outputs for arrays in NumPy's files, ``export`` writes an artifact as an
 ONNX model. Nothing that a file holds is executed but the program that ``export.load`` has checked;
@@ -22,7 +22,6 @@ from stretto import numpy as snp
 from stretto._engine.core.config import enable_x64
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import kind_of
-from stretto.export.artifact import Artifact
 
 _onnxruntime = LazyModule("onnxruntime")
 
@@ -70,20 +69,26 @@ def write(options: argparse.Namespace) -> None:
     """Write an artifact in another format."""
     if Path(options.out).suffix != ".onnx":
         raise ValueError(f"OUT must end in .onnx, got {options.out}")
-    export.onnx(export.load(options.artifact), path=options.out, opset=options.opset)
+    artifact = export.load(options.artifact)
+    if not isinstance(artifact, export.Artifact):
+        raise ValueError(
+            f"{options.artifact} is a module of StableHLO, which is not written in other formats: "
+            f"export the function that it was made of, by stretto.export.onnx"
+        )
+    export.onnx(artifact, path=options.out, opset=options.opset)
 
 
 class _Own:
-    """An artifact."""
+    """An artifact, or a module of StableHLO."""
 
     def __init__(self, path: str) -> None:
-        self._artifact: Artifact = export.load(path)
-        self.types = {name: (t.shape, t.dtype) for name, t in self._artifact.inputs.items()}
+        self._program = export.load(path)
+        self.types = {name: (t.shape, t.dtype) for name, t in self._program.inputs.items()}
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the outputs by name."""
-        outs = self._artifact.flat([inputs[name] for name in self.types])
-        return dict(zip(self._artifact.outputs, map(np.asarray, outs), strict=True))
+        outs = self._program.flat([inputs[name] for name in self.types])
+        return dict(zip(self._program.outputs, map(np.asarray, outs), strict=True))
 
 
 class _Onnx:

@@ -53,7 +53,7 @@ class Exported(NamedTuple):
         return self.program.in_types[: len(self.inputs)]
 
 
-def _names(result: Any, args: Sequence[Any], arguments: Sequence[str]) -> list[str]:
+def names_of(result: Any, args: Sequence[Any], arguments: Sequence[str]) -> list[str]:
     """Return a name for each leaf of a result: those of a dictionary are its keys.
 
     What has the structure and types of an argument, as the new state of a training step, is named
@@ -174,7 +174,7 @@ def trace(
         if outputs is not None:
             result = {name: made(result) for name, made in outputs.items()}
         outs, out_structure = argument_leaves.values_of_tree(result, caller, "the result")
-        return outs, (out_structure, _names(result, own_args, arguments))
+        return outs, (out_structure, names_of(result, own_args, arguments))
 
     with boundary, varying_sizes(), known_sizes([sizes] if sizes else None) as found:
         program, (out_structure, paths), captured = record(
