@@ -86,7 +86,8 @@ def _replaced(part: Any, args: Sequence[Any], arguments: Sequence[str]) -> str |
 
 
 def _of_one_type(x: Any, y: Any) -> bool:
-    types = [as_value(v, "export", "the result").type for v in (x, y)]
+    # Descriptions of arrays, which a file's are, are no values.
+    types = [v if hasattr(v, "dtype") else as_value(v, "export", "the result") for v in (x, y)]
     return types[0].shape == types[1].shape and types[0].dtype == types[1].dtype
 
 
