@@ -79,3 +79,28 @@ def test_python_branches_on_what_is_expanded(at, value, slope, bend):
     out, (first, second) = st.jet(f, (at,), ((1.0, 0.0),))
     assert (out, first, second) == (value, slope, bend)
     assert st.grad(lambda x: st.jet(f, (x,), ((1.0,),))[1][0])(at) == bend
+
+
+def test_a_series_that_escapes_cannot_be_looked_at():
+    kept = []
+
+    def keeping(x):
+        kept.extend((x, st.new_ref(x)))
+        return x
+
+    st.jet(keeping, (1.0,), ((1.0,),))
+    with pytest.raises(st.errors.EscapedTracerError, match="a value expanded as a series, while k"):
+        bool(kept[0])
+    with pytest.raises(st.errors.EscapedTracerError, match="a reference of type float32"):
+        kept[1][...]
+
+
+def test_a_series_of_a_traced_value_says_where_that_comes_from():
+    def f(x):
+        return x if x > 0 else -x
+
+    with pytest.raises(st.errors.TracedValueError, match=r"traced: computed by gt .* argument x"):
+        st.jit(lambda x: st.jet(f, (x * 2,), ((1.0,),)))(1.0)
+    said = []
+    st.jit(lambda x: st.jet(lambda y: said.append(y.origin()) or y, (x,), ((1.0,),)))(1.0)
+    assert said == ["the argument x"]

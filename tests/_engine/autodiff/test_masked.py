@@ -497,3 +497,12 @@ def test_conditions_are_shared_where_they_hold_alike():
     assert shared_conditions([first, chosen(CT, ok, False)]) == ()
     assert shared_conditions([first, chosen(CT, other, False)]) == first.conditions[1:]
     assert shared_conditions([]) == ()
+
+
+def test_some_of_the_conditions_may_be_applied_alone():
+    masked = chosen(chosen(CT, MASK, True), OTHER, False)
+    first, second = (masked.without(frozenset([k])) for k in (0, 1))
+    np.testing.assert_array_equal(first, [1, 0, 3])
+    np.testing.assert_array_equal(second, [0, 0, 3])
+    assert masked.without(frozenset([1])) is second
+    np.testing.assert_array_equal(masked.without(frozenset([0, 1])), [0, 0, 3])

@@ -3,13 +3,21 @@
 import numpy as np
 import pytest
 
+import stretto as st
 from stretto import make_graph
 from stretto import numpy as snp
 from stretto._engine.autodiff.evaluate import evaluate
-from stretto._engine.autodiff.transpose import backward, transpose_program
+from stretto._engine.autodiff.transpose import (
+    Masks,
+    backward,
+    masked_transpose,
+    open_cotangents,
+    transpose_program,
+)
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.program import check
+from stretto._engine.higher_order.linear_call import LinearCall
 
 W = as_value(np.array([[1.0, 2.0], [3.0, 4.0]], np.float32))
 X = as_value(np.array([0.5, 1.5], np.float32))
@@ -118,3 +126,79 @@ def test_a_transpose_transposed_is_the_program():
     back, _ = transpose_program(p, (True,), (True,))
     again, _ = transpose_program(back, (True,), (True,))
     np.testing.assert_allclose(evaluate(again, [X])[0], evaluate(p, [X])[0], rtol=1e-6)
+
+
+def test_a_fault_on_the_way_back_is_found_at_the_line_of_the_way_forward():
+    p = program(lambda w, x: x / w, X, X)
+    with st.config(debug_infs=True), pytest.raises(st.errors.NonFiniteError) as raised:
+        backward(p, (False, True), [snp.zeros(2)], [CT])
+    fault = raised.value.fault
+    assert fault.backward and fault.operation == "div"
+    assert fault.position == p.equations[0].position
+
+
+def one_more(x):
+    """The identity, of which only a backward function is known, which adds 1."""
+    back = lambda _, cts: [snp.ones(2) if cts[0] is None else cts[0] + 1]
+    return LinearCall("one_more", (x.type,), 1, back, None)(x)[0]
+
+
+def test_a_backward_function_of_a_users_runs_for_cotangents_that_are_zero():
+    """Where an output with a cotangent depends on it, wherever that has become zero."""
+    never = lambda m, x: snp.where(m, 0.0, snp.where(m, one_more(x), 0.0))
+    p = program(lambda m, x, y: (never(m, x), x * 2.0, one_more(y)), X > 1, X, X)
+    linear = (False, True, True)
+    first, second = backward(p, linear, [X > 1], [CT, CT, None])
+    np.testing.assert_array_equal(first, 2 * np.asarray(CT) + 1)
+    assert second is None
+    first, second = backward(p, linear, [X > 1], [None, CT, CT])
+    np.testing.assert_array_equal(first, 2 * np.asarray(CT))
+    np.testing.assert_array_equal(second, np.asarray(CT) + 1)
+
+
+def test_cotangents_are_added_to_totals_that_are_given():
+    for onto in ((True, False), (False, True), (True, True)):
+        p = program(lambda w, x, y: (w @ x, y * 3.0), W, X, X)
+        made, mask = transpose_program(p, (False, True, True), (True, True), None, onto)
+        assert mask == (True, True) and len(made.inputs) == 3 + sum(onto)
+        first, second = evaluate(made, [W, CT, CT, *[X] * sum(onto)])
+        np.testing.assert_allclose(first, np.asarray(W).T @ np.asarray(CT) + onto[0] * X)
+        np.testing.assert_allclose(second, 3 * np.asarray(CT) + onto[1] * X)
+    made, _ = transpose_program(p, (False, True, True), (False, True), None, (True, True))
+    np.testing.assert_allclose(evaluate(made, [W, CT, X, CT])[0], X)
+
+
+WHERE = program(lambda m, y, x: snp.where(m, snp.where(y > 1, x, 0.0), 0.0), X > 1, X, X)
+
+
+@pytest.mark.parametrize(
+    ("masks", "form", "count"),
+    [
+        (Masks(), (True, ()), 1),
+        (Masks(open=(True,)), (False, ((0, True, (0,)),)), 1),
+        (Masks(open=(True,), more=True), (False, ((0, True, (0,)), (2, True, (0,)))), 2),
+        (Masks(more=True), (True, ()), 1),
+    ],
+)
+def test_conditions_at_the_end_are_named_or_handed_out_or_applied(masks, form, count):
+    made, mask, forms = masked_transpose(WHERE, (False, False, True), (True,), None, None, masks)
+    check(made)
+    assert mask == (True,) and forms == [form]
+    assert len(made.outputs) == count
+    y = as_value(np.array([0.0, 2.0], np.float32))
+    value, *more = evaluate(made, [snp.array([True, True]), y, CT])
+    applied = form[0] or len(form[1]) == 1
+    np.testing.assert_array_equal(value, np.asarray(CT) * [not applied, 1])
+    assert [m.tolist() for m in more] == [[False, True]] * (count - 1)
+
+
+def test_a_cotangent_stays_masked_where_one_of_several_programs_gives_it():
+    other = program(lambda m, y, x: x * 0, X > 1, X, X)
+    unused = program(lambda m, y, x: snp.zeros(2), X > 1, X, X)
+    linear, active = (False, False, True), (True,)
+    masks = Masks(open=(True,))
+    found, forms = open_cotangents([WHERE, unused], linear, active, masks)
+    assert found.open == (True,) and forms == [(False, ((0, True, (0,)),))]
+    for programs, given in (([WHERE, other], masks), ([WHERE, unused], Masks(open=(False,)))):
+        found, forms = open_cotangents(programs, linear, active, given)
+        assert not any(found.open) and forms == [(True, ())]
