@@ -213,7 +213,7 @@ def test_what_escapes_is_refused():
     kept = []
     vmap_flat(lambda x: kept.extend((x, st.new_ref(x))) or [x], 3, [MANY], [0])
     with pytest.raises(
-        st.errors.EscapedTracerError, match=r"one of 3 examples .*, while <lambda> was"
+        st.errors.EscapedTracerError, match=r"one of 3 examples .*, while <lam"
     ):
         bool(kept[0])
     with pytest.raises(st.errors.EscapedTracerError, match="a reference of type float32"):
@@ -239,7 +239,7 @@ def test_an_error_is_that_of_one_example():
 
 
 def test_examples_are_marked_only_while_faults_are_looked_for():
-    """The mark says along which axis of the whole array the examples lie; truth values need none."""
+    """The mark says along which axis the examples lie; truth values need none."""
     many = lambda x: vmap_flat(lambda x: [snp.sin(x) * 2.0, x > 1], 4, [x], [1])[0]
 
     def marks():
