@@ -5,6 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.autodiff.jet import jet_flat
 
 
@@ -104,3 +105,20 @@ def test_a_series_of_a_traced_value_says_where_that_comes_from():
     said = []
     st.jit(lambda x: st.jet(lambda y: said.append(y.origin()) or y, (x,), ((1.0,),)))(1.0)
     assert said == ["the argument x"]
+
+
+def test_nothing_is_kept_after_an_operation():
+    kept = []
+
+    def f(x):
+        kept.append(x)
+        return snp.tan(x) * st.jit(snp.arctan)(x)
+
+    value, (slope,) = st.jet(f, (0.5,), ((1.0,),))
+    expander = kept[0].interpreter
+    assert not expander._known and not expander._within
+    np.testing.assert_allclose(value, np.tan(0.5) * np.arctan(0.5), rtol=1e-6)
+    known = np.arctan(0.5) / np.cos(0.5) ** 2 + np.tan(0.5) / 1.25
+    np.testing.assert_allclose(slope, known, rtol=1e-6)
+    program = st.make_graph(lambda x: st.jet(f, (x,), ((1.0,),))[1][0])(0.5)
+    np.testing.assert_allclose(evaluate(program, [snp.array(0.5)])[0], known, rtol=1e-6)
