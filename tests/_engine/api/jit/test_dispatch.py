@@ -688,3 +688,19 @@ def test_pythons_dispatcher_leaves_what_is_traced_and_errors_alone():
     assert len(f.others) == 1
     with pytest.raises(KeyError, match="planted"):
         f(x, fail=True)
+
+
+def test_pythons_dispatcher_is_in_no_traceback():
+    class Fails(dispatch._Dispatcher):
+        def _general(self, args, kwargs):
+            raise ValueError("planted")
+
+    f = Fails()
+    f._attach((), ())
+    with st.config(traceback_filtering="off"), pytest.raises(ValueError, match="planted") as whole:
+        f(1.0)
+    with pytest.raises(ValueError, match="planted") as hidden:
+        f(1.0)
+    names = lambda raised: [frame.name for frame in raised.traceback]
+    assert names(whole)[1:] == ["__call__", "_general"]
+    assert "__call__" not in names(hidden)

@@ -437,3 +437,18 @@ def test_sizes_that_vary_do_not_go_with_shardings():
     for how in ({"in_shardings": there}, {"out_shardings": there}):
         with pytest.raises(ValueError, match="dynamic_axes do not go together with shardings"):
             st.jit(snp.sin, dynamic_axes={0: "n"}, **how)
+
+
+def test_equal_lengths_of_ragged_arrays_are_one_inside():
+    """So that what is computed of both is known to fit; of others it is not."""
+    first, second, other = (
+        st.ragged([snp.ones(n) for n in lengths]) for lengths in ((2, 3), (2, 3), (3, 2))
+    )
+    f = st.jit(st.vmap(lambda x, y: x * y))
+    for b in (first, second):
+        assert [x.tolist() for x in f(first, b).to_list()] == [[1, 1], [1, 1, 1]]
+    assert len(f._entries) == 1
+    with pytest.raises(ValueError, match="do not broadcast"):
+        f(first, other)
+    assert len(f.trace(first, second)._entry.program.inputs) == 4
+    assert len(f._entries) == 1
