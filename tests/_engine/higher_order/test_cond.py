@@ -7,7 +7,9 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.core.rewriting import live
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.core.program import check
+from stretto._engine.core.rewriting import live, restrict
 from stretto._engine.higher_order.cond import Cond
 from stretto.laws import b1, f32, f64, i32, law
 
@@ -358,3 +360,29 @@ def test_loops_in_branches_of_examples_of_examples(wrap):
     x = snp.array([[1.0, 3.0, 4.0], [5.0, -1.0, 0.0], [0.0, 0.0, 0.0]])
     got = outer(snp.array([True, False, True]), x)
     np.testing.assert_array_equal(got, [[-1, 12, 16], [5, -1, 0], [0, 0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("needed", "operands"), [((True, True), 3), ((True, False), 2), ((False, True), 3)]
+)
+def test_only_what_a_needed_result_is_made_of_stays(needed, operands):
+    def f(p, x, y, z):
+        return cond(p, lambda x, y, z: (x, x * y), lambda x, y, z: (y * 2, x * z), x, y, z)
+
+    program = st.make_graph(f)(True, *[snp.ones(2)] * 3)
+    new = restrict(program, needed)
+    check(new)
+    (equation,) = [e for e in new.equations if isinstance(e.primitive, Cond)]
+    assert len(equation.inputs) == 1 + operands and len(equation.outputs) == sum(needed)
+    assert (equation is program.equations[-1]) is all(needed)
+    args = [snp.array(v) for v in (True, [2.0, 3], [5.0, 7], [11.0, 13])]
+    for p in (True, False):
+        outs = [o for o, n in zip(f(p, *args[1:]), needed, strict=True) if n]
+        for got, want in zip(evaluate(new, [snp.array(p), *args[1:]]), outs, strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
+def test_a_branch_is_interpreted_however_much_there_is():
+    program = st.make_graph(lambda p, x: cond(p, snp.sin, snp.cos, x))(True, snp.ones(1 << 16))
+    (primitive,) = conds(program)
+    assert primitive.compiled(program.in_types) is False
