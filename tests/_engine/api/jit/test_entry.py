@@ -189,3 +189,12 @@ def test_what_messages_call_the_values_passed():
         "a captured array",
     ]
     assert [_name_of_passed("abc", [0, 2], k) for k in range(3)] == ["a", "c", "a captured array"]
+
+
+@pytest.mark.parametrize(("length", "later"), [(5000, False), (5001, True)])
+def test_a_text_of_more_than_five_thousand_characters_is_long(monkeypatch, length, later):
+    entry = traced(snp.sin, X)
+    text = type("Text", (), {"calls": (), "__len__": lambda self: length})()
+    monkeypatch.setattr(type(entry), "_whole_text", lambda self: text)
+    with st.config(compile_in_background=True, tiers=False):
+        assert entry._may_come_later() is later
