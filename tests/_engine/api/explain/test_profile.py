@@ -228,3 +228,9 @@ def test_numbers_in_words(number, words):
 )
 def test_a_unit_begins_at_one(seconds, words):
     assert profile._time(seconds) == words
+
+
+def test_a_run_takes_the_seconds_between_its_two_ends(monkeypatch):
+    ticks = iter([10.0, 12.5])
+    monkeypatch.setattr(profile, "time", types.SimpleNamespace(perf_counter=lambda: next(ticks)))
+    assert profile._seconds(lambda: None) == 2.5
