@@ -4,6 +4,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.api.explain import explain
 
 N, DEPTH = 128, 6
 WS = snp.ones((DEPTH, N, N))
@@ -121,3 +122,19 @@ def test_calls_behind_all_that_is_kept_do_not_count():
         plain = st.explain(looped(block), WS, X).checkpoints
     advised = lambda savings: {(s.function, s.position): s.times for s in savings}
     assert advised(more) == advised(plain) != {}
+
+
+def test_a_checkpoint_saves_what_is_kept_but_for_what_it_is_given_and_one_call(monkeypatch):
+    """Each call keeps four arrays, and all but the last a slice of the weights for the next.
+
+    What goes into it is a slice of the weights, and what the call before it gave, if there was one.
+    """
+    of_temporaries = explain.kept_of
+    monkeypatch.setattr(explain, "kept_of", lambda *args: of_temporaries(*args[:2], 1 << 60))
+    with st.config(roll_loops=False):
+        savings = st.explain(looped(block), WS, X).checkpoints
+    (saved,) = [s.bytes for s in savings if s.function == "block"]
+    weights = 4 * N * N
+    before = 4 * DEPTH * ARRAY + (DEPTH - 1) * weights
+    given = DEPTH * weights + (DEPTH - 1) * ARRAY
+    assert saved == before - given - (4 * ARRAY + weights)

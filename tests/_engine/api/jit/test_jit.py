@@ -452,3 +452,18 @@ def test_equal_lengths_of_ragged_arrays_are_one_inside():
         f(first, other)
     assert len(f.trace(first, second)._entry.program.inputs) == 4
     assert len(f._entries) == 1
+
+
+def test_what_a_reference_holds_is_not_donated():
+    ref, x = st.new_ref(snp.ones(2)), snp.ones(2)
+
+    @functools.partial(st.jit, donate_argnums=0)
+    def f(tree):
+        return tree["x"] + 1, tree["ref"][...] + 2
+
+    for k in range(2):
+        first, second = f({"ref": ref, "x": x + k})
+        assert first.tolist() == [2 + k] * 2 and second.tolist() == [3, 3]
+        assert ref[...].tolist() == [1, 1]
+    entry = next(iter(f._entries.values()))
+    assert entry.donated == [False, True]
