@@ -122,3 +122,14 @@ def test_nothing_is_kept_after_an_operation():
     np.testing.assert_allclose(slope, known, rtol=1e-6)
     program = st.make_graph(lambda x: st.jet(f, (x,), ((1.0,),))[1][0])(0.5)
     np.testing.assert_allclose(evaluate(program, [snp.array(0.5)])[0], known, rtol=1e-6)
+
+
+def test_a_slope_that_is_a_number_has_no_further_ones():
+    @st.custom_jvp
+    def still(x):
+        return x * 1.0
+
+    still.defjvp(lambda primals, tangents: (still(*primals), snp.zeros(2)))
+    x = snp.ones(2)
+    [terms] = jet_flat(lambda x: [still(x)], [[x, x]], 3)
+    assert [t if t is None else t.tolist() for t in terms] == [[1, 1], [0, 0], None, None]

@@ -506,3 +506,21 @@ def test_some_of_the_conditions_may_be_applied_alone():
     np.testing.assert_array_equal(second, [0, 0, 3])
     assert masked.without(frozenset([1])) is second
     np.testing.assert_array_equal(masked.without(frozenset([0, 1])), [0, 0, 3])
+
+
+def test_arrays_that_are_handed_out_are_numbered_behind_those_before():
+    known, first, second = (as_value(np.array([True, k, False])) for k in (True, False, True))
+    more = []
+    ct = chosen(chosen(CT, first, True), second, False)
+    assert with_conditions(ct, [known], more)[1] == (False, ((1, True, (0,)), (2, False, (0,))))
+    assert [array is c for array, c in zip(more, (first, second), strict=True)] == [True, True]
+    assert with_conditions(chosen(CT, second, True), [known], more)[1][1] == ((2, True, (0,)),)
+
+
+def test_opposite_choices_at_the_end_of_a_chain_are_computed_without_zeros():
+    shared = Condition(OTHER, True, (0,))
+    own = [Condition(MASK, holds, (0,)) for holds in (True, False)]
+    x, y = (Masked((shared, c), CT.type, lambda: CT, None, 16) for c in own)
+    total = add_masked(x, y)
+    assert (x.depth, y.depth, total.depth) == (0, 0, 1)
+    assert not (x.has_zeros or y.has_zeros or total.has_zeros)

@@ -9,6 +9,8 @@ from stretto import numpy as snp
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.autodiff.transpose import (
     Masks,
+    _early,
+    _split_known,
     backward,
     masked_transpose,
     open_cotangents,
@@ -202,3 +204,54 @@ def test_a_cotangent_stays_masked_where_one_of_several_programs_gives_it():
     for programs, given in (([WHERE, other], masks), ([WHERE, unused], Masks(open=(False,)))):
         found, forms = open_cotangents(programs, linear, active, given)
         assert not any(found.open) and forms == [(True, ())]
+
+
+def parts(x, i):
+    """Two parts of an array, read beside other uses of it."""
+    y = x * 5.0
+    first = st.lax.dynamic_slice(x, (i,), (2,)) * 2.0
+    return first, st.lax.dynamic_slice(x, (i + 1,), (2,)) * 3.0, y, snp.sum(x)
+
+
+LONG = as_value(np.arange(6.0, dtype=np.float32))
+
+
+def test_cotangents_of_parts_are_added_where_they_were_read():
+    """To the sum so far, in place: no array as long as the whole is made for each part."""
+    p = program(parts, LONG, 1)
+    back = lambda i, *cts: backward(p, (True, False), [i], cts)[0]
+    cts = X, CT, LONG, as_value(np.float32(7))
+    made = make_graph(back)(1, *cts)
+    long = [e.primitive.name for e in made.equations if e.outputs[0].type.shape == (6,)]
+    assert long.count("scatter_add") == 2 and long.count("add") == 1 and "pad" not in long
+    expected = 5 * np.arange(6.0) + 7
+    expected[1:3] += 2 * np.asarray(X)
+    expected[2:4] += 3 * np.asarray(CT)
+    np.testing.assert_allclose(back(as_value(1), *cts), expected)
+
+
+def test_reads_of_parts_come_as_soon_as_what_they_read():
+    """So that backwards the sum of all other uses is there before their turn."""
+    p = program(parts, LONG, 1)
+    _, _, pending = _split_known(p, (True, False), [as_value(1)], None)
+    names = [e.primitive.name for e in pending]
+    assert names[:2] == ["dynamic_slice"] * 2 and names.count("dynamic_slice") == 2
+    late = program(lambda x, i: parts(x * 2.0, i), LONG, 1)
+    _, _, pending = _split_known(late, (True, False), [as_value(1)], None)
+    names = [e.primitive.name for e in pending]
+    assert names[:3] == ["mul", "dynamic_slice", "dynamic_slice"]
+    plain = program(lambda x: (x * 2.0, x * 3.0), X)
+    assert _early([*plain.equations], {*plain.inputs}) == [*plain.equations]
+
+
+@pytest.mark.parametrize(("ok", "slope"), [(False, 0), (True, np.inf)])
+def test_a_condition_on_all_results_of_an_operation_is_one_on_its_operands(ok, slope):
+    """The slope of log is infinite at 0, which does not count where the condition fails."""
+
+    def f(x, ok):
+        halves = st.lax.custom_linear_solve(
+            lambda v: 2 * v, snp.log(x), lambda _, b: b / 2, symmetric=True
+        )
+        return snp.where(ok, halves.sum(), 0.0)
+
+    np.testing.assert_array_equal(st.grad(f)(snp.zeros(2), ok), [slope] * 2)

@@ -196,3 +196,14 @@ def test_written_once_for_the_same_examples():
     assert forms[0] is forms[1] is not forms[2]
     assert [t.shape for t in forms[0].in_types] == [(3,), (16, 4)]
     assert [t.shape for t in forms[0].out_types] == [(3, 4)]
+
+
+def test_results_that_are_one_number_everywhere():
+    r = st.ragged([snp.ones((n, 3, 2)) for n in LENGTHS])
+    twos, sums = st.vmap(lambda x: (snp.full_like(x, 2.0), x.sum(0)))(r)
+    assert [x.shape for x in twos.to_list()] == [(n, 3, 2) for n in LENGTHS]
+    assert all([(np.asarray(x) == 2).all() for x in twos.to_list()])
+    np.testing.assert_array_equal(sums[:, 0, 0], LENGTHS)
+    program, *_ = record(lambda x: ([snp.full_like(x, 2.0)], None), [array_type((N, 4, 2), F32)])
+    packed = packed_program(program, Examples(3, (V,), (8,), (16,)), (True, True), ())
+    assert [t.shape for t in packed.out_types] == [(16, 4, 2)]

@@ -544,20 +544,6 @@ def test_no_more_signatures_are_kept_than_it_says(monkeypatch):
             assert len(f._entries) <= 8
 
 
-def test_the_half_that_was_traced_first_is_forgotten(monkeypatch):
-    monkeypatch.setattr("stretto._engine.api.jit.jit._SIGNATURES", 8)
-    traced, kept = [], []
-    f = st.jit(lambda x: traced.append(x.shape[0]) or x + 1)
-    with st.config(recompilation_warning=0, interpret_small=True):
-        for n in range(1, 14):
-            f(snp.ones(n))
-            kept.append([key.types[0].shape[0] for key in f._entries])
-        assert kept[7] == [1, 2, 3, 4, 5, 6, 7, 8] and kept[8] == [5, 6, 7, 8, 9]
-        assert kept[11] == [5, 6, 7, 8, 9, 10, 11, 12] and kept[12] == [9, 10, 11, 12, 13]
-        f(snp.ones(10)), f(snp.ones(1))
-    assert traced == [*range(1, 14), 1]
-
-
 @pytest.mark.parametrize("kind", ["array", "tree", "static", "donated", "waited"])
 def test_calls_keep_nothing(kind):
     """Where each call was made, the runtime notes, and keeps until it is told not to."""

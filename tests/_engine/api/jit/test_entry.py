@@ -198,3 +198,12 @@ def test_a_text_of_more_than_five_thousand_characters_is_long(monkeypatch, lengt
     monkeypatch.setattr(type(entry), "_whole_text", lambda self: text)
     with st.config(compile_in_background=True, tiers=False):
         assert entry._may_come_later() is later
+
+
+def test_an_entry_for_other_shardings_is_made_once():
+    entry = traced(snp.sin, X)
+    there = st.sharding.SingleDeviceSharding(st.devices()[0])
+    assert entry.with_shardings(()) is entry
+    other = entry.with_shardings((there,))
+    assert other is not entry and other.ins == (there,) and other.program is entry.program
+    assert entry.with_shardings([there]) is other is other.with_shardings((there,))

@@ -9,6 +9,8 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.api.jit import jit as module
+from stretto._engine.api.jit.jit import Jitted
 from stretto._engine.core.types import float0
 
 
@@ -467,3 +469,36 @@ def test_what_a_reference_holds_is_not_donated():
         assert ref[...].tolist() == [1, 1]
     entry = next(iter(f._entries.values()))
     assert entry.donated == [False, True]
+
+
+def test_the_half_that_was_traced_first_is_forgotten(monkeypatch):
+    monkeypatch.setattr("stretto._engine.api.jit.jit._SIGNATURES", 8)
+    traced, kept = [], []
+    f = st.jit(lambda x: traced.append(x.shape[0]) or x + 1)
+    with st.config(recompilation_warning=0, interpret_small=True):
+        for n in range(1, 14):
+            f(snp.ones(n))
+            kept.append([key.types[0].shape[0] for key in f._entries])
+        assert kept[7] == [1, 2, 3, 4, 5, 6, 7, 8] and kept[8] == [5, 6, 7, 8, 9]
+        assert kept[11] == [5, 6, 7, 8, 9, 10, 11, 12] and kept[12] == [9, 10, 11, 12, 13]
+        f(snp.ones(10)), f(snp.ones(1))
+    assert traced == [*range(1, 14), 1]
+
+
+def test_a_program_that_uses_references_is_compiled_before_they_are_held(monkeypatch):
+    """Other threads may use them meanwhile."""
+    ref, order = st.new_ref(snp.ones(2)), []
+
+    @st.jit
+    def f(x):
+        ref[...] += x
+        return x
+
+    decide, at_once = Jitted._decide, module.at_once
+    deciding = lambda self, entry: order.append("compiled") or decide(self, entry)
+    monkeypatch.setattr(Jitted, "_decide", deciding)
+    holding = lambda *args: order.append("held") or at_once(*args)
+    monkeypatch.setattr(module, "at_once", holding)
+    f(snp.ones(2))
+    assert order[:2] == ["compiled", "held"]
+    assert ref[...].tolist() == [2, 2]
