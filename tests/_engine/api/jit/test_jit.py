@@ -11,6 +11,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.api.jit import jit as module
 from stretto._engine.api.jit.jit import Jitted
+from stretto._engine.api.jit.signature import jitted_at
 from stretto._engine.core.types import float0
 
 
@@ -494,6 +495,7 @@ def test_a_program_that_uses_references_is_compiled_before_they_are_held(monkeyp
         ref[...] += x
         return x
 
+    monkeypatch.setattr(module, "SHARDED", ())  # where it runs is then known beforehand
     decide, at_once = Jitted._decide, module.at_once
     deciding = lambda self, entry: order.append("compiled") or decide(self, entry)
     monkeypatch.setattr(Jitted, "_decide", deciding)
@@ -502,3 +504,17 @@ def test_a_program_that_uses_references_is_compiled_before_they_are_held(monkeyp
     f(snp.ones(2))
     assert order[:2] == ["compiled", "held"]
     assert ref[...].tolist() == [2, 2]
+
+
+def test_jitted_functions_of_one_code_are_counted_when_they_are_first_traced():
+    def f(x):
+        return x + 1
+
+    first, second = st.jit(f), st.jit(f)
+    assert jitted_at(f) == 0
+    for n in (2, 3):
+        first(snp.ones(n))
+        assert jitted_at(f) == 1
+    second(snp.ones(2))
+    assert jitted_at(f) == 2
+    assert jitted_at(snp.sin) == jitted_at(len) == 0

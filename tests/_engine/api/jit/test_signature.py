@@ -5,13 +5,11 @@ import functools
 import pytest
 
 import stretto as st
-import stretto.numpy as snp
 from stretto._engine.api.jit.signature import (
     NO_ARGUMENTS,
     ArgumentSet,
     Static,
     argument_set,
-    jitted_at,
     no_overlap,
 )
 
@@ -116,17 +114,3 @@ def test_overlap():
         no_overlap(ArgumentSet((0,), ("x",)), ArgumentSet((0,), ("x",)))
     with pytest.raises(ValueError, match="the argument 3 is both static and donated"):
         no_overlap(ArgumentSet((3,), ()), ArgumentSet((2, 3), ()))
-
-
-def test_jitted_functions_of_one_code_are_counted_when_they_are_first_traced():
-    def f(x):
-        return x + 1
-
-    first, second = st.jit(f), st.jit(f)
-    assert jitted_at(f) == 0
-    for n in (2, 3):
-        first(snp.ones(n))
-        assert jitted_at(f) == 1
-    second(snp.ones(2))
-    assert jitted_at(f) == 2
-    assert jitted_at(snp.sin) == jitted_at(len) == 0
