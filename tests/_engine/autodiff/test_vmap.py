@@ -212,9 +212,7 @@ def test_examples_of_any_size():
 def test_what_escapes_is_refused():
     kept = []
     vmap_flat(lambda x: kept.extend((x, st.new_ref(x))) or [x], 3, [MANY], [0])
-    with pytest.raises(
-        st.errors.EscapedTracerError, match=r"one of 3 examples .*, while <lam"
-    ):
+    with pytest.raises(st.errors.EscapedTracerError, match=r"one of 3 examples .*, while <lam"):
         bool(kept[0])
     with pytest.raises(st.errors.EscapedTracerError, match="a reference of type float32"):
         kept[1][...]

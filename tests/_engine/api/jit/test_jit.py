@@ -517,4 +517,4 @@ def test_jitted_functions_of_one_code_are_counted_when_they_are_first_traced():
         assert jitted_at(f) == 1
     second(snp.ones(2))
     assert jitted_at(f) == 2
-    assert jitted_at(snp.sin) == jitted_at(len) == 0
+    assert jitted_at(lambda x: x) == jitted_at(len) == 0
