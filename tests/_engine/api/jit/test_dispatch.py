@@ -706,3 +706,20 @@ def test_pythons_dispatcher_is_in_no_traceback():
     names = lambda raised: [frame.name for frame in raised.traceback]
     assert names(whole)[1:] == ["__call__", "_general"]
     assert "__call__" not in names(hidden)
+
+
+class Pair(NamedTuple):
+    one: object
+    other: object
+
+
+def test_leaves_are_numbered_as_they_are_met_and_listed_as_they_are_flattened():
+    """What a fingerprint refers to by address is kept alive: classes, and names."""
+    x = snp.ones(2)
+    order, alive = dispatch._order(
+        (Pair(x, None), {"b": x, "a": [x, x]}), {"z": x, "k": Pair(x, x)}
+    )
+    # By flattening: the pair's, those of "a", that of "b"; then those of "k", and of "z".
+    assert order == [0, 2, 3, 1, 5, 6, 4]
+    assert [a for a in alive if a not in (tuple, list)] == [Pair, "b", "a", "z", "k", Pair]
+    assert dispatch._order((Box(x, "label"),), {}) == ([0], [tuple, Box])

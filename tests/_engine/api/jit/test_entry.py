@@ -207,3 +207,20 @@ def test_an_entry_for_other_shardings_is_made_once():
     other = entry.with_shardings((there,))
     assert other is not entry and other.ins == (there,) and other.program is entry.program
     assert entry.with_shardings([there]) is other is other.with_shardings((there,))
+
+
+@pytest.mark.devices
+def test_what_is_not_used_is_not_passed_on_another_device_either():
+    table, x, y = snp.arange(3.0), snp.ones(3), snp.ones(5)
+    there = st.sharding.SingleDeviceSharding(st.devices()[3])
+    f = st.jit(lambda a, b, c: (a * table, c + 1))
+    asked = st.jit(lambda a, b: a + 1, out_shardings=there)
+    for _ in range(2):
+        with st.default_device(st.devices()[3]):
+            first, second = f(x, y, 1.0)
+            assert asked(x, y).tolist() == [2, 2, 2]
+        assert first.tolist() == [0, 1, 2] and float(second) == 2
+        assert first.sharding == second.sharding == there
+    entry, of_asked = entry_of(f), entry_of(asked)
+    assert [*entry._on] == [(there,) * 3] and entry.executable is None
+    assert not of_asked._on and of_asked.executable is not None
