@@ -8,6 +8,9 @@ from hypothesis import strategies as hs
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.jvp import jvp_flat
+from stretto._engine.autodiff.linearize import linearize_flat
+from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.program import check
 from stretto._engine.core.rewriting import restrict
 from stretto._engine.higher_order.scan import Scan
@@ -501,3 +504,12 @@ def test_four_thousand_operations_are_interpreted(length, compiled):
     assert len(loop.body.equations) == 2
     assert loop.compiled((C.type,)) is compiled
     assert loop.work((), ()) == loop.most_work(()) == length * loop.body.work
+
+
+def test_stacks_that_do_not_move_have_no_tangent():
+    f = lambda c, xs: st.tree.leaves(scan(lambda c, x: (c * x, (snp.floor(x), c)), c, xs))
+    args = [as_value(np.float32(2)), as_value(np.arange(1.5, 4, dtype=np.float32))]
+    _, tangents = jvp_flat(f, args, args)
+    assert [t is None for t in tangents] == [False, True, False]
+    _, linear = linearize_flat(f, args, [True, True])
+    assert linear.active_out == (True, False, True)
