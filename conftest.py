@@ -59,7 +59,7 @@ def kept():
 
 
 PACKAGES = {
-    "export.md": "onnxruntime",
+    "export.md": "onnxruntime sklearn",
     "pytorch.md": "torch",
     "from-scikit-learn.md": "sklearn",
     "scikit-learn.md": "sklearn",
@@ -67,7 +67,7 @@ PACKAGES = {
     "image-ensemble.md": "sklearn",
     "sweep.md": "sklearn",
 }
-"""Pages whose examples need a package that need not be there."""
+"""Pages whose examples need packages that need not be there."""
 
 
 PYTORCH = importlib.util.find_spec("torch") is not None
@@ -99,7 +99,8 @@ def pytest_collection_modifyitems(items):
     """Mark the page on devices, which needs several, and pages that need a package."""
     absent = {
         page: pytest.mark.skip(reason=f"{package} is not installed")
-        for page, package in PACKAGES.items()
+        for page, packages in PACKAGES.items()
+        for package in packages.split()
         if importlib.util.find_spec(package) is None
     }
     for item in items:

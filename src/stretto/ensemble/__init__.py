@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from stretto.ensemble.detection import *
     from stretto.ensemble.ensemble import *
     from stretto.ensemble.estimators.classifier import *
+    from stretto.ensemble.estimators.pipelines import *
     from stretto.ensemble.estimators.regressor import *
     from stretto.ensemble.merging import *
     from stretto.ensemble.scores import *
@@ -61,6 +62,7 @@ exports(
     .detection: aupr auroc fpr_at_tpr ood_aupr ood_auroc ood_fpr
     .ensemble: Ensemble
     .estimators.classifier: EnsembleClassifier
+    .estimators.pipelines: pipeline_function
     .estimators.regressor: EnsembleRegressor
     .merging: Barrier Soup add_task_vectors barrier dare diagonal_fisher fisher_average greedy_soup
         task_vector ties uniform_soup

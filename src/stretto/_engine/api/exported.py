@@ -143,6 +143,8 @@ def trace(
     if not callable(fun):
         ours = callable(getattr(fun, "function", None))
         way = ": export what its function() gives" if ours else ""
+        if hasattr(fun, "named_steps"):
+            way = ": export what st.ensemble.pipeline_function gives for it"
         raise TypeError(f"{caller}: expected a function or a module, got {type(fun).__name__}{way}")
     _check_outputs(outputs, caller)
     args = tuple(args)

@@ -99,6 +99,16 @@ class Scale(NamedTuple):
         return ((x - self.mean) / self.scale).astype(np.float32)
 
 
+def minus(x: Array, middle: np.ndarray) -> Array:
+    """Return x − middle, of floats; what the middle's rounding leaves is subtracted after it.
+
+    Rows may be large beside what they differ by, as years are, and are exact themselves.
+    """
+    rounded = middle.astype(x.dtype)
+    rest = (middle - rounded).astype(x.dtype)
+    return x - rounded - rest if rest.any() else x - rounded
+
+
 def merge_equal_rows(x: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> Examples:
     """Return examples of positive weight, equal ones merged into one with the sum of their weights.
 
@@ -612,8 +622,9 @@ class EnsembleEstimator(BaseEstimator):
 
         def members(X: ArrayLike) -> Array:
             x = snp.asarray(X)
-            middle, scale = [np.asarray(part, x.dtype) for part in self.x_scale_]
-            return self.ensemble_(((x - middle) / scale).astype(np.float32))
+            x = x.astype(snp.promote_types(x.dtype, np.float32))
+            standard = minus(x, self.x_scale_.mean) / self.x_scale_.scale.astype(x.dtype)
+            return self.ensemble_(standard.astype(np.float32))
 
         return members
 
