@@ -263,17 +263,17 @@ def test_numbers_beyond_what_was_fitted():
         np.testing.assert_allclose(got, fitted.transform(far), rtol=2e-5)
 
 
-def test_bins_and_categories_go_by_the_number_before_it_is_rounded():
-    numbers = np.array([[0.1], [0.2], [0.3], [0.7]])
-    bins = KBinsDiscretizer(3, encode="ordinal", strategy="uniform").fit(numbers)
-    edge = bins.bin_edges_[0][1]
-    near = np.float32(edge)
-    rows = np.array([np.nextafter(near, np.float32(0)), near, np.nextafter(near, np.float32(1))])
-    got = _function_of(bins)(st.numpy.asarray(rows[:, None]))
-    np.testing.assert_array_equal(got, bins.transform(rows[:, None].astype(np.float64)))
-    encoder = OrdinalEncoder().fit(numbers)
-    got = _function_of(encoder)(st.numpy.asarray(numbers, np.float32))
-    np.testing.assert_array_equal(got, [[0], [1], [2], [3]])
+def test_numbers_on_an_edge_stay_there_when_they_are_rounded():
+    numbers = np.arange(1, 31)[:, None] / 10  # half of them are more as float64, half less
+    for transformer in (
+        KBinsDiscretizer(10, encode="ordinal", strategy="uniform"),
+        KBinsDiscretizer(9, encode="onehot-dense"),
+        OrdinalEncoder(),
+        onehot(),
+    ):
+        fitted = transformer.fit(numbers)
+        got = _function_of(fitted)(st.numpy.asarray(numbers, np.float32))
+        np.testing.assert_array_equal(got, fitted.transform(numbers))
 
 
 def test_the_steps_are_few_nodes():

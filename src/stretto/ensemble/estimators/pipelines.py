@@ -333,7 +333,10 @@ def _quantile_transformer(transformer: Fitted) -> Function:
     def shares(x: Array, exact: np.ndarray) -> tuple[Array, Array]:
         points, below, above = [a.astype(x.dtype) for a in (exact, references, 1 - references)]
         last = snp.maximum(snp.searchsorted(points, x, side="right", method=_ALL) - 1, 0)
-        first = snp.minimum(snp.searchsorted(points, x, method=_ALL), len(points) - 1)
+        # The first of those equal to x, or the next one above it.
+        following = snp.minimum(last + 1, len(points) - 1)
+        equal = snp.asarray(np.searchsorted(points, points).astype(np.int32))[last]
+        first = snp.where(snp.asarray(points)[last] == x, equal, following)
         to_low, to_high = [_minus_at(x, exact, place) for place in (last, first)]
         between = to_low - to_high
         apart = between > 0
@@ -458,8 +461,8 @@ def _k_bins_discretizer(discretizer: Fitted) -> Function:
         columns = []
         for k, column in enumerate(edges):
             values = x[:, k : k + 1]
-            # Edges rounded up, so that a number lies on the side of the edge that it lies on.
-            reached = (values >= _up(column, x.dtype)).astype(x.dtype)
+            # Rounded as the rows were: an edge is often one of the numbers that were fitted.
+            reached = (values >= column.astype(x.dtype)).astype(x.dtype)
             if not ordinal:
                 # Bin k is the one whose lower edge is reached, and whose upper one is not.
                 whole = snp.ones_like(values)
@@ -471,11 +474,6 @@ def _k_bins_discretizer(discretizer: Fitted) -> Function:
         return snp.concatenate(columns, axis=1)
 
     return bins
-
-
-def _up(numbers: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    rounded = numbers.astype(dtype)
-    return np.where(rounded < numbers, np.nextafter(rounded, np.inf, dtype=dtype), rounded)
 
 
 def _categories(encoder: Fitted) -> list[np.ndarray]:
