@@ -95,6 +95,7 @@ CASES = [
     (PolynomialFeatures(3), X[:, 1:]),
     (PolynomialFeatures((2, 3), interaction_only=True), X[:, 1:]),
     (PolynomialFeatures(2, include_bias=False), X[:, 1:]),
+    (PolynomialFeatures(0), X),
     (PCA(3), X),
     (PCA(3, whiten=True), X),
     (TruncatedSVD(2), X),

@@ -107,7 +107,8 @@ def _steps(pipeline: Fitted) -> list[Any]:
     if not hasattr(pipeline, "steps"):
         raise TypeError(
             f"pipeline_function: expected a Pipeline of scikit-learn, got "
-            f"{type(pipeline).__name__}; an estimator alone has function()"
+            f"{type(pipeline).__name__}; an estimator alone has function(), and a search "
+            f"best_estimator_"
         )
     return [step for _, step in pipeline.steps]
 
@@ -415,7 +416,7 @@ def _simple_imputer(imputer: Fitted) -> Function:
 
 def _polynomial_features(features: Fitted) -> Function:
     powers = np.asarray(features.powers_)
-    degree = powers.sum(axis=1).max()
+    degree = max(1, powers.sum(axis=1).max())
     # Each product is one of as many columns as the degree, and a column of ones fills it up.
     factors = np.full((len(powers), degree), powers.shape[1])
     for row, exponents in zip(factors, powers, strict=True):
