@@ -368,6 +368,8 @@ def _layer_norm(s: Any, node: Node) -> Found:
         eps, mean = s.scalar(small), s.by(_with_units(s, squares), "ReduceMean")
         if eps is None or mean is None or not mean.attributes.get("keepdims", 1):
             continue
+        if not keeps_shape(s, squares, small):
+            continue
         square = s.made.get(mean.inputs[0])
         if square is None or not (
             (square.op == "Mul" and square.inputs == (d, d))
