@@ -471,9 +471,6 @@ def _next_after(b: Any, operands: Sequence[Operand], out: ArrayType) -> Operand:
 def rounded(b: Any, x: Operand, exponent_bits: int, mantissa_bits: int) -> Operand:
     """Round the bits of floats as integers, which carries into the exponent."""
     info = ml_dtypes.finfo(x.type.dtype)
-    if x.type.dtype.itemsize < 4:
-        wide = rounded(b, b.cast(x, _F32), exponent_bits, mantissa_bits)
-        return b.cast(wide, x.type.dtype)
     type = array_type(x.type.shape, _bits(x.type.dtype))
     word = Term(b, b.bitcast(x, type))
     sign = word & (1 << (8 * x.type.dtype.itemsize - 1))
