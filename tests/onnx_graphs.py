@@ -1,30 +1,48 @@
 """What a function is exported as, for tests: its operators, and what onnxruntime computes."""
 
 import contextlib
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 
 import numpy as np
 import pytest
 
 from stretto import export
 from stretto._engine.core import tree
-from stretto._engine.core.sizes import SizeVariable, size_of
+from stretto._engine.core.sizes import SizeVariable, is_size, size_of
 from stretto._engine.core.types import array_type
 from stretto._engine.lowering.onnx.graph import Operand
 from stretto._engine.lowering.onnx.products import Onnx
-from stretto._engine.lowering.onnx.spelling import spell
+from stretto._engine.lowering.onnx.spelling import Spelling, spell
 from stretto.export import onnx_model
 
 
 @contextlib.contextmanager
-def unspelled():
-    """Leave graphs as they were written."""
+def _spelling(function):
     before = onnx_model.spell
-    onnx_model.spell = lambda b: None
+    onnx_model.spell = function
     try:
         yield
     finally:
         onnx_model.spell = before
+
+
+def unspelled():
+    """Leave graphs as they were written."""
+    return _spelling(lambda b: None)
+
+
+def spell_and_check(b):
+    """Spell a graph; assert that nothing is left to change, and that types are as inferred."""
+    spell(b)
+    again = Spelling(b)
+    again._survey(b.graph)
+    assert not again._walk(b.graph)
+    for info in _inferred(_model(b)):
+        dtype, shape = _type_of(info)
+        if info.name in b.types and dtype is not None and shape is not None:
+            known, sizes = b.types[info.name]
+            assert (known, len(sizes)) == (dtype, len(shape)), info.name
+            assert all(n is None or is_size(m) or n == m for n, m in zip(shape, sizes, strict=True))
 
 
 def graphs(graph):
@@ -58,7 +76,8 @@ def run(model, *arrays, as_it_is=False):
 
 def agrees(f, *arrays, rtol=2e-5, **settings):
     """Export a function, assert that its file gives its values, and return the operators."""
-    model = export.onnx(f, *arrays, **settings)
+    with _spelling(spell_and_check):
+        model = export.onnx(f, *arrays, **settings)
     with np.errstate(all="ignore"):
         expected = tree.leaves(f(*arrays))
     for got, value in zip(run(model, *arrays), expected, strict=True):
@@ -104,22 +123,37 @@ def written(build, *arrays, shapes=None, exact=True, opset=26):
     return _model(b)
 
 
-def _inferred(b, shapes):
-    """Give the types of tensors, which a writer knows, as inference finds them."""
+def _inferred(model):
+    """Give what shape inference knows of the tensors of a model, those inside of others too."""
     onnx = pytest.importorskip("onnx")
-    graph = onnx.shape_inference.infer_shapes(_model(b), data_prop=True).graph
+    whole = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    for graph in graphs(whole.graph):
+        yield from (*graph.input, *graph.value_info, *graph.output)
+
+
+def _type_of(info, sizes=MappingProxyType({})):
+    """Return a tensor's dtype and shape, as far as they are known."""
+    onnx = pytest.importorskip("onnx")
+    kind = info.type.tensor_type
+    dtype = (
+        np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)) if kind.elem_type else None
+    )
+    if not kind.HasField("shape"):
+        return dtype, None
+    dims = kind.shape.dim
+    return dtype, tuple(
+        [d.dim_value if d.HasField("dim_value") else sizes.get(d.dim_param) for d in dims]
+    )
+
+
+def _tell_types(b, shapes):
+    """Give the types of tensors, which a writer knows, as inference finds them, or from here."""
     sizes = {str(n): n for value in b.graph.inputs for n in value.shape}
-    for info in [*graph.input, *graph.value_info]:
-        kind = info.type.tensor_type
-        shape = shapes.get(info.name)
-        if shape is None and kind.HasField("shape"):
-            dims = kind.shape.dim
-            shape = [
-                d.dim_value if d.HasField("dim_value") else sizes.get(d.dim_param) for d in dims
-            ]
+    for info in _inferred(_model(b)):
+        dtype, shape = _type_of(info, sizes)
+        shape = shapes.get(info.name, shape)
         if shape is not None and None not in shape:
-            dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)
-            b.types[info.name] = np.dtype(dtype), tuple(shape)
+            b.types[info.name] = dtype, shape
 
 
 def by_hand(build, *arrays, shapes=None, exact=True, known=True):
@@ -141,7 +175,7 @@ def by_hand(build, *arrays, shapes=None, exact=True, known=True):
         return made
 
     made = _several(build(node, *[x.name for x in operands]))
-    _inferred(b, told)
+    _tell_types(b, told)
     for k, name in enumerate(made):
         value = b.constants.get(name)
         dtype, shape = b.types[name] if value is None else (value.dtype, value.shape)
@@ -150,7 +184,7 @@ def by_hand(build, *arrays, shapes=None, exact=True, known=True):
     if not known:
         b.types = {}
     plain = _model(b)
-    spell(b)
+    spell_and_check(b)
     return _model(b), plain
 
 

@@ -6,6 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import export, nn
+from stretto._engine.lowering.onnx.views import LARGEST
 from stretto.nn import functional as F
 from tests.onnx_graphs import agrees, by_hand, operators, run, spelled
 
@@ -625,6 +626,12 @@ def test_norms_by_hand(build, given, found):
     assert names == NORM if found else NORM[0] not in names
 
 
+@pytest.mark.parametrize(("size", "found"), [(LARGEST, True), (LARGEST + 1, False)])
+def test_a_norm_over_many_elements_would_need_as_many_ones(size, found):
+    names = spelled(norm(), normal(1, size), rtol=1e-3)
+    assert (names == NORM) == found
+
+
 def scaled(norm_of=None, scale=SCALE, bias=None, first=False, again=False):
     def build(n, x):
         y = (norm_of or norm())(n, x)
@@ -775,6 +782,11 @@ AFFINE = [
     (lambda n, x: (n("MatMul", x, W86), n("Mul", n("MatMul", n("Neg", x), W86), B6)), X,
      ["MatMul", "Neg", "MatMul", "Mul"]),
 ]  # fmt: skip
+
+
+def test_a_bias_that_is_computed_takes_nothing():
+    f = lambda n, x, y: n("Add", n("Gemm", x, W86, n("Neg", y)), B6)
+    assert spelled(f, X, LINE) == ["Neg", "Gemm", "Add"]
 
 
 @pytest.mark.parametrize(("build", "given", "names"), AFFINE)

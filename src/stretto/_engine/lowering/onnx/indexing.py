@@ -145,7 +145,6 @@ class Indexing(Writer):
                 else self.splat(int(bound), start.type)
             )
             zero = self.splat(0, start.type)
-            flags = start.type.with_shape(batch)
             flags = array_type(batch, _BOOL)
             here = self.apply(
                 "And", [self.compare("GE", start, zero), self.compare("LE", start, limit)], flags
@@ -253,10 +252,8 @@ class Indexing(Writer):
             return x
         type = x.type
         narrow = type.kind == "float" and type.dtype.itemsize < 4
-        no_kernel = type.dtype.name == "bfloat16" and update != "set"
-        sums = narrow and update in ("add", "sub", "mul")
-        wide = np.dtype(np.float32) if sums or no_kernel else type.dtype
-        if type.kind == "bool" and update not in ("set",):
+        wide = np.dtype(np.float32) if narrow and update != "set" else type.dtype
+        if type.kind == "bool" and update != "set":
             wide = _I32
             update = {"add": "max", "mul": "min"}.get(update, update)
         x, updates = self.cast(x, wide), self.cast(updates, wide)

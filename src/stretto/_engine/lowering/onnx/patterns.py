@@ -208,8 +208,8 @@ def _max_of(s: Any, name: str) -> tuple[str, int] | None:
     most = s.by(name, "ReduceMax")
     if most is None or not _keeps_axes(s, most):
         return None
-    axes, shape = s.ints(most.inputs[1]), s.shape(most.inputs[0])
-    if axes is None or len(axes) != 1 or shape is None:
+    axes = s.ints(most.inputs[1])
+    if axes is None or len(axes) != 1:
         return None
     return most.inputs[0], axes[0]
 
