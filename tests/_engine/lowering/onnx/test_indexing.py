@@ -113,7 +113,7 @@ def test_slices_of_any_size():
         lax.dynamic_update_slice(x, x[:2] * 0, (i, 0, 0)),
         x[i],
     )
-    model = exported(f, X, np.int32(0), dynamic_axes=({0: st.dynamic_size("n", least=3)}, {}))
+    model = exported(f, X, np.int32(0), dynamic_axes=({0: st.dynamic_size("n", least=3)}, None))
     for n, i in ((5, 1), (3, 0), (4, 2), (6, 3)):
         x = np.random.default_rng(n).normal(size=(n, 4, 3)).astype("float32")
         for got, want in zip(run(model, [x, np.int32(i)]), f(snp.array(x), i), strict=True):

@@ -642,3 +642,9 @@ def test_fewer_bits_of_bfloat16(bits):
     x = np.array([0.1, -1.7, 3.14159, 300.3, -65519.0, 1e-6, np.inf, np.nan, 0.0, 1e-40], "float32")
     narrow = lambda x: st.lax.reduce_precision(x.astype(ml_dtypes.bfloat16), *bits)
     agrees(lambda x: narrow(x).astype("float32"), x)
+
+
+def test_errors_of_what_is_written_inside_name_the_operation_at_hand():
+    narrow = lambda v: v.astype(ml_dtypes.float8_e4m3fn)
+    with pytest.raises(ExportError, match="export to ONNX: the program: ONNX's operators take no"):
+        written(lambda b, x: b.inline(narrow, x), X)

@@ -138,12 +138,7 @@ class Indexing(Writer):
                 found.append(place)
                 continue
             start = components[d]
-            bound = type.shape[d] - sizes[d]
-            limit = (
-                Operand(self.size(bound), start.type, (1,))
-                if is_size(bound)
-                else self.splat(int(bound), start.type)
-            )
+            limit = self._number(type.shape[d] - sizes[d], start.type)
             zero = self.splat(0, start.type)
             flags = array_type(batch, _BOOL)
             here = self.apply(
@@ -158,6 +153,12 @@ class Indexing(Writer):
                 place = self.apply("Add", [place, offset], out)
             found.append(place)
         return axes, found, windows, inside
+
+    def _number(self, n: Any, type: ArrayType) -> Operand:
+        """Return a size, which may vary, as a constant of this type does: without axes."""
+        if not is_size(n):
+            return self.splat(int(n), type)
+        return Operand(self.node("Squeeze", [self.size(n)]), type, ())
 
     def gather(
         self,
@@ -302,11 +303,7 @@ class Indexing(Writer):
     ) -> tuple[Operand, list[Operand]]:
         """Return the operand with a row behind the last, where indices outside go."""
         shape, n = x.type.shape, x.type.shape[first]
-        place = places[first]
-        behind = (
-            Operand(self.size(n), place.type, (1,)) if is_size(n) else self.splat(n, place.type)
-        )
-        zero = self.splat(0, place.type)
+        behind, zero = [self._number(v, places[first].type) for v in (n, 0)]
         moved = [self.select(mask, p, behind if k == first else zero) for k, p in enumerate(places)]
         ends = [(0, 1) if k == first else (0, 0) for k in range(len(shape))]
         longer = tuple([m + 1 if k == first else m for k, m in enumerate(shape)])
