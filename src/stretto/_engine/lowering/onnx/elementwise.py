@@ -124,7 +124,7 @@ def _asinh(x: Term) -> Term:
 
 def _acosh(x: Term) -> Term:
     above = x - 1.0
-    near = _log1p(above + written.sqrt(above * (x + 1.0)))
+    near = _log1p(above + written.sqrt(above) * written.sqrt(x + 1.0))
     return where(x > 1e150, written.log(x) + math.log(2.0), near)
 
 
@@ -192,6 +192,7 @@ def _erf_wide(x: Term) -> Term:
 
 def _erfc_of_size(x: Term) -> Term:
     """Expand it, for x >= 0, in Chebyshev polynomials of (x - 4) / (x + 4), times exp(-x^2)."""
+    x = where(x > 30.0, 30.0, x)  # it is 0 there, and infinity has no such quotient
     return written.exp(-(x * x)) * written.chebyshev(_ERFCX, (x - 4.0) / (x + 4.0))
 
 
@@ -703,8 +704,9 @@ def _complex_acosh(z: _C) -> _C:
 
 def _complex_atanh(z: _C) -> _C:
     one = z.re.like(1.0)
-    square = (one - z.re) * (one - z.re) + z.im * z.im
-    re = 0.25 * _log1p(4.0 * z.re / square)
+    size = written.absolute(z.re)  # of which the logarithm is taken above 1
+    square = (one - size) * (one - size) + z.im * z.im
+    re = _sign_of(z.re) * (0.25 * _log1p(4.0 * size / square))
     im = 0.5 * _atan2(2.0 * z.im, (one - z.re) * (one + z.re) - z.im * z.im)
     return _C(re, im)
 
