@@ -15,7 +15,6 @@ from stretto._engine.lowering.onnx.writer import Writer
 
 _BOOL = np.dtype(bool)
 _I32, _I64 = np.dtype(np.int32), np.dtype(np.int64)
-_NOTHING = {"add": 0, "sub": 0, "mul": 1}
 
 
 class Indexing(Writer):
