@@ -54,6 +54,16 @@ def graphs(graph):
                 yield from graphs(attribute.g)
 
 
+FLAGS = {"allowzero", "fmod", "inverse", "keepdims", "largest", "onesided", "reverse", "sorted"}
+
+
+def flags_are_set_or_not(model):
+    """Assert that attributes that say yes or no are 1 or 0, as the standard has it."""
+    nodes = [n for graph in graphs(model.graph) for n in graph.node]
+    flags = {(n.op_type, a.name, a.i) for n in nodes for a in n.attribute if a.name in FLAGS}
+    assert {value for *_, value in flags} <= {0, 1}, flags
+
+
 def operators(model):
     """Return the operators of the outermost graph, in order."""
     return [node.op_type for node in model.graph.node]
@@ -78,6 +88,7 @@ def agrees(f, *arrays, rtol=2e-5, **settings):
     """Export a function, assert that its file gives its values, and return the operators."""
     with _spelling(spell_and_check):
         model = export.onnx(f, *arrays, **settings)
+    flags_are_set_or_not(model)
     with np.errstate(all="ignore"):
         expected = tree.leaves(f(*arrays))
     for got, value in zip(run(model, *arrays), expected, strict=True):
@@ -194,6 +205,7 @@ def spelled(build, *arrays, feeds=(), rtol=2e-5, **settings):
     ``feeds`` are more arrays to compare with; the rest is that of ``by_hand``.
     """
     model, plain = by_hand(build, *arrays, **settings)
+    flags_are_set_or_not(model)
     for fed in (arrays, *feeds):
         expected = run(plain, *fed, as_it_is=True)
         for got, value in zip(run(model, *fed, as_it_is=True), expected, strict=True):

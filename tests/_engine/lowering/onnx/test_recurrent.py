@@ -500,3 +500,21 @@ def test_a_step_with_a_branch_stays_a_loop():
         return h, st.lax.cond(h[0, 0] > 0, lambda: h, lambda: -h)
 
     assert "Scan" in agrees(scanned(step), X, H, exact=False)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_states_that_are_not_finite_stay_so(value):
+    h, c = H.copy(), C.copy()
+    for start in (h, c):
+        start[1, 2] = value
+        agrees(scanned(lstm(four)), X, h, c)
+        start[1, 2] = 0.5
+    h[0, 1] = value
+    agrees(scanned(gru()), X, h)
+
+
+def test_what_is_checked_before_the_operator():
+    held = lambda x: scanned(lstm(four))(x, 0 * H, 0 * C)[1]
+    assert agrees(held, X) == ["ReduceSumSquare", "Sub", "Equal", "If"]
+    names = agrees(scanned(lstm(four)), X, H, C)
+    assert names.count("ReduceSumSquare") == 3 and names.count("Sum") == 1

@@ -13,7 +13,7 @@ from stretto._engine.lowering.onnx.graph import Operand
 from stretto._engine.lowering.onnx.products import Onnx
 from stretto.errors import ExportError
 from tests.export.running import agrees, exported, onnx, operators, run
-from tests.onnx_graphs import written
+from tests.onnx_graphs import flags_are_set_or_not, written
 
 X = np.random.default_rng(0).normal(size=(4, 3)).astype("float32")
 
@@ -127,6 +127,7 @@ def check(build, want, *arrays, **settings):
     """Assert that what is written gives these values; return the operators."""
     model = written(build, *arrays, **settings)
     onnx.checker.check_model(model, full_check=True)
+    flags_are_set_or_not(model)
     wanted = want if isinstance(want, (list, tuple)) else [want]
     for got, value in zip(run(model, arrays), wanted, strict=True):
         got = got[..., 0] + 1j * got[..., 1] if np.iscomplexobj(value) else got
