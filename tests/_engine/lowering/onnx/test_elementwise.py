@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import special
 
 import stretto as st
 import stretto.numpy as snp
@@ -144,6 +145,12 @@ def test_error_functions_far_out(dtype, exact):
         for g, w in zip(got, f(x, p), strict=True):
             tail = 0 if exact or wide else 1e-6
             np.testing.assert_allclose(g, w, rtol=1e-12 if wide else 8e-6, atol=tail + 1e-37)
+
+
+def test_the_polynomial_of_the_error_function_is_as_good_as_its_coefficients():
+    x = np.concatenate([np.geomspace(1e-6, 0.1, 40), np.linspace(0.1, 1, 40)]).astype("float32")
+    (got,) = run(exported(lax.erfc, x), [x])
+    np.testing.assert_allclose(got, special.erfc(x.astype("float64")), rtol=1.5e-6)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
