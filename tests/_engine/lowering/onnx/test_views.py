@@ -371,3 +371,85 @@ def test_a_constant_that_stays_hides_no_operand_that_repeats():
 def test_views_of_any_size(build, shapes, names):
     given = [normal(*[{"n": 4, "m": 3}.get(n, n) for n in shape]) for shape in shapes]
     assert spelled(build, *given, shapes=shapes) == names
+
+
+def repeated(axis=3, times=2, out=None, spread=None, again=False):
+    """Repeat elements along an axis of an image, which are put behind it first."""
+
+    def build(n, x, shape=(2, 3, 4, 5)):
+        units = (*shape[:axis], 1, *shape[axis:])
+        wide = (
+            [times if d == axis else m for d, m in enumerate(units)] if spread is None else spread
+        )
+        whole = [m * times if d == axis - 1 else m for d, m in enumerate(shape)]
+        y = n("Expand", n("Reshape", x, units), wide)
+        z = n("Reshape", y, whole if out is None else out)
+        return (y, z) if again else z
+
+    return build
+
+
+def enlarged(n, x):
+    first = repeated(3, 2)(n, x)
+    return repeated(4, 3)(n, first, (2, 3, 8, 5))
+
+
+PIXELS = normal(2, 3, 4, 5)
+
+REPEATS = [
+    (repeated(), PIXELS, ["Resize"]),
+    (repeated(4, 3), PIXELS, ["Resize"]),
+    (repeated(out=[2, 3, 8, 1, 5]), PIXELS, ["Resize", "Reshape"]),
+    (repeated(out=[1, 2, 3, 8, 5]), PIXELS, ["Resize", "Reshape"]),
+    (enlarged, PIXELS, ["Resize"]),
+    (lambda n, x: repeated(3)(n, x, (2, 3, 4)), PIXELS[..., 0], ["Resize"]),
+    (repeated(2), PIXELS, ["Reshape", "Expand", "Reshape"]),
+    (repeated(1), PIXELS, ["Reshape", "Expand", "Reshape"]),
+    (repeated(out=[6, 8, 5]), PIXELS, ["Reshape", "Expand", "Reshape"]),
+    (repeated(out=[2, 3, 4, 10]), PIXELS, ["Reshape", "Expand", "Reshape"]),
+    (repeated(again=True), PIXELS, ["Reshape", "Expand", "Reshape"]),
+    (repeated(), PIXELS.astype(np.float64), ["Reshape", "Expand", "Reshape"]),
+    (lambda n, x: repeated(3)(n, x, (2, 3, 4, 5, 1)), PIXELS, ["Reshape", "Expand", "Reshape"]),
+    (lambda n, x: repeated(2)(n, x, (6, 20)), PIXELS, ["Reshape", "Expand", "Reshape"]),
+    (lambda n, x: n("Reshape", n("Expand", n("Unsqueeze", x, [0, 4]), [2, 2, 3, 4, 2, 5]),
+                    [4, 3, 8, 5]), PIXELS, ["Unsqueeze", "Expand", "Reshape"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("build", "given", "names"), REPEATS)
+def test_elements_that_are_repeated(build, given, names):
+    assert spelled(build, given) == names
+
+
+def test_what_is_enlarged_is_read_at_half_its_size_too():
+    f = lambda n, x: (first := repeated()(n, x), repeated(4, 3)(n, first, (2, 3, 8, 5)))
+    assert spelled(f, PIXELS) == ["Resize", "Resize"]
+
+
+def lifted(x=(2, 1, 3, 4), y=(2, 4, 5), out=(2, 1, 3, 5), again=False, batch=(2,)):
+    """Multiply matrices, of which one had units in front, and put units there again."""
+
+    def build(n, a, b):
+        p = n("MatMul", n("Reshape", a, [*batch, 3, 4]), n("Reshape", b, [*batch, 4, 5]))
+        z = n("Reshape", p, out)
+        return (p, z) if again else z
+
+    return build, (normal(*x), normal(*y))
+
+
+LIFTED = [
+    (lifted(), ["Reshape", "MatMul"]),
+    (lifted(x=(2, 3, 4), y=(2, 1, 4, 5)), ["Reshape", "MatMul"]),
+    (lifted(x=(2, 3, 4), y=(1, 2, 4, 5), out=(1, 2, 3, 5)), ["Reshape", "MatMul"]),
+    (lifted(x=(2, 3, 4)), ["MatMul", "Reshape"]),
+    (lifted(out=(2, 3, 1, 5)), ["Reshape", "MatMul", "Reshape"]),
+    (lifted(out=(2, 3, 5, 1)), ["Reshape", "MatMul", "Reshape"]),
+    (lifted(again=True), ["Reshape", "MatMul", "Reshape"]),
+    (lifted(x=(1, 3, 4), y=(1, 4, 5), out=(1, 1, 3, 5), batch=(1,)), ["MatMul", "Reshape"]),
+]
+
+
+@pytest.mark.parametrize(("case", "names"), LIFTED)
+def test_units_before_the_matrices_of_a_product(case, names):
+    build, given = case
+    assert spelled(build, *given) == names
