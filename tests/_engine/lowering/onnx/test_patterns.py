@@ -626,6 +626,18 @@ def test_norms_by_hand(build, given, found):
     assert names == NORM if found else NORM[0] not in names
 
 
+def test_a_pilot_of_other_rows_and_rows_of_none_stay():
+    def f(n, x, y):
+        mean = n("Add", y, n("ReduceMean", n("Sub", x, y), [1]))
+        d = n("Sub", x, mean)
+        under = n("Add", n("ReduceMean", n("Mul", d, d), [1]), f32(1e-5))
+        return n("Div", d, n("Sqrt", under))
+
+    assert NORM[0] in spelled(f, X, normal(4, 1), rtol=1e-4)
+    assert NORM[0] not in spelled(f, X[:1], normal(4, 1), rtol=1e-4)
+    assert NORM[0] not in spelled(norm(), X[:0])
+
+
 @pytest.mark.parametrize(("size", "found"), [(LARGEST, True), (LARGEST + 1, False)])
 def test_a_norm_over_many_elements_would_need_as_many_ones(size, found):
     names = spelled(norm(), normal(1, size), rtol=1e-3)

@@ -136,6 +136,7 @@ def test_choices_are_listed_from_the_cheapest():
     times = [t for _, t in decision.choices]
     assert times == sorted(times) and decision.choices[0][0] == decision.chosen
     assert "f32[64,784]" in decision.operation
+    assert re.search(r"test_members\.py:\d+", decision.position)
 
 
 @pytest.mark.parametrize("plan", ["written out", "in turn", "batched", "wide"])
