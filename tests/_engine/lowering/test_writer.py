@@ -222,3 +222,24 @@ def test_quotients_of_quotients_are_rounded_between(dtype, exponent, mantissa):
     b.quotient(b.quotient(x, x), x)
     (line,) = [line for line in lines(b) if "reduce_precision" in line]
     assert f"exponent_bits = {exponent} : i32, mantissa_bits = {mantissa} : i32" in line
+
+
+def test_what_repeats_elements_is_put_into_memory_once():
+    b = Writer()
+    b._outputs = (Var(F32),)
+    row = Operand("%row", array_type((3,), np.dtype(np.float32)))
+    wide, two = b.broadcast(row, (1,), F32), b.splat(2, F32)
+    apart = [wide, two, b.emit("add", wide, two), b.emit("negate", b.emit("add", two, wide))]
+    as_they_are = [X, b.scalar(2, F32.dtype), b.iota(0, F32), b.emit("add", wide, X),
+                   b.emit("add", X, two), b.emit("negate", b.emit("add", X, wide))]  # fmt: skip
+    before = len(lines(b))
+    for x in as_they_are:
+        assert b.in_memory(x) is x
+    assert len(lines(b)) == before
+    for count, x in enumerate(apart, 1):
+        assert b.in_memory(x) is b.in_memory(x) is not x
+        assert len(lines(b)) == before + count
+        assert "optimization_barrier" in lines(b)[-1] and f"({x.name})" in lines(b)[-1]
+    elsewhere = type("Other", (Writer,), {"platform": "gpu"})()
+    wide = elsewhere.broadcast(row, (1,), F32)
+    assert elsewhere.in_memory(wide) is wide
