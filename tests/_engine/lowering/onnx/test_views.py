@@ -143,7 +143,9 @@ def pooled(**attributes):
 def both_ways(squeezed=(1, 1), order=(0, 1), axis=2, along=1):
     def build(n, x):
         parts = n("Split", x, outputs=2, axis=along, num_outputs=2)
-        return n("Concat", *[n("Squeeze", parts[k], [squeezed[k]]) for k in order], axis=axis)
+        axes = [[] if squeezed is None else [[squeezed[k]]] for k in order]
+        parts = [n("Squeeze", parts[k], *at) for k, at in zip(order, axes, strict=True)]
+        return n("Concat", *parts, axis=axis)
 
     return build
 
@@ -246,6 +248,7 @@ GRAPHS = [
     # Both directions of a network's states
     (both_ways(), [STATES], ["Transpose", "Reshape"]),
     (both_ways(axis=-1), [STATES], ["Transpose", "Reshape"]),
+    (both_ways(squeezed=None), [STATES], ["Split", "Squeeze", "Squeeze", "Concat"]),
     (both_ways(axis=1), [STATES], ["Split", "Squeeze", "Squeeze", "Concat"]),
     (both_ways(order=(1, 0)), [STATES], ["Split", "Squeeze", "Squeeze", "Concat"]),
     (both_ways(squeezed=(2, 2), along=2), [STATES.swapaxes(1, 2).copy()],

@@ -322,6 +322,15 @@ def test_complex_numbers_are_pairs(write, numpy):
 # Numbers of elements, dtypes, constants
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint32", "int64", "uint64", "float16", "float32"])
+def test_numbers_as_truth_values_and_back(dtype):
+    x = np.array([0, 1, 2, 0, 77], dtype)
+    with enable_x64():
+        check(lambda b, v: b.convert(v, np.dtype(bool)), x != 0, x)
+        check(lambda b, v: b.convert(v, np.dtype(dtype)), (x != 0).astype(dtype), x != 0)
+        check(lambda b, v: b.convert(b.held(x), np.dtype(bool)), x != 0, x)
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "uint32", "int32", "uint64", "int64", "bool"])
 @pytest.mark.parametrize("op", ["and", "or", "xor"])
 @pytest.mark.parametrize("shape", [(1, 3), (2, 3), (5, 3), (8, 2), (0, 3)])
