@@ -263,6 +263,14 @@ def test_tensors_stay_small(operation, given, names):
     assert check(lambda b, v: write(b, as_value(v)), want, x) == names
 
 
+def test_nothing_joined_to_nothing_is_no_node():
+    x = np.zeros((0, 3), np.float32)
+    assert check(lambda b, v: b.concatenate([v, v], 0, t(0, 3)), x, x) == []
+    assert check(lambda b, v: b.concatenate([v, v], 1, t(0, 6)), np.zeros((0, 6), "f4"), x) == [
+        "Concat"
+    ]
+
+
 UNITS = X[None, :, None]  # of shape (1, 4, 1, 3)
 
 

@@ -183,7 +183,7 @@ def _erf_wide(x: Term) -> Term:
     total = written.horner(
         [
             2.0 / math.sqrt(math.pi) * (-1.0) ** k / (math.factorial(k) * (2 * k + 1))
-            for k in range(20)
+            for k in range(20)  # terms up to x^39
         ],
         t * t,
     )
@@ -270,14 +270,14 @@ def _erf_inv(b: Any, operands: Sequence[Operand], out: ArrayType) -> Operand:
     wide = x.type
     size = written.absolute(x)
     inside = where(size < 1.0, x, 0.0)
-    a = 0.147
+    a = 0.147  # Winitzki's
     log_part = _log1p(-(inside * inside))
     u = 2.0 / (math.pi * a) + 0.5 * log_part
     y = _sign_of(inside) * written.sqrt(written.sqrt(u * u - log_part / a) - u)
-    for _ in range(3):
+    for _ in range(3):  # Halley's steps
         error = _erf_term(b, y, wide, inside)
         step = error * (0.5 * math.sqrt(math.pi)) * written.exp(y * y)
-        y = y - step / (1.0 + y * step)  # Halley's
+        y = y - step / (1.0 + y * step)
     y = where(size == 1.0, _sign_of(x) * math.inf, where(size > 1.0, math.nan, y))
     y = where(written.is_nan(x), x, y)
     return b.convert(y.operand, out.dtype)
