@@ -627,14 +627,24 @@ def test_norms_by_hand(build, given, found):
 
 
 def test_a_pilot_of_other_rows_and_rows_of_none_stay():
-    def f(n, x, y):
-        mean = n("Add", y, n("ReduceMean", n("Sub", x, y), [1]))
-        d = n("Sub", x, mean)
-        under = n("Add", n("ReduceMean", n("Mul", d, d), [1]), f32(1e-5))
-        return n("Div", d, n("Sqrt", under))
+    def piloted(apart=lambda n, x, y: n("Sub", x, y), keepdims=1):
+        def f(n, x, y):
+            mean = n("Add", y, n("ReduceMean", apart(n, x, y), [1], keepdims=keepdims))
+            d = n("Sub", x, mean)
+            under = n("Add", n("ReduceMean", n("Mul", d, d), [1]), f32(1e-5))
+            return n("Div", d, n("Sqrt", under))
 
-    assert NORM[0] in spelled(f, X, normal(4, 1), rtol=1e-4)
-    assert NORM[0] not in spelled(f, X[:1], normal(4, 1), rtol=1e-4)
+        return f
+
+    y = normal(4, 1)
+    assert NORM[0] in spelled(piloted(), X, y, rtol=1e-4)
+    assert NORM[0] not in spelled(piloted(), X[:1], y, rtol=1e-4)
+    assert NORM[0] not in spelled(piloted(lambda n, x, y: n("Sub", y, x)), X, y, rtol=1e-4)
+    assert NORM[0] not in spelled(
+        piloted(lambda n, x, y: n("Sub", x, n("Neg", y))), X, y, rtol=1e-4
+    )
+    assert NORM[0] not in spelled(piloted(lambda n, x, y: n("Add", x, y)), X, y, rtol=1e-4)
+    assert NORM[0] not in spelled(piloted(keepdims=0), SQUARE, y, rtol=1e-4)
     assert NORM[0] not in spelled(norm(), X[:0])
 
 
