@@ -1,5 +1,7 @@
 """What is written: names, constants, regions, attributes, tokens of ordered calls."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -243,3 +245,15 @@ def test_what_repeats_elements_is_put_into_memory_once():
     elsewhere = type("Other", (Writer,), {"platform": "gpu"})()
     wide = elsewhere.broadcast(row, (1,), F32)
     assert elsewhere.in_memory(wide) is wide
+
+
+@pytest.mark.parametrize("ndim", [2, 3, 4])
+def test_which_transposes_are_those_of_matrices(ndim):
+    """A product whose operand is one has another layout, and options go by that."""
+    matrices = (*range(ndim - 2), ndim - 1, ndim - 2)
+    x = Operand("%x", array_type((2, 3, 4, 5)[:ndim], np.dtype(np.float32)))
+    for permutation in itertools.permutations(range(ndim)):
+        b = Writer()
+        b._outputs = (Var(array_type(tuple([x.type.shape[d] for d in permutation]), x.type.dtype)),)
+        y = b.transpose(x, permutation)
+        assert (y.name in b._swapped) == (permutation == matrices)
