@@ -244,6 +244,17 @@ class TestEnsembles:
             x[2, 1, 3] = value
             agrees(ensemble, x)
 
+    @pytest.mark.parametrize("exact", [True, False])
+    def test_with_rows_of_their_own(self, exact):
+        rows, h, c = normal(3, LENGTH, BATCH, DEEP), normal(3, BATCH, SIZE), normal(3, BATCH, SIZE)
+        agrees(st.vmap(scanned(simple)), rows, h, exact=exact)
+        agrees(st.vmap(scanned(mixed)), rows, h, exact=exact)
+        agrees(st.vmap(scanned(joined)), rows, h, c, exact=exact)
+        steps = lambda x, h, w: st.lax.scan(lambda h, x: (snp.tanh(x @ w + h),) * 2, h, x)
+        agrees(st.vmap(steps, (0, 0, None)), rows, h, W[:, :SIZE], exact=exact)
+        turned = scanned(rnn(z=lambda h, x: x + h @ R[:, :SIZE]))
+        agrees(st.vmap(turned), rows[..., :SIZE], h, exact=exact)
+
     def test_with_states_of_their_own(self):
         members = [nn.LSTM(DEEP, SIZE) for _ in range(3)]
         stacked = st.tree.map(lambda *p: snp.stack(p), *members)

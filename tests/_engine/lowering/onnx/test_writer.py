@@ -285,6 +285,25 @@ def test_units_are_moved(shape, given, constant):
     check(write, whole.reshape(shape), given)
 
 
+@pytest.mark.parametrize(
+    ("shape", "small", "out", "left"),
+    [
+        ((1, 4, 1, 3), (1, 1, 1, 3), (4, 3), (1, 3)),
+        ((1, 4, 1, 3), (1, 4, 1, 1), (4, 1, 3), (4, 1, 1)),
+        ((2, 1, 3), (1, 1, 3), (1, 2, 3), (1, 1, 3)),
+        ((2, 3), (2, 1), (2, 1, 3), (2, 1, 1)),
+        ((2, 3), (2, 1), (3, 2), (3, 2)),
+        ((2, 3), (2, 1), (6,), (6,)),
+    ],
+)
+def test_views_that_move_units_alone_stay_small(shape, small, out, left):
+    b = Onnx(26, True)
+    x = Operand("x", t(*shape), small)
+    assert b.reshape(x, t(*out)).shape == left
+    held = Operand("", t(*shape), small, np.ones(small, np.float32))
+    assert b.reshape(held, t(*out)).shape == left
+
+
 Z = (X + 1j * X[::-1]).astype(np.complex64)
 
 
