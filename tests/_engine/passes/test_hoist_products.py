@@ -306,3 +306,12 @@ def test_any_body(body, length, reverse):
     with np.errstate(all="ignore"):
         close(f, *args)
         close(slope, *args)
+
+
+@pytest.mark.parametrize(("columns", "hoisted"), [(4 * N, True), (4 * N + 1, False)])
+def test_stacks_of_four_times_what_the_loop_reads_are_made(columns, hoisted):
+    def f(wide, xs):
+        return lax.scan(lambda c, x: (c + snp.tanh(x @ wide).sum(), None), 0.0, xs)[0]
+
+    outside = products(close(f, draw(N, columns), XS))
+    assert outside == ((1, 0) if hoisted else (0, 1))
