@@ -106,6 +106,16 @@ def test_slices_at_places_before_within_and_behind(start, constant):
     agrees(f, X, np.int32(start))
 
 
+def test_axes_that_are_taken_whole_are_not_cut():
+    model = agrees(lambda x, i: lax.dynamic_slice(x, (i, i, i), (2, 4, 3)), X, np.int32(1))
+    once = ("Reshape", "Max", "Min", "Slice")
+    assert [operators(model)[op] for op in once] == [1, 1, 1, 1]
+    model = agrees(lambda x, i: lax.dynamic_update_slice(x, x + 1, (i, i, i)), X, np.int32(1))
+    assert operators(model) == {"Add": 1}
+    model = agrees(lambda x: lax.dynamic_slice(x, (7, 1, 1), (5, 4, 3)) * 2, X)
+    assert operators(model) == {"Mul": 1}
+
+
 def test_slices_of_any_size():
     f = lambda x, i: (
         lax.dynamic_slice(x, (i, 0, 1), (2, 4, 2)),

@@ -140,6 +140,19 @@ def pooled(**attributes):
     return lambda n, x: n("MaxPool", x, **{"kernel_shape": [1, 2, 2], **attributes})
 
 
+def choice(chosen=None, other=None, again=None):
+    """Put units into the maximum that keeps NaN, or into another choice."""
+
+    def build(n, x):
+        most = n("ReduceMax", x, [1], keepdims=0) if chosen is None else chosen(n, x)
+        nan = n("ReduceMax", n("IsNaN", x), [1], keepdims=0)
+        either = n("Where", nan, np.float32(np.nan) if other is None else other, most)
+        y = n("Unsqueeze", either, [1])
+        return {None: y, "most": (most, y), "either": (either, y)}[again]
+
+    return build
+
+
 def both_ways(squeezed=(1, 1), order=(0, 1), axis=2, along=1):
     def build(n, x):
         parts = n("Split", x, outputs=2, axis=along, num_outputs=2)
@@ -169,6 +182,13 @@ GRAPHS = [
      ["ReduceSum", "Reshape"]),
     (lambda n, x: n("Reshape", n("ArgMax", x, axis=1, keepdims=0), [4, 1]), [X],
      ["ArgMax", "Reshape"]),
+    (choice(), [X], ["IsNaN", "ReduceMax", "ReduceMax", "Where"]),
+    (choice(chosen=lambda n, x: n("Squeeze", n("Slice", x, [0], [1], [1]), [1])), [X],
+     ["Gather", "IsNaN", "ReduceMax", "Where", "Unsqueeze"]),
+    (choice(chosen=lambda n, x: X[:, 0]), [X], ["IsNaN", "ReduceMax", "Where", "Unsqueeze"]),
+    (choice(other=X[:, 0]), [X], ["ReduceMax", "IsNaN", "ReduceMax", "Where", "Unsqueeze"]),
+    (choice(again="most"), [X], ["ReduceMax", "IsNaN", "ReduceMax", "Where", "Unsqueeze"]),
+    (choice(again="either"), [X], ["ReduceMax", "IsNaN", "ReduceMax", "Where", "Unsqueeze"]),
     # Transposes
     (lambda n, x: n("Transpose", x, perm=[0, 1]), [X], ["Identity"]),
     (lambda n, x: n("Transpose", n("Transpose", x, perm=[1, 2, 0]), perm=[1, 0, 2]), [Y3],

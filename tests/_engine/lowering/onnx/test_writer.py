@@ -7,7 +7,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import enable_x64
-from stretto._engine.core.sizes import SizeVariable, is_size, size_of
+from stretto._engine.core.sizes import Positive, SizeVariable, is_size, size_of
 from stretto._engine.core.types import array_type
 from stretto._engine.lowering.onnx.graph import Operand
 from stretto._engine.lowering.onnx.products import Onnx
@@ -533,7 +533,8 @@ M = size_of(SizeVariable("m"))
 
 @pytest.mark.parametrize(
     ("size", "value"),
-    [(N, 7), (N + 3, 10), (2 * N, 14), (N * N, 49), (N // 2, 3), ((N + 1) // 4, 2), (N - 2, 5),
+    [(size_of(Positive(N - 9)), 0), (size_of(Positive(N - 4)) + 1, 4),
+     (N, 7), (N + 3, 10), (2 * N, 14), (N * N, 49), (N // 2, 3), ((N + 1) // 4, 2), (N - 2, 5),
      (3 * (N // 3) + 1, 7), (N * M, 21), (5, 5)],
 )  # fmt: skip
 def test_sizes_are_computed(size, value):
