@@ -17,7 +17,8 @@ from stretto.export import onnx_model
 
 
 @contextlib.contextmanager
-def _spelling(function):
+def spelling(function):
+    """Have this function in the place of the one that spells graphs."""
     before = onnx_model.spell
     onnx_model.spell = function
     try:
@@ -28,7 +29,7 @@ def _spelling(function):
 
 def unspelled():
     """Leave graphs as they were written."""
-    return _spelling(lambda b: None)
+    return spelling(lambda b: None)
 
 
 def spell_and_check(b):
@@ -86,7 +87,7 @@ def run(model, *arrays, as_it_is=False):
 
 def agrees(f, *arrays, rtol=2e-5, **settings):
     """Export a function, assert that its file gives its values, and return the operators."""
-    with _spelling(spell_and_check):
+    with spelling(spell_and_check):
         model = export.onnx(f, *arrays, **settings)
     flags_are_set_or_not(model)
     with np.errstate(all="ignore"):

@@ -7,12 +7,14 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import enable_x64, lax, nn
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import array_type
 from stretto._engine.lowering.onnx.graph import Operand
 from stretto._engine.lowering.onnx.products import _accumulator
+from stretto._engine.lowering.onnx.spelling import spell
 from stretto.errors import ExportError
 from tests.export.running import agrees, exported, operators, run
-from tests.onnx_graphs import written
+from tests.onnx_graphs import spelling, written
 
 RNG = np.random.default_rng(0)
 
@@ -323,6 +325,21 @@ def test_convolutions_of_images_of_any_size():
         x = normal(*shape)
         for got, want in zip(run(model, [x]), f(snp.array(x)), strict=True):
             np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
+
+
+def test_the_shape_of_an_image_that_is_padded_by_its_size():
+    found = []
+
+    def noted(b):
+        pads = [n.outputs[0] for n in b.graph.nodes if n.op == "Pad"]
+        found.extend(b.types[name][1] for name in pads)
+        spell(b)
+
+    f = lambda x: lax.conv_general_dilated(x, normal(4, 3, 3, 2), (2, 1), "SAME")
+    with spelling(noted):
+        exported(f, normal(2, 3, 6, 5), dynamic_axes=({2: st.dynamic_size("h", least=4)},))
+    ((batch, features, rows, columns),) = found
+    assert (batch, features, columns) == (2, 3, 6) and is_size(rows)
 
 
 # Windows
