@@ -165,3 +165,12 @@ def test_select_is_transposed_choice_by_choice():
     second = st.linear_transpose(lambda x: ops.select(condition, zero, x), x)
     np.testing.assert_array_equal(first(ct)[0], [1, 0, 3])
     np.testing.assert_array_equal(second(ct)[0], [0, 2, 0])
+
+
+def test_a_choice_is_weak_where_both_are_and_goes_by_rows():
+    weak, strong = (array_type((2,), np.dtype(np.float32), w) for w in (True, False))
+    condition = array_type((2,), np.dtype(bool))
+    select = ops.Select()
+    for types in ((weak, weak), (weak, strong), (strong, weak), (strong, strong)):
+        assert select.infer(condition, *types).weak_type is (strong not in types)
+        assert select.by_rows((condition, *types), (strong,))

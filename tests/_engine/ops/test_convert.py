@@ -288,3 +288,10 @@ def test_arrays_in_lists_count():
 def test_errors_speak_of_what_was_given():
     with pytest.raises(ValueError, match=r"expected a vector, got float16\[2,2\]"):
         doubled(np.ones((2, 2), np.float16))
+
+
+def test_conversion_keeps_rows_and_axes():
+    type = as_value(np.ones((2, 3), np.float32)).type
+    op = ConvertElementType(np.dtype(np.int32))
+    assert op.by_rows((type,), (op.infer(type),))
+    assert [*op.kept_axes(0, type, op.infer(type))] == [0, 1]

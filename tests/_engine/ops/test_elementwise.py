@@ -139,3 +139,25 @@ def test_what_classes_say_by_themselves():
     assert type(EXP).compiled_from == type(EXP).costs.sizes() != {}
     assert type(NEG).compiled_from == {}
     assert type(EXP).widens and type(NEG).widens and not Elementwise.widens
+
+
+def test_results_are_weak_where_all_operands_are():
+    weak, strong = (array_type((2,), np.dtype(np.float32), w) for w in (True, False))
+    for types in ((weak, weak), (weak, strong), (strong, weak), (strong, strong)):
+        assert ADD.infer(*types).weak_type is (strong not in types)
+    for x, y in ((1, np.int8(2)), (np.int8(2), 1)):
+        assert [v.weak_type for v in promote_values("f", x, y, inexact=True)] == [False, False]
+    assert [v.weak_type for v in promote_values("f", 1, 2, inexact=True)] == [True, True]
+
+
+def test_operands_that_differ_in_one_respect_are_refused():
+    x = array_type((2,), np.dtype(np.float32))
+    for other in (array_type((3,), x.dtype), array_type((2,), np.dtype(np.float64))):
+        with pytest.raises(TypeError, match=r"add: operands must .* \(operand 1\)"):
+            ADD.infer(x, other)
+
+
+def test_elementwise_operations_keep_rows_and_axes():
+    x = array_type((2, 3), np.dtype(np.float32))
+    assert ADD.by_rows((x, x), (x,))
+    assert [*ADD.kept_axes(1, x, x)] == [0, 1]
