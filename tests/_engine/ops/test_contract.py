@@ -373,3 +373,10 @@ def test_a_product_is_weak_where_both_operands_are_and_no_dtype_was_asked_for():
     assert not product.infer(strong, weak).weak_type
     wide = DotGeneral(((1,), (0,)), preferred=np.dtype(np.float64))
     assert wide.infer(weak, weak) is array_type((2, 2), np.dtype(np.float64))
+
+
+def test_the_work_of_a_product_is_its_multiply_adds():
+    f32 = np.dtype(np.float32)
+    types = array_type((2, 3, 5, 7), f32), array_type((2, 5, 7, 11), f32)
+    op = DotGeneral(((2, 3), (1, 2)), ((0,), (0,)))
+    assert op.work(types, op.out_types(types)) == 2 * 3 * 5 * 7 * 11

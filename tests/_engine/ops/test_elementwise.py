@@ -24,6 +24,7 @@ from stretto._engine.ops.elementwise import (
 )
 from stretto._engine.ops.exponential import EXP
 from stretto._engine.ops.inverse_trigonometric import atan2
+from stretto._engine.ops.special.gamma import LGAMMA
 
 shapes = some.lists(some.integers(0, 3), max_size=3).map(tuple)
 
@@ -161,3 +162,8 @@ def test_elementwise_operations_keep_rows_and_axes():
     x = array_type((2, 3), np.dtype(np.float32))
     assert ADD.by_rows((x, x), (x,))
     assert [*ADD.kept_axes(1, x, x)] == [0, 1]
+
+
+def test_functions_that_are_polynomials_count_as_more_work():
+    x = array_type((10, 10), np.dtype(np.float32))
+    assert [f.work((x,), (x,)) for f in (NEG, EXP, LGAMMA)] == [400, 4_000, 40_000]

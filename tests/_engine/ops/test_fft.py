@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import stretto as st
+from stretto._engine.core.types import array_type
 from stretto._engine.ops.fft import Fft
 from stretto.laws import c64, c128, f32, f64, law
 from stretto.lax import FftType, fft
@@ -109,3 +110,10 @@ def test_kinds_have_the_numbers_of_stablehlo():
     assert [(k.name, k.value) for k in FftType] == [
         ("FFT", 0), ("IFFT", 1), ("RFFT", 2), ("IRFFT", 3),
     ]  # fmt: skip
+
+
+def test_the_work_of_a_transform_grows_with_the_logarithm_of_its_length():
+    half, whole = array_type((3, 33), np.dtype(np.complex64)), array_type((3, 64), np.dtype("f4"))
+    for kind, types in (("RFFT", (whole, half)), ("IRFFT", (half, whole))):
+        op = Fft(FftType[kind], (64,))
+        assert op.work(types[:1], types[1:]) == 8 * 3 * 64 * 7

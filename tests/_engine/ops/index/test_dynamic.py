@@ -199,3 +199,11 @@ def test_starts_known_beyond_32_bits_are_moved_to_fit():
 def test_vectors_of_starts_have_one_for_each_axis(starts):
     with pytest.raises(TypeError, match="expected 2 start indices, one for each axis of float32"):
         dynamic_slice(np.ones((2, 3), np.float32), starts, (1, 1))
+
+
+def test_a_part_written_along_one_axis_begins_the_others():
+    x, part = np.zeros((3, 4), np.float32), np.ones((1, 2), np.float32)
+    got = np.asarray(lax.dynamic_update_slice_in_dim(x, part, 1, 0))
+    np.testing.assert_array_equal(np.argwhere(got), [[1, 0], [1, 1]])
+    got = np.asarray(lax.dynamic_update_slice_in_dim(x, part, 2, -1))
+    np.testing.assert_array_equal(np.argwhere(got), [[0, 2], [0, 3]])
