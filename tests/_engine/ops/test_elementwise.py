@@ -167,3 +167,19 @@ def test_elementwise_operations_keep_rows_and_axes():
 def test_functions_that_are_polynomials_count_as_more_work():
     x = array_type((10, 10), np.dtype(np.float32))
     assert [f.work((x,), (x,)) for f in (NEG, EXP, LGAMMA)] == [400, 4_000, 40_000]
+
+
+@pytest.mark.parametrize(("dtype", "least", "most"), [("int8", -128, 127), ("uint16", 0, 65535)])
+def test_integers_of_python_must_fit(dtype, least, most):
+    x = np.zeros(1, dtype)
+    for fits in (least, most):
+        assert promote_values("f", x, fits)[1].tolist() == [fits]
+    for beyond in (least - 1, most + 1):
+        with pytest.raises(OverflowError, match=f"f: the Python integer {beyond} does not fit in"):
+            promote_values("f", x, beyond)
+
+
+def test_kinds_that_are_not_accepted_are_refused_by_the_primitive_itself():
+    for primitive, dtype in ((EXP, np.int32), (NEG, np.bool_)):
+        with pytest.raises(TypeError, match=f"{primitive.name}: expected an array of kind"):
+            primitive.infer(array_type((2,), np.dtype(dtype)))

@@ -105,11 +105,52 @@ def form_of(image, kernel, groups=1, names=None):
     padding, dims = ((0, 0),) * len(ones), conv_dimension_numbers(image, kernel, names)
     op = ConvGeneralDilated(ones, padding, ones, ones, dims, groups)
     x, w = (array_type(shape, np.dtype(np.float32)) for shape in (image, kernel))
-    return formulation(op, x, w, op.infer(x, w)).name
+    return formulation(op, x, w, op.infer(x, w))
 
 
 @pytest.mark.parametrize("what", BORDERS)
 def test_up_to_which_sizes_a_form_serves(what):
     inside, outside, last, beyond = BORDERS[what]
-    assert form_of(*last) == inside
-    assert form_of(*beyond) == outside
+    assert form_of(*last).name == inside
+    assert form_of(*beyond).name == outside
+
+
+RATES = {
+    # image, kernel, groups: the fraction of the best rate of multiply-adds
+    "few positions of groups": (((3, 10, 9, 9), (6, 5, 8, 8), 2), 0.5),
+    "shifted": (((2, 8, 9, 9), (8, 1, 3, 3), 8), 0.12),
+    "shifted, of several inputs": (((2, 8, 9, 9), (8, 2, 3, 3), 4), 0.12),
+    "elements": (((2, 32, 9, 9), (3, 32, 3, 3)), 0.3),
+    "windows of few features": (((2, 3, 9, 9), (4, 3, 3, 3)), 0.03 * 3 / 4),
+    "windows of many outputs": (((2, 3, 9, 9), (32, 3, 3, 3)), 0.09),
+    "windows of many features": (((2, 64, 9, 9), (32, 64, 1, 1)), 0.5),
+    "planes of few features": (((2, 8, 5, 9, 9), (32, 8, 3, 3, 3)), 0.24),
+    "planes": (((2, 64, 5, 9, 9), (32, 64, 3, 3, 3)), 0.45),
+    "positions together": (((2, 6, 14, 14), (8, 6, 8, 8)), 0.5),
+    "groups written out": (((2, 12, 9, 9), (16, 6, 3, 3), 2), 0.8 * 0.03 * 5 / 2),
+    "wide groups written out": (((2, 64, 9, 9), (64, 32, 3, 3), 2), 0.8 * 0.45),
+    "XLA's": (((2, 8, 9, 9), (4, 8, 3, 3)), 0.03 * 7 / 4),
+    "XLA's of many features": (((2, 64, 9, 9), (64, 64, 3, 3)), 0.45),
+    "XLA's in groups": (((1, 520, 5, 5), (65, 8, 3, 3), 65), 0.006),
+}
+
+
+@pytest.mark.parametrize("what", RATES)
+def test_the_rate_that_a_form_is_expected_to_reach(what):
+    (image, kernel, *groups), rate = RATES[what]
+    assert form_of(image, kernel, *groups).fraction == pytest.approx(rate, rel=0.02)
+
+
+def test_shifted_slices_of_several_features_last_are_slower():
+    last = ("NHWC", "HWIO", "NHWC")
+    for inputs, rate in ((1, 0.12), (2, 0.05)):
+        form = form_of((2, 9, 9, 4 * inputs), (3, 3, inputs, 8), 4, last)
+        assert form.fraction == pytest.approx(rate, rel=0.02)
+
+
+def test_nothing_to_sum_takes_no_time_and_gives_zeros():
+    for image, kernel in (((0, 3, 9, 9), (4, 3, 3, 3)), ((2, 0, 9, 9), (4, 0, 3, 3))):
+        assert form_of(image, kernel)[:1] == ("zeros",) and form_of(image, kernel).fraction == 1
+    x, w = snp.ones((2, 0, 9, 9)), snp.ones((4, 0, 3, 3))
+    conv = lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "VALID")
+    np.testing.assert_array_equal(st.jit(conv)(x, w), np.zeros((2, 4, 7, 7)))

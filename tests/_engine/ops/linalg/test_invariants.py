@@ -111,6 +111,7 @@ SINGULAR = {
     "by diag": of_singular(lambda u, s, vh: u @ snp.diag(snp.tanh(s)) @ vh),
     "left": of_singular(lambda u, s, vh: (u * s**2) @ u.T),
     "right": of_singular(lambda u, s, vh: (vh.T * s**3) @ vh),
+    "zero at one": of_singular(lambda u, s, vh: (u * (s**3 - s)) @ vh),
     "soft threshold": of_singular(lambda u, s, vh: (u * snp.maximum(s - 0.5, 0)) @ vh),
     "low rank": of_singular(lambda u, s, vh: (u[:, :1] * s[:1]) @ vh[:1]),
 }

@@ -189,3 +189,12 @@ def test_reflections_of_any_number_of_rows():
     holds(lambda x, c: ormqr(*geqrf(x), c), [TALL, TALL[:, :2]], both, WITHOUT_DERIVATIVE, 30)
     complex_ = (TALL + 1j * TALL[::-1]).astype(np.complex64)
     holds(lambda x: qr(x, full_matrices=False), [complex_[:3]], rows, WITHOUT_DERIVATIVE, 30)
+
+
+def test_what_reflections_multiply_must_be_matrices():
+    a, taus = geqrf(snp.ones((3, 2)))
+    for matrix, other in ((a, snp.ones(3)), (a[0], snp.ones((3, 2)))):
+        with pytest.raises(ValueError, match="ormqr: expected an array of rank 2 or more"):
+            ormqr(matrix, taus, other)
+    with pytest.raises(ValueError, match="ormqr: taus must have rank 1 or more"):
+        ormqr(a, snp.float32(1), snp.ones((3, 2)))

@@ -429,7 +429,7 @@ class TriangularSylvester(MatrixOperation):
         diagonal = np.eye(len(row), dtype=bool)
         for j in range(f.shape[-1] if f.size else 0):
             unknown = {"all": row >= 0, "lower": row > j, "upper": row < j}[self.part]
-            right = f[..., j] - np.matmul(y, s[..., j : j + 1])[..., 0]
+            right = f[..., j] - np.matmul(y, s[..., j, None])[..., 0]
             shifted = r + diagonal * s[..., j, j][..., None, None]
             shifted = np.where(diagonal & ~unknown, r.dtype.type(1), shifted)
             right = np.where(unknown, right, r.dtype.type(0))
