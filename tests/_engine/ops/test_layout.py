@@ -185,3 +185,11 @@ def test_transposing_keeps_rows_that_stay_in_front():
         op = ops.Transpose(order)
         assert op.by_rows((type,), (op.infer(type),)) is rows
         assert op.kept_axes(0, type, op.infer(type)) == order
+
+
+@pytest.mark.parametrize("sizes", [(-2, -3), (-1, -1), (-1, -1, 6), (-6,), (7,), (0, -1), (4, -1)])
+def test_sizes_that_do_not_fit_or_are_negative(sizes):
+    with pytest.raises(
+        ValueError, match=r"reshape: float32\[2,3\] \(6 elements\) does not fit sha"
+    ):
+        ops.reshape(array(2, 3), sizes)

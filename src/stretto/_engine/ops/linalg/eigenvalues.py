@@ -388,7 +388,7 @@ def eig(
         bool(compute_right_eigenvectors),
         bool(enable_eigvec_derivs),
     )
-    return list(op(as_matrices("eig", x, square=True)))
+    return list(op(as_matrices("eig", x)))
 
 
 # Sylvester's equation for triangular matrices.
@@ -624,7 +624,7 @@ def schur(
         raise NotImplementedError(
             "schur: eigenvalues cannot be sorted; leave out sort_eig_vals and select_callable"
         )
-    return list(Schur(bool(compute_schur_vectors))(as_matrices("schur", x, square=True)))
+    return list(Schur(bool(compute_schur_vectors))(as_matrices("schur", x)))
 
 
 def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
@@ -650,4 +650,4 @@ def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
     (Array([[2., 1.],
            [4., 3.]], dtype=float32), Array([0.], dtype=float32))
     """
-    return Hessenberg()(as_matrices("hessenberg", a, square=True))
+    return Hessenberg()(as_matrices("hessenberg", a))
