@@ -11,6 +11,7 @@ import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.api.autodiff.derivatives import vjp
 from stretto._engine.api.jit.jit import jit
+from stretto._engine.core.types import array_type
 from stretto._engine.ops.convolution.general import (
     ConvGeneralDilated,
     _pad_array,
@@ -380,3 +381,18 @@ def test_narrow_floats_add_up_in_32_bits(dtype):
     op = ConvGeneralDilated((1,), ((0, 0),), (1,), (1,), LINE)
     (((got,),),) = convolve(op, ones, ones, np.dtype(dtype))
     assert got.dtype == dtype and got == dtype(5000)
+
+
+def test_the_work_and_the_weakness_of_a_convolution():
+    plain = conv_dimension_numbers((1,) * 3, (1,) * 3, None)
+    op = ConvGeneralDilated((1,), ((0, 0),), (1,), (1,), plain, feature_groups=2)
+    f32 = np.dtype(np.float32)
+    x, w = array_type((3, 8, 9), f32), array_type((6, 4, 2), f32)
+    out = op.infer(x, w)
+    assert op.work((x, w), (out,)) == (3 * 6 * 8) * (4 * 2)
+    weak = [array_type(t.shape, f32, True) for t in (x, w)]
+    assert op.infer(*weak).weak_type
+    assert not op.infer(weak[0], w).weak_type and not op.infer(x, weak[1]).weak_type
+    wide = ConvGeneralDilated(*(getattr(op, n) for n in ("strides", "padding")), (1,), (1,), plain,
+                              2, preferred=np.dtype(np.float64))  # fmt: skip
+    assert wide.infer(*weak) is array_type(out.shape, np.dtype(np.float64))

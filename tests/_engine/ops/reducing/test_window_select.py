@@ -7,6 +7,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import array_type
 from stretto._engine.ops.reducing.window import (
     AxisWindow,
     SelectAndGatherAdd,
@@ -118,3 +119,12 @@ def test_places_in_long_windows_are_found_by_a_reduction(size, reduced):
     place = WindowPlace(0, AxisWindow(size), True)
     text = st.jit(place).lower(snp.zeros(40)).as_text()
     assert ("stablehlo.reduce_window" in text) is reduced
+
+
+def test_the_work_is_what_the_windows_hold():
+    x = array_type((2, 10), np.dtype(np.float32))
+    op = place(AxisWindow(3, 2))
+    assert op.work((x,), (op.infer(x),)) == (2 * 4) * 3
+    back = write(AxisWindow(3, 1), 10)
+    values = array_type((2, 8), np.dtype(np.float32))
+    assert back.work((values,), (x,)) == (2 * 8) * 3
