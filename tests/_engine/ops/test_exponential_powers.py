@@ -171,3 +171,26 @@ def test_a_power_of_zero_has_mixed_derivatives(name):
 def test_integer_pow_refuses_other_exponents(exponent):
     with pytest.raises(TypeError, match=r"^integer_pow: y must be an integer, got"):
         ops.integer_pow(np.ones(2), exponent)
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float16"])
+@pytest.mark.parametrize("n", [-3, -2, -1, 0, 1, 2, 3, 4, 7])
+def test_powers_of_narrow_floats_are_rounded_once(name, n):
+    x = numpy.linspace(0.3, 1.9, 41).astype(name)
+    wide = np.asarray(x.astype("float32"), np.float64) ** n
+    for f in (ops.integer_pow, jit(ops.integer_pow, static_argnums=1)):
+        got = f(x, n)
+        assert got.dtype == name
+        np.testing.assert_array_equal(got, numpy.asarray(wide.astype(np.float32)).astype(name))
+
+
+@pytest.mark.parametrize("y", [0.5, 0.505, 0.51, -0.5, 1.5, 0.0])
+@pytest.mark.parametrize("x", [[4.0, 9.0, 0.25], [4.0, 0.0, -0.0], [4.0, -1.0, 2.0], []])
+def test_one_exponent_for_all(x, y):
+    """One half is a root, but of negative zero, which a power makes positive."""
+    x = np.array(x, np.float32)
+    with np.errstate(all="ignore"):
+        want = np.power(x, np.float32(y))
+    got = np.asarray(ops.power(x, y))
+    np.testing.assert_allclose(got, want, rtol=2e-7)
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
