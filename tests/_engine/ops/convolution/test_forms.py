@@ -376,3 +376,23 @@ def test_kernels_larger_than_what_they_meet(lhs, rhs, larger):
     assert reason == (
         "the kernel is larger than the image, or than what its windows take" if larger else None
     )
+
+
+def test_kernels_with_their_output_features_last_need_not_be_turned():
+    """So many output features are a reason only where XLA would turn the kernel round."""
+    last = ConvDimensionNumbers((0, 1, 2, 3), (3, 2, 0, 1), (0, 1, 2, 3))
+    lhs, first = (2, 70, 9, 9), (4 * 49, 70, 3, 3)
+    assert asked(forms.reason_for_windows, lhs, first)
+    assert not asked(forms.reason_for_windows, lhs, (3, 3, 70, 4 * 49), dims=last)
+
+
+@pytest.mark.parametrize(("spec", "rows"), [((0, 1, 2), 5), ((2, 1, 0), 18)])
+def test_a_kernel_larger_than_the_image_stays_in_its_order(spec, rows):
+    """Its output features are the rows of the product, or last its columns."""
+    dims = ConvDimensionNumbers((0, 1, 2), spec, (0, 1, 2))
+    op = ConvGeneralDilated((1,), ((4, 4),), (1,), (1,), dims)
+    x, w = snp.ones((3, 2, 2)), snp.ones((5, 2, 5) if spec[0] == 0 else (5, 2, 5)[::-1])
+    out = op.infer(x.type, w.type)
+    program = st.make_graph(lambda x, w: forms.of_windows(op, x, w, out))(x, w)
+    (product,) = [e for e in program.equations if e.primitive.name == "dot_general"]
+    assert product.outputs[0].type.shape[0] == rows
