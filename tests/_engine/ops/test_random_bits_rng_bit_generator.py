@@ -6,6 +6,7 @@ import pytest
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.config import enable_x64
+from stretto._engine.core.types import array_type
 from stretto._engine.ops.random_bits import RandomAlgorithm, RngBitGenerator, rng_bit_generator
 from stretto.laws import law
 
@@ -136,3 +137,9 @@ def test_wide_numbers_of_threefry_lie_in_a_row():
             rows = rng_bit_generator(STATE, shape, np.uint64, THREE_FRY)[1]
             line = rng_bit_generator(STATE, (shape[0] * shape[1],), np.uint64, THREE_FRY)[1]
             np.testing.assert_array_equal(rows, np.reshape(line, shape))
+
+
+def test_many_counters_are_encrypted_by_a_program():
+    op = RngBitGenerator((1 << 20,), np.dtype(np.uint32), PHILOX)
+    for states, compiled in ((4, True), (3, False)):
+        assert op.compiled((array_type((states, 4), np.dtype(np.uint32)),)) is compiled

@@ -396,3 +396,15 @@ def test_a_kernel_larger_than_the_image_stays_in_its_order(spec, rows):
     program = st.make_graph(lambda x, w: forms.of_windows(op, x, w, out))(x, w)
     (product,) = [e for e in program.equations if e.primitive.name == "dot_general"]
     assert product.outputs[0].type.shape[0] == rows
+
+
+@pytest.mark.parametrize(
+    ("examples", "positions", "each"), [(2, 64, True), (2, 63, False), (1, 3, True)]
+)
+def test_groups_of_many_positions_have_a_product_for_each_example(examples, positions, each):
+    op = ConvGeneralDilated((1,), ((0, 0),), (1,), (1,), FIRST_POINTWISE, feature_groups=2)
+    x, w = snp.ones((examples, 4, positions)), snp.ones((6, 2, 1))
+    out = op.infer(x.type, w.type)
+    program = st.make_graph(lambda x, w: forms.of_pointwise(op, x, w, out))(x, w)
+    (product,) = [e.primitive for e in program.equations if e.primitive.name == "dot_general"]
+    assert len(product.shared[0]) == (2 if each else 1)

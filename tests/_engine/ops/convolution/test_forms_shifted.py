@@ -216,6 +216,8 @@ def test_sums_of_integers_in_the_batch_are_no_products(monkeypatch):
         ("float32", "float16", "float32"),
         ("int8", "int8", "int8"),
         ("int8", "int32", "int32"),
+        ("int32", "float32", "float32"),
+        ("int32", "float16", "int32"),
         ("complex64", "complex64", "complex64"),
     ],
 )
