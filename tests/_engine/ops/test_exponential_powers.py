@@ -194,3 +194,12 @@ def test_one_exponent_for_all(x, y):
     got = np.asarray(ops.power(x, y))
     np.testing.assert_allclose(got, want, rtol=2e-7)
     np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+
+
+def test_whole_numbers_to_the_power_of_zero_are_multiplied_out_too():
+    program = make_graph(lambda x: ops.power(x, 0))(np.array([0, -3, 5]))
+    assert "pow" not in [e.primitive.name for e in program.equations]
+    assert ops.power(np.array([0, -3, 5]), 0).tolist() == [1, 1, 1]
+    with pytest.raises(TypeError, match="to the power -1 is not an integer"):
+        ops.IntegerPow(-1).infer(numpy.ones(2, int).type)
+    assert ops.IntegerPow(0).infer(numpy.ones(2, int).type).dtype == np.int32
