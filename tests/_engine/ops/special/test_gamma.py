@@ -284,7 +284,7 @@ def test_the_formulas_of_zeta_and_its_kin():
         (2.0, 0.0, np.inf), (2.0, -0.0, np.inf), (2.0, -3.0, np.inf), (2.0, 0.005, 40001.63298),
         (2.5, -0.5, np.nan), (2.5, 0.5, 6.2471106), (1.0, 0.5, np.inf), (1.005, 1.0, 200.57758),
         (0.99, 1.0, np.nan), (np.nan, 1.0, np.nan), (2.0, np.nan, np.nan), (np.inf, 2.0, 0),
-        (2.0, np.inf, 0), (2.0, -0.005, 40001.65708),
+        (2.0, np.inf, 0), (2.0, -0.005, 40001.65708), (1.0, -0.5, np.inf), (1.0, 0.005, np.inf),
     ],
 )  # fmt: skip
 def test_the_formula_of_zeta_on_its_borders(s, q, want):
