@@ -174,3 +174,19 @@ def test_a_choice_is_weak_where_both_are_and_goes_by_rows():
     for types in ((weak, weak), (weak, strong), (strong, weak), (strong, strong)):
         assert select.infer(condition, *types).weak_type is (strong not in types)
         assert select.by_rows((condition, *types), (strong,))
+
+
+@pytest.mark.parametrize(
+    ("condition", "x", "y"),
+    [
+        ((2,), ((2,), "float32"), ((3,), "float32")),
+        ((2,), ((2,), "float32"), ((2,), "float64")),
+        ((3,), ((2,), "float32"), ((2,), "float32")),
+        ((1,), ((2,), "float32"), ((2,), "float32")),
+    ],
+)
+def test_choices_that_differ_in_one_respect_are_refused(condition, x, y):
+    types = [array_type(shape, np.dtype(dtype)) for shape, dtype in (x, y)]
+    with pytest.raises(TypeError, match="select: the choices must be of one type and the condit"):
+        ops.Select().infer(array_type(condition, np.dtype(bool)), *types)
+    assert ops.Select().infer(array_type((), np.dtype(bool)), types[0], types[0]) is types[0]

@@ -189,3 +189,21 @@ def test_many_words_are_encrypted_by_a_program(operation, shape, least):
     for n, compiled in ((least, True), (least - 2, False)):
         type = array_type(shape(n), np.dtype(np.uint32))
         assert operation.compiled((type,) * 4) is compiled
+
+
+@pytest.mark.parametrize(
+    ("op", "types"),
+    [
+        (Threefry2x32(), [((2,), "uint32")] * 3 + [((3,), "uint32")]),
+        (Threefry2x32(), [((2,), "uint32")] * 3 + [((2,), "int32")]),
+        (RandomBits(32, (2,), "original"), [((2,), "int32")]),
+        (RandomBits(32, (2,), "original"), [((), "uint32")]),
+        (RandomBits(32, (2,), "original"), [((3,), "uint32")]),
+        (UnitFloat(np.dtype(np.float32)), [((3,), "int32")]),
+        (UnitFloat(np.dtype(np.float32)), [((3,), "uint16")]),
+    ],
+    ids=str,
+)
+def test_words_of_another_shape_or_kind_are_refused(op, types):
+    with pytest.raises(TypeError, match=r"expected|of one shape"):
+        op.infer(*[array_type(shape, np.dtype(dtype)) for shape, dtype in types])

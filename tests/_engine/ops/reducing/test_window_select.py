@@ -128,3 +128,17 @@ def test_the_work_is_what_the_windows_hold():
     back = write(AxisWindow(3, 1), 10)
     values = array_type((2, 8), np.dtype(np.float32))
     assert back.work((values,), (x,)) == (2 * 8) * 3
+
+
+@pytest.mark.parametrize("axis", [-1, 2])
+def test_an_axis_that_is_not_there_is_refused(axis):
+    x = array_type((2, N), np.dtype(np.float32))
+    with pytest.raises(TypeError, match=f"expected floats with an axis {axis}, got float32"):
+        WindowPlace(axis, OVERLAP, True).infer(x)
+
+
+@pytest.mark.parametrize("place_", [((2, 4), "int32"), ((2, 3), "int64")])
+def test_places_of_another_type_are_refused(place_):
+    x, (shape, dtype) = array_type((2, N), np.dtype(np.float32)), place_
+    with pytest.raises(TypeError, match=r"expected places int32\[2,3\], got"):
+        read(OVERLAP).infer(x, array_type(shape, np.dtype(dtype)))
