@@ -193,3 +193,32 @@ def test_sizes_that_do_not_fit_or_are_negative(sizes):
         ValueError, match=r"reshape: float32\[2,3\] \(6 elements\) does not fit sha"
     ):
         ops.reshape(array(2, 3), sizes)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ((2, 3), (6,), True),
+        ((2, 3), (3, 2), True),
+        ((2, 3), (5,), False),
+        ((2, 3), (2, 4), False),
+        ((), (1, 1), True),
+        ((N, 4), (N, 2, 2), True),
+        ((N, 1, 3), (N, 3), True),
+        ((N, 2), (2 * N,), True),
+        ((2, N), (2 * N,), False),
+        ((2, N), (N, 2), False),
+        ((N, 2), (2, N), False),
+        ((2, 2, N), (4, N), True),
+        ((2, N, 3), (2, 3 * N), True),
+        ((2, 3, N), (6, N), True),
+        ((3, 2, N), (3, 2 * N), False),
+        ((N, N), (N * N,), False),
+        ((N, 2), (N,), False),
+    ],
+    ids=str,
+)
+def test_shapes_that_order_elements_alike_whatever_the_size(one, other, alike):
+    """Where a size that varies is the first of the axes that become one, or are made of one."""
+    assert ops.in_order(one, other) is alike
+    assert ops.in_order(other, one) is alike
