@@ -380,3 +380,22 @@ def test_the_work_of_a_product_is_its_multiply_adds():
     types = array_type((2, 3, 5, 7), f32), array_type((2, 5, 7, 11), f32)
     op = DotGeneral(((2, 3), (1, 2)), ((0,), (0,)))
     assert op.work(types, op.out_types(types)) == 2 * 3 * 5 * 7 * 11
+
+
+@pytest.mark.parametrize(
+    ("dtype", "x", "y", "compiled"),
+    [
+        ("int64", (32847, 173), (173, 1), True),  # of 5,681,819 products
+        ("int64", (32842, 173), (173, 1), False),
+        ("int64", (128, 256), (256, 1000), True),  # of 32,768 elements
+        ("int64", (127, 258), (258, 1000), False),
+        ("uint64", (128, 256), (256, 1000), True),
+        ("float64", (128, 256), (256, 1000), False),
+        ("int32", (128, 256), (256, 1000), False),  # multiplied as floats
+        ("int32", (1 << 23, 2), (2, 1), True),  # too few products to convert for
+    ],
+    ids=str,
+)
+def test_large_products_of_integers_are_compiled(dtype, x, y, compiled):
+    types = tuple(array_type(shape, np.dtype(dtype)) for shape in (x, y))
+    assert DotGeneral(((1,), (0,))).compiled(types) is compiled

@@ -14,6 +14,7 @@ from stretto._engine.ops.reducing.window import (
     SelectAndScatterAdd,
     WindowPlace,
 )
+from stretto._engine.ops.thresholds import WINDOW_PLACES
 from stretto.laws import bf16, f16, f32, f64, law
 from tests.any_size import holds
 
@@ -142,3 +143,9 @@ def test_places_of_another_type_are_refused(place_):
     x, (shape, dtype) = array_type((2, N), np.dtype(np.float32)), place_
     with pytest.raises(TypeError, match=r"expected places int32\[2,3\], got"):
         read(OVERLAP).infer(x, array_type(shape, np.dtype(dtype)))
+
+
+def test_places_in_many_windows_are_compiled():
+    for n, compiled in ((WINDOW_PLACES, True), (WINDOW_PLACES - 2, False)):
+        x = array_type((2, n // 2), np.dtype(np.float32))
+        assert place(AxisWindow(1)).compiled((x,)) is compiled
