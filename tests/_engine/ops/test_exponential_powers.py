@@ -185,15 +185,18 @@ def test_powers_of_narrow_floats_are_rounded_once(name, n):
 
 
 @pytest.mark.parametrize("y", [0.5, 0.505, 0.51, -0.5, 1.5, 0.0])
-@pytest.mark.parametrize("x", [[4.0, 9.0, 0.25], [4.0, 0.0, -0.0], [4.0, -1.0, 2.0], []])
+@pytest.mark.parametrize(
+    "x", [[4.0, 9.0, 0.25], [4.0, 0.0, -0.0], [4.0, -1.0, -np.inf], [np.nan, np.inf, 1.0], []]
+)
 def test_one_exponent_for_all(x, y):
-    """One half is a root, but of negative zero, which a power makes positive."""
+    """One half is a root, but of negative zero and infinity, whose powers are positive."""
     x = np.array(x, np.float32)
     with np.errstate(all="ignore"):
-        want = np.power(x, np.float32(y))
-    got = np.asarray(ops.power(x, y))
-    np.testing.assert_allclose(got, want, rtol=2e-7)
-    np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+        want = np.power(x, np.full(x.shape, y, np.float32))
+    for f in (ops.power, jit(ops.power)):
+        got = np.asarray(f(x, y))
+        np.testing.assert_allclose(got, want, rtol=3e-7)
+        np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
 
 
 def test_whole_numbers_to_the_power_of_zero_are_multiplied_out_too():
