@@ -141,6 +141,7 @@ ORDER = typed(3, dtype="int32")
         (PivotsToPermutation(3), (typed(2, dtype="int64"),), "expected int32 pivots of at most 3"),
         (PivotsToPermutation(3), (typed(4, dtype="int32"),), "expected int32 pivots of at most 3"),
         (LuSolve("N"), (typed(3, 3), typed(3, 1, dtype="float64"), typed(3, 3), ORDER), "solve: a"),
+        (LuSolve("N"), (typed(3, 4), typed(3, 1), typed(3, 4), ORDER), "solve: expected square"),
         (LuSolve("N"), (typed(3, 3), typed(4, 1), typed(3, 3), ORDER), "solve: a and b must have"),
         (LuSolve("N"), (typed(3, 3), typed(2, 3, 1), typed(3, 3), ORDER), "solve: a and b must"),
     ],
