@@ -312,6 +312,14 @@ def test_limits(monkeypatch):
     for count in (100, 500, 5000):
         system.allow_descriptors(count)
     assert set_to == [(500, 1000), (1000, 1000)]
+    system.allow_descriptors(256)
+    assert len(set_to) == 2  # it may have so many already
+    infinity = resource.RLIM_INFINITY
+    for limits, count in [((256, infinity), 5000), ((infinity, infinity), 5000)]:
+        monkeypatch.setattr(resource, "getrlimit", lambda which, limits=limits: limits)
+        system.allow_descriptors(count)
+    assert set_to[2:] == [(5000, infinity)]
+    del set_to[2:]
     without(monkeypatch, "resource")
     system.allow_descriptors(500)
     assert len(set_to) == 2

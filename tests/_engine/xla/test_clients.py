@@ -1,6 +1,7 @@
 """XLA's clients: versions of jaxlib, which client is for what, and the jobs that they are of."""
 
 import gc
+import os
 import weakref
 from types import SimpleNamespace
 
@@ -274,6 +275,46 @@ def test_what_programs_on_gpus_call_is_registered_once(plugin):
     assert plugin.done == [("cusolver_", plugin.found, "handle")]
     at.provide(Facts(targets={"callback_python"}))
     assert plugin.done[1:] == [("callback_", plugin.found, "handle")]
+
+
+def test_what_programs_call_of_lapack_is_registered_once(monkeypatch):
+    done = []
+    lapack = SimpleNamespace(
+        initialize=lambda: done.append("initialize"),
+        registrations=lambda: {"lapack_a_ffi": 1, "lapack_b": 2, "another_ffi": 3},
+    )
+    found = {"jaxlib.cpu._lapack": lapack, "scipy.linalg": None}
+    monkeypatch.setattr(clients, "importlib", SimpleNamespace(import_module=found.__getitem__))
+    at = object.__new__(clients.Runtime)
+    at._provided = False
+    at.xla_client = SimpleNamespace(register_custom_call_target=lambda *how: done.append(how))
+    at.jax = SimpleNamespace(register_custom_call_as_batch_partitionable=done.append)
+    for targets in ([], ["another"], ["lapack_a_ffi", "another"], ["lapack_a_ffi"]):
+        at.provide(Facts(targets={*targets}))
+    assert done == ["initialize", ("lapack_a_ffi", 1, "cpu", 1), "lapack_a_ffi"]
+
+
+def test_programs_on_several_devices_are_split_by_shardings():
+    at = clients.runtime()
+    devices = [SimpleNamespace(id=k) for k in (3, 1)]
+    alone, several = at.compile_options(Facts(), ()), at.compile_options(Facts(), (), devices)
+    assert (alone.num_replicas, alone.num_partitions) == (1, 1)
+    assert not alone.executable_build_options.use_spmd_partitioning
+    assert (several.num_replicas, several.num_partitions) == (1, 2)
+    build = several.executable_build_options
+    assert build.use_spmd_partitioning and build.use_shardy_partitioner
+    assert "3" in str(several.device_assignment)
+
+
+@pytest.mark.parametrize("level", [None, "0", "3"])
+def test_what_jaxlib_logs_is_the_environments(monkeypatch, level):
+    """Errors alone, where that says nothing; it is left as it was."""
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
+    if level is not None:
+        monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", level)
+    with clients._quiet():
+        assert os.environ["TF_CPP_MIN_LOG_LEVEL"] == (level or "2")
+    assert os.environ.get("TF_CPP_MIN_LOG_LEVEL") == level
 
 
 def test_where_the_compiler_of_gpus_is(plugin):
