@@ -117,8 +117,10 @@ def test_pictures_stay_small(shape):
 @pytest.mark.parametrize(
     ("picture", "path"),
     [
-        (bars(np.repeat([0.0, 1.0], [4, 2]), 2), "M0.0 48v-47.0h102.0V48zM120.0 48v-23.5h102.0V48z"),
-        (bars(np.repeat([0.0, 1.0], [1000, 1]), 2), "M0.0 48v-47.0h102.0V48zM120.0 48v-1.0h102.0V48z"),
+        (bars(np.repeat([0.0, 1.0], [4, 2]), 2),
+         "M0.0 48v-47.0h102.0V48zM120.0 48v-23.5h102.0V48z"),
+        (bars(np.repeat([0.0, 1.0], [1000, 1]), 2),
+         "M0.0 48v-47.0h102.0V48zM120.0 48v-1.0h102.0V48z"),
         (bars(np.array([0.0, 3.0]), 3), "M0.0 48v-47.0h68.0V48zM160.0 48v-47.0h68.0V48z"),
         (bars(np.array([7.0]), 4), "M120.0 48v-47.0h51.0V48z"),
         (curve(np.array([5.0])), "M120.0 24.0h0"),

@@ -399,7 +399,7 @@ def test_rows_are_those_that_python_reads():
     def f(x):
         try:
             with x:
-                return [y for y in x]
+                return [y + 1 for y in x]
         except KeyError:
             return None
 

@@ -154,7 +154,7 @@ def test_a_broadcast_beside_a_repeated_sum_is_found():
     ],
 )
 def test_a_broadcast_that_is_only_moved_is_one(moved, is_found):
-    line = f"%multiply.0 = f32[3,8,64]{{2,1,0}} multiply(OPERANDS)"
+    line = "%multiply.0 = f32[3,8,64]{2,1,0} multiply(OPERANDS)"
     text = SUM.replace(line, f"  %moved.0 = f32[3,8,64]{{2,1,0}} {moved}\n  {line}")
     assert misreads(text.replace("OPERANDS", "%moved.0, %a")) is is_found
 
