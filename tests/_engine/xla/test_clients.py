@@ -284,14 +284,20 @@ def test_what_programs_call_of_lapack_is_registered_once(monkeypatch):
         registrations=lambda: {"lapack_a_ffi": 1, "lapack_b": 2, "another_ffi": 3},
     )
     found = {"jaxlib.cpu._lapack": lapack, "scipy.linalg": None}
-    monkeypatch.setattr(clients, "importlib", SimpleNamespace(import_module=found.__getitem__))
+    load = lambda name: (done.append(name), found[name])[1]
+    monkeypatch.setattr(clients, "importlib", SimpleNamespace(import_module=load))
     at = object.__new__(clients.Runtime)
     at._provided = False
     at.xla_client = SimpleNamespace(register_custom_call_target=lambda *how: done.append(how))
     at.jax = SimpleNamespace(register_custom_call_as_batch_partitionable=done.append)
     for targets in ([], ["another"], ["lapack_a_ffi", "another"], ["lapack_a_ffi"]):
         at.provide(Facts(targets={*targets}))
-    assert done == ["initialize", ("lapack_a_ffi", 1, "cpu", 1), "lapack_a_ffi"]
+    assert done == [
+        *found,  # SciPy's module before the one that imports another of SciPy's
+        "initialize",
+        ("lapack_a_ffi", 1, "cpu", 1),
+        "lapack_a_ffi",
+    ]
 
 
 def test_programs_on_several_devices_are_split_by_shardings():
