@@ -361,3 +361,30 @@ def test_an_error_of_a_signal_handler_is_not_taken_for_numpys(monkeypatch):
     monkeypatch.setattr(twins, "quiet", SimpleNamespace(run=handled))
     with pytest.raises(OverflowError, match="of the user's"):
         twins.element_of(1.0, x.type)
+
+
+@pytest.mark.parametrize(
+    ("other", "is_taken"),
+    [
+        (snp.ones((2, 3)), True),
+        (snp.ones(3), True),
+        (snp.ones(3, snp.float16), False),
+        (snp.asarray(2.0), False),  # weakly typed
+        (snp.asarray(2), False),
+        (2, True),
+        (2.5, True),
+        (2j, False),
+        (None, False),
+        (np.ones(3, np.float32), False),
+    ],
+    ids=repr,
+)
+def test_what_numpy_takes_beside_an_array(other, is_taken):
+    first = snp.ones((2, 3)).type
+    host = twins._host_beside(other, first)
+    assert (host is not None) is is_taken
+    if is_taken:
+        assert host.dtype == np.float32 and np.all(host == np.asarray(other))
+    with st.config(numpy_rank_promotion="raise"):
+        differs = getattr(other, "shape", None) == (3,)
+        assert (twins._host_beside(other, first) is not None) is (is_taken and not differs)

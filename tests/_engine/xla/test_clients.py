@@ -54,6 +54,31 @@ def test_arrays_on_devices_of_one_process_have_the_client_of_all_arrays():
     assert clients.in_use()[0] is clients.runtime() and clients.has_runtime()
 
 
+@pytest.mark.parametrize(
+    ("version", "skips", "breaks"),
+    [
+        ((0, 10, 2), (True,), False),
+        ((0, 11, 0), (True,), False),
+        ((0, 11, 1), (), False),
+        ((0, 12, 0), (), True),
+        ((0, 12, 3), (), True),
+    ],
+)
+def test_what_versions_of_jaxlib_differ_in(monkeypatch, version, skips, breaks):
+    here = clients.runtime()
+
+    class Other(clients.Runtime):
+        def _connected(self, *about):
+            return here.client
+
+    monkeypatch.setattr(clients, "load_jaxlib", lambda: (version, here.jax))
+    at = Other()
+    assert (at.skip_checks, at.breaks_on_huge, at.version) == (skips, breaks, version)
+    assert at.jaxlib == ".".join(map(str, version)) and not at._provided and not at.unknown
+    assert at.conditions() == f"{version} {here.build} {here.threads}"
+    assert at.device == here.device and at.copies == here.copies
+
+
 def test_programs_that_call_python_have_their_own():
     first, second = clients.runtime_of_calls(1), clients.runtime_of_calls(2)
     assert first is clients.runtime_of_calls(1)
