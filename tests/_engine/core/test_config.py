@@ -16,6 +16,7 @@ from stretto._engine.core.config import (
     of_process,
     over_axis,
     settings,
+    shaping,
     under,
     watch,
 )
@@ -330,6 +331,17 @@ def test_the_key_stands_for_the_settings_in_force():
     assert settings.key is rest
     with enable_x64():
         assert settings.key is wide
+
+
+def test_a_key_says_what_it_stands_for():
+    with config(enable_x64=True, default_matmul_precision="high"):
+        key = settings.key
+        assert key.settings == tuple(shaping().values())
+        assert repr(key) == f"<settings {key.settings}>" and "True" in repr(key)
+        assert (key.precision, key.stable, key.debugged) == ("high", True, False)
+    for name in ("debug_nans", "debug_infs"):
+        with config(**{name: True}, stable_forms=False):
+            assert settings.key.debugged and not settings.key.stable
 
 
 def test_the_key_follows_what_is_set_everywhere_inside_a_block():

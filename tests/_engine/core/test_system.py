@@ -350,8 +350,9 @@ def test_processes_apart_from_the_terminal(monkeypatch, forks):
 
 
 def test_children(monkeypatch):
+    """Also those of another process group and session."""
     code = "import time; time.sleep(99)  # a-mark-of-ours"
-    process = subprocess.Popen([sys.executable, "-Sc", code])
+    process = subprocess.Popen([sys.executable, "-Sc", code], start_new_session=True)
     while system.children("a-mark-of-ours") != [process.pid]:
         time.sleep(0.01)
     system.collect(process.pid, kill=False)

@@ -80,6 +80,14 @@ def test_files_that_others_know(monkeypatch, tmp_path):
     refused("cannot be used: No such file")
 
 
+def test_the_way_is_looked_at_before_and_after_the_folder_is_made(tmp_path, monkeypatch):
+    """Nothing is made below what others can change, and nobody can have put another there."""
+    seen = []
+    monkeypatch.setattr(handshake, "check_way", lambda path: seen.append(os.path.exists(path)))
+    secret(True)
+    assert seen == [False, True]
+
+
 def test_of_a_long_file_four_kibibytes_are_read(monkeypatch, tmp_path):
     path = tmp_path / "secret"
     path.write_bytes(b"x" * 5000)
