@@ -393,7 +393,7 @@ def test_what_became_of_an_array_that_was_donated():
 def test_only_what_is_on_the_device_alone_is_waited_for(monkeypatch):
     waited = []
     monkeypatch.setattr(holder.pjrt, "wait", waited.append)
-    monkeypatch.setattr(holder.pjrt, "wait_for_all", lambda buffers: waited.extend(buffers))
+    monkeypatch.setattr(holder.pjrt, "wait_for_all", waited.extend)
 
     class Placed:
         _host = None
