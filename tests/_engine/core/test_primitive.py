@@ -211,6 +211,21 @@ def test_work_is_the_time_to_go_through_the_largest_array():
     assert work([], []) == 0
 
 
+def test_what_is_known_of_an_operation_that_says_nothing():
+    """Nothing that would let others leave work out, or put it together."""
+
+    class Silent(Primitive):
+        infer = reference = lower = jvp = transpose = vmap = padded = a_rule
+
+    silent, t = Silent(), array_type((2, 3), np.dtype(np.float32))
+    assert silent.by_rows([t], [t]) is False is silent.sums_rows([t]) is silent.compiled((t,))
+    assert silent.kept_axes(0, t, t) == (None, None) and silent.simpler(None, None) is None
+    assert (silent.accumulates, silent.effects, silent.parameters()) == ((), frozenset(), [])
+    with pytest.raises(NotImplementedError):
+        silent.factored([], [])
+    assert repr(silent) == "silent" == silent.name
+
+
 def test_types_are_inferred_once_for_each_primitive():
     asked = []
 

@@ -57,7 +57,8 @@ def test_numbers_and_arrays(name, dtype):
 
 
 @pytest.mark.parametrize("shapes", [((3,), (3, 2)), ((2, 3), (3,)), ((3,), (3,)), ((2, 3), (3, 2)),
-                                    ((), (3,)), ((2, 2, 3), (3, 2)), ((3,), (2,))])  # fmt: skip
+                                    ((), (3,)), ((2, 2, 3), (3, 2)), ((2, 3), (2, 3, 2)),
+                                    ((3,), (2, 3, 2)), ((3,), (2,))])  # fmt: skip
 @pytest.mark.parametrize("dtype", ["float32", "int32", "bfloat16"])
 def test_matrix_products(shapes, dtype):
     draw = np.random.default_rng(0)
