@@ -302,6 +302,19 @@ def test_programs_that_wait_for_the_last_are_those_that_communicate(monkeypatch)
     assert not alone.from_disk and not together.from_disk
 
 
+def test_parts_in_the_memory_of_this_machine_are_those_of_its_own_processors(monkeypatch):
+    shared = []
+    monkeypatch.setattr(pjrt, "runner", lambda loaded, types, text, parts=1: shared.append(parts))
+    monkeypatch.setattr(partitions, "has_collectives", lambda executable: False)
+    at = SimpleNamespace(jax=pjrt.runtime().jax, skip_checks=())
+    monkeypatch.setattr(partitions, "runtime_of", lambda devices: at)
+    kinds = [("cpu", True), ("cpu", False), ("gpu", True), ("cpu", True), ("gpu", False)]
+    devices = [SimpleNamespace(platform=kind, is_local=here) for kind, here in kinds]
+    placement = SimpleNamespace(devices=devices, outs=(), mesh=None)
+    made = PlacedExecutable(None, [], placement, Text(""), ())
+    assert shared[-1] == 2 and made._shared
+
+
 def test_what_comes_from_disk_says_so(monkeypatch):
     x = st.device_put(np.ones((8, 8), np.float32), over(4, "x"))
     with st.config(disk_cache=False):

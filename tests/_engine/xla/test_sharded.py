@@ -10,6 +10,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import P
+from stretto._engine.core import caches
 from stretto._engine.core.shardings import Placement
 from stretto._engine.core.types import array_type
 from stretto._engine.xla import sharded
@@ -328,3 +329,20 @@ def test_arrays_are_moved_to_where_a_program_takes_them():
     x, y = st.device_put(A, one), st.device_put(A, one)
     moved = sharded.all_placed([x, y], executable.placement)
     assert moved[0] is x and moved[1].sharding == other
+
+
+def test_parts_of_this_process_are_not_copied(monkeypatch):
+    x = st.device_put(A, over(P("x")))
+    monkeypatch.setattr(sharded, "put", None)
+    buffers = sharded.parts_of(x.to_give())
+    assert [part.data.to_give() for part in x.addressable_shards] == buffers
+
+
+def test_so_many_shardings_of_a_program_and_no_more(monkeypatch):
+    monkeypatch.setattr(sharded, "room", lambda table: caches.room(table, 3))
+    program = st.make_graph(lambda x: (x * 5.25,))(A)
+    x = st.device_put(A, over(P("x")))
+    for _ in range(9):
+        here = sharded.of_parts(x.type, x.to_give(), over(P("x")))
+        np.testing.assert_array_equal(sharded.run_placed(program, [here])[0], A * 5.25)
+        assert len(program.cache["placed"]) <= 4
