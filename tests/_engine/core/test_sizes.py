@@ -60,6 +60,7 @@ def test_equal_sizes_have_one_form():
 )
 def test_sizes_in_words(size, text):
     assert str(size) == text
+    assert str(N * M) == str(M * N) == "m*n"
 
 
 def test_the_greater_of_two_is_one_of_them_where_bounds_say_which():

@@ -255,6 +255,18 @@ def test_what_others_may_have_put_there(folder, tmp_path):
         store.read(folder, KEY, LIMIT)
 
 
+def test_only_a_folder_is_opened_as_one(folder, tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "link").symlink_to(tmp_path)
+    at = system.Folder(str(tmp_path))
+    assert stat.S_ISDIR(at.open().st_mode) and sorted(at.names()) == ["file", "link"]
+    at.close()
+    with pytest.raises(NotADirectoryError):
+        system.Folder(str(tmp_path / "file")).open()
+    with pytest.raises(OSError, match=r"symbolic|Not a directory"):
+        system.Folder(str(tmp_path / "link")).open()
+
+
 def test_a_file_that_is_open_elsewhere_stays(folder, monkeypatch):
     store.write(folder, KEY, b"content", LIMIT)
     at = system.Folder(folder)
