@@ -14,6 +14,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core import boundary as boundaries
 from stretto._engine.core.boundary import _chain, boundary, bounded
+from stretto._engine.core.errors import SizeError
 from stretto._engine.core.position import PACKAGE
 
 
@@ -385,3 +386,27 @@ def test_only_what_was_raised_here_or_by_numpy_is_ours_to_handle():
         boundaries.reraise_foreign(foreign)
     for file in (PACKAGE + "made.py", boundaries._NUMPY + "made.py"):
         boundaries.reraise_foreign(raised("raise ValueError", file))
+
+
+def test_frames_between_the_users_are_taken_out():
+    space = {}
+    exec(compile("def ours(f): return f()", PACKAGE + "made.py", "exec"), space)
+
+    def inner():
+        raise KeyError("inner")
+
+    with pytest.raises(KeyError) as caught:
+        space["ours"](lambda: space["ours"](inner))
+    assert boundaries._trim(caught.value)
+    found = [f.name for f in traceback.extract_tb(caught.value.__traceback__)]
+    assert found == ["test_frames_between_the_users_are_taken_out", "<lambda>", "inner"]
+    assert not boundaries._trim(caught.value)
+
+
+def test_only_what_was_asked_of_sizes_gets_the_name_of_a_function(monkeypatch):
+    named = []
+    monkeypatch.setattr(boundaries, "_name_function", named.append)
+    errors = [SizeError("a"), ValueError("b"), KeyError("c")]
+    for error in errors:
+        boundaries._trim_all(error)
+    assert named == errors[:1]

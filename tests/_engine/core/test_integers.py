@@ -18,6 +18,7 @@ from stretto._engine.core.integers import (
     shown,
     sizes_of,
 )
+from stretto._engine.core.sizes import size_variable
 from stretto.compat.jax import initializers
 
 X = snp.arange(6.0).reshape(2, 3)
@@ -29,6 +30,14 @@ def test_integers_are_taken_as_python_has_them():
     assert integers([1, np.uint8(2)], "f", "n") == (1, 2)
     assert axis_of(-1, "f") == -1 and count(2, "f", "n", 1) == 2
     assert sizes_of((2, 0), "f") == (2, 0) and pairs_of([(1, 2)], "f", "p") == ((1, 2),)
+
+
+def test_sizes_that_vary_are_integers_too():
+    n = size_variable("n")
+    assert integer(n, "f", "n") is n and axis_of(3, "f") == 3
+    assert sizes_of((n, 2), "f") == (n, 2) == sizes_of([n, 2], "f")
+    with pytest.raises(ValueError, match="n must be at least 2, got 1"):
+        integer(1, "f", "n", 2)
 
 
 def test_one_integer_or_several():

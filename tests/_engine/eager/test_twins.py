@@ -388,3 +388,18 @@ def test_what_numpy_takes_beside_an_array(other, is_taken):
     with st.config(numpy_rank_promotion="raise"):
         differs = getattr(other, "shape", None) == (3,)
         assert (twins._host_beside(other, first) is not None) is (is_taken and not differs)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("error", [ValueError, TypeError, KeyError, OverflowError, RuntimeError])
+def test_an_error_that_is_none_of_numpys_passes_a_twin(count, error):
+    def handled(*_):
+        raise error("of the user's")
+
+    one = eager(handled, FLOAT)(lambda x: "in general")
+    two = eager(handled, FLOAT)(lambda x, y: "in general")
+    x = snp.ones(2)
+    with pytest.raises(error, match="of the user's"):
+        (one if count == 1 else two)(*[x] * count)
+    refused = eager(lambda x: np.reshape(x, 3), FLOAT)(lambda x: "in general")
+    assert refused(x) == "in general"  # that is NumPy's
