@@ -248,8 +248,9 @@ def test_floats_make_values():
 def test_quotients_rounded_up_are_bounded():
     assert str(-(-N // 8)) == "((n+7)//8)"
     assert (8 * -(-N // 8)).bounds({V: 13}.__getitem__)[1] == 16
-    assert (N * M).largest_term({V: 7, W: 10}.__getitem__) == 70
-    assert M.largest_term({W: 0}.__getitem__) == 0
+    assert (N * M).largest_sum({V: 7, W: 10}.__getitem__) == 70
+    assert M.largest_sum({W: 0}.__getitem__) == 0
+    assert (N + M).largest_sum({V: 7, W: 10}.__getitem__) == 17
     least, _ = (-((M + 2) // 3)).bounds()
     assert least <= -((10 + 2) // 3)
     assert -1 // N == -1 and -(-(N**2) // (N + 1)) == N and abs(N - M) is not None
