@@ -23,7 +23,8 @@ ECOSYSTEM_VENV ?= .venv-ecosystem
 ECOSYSTEM_JAX_VENV ?= .venv-ecosystem-jax
 SERVICE_VENV ?= .venv-service
 EXPORT_JAX_VENV ?= .venv-export-jax
-ENVIRONMENTS := VENV BENCH_VENV TORCH_VENV WHEELS_VENV DOCS_VENV TABLES_VENV ECOSYSTEM_VENV ECOSYSTEM_JAX_VENV SERVICE_VENV EXPORT_JAX_VENV
+EXPORT_IREE_VENV ?= .venv-export-iree
+ENVIRONMENTS := VENV BENCH_VENV TORCH_VENV WHEELS_VENV DOCS_VENV TABLES_VENV ECOSYSTEM_VENV ECOSYSTEM_JAX_VENV SERVICE_VENV EXPORT_JAX_VENV EXPORT_IREE_VENV
 WORKERS ?= auto
 SLOW ?=
 ARGS ?=
@@ -42,6 +43,7 @@ NATIVE := $(wildcard src/stretto/_engine/native/*.[ch])
 BROWSER := $(DOCS_VENV)/browser/node_modules
 SERVICE_INSTALLED := $(SERVICE_VENV)/.installed
 EXPORT_JAX_INSTALLED := $(EXPORT_JAX_VENV)/.installed
+EXPORT_IREE_INSTALLED := $(EXPORT_IREE_VENV)/.installed
 SERVICE := build/export-service
 IN_BROWSER := build/export-browser
 ECOSYSTEM_INSTALLED := $(ECOSYSTEM_VENV)/.installed
@@ -65,7 +67,7 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test test-all in-chroot test-arm test-changed test-times test-lines bench-tests mutants sweep program-storm plan-storm library-storm cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-export bench-devices bench-ecosystem counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look export-service export-browser export-jax export-survey clean
+.PHONY: help demo example-fashion test test-all in-chroot test-arm test-changed test-times test-lines bench-tests mutants sweep program-storm plan-storm library-storm cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-export bench-export-steps bench-devices bench-ecosystem counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look export-service export-browser export-jax export-iree export-survey clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
@@ -96,6 +98,7 @@ help:
 	@echo "make bench-ecosystem  tasks of libraries written for JAX, on Stretto and on JAX"
 	@echo "make bench-models  whole networks, alone and as ensembles, beside JAX and PyTorch"
 	@echo "make coverage-names  how many of the JAX names that libraries use exist here"
+	@echo "make bench-export-steps  exported networks, layers and training steps: how far off they are"
 	@echo "make bench-export  exported models beside PyTorch's own: nodes, bytes, time; needs onnxruntime"
 	@echo "make parity compare every layer and function of nn with PyTorch's, numbers and gradients"
 	@echo "make torch-tests  the tests that need PyTorch, which make test leaves out"
@@ -111,6 +114,7 @@ help:
 	@echo "make export-service  an exported ensemble, served by MLServer and asked by Triton's client"
 	@echo "make export-survey  the table of functions as ONNX models, also with sizes that vary"
 	@echo "make export-jax  files of jax.export exchanged with JAX, in an environment of its own"
+	@echo "make export-iree  programs as StableHLO, compiled and run by IREE, in one of its own"
 	@echo "make export-browser  one in a headless browser; needs Node.js and npm"
 	@echo "make clean  remove the environments and everything generated"
 
@@ -207,6 +211,10 @@ bench-models: $(INSTALLED) $(BENCH_INSTALLED)
 bench-export: $(INSTALLED) $(BENCH_INSTALLED)
 	$(BIN)/python -m benchmarks.export --peer-python $(BENCH_VENV)/$(SCRIPTS)/python $(ARGS)
 
+bench-export-steps: $(INSTALLED)
+	$(BIN)/python -m benchmarks.export.layers
+	$(BIN)/python -m benchmarks.export.steps $(ARGS)
+
 bench-ecosystem: $(INSTALLED) $(ECOSYSTEM_INSTALLED) $(ECOSYSTEM_JAX_INSTALLED)
 	$(BIN)/python -m benchmarks.ecosystem.tasks --stretto $(ECOSYSTEM_VENV)/$(SCRIPTS)/python \
 		--jax $(ECOSYSTEM_JAX_VENV)/$(SCRIPTS)/python $(ARGS)
@@ -265,18 +273,22 @@ export-browser: $(INSTALLED)
 	npm install --prefix $(IN_BROWSER) --no-audit --no-fund --silent
 	node $(IN_BROWSER)/check.mjs $(ARGS)
 
-# JAX reads and writes files in an environment of its own, which has no Stretto.
 export-survey: $(INSTALLED)
 	$(BIN)/python -m tests.export.survey $(ARGS)
 	$(BIN)/python -m tests.export.survey --sizes $(ARGS)
 
+# JAX reads and writes files in an environment of its own, which has no Stretto.
 export-jax: $(INSTALLED) $(EXPORT_JAX_INSTALLED)
-	$(EXPORT_JAX_VENV)/$(SCRIPTS)/python tests/compat/jax/exporting.py
-	$(BIN)/python -m tests.export.jax_exchange build/export-jax \
+	$(BIN)/python -m benchmarks.export_jax build/export-jax \
 		--jax $(EXPORT_JAX_VENV)/$(SCRIPTS)/python $(ARGS)
 
+# IREE compiles and runs them in an environment of its own, which has no Stretto either.
+export-iree: $(INSTALLED) $(EXPORT_IREE_INSTALLED)
+	$(BIN)/python -m benchmarks.export_iree build/export-iree \
+		--iree $(EXPORT_IREE_VENV)/$(SCRIPTS)/python $(ARGS)
+
 clean:
-	rm -rf $(VENV) $(SERVICE_VENV) $(EXPORT_JAX_VENV) $(BENCH_VENV) $(TORCH_VENV) $(TABLES_VENV) $(WHEELS_VENV) $(DOCS_VENV) $(ECOSYSTEM_VENV) $(ECOSYSTEM_JAX_VENV) .ecosystem build dist docs/reference src/stretto.egg-info src/stretto/_engine/native/*.so
+	rm -rf $(VENV) $(SERVICE_VENV) $(EXPORT_JAX_VENV) $(EXPORT_IREE_VENV) $(BENCH_VENV) $(TORCH_VENV) $(TABLES_VENV) $(WHEELS_VENV) $(DOCS_VENV) $(ECOSYSTEM_VENV) $(ECOSYSTEM_JAX_VENV) .ecosystem build dist docs/reference src/stretto.egg-info src/stretto/_engine/native/*.so
 	rm -rf .hypothesis .import_linter_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -336,6 +348,11 @@ $(ECOSYSTEM_INSTALLED): pyproject.toml setup.py $(NATIVE)
 $(EXPORT_JAX_INSTALLED): pyproject.toml
 	$(call make_venv,$(BENCH_PYTHON),$(EXPORT_JAX_VENV))
 	$(EXPORT_JAX_VENV)/$(SCRIPTS)/python -m pip install $(PIP_FLAGS) --group export-jax
+	@touch $@
+
+$(EXPORT_IREE_INSTALLED): pyproject.toml
+	$(call make_venv,$(PYTHON),$(EXPORT_IREE_VENV))
+	$(EXPORT_IREE_VENV)/$(SCRIPTS)/python -m pip install $(PIP_FLAGS) --group export-iree
 	@touch $@
 
 # The same libraries beside JAX, which the tasks are measured against.

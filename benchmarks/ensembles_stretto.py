@@ -18,31 +18,38 @@ __all__ = ["ensemble", "flat", "register"]
 
 def ensemble(task: ensembles.Task, compiler_options: dict[str, Any] | None = None) -> Case:
     """One row."""
+    function, arguments = program(task)
+    if task.kind == "step":
+        return training(function, arguments, compiler_options)
+    run = st.jit(function, compiler_options=compiler_options)
+    return Case(lambda: st.block_until_ready(run(*arguments)), flat)
+
+
+def program(task: ensembles.Task) -> tuple[Any, tuple[Any, ...]]:
+    """The function of all members that is compiled, and its arguments."""
     axes = (0, 0 if task.batch == "own" else None)
     apply = models.APPLY[task.ensemble.model]
     params, x, target = st.tree.map(snp.asarray, ensembles.inputs(task.ensemble, task.batch))
-    if task.kind == "step":
-        step = partial(models.train_step, apply)
-        return training(step, params, x, target, compiler_options)
+    if task.kind == "forward":
+        return st.vmap(apply, in_axes=axes), (params, x)
     if task.kind == "gradient":
-        member, data = st.grad(partial(models.loss, apply)), (x, target)
-    else:
-        member, data = apply, x
-    run = st.jit(st.vmap(member, in_axes=axes), compiler_options=compiler_options)
-    return Case(lambda: st.block_until_ready(run(params, data)), flat)
-
-
-def training(
-    step: Any, params: Any, x: Any, target: Any, compiler_options: dict[str, Any] | None
-) -> Case:
-    """Steps of all members, each from the state that the step before returned."""
+        member = st.grad(partial(models.loss, apply))
+        return st.vmap(member, in_axes=axes), (params, (x, target))
     first, second = st.tree.map(snp.asarray, ensembles.optimizer_state(params))
     count = snp.full(x.shape[0], ensembles.AdamW().count, snp.int32)
     adam, *others = models.optimizer().init(params)
     memory = adam._replace(count=count, mu=first, nu=second), *others
     data = x, snp.argmax(target, axis=-1)
-    run = st.jit(st.vmap(step), donate_argnums=0, compiler_options=compiler_options)
-    one = Training(lambda state: st.block_until_ready(run(state, data)), (params, memory))
+    return st.vmap(partial(models.train_step, apply)), ((params, memory), data)
+
+
+def training(
+    step: Any, arguments: tuple[Any, ...], compiler_options: dict[str, Any] | None
+) -> Case:
+    """Steps of all members, each from the state that the step before returned."""
+    state, data = arguments
+    run: Any = st.jit(step, donate_argnums=0, compiler_options=compiler_options)
+    one = Training(lambda state: st.block_until_ready(run(state, data)), state)
 
     def results(result: tuple[Any, Any]) -> list[Any]:
         (params, (adam, *_)), losses = result

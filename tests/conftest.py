@@ -5,9 +5,6 @@ from importlib import metadata
 
 import hypothesis
 
-# Programs for processes that have JAX itself.
-collect_ignore = ["compat/jax/exporting.py", "export/jax_side.py"]
-
 # What is in the environment stays as it is: `XLA_FLAGS= make test` compiles all as users do.
 
 # "Compiled", in a test, means by XLA: the tests of interpretation, and the property tests, switch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from benchmarks.parity.case import Case, Fixed, Layer, Step, changed, cotangent,
 from stretto import nn, tree
 from stretto.nn import functional
 
-__all__ = ["Arrays", "built", "initial_state", "refusal", "steps"]
+__all__ = ["Arrays", "built", "initial_state", "program", "refusal", "steps"]
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -71,9 +71,10 @@ def steps(
     return results
 
 
-def _step(
-    case: Case, module: nn.Module | None, step: Step, dtype: str, compiled: bool
-) -> dict[str, Any]:
+def program(
+    case: Case, module: nn.Module | None, step: Step, dtype: str
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """The function of arrays, parameters and a key that gives all of a step, and these."""
     floats: list[Any] = []
     changed((step.args, step.kwargs), lambda leaf: floats.append(leaf) if is_float(leaf) else None)
 
@@ -111,8 +112,15 @@ def _step(
 
     arrays = [snp.array(x.astype(dtype)) for x in floats]
     parameters = {} if module is None else dict(module.named_parameters())
+    return both, (arrays, parameters, st.random.PRNGKey(0))
+
+
+def _step(
+    case: Case, module: nn.Module | None, step: Step, dtype: str, compiled: bool
+) -> dict[str, Any]:
+    both, arguments = program(case, module, step, dtype)
     run = st.jit(both) if compiled else both
-    outputs, (others, buffers), (gradients, by_name) = run(arrays, parameters, st.random.PRNGKey(0))
+    outputs, (others, buffers), (gradients, by_name) = run(*arguments)
     return {
         "outputs": list(map(np.asarray, outputs)),
         "others": list(map(np.asarray, others)),

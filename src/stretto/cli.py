@@ -33,8 +33,9 @@ and its exit status is that of the command.
 """
 
 _RUN = """
-Runs a model: an artifact, which stretto.export.program(...).save wrote, or an ONNX model, for which
-onnxruntime must be installed. Inputs are .npy files, in order or by name (--input x=x.npy), or a
+Runs a model: an artifact, which stretto.export.program(...).save wrote; StableHLO, of
+stretto.export.stablehlo or jax.export; or an ONNX model, for which onnxruntime must be installed.
+Inputs are .npy files, in order or by name (--input x=x.npy), or a
 .npz file that has them by name. Without --output the results are printed.
 """
 
@@ -118,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
         description=_RUN,
         allow_abbrev=False,
     )
-    run.add_argument("model", help="an artifact, or an ONNX model (.onnx)")
+    run.add_argument("model", help="an artifact, a file of StableHLO, or an ONNX model (.onnx)")
     run.add_argument(
         "--input",
         action="append",

@@ -38,6 +38,11 @@ DEFAULTS = {
         "vjp": "has_aux=False",
         "vmap": "in_axes=0 out_axes=0",
     },
+    "stretto.debug": {
+        "print_environment_info": "return_string=False",
+        "visualize_array_sharding": "use_color=True scale=1.0",
+        "visualize_sharding": "use_color=True scale=1.0",
+    },
     "stretto.lax": {
         "Tolerance.__init__": "atol=0.0 rtol=0.0 ulps=0",
         "all_gather": "axis=0 tiled=False to=varying",

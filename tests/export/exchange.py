@@ -63,17 +63,22 @@ def score(fun: Any, args: list[Any], kwargs: dict[str, Any]) -> tuple[Any, list[
 
 
 def check(path: pathlib.Path) -> None:
-    """Read a file, call it, and differentiate it once if it can be."""
+    """Read a file of JAX's, call it, and differentiate it once if it can be."""
     values = stored(path.with_suffix(".npz"))
+    with st.config(enable_x64=True):
+        fun = st.export.load(path)
+        agrees(fun, values, derivatives=fun.vjp_order > 0)
+
+
+def agrees(fun: Any, values: dict[str, np.ndarray], derivatives: bool) -> None:
+    """Hold a function's results and slopes to those that are on record."""
     args = numbered(values, "arg")
     kwargs = {n.removeprefix("kwarg_"): v for n, v in values.items() if n.startswith("kwarg_")}
-    with st.config(enable_x64=True):
-        fun = st.export.load_stablehlo(path)
-        outs = tree.leaves(fun(*args, **kwargs))
-        for got, expected in zip(outs, numbered(values, "out"), strict=True):
+    outs = tree.leaves(fun(*args, **kwargs))
+    for got, expected in zip(outs, numbered(values, "out"), strict=True):
+        close(got, expected)
+    if derivatives and numbered(values, "grad"):
+        of, moving = score(fun, args, kwargs)
+        grads = st.jit(st.grad(of, tuple(range(len(moving)))))(*moving)
+        for got, expected in zip(grads, numbered(values, "grad"), strict=True):
             close(got, expected)
-        if fun.vjp_order and numbered(values, "grad"):
-            of, moving = score(fun, args, kwargs)
-            grads = st.jit(st.grad(of, tuple(range(len(moving)))))(*moving)
-            for got, expected in zip(grads, numbered(values, "grad"), strict=True):
-                close(got, expected)

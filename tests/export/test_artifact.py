@@ -35,7 +35,8 @@ class Point:
 
 
 def network():
-    return st.nn.Sequential(st.nn.Linear(8, 16), st.nn.GELU(), st.nn.LayerNorm(16))
+    with st.nn.keys(st.random.key(0)):
+        return st.nn.Sequential(st.nn.Linear(8, 16), st.nn.GELU(), st.nn.LayerNorm(16))
 
 
 def numbers(*shape):
@@ -52,7 +53,7 @@ def test_a_network(tmp_path):
     model, x = network(), numbers(3, 8)
     loaded = again(st.export.program(model, x), tmp_path)
     close(loaded(x), model(x))
-    total = lambda m, x: snp.sum(m(x) * snp.arange(16.0))
+    total = lambda m, x: snp.mean(m(x) * snp.arange(16.0))
     close(st.grad(total, 1)(loaded, x), st.grad(total, 1)(model, x))
     slopes, own = st.grad(total)(loaded, x), st.grad(total)(model, x)
     assert list(slopes.weights) == ["0.weight", "0.bias", "2.weight", "2.bias"]
@@ -73,7 +74,7 @@ def test_any_size(tmp_path, n):
     loaded = again(st.export.program(model, numbers(3, 8), dynamic_axes=({0: "n"},)), tmp_path)
     x = numbers(n, 8)
     close(loaded(x), model(x))
-    total = lambda m, x: snp.sum(m(x) * snp.arange(16.0))
+    total = lambda m, x: snp.mean(m(x) * snp.arange(16.0))
     close(st.grad(total, 1)(loaded, x), st.grad(total, 1)(model, x))
     close(st.jit(loaded, dynamic_axes=({0: "k"},))(x), model(x))
     close(st.vmap(loaded)(x[None]), model(x)[None])
@@ -233,7 +234,7 @@ def test_trees_of_arguments_and_results(tmp_path):
     assert float(loaded(*plain)["state"]["mean"]) == 1
     with pytest.raises(TypeError, match=r"f: the arguments\[1\] must be a tuple of 2, got an arr"):
         loaded(args[0], 1.0, args[2])
-    with pytest.raises(TypeError, match="the arguments must be a tuple of 3, got a tuple of 2"):
+    with pytest.raises(TypeError, match=r"f: the arguments must be \(state, .*\), by place; got 2"):
         loaded(*args[:2])
 
 

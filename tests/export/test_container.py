@@ -108,3 +108,15 @@ def test_damaged_files_are_refused_or_another_file(name):
         except Damaged:
             refused += 1
     assert refused > 80
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"no such file, but words", "it is damaged, or no file of jax.export: an offset"),
+        (b"\x10\x04\0\0\0\0\0\0" + b"{" + b" " * 2000, "or an artifact, which export.load reads"),
+    ],
+)
+def test_files_of_other_kinds_are_told(content, words):
+    with pytest.raises(Damaged, match=words):
+        from_bytes(content)

@@ -7,7 +7,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto import export, nn, optim
+from stretto import export, lax, nn, optim
 from stretto.errors import ExportError
 from stretto.export import onnx_model
 from tests.export.running import agrees, exported, onnx, operators, run, session
@@ -34,10 +34,24 @@ def test_inputs_and_outputs_have_the_names_of_arguments_and_paths():
     assert names(agrees(lambda x: (x, x + 1), X).graph.output) == ["out[0]", "out[1]"]
 
 
+def test_outputs_have_their_names_also_where_nodes_would_have_them():
+    def f(x):
+        return {"add": (x + 1) * 2, "constant": x - 1, "mul_1": x * 3 + (x * 2) * (x + 4)}
+
+    assert names(agrees(f, X).graph.output) == ["add", "constant", "mul_1"]
+    # Only an input of the same name comes first.
+    assert names(agrees(lambda x: {"x": x + 1}, X).graph.output) == ["x_1"]
+
+
 def test_a_modules_arrays_are_weights_by_their_path():
     model = agrees(nn.Linear(3, 2, key=KEY), X)
     assert names(model.graph.input) == ["input"]
     assert sum(int(np.prod(t.dims)) for t in model.graph.initializer) == 8
+    # What is stored in another form has a number after it.
+    assert {n.rpartition("_")[0] or n for n in names(model.graph.initializer)} == {"weight", "bias"}
+    net = nn.Sequential(nn.Linear(3, 90, key=KEY), nn.GELU(), nn.Linear(90, 2, key=KEY))
+    found = {n.rpartition("_")[0] or n for n in names(agrees(net, X).graph.initializer)}
+    assert found == {"0.weight", "0.bias", "2.weight", "2.bias"}
 
 
 @pytest.mark.parametrize("n", [1, 2, 4, 7, 33])
@@ -192,15 +206,58 @@ def test_inputs_are_named_after_what_a_member_takes():
     assert names(exported(of_modules, X).graph.input) == ["input"]
 
 
-@pytest.mark.parametrize("opset", [21, 23, 26])
+def many(x, key, n):
+    """Operators of every kind: some are newer than the oldest opset, some changed since."""
+    attention = nn.functional.scaled_dot_product_attention(x[None], x[None], x[None])
+    images = snp.tile(x.reshape(1, 1, 4, 3), (1, 2, 2, 2))
+    weights = snp.arange(36.0).reshape(2, 2, 3, 3) / 36
+    return {
+        "attention": attention,
+        "bits": lax.bitcast_convert_type(x, "int32"),
+        "convolution": nn.functional.conv2d(images, weights, padding=1),
+        "cumulative": (snp.cumprod(nn.functional.gelu(x), 0), snp.cumsum(x, 1)),
+        "factors": snp.linalg.cholesky(x.T @ x + snp.eye(3)),
+        "fourier": snp.abs(snp.fft.rfft(x)),
+        "indices": x.at[snp.array([0, 2])].add(1.0)[snp.array([2, 0, -1])],
+        "integers": (n // 3, n % 3, n << 2, lax.population_count(n)),
+        "loop": lax.while_loop(lambda c: c.sum() < 100, lambda c: c * 1.5 + 1, x),
+        "narrow": (x.astype("bfloat16") @ x.T.astype("bfloat16")).astype("float32"),
+        "normal": st.random.normal(key, (3,)),
+        "normalized": nn.functional.layer_norm(nn.functional.silu(x), (3,)),
+        "pooled": nn.functional.max_pool2d(images, 2),
+        "rounded": (snp.round(x), snp.sign(x), snp.arctan2(x, 1.0), lax.erf(x)),
+        "scanned": lax.scan(lambda c, row: (snp.tanh(c + row), c), x[0], x)[1],
+        "sorted": (snp.sort(x, 0), lax.top_k(x, 2)[1]),
+    }
+
+
+def test_nodes_have_names_of_their_own():
+    """onnxruntime 1.20 refuses a model in which it fuses two nodes without one."""
+
+    def called(graph):
+        inner = [
+            a.g for n in graph.node for a in n.attribute if a.type == onnx.AttributeProto.GRAPH
+        ]
+        return [n.name for n in graph.node] + [name for g in inner for name in called(g)]
+
+    model = exported(many, X, np.array([1, 2], np.uint32), np.arange(4, dtype=np.int32))
+    found = called(model.graph)
+    assert all(found) and len(set(found)) == len(found)
+
+
+@pytest.mark.parametrize("opset", range(21, onnx.defs.onnx_opset_version() + 1))
 def test_other_opsets(opset):
-    model = agrees(lambda x: snp.cumprod(nn.functional.gelu(x), 0), X, opset=opset)
+    n = np.array([-7, 0, 5, 1 << 20], np.int32)
+    model = agrees(many, X, np.array([1, 2], np.uint32), n, opset=opset)
     assert model.opset_import[0].version == opset
+    assert ("BitCast" in operators(model)) == (opset >= 26)
 
 
 def test_errors_name_the_argument():
-    with pytest.raises(ValueError, match="opset must be 21 or later, got 12"):
-        export.onnx(snp.sin, X, opset=12)
+    with pytest.raises(ValueError, match="opset must be 21 or later, got 20"):
+        export.onnx(snp.sin, X, opset=20)
+    with pytest.raises(TypeError, match=r"export.onnx: opset must be an integer, got '26'"):
+        export.onnx(snp.sin, X, opset="26")
     with pytest.raises(ValueError, match=r"knows opsets up to \d+, got 99"):
         export.onnx(snp.sin, X, opset=99)
     with pytest.raises(TypeError, match=r"export.onnx: dynamic_axes must be a tree.*got 'n'"):

@@ -14,7 +14,6 @@ from stretto._engine.xla import artifacts
 from stretto.export import child, stablehlo_artifact
 from stretto.export.container import from_bytes
 from stretto.export.stablehlo_artifact import StableHLO
-from stretto.files.names import Damaged
 from tests.export.exchange import FILES, NAMES, check
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4) / 12
@@ -58,20 +57,11 @@ def test_files_of_jax_give_what_jax_gave(name, monkeypatch):
 
 
 def test_a_file_for_another_platform_is_refused_by_name():
-    fun = st.export.load_stablehlo(FILES / "for_tpu.jax")
+    fun = st.export.load(FILES / "for_tpu.jax")
     assert fun.platforms == ("tpu",)
     for call in (fun, st.jit(fun)):
         with pytest.raises(ValueError, match="for_tpu was exported for tpu, and runs on cpu here"):
             call(snp.ones(3))
-
-
-def test_what_is_no_file_of_ours_is_refused(tmp_path):
-    path = tmp_path / "x.bin"
-    path.write_bytes(b"no such file" * 9)
-    with pytest.raises(Damaged, match=r"^load_stablehlo: '.*x\.bin': "):
-        st.export.load_stablehlo(path)
-    with pytest.raises(FileNotFoundError):
-        st.export.load_stablehlo(tmp_path / "none")
 
 
 # What is written here
@@ -82,8 +72,8 @@ def test_a_file_is_saved_and_read(tmp_path):
     p = {"w": snp.ones((4, 2)), "unused": snp.ones(2)}
     file = st.export.stablehlo(fun, X, p, vjp_order=2)
     file.save(tmp_path / "fun.shlo")
-    read = st.export.load_stablehlo(tmp_path / "fun.shlo")
-    assert (read.name, read.platforms, read.vjp_order) == ("function", ("cpu",), 2)
+    read = st.export.load(tmp_path / "fun.shlo")
+    assert (read.__name__, read.platforms, read.vjp_order) == ("function", ("cpu",), 2)
     assert read.in_types == file.in_types and read.out_types == file.out_types
     close(read(X, p), fun(X, p))
     loss = lambda f: lambda x: snp.sum(f(x, p)["y"] ** 2)
@@ -91,7 +81,10 @@ def test_a_file_is_saved_and_read(tmp_path):
     second = lambda f: st.grad(lambda x: snp.sum(st.grad(loss(f))(x) ** 2))
     close(second(read)(X), second(fun)(X), 1e-4)
     each = np.stack([X, 2 * X])
-    close(st.vmap(st.grad(loss(read)))(each), st.vmap(st.grad(loss(fun)))(each))
+    close(st.lax.map(st.grad(loss(read)), each), st.vmap(st.grad(loss(fun)))(each))
+    for mapped in (st.vmap(lambda x: read(x, p)), st.vmap(st.grad(loss(read)))):
+        with pytest.raises(st.errors.MissingRuleError, match=r"one example at a time.*lax\.map"):
+            mapped(each)
 
 
 def test_derivatives_beyond_those_of_the_file_are_refused():
@@ -101,6 +94,13 @@ def test_derivatives_beyond_those_of_the_file_are_refused():
         st.grad(lambda x: snp.sum(st.grad(file)(x)))(X)
     with pytest.raises(st.errors.ForwardModeError):
         st.jvp(file, (X,), (X,))
+
+
+def test_a_function_without_arguments():
+    file = again(st.export.stablehlo(lambda: snp.arange(3)))
+    for call in (file, st.jit(file), lambda: file.flat([])[0]):
+        close(call(), snp.arange(3))
+    assert file.inputs == {} and [*file.outputs] == ["out"]
 
 
 def test_integers_have_no_derivative():
@@ -251,6 +251,49 @@ def test_one_file_for_any_size(fun):
         x = snp.asarray(np.resize(X, (n, 4)))
         close(file(x), fun(x))
         close(st.grad(total(file))(x), st.grad(total(fun))(x), 1e-4)
+
+
+@pytest.mark.parametrize(("axes", "order"), [({0: "b"}, 1), ({0: "b", 2: "h", 3: "w"}, 0)])
+def test_convolutions_of_any_size(axes, order):
+    """The derivative of one with a stride has padding that depends on the size of a plane."""
+    first, second = nn.Conv2d(2, 4, 3, padding=1), nn.Conv2d(4, 4, 3, stride=2, groups=2)
+
+    def fun(x):
+        return second(nn.functional.max_pool2d(nn.functional.relu(first(x)), 2)).sum((2, 3))
+
+    image = np.linspace(-1, 1, 2 * 2 * 8 * 9, dtype=np.float32).reshape(2, 2, 8, 9)
+    file = again(st.export.stablehlo(fun, image, dynamic_axes=(axes,), vjp_order=order))
+    total = lambda f: lambda x: snp.sum(f(x) ** 2)
+    for sizes in ((1, 8, 9), (3, 11, 7)):
+        h, w = sizes[1:] if 2 in axes else (8, 9)
+        x = snp.asarray(np.resize(image, (sizes[0], 2, h, w)))
+        close(file(x), fun(x), 1e-4)
+        if order:
+            close(st.grad(total(file))(x), st.grad(total(fun))(x), 1e-4)
+
+
+def test_windows_of_a_size_that_varies_are_refused():
+    axes = ({0: "n"},)
+    fun = lambda x: st.lax.conv_general_dilated(
+        x[None, None], snp.ones((1, 1, 3)), (1,), [(x.shape[0], 0)]
+    )
+    with pytest.raises(st.errors.ExportError, match="StableHLO has numbers alone, as windows"):
+        st.export.stablehlo(fun, np.ones(4, np.float32), dynamic_axes=axes)
+
+
+def test_ensembles_are_written_with_all_members_at_once():
+    """In whatever form is fastest here: the file is for other machines, and sizes."""
+    members = [nn.Sequential(nn.Linear(4, 64), nn.ReLU(), nn.Linear(64, 3)) for _ in range(5)]
+    ensemble = st.Ensemble(members)
+    file = again(st.export.stablehlo(ensemble, X, dynamic_axes=({0: "b"},), vjp_order=1))
+    assert "tensor<5x64x4xf32>" in file.text and "while" not in file.text
+    total = lambda f: lambda x: snp.sum(f(x) ** 2)
+    for n in (1, 3, 50):
+        x = snp.asarray(np.resize(X, (n, 4)))
+        close(file(x), ensemble(x))
+        close(st.grad(total(file))(x), st.grad(total(ensemble))(x), 1e-4)
+    with st.config(plan="in turn"):
+        assert "while" not in st.export.stablehlo(ensemble, X).text
 
 
 def test_sizes_that_do_not_fit_are_refused():

@@ -1,17 +1,25 @@
 """Every primitive of the package has each rule, given or refused, and a law that checks it."""
 
 import importlib.util
+import pkgutil
 import sys
 from pathlib import Path
 
 import pytest
 
-import stretto.special  # noqa: F401 (with what is imported on its own, defines the primitives)
+import stretto
 from stretto._engine.core.primitive import CARRIED, PRIMITIVES, RULES, ZERO_DERIVATIVE, Refused
 from stretto._engine.core.types import kind_of
 from stretto.laws import Law
 
 HERE = Path(__file__).parents[1]
+OTHERS = ("__main__", "as_jax", "compat", "demo", "torch")
+"""What begins so runs something when it is imported, needs PyTorch, or is JAX's names."""
+
+# An operation that is loaded when it is first used is one of ours as well.
+for module in pkgutil.walk_packages(stretto.__path__, "stretto."):
+    if not module.name.removeprefix("stretto.").startswith(OTHERS):
+        importlib.import_module(module.name)
 OURS = [p for p in PRIMITIVES if p.__module__.startswith("stretto.")]
 
 

@@ -1,6 +1,6 @@
 """Artifacts: programs of our own with their weights, which are called, transformed and saved.
 
-``program`` traces a function to one, ``Artifact.save`` writes it to a safetensors file, ``load``
+``program`` traces a function to one, ``Artifact.save`` writes it to a safetensors file, ``read``
 reads it in another process, which needs none of the user's code. Nothing in a file is run while it
 is read: see ``written_programs``.
 """
@@ -203,6 +203,12 @@ class Artifact:
         order = self._orders.get(spec)
         if order is None:
             given = structures.describe(spec, c.name)
+            names = _names_of_arguments(self)
+            if len(args) != len(names):
+                raise TypeError(
+                    f"{c.name}: the arguments must be ({', '.join(names)}), by place; got "
+                    f"{len(args)}"
+                )
             try:
                 order = structures.order(c.arguments, given, "the arguments")
             except structures.Mismatch as error:
@@ -503,13 +509,14 @@ def program(
     return Artifact(contents, weights)
 
 
-def load(path: str | os.PathLike[str]) -> Artifact:
+def read(path: str | os.PathLike[str], caller: str) -> Artifact:
     """Read the program that ``Artifact.save`` wrote, without the code that it was traced from.
 
     Nothing in the file is run: it is checked from its first byte to the type of each result.
 
     Args:
         path: the file.
+        caller: what errors begin with.
 
     Returns:
         The program with its weights.
@@ -517,17 +524,7 @@ def load(path: str | os.PathLike[str]) -> Artifact:
     Raises:
         ValueError: the file is damaged, holds no program, or was written by a later version.
         TypeError: it has 64-bit types, and these are off.
-        FileNotFoundError: there is no such file.
-        OSError: it is a folder, a device, a FIFO or a socket.
-
-    >>> import os, tempfile, stretto as st, stretto.numpy as snp
-    >>> path = os.path.join(tempfile.mkdtemp(), "square.stretto")
-    >>> st.export.program(lambda x: x * x, snp.ones(())).save(path)
-    >>> square = st.export.load(path)
-    >>> float(st.grad(square)(3.0))
-    6.0
     """
-    caller = f"export.load: {checked_path(path, 'export.load')}"
     record: dict[str, Any] = {}
 
     def like(header: Header) -> dict[str, ShapeDtypeStruct]:

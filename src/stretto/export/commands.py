@@ -1,4 +1,4 @@
-"""The commands ``stretto run`` and ``stretto export``: artifacts from a shell.
+"""The commands ``stretto run`` and ``stretto export``: exported programs from a shell.
 
 ``run`` computes a model's outputs for arrays in NumPy's files, ``export`` writes an artifact as an
 ONNX model. Nothing that a file holds is executed but the program that ``export.load`` has checked;
@@ -22,7 +22,6 @@ from stretto import numpy as snp
 from stretto._engine.core.config import enable_x64
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import kind_of
-from stretto.export.artifact import Artifact
 
 _onnxruntime = LazyModule("onnxruntime")
 
@@ -58,9 +57,10 @@ def run(options: argparse.Namespace) -> None:
     elif len(outputs) == 1 and options.output.endswith(".npy"):
         snp.save(options.output, next(iter(outputs.values())))
     else:
+        several = len(outputs) != 1
         raise ValueError(
-            f"there are {len(outputs)} outputs, {', '.join(outputs)}: name an output file that "
-            f"ends in .npz" + (" or .npy" if len(outputs) == 1 else "")
+            f"the model gives {', '.join(outputs)}: name an output file that ends in .npz"
+            f"{', which holds several arrays' if several else ' or .npy'}"
         )
 
 
@@ -69,20 +69,26 @@ def write(options: argparse.Namespace) -> None:
     """Write an artifact in another format."""
     if Path(options.out).suffix != ".onnx":
         raise ValueError(f"OUT must end in .onnx, got {options.out}")
-    export.onnx(export.load(options.artifact), path=options.out, opset=options.opset)
+    artifact = export.load(options.artifact)
+    if not isinstance(artifact, export.Artifact):
+        raise ValueError(
+            f"{options.artifact} is a module of StableHLO, which is not written in other formats: "
+            f"export the function that it was made of, by stretto.export.onnx"
+        )
+    export.onnx(artifact, path=options.out, opset=options.opset)
 
 
 class _Own:
-    """An artifact."""
+    """An artifact, or a module of StableHLO."""
 
     def __init__(self, path: str) -> None:
-        self._artifact: Artifact = export.load(path)
-        self.types = {name: (t.shape, t.dtype) for name, t in self._artifact.inputs.items()}
+        self._program = export.load(path)
+        self.types = {name: (t.shape, t.dtype) for name, t in self._program.inputs.items()}
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the outputs by name."""
-        outs = self._artifact.flat([inputs[name] for name in self.types])
-        return dict(zip(self._artifact.outputs, map(np.asarray, outs), strict=True))
+        outs = self._program.flat([inputs[name] for name in self.types])
+        return dict(zip(self._program.outputs, map(np.asarray, outs), strict=True))
 
 
 class _Onnx:
@@ -100,10 +106,27 @@ class _Onnx:
             self._session = _onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
         except Exception as error:
             raise ValueError(f"{path}: onnxruntime cannot read it: {error}") from None
-        self.types = {i.name: (tuple(i.shape), _DTYPES[i.type]) for i in self._session.get_inputs()}
+        self.types: dict[str, tuple[tuple[int | str, ...], np.dtype]] = {}
+        for taken in self._session.get_inputs():
+            if taken.type not in _DTYPES:
+                raise ValueError(
+                    f"{path}: its input {taken.name} is {taken.type}, which onnxruntime takes no "
+                    f"arrays of NumPy for: run the artifact that it was exported from, or export "
+                    f"a function that takes float32 and converts it"
+                )
+            self.types[taken.name] = tuple(taken.shape), _DTYPES[taken.type]
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the outputs by name."""
+        for name, (shape, dtype) in self.types.items():
+            x = inputs[name]
+            fits = len(shape) == x.ndim and all(
+                [isinstance(n, str) or n == m for n, m in zip(shape, x.shape, strict=True)]
+            )
+            if x.dtype != dtype or not fits:
+                of = ",".join(map(str, shape))
+                got = ",".join(map(str, x.shape))
+                raise ValueError(f"{name} must be {dtype.name}[{of}], got {x.dtype.name}[{got}]")
         names = [o.name for o in self._session.get_outputs()]
         try:
             return dict(zip(names, self._session.run(names, dict(inputs)), strict=True))
@@ -127,11 +150,10 @@ def _inputs(files: Sequence[str], types: Mapping[str, Any]) -> dict[str, np.ndar
     for text in files:
         for name, x in _arrays(text, types):
             place = next((n for n in types if n not in given), None) if name is None else name
-            if place is None or place not in types or place in given:
-                raise ValueError(
-                    f"{text}: there is no input {'left' if place is None else place} for it; the "
-                    f"model has {', '.join(types) or 'none'}"
-                )
+            if place in given:
+                raise ValueError(f"{text}: the input {place} is there already")
+            if place is None or place not in types:
+                raise _no_input(text, "left" if place is None else place, types)
             given[place] = _converted(np.asarray(x), types[place][1], place)
     missing = [name for name in types if name not in given]
     if missing:
@@ -142,12 +164,19 @@ def _inputs(files: Sequence[str], types: Mapping[str, Any]) -> dict[str, np.ndar
 def _arrays(text: str, types: Mapping[str, Any]) -> list[tuple[str | None, Any]]:
     """Return what a file has, by name; None for the next input."""
     name = next((n for n in types if text.startswith(f"{n}=")), None)
+    if name is None and "=" in text and not Path(text).exists():
+        raise _no_input(text, text.rpartition("=")[0], types)
     loaded: Any = snp.load(text if name is None else text[len(name) + 1 :])
     if not isinstance(loaded, Mapping):
         return [(name, loaded)]
     if name is not None:
         raise ValueError(f"{text}: a .npz file has names of its own; write --input FILE.npz")
     return [(key, loaded[key]) for key in loaded]
+
+
+def _no_input(text: str, place: str, types: Mapping[str, Any]) -> ValueError:
+    has = ", ".join(types) or "none"
+    return ValueError(f"{text}: there is no input {place} for it; the model has {has}")
 
 
 def _converted(x: np.ndarray, dtype: np.dtype, name: str) -> np.ndarray:

@@ -22,6 +22,7 @@ import numpy as np
 from stretto._engine.core.types import float0
 from stretto._engine.core.typing import Tree
 from stretto.export.flatbuffers import Number, Numbers, Record, Table, read, written
+from stretto.export.splits import Split
 from stretto.files.names import Damaged
 from stretto.random.key_arrays import IMPLEMENTATIONS
 
@@ -114,6 +115,8 @@ class Container(NamedTuple):
         unordered: the other effects.
         unchecked: the checks that whoever wrote it left out.
         convention: the version of how ``main`` is called.
+        in_splits: how the arguments lie, where that is said; empty if it is of none.
+        out_splits: the same of the results.
     """
 
     name: str
@@ -131,6 +134,8 @@ class Container(NamedTuple):
     unordered: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
     convention: int = CONVENTION
+    in_splits: tuple[Split | None, ...] = ()
+    out_splits: tuple[Split | None, ...] = ()
 
 
 # Writing
@@ -151,7 +156,13 @@ def to_bytes(container: Container) -> bytes:
 def _record(c: Container) -> Record:
     unique = list(dict.fromkeys([*c.in_avals, *c.out_avals]))
     number = {aval: k for k, aval in enumerate(unique)}
-    unspecified = lambda avals: [Record() for _ in avals]
+    ins = c.in_splits or (None,) * len(c.in_avals)
+    outs = c.out_splits or (None,) * len(c.out_avals)
+    splits = list(dict.fromkeys([s for s in (*ins, *outs) if s is not None]))
+    meshes = list(dict.fromkeys([s.axes for s in splits]))
+    number_of = lambda s: 0 if s is None else 1 + splits.index(s)
+    place = lambda each: Numbers("I", tuple(map(number_of, each)))
+    sharding = lambda s: Record() if s is None else Record(None, None, _split_record(s, meshes))
     return Record(
         Number("H", _VERSION),
         c.name,
@@ -160,8 +171,8 @@ def _record(c: Container) -> Record:
         _tree_record(c.out_tree),
         [*map(_aval_record, c.out_avals)],
         Number("h", c.devices),
-        unspecified(c.in_avals),
-        unspecified(c.out_avals),
+        [*map(sharding, ins)],
+        [*map(sharding, outs)],
         [*c.platforms],
         [Record(name) for name in c.ordered],
         [Record(name) for name in c.unordered],
@@ -173,13 +184,25 @@ def _record(c: Container) -> Record:
         None if c.vjp is None else _record(c.vjp),
         Number("I", c.devices),
         [*map(_aval_record, unique)],
-        [],
-        [],
+        [*map(_mesh_record, meshes)],
+        [_split_record(s, meshes) for s in splits],
         Numbers("I", tuple([number[aval] for aval in c.in_avals])),
         Numbers("I", tuple([number[aval] for aval in c.out_avals])),
-        Numbers("I", (0,) * len(c.in_avals)),
-        Numbers("I", (0,) * len(c.out_avals)),
+        place(ins),
+        place(outs),
     )
+
+
+def _mesh_record(axes: Sequence[tuple[str, int]]) -> Record:
+    auto = 1
+    sizes = Numbers("I", tuple([size for _, size in axes]))
+    return Record(sizes, [name for name, _ in axes], Numbers("b", (auto,) * len(axes)))
+
+
+def _split_record(split: Split, meshes: Sequence[tuple[tuple[str, int], ...]]) -> Record:
+    parts = [Record([*names]) for names in split.parts]
+    number = meshes.index(split.axes)
+    return Record(_mesh_record(split.axes), Record(parts, [], []), None, Number("I", number))
 
 
 def _aval_record(aval: Aval) -> Record:
@@ -206,6 +229,21 @@ def _check_record(check: str) -> Record:
 # Reading
 
 
+def is_container(content: bytes) -> bool:
+    """Say whether bytes seem to be a file: their first table leads to a portable artifact.
+
+    Args:
+        content: the bytes.
+
+    Returns:
+        Whether they do; the rest may still be damaged.
+    """
+    try:
+        return read(content).bytes(13).startswith(b"ML\xefR")
+    except Damaged:
+        return False
+
+
 def from_bytes(content: bytes) -> Container:
     """Read a file.
 
@@ -218,7 +256,13 @@ def from_bytes(content: bytes) -> Container:
     Raises:
         Damaged: it is damaged, or no such file.
     """
-    return _container(read(content), 0)
+    try:
+        table = read(content)
+    except Damaged as error:
+        other = content[8:9] == b"{"  # the header of safetensors
+        is_what = "an artifact, which export.load reads" if other else "no file of jax.export"
+        raise Damaged(f"it is damaged, or {is_what}: {error}") from None
+    return _container(table, 0)
 
 
 def _container(table: Table, depth: int) -> Container:
@@ -261,12 +305,51 @@ def _container(table: Table, depth: int) -> Container:
             ]
         ),
         convention,
+        _splits(table, 24, 7, in_avals),
+        _splits(table, 25, 8, out_avals),
     )
+
+
+def _splits(
+    table: Table, numbers: int, each: int, avals: Sequence[Aval]
+) -> tuple[Split | None, ...]:
+    """Return how arrays lie, which is listed by number, or one by one in older files."""
+    found = table.numbers(numbers, "I")
+    unique = [None, *map(_split, table.tables(21))]
+    if found and max(found) >= len(unique):
+        raise Damaged(f"there is no sharding {max(found)}")
+    splits = [unique[k] for k in found]
+    if not found:
+        named = [t.table(2) for t in table.tables(each)]
+        splits = [None if t is None else _split(t) for t in named]
+    if not any(splits):
+        return ()
+    if len(splits) != len(avals):
+        raise Damaged(f"it has {len(splits)} shardings for {len(avals)} arrays")
+    for split, aval in zip(splits, avals, strict=True):
+        if split is not None and len(split.parts) > len(aval.shape):
+            raise Damaged(f"an array of {len(aval.shape)} axes is split along {len(split.parts)}")
+    return tuple(splits)
+
+
+def _split(table: Table) -> Split:
+    mesh, spec = [_present(table.table(k)) for k in (0, 1)]
+    sizes, names = mesh.numbers(0, "I"), mesh.texts(1)
+    parts = tuple([t.texts(0) for t in spec.tables(0)])
+    used = [name for part in parts for name in part]
+    whole = len(sizes) == len(names) == len({*names}) and len({*used}) == len(used)
+    if not whole or not all(sizes) or not {*used} <= {*names}:
+        raise Damaged("a sharding is over axes that its mesh does not have")
+    if table.text(2) not in ("", "device"):
+        raise Damaged(f"an array is in the memory {table.text(2)!r}, and one kind is known here")
+    if spec.texts(1) or spec.texts(2):
+        raise Damaged("an array has parts that are not summed yet, which is not known here")
+    return Split(tuple(zip(names, sizes, strict=True)), parts)
 
 
 def _present(table: Table | None) -> Table:
     if table is None:
-        raise Damaged("it has no tree of arguments or of results: it is no file of jax.export")
+        raise Damaged("it lacks a tree, a mesh or a specification: it is no file of jax.export")
     return table
 
 

@@ -15,6 +15,7 @@ from stretto import export
 from stretto._engine.api.exported import Exported, trace
 from stretto._engine.core.errors import ExportError
 from stretto._engine.core.files import checked_path, write_whole
+from stretto._engine.core.integers import integer
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.sizes import Size, SizeVariable, is_size, size_of
 from stretto._engine.core.types import ArrayType, array_type, is_complex, real_dtype
@@ -60,14 +61,14 @@ def onnx(
             ``jit``: ``{0: "batch"}``.
         outputs: what to give in place of the result: functions of it, by the outputs' names. Of an
             ensemble's predictions that may be their mean, their entropy, intervals, or each
-            member's.
+            member's. A name that an input has gets ``_1`` after it.
         path: where to write the file; weights of 2 GiB and more are written beside it, into one of
             this name with ``.data`` after it.
         opset: the version of the operators, 21 or later.
         exact: whether NaN and the tails of functions are as they are here, where the runtime's
-            operators lose them; ``False`` gives fewer and faster nodes. The nodes that keep NaN
-            run only where values are not finite, where that is faster: by default recurrent
-            networks take 1.05 of the time, and small ones that pool or have GELU 1.4.
+            operators lose them; ``False`` gives fewer nodes. The nodes that keep NaN in recurrent
+            layers run only where values are not finite. By default networks take at most 1.1 of
+            the time.
 
     Returns:
         The model, an ``onnx.ModelProto``; inputs and outputs have the names of arguments and of the
@@ -75,7 +76,8 @@ def onnx(
 
     Raises:
         ExportError: an operation cannot be said in ONNX; with its name, line and the way out.
-        TypeError: ``fun`` or one of ``outputs`` is not callable, or an example is not an array.
+        TypeError: ``fun`` or one of ``outputs`` is not callable, a name of ``outputs`` is no text,
+            ``opset`` is not an integer, or an example is not an array.
         ValueError: ``opset`` is older than 21, or newer than what the package ``onnx`` knows;
             there is no array in the result; or weights of 2 GiB and more have no ``path``.
         OSError: the file cannot be written.
@@ -94,6 +96,7 @@ def onnx(
     >>> [o.name for o in model.graph.output]
     ['mean', 'spread']
     """
+    opset = integer(opset, "export.onnx", "opset")
     if opset < 21:
         raise ValueError(f"export.onnx: opset must be 21 or later, got {opset}")
     _check_installed()
@@ -130,7 +133,9 @@ def model_of(traced: Exported, opset: int, exact: bool, path: Path | None = None
     b = Onnx(opset, exact)
     operands: list[Any] = []
     inputs: list[Value] = []
-    for name, type in zip(traced.inputs, traced.in_types, strict=True):
+    # What users ask for has its names before anything else has.
+    taken, given = [[b.fresh(n) for n in names] for names in (traced.inputs, traced.outputs)]
+    for name, type in zip(taken, traced.in_types, strict=True):
         operands.append(_input(b, inputs, name, type))
     for variable in traced.sizes:
         _bind(b, inputs, variable)
@@ -138,7 +143,7 @@ def model_of(traced: Exported, opset: int, exact: bool, path: Path | None = None
         operands.append(_weight(b, name, array))
     results = b.program(traced.program, operands)
     outputs: list[Value] = []
-    for name, result in zip(traced.outputs, results, strict=True):
+    for name, result in zip(given, results, strict=True):
         _output(b, outputs, name, result)
     b.graph.inputs, b.graph.outputs = inputs, outputs
     spell(b)
@@ -147,7 +152,6 @@ def model_of(traced: Exported, opset: int, exact: bool, path: Path | None = None
 
 def _input(b: Onnx, inputs: list[Value], name: str, type: ArrayType) -> Operand | Pair:
     """Declare an input; a complex one has its parts along a last axis."""
-    name = b.fresh(name)
     if not is_complex(type.dtype):
         inputs.append(Value(name, type.dtype, type.shape))
         return Operand(name, type, type.shape)
@@ -180,7 +184,6 @@ def _weight(b: Onnx, name: str, array: np.ndarray) -> Operand | Pair:
 
 
 def _output(b: Onnx, outputs: list[Value], name: str, result: Operand | Pair) -> None:
-    name = b.fresh(name)
     if isinstance(result, Pair):
         source, shape = b._pair_name(result), (*result.type.shape, 2)
         dtype = real_dtype(result.type.dtype)
@@ -267,7 +270,9 @@ def _proto(graph: Graph, name: str, initializers: Sequence[Any]) -> GraphProto:
     nodes = []
     for node in graph.nodes:
         attributes = {key: _attribute(value) for key, value in node.attributes.items()}
-        made = helper.make_node(node.op, node.inputs, node.outputs, domain=node.domain)
+        # Its name is that of its first output: older runtimes take no two that are fused unnamed.
+        called = next(output for output in node.outputs if output)
+        made = helper.make_node(node.op, node.inputs, node.outputs, name=called, domain=node.domain)
         for key, value in attributes.items():
             made.attribute.append(helper.make_attribute(key, value))
         nodes.append(made)

@@ -34,6 +34,7 @@ _engine.ops.index.gather_scatter: scatter_max scatter_min scatter_mul
 _engine.ops.index.primitives: gather scatter scatter_add scatter_sub
 _engine.ops.inverse_trigonometric: acos acosh asin asinh atan atan2 atanh
 _engine.ops.iota: constant iota size_of
+_engine.ops.platform_number: platform_number
 _engine.ops.layout: reshape transpose
 _engine.ops.linalg.eigenvalues: eig eigh hessenberg schur triangular_sylvester
 _engine.ops.linalg.lu: determinant log_determinant lu lu_solve pivots_to_permutation

@@ -238,21 +238,44 @@ def evaluated(n: Dimension, known: Mapping[SizeVariable, Dimension]) -> Dimensio
     return n.at(known.__getitem__, lambda n, by: n // by, lambda n: greater(n, 0))
 
 
-def _found(
-    size: Size, n: Dimension, where: str, known: dict[SizeVariable, Any]
-) -> tuple[SizeVariable, Any] | None:
-    """Return the variable that follows from this size, and what it is."""
+def line(
+    size: Size, known: Mapping[SizeVariable, Dimension]
+) -> tuple[SizeVariable, Dimension, int] | None:
+    """Find the one variable that is not known, if the size depends on it as on a line.
+
+    Args:
+        size: the size.
+        known: what other variables are.
+
+    Returns:
+        The variable, what the size is where it is 0, and the slope; None if there is no such one.
+    """
     missing = {v for v in size.variables() if v not in known}
     if len(missing) != 1:
         return None
     (variable,) = missing
     try:
         at = lambda value: evaluated(size, {**known, variable: value})
-        start, slope = at(0), at(1) - at(0)
+        start: Any = at(0)
+        slope: Any = at(1) - start
         if is_size(slope) or slope == 0:
             return None
         if any([at(k) != start + k * slope for k in (2, 3, 5, 64, 1001)]):
             return None
+    except SizeError:
+        return None
+    return variable, start, slope
+
+
+def _found(
+    size: Size, n: Any, where: str, known: dict[SizeVariable, Any]
+) -> tuple[SizeVariable, Any] | None:
+    """Return the variable that follows from this size, and what it is."""
+    found = line(size, known)
+    if found is None:
+        return None
+    variable, start, slope = found
+    try:
         value, rest = divmod(n - start, slope)
     except SizeError:
         return None

@@ -3,8 +3,8 @@
 A function is traced and written for platforms by name; what varies in size stays a variable. The
 module goes into the file as a portable artifact, a form of StableHLO that newer runtimes read for
 five years, with the reverse derivatives that are asked for. A file that is read gives a function,
-which can be called, jitted, mapped, and differentiated to the order that it has in it. What is not
-ours is read in a child first (``child``).
+which can be called, jitted, and differentiated to the order that it has in it; ``vmap`` refuses it,
+since a module is what it is. What is not ours is read in a child first (``child``).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.api.autodiff.derivatives import vjp
-from stretto._engine.api.exported import trace
+from stretto._engine.api.exported import names_of, trace
 from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.errors import ExportError
-from stretto._engine.core.files import open_regular, write_whole
+from stretto._engine.core.files import write_whole
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.program import Program
 from stretto._engine.core.size_guards import Guard
@@ -55,6 +55,7 @@ from stretto.export.container import (
     to_bytes,
     tree_of,
 )
+from stretto.export.splits import Split
 from stretto.files.names import Damaged
 from stretto.random.key_arrays import Implementation, KeyArray, KeyDtype
 
@@ -98,7 +99,7 @@ def stablehlo(
     >>> file = st.export.stablehlo(lambda x: {"sine": snp.sin(x)}, snp.ones(3), vjp_order=1)
     >>> file.in_types, file.out_types
     (((ShapeDtypeStruct(shape=(3,), dtype=float32),), {}), {'sine': ShapeDtypeStruct(...)})
-    >>> st.export.load_stablehlo(file.serialize())(snp.zeros(3))
+    >>> st.export.load(file.serialize())(snp.zeros(3))
     {'sine': Array([0., 0., 0.], dtype=float32)}
     """
     caller = "export.stablehlo"
@@ -163,6 +164,24 @@ class FlatProgram:
         self.in_avals = in_avals or [*map(aval_of, program.in_types[:count])]
         self.out_avals = out_avals or [*map(aval_of, program.out_types)]
         self.kept = [k for k, a in enumerate(self.in_avals) if a.dtype != "float0"]
+        self.devices = 1
+        self.splits: tuple[tuple[Split | None, ...], ...] = ((), ())
+
+    def over(
+        self, devices: int, ins: Sequence[Split | None], outs: Sequence[Split | None]
+    ) -> FlatProgram:
+        """Return it over so many devices, with arguments and results that lie so."""
+        again = FlatProgram(
+            self.name,
+            self.program,
+            self.arrays,
+            self.in_avals,
+            self.out_avals,
+            self.sizes,
+            self.guards,
+        )
+        again.devices, again.splits = devices, (tuple(ins), tuple(outs))
+        return again
 
     def trees(self) -> tuple[Node, Node]:
         """Return the trees of flat arguments, (args, kwargs), and of flat results."""
@@ -213,7 +232,7 @@ class FlatProgram:
         types += [array_type(shape_of(a), dtype_of(a)) for a in cotangents if a.dtype != "float0"]
         structs = [ShapeDtypeStruct(t.shape, t.dtype) for t in types]
         traced = trace(backward, structs, None, None, "export.stablehlo", self.sizes)
-        return FlatProgram(
+        derivative = FlatProgram(
             f"vjp_{self.name}",
             traced.program,
             [w for _, w in traced.weights],
@@ -222,6 +241,8 @@ class FlatProgram:
             self.sizes,
             (*self.guards, *traced.guards),
         )
+        ins, outs = self.splits
+        return derivative.over(self.devices, (*ins, *outs), ins) if ins else derivative
 
 
 def aval_of(type: ArrayType, key: Implementation | None = None) -> Aval:
@@ -277,6 +298,9 @@ def container_of(
         tuple(flat.kept),
         sizes or len(platforms) > 1,
         further,
+        flat.devices,
+        in_splits=flat.splits[0],
+        out_splits=flat.splits[1],
     )
 
 
@@ -334,8 +358,8 @@ def _check_names(names: Sequence[Any], caller: str) -> None:
 class StableHLO:
     """A function as StableHLO, with the types and trees that it takes and gives.
 
-    ``stablehlo`` makes one of a function, and ``load_stablehlo`` of a file. It is called with trees
-    like those that it was made for.
+    ``stablehlo`` makes one of a function, ``load`` one of a file. It is called with trees like
+    those that it was made for.
 
     Args:
         container: what is in the file.
@@ -365,15 +389,17 @@ class StableHLO:
         self._out_keys = [KEYS.get(a.dtype) for a in container.out_avals]
         self._in_dtypes = [*map(dtype_of, container.in_avals)]
         self._out_dtypes = [*map(dtype_of, container.out_avals)]
-        self._in_leaves = tree_of(container.in_tree, iter(range(len(container.in_avals))))
-        self._out_leaves = tree_of(container.out_tree, iter(range(len(container.out_avals))))
-        self._in_structure = tree.structure(self._in_leaves)
-        self._order = tree.leaves(self._in_leaves)
+        ins = [*map(_struct, self._in_shapes, self._in_dtypes, self._in_keys)]
+        outs = [*map(_struct, self._out_shapes, self._out_dtypes, self._out_keys)]
+        self._in_types = tree_of(container.in_tree, iter(ins))
+        self._out_types = tree_of(container.out_tree, iter(outs))
+        self._in_structure = tree.structure(self._in_types)
+        self._order = _positions(tree.leaves(self._in_types), ins)
+        self._out_order = _positions(tree.leaves(self._out_types), outs)
         self._flat = self._differentiable()
 
     @property
-    def name(self) -> str:
-        """The name of the function."""
+    def __name__(self) -> str:
         return self._container.name
 
     @property
@@ -393,12 +419,35 @@ class StableHLO:
     @property
     def in_types(self) -> Tree:
         """The tree (args, kwargs) of the shapes and dtypes that it takes."""
-        return _typed(self._in_leaves, self._in_shapes, self._in_dtypes, self._in_keys)
+        return self._in_types
 
     @property
     def out_types(self) -> Tree:
         """The tree of the shapes and dtypes that it gives."""
-        return _typed(self._out_leaves, self._out_shapes, self._out_dtypes, self._out_keys)
+        return self._out_types
+
+    @property
+    def inputs(self) -> dict[str, ShapeDtypeStruct]:
+        """Types of the arguments' arrays, by name, as ``args[0]['w']``; of keys that of words."""
+        paths = zip(self._order, tree.paths_of(self._in_structure, ""), strict=True)
+        names = [_of_words(_called(path), self._in_keys[k]) for k, path in paths]
+        types = [ShapeDtypeStruct(self._in_shapes[k], self._in_dtypes[k]) for k in self._order]
+        return dict(zip(names, types, strict=True))
+
+    @property
+    def outputs(self) -> dict[str, ShapeDtypeStruct]:
+        """Types of the result's arrays, by name; of keys that of their words."""
+        args, _ = self.in_types
+        paths = names_of(self.out_types, args, [f"args[{n}]" for n in range(len(args))])
+        order = self._out_order
+        names = [_of_words(path, self._out_keys[k]) for k, path in zip(order, paths, strict=True)]
+        types = [ShapeDtypeStruct(self._out_shapes[k], self._out_dtypes[k]) for k in order]
+        return dict(zip(names, types, strict=True))
+
+    @property
+    def module(self) -> bytes:
+        """Its module as a portable artifact, which compilers of StableHLO such as IREE's take."""
+        return self._container.module
 
     @property
     def text(self) -> str:
@@ -410,7 +459,7 @@ class StableHLO:
         """Write it as bytes.
 
         Returns:
-            What ``jax.export.deserialize`` and ``load_stablehlo`` read.
+            What ``jax.export.deserialize`` and ``load`` read.
         """
         return to_bytes(self._container)
 
@@ -432,7 +481,7 @@ class StableHLO:
             for avals in (self._container.in_avals, self._container.out_avals)
         ]
         where = ", ".join(self.platforms)
-        return f"StableHLO({self.name}: ({taken}) -> ({given}), for {where})"
+        return f"StableHLO({self.__name__}: ({taken}) -> ({given}), for {where})"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Tree:
         """Call the function.
@@ -453,23 +502,51 @@ class StableHLO:
             leaves, structure = tree.flatten(plain)
             if structure != self._in_structure:
                 raise TypeError(
-                    f"{self.name} was exported for arguments of another structure; expected and "
-                    f"got part at {parting(self._in_structure, structure, '(args, kwargs)')}"
+                    f"{self.__name__} was exported for arguments of another structure; expected "
+                    f"and got part at {parting(self._in_structure, structure, '(args, kwargs)')}"
                 )
             paths = tree.paths_of(structure, "")
             named = dict(zip(self._order, zip(leaves, paths, strict=True), strict=True))
-            values = [self._argument(k, *named[k]) for k in range(len(leaves))]
-            present = [values[k] for k in range(len(values)) if values[k] is not None]
-            outs = self._flat(*present)
-            results = []
-            for out, dtype, key in zip(outs, self._out_dtypes, self._out_keys, strict=True):
-                value: Any = np.zeros(out.shape, float0) if dtype == float0 else out
-                results.append(value if key is None else KeyArray(value, key))
-            return tree.map(results.__getitem__, self._out_leaves)
+            outs = self._results(named)
+            results = [
+                out if key is None else KeyArray(out, key)
+                for out, key in zip(outs, self._out_keys, strict=True)
+            ]
+            ordered = [results[k] for k in self._out_order]
+            return tree.unflatten(tree.structure(self._out_types), ordered)
 
-    call = __call__
+    def flat(self, leaves: Sequence[Any]) -> list[Any]:
+        """Return the result's arrays for the arguments' arrays, as ``outputs`` and ``inputs`` list.
 
-    def flat(self) -> StableHLO:
+        Args:
+            leaves: an array for each of ``inputs``.
+
+        Returns:
+            An array for each of ``outputs``.
+
+        Raises:
+            TypeError: an array has another dtype.
+            ValueError: a shape is another; or it was made for another platform.
+        """
+        with boundary:
+            paths = tree.paths_of(self._in_structure, "")
+            named: dict[int, Any] = {}
+            for k, x, path in zip(self._order, leaves, paths, strict=True):
+                key = self._in_keys[k]
+                named[k] = (x if key is None else _Leaf(KeyArray(x, key))), path
+            outs = self._results(named)
+            return [outs[k] for k in self._out_order]
+
+    def _results(self, named: Mapping[int, tuple[Any, str]]) -> list[Any]:
+        """Return the results for the arguments, by number, each with its path; words for keys."""
+        values = [self._argument(k, *named[k]) for k in range(len(named))]
+        outs = self._flat(*[v for v in values if v is not None])
+        return [
+            np.zeros(out.shape, float0) if dtype == float0 else out
+            for out, dtype in zip(outs, self._out_dtypes, strict=True)
+        ]
+
+    def flattened(self) -> StableHLO:
         """Give the function with flat arguments and results.
 
         Returns:
@@ -490,12 +567,12 @@ class StableHLO:
         has = x.keys._implementation if isinstance(x, _Leaf) else None
         if has is not key:
             names = [f"keys of {made.name}" if made else "an array" for made in (key, has)]
-            raise TypeError(f"{self.name}: {_called(path)} must be {names[0]}, got {names[1]}")
-        value = as_value(x.keys._words if isinstance(x, _Leaf) else x, self.name, _called(path))
+            raise TypeError(f"{self.__name__}: {_called(path)} must be {names[0]}, got {names[1]}")
+        value = as_value(x.keys._words if isinstance(x, _Leaf) else x, self.__name__, _called(path))
         gives_way = value.type.weak_type and np.can_cast(value.dtype, dtype, "same_kind")
         if value.type.dtype != dtype and not gives_way:
             raise TypeError(
-                f"{self.name}: {_called(path)} must be of dtype {dtype.name}, as exported, got "
+                f"{self.__name__}: {_called(path)} must be of dtype {dtype.name}, as exported, got "
                 f"{value.type}: convert it, x.astype({dtype.name!r})"
             )
         return convert(value, dtype, False)
@@ -508,7 +585,7 @@ class StableHLO:
         def fun(*values: Any) -> tuple[Any, ...]:
             return self._bound(*values)
 
-        fun.__name__ = self.name
+        fun.__name__ = self.__name__
         flat: Any = custom_vjp(fun)
 
         def forward(*values: Any) -> tuple[Any, Any]:
@@ -561,7 +638,7 @@ class StableHLO:
         outs = [*map(_general, self._out_shapes, self._out_dtypes)]
         if [*functions.inputs] != [*index, *ins] or [*functions.outputs] != outs:
             raise Damaged(
-                f"its module {self.name} takes ({', '.join(functions.inputs)}) and gives "
+                f"its module {self.__name__} takes ({', '.join(functions.inputs)}) and gives "
                 f"({', '.join(functions.outputs)}), and the file says otherwise"
             )
 
@@ -591,7 +668,7 @@ class StableHLO:
             return call(*operands)
         functions = self._module() if varies else self._for(types, outs)
         call = self._calls[key] = ModuleCall(
-            self.name,
+            self.__name__,
             functions.text,
             functions.main,
             functions.targets,
@@ -618,14 +695,14 @@ class StableHLO:
             fits = len(functions.inputs) == len(inputs) and len(functions.outputs) == len(outputs)
             if not fits or not self._container.symbolic:
                 raise Damaged(
-                    f"{self.name}: its module has other arguments or results than the file says"
+                    f"{self.__name__}: its module has other arguments or results than the file says"
                 )
             at = artifacts.functions_at if self._read is own_functions else child.functions_at
             try:
                 self._at[key] = at(functions, inputs, outputs)
             except ValueError as error:
                 raise ValueError(
-                    f"{self.name} cannot be called with arguments of these shapes: "
+                    f"{self.__name__} cannot be called with arguments of these shapes: "
                     f"{_problem(str(error))}"
                 ) from None
         return self._at[key]
@@ -654,19 +731,22 @@ def _called(path: str) -> str:
     return f"args{rest}" if kind == "[0]" else f"kwargs{rest}"
 
 
-def _typed(
-    numbers: Tree,
-    shapes: Sequence[Any],
-    dtypes: Sequence[np.dtype],
-    keys: Sequence[Implementation | None],
-) -> Tree:
-    def typed(k: int) -> ShapeDtypeStruct:
-        key = keys[k]
-        if key is None:
-            return ShapeDtypeStruct(shapes[k], dtypes[k])
-        return ShapeDtypeStruct(shapes[k][:-1], KeyDtype(key))
+def _of_words(name: str, key: Implementation | None) -> str:
+    """Return what an array is called; that of the words of keys, for keys."""
+    return name if key is None else f"{name}.words"
 
-    return tree.map(typed, numbers)
+
+def _struct(shape: Sequence[Any], dtype: np.dtype, key: Implementation | None) -> ShapeDtypeStruct:
+    """Return the description of an argument or a result."""
+    if key is None:
+        return ShapeDtypeStruct(tuple(shape), dtype)
+    return ShapeDtypeStruct(tuple(shape[:-1]), KeyDtype(key))
+
+
+def _positions(leaves: Sequence[Any], among: Sequence[Any]) -> list[int]:
+    """Return where each leaf is among others, by identity."""
+    numbers = {id(x): k for k, x in enumerate(among)}
+    return [numbers[id(leaf)] for leaf in leaves]
 
 
 class _Leaf:
@@ -718,35 +798,6 @@ def own_functions(modules: Sequence[bytes]) -> list[Functions]:
     return [*map(artifacts.functions_of_artifact, modules)]
 
 
-def load_stablehlo(source: str | os.PathLike[str] | bytes) -> StableHLO:
-    """Read a function from a file of ``stablehlo`` or of ``jax.export``.
-
-    A module that this process has not written is read in a child process first, since the runtime's
-    reader may end the process that reads a damaged file; it may have no custom calls but those of
-    LAPACK and its like.
-
-    Args:
-        source: the path, or the bytes of the file.
-
-    Returns:
-        The function.
-
-    Raises:
-        OSError: there is no such file.
-        ValueError: it is damaged, of another version, or has in it what is refused, by name.
-
-    >>> import stretto as st, stretto.numpy as snp
-    >>> content = st.export.stablehlo(lambda x: x @ x, snp.ones((2, 2))).serialize()
-    >>> st.export.load_stablehlo(content)
-    StableHLO(function: (float32[2,2]) -> (float32[2,2]), for cpu)
-    """
-    caller = "load_stablehlo"
-    if isinstance(source, (bytes, bytearray, memoryview)):
-        return of_bytes(bytes(source), caller)
-    with open_regular(source, caller) as file:
-        return of_bytes(file.readall(), f"{caller}: {os.fspath(source)!r}")
-
-
 def of_bytes(content: bytes, where: str) -> StableHLO:
     """Read a function from the bytes of a file.
 
@@ -789,11 +840,12 @@ def _orders(container: Container | None) -> Iterator[Container]:
 
 def _check(container: Container) -> None:
     """Refuse what cannot be called here."""
-    if container.devices != 1:
-        raise Damaged(
-            f"{container.name} was exported for {container.devices} devices, and one is what is "
-            f"read here: export it without shardings"
-        )
+    for split in (*container.in_splits, *container.out_splits):
+        if split is not None and split.devices != container.devices:
+            raise Damaged(
+                f"{container.name} has arrays over {split.devices} devices, and is for "
+                f"{container.devices}"
+            )
     if container.ordered:
         raise Damaged(
             f"{container.name} has effects in an order, {', '.join(container.ordered)}: export "

@@ -9,12 +9,16 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from stretto._engine.core import tree
-from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.boundary import boundary
+from stretto._engine.core.interpreter import as_value, state
 from stretto._engine.core.position import named_call
 from stretto._engine.core.typing import Array, ArrayLike, Tree
+from stretto._engine.higher_order.cond import chosen
 from stretto._engine.ops.collective.functions import all_gather, axis_size
 from stretto._engine.ops.layout import reshape
+from stretto._engine.ops.platform_number import PlatformNumber, number_of
 from stretto._engine.ops.shape import slice_in_dim
+from stretto._engine.xla.device import default_backend
 
 __all__ = ["after_all", "composite", "create_token", "dce_sink", "pbroadcast", "pcast",
            "platform_dependent", "precv", "psend", "ragged_all_to_all", "rng_uniform"]  # fmt: skip
@@ -27,30 +31,37 @@ T = TypeVar("T")
 def platform_dependent(
     *args: Any, default: Callable[..., R] | None = None, **per_platform: Callable[..., R]
 ) -> R:
-    """Call the function for the platform that runs, which is ``cpu``.
+    """Call the function for the platform that runs.
+
+    What is traced has all of them, and is compiled with that of the platform alone; a file for
+    several platforms has one for each. A file for any platform, as of ONNX, has that for ``cpu``.
 
     Args:
-        *args: what the functions take.
+        *args: trees of arrays, which the functions take.
         default: the function for other platforms.
-        **per_platform: a function for each platform, by its name.
+        **per_platform: a function for each platform, by its name: ``cpu``, ``cuda``, ``rocm``,
+            ``tpu``. Their results have one structure and equal types.
 
     Returns:
         What the function returns.
 
     Raises:
-        NotImplementedError: there is neither one for ``cpu`` nor a default.
+        NotImplementedError: there is neither one for the platform nor a default.
+        TypeError: while it is traced, the functions return different types.
 
     >>> import stretto as st
     >>> st.lax.platform_dependent(1.0, cpu=lambda x: x + 1, default=lambda x: x)
     2.0
     """
-    chosen = per_platform.get("cpu", default)
-    if chosen is None:
-        raise NotImplementedError(
-            f"platform_dependent: expected a function for cpu or a default, got functions for "
-            f"{', '.join(per_platform) or 'none'}"
+    names = tuple(per_platform)
+    functions = dict(per_platform) if default is None else {**per_platform, "default": default}
+    if state.interpreter.at_rest:
+        return [*functions.values()][number_of(default_backend(), names, default is not None)](
+            *args
         )
-    return chosen(*args)
+    with boundary:
+        number = PlatformNumber(names, default is not None)()
+        return chosen("platform_dependent", number, functions, args)
 
 
 def composite(decomposition: Callable[P, R], name: str, version: int = 0) -> Callable[P, R]:

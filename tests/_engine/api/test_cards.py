@@ -2,11 +2,13 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.api.cards import card_of_report, text_of_report
+from stretto._engine.api.cards import card_of_ragged, card_of_report, text_of_report
+from stretto._engine.core.cards import bars
 from tests.pages import page_of, printed, text_in
 
 
@@ -113,3 +115,25 @@ def test_buckets(buckets, words):
     before = repr(st.Buckets())
     assert words in text_in(buckets) and "Buckets(" in printed(buckets)
     assert repr(st.Buckets()) == before
+
+
+def test_the_picture_of_lengths_has_twenty_bars():
+    ragged = st.ragged([snp.ones(n) for n in range(1, 60)])
+    card = card_of_ragged(ragged)
+    assert card.picture == bars(np.arange(1.0, 60.0), 20)
+
+
+@pytest.mark.parametrize(("count", "left_out"), [(19, 0), (20, 0), (21, 1)])
+def test_up_to_twenty_are_shown(count, left_out):
+    more = f"... {left_out} more"
+    assert (more in text_in(st.Buckets(sizes=range(1, count + 1)))) is bool(left_out)
+    assert (more in text_in(st.ragged([snp.ones(1)] * count))) is bool(left_out)
+    assert not left_out or "... 2 more" not in text_in(st.Buckets(sizes=range(1, count + 1)))
+
+
+def test_a_report_is_folded_at_what_is_indented():
+    card = card_of_report("head\none\n  of it\n    more\ntwo\nthree\n  last")
+    assert card.title == "head" and len(card.body) == 3
+    first, second, third = card.body
+    assert (first.title, len(first.body), third.title, len(third.body)) == ("one", 2, "three", 1)
+    assert not hasattr(second, "title")

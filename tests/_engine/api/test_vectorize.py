@@ -453,3 +453,45 @@ def test_some_of_a_tree_need_not_be_arrays():
         st.vmap(lambda p, x: x)({"f": snp.sin}, snp.ones(2))
     with pytest.raises(TypeError, match=r"the result\[1\] must be an array or a number"):
         st.vmap(lambda x: (x, snp.sin), out_axes=(0, None))(snp.ones(2))
+
+
+@pytest.mark.parametrize("axis", [1, -1, None])
+def test_arguments_by_name_lie_along_axis_0_whatever_those_by_position_do(axis):
+    f = lambda a, b: a.sum() + b.sum()
+    a, b = np.arange(6.0, dtype=np.float32).reshape(2, 3), np.ones((3, 5), np.float32)
+    expected = 5 + (a.sum(0) if axis is not None else a.sum() + np.zeros(3))
+    np.testing.assert_array_equal(st.vmap(f, axis)(a, b=b), expected)
+
+
+def test_lists_of_trees_are_advised_to_be_stacked_only_where_they_can_be():
+    x, y = np.ones((2, 3)), np.ones(3)
+
+    def advised(*args):
+        with pytest.raises(ValueError, match="inconsistent sizes") as caught:
+            st.vmap(lambda a, b: a)(*args)
+        last = str(caught.value).splitlines()[-1]
+        return last.split("stretto.stack")[1] if "stretto.stack" in last else None
+
+    assert advised([x, y], x) == "(a)"
+    assert advised(x, (y, y)) == "(b)"
+    assert advised([x], y) is None  # there is one alone
+    assert advised([x, {"y": y}], x) is None  # of several structures
+    assert advised([(), ()], [x, [y]]) is None  # without leaves
+    assert advised({"x": x, "y": y}, x) is None
+
+
+@pytest.mark.parametrize(("size", "shape"), [(0, (0,)), (1, (1,)), (np.int32(2), (2,))])
+def test_a_size_is_any_natural_number(size, shape):
+    assert st.vmap(lambda: 1.0, axis_size=size)().shape == shape
+
+
+def test_a_size_is_no_float():
+    with pytest.raises(TypeError, match=r"axis_size must be an integer, got 2\.0"):
+        st.vmap(lambda: 1.0, axis_size=2.0)
+
+
+def test_ragged_arrays_go_with_neither_chunks_nor_names():
+    ragged = st.ragged([snp.ones(2), snp.ones(3)])
+    for options in ({"chunk_size": 1}, {"axis_name": "i"}):
+        with pytest.raises(NotImplementedError, match="neither chunk_size nor axis_name"):
+            st.vmap(lambda x: x, **options)(ragged)

@@ -9,7 +9,7 @@ from stretto import grad, jit, make_graph, vmap
 from stretto._engine.autodiff.evaluate import evaluate, record_closed
 from stretto._engine.core.errors import EscapedTracerError
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.program import check
+from stretto._engine.core.program import Program, check
 from stretto._engine.core.types import array_type
 
 
@@ -104,3 +104,24 @@ def test_traced_values_from_outside_are_refused():
 
     with pytest.raises(EscapedTracerError, match="cosine's jvp: a traced value from outside"):
         st.jit(f)(CLOSED_X)
+
+
+def test_what_is_recorded_again_for_finding_faults_has_the_places_it_had():
+    def scoped(x):
+        with st.named_scope("inner"):
+            y = snp.sin(x)
+        return y * 2.0
+
+    program = make_graph(scoped)(1.0)
+    bare = Program(program.inputs, program.equations, program.outputs, "bare")
+    bare.equations[1].place = None
+
+    def outer(x):
+        with st.named_scope("outer"):
+            return evaluate(bare, [x])
+
+    with st.config(debug_nans=True):
+        first, second = make_graph(outer)(1.0).equations
+    line = program.equations[0].position.line
+    assert (first.position.line, first.place[2]) == (line, "outer/inner")
+    assert second.place is None

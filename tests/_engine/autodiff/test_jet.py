@@ -5,6 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.autodiff.jet import jet_flat
 
 
@@ -79,3 +80,56 @@ def test_python_branches_on_what_is_expanded(at, value, slope, bend):
     out, (first, second) = st.jet(f, (at,), ((1.0, 0.0),))
     assert (out, first, second) == (value, slope, bend)
     assert st.grad(lambda x: st.jet(f, (x,), ((1.0,),))[1][0])(at) == bend
+
+
+def test_a_series_that_escapes_cannot_be_looked_at():
+    kept = []
+
+    def keeping(x):
+        kept.extend((x, st.new_ref(x)))
+        return x
+
+    st.jet(keeping, (1.0,), ((1.0,),))
+    with pytest.raises(st.errors.EscapedTracerError, match="a value expanded as a series, while k"):
+        bool(kept[0])
+    with pytest.raises(st.errors.EscapedTracerError, match="a reference of type float32"):
+        kept[1][...]
+
+
+def test_a_series_of_a_traced_value_says_where_that_comes_from():
+    def f(x):
+        return x if x > 0 else -x
+
+    with pytest.raises(st.errors.TracedValueError, match=r"traced: computed by gt .* argument x"):
+        st.jit(lambda x: st.jet(f, (x * 2,), ((1.0,),)))(1.0)
+    said = []
+    st.jit(lambda x: st.jet(lambda y: said.append(y.origin()) or y, (x,), ((1.0,),)))(1.0)
+    assert said == ["the argument x"]
+
+
+def test_nothing_is_kept_after_an_operation():
+    kept = []
+
+    def f(x):
+        kept.append(x)
+        return snp.tan(x) * st.jit(snp.arctan)(x)
+
+    value, (slope,) = st.jet(f, (0.5,), ((1.0,),))
+    expander = kept[0].interpreter
+    assert not expander._known and not expander._within
+    np.testing.assert_allclose(value, np.tan(0.5) * np.arctan(0.5), rtol=1e-6)
+    known = np.arctan(0.5) / np.cos(0.5) ** 2 + np.tan(0.5) / 1.25
+    np.testing.assert_allclose(slope, known, rtol=1e-6)
+    program = st.make_graph(lambda x: st.jet(f, (x,), ((1.0,),))[1][0])(0.5)
+    np.testing.assert_allclose(evaluate(program, [snp.array(0.5)])[0], known, rtol=1e-6)
+
+
+def test_a_slope_that_is_a_number_has_no_further_ones():
+    @st.custom_jvp
+    def still(x):
+        return x * 1.0
+
+    still.defjvp(lambda primals, tangents: (still(*primals), snp.zeros(2)))
+    x = snp.ones(2)
+    [terms] = jet_flat(lambda x: [still(x)], [[x, x]], 3)
+    assert [t if t is None else t.tolist() for t in terms] == [[1, 1], [0, 0], None, None]

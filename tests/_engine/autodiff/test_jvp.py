@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import stretto as st
 from stretto import make_graph
 from stretto import numpy as snp
 from stretto._engine.autodiff.evaluate import evaluate
@@ -135,3 +136,56 @@ def test_instantiate():
     np.testing.assert_array_equal(zero, [0, 0])
     assert zero.type is X.type and kept is DX
     assert instantiate([X], [None], None) == [None]
+
+
+def test_what_escapes_cannot_be_looked_at():
+    kept = []
+    jvp_flat(lambda x: kept.extend((x, st.new_ref(x))) or [x], [as_value(2.0)], [as_value(1.0)])
+    with pytest.raises(st.errors.EscapedTracerError, match="a value being differentiated, while <"):
+        bool(kept[0])
+    with pytest.raises(st.errors.EscapedTracerError, match="a reference of type float32"):
+        kept[1][...]
+
+
+def test_python_looks_at_values_that_are_concrete():
+    seen = []
+    jvp_flat(lambda x: seen.append((float(x), x.origin())) or [x], [as_value(2.0)], [as_value(1.0)])
+    assert seen == [(2.0, "a value being differentiated")]
+    with pytest.raises(st.errors.TracedValueError, match="the argument x"):
+        st.jit(lambda x: jvp_flat(lambda y: [float(y) * y], [x], [x]))(1.0)
+
+
+def scopes(f):
+    """The scopes of the equations that ``f`` is recorded as, at one number."""
+    found = make_graph(f)(1.0).equations
+    return {(e.primitive.name, e.place[2]) for e in found if e.place is not None}
+
+
+def choosing(x):
+    return snp.sin(x) * snp.where(x > 0, x, 0.0)
+
+
+@pytest.mark.parametrize(
+    "derivative",
+    [lambda x: st.jvp(choosing, (x,), (x,)), lambda x: st.linearize(choosing, x)[1](x)],
+    ids=["jvp", "linearize"],
+)
+def test_what_a_rule_records_is_in_its_scope_only_while_faults_are_looked_for(derivative):
+    assert {scope for _, scope in scopes(derivative)} == {""}
+    with st.config(debug_nans=True):
+        found = scopes(derivative)
+    expected = {
+        ("cos", "jvp(sin)"),
+        ("gt", "jvp(gt)"),
+        ("select", "jvp(select)"),
+        ("mul", "jvp(mul)"),
+    }
+    assert found >= expected and all(scope for _, scope in found)
+
+
+def test_programs_are_made_for_each_setting_that_changes_them():
+    active = (True, True)
+    plain = jvp_program(PROGRAM, active)[0]
+    with st.config(debug_nans=True):
+        found = jvp_program(PROGRAM, active)[0]
+    assert found is not plain and jvp_program(PROGRAM, active)[0] is plain

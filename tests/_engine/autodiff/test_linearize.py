@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stretto import custom_jvp, make_graph
+from stretto import custom_jvp, errors, make_graph, new_ref
 from stretto import numpy as snp
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.autodiff.jvp import jvp_flat
@@ -128,3 +128,31 @@ def test_rules_of_the_user_s_are_passed_over_only_where_the_function_is_said_to_
     for options, slope in (((), 7), ((True,), 1)):
         _, linear = linearize_flat(lambda x: [same(x)], [X], [True], *options)
         np.testing.assert_array_equal(apply(linear, DX)[0], slope * np.asarray(DX))
+
+
+def test_what_escapes_is_refused():
+    """A value of the function's, a reference that it made, and a tangent that a rule was given."""
+    kept = []
+
+    @custom_jvp
+    def same(x):
+        return x
+
+    def rule(primals, tangents):
+        kept.append(tangents[0])
+        return primals[0], tangents[0]
+
+    def keeping(x):
+        kept.extend((x, new_ref(x)))
+        return [same(x)]
+
+    same.defjvp(rule)
+    linearize_flat(keeping, [as_value(np.float32(1))], [True])
+    value, reference, tangent = kept
+    with pytest.raises(errors.EscapedTracerError, match="differentiated, while keeping was trans"):
+        bool(value)
+    with pytest.raises(errors.EscapedTracerError, match="a reference of type float32"):
+        reference[...]
+    for use in (bool, lambda t: make_graph(lambda x: x + t)(1.0)):
+        with pytest.raises(errors.EscapedTracerError, match="outlived the transformation that"):
+            use(tangent)

@@ -8,11 +8,14 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.autodiff.masked import (
+    Condition,
+    Later,
     Masked,
     add_masked,
     chosen,
     everywhere,
     is_same,
+    narrow_condition,
     put_together,
     shared_conditions,
     take_apart,
@@ -338,3 +341,186 @@ def test_examples_that_take_another_branch():
     g = lambda x: snp.sum(st.vmap(f)(x))
     np.testing.assert_allclose(st.grad(g)(snp.array(X)), SLOPE)
     np.testing.assert_allclose(st.jit(st.vmap(st.grad(st.grad(f))))(snp.array(X)), SECOND)
+
+
+@pytest.mark.parametrize(
+    ("array", "dims", "shape", "kept", "values"),
+    [
+        (np.array([[True], [False]]), (0, 1), (2, 1), (0,), [True, False]),
+        (np.array([[True, False]]), (1, 2), (5, 1, 2), (2,), [True, False]),
+        (np.array([True]), (0,), (1,), (), True),
+        (np.array([True, False]), (0,), (2,), (0,), [True, False]),
+        (np.zeros((2, 0), bool), (0, 1), (2, 0), (0, 1), [[], []]),
+    ],
+)
+def test_conditions_have_no_axes_that_they_do_not_vary_along(array, dims, shape, kept, values):
+    for holds in (True, False):
+        narrow = narrow_condition(Condition(as_value(array), holds, dims), shape)
+        assert (narrow.holds, narrow.dims) == (holds, kept)
+        assert np.asarray(narrow.known()).tolist() == values
+
+
+def test_repeated_arrays_are_narrowed_to_what_was_repeated():
+    rows = snp.array([True, False])
+    narrow = narrow_condition(
+        Condition(snp.broadcast_to(rows[:, None], (2, 3)), True, (0, 1)), (2, 3)
+    )
+    assert narrow.dims == (0,) and narrow.known().tolist() == [True, False]
+    found = []
+
+    def f(rows, column):
+        repeated = snp.broadcast_to(rows, (3, 2))
+        wide = snp.broadcast_to(column, (2, 3))
+        for array in (repeated, wide, rows):
+            found.append(
+                narrow_condition(Condition(array, True, (0, 1)[: array.ndim]), array.shape)
+            )
+        assert found[0].dims == (1,) and is_same(found[0].array, rows)
+        assert found[1].dims == (0,) and found[1].known().shape == (2,)
+        assert found[2].array is rows
+        again = [narrow_condition(Condition(column, True, (0, 1)), (2, 1)) for _ in range(2)]
+        assert again[0].is_at(again[1]) and not again[0].is_at(found[2])
+        return rows
+
+    st.make_graph(f)(rows, rows[:, None])
+
+
+def test_a_mask_and_the_same_repeated_are_one_condition_of_a_sum():
+    other = snp.array([[True, True, False]] * 2)
+
+    def f(columns, ct):
+        x = under(ct, (Condition(columns, True, (1,)),), False)
+        y = under(ct, (Condition(snp.broadcast_to(columns, (2, 3)), True, (0, 1)),), False)
+        for total in (add_masked(x, y), add_masked(y, x)):
+            assert [c.dims for c in total.conditions] == [(1,)] and not total.has_zeros
+        more = add_masked(chosen(x, other, True), y)
+        assert [c.dims for c in more.conditions] == [(1,)] and more.has_zeros
+        return total.with_zeros(), more.with_zeros()
+
+    total, more = st.jit(f)(snp.array([True, False, True]), snp.ones((2, 3)))
+    assert total.tolist() == [[2, 0, 2]] * 2
+    assert more.tolist() == [[2, 0, 1]] * 2
+
+
+def test_sums_add_zeros_that_are_there_and_put_them_in_once_otherwise():
+    x, y = chosen(CT, MASK, True), chosen(CT, MASK, True)
+    later = add_masked(x, y)
+    assert not (later.has_zeros or x.has_zeros)
+    np.testing.assert_array_equal(later.with_zeros(), [2, 0, 6])
+    assert not (x.has_zeros or y.has_zeros)
+    x.with_zeros()
+    np.testing.assert_array_equal(add_masked(x, y).with_zeros(), [2, 0, 6])
+    assert not y.has_zeros
+    zero = as_value(np.zeros(3, np.float32))
+    settled = [under(zero + n, chosen(CT, MASK, True).conditions, True) for n in (1, 2)]
+    np.testing.assert_array_equal(add_masked(*settled).with_zeros(), [3, 3, 3])
+
+
+def test_opposite_choices_under_another_condition_stay_under_it():
+    finite = as_value(np.array([10.0, 20.0, np.inf], np.float32))
+    first, second = chosen(CT, OTHER, True), chosen(finite, OTHER, True)
+    total = add_masked(chosen(first, MASK, False), chosen(second, MASK, True))
+    (condition,) = total.conditions
+    assert condition.is_at(chosen(CT, OTHER, True).conditions[0]) and not total.has_zeros
+    np.testing.assert_array_equal(total.raw(), [10, np.nan, np.inf])
+    np.testing.assert_array_equal(total.with_zeros(), [10, np.nan, 0])
+
+
+def test_conditions_that_only_one_has_are_applied_and_the_others_stay():
+    both_hold = chosen(chosen(CT, OTHER, True), MASK, True)
+    total = add_masked(chosen(CT, OTHER, True), both_hold)
+    assert total.conditions == chosen(CT, OTHER, True).conditions and total.has_zeros
+    np.testing.assert_array_equal(total.with_zeros(), [2, np.nan, 0])
+    flipped = add_masked(both_hold, chosen(CT, OTHER, True))
+    np.testing.assert_array_equal(flipped.with_zeros(), [2, np.nan, 0])
+    last = as_value(np.array([False, False, True]))
+    third = add_masked(both_hold, chosen(chosen(CT, OTHER, True), last, False))
+    shared, own = third.conditions
+    assert shared == both_hold.conditions[0]
+    np.testing.assert_array_equal(own.known(), [True, True, True])
+
+
+def test_what_waits_for_a_long_chain_is_computed_at_once():
+    made = []
+    chain = Later(lambda: made.append(0) or MASK)
+    for k in range(1, 17):
+        waits = (Condition(chain, True, (0,)),)
+        chain = Later(lambda k=k, of=chain: made.append(k) or of.value(), None, waits)
+        assert chain.depth == (k + 1 if k < 15 else 0 if k == 15 else 1)
+    assert sorted(made) == [*range(16)]
+    assert chain.value() is chain.value() is MASK and chain.depth == 0
+    assert len(made) == 17
+
+
+def test_arrays_of_conditions_that_the_caller_lacks_are_handed_out_once():
+    mask, own = as_value(PARTS_MASK), as_value(np.array([True, True, False]))
+    ct = chosen(chosen(CT, mask, True), own, False)
+    more = []
+    value, form = with_conditions(ct, [mask], more)
+    assert value is CT and form == (False, ((0, True, (0,)), (1, False, (0,))))
+    assert [array is own for array in more] == [True]
+    _, form = with_conditions(chosen(CT, own, True), [mask], more)
+    assert form == (False, ((1, True, (0,)),)) and len(more) == 1
+    later = Later(lambda: own)
+    ct = under(CT, (Condition(later, True, (0,)),), True)
+    value, form = with_conditions(ct, [mask], more)
+    assert value is CT and form == (True, ((1, True, (0,)),)) and len(more) == 1
+    assert with_conditions(None, [mask], more) == (None, (True, ()))
+    assert with_conditions(CT, [mask], more) == (CT, (True, ()))
+
+
+def test_a_cotangent_apart_has_each_array_once():
+    mask, other = as_value(PARTS_MASK), as_value(~PARTS_MASK)
+    first = chosen(chosen(CT, mask, True), other, False)
+    second = under(CT, (Condition(other, True, (0,)), Condition(mask, False, (0,))), True)
+    parts = take_apart([first, second])
+    assert parts.form == (
+        (False, ((0, True, (0,)), (1, False, (0,)))),
+        (True, ((1, True, (0,)), (0, False, (0,)))),
+    )
+    assert len(parts.arrays) == 2 and parts.values[0] is CT is parts.values[1]
+    rows = as_value(np.array([True, False]))
+    ct = as_value(np.ones((2, 2), np.float32))
+    of_rows = under(ct, (Condition(rows, True, (0,)), Condition(rows, False, (1,))), False)
+    parts = take_apart([of_rows], by_row=True)
+    assert parts.rows == [True, False] and [t.shape for t in parts.types] == [(), (2,)]
+    assert parts.form == ((False, ((0, True, ()), (1, False, (0,)))),)
+    assert [len(part) for part in parts.apart()] == [1, 1] and parts.apart()[1][0] is rows
+    (again,) = put_together(parts.form, [ct], parts.arrays, parts.rows)
+    assert again.conditions == of_rows.conditions
+
+
+def test_conditions_are_shared_where_they_hold_alike():
+    ok, other = as_value(np.array(True)), as_value(np.array(True))
+    first = chosen(chosen(CT, ok, True), other, False)
+    assert len(shared_conditions([first, first])) == 2
+    assert shared_conditions([first, chosen(CT, ok, False)]) == ()
+    assert shared_conditions([first, chosen(CT, other, False)]) == first.conditions[1:]
+    assert shared_conditions([]) == ()
+
+
+def test_some_of_the_conditions_may_be_applied_alone():
+    masked = chosen(chosen(CT, MASK, True), OTHER, False)
+    first, second = (masked.without(frozenset([k])) for k in (0, 1))
+    np.testing.assert_array_equal(first, [1, 0, 3])
+    np.testing.assert_array_equal(second, [0, 0, 3])
+    assert masked.without(frozenset([1])) is second
+    np.testing.assert_array_equal(masked.without(frozenset([0, 1])), [0, 0, 3])
+
+
+def test_arrays_that_are_handed_out_are_numbered_behind_those_before():
+    known, first, second = (as_value(np.array([True, k, False])) for k in (True, False, True))
+    more = []
+    ct = chosen(chosen(CT, first, True), second, False)
+    assert with_conditions(ct, [known], more)[1] == (False, ((1, True, (0,)), (2, False, (0,))))
+    assert [array is c for array, c in zip(more, (first, second), strict=True)] == [True, True]
+    assert with_conditions(chosen(CT, second, True), [known], more)[1][1] == ((2, True, (0,)),)
+
+
+def test_opposite_choices_at_the_end_of_a_chain_are_computed_without_zeros():
+    shared = Condition(OTHER, True, (0,))
+    own = [Condition(MASK, holds, (0,)) for holds in (True, False)]
+    x, y = (Masked((shared, c), CT.type, lambda: CT, None, 16) for c in own)
+    total = add_masked(x, y)
+    assert (x.depth, y.depth, total.depth) == (0, 0, 1)
+    assert not (x.has_zeros or y.has_zeros or total.has_zeros)

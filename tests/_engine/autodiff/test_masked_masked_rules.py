@@ -1,10 +1,21 @@
 """How operations pass masked cotangents and tangents on."""
 
+import math
+
 import numpy as np
 import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.autodiff.masked import (
+    Condition,
+    Masked,
+    pass_back,
+    push_forward,
+    under,
+    with_zeros,
+)
+from stretto._engine.core.interpreter import Linear, as_value
 from stretto.numpy.normalized import logsumexp
 
 X = np.array([4.0, 0.0, -1.0, np.nan], np.float32)
@@ -173,3 +184,171 @@ def test_rows_of_nothing():
         return snp.where(count > 0, snp.sqrt(var + 1) + mean, 0.0).sum()
 
     np.testing.assert_allclose(st.grad(spread)(x), [[1, 0], [0, 0]])
+
+
+# Where the conditions of a cotangent go when an operation passes it on: to axes of the other side,
+# so that zeros are put in as late as can be. None: they cannot be told there, and are applied.
+
+A = as_value(np.arange(1.0, 13.0, dtype=np.float32).reshape(3, 4))
+CONDITIONS = {
+    "rows": Condition(as_value(np.array([True, False, True])), True, (0,)),
+    "columns": Condition(as_value(np.array([False, True, False, False])), False, (1,)),
+    "elements": Condition(as_value(np.arange(12).reshape(3, 4) % 5 != 0), True, (0, 1)),
+    "all": Condition(as_value(np.array(True)), True, ()),
+}
+PLACES = {
+    "neg": (lambda x: -x, (0,), (1,), (0, 1)),
+    "sin": (snp.sin, (0,), (1,), (0, 1)),
+    "another dtype": (lambda x: x.astype(np.float16), (0,), (1,), (0, 1)),
+    "transpose": (lambda x: x.T, (1,), (0,), (0, 1)),
+    "reshape": (lambda x: x.reshape(2, 6), (0, 1), (0, 1), (0, 1)),
+    "new axis": (lambda x: x[:, None], (0,), (2,), (0, 2)),
+    "reversed rows": (lambda x: x[::-1], (0, 1), (1,), (0, 1)),
+    "reversed columns": (lambda x: x[:, ::-1], (0,), (0, 1), (0, 1)),
+    "some rows": (lambda x: x[1:], (0, 1), (1,), (0, 1)),
+    "some columns": (lambda x: x[:, 1:3], (0,), (0, 1), (0, 1)),
+    "repeated": (lambda x: snp.broadcast_to(x, (2, 3, 4)), (1,), (2,), (1, 2)),
+    "sums of rows": (lambda x: x.sum(1), (0,), None, None),
+    "sums of columns": (lambda x: x.sum(0), None, (0,), None),
+    "sums along rows": (lambda x: snp.cumsum(x, 1), None, None, None),
+    "maxima": (lambda x: x.max(1), None, None, None),
+}
+
+
+def primitive_of(f, *args):
+    return st.make_graph(f)(*args).equations[-1].primitive
+
+
+def under_conditions(value, conditions):
+    """Return a cotangent with NaN where it does not count, and the one with zeros there."""
+    zeroed = under(value, tuple(conditions), False).with_zeros()
+    raw = snp.where(zeroed == 0, snp.nan, value)
+    return under(raw, tuple(conditions), False), zeroed
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["rows"], ["columns"], ["elements"], ["all"], ["rows", "columns"], ["rows", "elements"]],
+    ids=" and ".join,
+)
+@pytest.mark.parametrize("operation", PLACES)
+def test_conditions_go_forward_with_the_elements(operation, names):
+    f, rows, columns, elements = PLACES[operation]
+    mixes = rows is columns is elements is None
+    places = {"rows": rows, "columns": columns, "elements": elements, "all": None if mixes else ()}
+    primitive = primitive_of(f, A)
+    tangent, zeroed = under_conditions(A, [CONDITIONS[name] for name in names])
+    out, moved = push_forward(primitive, [A], [tangent])
+    settled = moved.__class__ is not Masked or moved.has_zeros
+    np.testing.assert_array_equal(out, primitive(A))
+    np.testing.assert_allclose(with_zeros(moved), primitive.jvp([A], [zeroed])[1], rtol=1e-6)
+    expected = [places[name] for name in names if places[name] is not None]
+    if not expected:
+        assert moved.__class__ is not Masked
+        return
+    assert [c.dims for c in moved.conditions] == expected
+    assert settled is (len(expected) < len(names))
+
+
+BACK = {
+    "neg": ((0,), (1,), (0, 1)),
+    "transpose": ((1,), (0,), (0, 1)),
+    "reshape": ((0, 1), (0, 1), (0, 1)),
+    "new axis": ((0,), (1,), (0, 1)),
+    "reversed rows": ((0, 1), (1,), (0, 1)),
+    "reversed columns": ((0,), (0, 1), (0, 1)),
+    "some rows": ((0, 1), (1,), (0, 1)),
+    "some columns": ((0,), (0, 1), (0, 1)),
+    "repeated": (None, (1,), None),
+    "sums of rows": ((0,), (0,), (0,)),
+    "sums of columns": ((1,), (1,), (1,)),
+    "sums along rows": (None, None, None),
+}
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["first"], ["last"], ["elements"], ["all"], ["first", "last"], ["elements", "all"]],
+    ids=" and ".join,
+)
+@pytest.mark.parametrize("operation", BACK)
+def test_conditions_go_back_with_the_elements(operation, names):
+    f = PLACES[operation][0]
+    primitive = primitive_of(f, A)
+    shape = primitive(A).shape
+    first, last, elements = BACK[operation]
+    places = {"first": first, "last": last, "elements": elements, "all": ()}
+    every = {
+        "first": Condition(as_value(np.arange(shape[0]) % 2 == 0), True, (0,)),
+        "last": Condition(as_value(np.arange(shape[-1]) % 2 == 0), False, (len(shape) - 1,)),
+        "elements": Condition(
+            as_value(np.arange(math.prod(shape)).reshape(shape) % 3 != 1),
+            True,
+            tuple(range(len(shape))),
+        ),
+        "all": CONDITIONS["all"],
+    }
+    ct, zeroed = under_conditions(snp.ones(shape), [every[name] for name in names])
+    linear = Linear(A.type, None, False)
+    rule = lambda value: primitive.transpose(value, linear)
+    (back,) = pass_back(primitive, rule, ct, [linear], primitive.keeps_zeros)
+    settled = back.__class__ is not Masked or back.has_zeros
+    (known,) = rule(zeroed)
+    np.testing.assert_array_equal(with_zeros(back), known)
+    expected = [places[name] for name in names if places[name] is not None]
+    if not expected:
+        assert back.__class__ is not Masked
+        return
+    assert [c.dims for c in back.conditions] == expected
+    lost = len(expected) < len(names)
+    assert settled is (lost and primitive.keeps_zeros)
+
+
+def test_tangents_that_are_put_together_count_where_they_come_from():
+    tangent, zeroed = under_conditions(A, [CONDITIONS["rows"]])
+    concatenated = primitive_of(lambda x, y, z: snp.concatenate([x, y, z], 1), A, A, A)
+    out, moved = push_forward(concatenated, [A, A, A], [tangent, None, A])
+    assert out.shape == (3, 12)
+    (condition,) = moved.conditions
+    assert condition.holds and condition.dims == (0, 1)
+    expected = np.concatenate(
+        [np.repeat([[1], [0], [1]], 4, 1), np.zeros((3, 4)), np.ones((3, 4))], 1
+    )
+    np.testing.assert_array_equal(condition.known(), expected.astype(bool))
+    np.testing.assert_array_equal(with_zeros(moved), np.concatenate([zeroed, 0 * A, A], 1))
+
+
+def test_tangents_of_both_operands():
+    """A product counts where either tangent does; what both are under, the sum is under."""
+    x, _ = under_conditions(A, [CONDITIONS["rows"], CONDITIONS["columns"]])
+    y, _ = under_conditions(2 * A, [CONDITIONS["rows"]])
+    product = primitive_of(lambda x, y: x * y, A, A)
+    _, tangent = push_forward(product, [A, A], [x, y])
+    assert tangent.conditions == (CONDITIONS["rows"],)
+    rows, columns = np.array([[1], [0], [1]]), np.array([1, 0, 1, 1])
+    square = np.asarray(A) ** 2
+    np.testing.assert_array_equal(tangent.with_zeros(), rows * square * (columns + 2))
+    _, tangent = push_forward(product, [A, A], [x, A])
+    assert tangent.__class__ is not Masked
+    np.testing.assert_array_equal(tangent, square * (1 + rows * columns))
+
+
+def test_a_choice_between_tangents_is_under_what_both_are_under():
+    chooses = primitive_of(snp.where, A > 6, A, A)
+    x, zeroed = under_conditions(A, [CONDITIONS["rows"], CONDITIONS["columns"]])
+    y, _ = under_conditions(2 * A, [CONDITIONS["rows"]])
+    _, tangent = push_forward(chooses, [A > 6, A, A], [None, x, y])
+    assert tangent.conditions == (CONDITIONS["rows"],) and not tangent.has_zeros
+    rows = np.array([[1], [0], [1]])
+    known = np.where(np.asarray(A) > 6, zeroed, 2 * rows * np.asarray(A))
+    np.testing.assert_array_equal(tangent.with_zeros(), known)
+    _, tangent = push_forward(chooses, [A > 6, A, A], [None, x, 2 * A])
+    np.testing.assert_array_equal(tangent, np.where(np.asarray(A) > 6, zeroed, 2 * np.asarray(A)))
+    _, tangent = push_forward(chooses, [A > 6, A, A], [None, None, x])
+    assert [c.holds for c in tangent.conditions] == [True, False, False]
+
+
+@pytest.mark.parametrize("f", [snp.isfinite, lambda x: x.astype(np.int32)])
+def test_what_is_no_number_that_varies_has_no_tangent(f):
+    tangent, _ = under_conditions(A, [CONDITIONS["rows"]])
+    assert push_forward(primitive_of(f, A), [A], [tangent])[1] is None

@@ -14,6 +14,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import Primitive, Refused, names_axis
 from stretto._engine.core.program import check
 from stretto._engine.ops.collective.primitives import AxisIndex, PSum
+from stretto._engine.ops.identities import Example
 from tests.any_size import holds
 
 MANY = as_value(np.arange(12, dtype=np.float32).reshape(3, 4))
@@ -206,3 +207,51 @@ def test_any_number_of_examples(name):
 def test_examples_of_any_size():
     product = lambda x, w: st.vmap(lambda a: a @ w)(x)
     holds(product, [np.stack([X, -X]), X[:3]], {(0, 1): 0}, tolerance=10)
+
+
+def test_what_escapes_is_refused():
+    kept = []
+    vmap_flat(lambda x: kept.extend((x, st.new_ref(x))) or [x], 3, [MANY], [0])
+    with pytest.raises(st.errors.EscapedTracerError, match=r"one of 3 examples .*, while <lam"):
+        bool(kept[0])
+    with pytest.raises(st.errors.EscapedTracerError, match="a reference of type float32"):
+        kept[1][...]
+
+
+def test_an_example_says_where_the_array_of_all_comes_from():
+    said = []
+    f = lambda x: vmap_flat(lambda y: said.append(y.origin()) or [y], 3, [x], [0])[0]
+    f(MANY)
+    make_graph(f)(MANY)
+    assert said == [
+        "one of 3 examples that vmap maps over",
+        "one of 3 examples that vmap maps over, the argument x",
+    ]
+
+
+def test_an_error_is_that_of_one_example():
+    """The types in a message are those that the function sees."""
+    with pytest.raises(ValueError, match=r"float32\[4\]") as raised:
+        vmap_flat(lambda x: [st.lax.reshape(x, (5,))], 3, [MANY], [0])
+    assert "float32[3,4]" not in str(raised.value)
+
+
+def test_examples_are_marked_only_while_faults_are_looked_for():
+    """The mark says along which axis the examples lie; truth values need none."""
+    many = lambda x: vmap_flat(lambda x: [snp.sin(x) * 2.0, x > 1], 4, [x], [1])[0]
+
+    def marks():
+        found = [e.primitive for e in make_graph(many)(MANY).equations]
+        return [p.axis for p in found if p.__class__ is Example]
+
+    assert marks() == []
+    with st.config(debug_nans=True):
+        assert marks() == [1, 1]
+
+
+def test_a_fault_names_its_example():
+    x = MANY.at[1, 2].set(0.0).at[0, 0].set(1.0)
+    for axis, expected in ((0, 1), (1, 2)):
+        with st.config(debug_infs=True), pytest.raises(st.errors.NonFiniteError) as raised:
+            st.vmap(lambda row: 1 / row, axis)(x)
+        assert raised.value.fault.examples == (expected,)

@@ -68,7 +68,11 @@ DIFFERENT = {
         Not Or Real Rem Round Sign Sin Sinh Sqrt Square Sub Tan Tanh Xor
     """,
     "only_compiled": """
-        Call Checkpoint Mapped ModuleCall ShardMap ShardingConstraint SizedCall TridiagonalSolve
+        Call Checkpoint Mapped ModuleCall PlatformNumber ShardMap ShardingConstraint SizedCall
+        TridiagonalSolve
+    """,
+    "by_platform": """
+        PlatformNumber
     """,
     "keeps_zeros": """
         Add BroadcastInDim Complex Concatenate Conj ConvertElementType Example Imag Neg
@@ -215,7 +219,7 @@ def test_what_is_usual():
 
 
 NEVER = "Checkpoint Cond Factored PivotsToPermutation While"
-ALWAYS = "Call Mapped ModuleCall ShardMap ShardingConstraint SizedCall"
+ALWAYS = "Call Mapped ModuleCall PlatformNumber ShardMap ShardingConstraint SizedCall"
 
 
 def test_which_are_compiled_whatever_their_operands(kinds):

@@ -7,7 +7,9 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.core.rewriting import live
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.core.program import check
+from stretto._engine.core.rewriting import live, restrict
 from stretto._engine.higher_order.cond import Cond
 from stretto.laws import b1, f32, f64, i32, law
 
@@ -321,3 +323,66 @@ def test_a_branch_given_twice_is_traced_once():
     assert [float(f(i, 3.0)) for i in range(3)] == [9.0, -3.0, 9.0]
     assert float(st.grad(lambda x: st.lax.cond(True, square, square, x))(3.0)) == 6.0
     assert len(seen) == 2
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, st.jit], ids=["eager", "jit"])
+def test_the_result_is_that_of_the_branch_though_references_are_written(wrap):
+    reference = st.new_ref(snp.zeros(2))
+
+    def writing(x):
+        reference[...] = x
+        return x * 3.0
+
+    f = wrap(lambda p: cond(p, writing, lambda x: x * 5.0, snp.ones(2)))
+    assert f(False).tolist() == [5, 5] and reference[...].tolist() == [0, 0]
+    assert f(True).tolist() == [3, 3] and reference[...].tolist() == [1, 1]
+
+
+def test_operands_that_a_branch_reads_a_part_of():
+    """Their cotangents are added to a sum so far, but not where examples take their own branch."""
+
+    def f(p, x, i):
+        part = lambda i, x: st.lax.dynamic_slice(x, (i,), (2,))
+        return cond(p, part, lambda i, x: x[:2], i, x)
+
+    (one,) = conds(st.make_graph(f)(True, snp.ones(5), 1))
+    assert one.accumulates == (2,)
+    many = st.make_graph(st.vmap(f))(snp.ones(3, bool), snp.ones((3, 5)), snp.ones(3, int))
+    assert conds(many)[0].accumulates == ()
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, st.jit], ids=["eager", "jit"])
+def test_loops_in_branches_of_examples_of_examples(wrap):
+    """A loop does not end for a 0, which must not be waited for where no example takes it."""
+    loop = lambda x: st.lax.while_loop(lambda x: x < 10, lambda x: x * 2, x)
+    inner = st.vmap(lambda p, x: cond(p, loop, lambda x: -x, x))
+    outer = wrap(st.vmap(lambda q, x: cond(q, lambda x: inner(x > 2, x), lambda x: x, x)))
+    x = snp.array([[1.0, 3.0, 4.0], [5.0, -1.0, 0.0], [0.0, 0.0, 0.0]])
+    got = outer(snp.array([True, False, True]), x)
+    np.testing.assert_array_equal(got, [[-1, 12, 16], [5, -1, 0], [0, 0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("needed", "operands"), [((True, True), 3), ((True, False), 2), ((False, True), 3)]
+)
+def test_only_what_a_needed_result_is_made_of_stays(needed, operands):
+    def f(p, x, y, z):
+        return cond(p, lambda x, y, z: (x, x * y), lambda x, y, z: (y * 2, x * z), x, y, z)
+
+    program = st.make_graph(f)(True, *[snp.ones(2)] * 3)
+    new = restrict(program, needed)
+    check(new)
+    (equation,) = [e for e in new.equations if isinstance(e.primitive, Cond)]
+    assert len(equation.inputs) == 1 + operands and len(equation.outputs) == sum(needed)
+    assert (equation is program.equations[-1]) is all(needed)
+    args = [snp.array(v) for v in (True, [2.0, 3], [5.0, 7], [11.0, 13])]
+    for p in (True, False):
+        outs = [o for o, n in zip(f(p, *args[1:]), needed, strict=True) if n]
+        for got, want in zip(evaluate(new, [snp.array(p), *args[1:]]), outs, strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
+def test_a_branch_is_interpreted_however_much_there_is():
+    program = st.make_graph(lambda p, x: cond(p, snp.sin, snp.cos, x))(True, snp.ones(1 << 16))
+    (primitive,) = conds(program)
+    assert primitive.compiled(program.in_types) is False

@@ -9,6 +9,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core import tree
+from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.program import Equation, Program, Var, check
 from stretto._engine.core.types import array_type
@@ -23,6 +24,7 @@ from stretto._engine.higher_order.family import (
     split,
     values_of,
 )
+from stretto._engine.higher_order.linear_call import LinearCall
 from stretto._engine.ops.arithmetic import ADD
 
 F32 = array_type((), np.dtype(np.float32))
@@ -164,3 +166,21 @@ def test_which_loops_are_long(more, long):
     each = held(f, snp.zeros(3)).primitive.body.work
     program = st.make_graph(f)(st.ShapeDtypeStruct((int(4e6 / each) + more,), np.float32))
     assert has_long_loop(program) is may_take_long(program) is long
+
+
+def test_sizes_that_vary_are_for_programs_that_are_written_in_place():
+    """One that holds a program runs it in the bucket; of others nothing is known."""
+
+    @st.custom_jvp
+    def twice(x):
+        return 2 * x
+
+    twice.defjvp(lambda primals, tangents: (twice(*primals), 2 * tangents[0]))
+    ran = []
+    bucket = types.SimpleNamespace(run=lambda program, args: ran.append(program) or args)
+    operation = held(twice, 1.0).primitive
+    assert operation.padded(bucket, "operand") == ("operand",)
+    assert ran == [operation.inlined()]
+    backwards = LinearCall("f", (F32,), 1, lambda residuals, cts: cts, None)
+    with pytest.raises(MissingRuleError, match="linear_call takes no size that varies"):
+        backwards.padded(bucket, as_value(1.0))

@@ -14,6 +14,7 @@ from stretto._engine.core.sizes import size_variable
 from stretto._engine.core.types import array_type, has_rows
 from stretto._engine.higher_order.fixed_sizes import (
     Examples,
+    Padding,
     packed_program,
     padded_program,
     variable_of_rows,
@@ -196,3 +197,25 @@ def test_written_once_for_the_same_examples():
     assert forms[0] is forms[1] is not forms[2]
     assert [t.shape for t in forms[0].in_types] == [(3,), (16, 4)]
     assert [t.shape for t in forms[0].out_types] == [(3, 4)]
+
+
+def test_results_that_are_one_number_everywhere():
+    r = st.ragged([snp.ones((n, 3, 2)) for n in LENGTHS])
+    twos, sums = st.vmap(lambda x: (snp.full_like(x, 2.0), x.sum(0)))(r)
+    assert [x.shape for x in twos.to_list()] == [(n, 3, 2) for n in LENGTHS]
+    assert all([(np.asarray(x) == 2).all() for x in twos.to_list()])
+    np.testing.assert_array_equal(sums[:, 0, 0], LENGTHS)
+    program, *_ = record(lambda x: ([snp.full_like(x, 2.0)], None), [array_type((N, 4, 2), F32)])
+    packed = packed_program(program, Examples(3, (V,), (8,), (16,)), (True, True), ())
+    assert [t.shape for t in packed.out_types] == [(16, 4, 2)]
+
+
+def test_a_program_of_fixed_sizes_is_written_once_but_where_notes_are_taken():
+    program, *_ = record(lambda x: ([(x * 2).sum(0)], None), [array_type((N, 4), F32)])
+    plain = Padding({V: 8}, {V: snp.int32(5)})
+    fixed, (size,) = plain.closed(program)
+    assert plain.closed(program)[0] is fixed and int(size) == 5
+    noting = Padding({V: 8}, {V: snp.int32(5)})
+    noting.notes = []
+    noted = noting.closed(program)[0]
+    assert noted is not fixed and [note.name for note in noting.notes][-1] == "reduce_sum"

@@ -83,3 +83,25 @@ def test_no_unknowns():
         assert not program.inputs and not program.outputs
     assert seen == [((),), ((), ())]
     assert st.lax.custom_linear_solve(lambda x: x, (), lambda matvec, b: matvec(b)) == ()
+
+
+def test_examples_of_a_result_that_no_example_changes():
+    """A solver may give the same for all examples; each has it in a row of its own."""
+    product = lambda x: x * 2.0
+
+    def solve(matvec, b):
+        return snp.zeros_like(b) + 1.0
+
+    x = st.vmap(lambda b: st.lax.custom_linear_solve(product, b, solve))(snp.arange(3.0))
+    np.testing.assert_array_equal(x, [1, 1, 1])
+    same = lambda matvec, b: (snp.ones(2), snp.float32(3))
+
+    def with_aux(b):
+        return st.lax.custom_linear_solve(product, snp.ones(2) * b, same, has_aux=True)
+
+    x, aux = st.vmap(with_aux)(snp.arange(3.0))
+    assert x.tolist() == [[1, 1]] * 3 and aux.tolist() == [3] * 3
+    root = lambda g: st.lax.custom_root(
+        lambda x: x - g, 0.0, lambda f, x: snp.float32(7), lambda g, y: y
+    )
+    np.testing.assert_array_equal(st.vmap(root)(snp.arange(3.0)), [7] * 3)

@@ -5,6 +5,8 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.core import tree
+from stretto._engine.core.interpreter import Tracer
 from stretto._engine.higher_order import loops, scan
 
 fori_loop = st.lax.fori_loop
@@ -142,3 +144,114 @@ def test_what_other_layers_leave_out():
     program = st.make_graph(lambda x: scan.scan(lambda c, row: (c + row, None), x[0], x)[0])(x)
     (loop,) = [e.primitive for e in program.equations if e.primitive.holds_programs]
     assert (loop.unroll, loop.reverse) == (1, False)
+
+
+X = snp.ones((2, 3, 4))
+
+
+@pytest.mark.parametrize(
+    ("axis", "inner", "taken", "placed", "repeated"),
+    [
+        (0, 0, 0, 0, 0),
+        (2, 0, 2, 2, 2),
+        (3, 0, None, None, 3),
+        (-3, 0, 0, 0, 1),
+        (-4, 0, None, None, 0),
+        (1, 1, 1, 1, 1),
+        (2, 1, None, None, 2),
+        (3, 1, None, None, None),
+        (-2, 1, 0, 0, 1),
+        (-3, 1, None, None, 0),
+    ],
+)
+def test_axes_of_examples(axis, inner, taken, placed, repeated):
+    """A result that is the same for all has an axis more where it is repeated; words have none."""
+    words = ", not counting that of a key's words" if inner else ""
+
+    def agree(call, expected, message):
+        if expected is None:
+            with pytest.raises(ValueError, match=message):
+                call()
+        else:
+            assert call() == expected
+
+    have = f"in_axes maps axis {axis} of x, .*: it has {3 - inner} axes{words}$"
+    agree(lambda: loops.in_axis(axis, X, "vmap", "x", inner), taken, have)
+    for mapped, expected in ((0, placed), (None, repeated)):
+        have = f"places axis {axis} in a result of {3 + (mapped is None) - inner} axes{words}$"
+        call = lambda mapped=mapped: loops.out_axis(axis, X, mapped, "vmap", inner)
+        agree(call, expected, have)
+
+
+@pytest.mark.parametrize("axis", [1.0, True, "0"])
+def test_an_axis_is_an_integer_or_none(axis):
+    with pytest.raises(
+        TypeError, match=r"an entry of in_axes must be an int or None, got .* for x"
+    ):
+        loops.in_axis(axis, X, "vmap", "x")
+    with pytest.raises(TypeError, match="an entry of out_axes must be an int or None, got"):
+        loops.out_axis(axis, X, 0, "vmap")
+
+
+def test_an_axis_may_be_none():
+    assert loops.in_axis(None, X, "vmap", "x") is loops.out_axis(None, X, None, "vmap") is None
+    with pytest.raises(ValueError, match="out_axes is None for a result that differs"):
+        loops.out_axis(None, X, 1, "vmap")
+
+
+def test_the_words_of_keys_are_no_axis_of_theirs():
+    keys, words = st.random.split(st.random.key(0), 3), snp.ones((3, 2), np.uint32)
+    leaves, structure = tree.flatten({"keys": [keys, keys], "other": X, "words": words})
+    assert loops.inner_axes(structure, leaves) == [1, 1, 0, 0]
+    assert loops.inner_axes(structure, [None] * 4) == [1, 1, 0, 0]  # no values yet
+    assert loops.inner_axes(tree.structure((X, X)), [X, X]) == [0, 0]
+
+
+@pytest.mark.parametrize("size", [0, -1, True, 1.0, None])
+def test_a_number_of_examples_is_a_positive_integer(size):
+    with pytest.raises(ValueError, match="map: n must be a positive integer, got"):
+        loops.positive(size, "map: n")
+    assert [loops.positive(n, "map: n") for n in (1, 2, np.int64(3))] == [1, 2, 3]
+    assert type(loops.positive(np.int64(3), "map: n")) is int
+
+
+@pytest.mark.parametrize(
+    ("size", "options", "calls"),
+    [(4, {}, 4), (4, {"out_axes": -1}, 4), (4, {"batch_size": 2}, 1), (0, {}, 1)],
+)
+def test_elements_go_one_by_one_where_nothing_is_compiled(size, options, calls):
+    seen = []
+    f = lambda x: seen.append(x) or x * 2
+    x = snp.arange(1.0 * size)
+    with st.config(disable_jit=True):
+        np.testing.assert_array_equal(st.lax.map(f, x, **options), x * 2)
+    assert len(seen) == calls
+    assert any(isinstance(x, Tracer) for x in seen) is (calls == 1)
+
+
+@pytest.mark.parametrize("size", [None, 2])
+def test_references_in_a_loop_over_examples(size):
+    """They are read in place; what each example has cannot be written to one."""
+    reference = st.new_ref(snp.ones(2))
+    run = lambda f: st.lax.map(f, snp.arange(5.0), batch_size=size)
+    np.testing.assert_array_equal(run(lambda x: x + reference[0]), np.arange(5.0) + 1)
+
+    def write(x):
+        reference[0] = x
+        return x
+
+    with pytest.raises(
+        st.errors.RefError, match=r"computed there, .*: step over the examples with"
+    ):
+        run(write)
+
+
+def test_bounds_that_are_known_count_the_steps():
+    def steps(low, high):
+        program = st.make_graph(lambda x: fori_loop(low, high, lambda i, x: x + 1, x))(0)
+        return [e.primitive.length for e in program.equations if e.primitive.name == "scan"]
+
+    assert [steps(0, 5), steps(-2, 5), steps(0.5, 3.0), steps(0.0, 3.0)] == [[5], [7], [3], [3]]
+    # A float that is not finite is no number of steps.
+    program = st.make_graph(lambda x: fori_loop(0.0, np.inf, lambda i, x: x + 1, x))(0)
+    assert [e.primitive.name for e in program.equations if e.primitive.holds_programs] == ["while"]

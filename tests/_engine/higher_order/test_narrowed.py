@@ -38,6 +38,9 @@ def largest(program):
 CHOICES = {
     "taken": lambda x, i: snp.where(i > 3, x.at[i].set(2.0), x),
     "left": lambda x, i: snp.where(i > 3, x, x.at[i].set(2.0)),
+    "a repeated condition": lambda x, i: lax.select(
+        snp.broadcast_to(i > 3, (N,)), x.at[i].set(2.0), x
+    ),
     "two writes": lambda x, i: snp.where(i > 3, x.at[i].add(2.0).at[i - 1].multiply(x[i]), x),
     "extremum": lambda x, i: snp.where(i > 3, x.at[i].max(2.0), x),
     "slice": lambda x, i: (

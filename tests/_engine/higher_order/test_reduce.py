@@ -388,3 +388,27 @@ def test_reductions_of_many_elements_are_compiled(shape, compiled):
     f = lambda x: lax.reduce(x, np.float32(0), lambda a, b: a * b + a + b, (0,))
     (equation,) = st.make_graph(f)(snp.zeros(shape)).equations
     assert equation.primitive.compiled([a.type for a in equation.inputs]) is compiled
+
+
+@pytest.mark.parametrize(
+    ("shape", "loops", "compiled"),
+    [
+        ((16, 3), 0, False),
+        ((17, 3), 1, True),
+        ((16, 1023), 0, False),
+        ((16, 1024), 0, True),
+        ((0, 3), 0, False),
+        ((3, 0), 0, False),
+    ],
+)
+def test_sixteen_elements_are_combined_one_by_one_and_more_in_a_loop(shape, loops, compiled):
+    combine = lambda x, y: x * y + 1.0
+    x, start = snp.ones(shape), snp.float32(0)
+    (primitive,) = [
+        e.primitive
+        for e in st.make_graph(lambda x: st.lax.reduce(x, start, combine, (0,)))(x).equations
+        if e.primitive.name == "reduce"
+    ]
+    program = st.make_graph(primitive.one_by_one)(x, start)
+    assert [e.primitive.name for e in program.equations].count("scan") == loops
+    assert primitive.compiled((x.type,)) is compiled

@@ -414,3 +414,8 @@ def test_map_and_chunks_do_not_write():
     with st.disable_jit():
         lax.map(count, snp.ones(3))
     assert int(ref[...]) == 3
+
+
+def test_a_reference_is_of_no_weak_type():
+    ref = st.new_ref(1.0)
+    assert ref.weak_type is False and ref[...].weak_type is False

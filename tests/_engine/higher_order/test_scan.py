@@ -7,7 +7,12 @@ from hypothesis import strategies as hs
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.jvp import jvp_flat
+from stretto._engine.autodiff.linearize import linearize_flat
+from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.program import check
+from stretto._engine.core.rewriting import restrict
 from stretto._engine.higher_order.scan import Scan
 from stretto.laws import f32, f64, i32, law
 
@@ -459,3 +464,52 @@ def test_a_scan_of_so_many_operations_is_compiled(length, compiled):
     (equation,) = st.make_graph(add)(snp.zeros(length)).equations
     assert len(equation.primitive.body.equations) == 1
     assert equation.primitive.compiled(()) is compiled
+
+
+@pytest.mark.parametrize(
+    ("needed", "inputs", "outputs"),
+    [
+        ((1, 1, 1, 1), 4, 4),
+        ((1, 0, 0, 0), 2, 1),
+        ((0, 1, 0, 0), 4, 2),
+        ((1, 0, 1, 0), 2, 2),
+        ((0, 0, 0, 1), 4, 3),
+        ((0, 0, 1, 0), 2, 2),
+    ],
+)
+def test_only_what_a_needed_result_is_made_of_stays(needed, inputs, outputs):
+    def two(a, b, xs, ys):
+        """The second part of the carry depends on the first, which stands alone."""
+        step = lambda c, v: ((c[0] * v[0], c[1] + c[0] * v[1]), (c[0], c[1]))
+        (a, b), stacks = scan(step, (a, b), (xs, ys))
+        return a, b, *stacks
+
+    args = [snp.float32(2), snp.float32(3), snp.array([5.0, 7.0]), snp.array([11.0, 13.0])]
+    program = st.make_graph(two)(*args)
+    needed = tuple(map(bool, needed))
+    new = restrict(program, needed)
+    check(new)
+    (equation,) = loops(new)
+    assert (len(equation.inputs), len(equation.outputs)) == (inputs, outputs)
+    assert (equation is program.equations[-1]) is all(needed)
+    wanted = [o for o, n in zip(two(*args), needed, strict=True) if n]
+    for got, want in zip(evaluate(new, args), wanted, strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(("length", "compiled"), [(2000, False), (2001, True)])
+def test_four_thousand_operations_are_interpreted(length, compiled):
+    program = st.make_graph(lambda c: scan(lambda c, _: (c * c + c, None), c, length=length))(1.0)
+    (loop,) = [e.primitive for e in loops(program)]
+    assert len(loop.body.equations) == 2
+    assert loop.compiled((C.type,)) is compiled
+    assert loop.work((), ()) == loop.most_work(()) == length * loop.body.work
+
+
+def test_stacks_that_do_not_move_have_no_tangent():
+    f = lambda c, xs: st.tree.leaves(scan(lambda c, x: (c * x, (snp.floor(x), c)), c, xs))
+    args = [as_value(np.float32(2)), as_value(np.arange(1.5, 4, dtype=np.float32))]
+    _, tangents = jvp_flat(f, args, args)
+    assert [t is None for t in tangents] == [False, True, False]
+    _, linear = linearize_flat(f, args, [True, True])
+    assert linear.active_out == (True, False, True)

@@ -1,6 +1,7 @@
 """Maps over devices beside what they mean, nested ``vmap``: values, and all derivatives."""
 
 import re
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -8,7 +9,9 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import P, lax
-from stretto._engine.higher_order.shard_map import ShardMap, varying
+from stretto._engine.core.primitive import NamedAxis
+from stretto._engine.core.rewriting import restrict
+from stretto._engine.higher_order.shard_map import ShardMap, differing, varying
 from stretto._engine.ops.collective.primitives import PSumSame
 from stretto.laws import c64, f32, f64, i32, law
 
@@ -81,7 +84,7 @@ def mapped(name):
 
 def beside_its_meaning(f, *args):
     got = f(*args)
-    with st.disable_jit():
+    with mock.patch.object(ShardMap, "compiled", lambda self, types: False):  # interpreted
         expected = f(*args)
     for a, b in zip(st.tree.leaves(got), st.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
@@ -247,3 +250,159 @@ def test_operands_of_which_the_parts_are_not_those_of_the_program():
         infer(whole.with_shape((3,)))
     with pytest.raises(ValueError, match=r"shard_map: operand 0 has 0 axes, shape \(\)"):
         infer(whole.with_shape(()))
+
+
+# Along which of the axes i and j the parts of results may differ, for those of arguments.
+
+V, S = snp.ones(2), snp.float32(0)
+positive = lambda x: x.sum() > 0
+below = lambda x: x.sum() < 3
+added = lambda s: (s[0] + s[1], s[1] + 1)
+DIFFERING = {
+    "element by element": (lambda x, y: (x + y, snp.sin(x), 3.0), [V, V], "i j", ["ij", "i", ""]),
+    "reductions": (
+        lambda x, y: (lax.psum(x + y, "i"), lax.pmax(x, "j"), lax.all_gather(y, "j")),
+        [V, V],
+        "i j",
+        ["j", "i", ""],
+    ),
+    "exchanges": (
+        lambda x: (
+            lax.axis_index("i"),
+            lax.ppermute(x, "i", [(0, 1)]),
+            lax.psum_scatter(x, "i", tiled=True),
+            lax.all_to_all(x, "i", 0, 0, tiled=True),
+        ),
+        [V],
+        "-",
+        ["i"] * 4,
+    ),
+    "a call": (st.jit(lambda x, y: (x, lax.psum(y, "j"))), [V, V], "i j", ["i", ""]),
+    "a carry that begins to": (
+        lambda c, x: lax.scan(lambda c, e: (c + e, e), c, x),
+        [S, V],
+        "- i",
+        ["i", "i"],
+    ),
+    "a carry that may stay": (
+        lambda c, x: lax.scan(lambda c, e: (lax.psum(c, "i"), c), c, x),
+        [S, V],
+        "i -",
+        ["i", "i"],
+    ),
+    "carries by turns": (
+        lambda c, d, x: lax.scan(lambda c, e: ((c[1], lax.psum(c[1], "j") + e), c[0]), (c, d), x),
+        [S, S, V],
+        "- j i",
+        ["ij"] * 3,
+    ),
+    "a constant of a loop": (
+        lambda w, c, x: lax.scan(lambda c, e: (c * w, None), c, x)[0],
+        [S, S, V],
+        "j - i",
+        ["j"],
+    ),
+    "branches": (
+        lambda p, x, y: lax.cond(positive(p), lambda x, y: (x, y), lambda x, y: (y, y), x, y),
+        [V, V, V],
+        "- i j",
+        ["ij", "j"],
+    ),
+    "a condition, and what all branches hand on": (
+        lambda p, x, y: lax.cond(positive(p), lambda x, y: (x, y), lambda x, y: (x, y * 2), x, y),
+        [V, V, V],
+        "j i -",
+        ["i", "j"],
+    ),
+    "a collective in a branch that all take": (
+        lambda p, x: lax.cond(positive(p), lambda x: lax.psum(x, "i"), lambda x: x, x),
+        [V, V],
+        "j -",
+        ["j"],
+    ),
+    "a loop": (
+        lambda x, y: lax.while_loop(
+            lambda s: below(s[1]), lambda s: (s[0] + s[1], s[1] + 1), (x, y)
+        ),
+        [V, V],
+        "i -",
+        ["i", ""],
+    ),
+    "a loop whose body makes it so": (
+        lambda x, y: lax.while_loop(
+            lambda s: below(s[1]), lambda s: (s[0] + s[1], s[1] + 1), (x, y)
+        ),
+        [V, V],
+        "- i",
+        ["i", "i"],
+    ),
+    "a loop whose condition does": (
+        lambda x, y: lax.while_loop(lambda s: below(s[0]), lambda s: (s[0] + 1, s[1] + 1), (x, y)),
+        [V, V],
+        "i -",
+        ["i", "i"],
+    ),
+    "a loop with a condition for all": (
+        lambda x, y: lax.while_loop(
+            lambda s: lax.psum(s[1].sum(), "i") < 3, lambda s: (s[0], s[1] + 1), (x, y)
+        ),
+        [V, V],
+        "- i",
+        ["", "i"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERING)
+def test_along_which_axes_results_may_differ(name):
+    f, args, ins, outs = DIFFERING[name]
+    program = st.make_graph(f, axis_env=[("i", 2), ("j", 3)])(*args)
+    found = differing(program, [frozenset(axes.strip("-")) for axes in ins.split()])
+    assert ["".join(sorted(axes)) for axes in found] == outs
+
+
+@pytest.mark.parametrize(
+    ("f", "what"),
+    [
+        (
+            lambda p, x: lax.cond(positive(p), lambda x: lax.psum(x, "i"), lambda x: x, x),
+            "a cond, whose branch",
+        ),
+        (
+            lambda p, x: lax.while_loop(
+                lambda s: below(s[0]), lambda s: (s[0] + 1, lax.psum(s[1], "i")), (p, x)
+            ),
+            "a while_loop, whose condition",
+        ),
+    ],
+)
+def test_all_parts_meet_in_a_collective(f, what):
+    program = st.make_graph(f, axis_env=[("i", 2), ("j", 3)])(V, V)
+    with pytest.raises(ValueError, match=f"{what} differs between the parts along the axis 'i'"):
+        differing(program, [frozenset("i"), frozenset()])
+    differing(program, [frozenset("j"), frozenset()])
+
+
+def test_the_effects_of_a_map_are_those_of_other_axes():
+    f = st.shard_map(
+        lambda a: lax.psum(a, "b") + lax.psum(a, "x"), mesh=ONE, in_specs=P("x"), out_specs=P("x")
+    )
+    (equation,) = st.make_graph(f, axis_env=[("b", 3)])(snp.ones(2)).equations
+    assert {type(e).__name__ for e in equation.primitive.effects} == {"NamedAxis", "OnMesh"}
+    assert [e.name for e in equation.primitive.effects if type(e) is NamedAxis] == ["b"]
+    many = st.vmap(f, axis_name="b")(snp.arange(6.0).reshape(3, 2))
+    np.testing.assert_array_equal(many, np.arange(6.0).reshape(3, 2) + [6, 9])
+
+
+@pytest.mark.parametrize("needed", [(True, True), (True, False), (False, True)])
+def test_only_what_a_needed_result_is_made_of_stays(needed):
+    f = st.shard_map(
+        lambda a, b: (a * 2, a + b), mesh=ONE, in_specs=(P("x"), P()), out_specs=(P("x"), P("x"))
+    )
+    program = st.make_graph(f)(snp.ones((2, 3)), snp.ones(3))
+    new = restrict(program, needed)
+    (equation,) = new.equations
+    assert len(equation.inputs) == 1 + needed[1] and len(equation.outputs) == sum(needed)
+    assert (equation is program.equations[0]) is all(needed)
+    smaller = equation.primitive
+    assert (len(smaller.ins), len(smaller.outs)) == (len(equation.inputs), len(equation.outputs))

@@ -5,6 +5,9 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.core.program import check
+from stretto._engine.core.rewriting import restrict
 from stretto._engine.higher_order import family
 from stretto._engine.higher_order.while_loop import While, most_steps
 from stretto.laws import f32, f64, law
@@ -252,3 +255,34 @@ def test_it_is_supposed_to_take_ten_steps():
     each = loop.primitive.cond.work + loop.primitive.body.work
     types, outs = ([a.type for a in atoms] for atoms in (loop.inputs, loop.outputs))
     assert loop.primitive.work(types, outs) == 10 * each
+
+
+@pytest.mark.parametrize(
+    ("needed", "inputs", "outputs"),
+    [((1, 1, 1), 4, 3), ((1, 0, 0), 2, 1), ((0, 1, 0), 4, 3), ((0, 0, 1), 3, 2)],
+)
+def test_only_what_a_needed_result_is_made_of_stays(needed, inputs, outputs):
+    """And what the condition reads."""
+
+    def f(a, b, c, most):
+        step = lambda s: (s[0] + 1, s[1] * s[2], s[2])
+        return st.lax.while_loop(lambda s: s[0] < most, step, (a, b, c))
+
+    args = [snp.float32(v) for v in (1, 2, 3, 5)]
+    program = st.make_graph(f)(*args)
+    needed = tuple(map(bool, needed))
+    new = restrict(program, needed)
+    check(new)
+    (equation,) = [e for e in new.equations if e.primitive.name == "while"]
+    assert (len(equation.inputs), len(equation.outputs)) == (inputs, outputs)
+    assert (equation is program.equations[-1]) is (outputs == 3)
+    wanted = [o for o, n in zip(f(*args), needed, strict=True) if n]
+    for got, want in zip(evaluate(new, args), wanted, strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_a_loop_is_interpreted_at_first_and_may_never_end():
+    program = st.make_graph(lambda x: st.lax.while_loop(lambda x: x < 9, lambda x: x * 2, x))(1.0)
+    (loop,) = [e.primitive for e in program.equations if e.primitive.name == "while"]
+    assert loop.compiled(program.in_types) is False and loop.open_loop is True
+    assert loop.most_work(program.equations[-1].inputs) == np.inf

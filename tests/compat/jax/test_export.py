@@ -1,4 +1,4 @@
-"""``jax.export`` on Stretto: the cases of ``exporting``, which real JAX passes as well."""
+"""``jax.export`` on Stretto: the cases of ``benchmarks/export_jax``, which JAX passes as well."""
 
 import functools
 import pathlib
@@ -8,13 +8,8 @@ import sys
 
 import pytest
 
-CASES = pathlib.Path(__file__).with_name("exporting.py")
+CASES = pathlib.Path(__file__).parents[3] / "benchmarks" / "export_jax" / "cases.py"
 NAMES = re.findall(r"^@case\ndef (\w+)\(", CASES.read_text("utf-8"), re.MULTILINE)
-DIFFER = {
-    "over_devices": "shardings are not written into files",
-    "what_differs_by_platform": "platform_dependent chooses while it is traced",
-}
-"""The cases that are otherwise here, and why."""
 
 
 @functools.cache
@@ -27,7 +22,4 @@ def outcomes():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_case(name):
-    if name in DIFFER:
-        assert outcomes()[name] != "ok", f"{name} does as in JAX now: take it off the list"
-    else:
-        assert outcomes()[name] == "ok"
+    assert outcomes()[name] == "ok"

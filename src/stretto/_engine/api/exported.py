@@ -19,13 +19,14 @@ from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.errors import ExportError
 from stretto._engine.core.functions import name_of
-from stretto._engine.core.interpreter import Tracer
+from stretto._engine.core.interpreter import Tracer, as_value, is_array_like
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import live
 from stretto._engine.core.size_guards import Guard, known_sizes, varying_sizes
 from stretto._engine.core.sizes import SizeVariable, is_size
 from stretto._engine.core.types import ArrayType
+from stretto._engine.higher_order.refs import Ref
 from stretto._engine.passes.simplify import simplify
 
 
@@ -52,7 +53,7 @@ class Exported(NamedTuple):
         return self.program.in_types[: len(self.inputs)]
 
 
-def _names(result: Any, args: Sequence[Any], arguments: Sequence[str]) -> list[str]:
+def names_of(result: Any, args: Sequence[Any], arguments: Sequence[str]) -> list[str]:
     """Return a name for each leaf of a result: those of a dictionary are its keys.
 
     What has the structure and types of an argument, as the new state of a training step, is named
@@ -85,8 +86,9 @@ def _replaced(part: Any, args: Sequence[Any], arguments: Sequence[str]) -> str |
 
 
 def _of_one_type(x: Any, y: Any) -> bool:
-    kind = lambda v: (getattr(v, "shape", None), getattr(v, "dtype", None))
-    return kind(x) == kind(y)
+    # Descriptions of arrays, which a file's are, are no values.
+    types = [v if hasattr(v, "dtype") else as_value(v, "export", "the result") for v in (x, y)]
+    return types[0].shape == types[1].shape and types[0].dtype == types[1].dtype
 
 
 def _check_outputs(outputs: Any, caller: str) -> None:
@@ -99,6 +101,21 @@ def _check_outputs(outputs: Any, caller: str) -> None:
     for name, made in outputs.items():
         if not callable(made):
             raise TypeError(f"{expected}; got {made!r} for {name!r}")
+        if not isinstance(name, str):
+            raise TypeError(f"{expected}; got the name {name!r}")
+
+
+def _check_examples(leaves: Sequence[Any], names: Sequence[str], caller: str) -> None:
+    """Refuse what is no array, and say where settings and objects go."""
+    for x, name in zip(leaves, names, strict=True):
+        if is_array_like(x) or hasattr(x, "dtype") or isinstance(x, (list, tuple, Ref)):
+            continue
+        raise TypeError(
+            f"{caller}: {name} must be an array or a number; got {type(x).__module__}."
+            f"{type(x).__qualname__}. Settings are part of the function, as in "
+            f"lambda x: f(x, mode='fast'); a class that has arrays is a tree of them once it is "
+            f"registered, by stretto.tree.register_dataclass"
+        )
 
 
 def _named(fun: Callable[..., Any]) -> Callable[..., Any]:
@@ -124,7 +141,9 @@ def trace(
     what only matters to them, and is not simplified.
     """
     if not callable(fun):
-        raise TypeError(f"{caller}: expected a function or a module, got {type(fun).__name__}")
+        ours = callable(getattr(fun, "function", None))
+        way = ": export what its function() gives" if ours else ""
+        raise TypeError(f"{caller}: expected a function or a module, got {type(fun).__name__}{way}")
     _check_outputs(outputs, caller)
     args = tuple(args)
     own, own_structure = tree.flatten(fun)
@@ -136,6 +155,7 @@ def trace(
     arguments = argument_leaves.argument_names(_named(fun), len(args))
     names = [path for n, arg in zip(arguments, args, strict=True) for path in tree.paths(arg, n)]
     own_names = tree.paths(fun) if is_tree else []
+    _check_examples(leaves, names, caller)
     types = types_of(leaves, caller, lambda: names)
     axes = tree.prefix_leaves(as_axes(dynamic_axes, caller), args, caller, "dynamic_axes")
     sized, sizes = sized_types(types, axes, caller, lambda: names)
@@ -150,11 +170,12 @@ def trace(
             for i, w in zip(arrays, weights, strict=True):
                 parts[i] = w
             call = tree.unflatten(own_structure, parts)
-        result = call(*tree.unflatten(structure, given))
+        own_args = tree.unflatten(structure, given)
+        result = call(*own_args)
         if outputs is not None:
             result = {name: made(result) for name, made in outputs.items()}
         outs, out_structure = argument_leaves.values_of_tree(result, caller, "the result")
-        return outs, (out_structure, _names(result, args, arguments))
+        return outs, (out_structure, names_of(result, own_args, arguments))
 
     with boundary, varying_sizes(), known_sizes([sizes] if sizes else None) as found:
         program, (out_structure, paths), captured = record(

@@ -82,6 +82,30 @@ class ShapeDtypeStruct:
             raise TypeError("len() of a ShapeDtypeStruct of rank 0")
         return self.shape[0]
 
+    @classmethod
+    def like(cls, x: Any) -> ShapeDtypeStruct:
+        """Describe an array.
+
+        Args:
+            x: the array, or a number, or what has a shape and a dtype.
+
+        Returns:
+            Its description, with its sharding if it is over several devices.
+
+        Raises:
+            TypeError: ``x`` is no array.
+
+        >>> import numpy as np
+        >>> ShapeDtypeStruct.like(np.zeros((2, 3), "float32"))
+        ShapeDtypeStruct(shape=(2, 3), dtype=float32)
+        """
+        described = hasattr(x, "shape") and hasattr(x, "dtype")
+        of = x if described else as_value(x, "ShapeDtypeStruct.like", "x").type
+        where = getattr(x, "sharding", None)
+        where = where if getattr(where, "num_devices", 1) > 1 else None
+        weak = bool(getattr(of, "weak_type", False))
+        return cls(of.shape, of.dtype, weak_type=weak, sharding=where)
+
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """Copy it, with some fields replaced.
 

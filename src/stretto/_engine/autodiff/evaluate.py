@@ -42,11 +42,7 @@ def replay(program: Program, args: Sequence[Any], recorder: Recorder) -> list[An
     known.update(zip(program.inputs, args, strict=True))
     for equation in program.equations:
         values = [known[a] for a in equation.inputs]
-        if equation.place is not None and equation.place[2]:
-            result = standing_at(recorder, equation, equation.primitive, *values)
-        else:
-            with standing(recorder, equation.place):
-                result = equation.primitive(*values)
+        result = standing_at(recorder, equation, equation.primitive, *values)
         outs = result if equation.primitive.multiple else (result,)
         known.update(zip(equation.outputs, outs, strict=True))
     return [known[a] for a in program.outputs]

@@ -281,6 +281,9 @@ class Primitive(metaclass=_Interned):
     only_compiled: ClassVar[bool] = False
     """Says whether it is compiled wherever ``compiled`` says so, whatever the settings."""
 
+    by_platform: ClassVar[bool] = False
+    """Says whether its outputs depend on the platform, so that they are not known before that."""
+
     # What becomes of the zeros of a cotangent when it is run backwards; see ``autodiff/masked``.
     picks: ClassVar[tuple[bool | None, ...]] = ()
     """Says for each operand whether the output is this operand where the first one holds (True), or

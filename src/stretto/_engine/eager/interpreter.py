@@ -33,8 +33,11 @@ _MANY = 1 << 10
 
 
 def wide(type: ArrayType) -> bool:
-    """Say whether this is bfloat16, which is slow in NumPy, and so large that float32 is faster."""
-    return type.dtype is _BFLOAT16 and type.size >= _MANY
+    """Say whether this is bfloat16, which is slow in NumPy, and so large that float32 is faster.
+
+    What varies in size is not for NumPy at all.
+    """
+    return type.dtype is _BFLOAT16 and (type.varies or type.size >= _MANY)
 
 
 quiet = ErrorState(all="ignore")

@@ -21,10 +21,11 @@ from stretto._engine.core.config import shaping, under
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Tracer, Value, as_value, constant, refuse_masked, state
 from stretto._engine.core.primitive import CALLBACK, ORDERED, Primitive, Refused
+from stretto._engine.core.recorder import record
 from stretto._engine.core.threads import holding
 from stretto._engine.core.types import ArrayType, array_type, canonical_dtype, kind_of, promote
 from stretto._engine.higher_order.family import parting, values_of
-from stretto._engine.higher_order.scan import call_for_each
+from stretto._engine.higher_order.scan import Scan
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.layout import move_to_front, reshape
 
@@ -85,7 +86,17 @@ class _Callback(Primitive, abstract=True):
         self, size: int, args: Sequence[Any], axes: Sequence[int | None], unroll: int = 1
     ) -> Any:
         """Return a loop over the examples, with one call for each."""
-        return call_for_each(self, self.host.name, size, args, axes, unroll)
+        fixed = [x for x, a in zip(args, axes, strict=True) if a is None]
+        moving = [move_to_front(x, a) for x, a in zip(args, axes, strict=True) if a is not None]
+
+        def one(*values: Any) -> Any:
+            shared, own = iter(values[: len(fixed)]), iter(values[len(fixed) :])
+            return self(*[next(shared if a is None else own) for a in axes]), None
+
+        types = [*(x.type for x in fixed), *(x.type.with_shape(x.shape[1:]) for x in moving)]
+        body = record(one, types, name=self.host.name)[0]
+        outs = Scan(body, size, len(fixed), 0, unroll=unroll)(*fixed, *moving)
+        return outs, (0,) * len(outs)
 
 
 class PureCallback(_Callback):

@@ -352,7 +352,7 @@ def _aligned(
     return record(converted, aligned.in_types, name=program.name)[0]
 
 
-def _chosen(
+def chosen(
     caller: str, index: Any, functions: dict[str, Callable[..., Any]], operands: Sequence[Any]
 ) -> Any:
     """Return the result of the function with this index; what it wrote to references is written."""
@@ -455,11 +455,11 @@ def switch(
             raise ValueError("switch: needs at least one branch")
         operands = _operands("switch", operands, operand)
         if config.disable_jit and (known := family.concrete_array(number)) is not None:
-            chosen = min(max(int(known), 0), len(branches) - 1)
-            return family.call_in_python("switch", branches[chosen], *operands)
+            branch = branches[min(max(int(known), 0), len(branches) - 1)]
+            return family.call_in_python("switch", branch, *operands)
         functions = {f"branch {i}": branch for i, branch in enumerate(branches)}
         bounded = clamp(0, convert(number, _INDEX), len(branches) - 1)
-        return _chosen("switch", bounded, functions, operands)
+        return chosen("switch", bounded, functions, operands)
 
 
 def cond(
@@ -507,7 +507,7 @@ def cond(
         index = convert(
             condition if kind_of(condition.dtype) == "bool" else ne(condition, 0), _INDEX
         )
-        return _chosen("cond", index, branches, operands)
+        return chosen("cond", index, branches, operands)
 
 
 _COUNT = np.dtype(np.int32)

@@ -7,14 +7,12 @@ which whoever reads that attaches by a ``custom_vjp``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from stretto._engine.core.primitive import NOT_LINEAR, Primitive, Refused
 from stretto._engine.core.types import ArrayType
-from stretto._engine.higher_order.scan import call_for_each
 
 _PLATFORMS = {"gpu": "cuda"}
 """The platforms that files have other names for."""
@@ -51,9 +49,14 @@ class ModuleCall(Primitive):
     onnx = Refused(f"{_UNKNOWN}: export the function that it was made of")
     jvp = Refused(
         "the file has no derivative of this order: write it with a larger vjp_order; and it has "
-        "reverse derivatives alone (grad, vjp, jacrev)"
+        "reverse derivatives alone (grad, vjp)"
     )
     transpose = NOT_LINEAR
+    vmap = Refused(
+        f"{_UNKNOWN}, so it takes one example at a time: call it in a loop, "
+        f"stretto.lax.map(f, xs); or export it with an axis of any size for the examples "
+        f"(dynamic_axes; in JAX a symbolic shape), and call it with all of them at once"
+    )
     padded = Refused(f"{_UNKNOWN}: call it with arrays of fixed sizes")
 
     @property
@@ -86,10 +89,6 @@ class ModuleCall(Primitive):
             number = self.platforms.index(here) if here in self.platforms else 0
             operands = (b.scalar(number, self.told), *operands)
         return b.call_module(self.text, self.main, self.targets, operands, self.takes, self.gives)
-
-    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """Return a loop over the examples, with one call for each."""
-        return call_for_each(self, self.of, size, args, axes)
 
     def parameters(self) -> list[tuple[str, Any]]:
         """Return the name alone: the text tells too much in print."""

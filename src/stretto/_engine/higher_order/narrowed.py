@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.autodiff.evaluate import Values, evaluate
-from stretto._engine.core.program import Atom, Equation, Literal, Program
+from stretto._engine.core.program import Atom, Equation, Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import drop_dead, written_out
 from stretto._engine.core.types import ArrayType
@@ -132,7 +132,6 @@ class _Step:
             self.reads[a] += 1
         self.changes: dict[int, Any] = {}
         """The functions of values that are called in place of equations, by the ``id`` of these."""
-        self.left_out: set[int] = set()
         for e in body.equations:
             if e.primitive is SELECT:
                 self._select(e)
@@ -148,7 +147,7 @@ class _Step:
             change = self.changes.get(id(e))
             if change is not None:
                 known.at(e, lambda change=change: change(known))
-            elif id(e) not in self.left_out:
+            else:  # writes that are made otherwise are dead then
                 known.apply(e)
         return [convert(known.of(a), a.type.dtype, a.type.weak_type) for a in self.body.outputs]
 
@@ -161,12 +160,9 @@ class _Step:
         if condition.type.shape or x is y:
             return
         for changed, base, taken in ((x, y, True), (y, x, False)):
-            if isinstance(base, Literal):
-                continue
             found, writes = _writes_to(changed, base, self.made, self.reads)
             if found is not base or not writes:
                 continue
-            self.left_out |= {id(w) for w in writes}
 
             def chosen(
                 known: Values, base: Any = base, writes: Any = writes, taken: bool = taken

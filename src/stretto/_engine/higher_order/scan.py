@@ -559,25 +559,3 @@ def hoist_constants(
     first = Program(body.inputs[:consts], before, handed_on, f"constants_of_{body.name}")
     inputs = [*handed_on, *body.inputs[consts:]]
     return first, Program(inputs, after, body.outputs, body.name)
-
-
-def call_for_each(
-    call: Callable[..., Sequence[Any]],
-    name: str,
-    size: int,
-    args: Sequence[Any],
-    axes: Sequence[int | None],
-    unroll: int = 1,
-) -> tuple[Sequence[Any], tuple[int, ...]]:
-    """Return a loop over the examples, with one call for each, and the axes of its results."""
-    fixed = [x for x, a in zip(args, axes, strict=True) if a is None]
-    moving = [move_to_front(x, a) for x, a in zip(args, axes, strict=True) if a is not None]
-
-    def one(*values: Any) -> Any:
-        shared, own = iter(values[: len(fixed)]), iter(values[len(fixed) :])
-        return call(*[next(shared if a is None else own) for a in axes]), None
-
-    types = [*(x.type for x in fixed), *(x.type.with_shape(x.shape[1:]) for x in moving)]
-    body = record(one, types, name=name)[0]
-    outs = Scan(body, size, len(fixed), 0, unroll=unroll)(*fixed, *moving)
-    return outs, (0,) * len(outs)

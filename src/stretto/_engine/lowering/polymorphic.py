@@ -337,10 +337,15 @@ def lower_for_file(
 
     Raises ``ExportError`` for what a file cannot say.
     """
-    if meshes(program.effects) or observable(program.effects):
+    if meshes(program.effects):
         raise ExportError(
-            f"export.stablehlo: {program.name} works over several devices, calls Python or prints "
-            f"while it runs: export what comes before and after that"
+            f"export.stablehlo: {program.name} works over several devices, which shard_map or "
+            f"with_sharding_constraint says: export what one device does, or without constraints"
+        )
+    if observable(program.effects):
+        raise ExportError(
+            f"export.stablehlo: {program.name} calls Python or prints while it runs: export what "
+            f"comes before and after that"
         )
     kind: Any = Portable
     if varies(*program.in_types):
@@ -361,7 +366,9 @@ def lower_for_file(
             functions += each.functions(program, arrays, f"main_{platform}")
     # Functions of modules that are called are the same for all platforms.
     written_once = dict.fromkeys(functions)
-    return "\n".join([f"module @{identifier(program.name)} {{", *written_once, "}\n"])
+    several = len(platforms) > 1 or varies(*program.in_types)
+    about = "attributes {jax.uses_shape_polymorphism = true} " if several else ""
+    return "\n".join([f"module @{identifier(program.name)} {about}{{", *written_once, "}\n"])
 
 
 _INDEX = '%platform: tensor<i32> {jax.global_constant = "_platform_index"}'

@@ -51,6 +51,8 @@ _PACKED = {"bool", "int2", "int4", "uint2", "uint4", "float4_e2m1fn"}
 class Portable(Builder):
     """A builder of modules for files, for one platform."""
 
+    plans = False  # the file is for other machines, and its sizes may vary
+
     def __init__(self, platform: str, mark: str = "", allowed: Set[str] = ALLOWED) -> None:
         super().__init__()
         self._allowed = allowed

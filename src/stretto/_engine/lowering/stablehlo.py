@@ -326,6 +326,8 @@ class Builder(Collectives):
 
     mark = ""
     """The end of the names of functions."""
+    plans = True
+    """Whether ensembles are written in the form that is fastest on this machine."""
 
     def __init__(self, placement: Placement | None = None) -> None:
         super().__init__(placement)

@@ -63,6 +63,16 @@ class Operand:
         self.type = type
 
 
+class Decided(Operand):
+    """An integer of rank 0 that is known where the text is written."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, name: str, type: ArrayType, number: int) -> None:
+        super().__init__(name, type)
+        self.number = number
+
+
 class HostCall(NamedTuple):
     """A call of a Python function while a program runs."""
 

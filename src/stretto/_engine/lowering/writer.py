@@ -18,6 +18,7 @@ from stretto._engine.core.sizes import Size
 from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.lowering.text import (
     TOKEN,
+    Decided,
     Facts,
     HostCall,
     Operand,
@@ -640,10 +641,20 @@ class Writer:
         self._in_loop = outer
         return self._without_token(self.emit_many("while", state, types, regions=regions))
 
+    def decided(self, number: int, dtype: np.dtype) -> Operand:
+        """Write an integer; a ``case`` by it has that branch alone."""
+        operand = self.scalar(number, dtype)
+        return Decided(operand.name, operand.type, number)
+
     def case(
         self, index: Operand, branches: Sequence[Callable[[], Sequence[Operand]]]
     ) -> list[Operand]:
-        """Write StableHLO ``case``: each of the ``branches`` writes its region from the scope."""
+        """Write StableHLO ``case``: each of the ``branches`` writes its region from the scope.
+
+        Where the index is decided, write that branch here.
+        """
+        if isinstance(index, Decided):
+            return [*branches[index.number]()]
         regions = [self.region((), lambda f=f: self._with_token(f())) for f in branches]
         token = () if self._token is None else (TOKEN,)
         outs = self.emit_many("case", (index,), (*self.outs, *token), regions=regions)

@@ -93,7 +93,8 @@ def _folds(equation: Equation, out: ArrayType) -> bool:
     if out.size > _MOST_ELEMENTS:
         return False
     if not equation.inputs:
-        return not (primitive.calls_python or primitive.holds_programs or primitive.effects)
+        elsewhere = primitive.calls_python or primitive.only_compiled or primitive.by_platform
+        return not (elsewhere or primitive.holds_programs or primitive.effects)
     if not primitive.splat:
         return False
     inexact = any([t.kind in _INEXACT for t in (out, *[a.type for a in equation.inputs])])

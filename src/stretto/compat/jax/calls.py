@@ -22,6 +22,7 @@ from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import Value, state
 from stretto._engine.core.position import named_call as named
 from stretto._engine.core.shardings import SingleDeviceSharding
+from stretto._engine.core.types import float0
 from stretto._engine.xla import device as platforms
 from stretto._engine.xla.clients import has_runtime
 from stretto._engine.xla.device import default_device
@@ -247,7 +248,41 @@ def vjp(
 ) -> Any:
     """Call ``stretto.vjp`` with JAX's parameters."""
     _refuse(reduce_axes, "vjp")
+    if not has_aux:
+        leaves, structure = tree_util.flatten(primals)
+        if any([getattr(x, "dtype", None) == float0 for x in leaves]):
+            return _vjp_beside(fun, leaves, structure)
     return stretto.vjp(fun, *primals, has_aux=has_aux)
+
+
+def _vjp_beside(fun: Callable[..., Any], leaves: Sequence[Any], structure: Any) -> Any:
+    """Return the result and the reverse derivative beside leaves of float0, which hold nothing."""
+    apart = lambda xs: {k: x for k, x in enumerate(xs) if getattr(x, "dtype", None) == float0}
+    still = apart(leaves)
+    found: list[Any] = []
+
+    def moving(*xs: Any) -> list[Any]:
+        given = iter(xs)
+        every = [still[k] if k in still else next(given) for k in range(len(leaves))]
+        outs, definition = tree_util.flatten(fun(*structure.unflatten(every)))
+        found[:] = definition, apart(outs), len(outs)
+        return [out for k, out in enumerate(outs) if k not in found[1]]
+
+    outs, pull = stretto.vjp(moving, *[x for k, x in enumerate(leaves) if k not in still])
+    definition, without, count = found
+    own = iter(outs)
+    result = definition.unflatten([without[k] if k in without else next(own) for k in range(count)])
+
+    def back(cotangents: Any) -> Any:
+        cts = definition.flatten_up_to(cotangents)
+        grads = iter(pull([ct for k, ct in enumerate(cts) if k not in without]))
+        every = [
+            np.zeros(np.shape(x), float0) if k in still else next(grads)
+            for k, x in enumerate(leaves)
+        ]
+        return structure.unflatten(every)
+
+    return result, back
 
 
 def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = ()) -> Any:

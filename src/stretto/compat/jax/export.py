@@ -12,28 +12,38 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
+import stretto
 from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.api.jit.jit import Jitted
 from stretto._engine.core import tree as own_trees
+from stretto._engine.core.config import config as ours
 from stretto._engine.core.errors import ExportError
-from stretto._engine.core.interpreter import type_of
+from stretto._engine.core.interpreter import Tracer, Value, type_of
 from stretto._engine.core.rewriting import live
+from stretto._engine.core.shardings import NamedSharding
 from stretto._engine.core.size_guards import known_sizes, varying_sizes
 from stretto._engine.core.sizes import Size, SizeVariable, is_size, size_variable
-from stretto._engine.core.types import float0
+from stretto._engine.core.types import ArrayType, float0
 from stretto._engine.lowering.portable import ALLOWED, PLATFORMS
+from stretto._engine.ops.sharding_constraint import with_sharding_constraint
 from stretto._engine.passes.simplify import simplify
 from stretto._engine.xla.device import default_backend
+from stretto._engine.xla.sharded import sharding_if_any
 from stretto.compat.jax import tree_util
 from stretto.compat.jax.avals import ShapedArray
 from stretto.compat.jax.calls import jit
+from stretto.compat.jax.export_shapes import check_shapes, check_solvable
+from stretto.compat.jax.settings import config as jax_config
 from stretto.export.container import KEYS, NODES, Container, Node, NodeClass, dtype_of, tree_of
 from stretto.export.size_text import parsed
+from stretto.export.splits import Split, devices_of, sharding_of, split_of, without_constraints
 from stretto.export.stablehlo_artifact import (
     FlatProgram,
     StableHLO,
     container_of,
-    load_stablehlo,
+    of_bytes,
     own_functions,
 )
 from stretto.files.names import Damaged
@@ -46,6 +56,7 @@ __all__ = ["DisabledSafetyCheck", "Exported", "SymbolicScope", "default_export_p
 
 minimum_supported_calling_convention_version = 9
 maximum_supported_calling_convention_version = 10
+_CONVENTION = "jax_export_calling_convention_version"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -245,9 +256,13 @@ class Exported:
         self._own = file._container
         self._derivative: Exported | None = None
 
-    nr_devices = 1
     ordered_effects: tuple[Any, ...] = ()
     unordered_effects: tuple[Any, ...] = ()
+
+    @property
+    def nr_devices(self) -> int:
+        """The number of devices that it is for."""
+        return self._own.devices
 
     @property
     def fun_name(self) -> str:
@@ -296,35 +311,41 @@ class Exported:
 
     @property
     def in_shardings_hlo(self) -> tuple[None, ...]:
-        """The shardings of the arguments: none is specified."""
-        return (None,) * len(self._own.in_avals)
+        """The shardings of the arguments as XLA has them: none, where none is specified.
+
+        Raises ``NotImplementedError`` where one is.
+        """
+        return _unspecified("in_shardings", self._own.in_splits, self._own.in_avals)
 
     @property
     def out_shardings_hlo(self) -> tuple[None, ...]:
-        """The shardings of the results: none is specified."""
-        return (None,) * len(self._own.out_avals)
+        """The shardings of the results as XLA has them: none, where none is specified.
 
-    def in_shardings_jax(self, mesh: Any) -> tuple[None, ...]:
+        Raises ``NotImplementedError`` where one is.
+        """
+        return _unspecified("out_shardings", self._own.out_splits, self._own.out_avals)
+
+    def in_shardings_jax(self, mesh: Any) -> tuple[NamedSharding | None, ...]:
         """Give the shardings of the arguments.
 
         Args:
             mesh: the devices.
 
         Returns:
-            None for each.
+            One for each; None where none is specified.
         """
-        return self.in_shardings_hlo
+        return _on(self._own.in_splits or (None,) * len(self._own.in_avals), mesh.device_list)
 
-    def out_shardings_jax(self, mesh: Any) -> tuple[None, ...]:
+    def out_shardings_jax(self, mesh: Any) -> tuple[NamedSharding | None, ...]:
         """Give the shardings of the results.
 
         Args:
             mesh: the devices.
 
         Returns:
-            None for each.
+            One for each; None where none is specified.
         """
-        return self.out_shardings_hlo
+        return _on(self._own.out_splits or (None,) * len(self._own.out_avals), mesh.device_list)
 
     def mlir_module(self) -> str:
         """Write the module as text.
@@ -407,13 +428,51 @@ class Exported:
                 f"is used on '{(here,)}'."
             )
         self._check(leaves)
-        return self.out_tree.unflatten(self._file(*leaves))
+        return self.out_tree.unflatten(self._called(leaves))
+
+    def _called(self, leaves: Sequence[Any]) -> Sequence[Any]:
+        """Return the results of a call: on the devices of the arguments, as the file splits them.
+
+        Inside of another function they are what that says, or the mesh in use, and the compiler
+        decides how arrays lie where there is none.
+        """
+        count = self.nr_devices
+        if count == 1:
+            return self._file(*leaves)
+        devices: Sequence[Any] = ()
+        if ours.mesh is not None:
+            devices = ours.mesh.device_list
+        elif not any([isinstance(x, Tracer) for x in leaves]):
+            over = [sharding_if_any(x) for x in leaves if isinstance(x, Value)]
+            devices = max([s.device_list for s in over if s is not None], key=len, default=(None,))
+        if devices and len(devices) != count:
+            raise ValueError(
+                f"Function '{self.fun_name}' was exported for {count} devices and is called in a "
+                f"context with {len(devices)} devices, which is not allowed: put an argument on "
+                f"{count}, jax.device_put(x, NamedSharding(mesh, P()))"
+            )
+        if not devices:
+            return self._file(*leaves)
+        ins = _on(self._own.in_splits or (None,) * len(leaves), devices)
+        outs = _on(self._own.out_splits or (None,) * len(self._own.out_avals), devices)
+        lie = lambda x, s: x if s is None else with_sharding_constraint(x, s)
+
+        def on_devices(*xs: Any) -> list[Any]:
+            results = self._file(*map(lie, xs, ins))
+            return [lie(x, s) for x, s in zip(results, outs, strict=True)]
+
+        if any([isinstance(x, Tracer) for x in leaves]):
+            return on_devices(*leaves)
+        whole = sharding_of(Split((("devices", count),), ()), devices)
+        return stretto.jit(on_devices)(*[_over(x, whole) for x in leaves])
 
     def _check(self, leaves: Sequence[Any]) -> None:
         """Refuse arguments of other types, in JAX's words."""
-        paths = [path for path, _ in _paths(self.in_tree)]
+        paths = _paths(self.in_tree, self.in_avals)
+        shapes: list[Any] = []
         for path, expected, x in zip(paths, self.in_avals, leaves, strict=True):
             if expected.dtype == float0:
+                shapes.append(np.shape(x))
                 continue
             got = x if isinstance(x, KeyArray) else type_of(x)
             if len(got.shape) != len(expected.shape):
@@ -432,6 +491,8 @@ class Exported:
                         f"Shape mismatch for {path}.shape[{axis}] (expected same constant): "
                         f"expected {expected.shape} and called with {got.shape}"
                     )
+            shapes.append(got.shape)
+        check_shapes(paths, [a.shape for a in self.in_avals], shapes)
 
     def __str__(self) -> str:
         return f"Exported(fun_name={self.fun_name}, ...)"
@@ -439,14 +500,36 @@ class Exported:
     __repr__ = __str__
 
 
-def _paths(definition: Any) -> list[tuple[str, Any]]:
-    """Return what the leaves of (args, kwargs) are called."""
-    numbered = definition.unflatten(range(definition.num_leaves))
+def _paths(definition: Any, avals: Sequence[ShapedArray]) -> list[str]:
+    """Return what the leaves of (args, kwargs), of these types, are called."""
+    described = definition.unflatten([ShapeDtypeStruct(a.shape, a.dtype) for a in avals])
     named = []
-    for path, leaf in tree_util.flatten_with_path(numbered)[0]:
+    for path, _ in tree_util.flatten_with_path(described)[0]:
         root = "args" if getattr(path[0], "idx", 0) == 0 else "kwargs"
-        named.append((root + tree_util.keystr(path[1:]), leaf))
+        named.append(root + tree_util.keystr(path[1:]))
     return named
+
+
+def _unspecified(name: str, splits: Sequence[Any], avals: Sequence[Any]) -> tuple[None, ...]:
+    if any(splits):
+        raise NotImplementedError(
+            f"jax.export.Exported.{name}_hlo: XLA's objects for shardings are not in Stretto: "
+            f"{name}_jax(mesh) has the shardings over a mesh"
+        )
+    return (None,) * len(avals)
+
+
+def _on(splits: Sequence[Split | None], devices: Any) -> tuple[NamedSharding | None, ...]:
+    """Return shardings over devices."""
+    return tuple([None if s is None else sharding_of(s, devices) for s in splits])
+
+
+def _over(x: Any, whole: NamedSharding) -> Any:
+    """Return an array that is on the devices: the whole on each if it is on others."""
+    there = sharding_if_any(x) if isinstance(x, Value) else None
+    if there is not None and {*there.device_list} == whole.device_set:
+        return x
+    return stretto.device_put(x, whole)
 
 
 def _aval(aval: Any) -> ShapedArray:
@@ -502,43 +585,77 @@ def export(
     checks = tuple([check._impl for check in disabled_checks])
 
     def do_export(*args: Any, **kwargs: Any) -> Exported:
+        convention = _convention()
         with varying_sizes(), known_sizes(None):
             traced = fun.trace(*args, **kwargs)
         entry = traced._entry
         if entry.captured and entry.has_tracers:
             raise ValueError("jax.export.export: the function uses a value that is being traced")
-        program = live(entry.program)
+        found: set[int] = set()
+        program = without_constraints(live(entry.program), found)
         if not any([is_size(n) for t in program.in_types for n in t.shape]):
             program = simplify(program)
-        ours = own_trees.unflatten(traced.in_tree, range(traced.in_tree.num_leaves))
-        in_leaves, in_tree = tree_util.flatten(ours)
-        results = own_trees.unflatten(traced.out_tree, range(traced.out_tree.num_leaves))
-        out_leaves, out_tree = tree_util.flatten(results)
+        in_types = program.in_types[: len(program.inputs) - len(entry.captured)]
+        ins, in_keys, in_tree = _places(traced.in_tree, in_types)
+        outs, out_keys, out_tree = _places(traced.out_tree, program.out_types)
         arrays = [x.to_host() for x in entry.captured]
-        (ins, in_keys), (outs, out_keys) = map(_numbers, (in_leaves, out_leaves))
         flat = FlatProgram(traced.fun_name, program, arrays)
         flat = flat.reordered(ins, outs, in_keys, out_keys)
-        return Exported(_lazy(flat, names, checks), in_tree, out_tree)
+        in_splits, out_splits = [
+            tuple([split_of(there[k]) if there else None for k in order])
+            for there, order in ((entry.ins, ins), (entry.outs, outs))
+        ]
+        count = devices_of((*in_splits, *out_splits), found)
+        if count > 1 or any(in_splits) or any(out_splits):
+            flat = flat.over(count, in_splits, out_splits)
+        avals = [*map(_aval, flat.in_avals)]
+        check_solvable(_paths(in_tree, avals), [aval.shape for aval in avals])
+        return Exported(_lazy(flat, names, checks, convention), in_tree, out_tree)
 
     return do_export
 
 
-def _numbers(leaves: Sequence[Any]) -> tuple[list[int], dict[int, Any]]:
-    """Return numbers that are leaves, or the words of keys, and which are such."""
-    words: list[Any] = [x._words if isinstance(x, KeyArray) else x for x in leaves]
-    made = [getattr(x, "_implementation", None) for x in leaves]
-    return words, {n: m for n, m in zip(words, made, strict=True) if m is not None}
+def _convention() -> int:
+    """Return the version of how ``main`` is called that is set."""
+    version = jax_config.read(_CONVENTION)
+    least, most = (
+        minimum_supported_calling_convention_version,
+        maximum_supported_calling_convention_version,
+    )
+    if not least <= version <= most:
+        raise ValueError(
+            f"The requested export calling convention version {version} is outside the range of "
+            f"supported versions [{least}..{most}]"
+        )
+    return version
 
 
-def _lazy(flat: FlatProgram, platforms: tuple[str, ...], checks: tuple[str, ...]) -> StableHLO:
+def _places(structure: Any, types: Sequence[ArrayType]) -> tuple[list[int], dict[int, Any], Any]:
+    """Return the order of leaves in JAX's tree, which are the words of keys, and that tree."""
+    own = [ShapeDtypeStruct(t.shape, t.dtype) for t in types]
+    numbers = {id(x): k for k, x in enumerate(own)}
+    leaves, definition = tree_util.flatten(own_trees.unflatten(structure, own))
+    order, keys = [], {}
+    for leaf in leaves:
+        words: Any = leaf._words if isinstance(leaf, KeyArray) else leaf
+        order.append(numbers[id(words)])
+        if isinstance(leaf, KeyArray):
+            keys[order[-1]] = leaf._implementation
+    return order, keys, definition
+
+
+def _lazy(
+    flat: FlatProgram, platforms: tuple[str, ...], checks: tuple[str, ...], convention: int
+) -> StableHLO:
     """Return the file of a program, whose derivatives are made when they are asked for."""
     allowed = {c.partition(":")[2] for c in checks} | ALLOWED
     try:
         container = container_of(flat, *flat.trees(), platforms, 0, allowed)
     except ExportError as error:
         raise ValueError(f"Cannot serialize {flat.name}: {error}") from error
-    container = container._replace(unchecked=checks)
-    return StableHLO(container, own_functions, lambda: _lazy(flat.vjp(), platforms, checks))
+    container = container._replace(unchecked=checks, convention=convention)
+    derive = lambda: _lazy(flat.vjp(), platforms, checks, convention)
+    return StableHLO(container, own_functions, derive)
 
 
 def deserialize(blob: bytes | bytearray) -> Exported:
@@ -553,13 +670,13 @@ def deserialize(blob: bytes | bytearray) -> Exported:
     Raises:
         ValueError: it is damaged, or has in it what is refused.
     """
-    file = load_stablehlo(bytes(blob))
+    file = of_bytes(bytes(blob), "jax.export.deserialize")
     own = file._container
     avals = [ShapeDtypeStruct(aval.shape, aval.dtype) for aval in map(_aval, own.in_avals)]
     in_tree = tree_util.structure(tree_of(own.in_tree, iter(avals)))
     outs = [ShapeDtypeStruct(aval.shape, aval.dtype) for aval in map(_aval, own.out_avals)]
     out_tree = tree_util.structure(tree_of(own.out_tree, iter(outs)))
-    return Exported(file.flat(), in_tree, out_tree)
+    return Exported(file.flattened(), in_tree, out_tree)
 
 
 # Symbolic shapes
@@ -718,6 +835,8 @@ def symbolic_args_specs(
     if isinstance(shapes_specs, str) or shapes_specs is None:
         texts = [shapes_specs] * len(leaves)
     else:
+        if isinstance(shapes_specs, list) and isinstance(args, tuple):
+            shapes_specs = tuple(shapes_specs)
         is_text = lambda x: x is None or isinstance(x, str)
         found, outer = tree_util.flatten(shapes_specs, is_text)
         texts = []
@@ -725,12 +844,10 @@ def symbolic_args_specs(
             texts += [text] * len(tree_util.leaves(below))
     made = [
         ShapeDtypeStruct(
-            symbolic_shape(text, constraints=constraints, scope=scope, like=x.shape), x.dtype
+            symbolic_shape(text, constraints=constraints, scope=scope, like=x.shape),
+            x.dtype,
+            sharding=x.sharding,
         )
-        for text, x in zip(texts, map(_described, leaves), strict=True)
+        for text, x in zip(texts, map(ShapeDtypeStruct.like, leaves), strict=True)
     ]
     return structure.unflatten(made)
-
-
-def _described(x: Any) -> Any:
-    return x if hasattr(x, "shape") and hasattr(x, "dtype") else type_of(x)

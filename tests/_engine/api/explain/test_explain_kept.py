@@ -4,6 +4,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.api.explain import explain
 
 N, DEPTH = 128, 6
 WS = snp.ones((DEPTH, N, N))
@@ -79,6 +80,8 @@ def test_loops_keep_what_each_turn_makes():
     assert [(k.bytes, k.count) for k in report.kept] == [(2 * 50 * array, 2)]
     (advice,) = report.checkpoints
     assert (advice.times, advice.loop) == (50, True)
+    line = f":{last.__code__.co_firstlineno + 1} (last)"
+    assert report.kept[0].position == advice.position and advice.position.endswith(line)
     assert advice.bytes == 2 * 50 * array - 2 * array - 50 * array
     # Of three members, each turn keeps as much for each, and what is carried of all of them.
     total = lambda ws, xs: st.vmap(lambda w: last(w, xs))(ws).sum()
@@ -107,3 +110,31 @@ def test_no_advice_where_nothing_repeats():
     report = st.explain(st.grad(loss), WS[0])
     assert report.kept
     assert report.checkpoints == ()
+
+
+def test_calls_behind_all_that_is_kept_do_not_count():
+    def f(ws, x):
+        slopes = looped(block)(ws, x)
+        return slopes, block(ws[0], x), block(ws[1], x)
+
+    with st.config(roll_loops=False):
+        more = st.explain(f, WS, X).checkpoints
+        plain = st.explain(looped(block), WS, X).checkpoints
+    advised = lambda savings: {(s.function, s.position): s.times for s in savings}
+    assert advised(more) == advised(plain) != {}
+
+
+def test_a_checkpoint_saves_what_is_kept_but_for_what_it_is_given_and_one_call(monkeypatch):
+    """Each call keeps four arrays, and all but the last a slice of the weights for the next.
+
+    What goes into it is a slice of the weights, and what the call before it gave, if there was one.
+    """
+    of_temporaries = explain.kept_of
+    monkeypatch.setattr(explain, "kept_of", lambda *args: of_temporaries(*args[:2], 1 << 60))
+    with st.config(roll_loops=False):
+        savings = st.explain(looped(block), WS, X).checkpoints
+    (saved,) = [s.bytes for s in savings if s.function == "block"]
+    weights = 4 * N * N
+    before = 4 * DEPTH * ARRAY + (DEPTH - 1) * weights
+    given = DEPTH * weights + (DEPTH - 1) * ARRAY
+    assert saved == before - given - (4 * ARRAY + weights)

@@ -2,6 +2,9 @@
 
 import dis
 import os
+import types
+
+import pytest
 
 from stretto._engine.api.explain.explain import (
     Collective,
@@ -9,6 +12,7 @@ from stretto._engine.api.explain.explain import (
     Kept,
     Memory,
     Saving,
+    _geometry,
     collective_lines,
     kept_lines,
     memory_lines,
@@ -103,3 +107,43 @@ def test_what_is_kept():
         "checkpoint: about 500 bytes less at f.py:2 (f), which repeats 3 times",
         "  as st.checkpoint(f)(...) computes it again, f being what repeats",
     ]
+
+
+def convolution(**changes):
+    dims = types.SimpleNamespace(lhs_spec=(0, 1, 2, 3), rhs_spec=(0, 1, 2, 3))
+    plain = {
+        "dims": dims,
+        "strides": (1, 1),
+        "rhs_dilation": (1, 1),
+        "lhs_dilation": (1, 1),
+        "feature_groups": 1,
+        "batch_groups": 1,
+    }
+    return types.SimpleNamespace(**{**plain, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, []),
+        ({"strides": (1, 2)}, ["stride 1x2"]),
+        ({"rhs_dilation": (2, 1)}, ["dilation 2x1"]),
+        ({"lhs_dilation": (2, 2)}, ["image dilated 2x2"]),
+        ({"feature_groups": 2}, ["2 groups"]),
+        ({"batch_groups": 2}, ["2 groups of the batch"]),
+        ({"strides": (3, 3), "feature_groups": 4}, ["stride 3x3", "4 groups"]),
+    ],
+)
+def test_the_geometry_of_a_convolution(changes, words):
+    parts = ["kernel 3x5", *words, "image 28x32, batch 7", "features 6 to 8"]
+    assert _geometry(convolution(**changes), (7, 6, 28, 32), (8, 6, 3, 5)) == ", ".join(parts)
+
+
+def test_the_geometry_names_axes_by_their_places():
+    dims = types.SimpleNamespace(lhs_spec=(3, 0, 1, 2), rhs_spec=(1, 0, 3, 2))
+    said = _geometry(convolution(dims=dims), (6, 28, 32, 7), (6, 8, 3, 5))
+    assert said == "kernel 5x3, image 28x32, batch 7, features 6 to 8"
+    point = types.SimpleNamespace(lhs_spec=(0, 1), rhs_spec=(0, 1))
+    plain = convolution(dims=point, strides=(), rhs_dilation=(), lhs_dilation=())
+    said = _geometry(plain, (7, 6), (8, 6))
+    assert said == "kernel of one element, image of one element, batch 7, features 6 to 8"

@@ -1,6 +1,7 @@
 """Where the time of a function goes, by line."""
 
 import importlib.util
+import types
 
 import pytest
 
@@ -146,3 +147,90 @@ def test_a_function_is_run_about_a_dozen_times():
 
     st.profiler.profile(f, snp.ones(3))
     assert 11 <= len(runs) <= 12
+
+
+# What is made of kernels with known figures, on a computer with known limits.
+
+
+def kernel(line, seconds, bytes, contains=False, file="f.py"):
+    return types.SimpleNamespace(
+        file=file, line=line, seconds=seconds, bytes=bytes, contains=contains
+    )
+
+
+@pytest.fixture
+def limits(monkeypatch):
+    found = types.SimpleNamespace(flops=1e9, bytes=1e8)
+    monkeypatch.setattr(profile, "limits_of", lambda: found)
+
+
+def test_the_share_of_a_limit_is_that_of_the_nearer_one(limits):
+    """Of 1e9 operations, or of 1e8 bytes, in a second."""
+    program = st.make_graph(lambda x: x @ x)(snp.ones((100, 100)))
+    position = program.equations[0].position
+    for bytes, share in ((10, 0.2), (5 * 10**5, 0.5)):
+        own = [
+            kernel(position.line, 0.004, bytes, file=position.file),
+            kernel(position.line, 0.006, 0, file=position.file),
+        ]
+        (found,) = profile._lines(program, own)
+        assert (found.flops, found.kernels, found.bytes) == (2e6, 2, bytes)
+        assert found.seconds == pytest.approx(0.01) and found.share == pytest.approx(share)
+
+
+def test_kernels_that_hold_others_are_not_counted_and_lines_without_one_are(limits):
+    program = st.make_graph(lambda x: snp.sin(x.sum()))(snp.ones(5))
+    position = program.equations[0].position
+    total = profile._line(position.file, position.line)
+    kernels = [
+        kernel(1, 0.5, 8, True),
+        kernel(1, 0.25, 8),
+        kernel(2, 0.5, 8),
+        kernel(3, 1, 2, file=""),
+    ]
+    found = profile._lines(program, kernels)
+    assert [(one.line, one.seconds) for one in found] == [
+        (profile._UNKNOWN, 1),
+        ("f.py:2", 0.5),
+        ("f.py:1", 0.25),
+        (total, 0),
+    ]
+    assert found[-1].flops == 5 + 1 and found[-1].share is None
+
+
+@pytest.mark.parametrize(
+    ("f", "shapes", "flops"),
+    [
+        (snp.sin, [(3, 4)], 12),
+        (lambda x, y: x * y, [(3, 4), (3, 4)], 12),
+        (lambda x, y: x @ y, [(3, 4), (4, 5)], 2 * 3 * 4 * 5),
+        (lambda x: x.sum(0), [(3, 4)], 12),
+        (lambda x: x.max(), [(3, 4)], 12),
+        (lambda x: x.T, [(3, 4)], 0),
+        (lambda x: x[1:], [(3, 4)], 0),
+    ],
+)
+def test_operations_on_numbers(f, shapes, flops):
+    equation = st.make_graph(f)(*map(snp.ones, shapes)).equations[-1]
+    assert profile._flops(equation) == flops
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(999, "999"), (1e3, "1 k"), (2.5e6, "2.5 M"), (1e9, "1 G"), (999e9, "999 G"), (3e12, "3 T")],
+)
+def test_numbers_in_words(number, words):
+    assert profile._count(number) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(1.0, "1 s"), (0.999, "999 ms"), (0.999e-6, "999 ns"), (0, "0 ns")]
+)
+def test_a_unit_begins_at_one(seconds, words):
+    assert profile._time(seconds) == words
+
+
+def test_a_run_takes_the_seconds_between_its_two_ends(monkeypatch):
+    ticks = iter([10.0, 12.5])
+    monkeypatch.setattr(profile, "time", types.SimpleNamespace(perf_counter=lambda: next(ticks)))
+    assert profile._seconds(lambda: None) == 2.5

@@ -9,6 +9,7 @@ from stretto._engine.api.explain.recompilations import (
     Change,
     Recompilation,
     RecompilationReport,
+    _short,
 )
 
 
@@ -160,3 +161,9 @@ def test_the_words_of_signatures_and_remedies():
     ]
     twice = str(RecompilationReport("f", "f.py:1", signatures[:1], 2))
     assert "1 signature\n" in twice and "jitted anew: 2 functions of this line" in twice
+
+
+@pytest.mark.parametrize(("length", "cut"), [(39, False), (40, False), (41, True)])
+def test_values_of_forty_characters_are_whole(length, cut):
+    text = "x" * length
+    assert _short(text) == ("x" * 40 + "…" if cut else text)

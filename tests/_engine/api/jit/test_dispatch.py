@@ -197,6 +197,8 @@ def test_static_data_that_cannot_be_hashed():
         np.testing.assert_array_equal(f(Box(snp.ones(2), "x")), 2)
         np.testing.assert_array_equal(f(Box(snp.ones(2), ["x", "y"])), 3)
     assert len(f._entries) == 2
+    if native is not None:  # it is tried once
+        assert [entry.records for entry in f._entries.values()] == [1, 8]
 
 
 @needs_native
@@ -688,3 +690,36 @@ def test_pythons_dispatcher_leaves_what_is_traced_and_errors_alone():
     assert len(f.others) == 1
     with pytest.raises(KeyError, match="planted"):
         f(x, fail=True)
+
+
+def test_pythons_dispatcher_is_in_no_traceback():
+    class Fails(dispatch._Dispatcher):
+        def _general(self, args, kwargs):
+            raise ValueError("planted")
+
+    f = Fails()
+    f._attach((), ())
+    with st.config(traceback_filtering="off"), pytest.raises(ValueError, match="planted") as whole:
+        f(1.0)
+    with pytest.raises(ValueError, match="planted") as hidden:
+        f(1.0)
+    names = lambda raised: [frame.name for frame in raised.traceback]
+    assert names(whole)[1:] == ["__call__", "_general"]
+    assert "__call__" not in names(hidden)
+
+
+class Pair(NamedTuple):
+    one: object
+    other: object
+
+
+def test_leaves_are_numbered_as_they_are_met_and_listed_as_they_are_flattened():
+    """What a fingerprint refers to by address is kept alive: classes, and names."""
+    x = snp.ones(2)
+    order, alive = dispatch._order(
+        (Pair(x, None), {"b": x, "a": [x, x]}), {"z": x, "k": Pair(x, x)}
+    )
+    # By flattening: the pair's, those of "a", that of "b"; then those of "k", and of "z".
+    assert order == [0, 2, 3, 1, 5, 6, 4]
+    assert [a for a in alive if a not in (tuple, list)] == [Pair, "b", "a", "z", "k", Pair]
+    assert dispatch._order((Box(x, "label"),), {}) == ([0], [tuple, Box])

@@ -1,11 +1,13 @@
 """What a signature keeps: what is left out, and which result gets which argument's memory."""
 
+import re
+
 import numpy as np
 import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.api.jit.entry import aliases_of
+from stretto._engine.api.jit.entry import _name_of_passed, aliases_of
 
 
 def entry_of(f):
@@ -68,3 +70,157 @@ def test_donating_calls_do_not_go_the_short_way():
         idle(snp.ones(3))
     idle(snp.ones(3))
     assert entry_of(idle).records == 1  # nothing is taken
+
+
+def long(x):
+    for k in range(60):
+        x = snp.sin(x) @ snp.full((3, 3), float(k))
+    return x
+
+
+def traced(f, *args, **options):
+    return st.jit(f, **options).trace(*args)._entry
+
+
+X = snp.ones((3, 3))
+OPTIONS = {"xla_cpu_enable_fast_math": False}
+
+
+@pytest.mark.parametrize(
+    ("settings", "f", "options", "later"),
+    [
+        ({}, long, {}, True),
+        ({}, snp.sin, {}, False),
+        ({"compile_in_background": False}, long, {}, False),
+        ({"tiers": True}, long, {}, False),
+        ({"plan": "measure"}, long, {}, False),
+        ({}, long, {"donate_argnums": 0}, False),
+        ({}, long, {"compiler_options": OPTIONS}, False),
+        ({}, lambda x: st.pure_callback(snp.sin, x, long(x)), {}, False),
+    ],
+)
+def test_only_a_long_plain_program_may_be_compiled_after_the_call(settings, f, options, later):
+    with st.config(**{"compile_in_background": True, "tiers": False, **settings}):
+        assert traced(f, X, **options)._may_come_later() is later
+
+
+def test_a_program_that_writes_a_reference_is_compiled_at_once():
+    reference = st.new_ref(X)
+
+    def f(x):
+        reference[...] = long(x)
+        return x
+
+    with st.config(compile_in_background=True, tiers=False):
+        jitted = st.jit(f)
+        jitted(X)
+        assert not entry_of(jitted)._may_come_later()
+
+
+def test_how_calls_are_run_is_decided_once():
+    entry = traced(snp.sin, X)
+    assert (entry.decided, entry.is_compiled, entry.is_interpreted) == (False, False, False)
+    with st.config(interpret_small=True):
+        entry.decide()
+    assert (entry.decided, entry.is_compiled, entry.is_interpreted) == (True, False, True)
+    with st.config(interpret_small=False):
+        entry.decide()
+        assert entry.is_interpreted and entry.executable is None
+        other = traced(snp.sin, X)
+        other.decide()
+    assert (other.decided, other.is_compiled, other.is_interpreted) == (True, True, False)
+    for options in (
+        {"donate_argnums": 0},
+        {"compiler_options": {"xla_cpu_enable_fast_math": False}},
+    ):
+        with st.config(interpret_small=True):
+            compiled = traced(snp.sin, X, **options)
+            compiled.decide()
+        assert compiled.is_compiled and not compiled.is_interpreted
+
+
+@pytest.mark.parametrize(
+    ("tiers", "words"),
+    [(False, ["trace", "lower", "compile"]), (True, ["trace", "lower", ".*compile"])],
+)
+def test_what_it_took_is_logged(caplog, tiers, words):
+    f = lambda x: snp.cos(x) * 3.0
+    with st.config(log_compiles=True, disk_cache=False, tiers=tiers, compile_in_background=False):
+        traced(f, X).prepare()
+    took = ", ".join([rf"{word} \d+\.\d ms" for word in words])
+    message = caplog.records[0].getMessage()
+    assert re.fullmatch(rf"compiled( quickly)? function for \(x: float32\[3,3\]\): {took}", message)
+
+
+def test_one_array_is_not_donated_and_read_in_one_call():
+    f = st.jit(lambda a, b, c: (a + 1, b[0] + c), donate_argnums=0)
+    x, y = snp.ones(2), snp.ones(2)
+    for args, other in (((x, [x], y), r"b\[0\]"), ((x, [y], x), "c")):
+        message = f"one array was passed as a, which is donated, and as {other}; its memory"
+        with pytest.raises(ValueError, match=message):
+            f(*args)
+    assert not x.is_deleted()
+    f(x, [y], y)
+    assert x.is_deleted() and not y.is_deleted()
+    last = st.jit(lambda a, b: a + b, donate_argnums=1)
+    with pytest.raises(ValueError, match="passed as b, which is donated, and as a;"):
+        last(y, y)
+
+
+def test_a_call_that_fails_gives_the_memory_back(monkeypatch):
+    f = st.jit(lambda a, b: (a + 1, b + 2), donate_argnums=(0, 1))
+    f(snp.ones(2), snp.ones(2))
+    x, y = snp.ones(2), snp.array([5.0, 5.0])
+
+    def fails(buffers):
+        raise RuntimeError("no memory")
+
+    monkeypatch.setattr(entry_of(f).runner._inner, "executable", fails)
+    with pytest.raises(RuntimeError, match="no memory"):
+        f(x, y)
+    assert x.tolist() == [1, 1] and y.tolist() == [5, 5]
+
+
+def test_what_messages_call_the_values_passed():
+    assert [_name_of_passed("abc", None, k) for k in range(4)] == [
+        "a",
+        "b",
+        "c",
+        "a captured array",
+    ]
+    assert [_name_of_passed("abc", [0, 2], k) for k in range(3)] == ["a", "c", "a captured array"]
+
+
+@pytest.mark.parametrize(("length", "later"), [(5000, False), (5001, True)])
+def test_a_text_of_more_than_five_thousand_characters_is_long(monkeypatch, length, later):
+    entry = traced(snp.sin, X)
+    text = type("Text", (), {"calls": (), "__len__": lambda self: length})()
+    monkeypatch.setattr(type(entry), "_whole_text", lambda self: text)
+    with st.config(compile_in_background=True, tiers=False):
+        assert entry._may_come_later() is later
+
+
+def test_an_entry_for_other_shardings_is_made_once():
+    entry = traced(snp.sin, X)
+    there = st.sharding.SingleDeviceSharding(st.devices()[0])
+    assert entry.with_shardings(()) is entry
+    other = entry.with_shardings((there,))
+    assert other is not entry and other.ins == (there,) and other.program is entry.program
+    assert entry.with_shardings([there]) is other is other.with_shardings((there,))
+
+
+@pytest.mark.devices
+def test_what_is_not_used_is_not_passed_on_another_device_either():
+    table, x, y = snp.arange(3.0), snp.ones(3), snp.ones(5)
+    there = st.sharding.SingleDeviceSharding(st.devices()[3])
+    f = st.jit(lambda a, b, c: (a * table, c + 1))
+    asked = st.jit(lambda a, b: a + 1, out_shardings=there)
+    for _ in range(2):
+        with st.default_device(st.devices()[3]):
+            first, second = f(x, y, 1.0)
+            assert asked(x, y).tolist() == [2, 2, 2]
+        assert first.tolist() == [0, 1, 2] and float(second) == 2
+        assert first.sharding == second.sharding == there
+    entry, of_asked = entry_of(f), entry_of(asked)
+    assert [*entry._on] == [(there,) * 3] and entry.executable is None
+    assert not of_asked._on and of_asked.executable is not None

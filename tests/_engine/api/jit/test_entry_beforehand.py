@@ -5,8 +5,9 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.api.jit import entry
 from stretto._engine.api.jit.entry import beforehand, with_equal_ones_merged
-from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.autodiff.evaluate import evaluate, record_closed
 
 X = np.linspace(-1.0, 1.0, 6, dtype=np.float32)
 
@@ -208,3 +209,91 @@ def test_arrays_of_a_mebibyte_are_compared(size, are_one):
     program = st.make_graph(lambda x, y: x + y)(one, other)
     (add,) = with_equal_ones_merged(program, [one, other]).equations
     assert (add.inputs[0] is add.inputs[1]) is are_one
+
+
+@pytest.mark.parametrize(("most", "is_done"), [(2047, False), (2048, True), (2049, True)])
+def test_all_results_together_are_kept_up_to_the_limit(monkeypatch, most, is_done):
+    monkeypatch.setattr(entry, "_MOST_KEPT", most)
+    f = lambda a, x: a * snp.sin(x) + snp.cos(x)
+    left = left_to_do(f, snp.float32(1), snp.zeros(256))
+    assert ("sin" not in left) is ("cos" not in left) is is_done
+
+
+ROWS = np.arange(8, dtype=np.int32)
+M = np.ones((8, 8), np.float32)
+ON_THE_WAY = {
+    "sum": (lambda x: x + 1, M, True),
+    "whole numbers": (lambda i: i & 1, ROWS, True),
+    "choice": (lambda x: snp.where(x > 0, x, -x), M, True),
+    "dtype": (lambda x: x.astype(np.int32), M, True),
+    "turned": (lambda x: x.T, M, True),
+    "positions": (lambda x: snp.arange(8), M, True),
+    "sums of rows": (lambda x: x.sum(0), M, True),
+    "greatest": (lambda x: x.max(), M, True),
+    "a product of vectors": (lambda x: x[0][:, None] @ x[:1], M, True),
+    "a matrix and a vector": (lambda x: x @ x[0], M, True),
+    "a product of four columns": (lambda x: x[:, :4] @ x[:4], M, True),
+    "a product of five columns": (lambda x: x[:, :5] @ x[:5], M, False),
+    "sine": (snp.sin, M, False),
+    "a product": (lambda x: x @ x, M, False),
+    "sorted": (snp.sort, M, False),
+    "chosen rows": (lambda x: x[ROWS], M, False),
+    "running sums": (lambda x: snp.cumsum(x, 0), M, False),
+    "several results": (lambda x: snp.linalg.qr(x)[0], M, False),
+}
+
+
+@pytest.mark.parametrize("name", ON_THE_WAY)
+def test_what_xla_computes_while_it_reads(name):
+    f, x, fused = ON_THE_WAY[name]
+    equation = st.make_graph(f)(snp.asarray(x)).equations[-1]
+    assert entry._fused(equation) is fused
+
+
+def test_equal_arrays_are_read_as_the_first_of_them():
+    """Results too; what differs in dtype, shape or a sign stays."""
+    one = np.zeros(4, np.float32)
+    others = [one.copy(), -one, one.astype(np.int32), one.reshape(2, 2), one.copy()]
+    captured = [snp.asarray(x) for x in (one, *others)]
+
+    def f(a, *xs):
+        return a * xs[0], a * xs[1], a * xs[2], a * xs[3], xs[4], xs[5]
+
+    program = st.make_graph(f)(snp.float32(2), *captured)
+    new = with_equal_ones_merged(program, captured)
+    assert new.inputs == program.inputs
+    read = [e.inputs[1] for e in new.equations if e.primitive.name == "mul"]
+    assert read[0] is read[1] is new.inputs[1] and read[2] is new.inputs[3]
+    assert new.outputs[-1] is new.inputs[1] and new.outputs[-2] is new.inputs[5]
+    apart = [snp.asarray(one + k) for k in range(6)]
+    program = st.make_graph(f)(snp.float32(2), *apart)
+    assert with_equal_ones_merged(program, apart) is program
+
+
+@pytest.mark.parametrize(
+    ("f", "done", "left"),
+    [
+        # What is computed while its operands are read is done if it has no more bytes than they.
+        (lambda a, x: a * (x[0] + 1), {"add"}, set()),
+        (lambda a, x: a * (x + x[0]), {"add"}, set()),
+        # A product is read as a whole, so that what follows has no more bytes than it.
+        (lambda a, x: a[:99] * (x[:99, :9] @ x[:9, :99] + 1), {"dot_general", "add"}, set()),
+        (lambda a, x: a * x.T.sum(), {"reduce_sum"}, set()),
+        (lambda a, x: a[0] * x.T, set(), {"transpose"}),
+        # Of numbers alone XLA makes what is needed.
+        (lambda a, x: a[:9] * snp.sort(snp.zeros(9)) * x[0, :9], set(), {"sort"}),
+        (lambda a, x: a[:9] * snp.sin(x.T[:, :9]), {"sin", "transpose"}, set()),
+    ],
+)
+def test_what_costs_more_to_read_than_to_compute_stays(f, done, left):
+    names = {*left_to_do(f, snp.ones(100), snp.ones((100, 100)))}
+    assert not names & done and names >= left
+
+
+def test_work_on_a_constant_of_the_program_is_done():
+    table = snp.asarray(np.arange(1000, dtype=np.float32))
+    program, _ = record_closed(lambda a: ([a * (table + 1)], None), [table.type], "f")
+    assert [e.primitive.name for e in program.equations] == ["constant", "add", "mul"]
+    after, values = beforehand(program, [])
+    assert [e.primitive.name for e in after.equations] == ["mul"]
+    np.testing.assert_array_equal(*values, np.arange(1000) + 1)

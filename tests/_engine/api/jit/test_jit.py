@@ -9,6 +9,9 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.api.jit import jit as module
+from stretto._engine.api.jit.jit import Jitted
+from stretto._engine.api.jit.signature import jitted_at
 from stretto._engine.core.types import float0
 
 
@@ -437,3 +440,81 @@ def test_sizes_that_vary_do_not_go_with_shardings():
     for how in ({"in_shardings": there}, {"out_shardings": there}):
         with pytest.raises(ValueError, match="dynamic_axes do not go together with shardings"):
             st.jit(snp.sin, dynamic_axes={0: "n"}, **how)
+
+
+def test_equal_lengths_of_ragged_arrays_are_one_inside():
+    """So that what is computed of both is known to fit; of others it is not."""
+    first, second, other = (
+        st.ragged([snp.ones(n) for n in lengths]) for lengths in ((2, 3), (2, 3), (3, 2))
+    )
+    f = st.jit(st.vmap(lambda x, y: x * y))
+    for b in (first, second):
+        assert [x.tolist() for x in f(first, b).to_list()] == [[1, 1], [1, 1, 1]]
+    assert len(f._entries) == 1
+    with pytest.raises(ValueError, match="do not broadcast"):
+        f(first, other)
+    assert len(f.trace(first, second)._entry.program.inputs) == 4
+    assert len(f._entries) == 1
+
+
+def test_what_a_reference_holds_is_not_donated():
+    ref, x = st.new_ref(snp.ones(2)), snp.ones(2)
+
+    @functools.partial(st.jit, donate_argnums=0)
+    def f(tree):
+        return tree["x"] + 1, tree["ref"][...] + 2
+
+    for k in range(2):
+        first, second = f({"ref": ref, "x": x + k})
+        assert first.tolist() == [2 + k] * 2 and second.tolist() == [3, 3]
+        assert ref[...].tolist() == [1, 1]
+    entry = next(iter(f._entries.values()))
+    assert entry.donated == [False, True]
+
+
+def test_the_half_that_was_traced_first_is_forgotten(monkeypatch):
+    monkeypatch.setattr("stretto._engine.api.jit.jit._SIGNATURES", 8)
+    traced, kept = [], []
+    f = st.jit(lambda x: traced.append(x.shape[0]) or x + 1)
+    with st.config(recompilation_warning=0, interpret_small=True):
+        for n in range(1, 14):
+            f(snp.ones(n))
+            kept.append([key.types[0].shape[0] for key in f._entries])
+        assert kept[7] == [1, 2, 3, 4, 5, 6, 7, 8] and kept[8] == [5, 6, 7, 8, 9]
+        assert kept[11] == [5, 6, 7, 8, 9, 10, 11, 12] and kept[12] == [9, 10, 11, 12, 13]
+        f(snp.ones(10)), f(snp.ones(1))
+    assert traced == [*range(1, 14), 1]
+
+
+def test_a_program_that_uses_references_is_compiled_before_they_are_held(monkeypatch):
+    """Other threads may use them meanwhile."""
+    ref, order = st.new_ref(snp.ones(2)), []
+
+    @st.jit
+    def f(x):
+        ref[...] += x
+        return x
+
+    monkeypatch.setattr(module, "SHARDED", ())  # where it runs is then known beforehand
+    decide, at_once = Jitted._decide, module.at_once
+    deciding = lambda self, entry: order.append("compiled") or decide(self, entry)
+    monkeypatch.setattr(Jitted, "_decide", deciding)
+    holding = lambda *args: order.append("held") or at_once(*args)
+    monkeypatch.setattr(module, "at_once", holding)
+    f(snp.ones(2))
+    assert order[:2] == ["compiled", "held"]
+    assert ref[...].tolist() == [2, 2]
+
+
+def test_jitted_functions_of_one_code_are_counted_when_they_are_first_traced():
+    def f(x):
+        return x + 1
+
+    first, second = st.jit(f), st.jit(f)
+    assert jitted_at(f) == 0
+    for n in (2, 3):
+        first(snp.ones(n))
+        assert jitted_at(f) == 1
+    second(snp.ones(2))
+    assert jitted_at(f) == 2
+    assert jitted_at(lambda x: x) == jitted_at(len) == 0

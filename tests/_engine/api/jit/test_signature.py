@@ -10,7 +10,9 @@ from stretto._engine.api.jit.signature import (
     ArgumentSet,
     Static,
     argument_set,
+    jitted_at,
     no_overlap,
+    note_traced,
 )
 
 
@@ -114,3 +116,11 @@ def test_overlap():
         no_overlap(ArgumentSet((0,), ("x",)), ArgumentSet((0,), ("x",)))
     with pytest.raises(ValueError, match="the argument 3 is both static and donated"):
         no_overlap(ArgumentSet((3,), ()), ArgumentSet((2, 3), ()))
+
+
+def test_each_first_trace_of_a_code_is_counted():
+    f, g = (lambda x: x), functools.partial(max, 1)
+    assert jitted_at(f) == jitted_at(g) == 0
+    for count in (1, 2):
+        note_traced(f), note_traced(g)
+        assert jitted_at(f) == count and jitted_at(g) == 0

@@ -8,6 +8,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.api.jit.signature import _short
 from stretto._engine.core.errors import RecompilationWarning
 
 
@@ -147,6 +148,12 @@ def test_long_values_are_cut():
     f = st.jit(scale, static_argnames="mode")
     message = remark(f, [lambda f, m=m: f(1.0, mode=m * 500) for m in "abcdef"])
     assert len(message) < 1000
+
+
+@pytest.mark.parametrize(("length", "cut"), [(79, False), (80, False), (81, True)])
+def test_values_of_eighty_characters_are_whole(length, cut):
+    text = "x" * length
+    assert _short(text) == ("x" * 80 + "…" if cut else text)
 
 
 def test_functions_of_the_package_itself_are_not_remarked_on():

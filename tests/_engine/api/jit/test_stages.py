@@ -245,3 +245,34 @@ def test_classes_of_the_stages():
     assert isinstance(lowered, st.typing.Lowered)
     assert isinstance(lowered.compile(), st.typing.Compiled)
     assert isinstance(lowered.args_info[0][0], st.typing.ArgInfo)
+
+
+def test_three_arguments_that_differ_are_named_and_the_others_counted():
+    compiled = st.jit(lambda *xs: xs).lower(*[snp.ones(2)] * 5).compile()
+    for count in (1, 2, 3, 4, 5):
+        args = [*[snp.ones(3)] * count, *[snp.ones(2)] * (5 - count)]
+        with pytest.raises(TypeError, match="compiled for") as raised:
+            compiled(*args)
+        message = str(raised.value).split("\n")[0]
+        assert message.count("called with float32[3]") == min(count, 3)
+        assert ("more that differ" in message) is (count > 3)
+        assert count <= 3 or f", and {count - 3} more that differ" in message
+    assert [x.tolist() for x in compiled(*[snp.ones(2)] * 5)] == [[1, 1]] * 5
+
+
+def test_numbers_are_compared_by_shape_and_dtype_alone():
+    compiled = st.jit(lambda x: x + 1).lower(snp.float32(1)).compile()
+    assert compiled(2.0) == 3  # of weak type
+    with pytest.raises(TypeError, match=r"compiled for x as float32\[\], called with int32\[\]"):
+        compiled(2)
+
+
+@pytest.mark.devices
+def test_arrays_that_are_elsewhere_are_refused():
+    mesh = st.make_mesh((8,), ("data",))
+    split, whole = (st.sharding.NamedSharding(mesh, st.P(name)) for name in ("data", None))
+    compiled = st.jit(lambda x: x + 1, in_shardings=split).lower(snp.ones(8)).compile()
+    np.testing.assert_array_equal(compiled(snp.ones(8)), 2)
+    np.testing.assert_array_equal(compiled(st.device_put(snp.ones(8), split)), 2)
+    with pytest.raises(TypeError, match=r"for x with the sharding .*'data'.*, called with"):
+        compiled(st.device_put(snp.ones(8), whole))

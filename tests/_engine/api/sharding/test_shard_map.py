@@ -48,3 +48,52 @@ def test_specifications_say_where_every_axis_is():
         f = st.shard_map(lambda x: x, mesh=ONE, **{"out_specs": P(), **how})
         with pytest.raises(ValueError, match=r"(in|out)_specs .* must say where every axis is"):
             f(np.ones(2))
+
+
+TWO = st.make_mesh((1, 1), ("x", "y"))
+
+
+@pytest.mark.parametrize(
+    ("how", "error", "message"),
+    [
+        ({"axis_names": "x"}, TypeError, "axis_names must be a set of names, got 'x'"),
+        ({"axis_names": {"z"}}, ValueError, "axis_names has 'z', and Mesh"),
+        ({"axis_names": {"y"}}, ValueError, "in_specs .* names 'x', which is not among the axis_n"),
+        (
+            {"in_specs": P(), "axis_names": {"y"}},
+            ValueError,
+            "out_specs .* names 'x', which is not",
+        ),
+        ({"in_specs": P("z")}, ValueError, "in_specs .* names the axis 'z'"),
+        ({"in_specs": 3}, TypeError, "in_specs must be a PartitionSpec"),
+        ({"out_specs": P("x", None, "y")}, ValueError, "entries for 3 axes, and the result is flo"),
+        ({"out_specs": P("y")}, ValueError, "may differ between the parts along the axis 'x'"),
+        ({"mesh": None}, ValueError, "mesh must be given, or one must be in use"),
+    ],
+)
+def test_what_is_refused(how, error, message):
+    options = {"mesh": TWO, "in_specs": P("x"), "out_specs": P("x"), **how}
+    with pytest.raises(error, match=f"shard_map: .*{message}"):
+        st.shard_map(lambda x: x, **options)(snp.ones((2, 3)))
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"out_specs": P("x", "y")},
+        {"out_specs": P("x"), "axis_names": {"x"}},
+        {"in_specs": None, "out_specs": None},
+        {"out_specs": P(), "check_vma": False},
+    ],
+)
+def test_what_is_taken(how):
+    x = snp.arange(6.0).reshape(2, 3)
+    f = st.shard_map(lambda x: x * 2, **{"mesh": TWO, "in_specs": P("x"), **how})
+    np.testing.assert_array_equal(f(x), 2 * x)
+
+
+def test_parts_of_ragged_arrays_of_equal_lengths_are_known_to_fit():
+    first, second = (st.ragged([snp.ones(2), snp.ones(3)]) for _ in range(2))
+    f = lambda a, b: st.vmap(lambda x, y: (x + y).sum())(a, b).sum()
+    mapped = st.shard_map(f, mesh=ONE, in_specs=(None, None), out_specs=P())
+    assert mapped(first, second) == 10

@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax
-from stretto._engine.api.sharding.shard_map import pmap
+from stretto._engine.api.sharding.shard_map import _examples, pmap
 
 A = np.arange(24.0, dtype=np.float32).reshape(8, 3)
 
@@ -93,3 +93,67 @@ def test_lower():
     assert lowered.compile()(snp.ones((1, 3))).tolist() == [[9, 9, 9]]
     by_name = pmap(lambda x, y: x - y).lower(snp.ones(1), y=snp.ones(1)).compile()
     assert by_name({"y": snp.ones(1)}, snp.ones(1)).tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("axis", "shape"),
+    [
+        (0, (1, 3, 2)),
+        (1, (3, 1, 2)),
+        (2, (3, 2, 1)),
+        (-1, (3, 2, 1)),
+        (-2, (3, 1, 2)),
+        (-3, (1, 3, 2)),
+        (None, (3, 2)),
+    ],
+)
+def test_results_are_put_together_along_any_axis(axis, shape):
+    f = pmap(lambda x: x[:, None] * snp.arange(1.0, 3), out_axes=axis)
+    x = f(A[:1])
+    assert x.shape == shape
+    np.testing.assert_array_equal(np.squeeze(x), A[0][:, None] * [1, 2])
+
+
+def test_arguments_by_name_lie_along_axis_0_whatever_the_others_do():
+    f = lambda n, x, y: n * x + y
+    one = pmap(f, in_axes=(None, 1), static_broadcasted_argnums=0)
+    assert one(2, A[:1].T, y=A[:1]).tolist() == [[0, 3, 6]]
+    same = pmap(lambda x, y: x + y, in_axes=1)
+    assert same(A[:1].T, y=A[:1]).tolist() == [[0, 2, 4]]
+    assert same(x=A[:1], y=A[:1]).tolist() == [[0, 2, 4]]
+
+
+@pytest.mark.devices
+def test_arguments_by_name_on_several_devices():
+    f = pmap(lambda n, x, y: n * x + lax.psum(y, "i"), "i", in_axes=(None, -1), out_axes=1,
+             static_broadcasted_argnums=0, devices=st.devices()[3:7])  # fmt: skip
+    found = f(2, A[:4].T, y=A[:4])
+    np.testing.assert_array_equal(found, (2 * A[:4] + A[:4].sum(0)).T)
+    assert found.devices() == set(st.devices()[3:7])
+
+
+@pytest.mark.parametrize(
+    ("axis", "size", "message"),
+    [
+        (0, 1, None),
+        (-2, None, None),
+        (0, 2, r"got axis_size: 2, args\[0\]: 1"),
+        (2, None, r"args\[0\] has shape \(1, 3\), and no axis 2"),
+        (-3, None, r"args\[0\] has shape \(1, 3\), and no axis -3"),
+        (None, None, "got none is mapped"),
+    ],
+)
+def test_the_number_of_examples(axis, size, message):
+    f = pmap(lambda x: x, in_axes=axis, axis_size=size)
+    if message is None:
+        assert f(A[:1]).shape == (1, 3)
+        return
+    with pytest.raises(ValueError, match=message):
+        f(A[:1])
+
+
+def test_examples_are_counted_where_arguments_are_mapped():
+    assert _examples((A, A[0]), (1,), 0, None) == 8
+    assert _examples((A, A[0]), (), (0, None), None) == 8
+    assert _examples((A.T, {"a": A}), (), (1, {"a": 0}), None) == 8
+    assert _examples((3.0,), (0,), 0, 5) == 5

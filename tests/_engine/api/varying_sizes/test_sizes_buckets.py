@@ -38,3 +38,11 @@ def test_a_size_with_bounds():
     n = st.dynamic_size("n", least=3, most=100)
     assert n >= 3 and n <= 100 and str(2 * n - 1) == "2*n-1"
     assert 3 * st.dynamic_size("n") == 3 * st.dynamic_size("n")
+
+
+def test_the_smallest_bucket_may_be_one():
+    assert [st.Buckets(sizes=[4, 1]).size(n) for n in (1, 2, 4)] == [1, 4, 4]
+    assert st.Buckets(start=1).size(1) == 1
+    for how in ({"sizes": [0, 4]}, {"start": 0}):
+        with pytest.raises(ValueError, match="must be at least 1, got 0"):
+            st.Buckets(**how)

@@ -38,7 +38,7 @@ ACTIVATIONS = [
     (F.hardswish, ["Add", "Clip", "Div", "Mul"], ["HardSwish"]),
     (F.hardtanh, ["Clip"], ["Clip"]),
     (F.silu, ["Neg", "Exp", "Add", "Div"], ["Sigmoid", "Mul"]),
-    (F.gelu, 35, ["Gelu"]),
+    (F.gelu, ["Gelu"], ["Gelu"]),
 ]
 
 
@@ -53,7 +53,7 @@ def test_they_are_the_runtimes_operators(f, _, names):
     assert agrees(f, X, exact=False) == names
 
 
-@pytest.mark.parametrize("f", [F.elu, F.softplus, F.selu, F.gelu, F.silu])
+@pytest.mark.parametrize("f", [F.elu, F.softplus, F.selu, F.silu])
 def test_tails_and_small_numbers_keep_their_digits(f):
     x = np.concatenate(
         [np.linspace(-80, 80, 801), np.geomspace(1e-12, 1, 50), -np.geomspace(1e-12, 1, 50)]

@@ -6,6 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import export, nn
+from stretto import special as special_functions
 from stretto._engine.lowering.onnx.views import LARGEST
 from stretto.nn import functional as F
 from tests.onnx_graphs import agrees, by_hand, operators, run, spelled
@@ -65,17 +66,49 @@ def test_functions_are_fewer_operators_where_tails_may_be_the_runtimes(f, _, nam
     assert agrees(f, X, exact=False) == names
 
 
-@pytest.mark.parametrize("approximate", ["none", "tanh"])
-def test_gelu(approximate):
-    f = lambda x: F.gelu(x, approximate=approximate)
+TAIL = np.linspace(-12, 12, 4001).astype(np.float32)
+
+
+def test_gelu_is_its_operator():
+    for exact in (False, True):
+        assert agrees(F.gelu, X, exact=exact) == ["Gelu"]
+    got, expected = run(export.onnx(F.gelu, TAIL), TAIL)[0], np.asarray(F.gelu(TAIL))
+    # It rounds 1 + erf, which is near zero below -3: an error of two digits of one, times x.
+    assert np.all(np.abs(got - expected) <= 2e-7 * np.maximum(1, np.abs(TAIL)))
+
+
+def test_gelu_by_tanh_keeps_its_digits():
+    f = lambda x: F.gelu(x, approximate="tanh")
     assert agrees(f, X, exact=False) == ["Gelu"]
-    tail = np.linspace(-12, 12, 4001).astype(np.float32)
-    got, expected = run(export.onnx(f, tail), tail)[0], np.asarray(f(tail))
+    assert agrees(f, X) == ["Clip", *["Mul"] * 2, "Add", "Mul", "Exp", "Add", "Div"]
+    got, expected = run(export.onnx(f, TAIL), TAIL)[0], np.asarray(f(TAIL))
     # Below -12.9 the result is no float32 of full precision any more.
     np.testing.assert_allclose(got, expected, rtol=3e-5, atol=1e-37)
-    model = export.onnx(f, special(40))
-    x = special(40)
-    np.testing.assert_array_equal(np.isnan(run(model, x)[0]), np.isnan(np.asarray(f(x))))
+
+
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_gelu_keeps_nan_and_infinities(approximate):
+    agrees(lambda x: F.gelu(x, approximate=approximate), special(40))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: 0.5 * x * special_functions.erfc(x * 0.5**0.5),
+        lambda x: 0.5 * x * special_functions.erfc(x * -0.5),
+        lambda x: 0.25 * x * special_functions.erfc(x * -(0.5**0.5)),
+        lambda x: 0.5 * (x + 1) * special_functions.erfc(x * -(0.5**0.5)),
+        lambda x: x / (1 + snp.exp(-((8 / np.pi) ** 0.5) * (x + 0.05 * x * x * x))),
+    ],
+)
+def test_what_is_like_gelu_is_not(f):
+    assert "Gelu" not in agrees(f, X)
+
+
+def test_the_complement_of_erf_keeps_its_tail():
+    x = np.linspace(-3, 9, 101).astype(np.float32)
+    got, expected = run(export.onnx(special_functions.erfc, x), x)[0], special_functions.erfc(x)
+    np.testing.assert_allclose(got, np.asarray(expected), rtol=3e-5, atol=1e-37)
 
 
 LAYERS = [
@@ -150,6 +183,15 @@ def test_rows_with_nan_and_infinities_stay_so(layer):
     assert agrees(layer, x)
 
 
+def with_odd_values(shape):
+    """Images with NaN, infinities, large and small numbers; and one of -inf alone."""
+    x = normal(*shape)
+    for k, value in enumerate((np.nan, np.inf, -np.inf, 3.4e38, -0.0, 1e-45, -3e38)):
+        x.reshape(-1)[3 + k :: 41] = value
+    x[-1] = -np.inf
+    return x
+
+
 def test_max_pool_takes_the_operator_where_all_is_finite():
     layer = nn.MaxPool2d(3, 2, 1)
     assert agrees(layer, IMAGES, exact=False) == ["MaxPool"]
@@ -160,6 +202,65 @@ def test_max_pool_takes_the_operator_where_all_is_finite():
         x[0, 1, 3:6, 2:7] = value
         x[1] = -np.inf
         np.testing.assert_array_equal(run(model, x)[0], np.asarray(layer(x)))
+
+
+@pytest.mark.parametrize("window", [(2,), (2, 1), (3, 2, 1), (3, 1, 1, 2), ((2, 3), (1, 2))])
+@pytest.mark.parametrize("first", [True, False])
+def test_max_pool_of_what_is_not_negative_has_no_branch(window, first):
+    pool = lambda x: F.max_pool2d(x, *window)
+    f = (lambda x: pool(F.relu(x))) if first else (lambda x: F.relu(pool(x)))
+    x = normal(3, 5, 9, 10)
+    model = export.onnx(f, x)
+    assert operators(model) == ["Relu", "Conv", "MaxPool", "Add"]
+    # The sum that carries NaN leaves no trace in numbers.
+    for given in (x, with_odd_values(x.shape)):
+        for as_it_is in (False, True):
+            got = run(model, given, as_it_is=as_it_is)[0]
+            np.testing.assert_array_equal(got, np.asarray(f(given)))
+
+
+@pytest.mark.parametrize(
+    ("before", "shape"),
+    [
+        (F.relu6, (2, 3, 8, 8)),
+        (lambda x: F.max_pool2d(F.relu(x), 2), (2, 3, 8, 8)),
+        (lambda x: F.relu(x) + F.relu(-x), (2, 3, 8, 8)),
+        (lambda x: snp.concatenate([F.relu(x), snp.abs(x)], 1), (2, 3, 8, 8)),
+        (lambda x: F.relu(x.swapaxes(2, 3)), (2, 3, 8, 8)),
+        (lambda x: F.relu(x.reshape(2, 4, 4, 4)), (2, 1, 8, 8)),
+    ],
+)
+def test_what_is_not_negative_is_known(before, shape):
+    f = lambda x: F.max_pool2d(before(x), 2)
+    model = export.onnx(f, normal(*shape))
+    assert "If" not in operators(model)
+    x = with_odd_values(shape)
+    np.testing.assert_array_equal(run(model, x)[0], np.asarray(f(x)))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: F.max_pool2d(F.relu(x) - 1.0, 2),
+        lambda x: F.max_pool2d(snp.clip(x, -1, 1), 2),
+        lambda x: F.max_pool2d(snp.concatenate([x, F.relu(x)], 1), 2),
+        lambda x: F.relu(F.max_pool2d(x, 2)) + F.max_pool2d(x, 2),
+        # The sum of so many would be more than half of the last digit of the largest.
+        lambda x: F.max_pool2d(F.relu(x.reshape(1, 1, 256, -1)), 256, 1),
+    ],
+)
+def test_what_may_be_negative_or_is_too_much_to_add_up_has_a_branch(f):
+    x = normal(2, 2, 128, 128)
+    assert "If" in agrees(f, x)
+
+
+def test_a_max_pool_of_channels_that_vary_has_a_branch():
+    f = lambda x: F.max_pool2d(F.relu(x), 2)
+    x = normal(2, 3, 8, 8)
+    model = export.onnx(f, x, dynamic_axes=({1: "channels"},))
+    assert "If" in operators(model)
+    wide = with_odd_values((2, 5, 8, 8))
+    np.testing.assert_array_equal(run(model, wide)[0], np.asarray(f(wide)))
 
 
 class TestAttention:
@@ -211,14 +312,27 @@ class TestEmbedding:
         assert np.isnan(run(export.onnx(self.layer, tokens), tokens)[0]).any(-1).tolist() == [
             [False, True, True]
         ]
-        agrees(self.layer, tokens)
+        assert agrees(self.layer, tokens) == ["Clip", "Gather", "Equal", "Unsqueeze", "Where"]
+
+    @pytest.mark.parametrize("mode", ["fill", "clip", "wrap"])
+    @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32])
+    def test_rows_by_any_index(self, mode, dtype):
+        places = np.array([[0, 9, 10, 127], [-1, -10, -11, -128]]).astype(dtype)
+        x = normal(3, 10)
+        for f in (
+            lambda x, i: snp.take(x, i, axis=1, mode=mode),
+            lambda x, i: snp.take(x.T, i, axis=0, mode=mode),
+        ):
+            agrees(f, x, places)
+
+    def test_bounded_places_are_two_operators(self):
+        assert agrees(lambda w, t: w[t], normal(10, 3), self.tokens) == ["Clip", "Gather"]
 
 
 class TestEnsembles:
-    def test_of_dense_networks_read_the_input_once(self):
-        members = [nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3)) for _ in range(3)]
-        names = agrees(st.Ensemble(members), X)
-        assert names == ["Gemm", "Relu", "Reshape", "Transpose", "MatMul", "Add"]
+    def test_of_one_dense_layer_read_the_input_once(self):
+        names = agrees(st.Ensemble([nn.Linear(8, 16) for _ in range(3)]), X)
+        assert names == ["Gemm", "Reshape", "Transpose"]
 
     @pytest.mark.parametrize("axes", [None, {0: "batch"}])
     def test_of_images_are_convolutions_with_groups(self, axes):
@@ -241,6 +355,11 @@ class TestEnsembles:
         model = export.onnx(ensemble, IMAGES, exact=False)
         groups = [a.i for n in model.graph.node for a in n.attribute if a.name == "group"]
         assert groups == [3]
+        names = agrees(ensemble, IMAGES, dynamic_axes=axes)
+        assert names[:6] == ["Conv", "Relu", "Conv", "MaxPool", "Add", "Conv"]
+        images = IMAGES.copy()
+        images[1, 2, 3, 4] = np.nan
+        agrees(ensemble, images, dynamic_axes=axes)
 
 
 def test_a_large_matrix_that_is_turned_is_kept_once():

@@ -83,6 +83,37 @@ def test_both_ways_share_the_weights(layer):
     assert found.count("Scan") == 1 and found.count("If") == 1
 
 
+@pytest.mark.parametrize(
+    ("read", "outputs"),
+    [
+        (lambda out: out[0], 1),
+        (lambda out: out[1][0], 1),
+        (lambda out: out[1][1], 1),
+        (lambda out: (out[0], out[1][1]), 2),
+        (lambda out: out, 3),
+    ],
+)
+def test_branches_give_what_is_read(read, outputs):
+    layer = nn.LSTM(DEEP, SIZE)
+    f = lambda x: read(layer(x))
+    model = export.onnx(f, X)
+    (branch,) = [n for n in model.graph.node if n.op_type == "If"]
+    assert len(branch.output) == outputs
+    x = X.copy()
+    x[1, 1, 2] = np.nan
+    agrees(f, X)
+    agrees(f, x)
+
+
+@pytest.mark.parametrize(("kind", "most"), [("LSTM", 25), ("GRU", 27)])
+def test_steps_are_few_operators(kind, most):
+    layer = getattr(nn, kind)(DEEP, SIZE)
+    model = export.onnx(lambda x: layer(x)[0], X)
+    nodes = [n.op_type for g in graphs(model.graph) for n in g.node]
+    # One logistic function serves all gates of a step.
+    assert nodes.count("Exp") == 1 and len(nodes) <= most
+
+
 def scanned(step, reverse=False):
     return lambda x, *state: st.lax.scan(
         step, state if len(state) > 1 else state[0], x, reverse=reverse

@@ -705,8 +705,6 @@ def _repeats(steps: Sequence[_Step], costly: set[Atom], times: int, found: _Foun
         previous = place and place[:2]
     for code, by_offset in arrivals.items():
         offset, starts = max(by_offset.items(), key=lambda item: (len(item[1]), -item[1][0]))
-        if len(starts) == 1:
-            continue
         before = after = most = 0
         for start, end in zip(starts, [*starts[1:], final[code] + 1], strict=True):
             part = steps[start:end]

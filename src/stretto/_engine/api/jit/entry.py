@@ -628,6 +628,8 @@ def _constant(program: Program, captured: int) -> list[Equation]:
         primitive: Any = e.primitive
         if primitive.effects or primitive.calls_python or primitive.holds_programs:
             continue
+        if primitive.by_platform:
+            continue
         if _size(e.outputs) <= max(_MOST_BYTES, _size(e.inputs)):
             known.update(e.outputs)
             constant.append(e)

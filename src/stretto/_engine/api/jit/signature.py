@@ -22,6 +22,7 @@ from stretto._engine.core.caches import room
 from stretto._engine.core.config import shaping
 from stretto._engine.core.errors import RecompilationWarning
 from stretto._engine.core.functions import name_of, signature_of
+from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.position import user_stack_level
 
 
@@ -64,9 +65,12 @@ class Static:
         try:
             self._hash = hash((type(value), value))
         except TypeError:
+            got = type(value).__name__
+            if isinstance(value, Tracer):
+                got = f"{value}, which is traced: close over its value, as lambda x: f(x, 3) does"
             raise ValueError(
                 f"{caller}: the static argument {which!r} must be hashable, since compiled "
-                f"forms are kept by its value; got {type(value).__name__}"
+                f"forms are kept by its value; got {got}"
             ) from None
         self.value = value
 

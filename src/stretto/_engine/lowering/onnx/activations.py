@@ -1,7 +1,8 @@
 """Rules of spelling: activations, most of which onnxruntime has as one operator.
 
-Where its formula loses what is kept here (the tail of GELU, digits near zero), the rule asks
-``exact``.
+Where its formula loses what is kept here (digits near zero, a finite limit), the rule asks
+``exact``. The operator Gelu does not count as such: it is within 2e-7 of max(1, |x|) everywhere,
+as PyTorch's is, and only below -3, where GELU is near zero, are these not its last digits.
 """
 
 from __future__ import annotations
@@ -134,9 +135,7 @@ def _large_softplus(s: Any, node: Node) -> Found:
 
 
 def _gelu(s: Any, node: Node) -> Found:
-    """x * (0.5 * (1 - erf(-x / sqrt 2))), and x * sigmoid of a polynomial."""
-    if s.exact:
-        return False
+    """x * (0.5 * erfc(-x / sqrt 2)), and x * sigmoid of a polynomial."""
     for x, weight in either(node):
         if not s.has_kernel("Gelu", x):
             continue
@@ -146,43 +145,63 @@ def _gelu(s: Any, node: Node) -> Found:
                 if s.scalar(factor) == 0.5 and _is_tail(s, rest, x):
                     return s.become(node, "Gelu", [x])
         gate = s.by(weight, "Sigmoid")
-        if gate is not None and _is_tanh_argument(s, gate.inputs[0], x):
+        if gate is not None and _tanh_argument(s, gate.inputs[0], x) is not None:
             return s.become(node, "Gelu", [x], approximate="tanh")
     return False
 
 
 def _is_tail(s: Any, name: str, x: str) -> bool:
-    """Say whether this is 1 - erf(-x / sqrt 2)."""
+    """Say whether this is erfc(-x / sqrt 2), as a formula or as 1 - erf."""
+    argument = s.formula(name, "Erfc")
     rest = s.by(name, "Sub")
     erf = s.by(rest.inputs[1], "Erf") if rest is not None else None
-    if rest is None or erf is None or s.scalar(rest.inputs[0]) != 1:
-        return False
-    scaled = s.by(erf.inputs[0], "Mul")
+    if rest is not None and erf is not None and s.scalar(rest.inputs[0]) == 1:
+        argument = erf.inputs[0]
+    scaled = s.by(argument, "Mul")
     return scaled is not None and any(
         a == x and _near(s.scalar(c), -math.sqrt(0.5)) for a, c in either(scaled)
     )
 
 
-def _is_tanh_argument(s: Any, name: str, x: str) -> bool:
-    """Say whether this is sqrt(8 / pi) (x + 0.044715 x^3), with x within bounds."""
+def _gelu_by_exp(s: Any, node: Node) -> Found:
+    """x / (1 + exp(-z)) with z of GELU by tanh, as y (a + b y^2): with two nodes less."""
+    x, under = node.inputs
+    total = s.by(under, "Add")
+    for power, one in either(total) if total is not None else ():
+        e = s.by(power, "Exp")
+        turned = s.by(e.inputs[0], "Neg") if e is not None else None
+        y = _tanh_argument(s, turned.inputs[0], x) if turned is not None else None
+        if y is None or s.scalar(one) != 1:
+            continue
+        dtype, shape = s.dtype(x), s.shape(x)
+        a, b = [s.constant(np.array(v, dtype)) for v in (-_TANH, -_TANH * _CUBIC)]
+        written = s.new("Mul", [y, y], dtype, shape)
+        for op, other in (("Mul", b), ("Add", a), ("Mul", y)):
+            written = s.new(op, [written, other], dtype, shape)
+        written = s.new("Exp", [written], dtype, shape)
+        return s.become(node, "Div", [x, s.new("Add", [written, one], dtype, shape)])
+    return False
+
+
+_TANH, _CUBIC = math.sqrt(8 / math.pi), 0.044715
+
+
+def _tanh_argument(s: Any, name: str, x: str) -> str | None:
+    """Return y, which is x or x within bounds, of sqrt(8 / pi) (y + 0.044715 y^3)."""
     outer = s.by(name, "Mul")
-    if outer is None:
-        return False
-    for factor, total in either(outer):
+    for factor, total in either(outer) if outer is not None else ():
         added = s.by(total, "Add")
-        if added is None or not _near(s.scalar(factor), math.sqrt(8 / math.pi)):
+        if added is None or not _near(s.scalar(factor), _TANH):
             continue
         for inner, cubic in either(added):
             bound = s.by(inner, "Clip")
             if inner != x and (bound is None or bound.inputs[0] != x):
                 continue
             scaled = s.by(cubic, "Mul")
-            if scaled is None:
-                continue
-            for c, power in either(scaled):
-                if _near(s.scalar(c), 0.044715) and _is_cube(s, power, inner):
-                    return True
-    return False
+            for c, power in either(scaled) if scaled is not None else ():
+                if _near(s.scalar(c), _CUBIC) and _is_cube(s, power, inner):
+                    return inner
+    return None
 
 
 def _is_cube(s: Any, name: str, x: str) -> bool:
@@ -224,7 +243,7 @@ def _hard_swish(s: Any, node: Node) -> Found:
 
 RULES: dict[str, tuple[Any, ...]] = {
     "Add": (_softplus,),
-    "Div": (_hard_sigmoid,),
+    "Div": (_hard_sigmoid, _gelu_by_exp),
     "Mul": (_gelu, _hard_swish, _selu),
     "Where": (_sloped, _elu, _large_softplus),
 }

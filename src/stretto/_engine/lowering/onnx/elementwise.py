@@ -231,7 +231,9 @@ def _erfc_narrow(b: Any, x: Operand) -> Operand:
     sign = _clipped(b, z * 1e30, 1.0)
     size = z * sign
     tail = written.exp(-(size * size)) * written.horner(_ERFCX_NARROW, (size - 3.0) / (size + 3.0))
-    return ((1.0 - sign) + sign * tail).operand
+    found = ((1.0 - sign) + sign * tail).operand
+    b.formulas[b.named(found)] = "Erfc", b.named(x)
+    return found
 
 
 def _clipped(b: Any, x: Term, bound: float) -> Term:

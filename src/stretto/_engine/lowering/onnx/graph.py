@@ -18,6 +18,10 @@ Shape = tuple[Any, ...]
 """Integers, and sizes that vary."""
 
 
+FINITE = "finite"
+"""How the names of graphs begin that run where all values are finite: by operators as they are."""
+
+
 @dataclasses.dataclass(slots=True, eq=False)
 class Operand:
     """A value of the program, and the tensor that stands for it.
@@ -30,11 +34,21 @@ class Operand:
     shape: Shape
     value: np.ndarray | None = None
     """The elements, where they are constant; of this shape."""
+    origin: str = ""
+    """The name of the constant that the elements were those of, before they had other places."""
 
     @property
     def is_whole(self) -> bool:
         """Say whether the tensor has the shape of the value."""
         return self.shape == self.type.shape
+
+    def seen_as(self, type: ArrayType, shape: Shape) -> Operand:
+        """Return the same tensor as one that stands for a value of another type."""
+        return Operand(self.name, type, shape, self.value, self.origin)
+
+    def moved(self, value: np.ndarray, type: ArrayType, shape: Shape) -> Operand:
+        """Return a constant of the elements of this one, in other places."""
+        return Operand("", type, shape, value, self.name or self.origin)
 
 
 @dataclasses.dataclass(slots=True, eq=False)

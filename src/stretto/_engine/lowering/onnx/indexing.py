@@ -72,7 +72,7 @@ class Indexing(Writer):
             return Pair(x.type, *parts)
         places = self._starts(x.type, update.type.shape, starts)
         if not places:
-            return Operand(update.name, x.type, update.shape, update.value)
+            return update.seen_as(x.type, update.shape)
         x, update = self.whole(x), self.whole(update)
         name = self._replaced(self.named(x), self.named(update), x.type, update.type, places)
         return Operand(name, x.type, x.type.shape)
@@ -342,14 +342,9 @@ class Indexing(Writer):
         in order.
         """
         dtype = stand_in("TopK", x.type.dtype)
-        if dtype is None:  # uint64: flipping the first bit keeps the order, as int64
-            top = self.splat(1 << 63, x.type)
-            flipped = self.apply("BitwiseXor", [x, top], x.type)
-            values, index = self.order(self.cast(flipped, _I64), axis, count, largest)
-            back = self.cast(values, x.type.dtype)
-            return self.apply(
-                "BitwiseXor", [back, self.splat(1 << 63, back.type)], back.type
-            ), index
+        if dtype is None:
+            values, index = self.order(self.to_signed(x), axis, count, largest)
+            return self.from_signed(values), index
         shape = [*x.type.shape]
         shape[axis] = count
         out = array_type(tuple(shape), dtype)
@@ -388,8 +383,7 @@ class Indexing(Writer):
             x = self.cast(x, _I32)
         dtype = stand_in(op, x.type.dtype)
         if dtype is None:
-            flipped = self.apply("BitwiseXor", [x, self.splat(1 << 63, x.type)], x.type)
-            return self.place(self.cast(flipped, _I64), axis, greatest, out)
+            return self.place(self.to_signed(x), axis, greatest, out)
         wide = self.whole(self.cast(x, dtype))
         made = array_type(out.shape, _I64)
         name = self.node(op, [self.named(wide)], axis=axis, keepdims=0)

@@ -7,12 +7,13 @@ says so, or returns the name of a tensor that stands for it, or nothing.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from stretto._engine.core.sizes import is_size
-from stretto._engine.lowering.onnx.graph import Node
+from stretto._engine.lowering.onnx.graph import FINITE, Graph, Node
 from stretto._engine.lowering.onnx.views import LARGEST, Found, either, keeps_shape
 
 _FLOATS = (np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64))
@@ -46,9 +47,9 @@ def _bounded(s: Any, node: Node) -> Found:
 
 
 def _relu(s: Any, node: Node) -> Found:
-    """Max(x, 0)."""
+    """Max(x, 0) of floats: onnxruntime refuses a Clip of integers after a Relu."""
     for x, zero in either(node):
-        if s.scalar(zero) == 0 and keeps_shape(s, x, zero) and s.has_kernel("Relu", x):
+        if s.scalar(zero) == 0 and keeps_shape(s, x, zero) and s.dtype(x) in _FLOATS:
             return s.become(node, "Relu", [x])
     return False
 
@@ -408,26 +409,29 @@ def _scaled_layer_norm(s: Any, node: Node) -> Found:
     return False
 
 
+def _norm_before(s: Any, name: str, other: str) -> Node | None:
+    """Return the layer norm, without a bias yet, that alone this is for, of this shape."""
+    norm = s.by(name, "LayerNormalization")
+    if norm is None or len(norm.inputs) != 2 or not s.once(name):
+        return None
+    return norm if s.shape(other) == s.shape(norm.inputs[1]) else None
+
+
 def _norm_scale(s: Any, node: Node) -> Found:
     """A layer norm, times its scale."""
     for inner, scale in either(node):
-        norm = s.by(inner, "LayerNormalization")
-        if norm is None or len(norm.inputs) != 2 or not s.once(inner):
-            continue
-        ones = s.value(norm.inputs[1])
-        if ones is None or not np.all(ones == 1) or s.shape(scale) != ones.shape:
-            continue
-        return s.become(node, norm.op, [norm.inputs[0], scale], **norm.attributes)
+        norm = _norm_before(s, inner, scale)
+        ones = s.value(norm.inputs[1]) if norm is not None else None
+        if norm is not None and ones is not None and np.all(ones == 1):
+            return s.become(node, norm.op, [norm.inputs[0], scale], **norm.attributes)
     return False
 
 
 def _norm_bias(s: Any, node: Node) -> Found:
     """A layer norm, and its bias."""
     for inner, bias in either(node):
-        norm = s.by(inner, "LayerNormalization")
-        if norm is None or len(norm.inputs) != 2 or not s.once(inner):
-            continue
-        if s.shape(bias) == s.shape(norm.inputs[1]):
+        norm = _norm_before(s, inner, bias)
+        if norm is not None:
             return s.become(node, norm.op, [*norm.inputs, bias], **norm.attributes)
     return False
 
@@ -491,7 +495,7 @@ def _affine(s: Any, node: Node) -> Found:
         bias = s.value(made.inputs[2]) if len(made.inputs) > 2 else None
         if len(made.inputs) > 2 and bias is None:
             continue
-        found = _with_affine(s, node, made, line, bias)
+        found = _with_affine(s, node, made, line, bias, other)
         if found:
             return found
     return False
@@ -513,9 +517,10 @@ def _of_features(
 
 
 def _with_affine(
-    s: Any, node: Node, made: Node, line: np.ndarray, bias: np.ndarray | None
+    s: Any, node: Node, made: Node, line: np.ndarray, bias: np.ndarray | None, other: str
 ) -> Found:
-    x, name, *_ = made.inputs
+    x, name, *biases = made.inputs
+    like = biases[0] if biases else other
     weights = s.value(name)
     if node.op in ("Mul", "Div"):
         if not s.once(name) or not np.isfinite(line).all() or (node.op == "Div" and not line.all()):
@@ -531,7 +536,7 @@ def _with_affine(
             axis = (-1, 1) if made.attributes.get("transB") else (1, -1)
         inputs = [x, s.constant(weights * factor.reshape(axis), name)]
         if bias is not None:
-            inputs.append(s.constant(bias * factor))
+            inputs.append(s.constant(bias * factor, like))
         return s.become(node, made.op, inputs, **made.attributes)
     added = line if node.op == "Add" else -line
     if bias is not None:
@@ -539,8 +544,8 @@ def _with_affine(
     if made.op == "MatMul":
         if len(s.shape(x) or ()) != 2:
             return False
-        return s.become(node, "Gemm", [x, name, s.constant(added)])
-    return s.become(node, made.op, [x, name, s.constant(added)], **made.attributes)
+        return s.become(node, "Gemm", [x, name, s.constant(added, like)])
+    return s.become(node, made.op, [x, name, s.constant(added, like)], **made.attributes)
 
 
 def _padded_conv(s: Any, node: Node) -> Found:
@@ -580,32 +585,161 @@ def _turned_weights(s: Any, node: Node) -> Found:
     return s.become(node, "Gemm", [x, turned.inputs[0], *node.inputs[2:]], transB=1)
 
 
+# Windows
+
+_CARRIER = 2.0**-40
+"""A factor that makes of all numbers in a window less than the last digit of the largest."""
+
+
+def _guarded_pool(s: Any, node: Node) -> Sequence[Node]:
+    """Return the maximum in windows that is taken where all is finite, and a view of it."""
+    finite = node.attributes.get("then_branch")
+    if not isinstance(finite, Graph) or not finite.name.startswith(FINITE):
+        return ()
+    nodes = [inner for inner in finite.nodes if inner.op != "Identity"]
+    ops = [inner.op for inner in nodes]
+    follows = ops == ["MaxPool"] or (
+        ops == ["MaxPool", "Reshape"] and nodes[1].inputs[0] == nodes[0].outputs[0]
+    )
+    return nodes if follows and s.shape(nodes[0].outputs[0]) is not None else ()
+
+
+def _pool(s: Any, node: Node) -> Found:
+    """A guarded maximum in windows of what is not negative."""
+    nodes = _guarded_pool(s, node)
+    if not nodes or not _is_not_negative(s, nodes[0].inputs[0]):
+        return False
+    return _carried_pool(s, node, nodes, nodes[0].inputs[0])
+
+
+def _relu_of_pool(s: Any, node: Node) -> Found:
+    """Where a ReLU follows a guarded maximum, it goes before it: the larger stays the larger."""
+    guarded = s.by(node.inputs[0], "If")
+    nodes = _guarded_pool(s, guarded) if guarded is not None else ()
+    if not nodes or not s.once(node.inputs[0]):
+        return False
+    x = nodes[0].inputs[0]
+    before = s.new("Relu", [x], s.dtype(x), s.shape(x))
+    return _carried_pool(s, node, nodes, before)
+
+
+def _carried_pool(s: Any, node: Node, nodes: Sequence[Node], x: str) -> Found:
+    """Write a maximum in windows of what is not negative, which keeps NaN, without a branch.
+
+    max(x) + 2^-40 sum(x) is NaN where an element is, infinite where one is, and rounds to max(x)
+    elsewhere: for n elements the sum is at most n max(x), and n 2^-40 max(x) is less than half of
+    its last digit. The sum is a convolution, which onnxruntime keeps in the layout of the pool.
+    """
+    pool, *views = nodes
+    shape, window = s.shape(x), pool.attributes["kernel_shape"]
+    dtype, out = s.dtype(x), s.shape(pool.outputs[0])
+    if shape is None or is_size(shape[1]):
+        return False
+    if math.prod(window) > _WIDEST or shape[1] * math.prod(window) > LARGEST:
+        return False
+    weights = s.constant(np.full((shape[1], 1, *window), _CARRIER, dtype))
+    total = s.new("Conv", [x, weights], dtype, out, **pool.attributes, group=shape[1])
+    most = s.new("MaxPool", [x], dtype, out, **pool.attributes)
+    if not views:
+        return s.become(node, "Add", [most, total])
+    names = [s.new("Add", [most, total], dtype, out), *views[0].inputs[1:]]
+    return s.become(node, "Reshape", names, **views[0].attributes)
+
+
+_WIDEST = 1 << 14
+"""The most elements of a window whose sum, times ``_CARRIER``, is less than half a digit."""
+
+_KEEP_SIGN = {"Reshape", "Squeeze", "Unsqueeze", "Transpose", "MaxPool", "AveragePool"}
+
+
+def _is_not_negative(s: Any, name: str, depth: int = 8) -> bool:
+    """Say whether a tensor is known to have no negative element; it may have NaN."""
+    node = s.made.get(name)
+    if not depth:
+        return False
+    if node is None:
+        value = s.value(name)
+        return value is not None and value.size <= LARGEST and not (value < 0).any()
+    if node.op in ("Relu", "Sigmoid", "Exp", "Abs", "Softplus", "HardSigmoid", "Softmax"):
+        return True
+    if node.op == "Clip":
+        low = s.scalar(node.inputs[1])
+        return low is not None and low >= 0
+    if node.op in _KEEP_SIGN:
+        return _is_not_negative(s, node.inputs[0], depth - 1)
+    if node.op in ("Add", "Concat"):
+        return all(_is_not_negative(s, n, depth - 1) for n in node.inputs)
+    if node.op == "Conv":  # of a pool, as it is written here
+        weights = s.value(node.inputs[1])
+        return (
+            len(node.inputs) == 2
+            and weights is not None
+            and weights.size <= LARGEST
+            and bool((weights == _CARRIER).all())
+            and _is_not_negative(s, node.inputs[0], depth - 1)
+        )
+    return False
+
+
 # Indices
 
 
-def _embedding(s: Any, node: Node) -> Found:
-    """Rows by indices, of which those out of range give NaN: a Gather, which ends in an error."""
-    if s.exact:
+def _bounded_rows(s: Any, node: Node) -> Found:
+    """Bounded indices, to those below 0 of which n was added: a Gather adds it itself."""
+    bound = s.by(node.inputs[1], "Clip")
+    shape = s.static(node.inputs[0])
+    if bound is None or shape is None:
         return False
-    test, rows, nan = node.inputs
-    value = s.scalar(nan)
+    n = shape[node.attributes.get("axis", 0)]
+    index = _unwrapped(s, bound.inputs[0], n)
+    if not n or index == bound.inputs[0] or [s.scalar(b) for b in bound.inputs[1:]] != [0, n - 1]:
+        return False
+    dtype, known = s.dtype(index), s.shape(index)
+    if known is None:
+        return False
+    bounds = [s.constant(np.array(end, dtype)) for end in (-n, n - 1)]
+    inside = s.new("Clip", [index, *bounds], dtype, known)
+    return s.become(node, "Gather", [node.inputs[0], inside], **node.attributes)
+
+
+def _embedding(s: Any, node: Node) -> Found:
+    """Rows by bounded indices, of which those out of range give NaN or 0.
+
+    An index is in range if bounding it leaves it as it is; without the bound, a Gather ends in an
+    error for one that is not.
+    """
+    test, rows, fill = node.inputs
+    value = s.scalar(fill)
     moved = s.by(rows, "Transpose", "Reshape")
     gather = s.by(rows if moved is None else moved.inputs[0], "Gather")
     if gather is None or value is None or not (math.isnan(value) or value == 0):
         return False
     bound = s.by(gather.inputs[1], "Clip")
     n = (s.static(gather.inputs[0]) or (0,))[gather.attributes.get("axis", 0)]
-    if bound is None or [s.scalar(b) for b in bound.inputs[1:]] != [0, n - 1]:
+    ends = [s.scalar(b) for b in bound.inputs[1:]] if bound is not None else []
+    if bound is None or ends not in ([0, n - 1], [-n, n - 1]):
         return False
+    index, inside = bound.inputs[0], bound.outputs[0]
     view = s.by(test, "Unsqueeze", "Reshape")
     both = s.by(view.inputs[0] if view is not None else test, "And")
     tests = [s.by(t, "GreaterOrEqual", "LessOrEqual") for t in both.inputs] if both else [None]
-    if not all(t is not None and t.inputs[0] == bound.inputs[0] for t in tests):
-        return False
-    inputs = [gather.inputs[0], _unwrapped(s, bound.inputs[0], n)]
+    for t in tests:
+        if t is None or s.scalar(t.inputs[1]) != (0 if t.op == "GreaterOrEqual" else n - 1):
+            return False
+        if index != (_unwrapped(s, t.inputs[0], n) if ends[0] else t.inputs[0]):
+            return False
+    if s.exact:
+        test = s.new("Equal", [index, inside], np.dtype(bool), s.shape(inside))
+        if view is not None:
+            flags = s.shape(view.outputs[0])
+            test = s.new(
+                view.op, [test, *view.inputs[1:]], np.dtype(bool), flags, **view.attributes
+            )
+        return s.become(node, "Where", [test, rows, fill])
+    name = gather.outputs[0]
+    inputs = [gather.inputs[0], index]
     if moved is None:
         return s.become(node, "Gather", inputs, **gather.attributes)
-    name = moved.inputs[0]
     found = s.new("Gather", inputs, s.dtype(name), s.shape(name), **gather.attributes)
     return s.become(node, moved.op, [found, *moved.inputs[1:]], **moved.attributes)
 
@@ -653,8 +787,10 @@ RULES: dict[str, tuple[Any, ...]] = {
         _layer_norm,
         _affine,
     ),
+    "Gather": (_bounded_rows,),
     "GatherND": (_rows,),
     "Gemm": (_turned_weights,),
+    "If": (_pool,),
     "Identity": (lambda s, node: not s.is_output(node.outputs[0]) and node.inputs[0],),
     "MatMul": (_turned_weights,),
     "Max": (_neutral(-math.inf, 2), _relu),
@@ -669,6 +805,7 @@ RULES: dict[str, tuple[Any, ...]] = {
     "Neg": (_twice,),
     "Not": (_twice,),
     "ReduceMean": (_mean_of_split,),
+    "Relu": (_relu_of_pool,),
     "Sub": (_neutral(0, 1), _log_softmax, _affine),
     "Where": (_bounded, _embedding),
 }

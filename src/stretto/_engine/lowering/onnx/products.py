@@ -10,7 +10,7 @@ import numpy as np
 
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType, array_type, kind_of, real_dtype
-from stretto._engine.lowering.onnx.graph import Operand, Pair
+from stretto._engine.lowering.onnx.graph import FINITE, Operand, Pair
 from stretto._engine.lowering.onnx.indexing import Indexing
 
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -223,9 +223,9 @@ class Onnx(Indexing):
         if x.shape[batch:] == x.type.shape[batch:]:
             return x
         kept = (*x.shape[:batch], *x.type.shape[batch:])
-        smaller = Operand(x.name, array_type(kept, x.type.dtype), x.shape, x.value)
+        smaller = x.seen_as(array_type(kept, x.type.dtype), x.shape)
         whole = self.whole(smaller)
-        return Operand(whole.name, x.type, kept, whole.value)
+        return whole.seen_as(x.type, kept)
 
     def _complex_product(self, x: Any, y: Any, out: ArrayType, product: Any) -> Any:
         """Return (a + ib)(c + id) by four real products."""
@@ -475,7 +475,7 @@ class Onnx(Indexing):
         zero = self.constant(np.zeros((), x.type.dtype))
         finite = self.node("Equal", [nothing, zero])
         graphs: dict[str, Any] = {
-            "then_branch": self.inner("finite", (), lambda: [fast()]),
+            "then_branch": self.inner(FINITE, (), lambda: [fast()]),
             "else_branch": self.inner("others", (), lambda: [exact()]),
         }
         return Operand(self.node("If", [finite], **graphs), out, out.shape)

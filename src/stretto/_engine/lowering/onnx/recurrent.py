@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stretto._engine.core.sizes import is_size
-from stretto._engine.lowering.onnx.graph import Graph, Node, Value
+from stretto._engine.lowering.onnx.graph import FINITE, Graph, Node, Value
 
 _F32 = np.dtype(np.float32)
 
@@ -401,7 +401,12 @@ def _operators(s: Any, node: Node, cells: Sequence[_Cell], pattern: _Pattern) ->
     ]
     types = [(dtype, (length, *shape)), *[(dtype, tuple(shape))] * len(starts)]
     write = lambda way: _joined(s, [getattr(loop, way)(op) for loop in loops], types)
-    stack, *last = _guarded(s, checked, types, write) if guarded else write("operator")
+    if guarded:
+        read = [any(s.uses[n] for n in node.outputs[len(starts) :])]
+        read += [s.uses[node.outputs[k]] > 0 for k in pattern.order]
+        stack, *last = _guarded(s, checked, types, write, read)
+    else:
+        stack, *last = write("operator")
     finals = [last[pattern.order.index(k)] for k in range(len(last))]
     return (*finals, *[stack] * len(cells[0].stacked))
 
@@ -474,17 +479,24 @@ def _joined(s: Any, made: Sequence[Sequence[str]], types: Sequence[Any]) -> list
     for k, (names, (dtype, shape)) in enumerate(zip(zip(*made), types, strict=True)):
         if len(names) == 1 and len(shape) == 3 - min(k, 1):
             axis = s.constant(np.array([1 - min(k, 1)], np.int64))
-            out.append(s.new("Squeeze", [names[0], axis], dtype, shape))
+            lifted = s.by(names[0], "Unsqueeze")
+            if lifted is not None and lifted.inputs[1] == axis:
+                out.append(lifted.inputs[0])
+            else:
+                out.append(s.new("Squeeze", [names[0], axis], dtype, shape))
         else:
             out.append(s.new("Concat", names, dtype, shape, axis=1 - min(k, 1)))
     return out
 
 
-def _guarded(s: Any, checked: Sequence[str], types: Sequence[Any], write: Any) -> list[str]:
+def _guarded(
+    s: Any, checked: Sequence[str], types: Sequence[Any], write: Any, read: Sequence[bool]
+) -> list[str]:
     """Write the operators for rows that are finite, and the steps for others.
 
     The operators lose NaN. The sum of squares is finite for no NaN, and for no numbers that could
-    become one; the states stay within bounds.
+    become one; the states stay within bounds. Of what the branches make, they give what
+    is ``read``.
     """
     dtype = types[0][0]
     totals = [s.new("ReduceSumSquare", [n], dtype, (), keepdims=0) for n in checked]
@@ -494,16 +506,20 @@ def _guarded(s: Any, checked: Sequence[str], types: Sequence[Any], write: Any) -
     finite = s.new("Equal", [nothing, zero], np.dtype(bool), ())
     branches = {}
     for name, stem, way in (
-        ("then_branch", "finite", "operator"),
+        ("then_branch", FINITE, "operator"),
         ("else_branch", STEPS, "steps"),
     ):
         graph = Graph(s.b.fresh(stem), s.b.graph)
         with s.inside(graph):
-            for made, (dtype, shape) in zip(write(way), types, strict=True):
-                out = s.new("Identity", [made], dtype, shape)
-                graph.outputs.append(Value(out, dtype, shape))
+            for made, (dtype, shape), is_read in zip(write(way), types, read, strict=True):
+                if is_read:
+                    out = s.new("Identity", [made], dtype, shape)
+                    graph.outputs.append(Value(out, dtype, shape))
         branches[name] = graph
-    return [*s.new_many("If", [finite], types, **branches)]
+    kept = [type for type, is_read in zip(types, read, strict=True) if is_read]
+    made = s.new_many("If", [finite], kept, **branches)
+    left = iter(made)
+    return [next(left) if is_read else made[0] for is_read in read]
 
 
 class _Gate(NamedTuple):
@@ -636,24 +652,23 @@ class _Loop:
         s, dtype, size = self.s, self.dtype, self.size
         count = {"LSTM": 4, "GRU": 3}[op]
         first = s.constant(np.array([0], np.int64))
-        turned = []
-        for name in self.weights:
-            _, wide, deep = s.shape(name)
-            flat = s.new("Squeeze", [name, first], dtype, (wide, deep))
-            turned.append(s.new("Transpose", [flat], dtype, (deep, wide), perm=[1, 0]))
         line, back = self.bias.reshape(2, -1)
+        line = line + back if op == "LSTM" else line
         wide = (self.length, self.batch, count * size)
-        rows = s.new("MatMul", [self.rows, turned[0]], dtype, wide)
+        _, gates, features = s.shape(self.weights[0])
+        turned = s.new("Transpose", self.weights[:1], dtype, (1, features, gates), perm=[0, 2, 1])
+        rows = s.new("MatMul", [self.rows, turned], dtype, wide)
         rows = s.new("Add", [rows, s.constant(line)], dtype, wide)
+        recurrence = s.new("Squeeze", [self.weights[1], first], dtype, (gates, size))
         body = Graph(s.b.fresh(STEPS), s.b.graph)
         inputs = [*self.types[1:], (dtype, (self.batch, count * size))]
         names = [s.b.fresh("x") for _ in inputs]
         body.inputs = [Value(n, *type) for n, type in zip(names, inputs, strict=True)]
         s.b.types.update(zip(names, inputs, strict=True))
         with s.inside(body):
-            product = s.new("MatMul", [names[0], turned[1]], *inputs[-1])
-            if back.any():
-                product = s.new("Add", [product, s.constant(back)], *inputs[-1])
+            # The LSTM's rows are added to the product; of the GRU's a gate takes them apart.
+            added = names[-1] if op == "LSTM" else s.constant(back)
+            product = s.new("Gemm", [names[0], recurrence, added], *inputs[-1], transB=1)
             step = self._lstm_step if op == "LSTM" else self._gru_step
             new = step(names, product)
             for name, type in zip([*new, new[0]], [*self.types[1:], self.types[1]], strict=True):
@@ -675,31 +690,33 @@ class _Loop:
         ]
 
     def _each(self, op: str, *names: str) -> str:
-        return self.s.new(op, names, self.dtype, (self.batch, self.size))
+        return self.s.new(op, names, *self.s.b.types[names[0]])
 
-    def _split(self, name: str, count: int) -> tuple[str, ...]:
-        state = (self.dtype, (self.batch, self.size))
-        return self.s.new_many("Split", [name], [state] * count, axis=1, num_outputs=count)
+    def _split(self, name: str, *counts: int) -> tuple[str, ...]:
+        """Cut the gates of all units into parts of so many gates each."""
+        types = [(self.dtype, (self.batch, n * self.size)) for n in counts]
+        if len({*counts}) == 1:
+            return self.s.new_many("Split", [name], types, axis=1, num_outputs=len(counts))
+        sizes = self.s.constant(np.array([n * self.size for n in counts], np.int64))
+        return self.s.new_many("Split", [name, sizes], types, axis=1)
 
     def _logistic(self, name: str) -> str:
         one = self.s.constant(np.ones((), self.dtype))
         e = self._each("Exp", self._each("Neg", name))
         return self._each("Reciprocal", self._each("Add", e, one))
 
-    def _lstm_step(self, names: Sequence[str], product: str) -> list[str]:
-        _, c, x = names
-        total = self.s.new("Add", [x, product], self.dtype, (self.batch, 4 * self.size))
-        i, o, f, g = self._split(total, 4)
-        kept = self._each("Mul", self._logistic(f), c)
-        new = self._each("Mul", self._logistic(i), self._each("Tanh", g))
-        c = self._each("Add", kept, new)
-        return [self._each("Mul", self._logistic(o), self._each("Tanh", c)), c]
+    def _lstm_step(self, names: Sequence[str], total: str) -> list[str]:
+        _, c, _ = names
+        gates, g = self._split(total, 3, 1)
+        i, o, f = self._split(self._logistic(gates), 1, 1, 1)
+        kept = self._each("Mul", f, c)
+        c = self._each("Add", kept, self._each("Mul", i, self._each("Tanh", g)))
+        return [self._each("Mul", o, self._each("Tanh", c)), c]
 
     def _gru_step(self, names: Sequence[str], product: str) -> list[str]:
         h, x = names
-        (xz, xr, xn), (yz, yr, yn) = self._split(x, 3), self._split(product, 3)
-        z = self._logistic(self._each("Add", xz, yz))
-        r = self._logistic(self._each("Add", xr, yr))
+        (xs, xn), (ys, yn) = self._split(x, 2, 1), self._split(product, 2, 1)
+        z, r = self._split(self._logistic(self._each("Add", xs, ys)), 1, 1)
         n = self._each("Tanh", self._each("Add", xn, self._each("Mul", r, yn)))
         return [self._each("Add", n, self._each("Mul", z, self._each("Sub", h, n)))]
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.sizes import is_size
-from stretto._engine.lowering.onnx import activations, patterns, recurrent, views
+from stretto._engine.lowering.onnx import activations, members, patterns, recurrent, views
 from stretto._engine.lowering.onnx.folding import folded
 from stretto._engine.lowering.onnx.graph import Graph, Node, Shape, key_of
 from stretto._engine.lowering.onnx.kernels import KERNELS
@@ -33,7 +33,7 @@ UNKNOWN = np.dtype(np.void)
 """The dtype of a tensor of which none is known; ``None`` is equal to that of float64."""
 
 Rule = Callable[["Spelling", Node], Found]
-_TABLES = (patterns.RULES, activations.RULES, recurrent.RULES, views.RULES)
+_TABLES = (patterns.RULES, activations.RULES, recurrent.RULES, views.RULES, members.RULES)
 RULES: Mapping[str, Sequence[Rule]] = {
     op: [rule for table in _TABLES for rule in table.get(op, ())]
     for op in {*itertools.chain(*_TABLES)}
@@ -79,6 +79,13 @@ class Spelling:
         """Return the node that made a tensor, if it is one of these operators."""
         node = self.made.get(name)
         return node if node is not None and node.op in ops else None
+
+    def formula(self, name: str, op: str) -> str | None:
+        """Return what a formula is of, if this tensor is one that stands for the operator."""
+        kind, x = self.b.formulas.get(name, ("", ""))
+        while x in self._others:
+            x = self._others[x]
+        return x if kind == op else None
 
     def value(self, name: str) -> np.ndarray | None:
         """Return the elements of a constant."""
@@ -140,7 +147,7 @@ class Spelling:
             if key in self._masks:
                 return self._masks[key]
         elif not like or array.size <= 64 or array.dtype.kind != "f":
-            return self.b.constant(array)
+            return self.b.constant(array, like)
         name = self.b.fresh(like or "constant")
         self.b.constants[name] = array
         if key is not None:

@@ -239,8 +239,9 @@ def _lower(s: Any, node: Node) -> Found:
     return False
 
 
-_OF_ELEMENTS = ("Relu", "Clip", "Sigmoid", "Tanh", "Gelu", "Neg", "Exp", "Erf", "Sqrt", "Abs",
-                "HardSwish", "HardSigmoid", "Reciprocal", "Log", "Not")  # fmt: skip
+OF_ELEMENTS = ("Relu", "Clip", "Sigmoid", "Tanh", "Gelu", "Neg", "Exp", "Erf", "Sqrt", "Abs",
+                "HardSwish", "HardSigmoid", "Reciprocal", "Log", "Not", "LeakyRelu", "Elu", "Selu",
+                "Softplus")  # fmt: skip
 """Operators of each element alone, after which a view may as well be taken."""
 
 
@@ -478,7 +479,7 @@ BROADCASTING = (_smaller_constants, _unexpanded, _lower)
 """Of operators whose operands broadcast."""
 
 RULES: dict[str, tuple[Any, ...]] = {
-    **dict.fromkeys(_OF_ELEMENTS, (_before_view,)),
+    **dict.fromkeys(OF_ELEMENTS, (_before_view,)),
     **dict.fromkeys(("Add", "Sub", "Mul", "Div"), (_constant_before_view, *BROADCASTING)),
     **dict.fromkeys(("Max", "Min", "Where"), BROADCASTING),
     **dict.fromkeys(("AveragePool", "MaxPool"), (_image_windows,)),

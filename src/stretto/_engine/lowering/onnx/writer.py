@@ -22,7 +22,7 @@ from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.sizes import Dimension, Size, SizeVariable, is_size
 from stretto._engine.core.types import ArrayType, array_type, is_complex, kind_of, real_dtype
-from stretto._engine.lowering.onnx import elementwise
+from stretto._engine.lowering.onnx import bits, elementwise
 from stretto._engine.lowering.onnx.graph import (
     Graph,
     Node,
@@ -80,9 +80,12 @@ class Writer:
         """The dtypes and shapes of tensors that were read."""
         self.sizes: dict[SizeVariable, str] = {}
         """The tensors, of one element, that hold sizes that vary."""
+        self.formulas: dict[str, tuple[str, str]] = {}
+        """What tensors that a formula of several nodes makes are, and of which tensor."""
         self._by_content: dict[Any, str] = {}
         self._by_identity: dict[int, str] = {}
         self._names: dict[str, int] = {}
+        self._stems: dict[str, str] = {}
         self._outputs: Sequence[Any] = ()
         self._equation: Any = None
         self._place: Place | None = None
@@ -101,13 +104,16 @@ class Writer:
         raise ExportError(f"export to ONNX: {name}{where}: {why}")
 
     def fresh(self, name: str) -> str:
-        """Return a name that no tensor has yet."""
+        """Return a name that no tensor has yet: this one, or with a number after it."""
+        name = self._stems.get(name, name)
         fresh, count = name, self._names.get(name, 0)
         while fresh in self._names:
             count += 1
             fresh = f"{name}_{count}"
         self._names[name] = count
         self._names.setdefault(fresh, 0)
+        if fresh != name:
+            self._stems[fresh] = name
         return fresh
 
     def node(self, op: str, inputs: Sequence[str], outputs: int = 1, **attributes: Any) -> Any:
@@ -120,19 +126,22 @@ class Writer:
             self.graph.add(Node(op, tuple(inputs), names, attributes), key)
         return names[0] if outputs == 1 else names
 
-    def constant(self, array: np.ndarray) -> str:
-        """Return the name of a constant; equal small ones are one, and so is one large array."""
+    def constant(self, array: np.ndarray, like: str = "") -> str:
+        """Return the name of a constant; equal small ones are one, and so is one large array.
+
+        A new one is named after that which it is ``like``.
+        """
         array = np.asarray(array, order="C")
         if array.size <= _FOLDED:
             key: Any = (array.dtype, array.shape, array.tobytes())
             name = self._by_content.get(key)
             if name is None:
-                name = self._by_content[key] = self.fresh("constant")
+                name = self._by_content[key] = self.fresh(like or "constant")
                 self.constants[name] = array
             return name
         name = self._by_identity.get(id(array))
         if name is None:
-            name = self._by_identity[id(array)] = self.fresh("constant")
+            name = self._by_identity[id(array)] = self.fresh(like or "constant")
             self.constants[name] = array
         return name
 
@@ -159,7 +168,7 @@ class Writer:
         """Return the name of the operand's tensor; a constant is kept from then on."""
         if not x.name:
             assert x.value is not None
-            x.name = self.constant(x.value)
+            x.name = self.constant(x.value, x.origin)
         self.types[x.name] = (x.type.dtype, x.shape)
         return x.name
 
@@ -312,11 +321,20 @@ class Writer:
         if kind_of(x.type.dtype) != "float" and kind_of(out.dtype) != "float":
             return Operand(self.node("Cast", [self.named(x)], to=out.dtype), type, x.shape)
         if self.opset < 26:
-            self.refuse(
-                f"reading the bits of {x.type.dtype.name} as {out.dtype.name} needs BitCast, of "
-                f"opset 26: export with opset=26 or later"
-            )
+            by_arithmetic = bits.float_of if kind_of(out.dtype) == "float" else bits.bits_of
+            return by_arithmetic(self, x, out.dtype)
         return Operand(self.node("BitCast", [self.named(x)], to=out.dtype), type, x.shape)
+
+    def to_signed(self, x: Operand) -> Operand:
+        """Return unsigned integers of 64 bits as signed ones in the same order."""
+        return self.cast(self._first_bit_turned(x), _I64)
+
+    def from_signed(self, x: Operand) -> Operand:
+        """Return what ``to_signed`` made these signed integers of."""
+        return self._first_bit_turned(self.cast(x, np.dtype(np.uint64)))
+
+    def _first_bit_turned(self, x: Operand) -> Operand:
+        return self.apply("BitwiseXor", [x, self.splat(1 << 63, x.type)], x.type)
 
     def bitcast_convert(self, x: Operand, out: ArrayType) -> Operand:
         """Do the same, also for other widths: a narrower one adds a last axis, low bits first."""
@@ -461,7 +479,7 @@ class Writer:
             return x
         shape = (*[1] * missing, *x.shape)
         if x.value is not None:
-            return Operand("", x.type, shape, x.value.reshape(shape))
+            return x.moved(x.value.reshape(shape), x.type, shape)
         name = self.node("Unsqueeze", [self.named(x), self.ints(range(missing))])
         return Operand(name, x.type, shape)
 
@@ -487,9 +505,9 @@ class Writer:
             return self._by_parts(self.reshape, out, x)
         out = array_type(out.shape, x.type.dtype)
         if all(n == 1 for n in x.shape) and x.value is not None:
-            return Operand("", out, (), x.value.reshape(()))
+            return x.moved(x.value.reshape(()), out, ())
         if x.type.shape == out.shape:
-            return Operand(x.name, out, x.shape, x.value)
+            return x.seen_as(out, x.shape)
         if all(n == 1 for n in x.shape) and not out.varies and x.type.shape != x.shape:
             name = (
                 self.node("Reshape", [self.named(x), self.ints([])]) if x.shape else self.named(x)
@@ -500,7 +518,7 @@ class Writer:
             return self._with_units(self.ranked(x), out)
         x = self.whole(x)
         if x.value is not None and not out.varies and x.value.size <= _FOLDED:
-            return Operand("", out, out.shape, x.value.reshape(out.shape))
+            return x.moved(x.value.reshape(out.shape), out, out.shape)
         varying = [i for i, n in enumerate(out.shape) if is_size(n)]
         if len(varying) == 1 and 0 not in out.shape:
             target = self.ints([-1 if is_size(n) else n for n in out.shape])
@@ -516,7 +534,7 @@ class Writer:
         gone = [d for d, n in enumerate(x.type.shape) if n == 1]
         new = [d for d, n in enumerate(out.shape) if n == 1]
         if x.value is not None:
-            return Operand("", out, shape, x.value.reshape(shape))
+            return x.moved(x.value.reshape(shape), out, shape)
         name = self.named(x)
         if gone:
             name = self.node("Squeeze", [name, self.ints(gone)])
@@ -533,11 +551,11 @@ class Writer:
             return self._by_parts(lambda v, _: self.transpose(v, permutation), out, x)
         out = array_type(tuple([x.type.shape[d] for d in permutation]), x.type.dtype)
         if not x.shape or permutation == tuple(range(len(permutation))):
-            return Operand(x.name, out, x.shape, x.value)
+            return x.seen_as(out, x.shape)
         x = self.ranked(x)
         shape = tuple([x.shape[d] for d in permutation])
         if x.value is not None and x.value.size <= _FOLDED:
-            return Operand("", out, shape, x.value.transpose(permutation))
+            return x.moved(x.value.transpose(permutation), out, shape)
         name = self.node("Transpose", [self.named(x)], perm=list(permutation))
         return Operand(name, out, shape)
 
@@ -549,9 +567,9 @@ class Writer:
         if not out.varies and not out.size:
             return self.splat(0, out)
         if all(n == 1 for n in x.shape) and x.value is not None:
-            return Operand("", out, (), x.value.reshape(()))
+            return x.moved(x.value.reshape(()), out, ())
         if not x.shape:
-            return Operand(x.name, out, (), x.value)
+            return x.seen_as(out, ())
         x = self.ranked(x)
         spread: list[Dimension] = [1] * out.ndim
         for d, n in zip(dims, x.shape, strict=True):
@@ -559,7 +577,7 @@ class Writer:
         first = min(dims)
         shape = tuple(spread[first:])
         if x.value is not None:
-            return Operand("", out, shape, x.value.reshape(tuple(map(int, shape))))
+            return x.moved(x.value.reshape(tuple(map(int, shape))), out, shape)
         added = [d - first for d in range(first, out.ndim) if d not in dims]
         name = self.named(x)
         if added:
@@ -573,7 +591,7 @@ class Writer:
         if isinstance(x, Pair):
             return self._by_parts(lambda v, _: self.slice(v, parts), out, x)
         if not x.shape:
-            return Operand(x.name, out, (), x.value)
+            return x.seen_as(out, ())
         x = self.ranked(x)
         cut = [
             d
@@ -587,10 +605,10 @@ class Writer:
         if any(shape[d] == 0 and kept[d] == 1 for d in range(out.ndim)):
             return self.splat(0, out)
         if not cut:
-            return Operand(x.name, out, kept, x.value)
+            return x.seen_as(out, kept)
         if x.value is not None and not any(is_size(v) for part in parts for v in part):
             index = tuple([slice(*parts[d]) if d in cut else slice(None) for d in range(out.ndim)])
-            return Operand("", out, kept, x.value[index])
+            return x.moved(x.value[index], out, kept)
         starts, ends = [self.dims([parts[d][i] for d in cut]) for i in (0, 1)]
         steps = [parts[d][2] for d in cut]
         names = [self.named(x), starts, ends, self.ints(cut)]
@@ -609,7 +627,7 @@ class Writer:
         if not turned:
             return x
         if x.value is not None:
-            return Operand("", x.type, x.shape, np.flip(x.value, tuple(turned)))
+            return x.moved(np.flip(x.value, tuple(turned)), x.type, x.shape)
         low = np.iinfo(np.int64).min
         names = [
             self.named(x),
@@ -632,7 +650,7 @@ class Writer:
         parts = [p for p in parts if p.type.shape[axis] != 0] or parts[:1]
         out = array_type(out.shape, parts[0].type.dtype)
         if len(parts) == 1:
-            return Operand(parts[0].name, out, parts[0].shape, parts[0].value)
+            return parts[0].seen_as(out, parts[0].shape)
         whole = [self.whole(p) for p in parts]
         small = sum([p.value.size if p.value is not None else _FOLDED for p in whole])
         values = [p.value for p in whole if p.value is not None]
@@ -697,7 +715,7 @@ class Writer:
             x = self.slice(x, cut)
             ends = [tuple([0 if negative(n) else n for n in pair]) for pair in ends]  # type: ignore[misc]
         if not any(n != 0 for pair in ends for n in pair):
-            return Operand(x.name, array_type(out.shape, x.type.dtype), x.shape, x.value)
+            return x.seen_as(array_type(out.shape, x.type.dtype), x.shape)
         dtype = stand_in("Pad", x.type.dtype)
         if dtype is None:
             self.refuse(f"onnxruntime has no Pad of {x.type.dtype.name}")
@@ -723,17 +741,14 @@ class Writer:
         if isinstance(x, Pair):
             return self._reduce_pair(op, x, axes, out)
         if not axes:
-            return Operand(x.name, out, x.shape, x.value)
+            return x.seen_as(out, x.shape)
         kind = x.type.kind
         if op in ("and", "or") and kind == "bool":
             name = "ReduceMin" if op == "and" else "ReduceMax"
             return self._reduced(name, x, axes, out)
-        if op in _EXTREMA and x.type.dtype == np.uint64:  # int64 in the same order
-            first = self.splat(1 << 63, x.type)
-            signed = self.cast(self.apply("BitwiseXor", [x, first], x.type), _I64)
-            found = self._reduced(_EXTREMA[op], signed, axes, array_type(shape, _I64))
-            bits = self.cast(found, out.dtype)
-            return self.apply("BitwiseXor", [bits, self.splat(1 << 63, out)], out)
+        if op in _EXTREMA and x.type.dtype == np.uint64:
+            made = array_type(shape, _I64)
+            return self.from_signed(self._reduced(_EXTREMA[op], self.to_signed(x), axes, made))
         if op in _EXTREMA:
             result = self._reduced(_EXTREMA[op], x, axes, out)
             if kind != "float" or not self.exact:
@@ -867,7 +882,7 @@ class Writer:
         if x.type is type:
             return x
         assert x.type.dtype == type.dtype, (x.type, type)
-        return Operand(x.name, type, x.shape, x.value)
+        return x.seen_as(type, x.shape)
 
     def call(self, program: Program, operands: Sequence[Any], apart: bool = False) -> list[Any]:
         """Write the program in place of the call."""

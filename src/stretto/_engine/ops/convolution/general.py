@@ -177,10 +177,12 @@ class ConvGeneralDilated(Bilinear):
     def lower(self, b: Any, lhs: Any, rhs: Any) -> Any:
         """Return the form that ``formulation`` chooses, or StableHLO ``convolution``.
 
-        GPUs have kernels of their own for floats.
+        GPUs have kernels of their own for floats. Sizes that vary, in a file, choose no form.
         """
         (out,) = b.outs
-        if b.platform == "cpu" or lhs.type.dtype.name not in _WITH_KERNELS:
+        if any([t.varies for t in (lhs.type, rhs.type, out)]):
+            b.ints([n for pair in self.padding for n in pair])  # refuses what is not known
+        elif b.platform == "cpu" or lhs.type.dtype.name not in _WITH_KERNELS:
             chosen = formulation(self, lhs.type, rhs.type, out)
             if chosen.write is not None:
                 return chosen.write(self, b, lhs, rhs, out)

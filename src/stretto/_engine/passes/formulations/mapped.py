@@ -122,8 +122,8 @@ class Mapped(ControlFlow):
         return cut(equation, self._of(with_inputs(member, used), over), used, needed)
 
     def lower(self, b: Any, *operands: Any) -> Any:
-        """Return the operations of the plan, written here."""
-        return b.program(finish_planned(self.plan()[0]), operands)
+        """Return the operations of the plan, or of all members at once, written here."""
+        return b.program(finish_planned(self.plan()[0]) if b.plans else self.whole(), operands)
 
     def onnx(self, b: Any, *operands: Any) -> Any:
         """Return the operations of all members at once: estimates for XLA do not hold there."""

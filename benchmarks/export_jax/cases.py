@@ -1,7 +1,7 @@
 """What programs do with ``jax.export``: run by real JAX or by Stretto under its names.
 
-``python exporting.py`` prints a line for each case, its name and "ok" or what went wrong;
-``python exporting.py ours`` does it on Stretto. What JAX says in an error is part of a case.
+``python cases.py`` prints a line for each case, its name and "ok" or what went wrong;
+``python cases.py ours`` does it on Stretto. What JAX says in an error is part of a case.
 """
 
 import collections
@@ -17,6 +17,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import export, lax
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+jax.config.update("jax_num_cpu_devices", 3)
 
 F32 = np.float32
 X = np.arange(4, dtype=F32)
@@ -189,6 +193,49 @@ def what_differs_by_platform():
 
 
 @case
+def platforms_inside_of_others():
+    scale = lambda x: x + lax.platform_dependent(cuda=lambda: 5.0, default=lambda: 2.0)
+    inner = there_and_back(jax.jit(scale), platforms=("tpu", "cuda", "cpu"), vjp_order=1)(X)
+    close(inner.call(X), X + 2)
+    outer = there_and_back(jax.jit(lambda x: inner.call(jnp.sin(x))), platforms=("cpu", "cuda"))(X)
+    close(outer.call(X), np.sin(X) + 2)
+    close(there_and_back(jax.jit(inner.call))(X).call(X), X + 2)
+    close(jax.grad(lambda x: inner.call(x).sum())(X), np.ones(4, F32))
+
+
+@case
+def platforms_and_symbolic_types():
+    scale = lambda x: lax.platform_dependent(x, tpu=lambda x: 2 * x, default=lambda x: 3 * x)
+    e = there_and_back(jax.jit(scale), platforms=("cpu", "tpu"))(sized("a, b"))
+    close(e.call(X[None]), 3 * X[None])
+    close(there_and_back(jax.jit(e.call))(X[:, None]).call(X[:, None]), 3 * X[:, None])
+
+
+@case
+def platforms_without_a_function():
+    f = jax.jit(lambda x: lax.platform_dependent(x, cpu=lambda x: x + 1, tpu=lambda x: x + 2))
+    close(there_and_back(f, platforms=("tpu", "cpu"))(X).call(X), X + 1)
+    fails(NotImplementedError, "", export.export(f, platforms=("cpu", "cuda")), X)
+
+
+@case
+def versions_of_the_convention():
+    before = jax.config.jax_export_calling_convention_version
+    try:
+        for version in (8, 9, 10, 11):
+            jax.config.update("jax_export_calling_convention_version", version)
+            if version in (9, 10):
+                e = there_and_back(jnp.sin)(sized("a"))
+                assert e.calling_convention_version == version
+                close(e.call(X), jnp.sin(X))
+            else:
+                words = f"calling convention version {version} is outside the range"
+                fails(ValueError, words, export.export(jnp.sin), X)
+    finally:
+        jax.config.update("jax_export_calling_convention_version", before)
+
+
+@case
 def gradients():
     f = lambda x: jnp.sum(jnp.sin(x))
     close(jax.grad(there_and_back(jax.jit(f), 1)(X).call)(X), jax.grad(f)(X))
@@ -231,6 +278,21 @@ def gradients_by_integers():
     close(pull(ct)[1], back(ct)[1])
     assert pull(ct)[0].dtype == jax.dtypes.float0
     assert e.vjp().in_avals[2].dtype == jax.dtypes.float0
+
+
+@case
+def second_gradients_beside_integers():
+    f = lambda n, x: (2 * n, x * x * x)
+    n = np.arange(4, dtype=np.int32)
+    nothing = np.zeros(4, jax.dtypes.float0)
+    e = there_and_back(jax.jit(f), 2)(n, X)
+    found = []
+    for of in (f, e.call):
+        _, pull = jax.vjp(of, n, X)
+        first, again = jax.vjp(pull, (nothing, X))
+        found.append((first[1], again((nothing, X))[0][1]))
+        assert first[0].dtype == again((nothing, X))[0][0].dtype == jax.dtypes.float0
+    close(*found)
 
 
 @case
@@ -282,6 +344,61 @@ def symbolic_checks():
             close(e.call(arg), f(arg))
         else:
             fails(Exception, error, e.call, arg)
+
+
+@case
+def symbolic_checks_in_words():
+    f = jax.jit(lambda x: x.sum())
+    at = r"args\[0\].shape"
+    page = r"Please see .*export/shape_poly.html#shape-assertion-errors"
+    for spec, shape, error in [
+        ("a + 2*b, a, a + b + c", (8, 2, 9), None),
+        ("a + 2*b, a, a + b + c", (2, 2, 6),
+         rf"Expected value >= 1 for dimension variable 'b'. Using the following polymorphic shapes "
+         rf"specifications: {at} = \(2\*b \+ a, a, c \+ b \+ a\). Obtained dimension variables: "
+         rf"'a' = 2 from specification 'a' for dimension {at}\[1\] \(= 2\), 'b' = 0 from "
+         rf"specification '2\*b \+ a' for dimension {at}\[0\] \(= 2\), . {page}"),
+        ("a + 2*b, a, a + b + c", (3, 2, 6), "Division had remainder 1 when computing .* 'b'"),
+        ("a + 2*b, a, a + b", (8, 2, 6), r"\(= 8\) and the specification '2\*b \+ a' \(= 10\)"),
+    ]:  # fmt: skip
+        x = np.ones(shape, F32)
+        e = there_and_back(f)(sized(spec))
+        if error is None:
+            close(e.call(x), f(x))
+        else:
+            fails(Exception, error, e.call, x)
+            fails(Exception, error, jax.jit(e.call), x)
+    fails(ValueError, "Cannot solve for values of dimension variables {'c'}",
+          lambda: there_and_back(f)(sized("a, c*c")).call(np.ones((2, 4), F32)))  # fmt: skip
+
+
+@case
+def symbolic_checks_of_symbolic_sizes():
+    inner = there_and_back(jax.jit(lambda x: x + x))
+    for spec, given, error in [
+        ("3,a,b", "3,4,c", None),
+        ("3,4,3*a", "3,4,6*c", None),
+        ("3,a,a+8", "3,c+2,c+10", None),
+        ("3,a,a+b", "3,4,c", r"'b' = c - 4 from specification 'b \+ a' for dimension"),
+        ("3,a,a", "3,4,c", r"\(= c\) and the specification 'a' \(= 4\)"),
+        ("3,4,5*a", "3,4,c", r"Division had remainder mod\(c, 5\)"),
+        ("3,a,b", "c,4,12", r"Shape mismatch for args\[0\].shape\[0\]"),
+    ]:
+        outer = there_and_back(jax.jit(inner(sized(spec)).call))
+        if error is None:
+            x = np.ones((3, 4, 12), F32)
+            close(outer(sized(given)).call(x), x + x)
+        else:
+            fails(ValueError, error, outer, sized(given))
+
+
+@case
+def symbolic_narrow_types():
+    for dtype in (jnp.bfloat16, np.float16, jnp.float8_e5m2, np.int8, np.uint8, np.complex64):
+        x = np.arange(6).astype(dtype)
+        e = there_and_back(jax.jit(lambda x: x + x))(sized("b", dtype))
+        assert e.call(x).dtype == x.dtype
+        assert np.array_equal(np.asarray(e.call(x)), np.asarray(x + x))
 
 
 @case
@@ -343,6 +460,7 @@ def shapes_from_text():
     assert export.symbolic_shape("b, ...", like=(1, 2, 3))[1:] == (2, 3)
     assert export.symbolic_shape("", like=()) == ()
     fails(ValueError, "", export.symbolic_shape, "b +")
+    assert str(export.symbolic_args_specs((X, X), ["b", "4"])[0].shape) == "(b,)"
     specs = export.symbolic_args_specs({"x": X, "n": np.int32(1)}, {"x": "b", "n": ""})
     assert str(specs["x"].shape) == "(b,)" and specs["n"].shape == ()
 
@@ -398,6 +516,36 @@ def classes_of_nodes():
 
 
 @case
+def classes_that_look_at_their_arrays():
+    class Named:
+        def __init__(self, array, names):
+            assert array.shape == (len(names),)
+            self.array, self.names = array, names
+
+    jax.tree_util.register_pytree_node(
+        Named, lambda n: ((n.array,), n.names), lambda names, xs: Named(*xs, names)
+    )
+    export.register_pytree_node_serialization(
+        Named,
+        serialized_name="tests.Named",
+        serialize_auxdata=lambda names: "/".join(names).encode(),
+        deserialize_auxdata=lambda text: tuple(text.decode().split("/")),
+    )
+    make = lambda n: Named(np.arange(n, dtype=F32), tuple(map(str, range(n))))
+    given = ({"b": make(2), "a": make(3)}, [make(4)])
+    e = there_and_back(jax.jit(lambda x: (x, x)))(given)
+    out = e.call(given)
+    assert jax.tree.structure(out) == jax.tree.structure((given, given)) == e.out_tree
+    close(out[1][0]["a"].array, make(3).array)
+
+
+@case
+def descriptions_of_arrays():
+    e = there_and_back(jax.jit(jnp.sin))(jax.ShapeDtypeStruct.like(X))
+    close(e.call(X), jnp.sin(X))
+
+
+@case
 def ordered_dictionaries():
     make = lambda: collections.OrderedDict(b=X, a=X[:2])
     e = there_and_back(jax.jit(lambda d: d))(make())
@@ -427,6 +575,14 @@ def dtypes():
 def python_that_is_called():
     f = lambda x: jax.pure_callback(np.asarray, jax.ShapeDtypeStruct((4,), F32), x)
     fails((NotImplementedError, ValueError), "", lambda: export.export(jax.jit(f))(X).serialize())
+
+
+@case
+def mapped():
+    e = there_and_back(jax.jit(jnp.sin))(X)
+    fails(NotImplementedError, "", jax.vmap(e.call), np.stack([X, X]))
+    b = there_and_back(jax.jit(lambda x: x + 1))(sized("b, 4"))
+    close(b.call(np.stack([X, X])), np.stack([X, X]) + 1)
 
 
 @case
@@ -462,13 +618,63 @@ def typed_keys():
 
 
 @case
-def over_devices():
-    mesh = jax.make_mesh((1,), ("x",))
-    where = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
-    f = jax.jit(lambda x: x * 2, in_shardings=(where,), out_shardings=where)
-    e = there_and_back(f)(X)
+def over_a_mesh_of_one_device():
+    mesh = Mesh(np.array(jax.devices()[:1]), ("x",))
+    where = NamedSharding(mesh, P("x"))
+    e = there_and_back(jax.jit(lambda x: x * 2, in_shardings=(where,), out_shardings=where))(X)
     close(e.call(X), 2 * X)
-    assert e.in_shardings_jax(mesh)[0] == where
+    assert e.nr_devices == 1
+    assert e.in_shardings_jax(mesh)[0].is_equivalent_to(where, 1)
+
+
+def on_two(*axes):
+    return NamedSharding(Mesh(np.array(jax.devices()[:2]), ("x",)), P(*axes))
+
+
+@case
+def over_devices():
+    x = np.arange(16, dtype=F32).reshape(4, 4)
+    inside = lambda a, b: jnp.sin(lax.with_sharding_constraint(a * 2, on_two(None, "x"))) @ b
+    f = jax.jit(inside, in_shardings=(on_two("x"), None), out_shardings=on_two(None, "x"))
+    e = there_and_back(f, 1)(x, x)
+    assert e.nr_devices == 2
+    taken, given = [of(on_two().mesh) for of in (e.in_shardings_jax, e.out_shardings_jax)]
+    assert taken[0].is_equivalent_to(on_two("x"), 2) and taken[1] is None
+    assert given[0].is_equivalent_to(on_two(None, "x"), 2)
+
+    other = Mesh(np.array(jax.devices()[:2][::-1]), ("y",))
+    everywhere = jax.device_put(x, NamedSharding(other, P()))
+    out = e.call(everywhere, everywhere)
+    close(out, f(x, x))
+    assert [s.device for s in sorted(out.addressable_shards, key=lambda s: s.index[1].start or 0)] \
+        == list(other.devices.flat)  # fmt: skip
+    assert {s.data.shape for s in out.addressable_shards} == {(4, 2)}
+    close(jax.jit(e.call)(everywhere, everywhere), f(x, x))
+    slope = lambda of: jax.grad(lambda a: of(a, everywhere).sum())(everywhere)
+    close(slope(e.call), jax.grad(lambda a: inside(a, x).sum())(x))
+
+    words = "exported for 2 devices and is called in a context with "
+    fails(ValueError, words + "1 device", e.call, x, x)
+    three = NamedSharding(Mesh(np.array(jax.devices()[:3]), ("z",)), P("z"))
+    wide = np.ones((3, 4), F32)
+    sums = there_and_back(jax.jit(lambda a: a.sum(), in_shardings=on_two(None, "x")))(wide)
+    fails(ValueError, words + "3 device", sums.call, jax.device_put(wide, three))
+
+
+@case
+def over_devices_by_its_arguments():
+    x = jax.device_put(np.ones((4, 6), F32), on_two("x"))
+    e = there_and_back(jax.jit(lambda x: x + 1))(x)
+    assert e.nr_devices == 2
+    close(e.call(x), x + 1)
+    (described,) = export.symbolic_args_specs((x,), "4, b")
+    described = described.update(sharding=on_two("x"))
+    e = there_and_back(jax.jit(lambda x: x + x))(described)
+    assert e.nr_devices == 2
+    close(e.call(x), x + x)
+    one = there_and_back(jax.jit(lambda x: x.sum(0)))(np.ones((4, 6), F32))
+    assert one.nr_devices == 1
+    close(one.call(x), x.sum(0))
 
 
 @case

@@ -1,8 +1,13 @@
 """Exchange files with real JAX, both ways, and count what agrees.
 
-``python -m tests.export.jax_exchange --jax PYTHON FOLDER`` writes calls of the table of functions
-as StableHLO, with derivatives, has that Python, of an environment that has JAX, read, call and
-differentiate them; and reads what JAX writes. Arrays are of one dtype, float32 by default.
+Run by ``make export-jax``, or by hand:
+
+    python -m benchmarks.export_jax build/export-jax --jax .venv-export-jax/bin/python
+
+It has that Python, of an environment that has JAX, run the cases of ``cases``, which Stretto passes
+under JAX's names; writes calls of the table of functions as StableHLO, with derivatives, and has
+JAX read, call and differentiate them; and reads what JAX writes. Arrays are of one dtype, float32
+by default.
 """
 
 import argparse
@@ -26,7 +31,7 @@ from tests.functions import checks, entries, table
 for _, name, _ in pkgutil.iter_modules(entries.__path__):
     importlib.import_module(f"tests.functions.entries.{name}")
 
-SIDE = pathlib.Path(__file__).parent / "jax_side.py"
+SIDE, CASES = [pathlib.Path(__file__).with_name(name) for name in ("jax_side.py", "cases.py")]
 
 
 def written(folder: pathlib.Path, only: str, dtype: str, most: int, second: bool) -> Counter:
@@ -107,7 +112,11 @@ def _masked(x: Any) -> Any:
     return snp.tril(x @ x.T), snp.where(x > 0.5, x, 0.0), x[: x.shape[0] // 2]
 
 
-SIZED = (_softmax, _scanned, _normalized, _ordered, _masked)
+def _by_platform(x: Any) -> Any:
+    return st.lax.platform_dependent(x, cuda=snp.cos, default=snp.sin)
+
+
+SIZED = (_softmax, _scanned, _normalized, _ordered, _masked, _by_platform)
 """Functions of an array whose first axis has any size."""
 
 
@@ -122,7 +131,9 @@ def sized(folder: pathlib.Path) -> Counter:
         for n in (2, 3, 7, 33):
             x = np.random.default_rng(n).uniform(0.1, 0.9, (n, 4)).astype(np.float32)
             of, moving = exchange.score(fun, [x], {})
-            (grad,) = st.grad(of, (0,))(*moving)
+            with warnings.catch_warnings():  # the score is of float64, where that is on
+                warnings.simplefilter("ignore")
+                (grad,) = st.grad(of, (0,))(*moving)
             outs = checks.leaves(fun(snp.asarray(x)))
             values = {"arg0": x, "grad0": np.asarray(grad)}
             values |= {f"out{k}": np.asarray(o) for k, o in enumerate(outs)}
@@ -143,6 +154,7 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=1, help="the most calls of a function")
     parser.add_argument("--second", action="store_true", help="second derivatives as well")
     options = parser.parse_args()
+    subprocess.run([options.jax, CASES], check=True)
     ours, theirs = options.folder / "ours", options.folder / "theirs"
     ours.mkdir(parents=True, exist_ok=True)
     print("of any size:", dict(sized(ours)), flush=True)

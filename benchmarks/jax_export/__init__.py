@@ -1,0 +1,1 @@
+"""JAX's own tests of ``jax.export``, on Stretto."""
