@@ -27,7 +27,8 @@ FIRST = layers.__code__.co_firstlineno
 @pytest.fixture(scope="module")
 def ran():
     w = x = snp.ones((128, 128))
-    with st.config(interpret_small=False):
+    # What is kept on disk has the lines of the file that it was compiled from.
+    with st.config(interpret_small=False, disk_cache=False):
         f = st.jit(layers)
         executable = f.lower(w, x).compile()._executable
         st.block_until_ready(f(w, x))
