@@ -111,7 +111,6 @@ class Writer:
             count += 1
             fresh = f"{name}_{count}"
         self._names[name] = count
-        self._names.setdefault(fresh, 0)
         if fresh != name:
             self._stems[fresh] = name
         return fresh
