@@ -11,6 +11,7 @@ import stretto.numpy as snp
 from stretto import export
 from stretto._engine.core import tree
 from stretto._engine.core.types import is_complex
+from tests.onnx_graphs import flags_are_set_or_not
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -63,6 +64,7 @@ def exported(function: Any, *examples: Any, **options: Any) -> Any:
     """Return a checked model."""
     model = export.onnx(function, *examples, **options)
     onnx.checker.check_model(model, full_check=True)
+    flags_are_set_or_not(model)
     return model
 
 

@@ -20,8 +20,8 @@ REFUSED = {
     # No operator, and none is written out.
     "eig", "geqp3", "hessenberg", "pivoted_qr", "schur", "triangular_sylvester",
     "tridiagonal_reduction",
-    # Python is called, or devices are.
-    "io_callback", "pure_callback", "shard_map",
+    # Python is called, or devices are, or what a file of StableHLO holds.
+    "io_callback", "pure_callback", "shard_map", "module_call",
     # Of these dtypes.
     "scatter_mul complex64", "sort float8_e4m3fn",
 }  # fmt: skip

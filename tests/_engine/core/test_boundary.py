@@ -5,13 +5,16 @@ import pickle
 import re
 import sys
 import traceback
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.core import boundary as boundaries
 from stretto._engine.core.boundary import _chain, boundary, bounded
+from stretto._engine.core.errors import SizeError
 from stretto._engine.core.position import PACKAGE
 
 
@@ -314,3 +317,96 @@ def test_errors_that_come_from_one_another():
     first, second = ValueError("first"), TypeError("second")
     first.__context__, second.__cause__, second.__context__ = second, first, first
     assert [*itertools.islice(_chain(first), 5)] == [first, second]
+
+
+# Which frames are left out
+
+
+def frame(file, module="__main__", name="f", qualname=None, **names):
+    code = SimpleNamespace(co_filename=file, co_name=name, co_qualname=qualname or name)
+    return SimpleNamespace(f_code=code, f_globals={"__name__": module, **names})
+
+
+LIBRARIES, STANDARD = boundaries._LIBRARIES, boundaries._STANDARD
+
+
+@pytest.mark.parametrize(
+    ("file", "module", "after_ours", "at_all"),
+    [
+        (PACKAGE + "numpy/shape.py", "stretto.numpy.shape", True, True),
+        ("<string>", "stretto.nn", True, True),
+        ("<string>", "stretto_more", False, False),
+        ("<string>", "__main__", False, False),
+        (LIBRARIES + "numpy/core.py", "numpy", True, False),
+        (LIBRARIES + "jaxlib/xla.py", "jaxlib", True, False),
+        (LIBRARIES + "torch/nn.py", "torch", False, False),
+        ("<frozen importlib._bootstrap>", "importlib", True, False),
+        (STANDARD + "json/decoder.py", "json", True, False),
+        (STANDARD + "site-packages/torch/nn.py", "torch", False, False),
+        ("/home/user/mine.py", "__main__", False, False),
+        (__file__, "__main__", False, False),
+    ],
+)
+def test_frames_of_libraries_are_left_out_below_ours(file, module, after_ours, at_all):
+    one = frame(file, module)
+    assert boundaries._is_hidden(one, True) is after_ours
+    assert boundaries._is_hidden(one, False) is at_all
+
+
+@pytest.mark.parametrize(
+    ("made", "is_public"),
+    [
+        (frame(PACKAGE + "numpy/shape.py", name="stack", __all__=["stack"]), True),
+        (frame(PACKAGE + "_engine/a.py", name="stack", __all__=["stack"]), True),
+        (frame(PACKAGE + "numpy/shape.py", name="helper", __all__=["stack"]), False),
+        (frame(PACKAGE + "numpy/shape.py", name="stack"), True),
+        (frame(PACKAGE + "numpy/shape.py", name="_stack"), False),
+        (frame(PACKAGE + "numpy/shape.py", name="go", qualname="stack.<locals>.go"), False),
+        (frame(boundaries._ENGINE + "a.py", name="stack"), False),
+    ],
+)
+def test_which_functions_users_call(made, is_public):
+    assert boundaries._is_public(made) is is_public
+
+
+def test_errors_in_a_ring_are_gone_through_once():
+    one, two, three = KeyError("1"), KeyError("2"), KeyError("3")
+    one.__context__, two.__cause__, three.__context__ = two, three, one
+    assert [*boundaries._chain(one)] == [one, two, three]
+
+
+def test_only_what_was_raised_here_or_by_numpy_is_ours_to_handle():
+    def raised(code, file):
+        with pytest.raises(ValueError) as caught:
+            exec(compile(code, file, "exec"), {})
+        return caught.value
+
+    foreign = raised("raise ValueError", "/home/user/mine.py")
+    with pytest.raises(ValueError):
+        boundaries.reraise_foreign(foreign)
+    for file in (PACKAGE + "made.py", boundaries._NUMPY + "made.py"):
+        boundaries.reraise_foreign(raised("raise ValueError", file))
+
+
+def test_frames_between_the_users_are_taken_out():
+    space = {}
+    exec(compile("def ours(f): return f()", PACKAGE + "made.py", "exec"), space)
+
+    def inner():
+        raise KeyError("inner")
+
+    with pytest.raises(KeyError) as caught:
+        space["ours"](lambda: space["ours"](inner))
+    assert boundaries._trim(caught.value)
+    found = [f.name for f in traceback.extract_tb(caught.value.__traceback__)]
+    assert found == ["test_frames_between_the_users_are_taken_out", "<lambda>", "inner"]
+    assert not boundaries._trim(caught.value)
+
+
+def test_only_what_was_asked_of_sizes_gets_the_name_of_a_function(monkeypatch):
+    named = []
+    monkeypatch.setattr(boundaries, "_name_function", named.append)
+    errors = [SizeError("a"), ValueError("b"), KeyError("c")]
+    for error in errors:
+        boundaries._trim_all(error)
+    assert named == errors[:1]

@@ -12,6 +12,7 @@ from stretto._engine.core.cards import (
     MOST_LINES,
     Card,
     amount,
+    card_of,
     counted,
     ends,
     first_lines,
@@ -66,6 +67,46 @@ def test_sizes():
         "2.5 MB",
         "12.0 GB",
     ]
+
+
+def test_units_begin_at_one():
+    assert [size(n) for n in (999.4, 1000, 999_900, 10**6, 999_900_000, 10**9, 5 * 10**12)] == [
+        "999 bytes",
+        "1.0 kB",
+        "999.9 kB",
+        "1.0 MB",
+        "999.9 MB",
+        "1.0 GB",
+        "5,000.0 GB",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("most", "lines"),
+    [(11, 11), (10, 7), (7, 7), (6, 3), (3, 3), (2, 3), (1, 2)],
+)
+def test_how_many_lines_are_left(most, lines):
+    """Whole depths first: eleven lines, of which four are the deepest, and four the next."""
+    assert lines_of(prune(nested(2, 2), most)) == lines
+
+
+def test_lines_that_are_left_out_of_inner_cards():
+    card = Card("outer", (), (Card("inner", (), (line("a"), line("b"), line("c"))), line("d")))
+    assert prune(card, 6) == card
+    assert prune(card, 5).body == (Card("inner"), line("d"))
+    assert prune(card, 2).body == (Card("inner"), line("... 1 more", "quiet"))
+    assert prune(Card("one", (), (line("a"), line("b"))), 2, "see there").body == (
+        line("a"),
+        line("... 1 more: see there", "quiet"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("most", "shown"), [(3, [0, 1, 2]), (4, [0, 1, 2, 9]), (8, [0, 1, 2, 3, 4, 5, 8, 9])]
+)
+def test_a_quarter_is_of_the_last(most, shown):
+    first, left_out, last = ends(range(10), most)
+    assert ([*first, *last], left_out) == (shown, 10 - most)
 
 
 def test_numbers_and_counts():
@@ -174,6 +215,25 @@ def test_amounts():
     assert amount(()) == "0 arrays" and amount(snp.ones(1)) == "1 array, 1 number, 4 bytes"
     assert short(snp.ones(3)) == "Array([1., 1., 1.], dtype=float32)"
     assert short(snp.ones(30)) == "float32[30]"
+    assert short(snp.ones(4)) == repr(snp.ones(4)) and short(snp.ones(5)) == "float32[5]"
+    assert short(np.ones((5, 2))) == "NumPy float64[5,2]" and short([1, "a"]) == "[1, 'a']"
+    assert short([snp.ones(2), 3, np.ones(3)]) == "<list of 2 arrays, 5 numbers, 32 bytes>"
+    assert amount([np.ones((), "int8"), "a"]) == "1 array, 1 number, 1 bytes"
+    assert amount("a") == "0 arrays"
+
+
+def test_fields_with_a_tree_fold_and_others_are_lines():
+    card = card_of(State(snp.ones(5), {"w": snp.ones((2, 3)), "b": 7}))
+    assert (card.title, card.facts) == ("State", ("2 arrays, 11 numbers, 44 bytes",))
+    assert card.body == (
+        line("count: float32[5]"),
+        Card(
+            "mean",
+            ("1 array, 6 numbers, 24 bytes",),
+            (line("['b']  7"), line("['w']  float32[2,3]")),
+            open=False,
+        ),
+    )
 
 
 def test_operations_are_set_apart_and_loops_fold():

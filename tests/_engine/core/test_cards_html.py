@@ -35,6 +35,21 @@ def test_parts_fold():
     assert '<div class="leaf"><b>d</b></div>' in html
 
 
+def test_all_parts_of_a_card():
+    inner = Card("d", (), (line("e", "op"),), open=False)
+    card = Card("a", ("1", "2"), (line("x", "quiet"), Card("b"), inner), picture="<svg/>")
+    assert html_of(card).partition("</style>")[2] == (
+        '<details open><summary><b>a</b> <span class="quiet">1 · 2</span></summary>'
+        '<figure><svg/></figure><pre><span class="quiet">x</span></pre>'
+        '<div class="leaf"><b>b</b></div>'
+        '<details><summary><b>d</b></summary><pre><span class="op">e</span></pre></details>'
+        "</details></div>"
+    )
+    assert "<details open><summary><b>a</b></summary><figure>" in html_of(
+        Card("a", picture="<svg/>")
+    )
+
+
 def test_lines_that_follow_one_another_are_one_block():
     html = html_of(Card("a", (), (line("b"), line("c"), Card("d"), line("e"))))
     assert "<pre>b\nc</pre>" in html and "<pre>e</pre>" in html

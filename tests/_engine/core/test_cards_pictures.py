@@ -112,3 +112,50 @@ def test_pictures_stay_small(shape):
     html = matrix(np.random.default_rng(0).normal(size=shape))
     width, height = [int(re.search(f'{side}="([0-9]+)"', html)[1]) for side in ("width", "height")]
     assert 6 <= width <= 240 and 6 <= height <= 160 and len(html) < 25_000
+
+
+@pytest.mark.parametrize(
+    ("picture", "path"),
+    [
+        (bars(np.repeat([0.0, 1.0], [4, 2]), 2),
+         "M0.0 48v-47.0h102.0V48zM120.0 48v-23.5h102.0V48z"),
+        (bars(np.repeat([0.0, 1.0], [1000, 1]), 2),
+         "M0.0 48v-47.0h102.0V48zM120.0 48v-1.0h102.0V48z"),
+        (bars(np.array([0.0, 3.0]), 3), "M0.0 48v-47.0h68.0V48zM160.0 48v-47.0h68.0V48z"),
+        (bars(np.array([7.0]), 4), "M120.0 48v-47.0h51.0V48z"),
+        (curve(np.array([5.0])), "M120.0 24.0h0"),
+        (curve(np.array([5.0, 5.0])), "M2.0 24.0h0L238.0 24.0"),
+        (curve(np.array([np.nan, 5.0, 9.0])), "M120.0 46.0h0L238.0 2.0"),
+        (curve(np.array([-1.7e308, 1.7e308])), "M2.0 46.0h0L238.0 2.0"),
+    ],
+)  # fmt: skip
+def test_paths_fill_the_picture(picture, path):
+    """All is 240 by 48; a range with any value at all has a bar of 1."""
+    assert re.search(' d="([^"]*)"', picture)[1] == path
+    assert 'width="240" height="48" viewBox="0 0 240 48"' in picture
+
+
+@pytest.mark.parametrize(
+    ("shape", "size"),
+    [((1, 1), (12, 12)), ((1, 3), (36, 12)), ((2, 30), (240, 16)), ((20, 2), (16, 160)),
+     ((13, 20), (240, 156)), ((14, 20), (229, 160)), ((64, 64), (160, 160)),
+     ((1, 4096), (240, 6)), ((4096, 1), (6, 160))],
+)  # fmt: skip
+def test_elements_are_squares_as_far_as_there_is_room(shape, size):
+    html = matrix(np.zeros(shape))
+    assert tuple([int(n) for n in re.findall('(?:width|height)="([0-9]+)"', html)]) == size
+
+
+def test_a_matrix_of_equal_or_of_no_finite_elements():
+    """Equal ones have the colour in the middle."""
+    middle = [38, 144, 134]
+    assert decoded(page_of(matrix(np.full((1, 2), 7.0)))).tolist() == [[middle, middle]]
+    assert decoded(page_of(matrix(np.array([[np.nan, np.inf]])))).tolist() == [[[150] * 3] * 2]
+
+
+def test_sketches_have_eight_levels():
+    values = np.repeat(np.arange(9.0), [0, 1, 2, 3, 4, 5, 6, 7, 8])
+    assert (
+        sketch(values, 8) == "▂▃▄▅▆▇██" and sketch(np.repeat([0.0, 1, 2], [100, 1, 0]), 2) == "█▂"
+    )
+    assert sketch(np.array([0.0, 0.0, 3.0]), 3) == "█▁▅"

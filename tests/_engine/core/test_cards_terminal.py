@@ -24,6 +24,12 @@ def test_the_sketch_comes_first():
 def test_at_most_some_forty_lines():
     many = Card("a", (), tuple([line(str(k)) for k in range(1000)]))
     assert printed(renderable_of(many)).count("\n") <= 41
+    assert printed(renderable_of(many)).split()[-4:] == ["37", "...", "962", "more"]
+
+
+def test_lines_after_a_card_are_a_piece_of_their_own():
+    card = Card("a", (), (line("b"), Card("c"), line("d"), line("e"), Card("f")))
+    assert printed(renderable_of(card)) == "a\n├── b\n├── c\n├── d\n│   e\n└── f\n"
 
 
 def test_rich_is_imported_by_those_who_print_with_it_alone():

@@ -7,6 +7,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.core.cells import Cell, collecting
 
 
 def test_writes_get_out_one_body_at_a_time():
@@ -177,3 +178,20 @@ def test_messages_name_the_function():
         st.vmap(ref.set)(snp.arange(2))
     here = re.escape(__file__)
     assert re.search(rf"while .* was transformed for {here}:\d+", str(caught.value))
+
+
+def test_a_trial_finds_what_a_body_writes():
+    """Each once, in the order of the first writes; the writes themselves are lost."""
+    first, second, third = (Cell(snp.ones(2) * k) for k in range(3))
+
+    def body(x):
+        second.write(x)
+        first.write(third.read())
+        second.write(x + 1)
+        return x
+
+    found = [third]
+    for _ in range(2):
+        st.make_graph(collecting(body, found))(snp.ones(2))
+        assert found == [third, second, first]
+    assert [cell.read().tolist() for cell in (first, second)] == [[0, 0], [1, 1]]

@@ -8,7 +8,18 @@ import threading
 import pytest
 
 import stretto as st
-from stretto._engine.core.config import config, disable_jit, enable_x64, settings
+from stretto._engine.core.config import (
+    changed_settings,
+    config,
+    disable_jit,
+    enable_x64,
+    of_process,
+    over_axis,
+    settings,
+    shaping,
+    under,
+    watch,
+)
 from stretto._engine.core.errors import ConfigError
 
 
@@ -60,6 +71,87 @@ def test_blocks_nest_and_can_be_entered_again():
         assert config.enable_x64
         assert config.numpy_dtype_promotion == "standard"
     assert not config.enable_x64
+
+
+def test_nothing_is_left_of_blocks_that_have_ended():
+    """Not of those inside either, which an interrupt ended without a word."""
+    outside, inside = enable_x64(), config(numpy_rank_promotion="raise")
+    for _ in range(2):
+        with outside, enable_x64():
+            assert len(settings.outer) == 2
+        assert not settings.outer
+    outside.__enter__()
+    enable_x64().__enter__()
+    outside.__exit__()
+    assert not settings.outer and not config.enable_x64
+    assert "key" not in vars(settings) and "ranks" not in vars(settings)
+    with inside:
+        assert settings.ranks == "raise" and watch.places == 1
+    assert settings.ranks == "allow" and watch.places == 0
+    assert under({"numpy_rank_promotion": "raise"}, lambda: (settings.ranks, watch.places)) == (
+        "raise",
+        1,
+    )
+    assert settings.ranks == "allow" and watch.places == 0 and "key" not in vars(settings)
+
+
+def test_a_block_that_cannot_begin_leaves_nothing(monkeypatch):
+    def interrupted(everywhere):
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    rest = settings.key
+    monkeypatch.setattr(watch, "follow", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        enable_x64().__enter__()
+    assert not settings.outer and settings.key is rest and not config.enable_x64
+
+
+def test_places_where_ranks_are_checked_are_counted_and_short_ways_forgotten(monkeypatch):
+    forgotten = []
+    monkeypatch.setattr(watch, "forget", [lambda: forgotten.append(watch.places)])
+    with config(numpy_rank_promotion="raise"):
+        with config(numpy_rank_promotion="warn"), config(numpy_rank_promotion="allow"):
+            assert watch.places == 2 and forgotten == [1, 2]
+        assert watch.places == 1
+        config.numpy_rank_promotion = "warn"
+        try:
+            assert watch.places == 2 and forgotten == [1, 2, 2]
+        finally:
+            config.numpy_rank_promotion = "allow"
+    assert watch.places == 0 and forgotten == [1, 2, 2]
+
+
+def test_axes_that_are_mapped_over_are_part_of_the_key():
+    rest = settings.key
+    key = lambda: (settings.key, dict(settings.axes), config.enable_x64)
+    found, axes, _ = over_axis("i", 3, key)
+    assert axes == {"i": 3} and found is not rest and settings.key is rest
+    assert over_axis("i", 3, key)[0] is found is not over_axis("i", 4, key)[0]
+    assert over_axis("j", 2, lambda: over_axis("i", 3, key))[1] == {"j": 2, "i": 3}
+    with enable_x64():
+        assert over_axis("i", 3, key)[1:] == ({"i": 3}, True)
+    assert not settings.axes and settings.key is rest
+
+
+def test_settings_of_the_process_are_put_into_force(monkeypatch):
+    """Those of the environment at once, and others before they are stored, where they differ."""
+    seen = []
+    monkeypatch.setattr("stretto._engine.core.config._of_process", {})
+    apply = lambda value: seen.append((value, config.recompilation_warning))
+    of_process("recompilation_warning", apply)
+    assert seen == []
+    config.recompilation_warning = 3
+    try:
+        config.recompilation_warning = 3
+        of_process("recompilation_warning", apply)
+        assert seen == [(3, 16), (3, 3)]
+        assert changed_settings()["recompilation_warning"] == 3
+    finally:
+        config.recompilation_warning = 16
+    assert seen[2:] == [(16, 3)] and "recompilation_warning" not in changed_settings()
+    with pytest.raises(ConfigError, match="is of the whole process, not of a block"):
+        config(recompilation_warning=3)
 
 
 def test_a_block_ends_with_an_error_too():
@@ -239,6 +331,17 @@ def test_the_key_stands_for_the_settings_in_force():
     assert settings.key is rest
     with enable_x64():
         assert settings.key is wide
+
+
+def test_a_key_says_what_it_stands_for():
+    with config(enable_x64=True, default_matmul_precision="high"):
+        key = settings.key
+        assert key.settings == tuple(shaping().values())
+        assert repr(key) == f"<settings {key.settings}>" and "True" in repr(key)
+        assert (key.precision, key.stable, key.debugged) == ("high", True, False)
+    for name in ("debug_nans", "debug_infs"):
+        with config(**{name: True}, stable_forms=False):
+            assert settings.key.debugged and not settings.key.stable
 
 
 def test_the_key_follows_what_is_set_everywhere_inside_a_block():

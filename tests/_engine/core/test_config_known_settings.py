@@ -129,6 +129,33 @@ def test_from_the_environment():
     assert "threefry_partitionable=False" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        *[("enable_x64", text, True) for text in ("1", "true", "True", "TRUE")],
+        *[("simplify", text, False) for text in ("0", "false", "False", "")],
+        ("numpy_rank_promotion", "warn", "warn"),
+        ("default_matmul_precision", "highest", "highest"),
+        ("slow_compile_warning", "0", 0),
+        ("memory_budget", "1048576", 1 << 20),
+        ("default_device", "cpu:1", "cpu:1"),
+        ("default_device", "", None),
+        *[("enable_x64", text, ConfigError) for text in ("yes", "2", "on")],
+        *[("numpy_rank_promotion", text, ConfigError) for text in ("", "Warn", "1")],
+        *[("slow_compile_warning", text, ConfigError) for text in ("-1", "many", "1.5", "")],
+        ("mesh", "x", ConfigError),
+    ],
+)
+def test_words_of_the_environment(monkeypatch, name, text, value):
+    monkeypatch.setenv(f"STRETTO_{name.upper()}", text)
+    if value is ConfigError:
+        with pytest.raises(ConfigError, match=f"STRETTO_{name.upper()} must be .*; got '{text}'"):
+            from_environment(name, SETTINGS[name])
+    else:
+        found = from_environment(name, SETTINGS[name])
+        assert (type(found), found) == (type(value), value)
+
+
 def test_bad_values_in_the_environment():
     done = in_environment("", STRETTO_ENABLE_X64="maybe")
     assert "STRETTO_ENABLE_X64 must be one of False, True; got 'maybe'" in done.stderr

@@ -32,6 +32,19 @@ def test_what_is_made_on_the_way_passes_faster_than_a_copy():
         assert CPU.passing(size) < CPU.copying(size)
 
 
+def test_limits_of_the_caches_are_within_them():
+    for limit, within, beyond in [
+        (CPU.near_bytes, CPU.near, CPU.passing_shared),
+        (CPU.shared_bytes, CPU.passing_shared, CPU.passing_far),
+    ]:
+        assert CPU.passing(limit) == limit / within
+        assert CPU.passing(limit + 1) == (limit + 1) / beyond
+    assert CPU.moving(CPU.shared_bytes) == CPU.shared_bytes / CPU.shared
+    assert CPU.moving(CPU.shared_bytes + 1) == (CPU.shared_bytes + 1) / CPU.far
+    large = (CPU.batched + CPU.wide) / 2
+    assert [CPU.fraction(n) for n in (8e6 - 1, 8e6)] == [CPU.batched, large]
+
+
 def test_memory_is_fresh_only_beyond_a_limit():
     assert CPU.fresh_memory(CPU.fresh_bytes) == 0
     assert CPU.fresh_memory(2 * CPU.fresh_bytes) == 2 * CPU.fresh_bytes * CPU.fresh

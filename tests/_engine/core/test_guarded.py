@@ -378,3 +378,74 @@ def test_every_python_calls_with_the_exception_as_its_argument():
         assert said == {"PUSH_NULL": 0, "COPY": 3, "CALL": 1, **ways}
         # The interpreter's notes: four words for a call, which 3.11 has in two instructions.
         assert sum(notes for *_, notes in operations) == (5 if version == (3, 11) else 3)
+
+
+# The tables of code, as CPython describes them
+
+NUMBERS = [0, 1, 63, 64, 65, 4095, 4096, 300_000]
+
+
+def test_rows_of_the_table_of_exceptions_are_read_as_they_are_written():
+    rows = [(n, n + m, m + 1, n << 1 | 1) for n in NUMBERS for m in NUMBERS]
+    written = [guarded._row(*row) for row in rows]
+    assert [*guarded._rows(b"".join(written))] == rows
+    for each in written:  # only the first byte of a row has the highest bit
+        assert [byte >> 7 for byte in each] == [1] + [0] * (len(each) - 1)
+    assert guarded._row(1, 3, 70, 2) == bytes([0x81, 2, 0x41, 6, 2])
+    assert [*guarded._rows(b"")] == []
+
+
+def test_rows_are_those_that_python_reads():
+    def f(x):
+        try:
+            with x:
+                return [y + 1 for y in x]
+        except KeyError:
+            return None
+
+    table = f.__code__.co_exceptiontable
+    rows = [*guarded._rows(table)]
+    assert b"".join([guarded._row(*row) for row in rows]) == table and len(rows) > 3
+    found = dis._parse_exception_table(f.__code__)  # in bytes, of two for an instruction
+    assert [(2 * a, 2 * b, 2 * c, d) for a, b, c, d in rows] == [
+        (row.start, row.end, row.target, row.depth << 1 | row.lasti) for row in found
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "around"),
+    [
+        ([], [(2, 9, 9, 0)]),
+        ([(4, 6, 7, 3)], [(2, 4, 9, 0), (4, 6, 7, 3), (6, 9, 9, 0)]),
+        ([(2, 9, 5, 1)], [(2, 9, 5, 1)]),
+        ([(2, 3, 5, 1), (3, 8, 6, 1)], [(2, 3, 5, 1), (3, 8, 6, 1), (8, 9, 9, 0)]),
+        ([(3, 4, 5, 1), (6, 9, 6, 1)],
+         [(2, 3, 9, 0), (3, 4, 5, 1), (4, 6, 9, 0), (6, 9, 6, 1)]),
+    ],
+)  # fmt: skip
+def test_the_handler_is_for_what_no_other_is_for(rows, around):
+    assert [*guarded._around(iter(rows), 2, 9)] == around
+
+
+@pytest.mark.parametrize("words", [0, 1, 7, 8, 9, 16, 23])
+def test_instructions_without_lines(words):
+    def f():
+        return 1
+
+    code = f.__code__
+    longer = code.replace(
+        co_code=code.co_code + bytes([dis.opmap["NOP"], 0] * words),
+        co_linetable=code.co_linetable + guarded._without_lines(words),
+    )
+    assert [*longer.co_lines()][: len([*code.co_lines()])] == [*code.co_lines()]
+    ends = [end for _, end, line in longer.co_lines() if line is None and end > len(code.co_code)]
+    assert ends[-1:] == [len(code.co_code) + 2 * words] * bool(words)
+    assert len(guarded._without_lines(words)) == -(-words // 8)
+
+
+@pytest.mark.parametrize("constant", [0, 255, 256, 7000])
+def test_instructions_with_long_arguments(constant):
+    made = guarded._assemble([("LOAD_CONST", -1, 0), ("CALL", 1, 3)], constant)
+    extended = [dis.opmap["EXTENDED_ARG"], constant >> 8] if constant > 255 else []
+    load = [*extended, dis.opmap["LOAD_CONST"], constant & 255]
+    assert made == bytes([*load, dis.opmap["CALL"], 1, *[0] * 6])

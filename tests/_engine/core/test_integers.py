@@ -18,6 +18,7 @@ from stretto._engine.core.integers import (
     shown,
     sizes_of,
 )
+from stretto._engine.core.sizes import size_variable
 from stretto.compat.jax import initializers
 
 X = snp.arange(6.0).reshape(2, 3)
@@ -29,6 +30,14 @@ def test_integers_are_taken_as_python_has_them():
     assert integers([1, np.uint8(2)], "f", "n") == (1, 2)
     assert axis_of(-1, "f") == -1 and count(2, "f", "n", 1) == 2
     assert sizes_of((2, 0), "f") == (2, 0) and pairs_of([(1, 2)], "f", "p") == ((1, 2),)
+
+
+def test_sizes_that_vary_are_integers_too():
+    n = size_variable("n")
+    assert integer(n, "f", "n") is n and axis_of(3, "f") == 3
+    assert sizes_of((n, 2), "f") == (n, 2) == sizes_of([n, 2], "f")
+    with pytest.raises(ValueError, match="n must be at least 2, got 1"):
+        integer(1, "f", "n", 2)
 
 
 def test_one_integer_or_several():
@@ -70,6 +79,52 @@ def test_long_integers_are_shown_by_their_length():
     assert shown(12) == "12" and shown((1, 2)) == "(1, 2)"
     assert shown(-HUGE) == "a negative integer of 1329 bits"
     assert shown(10**5000).endswith("bits")  # Python itself would refuse to write it out
+
+
+def test_how_what_was_given_is_shown():
+    assert shown((7,)) == "(7,)" and shown([]) == "()" and shown([1, (2,)]) == "(1, (2,))"
+    assert shown(2**128 - 1) == str(2**128 - 1) and shown(2**128) == "an integer of 129 bits"
+    for x, words in [("x" * 58, repr("x" * 58)), ("x" * 59, "a value of type str")]:
+        with pytest.raises(TypeError, match=f"an integer, got {words}$"):
+            integer(x, "f", "n")
+    with pytest.raises(TypeError, match=r"got an array or scalar of dtype float64 and shape \(\)$"):
+        integer(np.float64(1.5), "f", "n")
+
+
+def test_bounds_of_integers():
+    assert integer(3, "f", "n", 3) == count(3, "f", "n", 3) == 3
+    assert integers((3, 4), "f", "n", 3) == (3, 4) and integers([], "f", "n", 3) == ()
+    for call in (lambda: integer(2, "f", "n", 3), lambda: integers((3, 2), "f", "n", 3)):
+        with pytest.raises(ValueError, match="f: n must be at least 3, got 2"):
+            call()
+    assert pairs_of([], "f", "p") == () and pairs_of(((0, -1), [2, 3]), "f", "p") == (
+        (0, -1),
+        (2, 3),
+    )
+    with pytest.raises(ValueError, match=r"must be \(low, high\) pairs, got \[1\]"):
+        pairs_of([[1]], "f", "p")
+
+
+def test_as_many_elements_as_can_be_addressed():
+    most = 2**63 - 1
+    for shape in ((most,), (7, most // 7), (0, most), (most, 1)):
+        assert sizes_of(shape, "f") == shape
+    for shape in ((most + 1,), (2**32, 2**31), (0, 2**32, 2**31), (-1, 2)):
+        with pytest.raises(ValueError, match=r"more elements than memory|must not be negative"):
+            sizes_of(shape, "f")
+
+
+def test_what_has_entries_and_no_length_is_one_value():
+    class Endless:
+        def __getitem__(self, i):
+            return i
+
+    class Sized:
+        def __len__(self):
+            return 2
+
+    for one in (Endless(), Sized(), "ab", b"ab", {0: 1}):
+        assert entries_of(one) == (one,)
 
 
 def test_traced_integers_keep_their_own_words():

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import stretto.nn.init
+from stretto._engine.core import lazy
 from stretto._engine.core.lazy import LazyMethod, LazyModule, exports, shown
 
 INIT = """
@@ -119,6 +120,20 @@ def test_a_module_shows_what_its_all_says():
     assert dir(module) == ["here"] and module.helper == 2
     with pytest.raises(AttributeError, match="module 'made' has no attribute 'there'"):
         module.there  # noqa: B018
+
+
+def test_public_values_that_are_there_are_guarded(monkeypatch):
+    """Not modules, which have their own, nor what is private or is a tool of the module's own."""
+    guarded = []
+    monkeypatch.setattr(lazy, "guard", lambda value: (guarded.append(value), value)[1])
+    module = types.ModuleType("made")
+    module.here, module._private, module.inside, module.TYPE_CHECKING = 1, 2, types, False
+    monkeypatch.setitem(sys.modules, "made", module)
+    exports("made", "os: sep")
+    assert [value for value in guarded if isinstance(value, (int, str))] == [1]
+    assert types not in guarded and module.__getattr__ in guarded
+    del guarded[:]
+    assert module.sep == "/" and guarded == ["/"]
 
 
 def test_packages_that_are_loaded_at_once_do_not_disturb_each_other(tmp_path, monkeypatch):

@@ -69,6 +69,9 @@ def test_others_are_told_of_nodes_that_are_there_and_of_new_ones():
 
     assert told[-1].cls is Pair
     assert told[-1].from_children(*reversed(told[-1].to_children(Pair(3, 4))[:2])) == Pair(3, 4)
+    later = []
+    tell(later.append)
+    assert later == told
 
 
 class Record:

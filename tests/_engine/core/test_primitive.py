@@ -22,6 +22,7 @@ from stretto._engine.core.primitive import (
     Refused,
     leibniz,
 )
+from stretto._engine.core.sizes import size_variable
 from stretto._engine.core.types import array_type
 from stretto._engine.higher_order.family import Call
 from stretto._engine.ops.arithmetic import Add
@@ -162,6 +163,8 @@ def test_equal_primitives_are_one_object():
     assert Transpose((1, 0)) is not Transpose((0, 1))
     assert ConvertElementType(f32) is ConvertElementType(f32, False)
     assert ConvertElementType(f32) is ConvertElementType(dtype=f32, weak=False)
+    assert ConvertElementType(f32, weak=True) is ConvertElementType(f32, True)
+    assert ConvertElementType(f32, weak=True) is not ConvertElementType(f32)
     assert Add() is Add()
     assert ReduceSum((0,)) is not Transpose((0,))
 
@@ -189,6 +192,38 @@ def test_zero_derivatives():
 def test_by_default_a_reference_computes_a_splat_s_element():
     assert Add().splat_reference(np.float32(1), np.float32(2)) == 3
     assert not Add().compiled((array_type((), np.dtype(np.float32)),))
+
+
+def test_types_with_sizes_that_vary_are_inferred_anew():
+    """What is asked of those sizes is to be noted in each trace."""
+    transpose = Transpose((1, 0))
+    transpose.inferred.clear()
+    for shape, kept in [((size_variable("n"), 2), 0), ((3, 2), 1)]:
+        t = array_type(shape, np.dtype(np.float32))
+        assert transpose.out_types((t,)) == (t.with_shape(shape[::-1]),)
+        assert len(transpose.inferred) == kept
+
+
+def test_work_is_the_time_to_go_through_the_largest_array():
+    of = lambda size: array_type((size,), np.dtype(np.float32))
+    work = lambda types, outs: Primitive.work(Add(), types, outs)
+    assert work([of(3), of(5)], [of(4)]) == 20 and work([of(3)], [of(7)]) == 28
+    assert work([], []) == 0
+
+
+def test_what_is_known_of_an_operation_that_says_nothing():
+    """Nothing that would let others leave work out, or put it together."""
+
+    class Silent(Primitive):
+        infer = reference = lower = jvp = transpose = vmap = padded = a_rule
+
+    silent, t = Silent(), array_type((2, 3), np.dtype(np.float32))
+    assert silent.by_rows([t], [t]) is False is silent.sums_rows([t]) is silent.compiled((t,))
+    assert silent.kept_axes(0, t, t) == (None, None) and silent.simpler(None, None) is None
+    assert (silent.accumulates, silent.effects, silent.parameters()) == ((), frozenset(), [])
+    with pytest.raises(NotImplementedError):
+        silent.factored([], [])
+    assert repr(silent) == "silent" == silent.name
 
 
 def test_types_are_inferred_once_for_each_primitive():

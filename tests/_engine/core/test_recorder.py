@@ -14,7 +14,7 @@ from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.errors import EscapedTracerError, TracedValueError
 from stretto._engine.core.interpreter import as_value, state
 from stretto._engine.core.program import Literal, check
-from stretto._engine.core.recorder import record, record_shared, standing
+from stretto._engine.core.recorder import element_of, record, record_shared, standing
 from stretto._engine.core.types import array_type
 from stretto._engine.lowering.stablehlo import lower
 
@@ -341,3 +341,67 @@ def test_a_shared_program_has_no_positions():
     assert all(e.position is None for e in program.equations)
     with pytest.raises(AssertionError, match="captured"):
         record_shared(lambda x: [x + snp.arange(3.0)], (x.type,), "sum")
+
+
+def test_the_number_that_all_elements_of_a_constant_are():
+    repeat = lambda *shape: np.broadcast_to(np.float32(7), shape)
+    constant = lambda host: state.eager.constant(host, array_type(host.shape, host.dtype))
+    for array in (repeat(), repeat(3), repeat(2, 3), np.full((1, 1), 7, np.float32)):
+        assert element_of(constant(array)) == 7
+    for array in (np.zeros(0, np.float32), np.full(2, 7, np.float32), np.arange(2.0, dtype="f4")):
+        assert element_of(constant(array)) is None
+    on_the_device = st.jit(lambda: snp.ones(1))()
+    on_the_device.to_buffer()
+    on_the_device._host = None
+    assert element_of(on_the_device) is None
+
+    def f(x):
+        found.append((element_of(x), element_of(x * 2), element_of(as_value(2.0) * 3)))
+        return [x]
+
+    found = []
+    recorded(f, SCALAR)
+    st.vmap(lambda x: (found.append(element_of(x)), x)[1])(snp.ones(2))
+    assert found == [(None, None, 6), None]
+
+
+@pytest.mark.parametrize("setting", ["debug_nans", "debug_infs"])
+def test_faults_are_not_folded_while_they_are_looked_for(setting):
+    """So that they are found where they are computed; what is finite is folded as ever."""
+
+    def f():
+        return [snp.log(as_value(-1.0)), snp.exp(as_value(1e30)), snp.exp(as_value(0.0))]
+
+    with st.config(**{setting: True}):
+        program, _ = recorded(f)
+        assert names(program) == ["log", "exp"]
+        assert program.outputs[2].value == 1
+    assert names(recorded(f)[0]) == []
+
+
+def test_what_computes_a_value():
+    def f(x):
+        recorder = state.interpreter
+        y = snp.sin(x)
+        assert recorder.maker(y.atom) is recorder.equations[0]
+        z = snp.cos(y)
+        assert recorder.maker(z.atom) is recorder.equations[1]
+        assert recorder.maker(y.atom) is recorder.equations[0]
+        assert recorder.maker(x.atom) is None is recorder.maker((as_value(2.0) * 3).atom)
+        return [z]
+
+    recorded(f, F32)
+
+
+def test_origins_of_several_arguments_and_of_none():
+    w = snp.array([1.0, 2.0])
+
+    def f(x, y, z):
+        both = snp.sin(x) * z + x
+        assert both.origin().endswith(" from the argument a, the argument c")
+        assert y.origin() == "the argument b" and (y + w).origin().endswith("from the argument b")
+        own = snp.cos(snp.exp(w))
+        assert "computed by cos at" in own.origin() and " from " not in own.origin()
+        return [both]
+
+    recorded(f, F32, F32, F32, names=["a", "b", "c"])

@@ -11,11 +11,19 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.program import Program, check
 from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import (
+    changed_inside,
+    depending,
     drop_dead,
     holds_programs,
+    live,
+    remember,
+    restrict,
     silence_effects,
     types_made,
     used_inputs,
+    with_equations,
+    with_inputs,
+    written_out,
 )
 from stretto._engine.higher_order.cond import cond
 from stretto._engine.higher_order.scan import scan
@@ -307,3 +315,71 @@ def test_what_a_program_holds_and_makes_is_looked_up_once():
     assert (holds_programs(flat), holds_programs(loop)) == (False, True)
     assert {str(t) for t in types_made(flat)} == {"float32[2,3]", "float32[3]"}
     assert types_made(flat) is types_made(flat)
+
+
+def test_what_is_derived_is_derived_once():
+    """A program that is its own is not held by itself, which would be a cycle."""
+    program, calls = recorded(snp.sin)(1.0), []
+    other = recorded(snp.cos)(1.0)
+    for made in (program, other):
+        derive = lambda p, made=made: calls.append(p) or made
+        assert remember(program, made, derive) is remember(program, made, derive) is made
+    assert calls == [program, program] and program.cache[program] is None
+    result = live(recorded(lambda x: (snp.sin(x), snp.cos(x))[0])(1.0))
+    assert names(result) == ["sin"] and result.cache["live"] is None and live(result) is result
+
+
+def test_some_of_the_outputs_and_inputs():
+    program = recorded(lambda x, y: (snp.sin(x), snp.cos(y), x))(1.0, 2.0)
+    assert restrict(program, [True] * 3) is live(program)
+    part = restrict(program, [True, False, True])
+    assert part is restrict(program, [True, False, True]) is not restrict(program, [False] * 3)
+    assert names(part) == ["sin"] and part.inputs == program.inputs
+    assert part.outputs == (program.outputs[0], program.outputs[2])
+    assert with_inputs(part, [True, True]) is part
+    less = with_inputs(part, used_inputs(part))
+    check(less)
+    assert less.inputs == program.inputs[:1] and less.outputs == part.outputs
+    assert less is with_inputs(part, [True, False])
+
+
+def test_outputs_that_depend_on_inputs():
+    program = recorded(lambda x, y: (snp.sin(x) * 2, snp.cos(y) + x, y, 1.0))(1.0, 2.0)
+    assert depending(program, [True, False]) == [True, True, False, False]
+    assert depending(program, [False, True]) == [False, True, True, False]
+    assert depending(program, [False, False]) == [False] * 4
+
+
+def test_other_equations_of_a_program():
+    program = recorded(lambda x: snp.sin(snp.cos(x)))(1.0)
+    program.cache["noted"] = "what was noted"
+    assert with_equations(program, list(program.equations)) is program
+    changed = with_equations(program, program.equations[:1])
+    assert changed.equations == program.equations[:1] and changed.name == program.name
+    assert changed.cache == {"noted": "what was noted"}
+    del program.cache["noted"]
+    assert with_equations(program, ()).cache == {}
+
+
+def test_programs_inside_are_written_out():
+    inner = jit(lambda x, y: (snp.sin(x) * y, x))
+    program = recorded(lambda x: inner(inner(x, x)[0], 2.0))(1.5)
+    opened = written_out(program, lambda e: getattr(e.primitive, "program", None))
+    check(opened)
+    assert names(opened) == ["sin", "mul", "sin", "mul"] and opened.inputs == program.inputs
+    assert written_out(program, lambda e: None).outputs == program.outputs
+    for got, want in zip(evaluate(opened, [as_value(1.5)]), inner(inner(1.5, 1.5)[0], 2.0),
+                         strict=True):  # fmt: skip
+        np.testing.assert_array_equal(got, want)
+
+
+def test_programs_inside_are_changed():
+    program = recorded(lambda x: snp.cos(jit(snp.sin)(x)))(1.5)
+    seen = []
+    assert changed_inside(program, lambda p: (seen.append(p), p)[1]) is program
+    assert [names(p) for p in seen] == [["sin"]]
+    emptied = changed_inside(program, lambda p: Program(p.inputs, (), p.inputs))
+    assert names(emptied) == names(program) == ["call", "cos"]
+    assert [names(e.primitive.program) for e in emptied.equations[:1]] == [[]]
+    flat = recorded(snp.sin)(1.0)
+    assert changed_inside(flat, lambda p: None) is flat

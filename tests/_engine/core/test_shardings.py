@@ -9,6 +9,7 @@ from hypothesis import strategies as some
 
 import stretto as st
 from stretto import P
+from stretto._engine.core.shardings import can_split, check_split
 from stretto.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from tests._engine.core.test_mesh import places
 
@@ -96,3 +97,34 @@ def test_refusals():
         NamedSharding(mesh, P(("x", "y"))).shard_shape((5,))
     with pytest.raises(ValueError, match=r"has 0 axes, .* entries for 1"):
         NamedSharding(mesh, P("x")).shard_shape(())
+    with pytest.raises(ValueError, match=r"axis 1 of shape .4, 7. has size 7.*2 parts; pad .* 8,"):
+        NamedSharding(mesh, P(None, "x")).shard_shape((4, 7))
+    with pytest.raises(ValueError, match=r"axis 1 of shape .4, 7, 5. has size 7.*over 'y'"):
+        NamedSharding(mesh, P("x", "y")).shard_shape((4, 7, 5))
+
+
+@pytest.mark.parametrize(
+    ("spec", "shape", "fits"),
+    [
+        (P("x", "y"), (4, 6), True),
+        (P("x", "y"), (4, 6, 5), True),
+        (P("x", "y"), (4,), False),
+        (P("x", "y"), (4, 4), False),
+        (P("x", "y"), (3, 6), False),
+        (P(("y", "x")), (12,), True),
+        (P(("y", "x")), (9,), False),
+        (P(), (), True),
+        (P(None, None), (1,), False),
+        (P("x", None), (0, 5), True),
+    ],
+    ids=str,
+)
+def test_what_can_be_split(spec, shape, fits):
+    sharding = NamedSharding(Mesh(places(2, 3), ("x", "y")), spec)
+    assert can_split(sharding, shape) is fits
+    if fits:
+        check_split(sharding, shape, "x")
+        assert len(sharding.shard_shape(shape)) == len(shape)
+    else:
+        with pytest.raises(ValueError, match=r"^x (has \d axes|cannot be split evenly)"):
+            check_split(sharding, shape, "x")

@@ -35,6 +35,10 @@ def test_what_known_sizes_decide_is_noted():
     with pytest.raises(SizeError, match="known only while the program runs"):
         without_elements(n, "mean")
     assert not without_elements(size_variable("m"), "mean") and without_elements(0, "mean")
+    assert not without_elements(size_variable("m", 1, 1), "mean") and not without_elements(
+        1, "mean"
+    )
+    assert without_elements(size_variable("m", 0, 0), "mean")
 
 
 def test_conditions_of_our_own_code_are_decided_by_known_sizes():

@@ -1,5 +1,6 @@
 """Sizes that vary: their normal form, their bounds, and what is refused."""
 
+import operator
 import pickle
 import random
 
@@ -10,6 +11,8 @@ import stretto.numpy as snp
 from stretto._engine.core.errors import SizeError
 from stretto._engine.core.sizes import (
     SizeVariable,
+    at_least,
+    at_most,
     exceeds,
     greater,
     is_size,
@@ -31,8 +34,47 @@ def test_equal_sizes_have_one_form():
     assert N * M // N == M and (N * 128) // 128 == N and N - N == 0
     assert {N + 1: "here"}[1 + N] == "here" and pickle.loads(pickle.dumps(N * M)) == N * M
     assert (N - N).__class__ is int and is_size(N) and not is_size(3)
-    assert str(2 * N - 1) == "2*n-1" and str(N // 2 + M) == "(n//2)+m"
     assert divmod(N, 4) == (N // 4, N - 4 * (N // 4)) and (N + 0) is not None and +N == N
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (2 * N - 1, "2*n-1"),
+        (3 - N, "-n+3"),
+        (-2 * N, "-2*n"),
+        (N * M, "m*n"),
+        (N - 5 + N**2 * M, "m*n^2+n-5"),
+        (N**3 - N**2, "n^3-n^2"),
+        (N // 2 + M, "(n//2)+m"),
+        ((N + 1) // 2, "((n+1)//2)"),
+        (N // -2, "-((n+1)//2)"),
+        (N % 2, "-2*(n//2)+n"),
+        ((2 * (N // 3)) // 2, "(n//3)"),
+        ((N // 3) ** 2 // 2, "((n//3)^2//2)"),
+        (greater(N, 5), "max(n-5, 0)+5"),
+        (greater(M, N), "max(m-n, 0)+n"),
+        (greater(N, M), "max(m-n, 0)+n"),
+        (lesser(N, M), "-max(m-n, 0)+m"),
+    ],
+)
+def test_sizes_in_words(size, text):
+    assert str(size) == text
+    assert str(N * M) == str(M * N) == "m*n"
+
+
+def test_the_greater_of_two_is_one_of_them_where_bounds_say_which():
+    assert greater(N, 1) is N and greater(1, N) is N and lesser(1, N) == 1 == lesser(N, 1)
+    assert greater(M, 10) == 10 == greater(10, M) and lesser(M, 10) == M
+    assert greater(3, 4) == greater(4, 3) == 4 and lesser(3, 4) == lesser(4, 3) == 3
+    assert abs(-N) == N == abs(N)
+
+
+def test_the_least_and_the_greatest_for_estimates():
+    assert (at_least(N), at_least(M), at_least(M - 5), at_least(4)) == (1, 0, 0, 4)
+    assert (at_most(N), at_most(M + 2), at_most(4)) == (float("inf"), 12, 4)
+    assert not exceeds(M, 0) and exceeds(M + 1, 0) and not exceeds(N, 1)
+    assert exceeds(6, 5) and not exceeds(5, 5)
 
 
 def draw(rng, depth=3):
@@ -90,6 +132,7 @@ def replayed(rng, n, m, depth=3):
 
 def test_bounds_decide():
     assert N > 0 and N >= 1 and bool(N) and N != 0 and N != -1 and M <= 10
+    assert M != 11 and M != -1 and not M < 0 and not M > 10 and bool(M + 1) and bool(-M - 1)
     assert (N - N // 2).bounds() == (1, float("inf")) and (N % 3).bounds() == (0, 2)
     assert 0 // N == 0 and exceeds(N, 0) and not exceeds(N, 5) and not exceeds(3, 5)
     assert N - N // 2 > 0 and N // 2 < N
@@ -104,11 +147,16 @@ def test_bounds_decide():
         lambda: M < 10,
         lambda: M >= 10,
         lambda: M <= 0,
+        lambda: M == 0,
+        lambda: M == 10,
         lambda: N > 1,
         lambda: N >= M,
         lambda: bool(M),
         lambda: N // M,
         lambda: 7 % N,
+        lambda: 1 // N,
+        lambda: -2 // N,
+        lambda: (M - 10) // (N + 9),
         lambda: range(N),
         lambda: [1] * N,
         lambda: int(N),
@@ -125,6 +173,29 @@ def test_what_is_no_question_to_a_size():
         N // 0
     for ask in (lambda: N < "3", lambda: N >= None):
         with pytest.raises(TypeError, match=r"the size n cannot be compared with (str|NoneType)"):
+            ask()
+
+
+class Three:
+    """An integer of another kind."""
+
+    def __index__(self):
+        return 3
+
+
+def test_arithmetic_with_what_is_an_integer_to_python():
+    for three in (Three(), True + True + True):
+        assert N + three == three + N == N + 3 and N - three == N - 3 and three - N == 3 - N
+        assert N * three == three * N == 3 * N and N**three == N**3
+        assert N // three == N // 3 and N % three == N % 3
+    assert N + True == N + 1 and -1 % N == N - 1 and 0 % N == 0
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow"])
+def test_arithmetic_with_what_is_no_number(name):
+    f = getattr(operator, name)
+    for ask in (lambda: f(N, {3}), lambda: f(object(), N), lambda: f(N, None)):
+        with pytest.raises(TypeError, match="unsupported operand"):
             ask()
 
 
@@ -155,17 +226,31 @@ def test_slices_are_pythons():
             assert slice_bounds(part, n)[1] == len(wanted)
 
 
+def test_slices_between_sizes():
+    for bounds in ((M, None), (M, N), (None, M), (-M - 1, None)):
+        start, count, step = slice_bounds(slice(*bounds), N)
+        for n, m in ((1, 0), (3, 0), (7, 3), (4, 10)):
+            wanted = range(*slice(*[value(b, n, m) for b in bounds]).indices(n))
+            assert value(count, n, m) == len(wanted) and step == 1
+            assert not wanted or value(start, n, m) == wanted.start
+    assert slice_bounds(slice(Three(), None), N) == slice_bounds(slice(3, None), N)
+
+
 def test_floats_make_values():
     x = np.ones(5, np.float32)
     f = lambda x: (
         x * (x.shape[0] * 0.5) + (2.5 - x.shape[0]) + (x.shape[0] - 0.5) + 1.5 * x.shape[0]
-    )
+        + x.shape[0] / 4 + 3 / x.shape[0] + x.shape[0] ** 0.5 + (x.shape[0] + 0.25)
+    )  # fmt: skip
     holds(f, [x], {(0, 0): 0})
 
 
 def test_quotients_rounded_up_are_bounded():
     assert str(-(-N // 8)) == "((n+7)//8)"
     assert (8 * -(-N // 8)).bounds({V: 13}.__getitem__)[1] == 16
+    assert (N * M).largest_sum({V: 7, W: 10}.__getitem__) == 70
+    assert M.largest_sum({W: 0}.__getitem__) == 0
+    assert (N + M).largest_sum({V: 7, W: 10}.__getitem__) == 17
     least, _ = (-((M + 2) // 3)).bounds()
     assert least <= -((10 + 2) // 3)
     assert -1 // N == -1 and -(-(N**2) // (N + 1)) == N and abs(N - M) is not None

@@ -255,6 +255,18 @@ def test_what_others_may_have_put_there(folder, tmp_path):
         store.read(folder, KEY, LIMIT)
 
 
+def test_only_a_folder_is_opened_as_one(folder, tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "link").symlink_to(tmp_path)
+    at = system.Folder(str(tmp_path))
+    assert stat.S_ISDIR(at.open().st_mode) and sorted(at.names()) == ["file", "link"]
+    at.close()
+    with pytest.raises(NotADirectoryError):
+        system.Folder(str(tmp_path / "file")).open()
+    with pytest.raises(OSError, match=r"symbolic|Not a directory"):
+        system.Folder(str(tmp_path / "link")).open()
+
+
 def test_a_file_that_is_open_elsewhere_stays(folder, monkeypatch):
     store.write(folder, KEY, b"content", LIMIT)
     at = system.Folder(folder)
@@ -312,6 +324,14 @@ def test_limits(monkeypatch):
     for count in (100, 500, 5000):
         system.allow_descriptors(count)
     assert set_to == [(500, 1000), (1000, 1000)]
+    system.allow_descriptors(256)
+    assert len(set_to) == 2  # it may have so many already
+    infinity = resource.RLIM_INFINITY
+    for limits, count in [((256, infinity), 5000), ((infinity, infinity), 5000)]:
+        monkeypatch.setattr(resource, "getrlimit", lambda which, limits=limits: limits)
+        system.allow_descriptors(count)
+    assert set_to[2:] == [(5000, infinity)]
+    del set_to[2:]
     without(monkeypatch, "resource")
     system.allow_descriptors(500)
     assert len(set_to) == 2
@@ -342,8 +362,9 @@ def test_processes_apart_from_the_terminal(monkeypatch, forks):
 
 
 def test_children(monkeypatch):
+    """Also those of another process group and session."""
     code = "import time; time.sleep(99)  # a-mark-of-ours"
-    process = subprocess.Popen([sys.executable, "-Sc", code])
+    process = subprocess.Popen([sys.executable, "-Sc", code], start_new_session=True)
     while system.children("a-mark-of-ours") != [process.pid]:
         time.sleep(0.01)
     system.collect(process.pid, kill=False)

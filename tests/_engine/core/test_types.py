@@ -11,16 +11,25 @@ import pytest
 
 from stretto._engine.core.config import config, enable_x64
 from stretto._engine.core.errors import TypePromotionError
+from stretto._engine.core.sizes import size_variable
 from stretto._engine.core.types import (
+    DTYPES,
     array_type,
     as_dtype,
+    bytes_of,
     canonical_dtype,
+    check_ranks,
     default_dtype,
+    differ,
     float0,
+    has_rows,
     inexact_dtype,
+    is_complex,
+    is_float0,
     is_inexact,
     kind_of,
     promote,
+    real_dtype,
     scalar_dtype,
     short_name,
 )
@@ -236,3 +245,88 @@ def test_canonical_dtype():
     assert [canonical_dtype(given(n)[0]) for n in names] == [
         given(n)[0] for n in ("i32", "u32", "f32", "c64", "f16", "bf16", "bool")
     ]
+
+
+def test_types_with_sizes_that_vary():
+    n, f32 = size_variable("n", 2, 9), np.dtype(np.float32)
+    rows, columns = array_type((n, 3), f32), array_type((3, n), f32)
+    assert rows.varies and columns.varies and not array_type((3, 2), f32).varies
+    assert rows.shape == (n, 3) and rows.size == 3 * n and rows is array_type((n, 3), f32)
+    assert rows.least is array_type((2, 3), f32) and rows.least.least is rows.least
+    assert has_rows(rows) and not has_rows(columns)
+    assert not has_rows(array_type((2, 3), f32)) and not has_rows(array_type((), f32))
+
+
+@pytest.mark.parametrize(
+    ("name", "bytes", "real", "short", "is_float"),
+    [
+        ("bool", 6, "bool", "bool", False),
+        ("int8", 6, "int8", "i8", False),
+        ("uint64", 48, "uint64", "u64", False),
+        ("float16", 12, "float16", "f16", True),
+        ("bfloat16", 12, "bfloat16", "bf16", True),
+        ("float8_e4m3b11fnuz", 6, "float8_e4m3b11fnuz", "f8_e4m3b11fnuz", True),
+        ("float4_e2m1fn", 6, "float4_e2m1fn", "f4_e2m1fn", True),
+        ("uint2", 6, "uint2", "u2", False),
+        ("complex64", 48, "float32", "c64", True),
+        ("complex128", 96, "float64", "c128", True),
+    ],
+)
+def test_what_is_known_of_dtypes(name, bytes, real, short, is_float):
+    dtype = DTYPES[name]
+    assert bytes_of(array_type((2, 3), dtype)) == bytes and short_name(dtype) == short
+    assert real_dtype(dtype).name == real and is_complex(dtype) is name.startswith("c")
+    assert is_inexact(dtype) is is_float and not is_float0(np.zeros(1, dtype))
+    assert inexact_dtype(dtype) == (dtype if is_float else np.float32)
+    assert is_float0(np.zeros(1, float0)) and not is_float0(None)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ("no such", "data type 'no such' not understood"),
+        ("f4,,", "expected a dtype such as 'float32', got 'f4,,'"),
+        ("U3", "dtype <U3 is not one of the numeric types of arrays"),
+        (True, "a shape is one argument"),
+        (object(), "data type"),
+    ],
+)
+def test_what_is_no_dtype(asked, message):
+    with pytest.raises(TypeError, match=message):
+        as_dtype(asked)
+
+
+def test_a_dtype_of_pytorch_is_named():
+    class Named:
+        def __repr__(self):
+            return "torch.float32"
+
+    with pytest.raises(TypeError, match=r"expected a dtype, got torch\.float32; use snp\.float32"):
+        as_dtype(Named())
+
+
+@pytest.mark.parametrize(
+    ("shapes", "do_differ"),
+    [
+        ([(2, 3), (3,)], True),
+        ([(2, 3), (1, 3)], False),
+        ([(2, 3), ()], False),
+        ([(), ()], False),
+        ([(3,)], False),
+        ([(), (3,), (2, 3)], True),
+    ],
+)
+def test_shapes_that_differ_in_rank(shapes, do_differ):
+    assert not differ(*shapes)
+    check_ranks("add", *shapes)
+    with config(numpy_rank_promotion="raise"):
+        assert differ(*shapes) is do_differ
+        if do_differ:
+            with pytest.raises(ValueError, match=r"add: shapes .* differ in rank, and config"):
+                check_ranks("add", *shapes)
+        else:
+            check_ranks("add", *shapes)
+    with config(numpy_rank_promotion="warn"):
+        if do_differ:
+            with pytest.warns(UserWarning, match="is 'warn'; give them one rank first"):
+                check_ranks("add", *shapes)

@@ -7,6 +7,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.eager import interpreted
 from stretto._engine.eager.interpreted import interpretable
 from tests._engine.api.jit.test_entry import entry_of
 
@@ -241,3 +242,11 @@ def test_it_depends_on_the_program_alone():
     assert interpretable(program) and interpretable(program)
     with st.config(disable_jit=True):
         assert interpretable(program)
+
+
+def test_as_much_work_as_is_quick(monkeypatch):
+    program = st.make_graph(repeated(3))(snp.ones((4, 4)))
+    work = 3 * 4 * 16.0  # of three operations, each four times through 16 elements
+    for most, is_small in [(work, True), (work - 1, False), (work + 1, True)]:
+        monkeypatch.setattr(interpreted, "MOST_WORK", most)
+        assert interpretable(program) is is_small

@@ -404,3 +404,20 @@ def test_arrays_of_what_numpy_computed():
 @pytest.mark.skipif(native is None, reason="the extension was not built")
 def test_operations_go_the_short_way_first():
     assert isinstance(vars(Eager)["process"], native.EagerCall)
+
+
+@pytest.mark.skipif(native is None, reason="the extension was not built")
+@pytest.mark.parametrize(
+    ("size", "dtype", "is_kept"),
+    [(1023, "bfloat16", True), (1024, "bfloat16", False), (1024, "float32", True)],
+)
+def test_the_short_way_is_for_what_computes_in_its_own_dtype(monkeypatch, size, dtype, is_kept):
+    """What is computed in float32 is not kept, nor what would keep programs or arrays alive."""
+    x = snp.ones(size, getattr(snp, dtype))
+    for interned in (True, False):
+        monkeypatch.setattr(type(COS), "interned", interned)
+        TABLE.pop(COS, None)
+        for _ in range(2):
+            np.testing.assert_array_equal(np.asarray(snp.cos(x)), np.asarray(snp.cos(x[:1]))[0])
+            assert (x.type in TABLE.get(COS, {})) is (is_kept and interned)
+    TABLE.pop(COS, None)

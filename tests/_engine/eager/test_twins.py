@@ -361,3 +361,45 @@ def test_an_error_of_a_signal_handler_is_not_taken_for_numpys(monkeypatch):
     monkeypatch.setattr(twins, "quiet", SimpleNamespace(run=handled))
     with pytest.raises(OverflowError, match="of the user's"):
         twins.element_of(1.0, x.type)
+
+
+@pytest.mark.parametrize(
+    ("other", "is_taken"),
+    [
+        (snp.ones((2, 3)), True),
+        (snp.ones(3), True),
+        (snp.ones(3, snp.float16), False),
+        (snp.asarray(2.0), False),  # weakly typed
+        (snp.asarray(2), False),
+        (2, True),
+        (2.5, True),
+        (2j, False),
+        (None, False),
+        (np.ones(3, np.float32), False),
+    ],
+    ids=repr,
+)
+def test_what_numpy_takes_beside_an_array(other, is_taken):
+    first = snp.ones((2, 3)).type
+    host = twins._host_beside(other, first)
+    assert (host is not None) is is_taken
+    if is_taken:
+        assert host.dtype == np.float32 and np.all(host == np.asarray(other))
+    with st.config(numpy_rank_promotion="raise"):
+        differs = getattr(other, "shape", None) == (3,)
+        assert (twins._host_beside(other, first) is not None) is (is_taken and not differs)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("error", [ValueError, TypeError, KeyError, OverflowError, RuntimeError])
+def test_an_error_that_is_none_of_numpys_passes_a_twin(count, error):
+    def handled(*_):
+        raise error("of the user's")
+
+    one = eager(handled, FLOAT)(lambda x: "in general")
+    two = eager(handled, FLOAT)(lambda x, y: "in general")
+    x = snp.ones(2)
+    with pytest.raises(error, match="of the user's"):
+        (one if count == 1 else two)(*[x] * count)
+    refused = eager(lambda x: np.reshape(x, 3), FLOAT)(lambda x: "in general")
+    assert refused(x) == "in general"  # that is NumPy's

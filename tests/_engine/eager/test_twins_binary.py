@@ -11,7 +11,8 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.eager.twins import number_of
+from stretto._engine.eager.twins import binary_function, number_of
+from stretto._engine.ops.arithmetic import ADD
 
 OPERATORS = ["add", "sub", "mul", "truediv", "floordiv", "mod", "lt", "ge", "eq", "ne"]
 DTYPES = ["float32", "int32", "uint8", "bool", "float16", "bfloat16", "complex64", "int8"]
@@ -57,7 +58,8 @@ def test_numbers_and_arrays(name, dtype):
 
 
 @pytest.mark.parametrize("shapes", [((3,), (3, 2)), ((2, 3), (3,)), ((3,), (3,)), ((2, 3), (3, 2)),
-                                    ((), (3,)), ((2, 2, 3), (3, 2)), ((3,), (2,))])  # fmt: skip
+                                    ((), (3,)), ((2, 2, 3), (3, 2)), ((2, 3), (2, 3, 2)),
+                                    ((3,), (2, 3, 2)), ((3,), (2,))])  # fmt: skip
 @pytest.mark.parametrize("dtype", ["float32", "int32", "bfloat16"])
 def test_matrix_products(shapes, dtype):
     draw = np.random.default_rng(0)
@@ -175,3 +177,48 @@ def test_traced_operands_of_several_shapes(shapes):
     wide = [s for s in shapes if s != out_shape]
     assert [e.primitive.name for e in graph.equations] == ["broadcast_in_dim"] * len(wide) + ["sub"]
     np.testing.assert_array_equal(st.jit(lambda x, y: x - y)(x, y), x - y)
+
+
+def graph(f, *operands):
+    """The program of a function of the arrays among these."""
+
+    def call(*traced):
+        rest = iter(traced)
+        return f(*[next(rest) if isinstance(a, st.Array) else a for a in operands])
+
+    return st.make_graph(call)(*[a for a in operands if isinstance(a, st.Array)])
+
+
+def test_which_operands_go_the_short_way():
+    """At rest by the function of NumPy, traced by the primitive unless that function is another."""
+    asked = []
+
+    def general(x, y):
+        asked.append((x, y))
+        return snp.asarray(0.0)
+
+    own, other = binary_function(ADD, general), binary_function(ADD, general, None, np.subtract)
+    whole = binary_function(ADD, general, frozenset({"int"}))
+    x, k = snp.array([3.0, 5.0]), snp.array([3, 5])
+    for f, operands, want in [
+        (own, (x, x), [6, 10]), (other, (x, x), [0, 0]), (whole, (k, k), [6, 10]),
+        (own, (x, 2.0), [5, 7]), (other, (x, 2.0), [1, 3]), (other, (2.0, x), [-1, -3]),
+        (own, (x, x[:1]), [6, 8]), (own, (k, 2), [5, 7]),
+    ]:  # fmt: skip
+        assert np.asarray(f(*operands)).tolist() == want
+    assert not asked
+    for f, operands in [
+        (whole, (x, x)), (whole, (2.0, x)), (own, (x, k)), (own, (k, 2.5)), (own, (2.5, k)),
+        (own, (1.0, 2.0)), (own, ("a", x)), (own, (x, None)), (own, (x, snp.ones(3))),
+    ]:  # fmt: skip
+        f(*operands)
+        assert asked.pop() == operands and not asked
+    for f, operands, is_short in [
+        (own, (x, x), True), (own, (x, x[:1]), True), (own, (x, 2.0), True), (own, (2.0, x), True),
+        (own, (x, 2j), False), (other, (x, x), False), (other, (x, x[:1]), False),
+        (other, (x, 2.0), False), (other, (2.0, x), False), (whole, (x, x), False),
+    ]:  # fmt: skip
+        asked.clear()
+        program = graph(f, *operands)
+        assert (len(asked) == 0) is is_short
+        assert ("add" in [e.primitive.name for e in program.equations]) is is_short

@@ -46,9 +46,10 @@ def test_guards_are_asserted():
         at(functions, [(4,)], [(4,)])
 
 
-def test_sizes_that_no_shape_gives_are_refused():
-    with pytest.raises(ExportError, match="what the size b is does not follow"):
-        functions_of(snp.sin, (B * B,))
+@pytest.mark.parametrize("shapes", [((B * B,),), ((C,), (B * C,)), ((B + C,),), ((B // 2,),)])
+def test_sizes_that_no_shape_gives_are_refused(shapes):
+    with pytest.raises(ExportError, match=r"what the size [bc] is does not follow"):
+        functions_of(lambda *xs: snp.sin(xs[0]), *shapes)
 
 
 def test_what_numbers_alone_can_say_is_refused():
@@ -58,3 +59,66 @@ def test_what_numbers_alone_can_say_is_refused():
         ExportError, match="lapack_sgetrf_ffi is called for arrays whose sizes vary"
     ):
         functions_of(snp.linalg.inv, (B, 3, 3))
+
+
+@pytest.mark.parametrize(("n", "refused"), [(2, "3 or more"), (3, ""), (8, ""), (9, "8 or less")])
+def test_bounds_are_asserted(n, refused):
+    functions = functions_of(snp.sin, (size_variable("b", 3, 8),))
+    if not refused:
+        assert at(functions, [(n,)], [(n,)])
+    else:
+        with pytest.raises(ValueError, match=f"b must be {refused}, got b = {n}"):
+            at(functions, [(n,)], [(n,)])
+
+
+@pytest.mark.parametrize(
+    ("guard", "held", "broken", "words"),
+    [
+        (Guard(B, 4, True), 3, 4, "b < 4"),
+        (Guard(B, 4, False), 4, 3, "b >= 4"),
+        (Guard(2 * B + 1, 8, True), 3, 4, r"2\*b\+1 < 8"),
+    ],
+)
+def test_guards_hold_on_their_side(guard, held, broken, words):
+    functions = functions_of(snp.sin, (B,), guards=[guard])
+    assert at(functions, [(held,)], [(held,)])
+    with pytest.raises(ValueError, match=f"exported for {words}"):
+        at(functions, [(broken,)], [(broken,)])
+
+
+@pytest.mark.parametrize(
+    ("shapes", "right", "wrong", "words"),
+    [
+        (((B,), (B,)), [(3,), (3,)], [(3,), (4,)], "the size of axis 0 of an argument must be b"),
+        (((B, 2), (2, B)), [(3, 2), (2, 3)], [(3, 2), (2, 4)], "axis 1 of an argument must be b"),
+        (((2 * B,),), [(6,)], [(7,)], r"must be 2\*b"),
+        (((3 * B + 2,),), [(11,)], [(12,)], r"must be 3\*b\+2"),
+        (((B,), (C,), (B * C,)), [(3,), (2,), (6,)], [(3,), (2,), (7,)], r"must be b\*c"),
+        (((B, B + C, C + 4),), [(3, 5, 6)], [(3, 5, 7)], r"must be c\+4"),
+    ],
+)  # fmt: skip
+def test_sizes_of_several_axes_must_agree(shapes, right, wrong, words):
+    functions = functions_of(lambda *xs: snp.ones((B,)), *shapes)
+    assert at(functions, right, [(3,)])
+    with pytest.raises(ValueError, match=words):
+        at(functions, wrong, [(3,)])
+
+
+@pytest.mark.parametrize(
+    ("f", "shape"),
+    [
+        (lambda x: x[1:], lambda n: (n - 1,)),
+        (lambda x: x[::2], lambda n: (-(-n // 2),)),
+        (lambda x: x[::-1], lambda n: (n,)),
+        (lambda x: snp.concatenate([x, x[:3]]), lambda n: (n + 3,)),
+        (lambda x: snp.pad(x, (1, 2)), lambda n: (n + 3,)),
+        (lambda x: x[:, None] * x, lambda n: (n, n)),
+        (lambda x: (x[:, None] * snp.ones(4)).reshape(-1), lambda n: (4 * n,)),
+        (lambda x: snp.arange(x.shape[0]) + x, lambda n: (n,)),
+        (lambda x: snp.full((2, x.shape[0]), 3.0), lambda n: (2, n)),
+    ],
+)
+def test_shapes_follow_from_those_of_the_arguments(f, shape):
+    functions = functions_of(f, (size_variable("b", 4),))
+    for n in (4, 5, 9):
+        assert at(functions, [(n,)], [shape(n)])

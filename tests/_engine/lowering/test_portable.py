@@ -1,5 +1,7 @@
 """Modules for files: their constants, positions, and platforms."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -16,6 +18,13 @@ def text_of(fun, *args, platforms=("cpu",)):
 def test_there_are_no_positions():
     text = text_of(lambda x: snp.sin(x) + 1, snp.ones(3))
     assert "loc(" not in text and "@main(%arg0: tensor<3xf32>)" in text
+
+
+def test_only_the_function_that_is_called_is_public():
+    text = text_of(snp.linalg.inv, snp.eye(3), platforms=("cuda", "cpu"))
+    kinds = {name: kind for kind, name in re.findall(r"func\.func (\w+) @(\w+)", text)}
+    assert kinds.pop("main") == "public" and {*kinds.values()} == {"private"}
+    assert {"main_cuda", "main_cpu"} <= {*kinds}
 
 
 def test_arrays_are_constants():

@@ -1,5 +1,7 @@
 """What is written: names, constants, regions, attributes, tokens of ordered calls."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -222,3 +224,36 @@ def test_quotients_of_quotients_are_rounded_between(dtype, exponent, mantissa):
     b.quotient(b.quotient(x, x), x)
     (line,) = [line for line in lines(b) if "reduce_precision" in line]
     assert f"exponent_bits = {exponent} : i32, mantissa_bits = {mantissa} : i32" in line
+
+
+def test_what_repeats_elements_is_put_into_memory_once():
+    b = Writer()
+    b._outputs = (Var(F32),)
+    row = Operand("%row", array_type((3,), np.dtype(np.float32)))
+    wide, two = b.broadcast(row, (1,), F32), b.splat(2, F32)
+    apart = [wide, two, b.emit("add", wide, two), b.emit("negate", b.emit("add", two, wide))]
+    as_they_are = [X, b.scalar(2, F32.dtype), b.iota(0, F32), b.emit("add", wide, X),
+                   b.emit("add", X, two), b.emit("negate", b.emit("add", X, wide))]  # fmt: skip
+    before = len(lines(b))
+    for x in as_they_are:
+        assert b.in_memory(x) is x
+    assert len(lines(b)) == before
+    for count, x in enumerate(apart, 1):
+        assert b.in_memory(x) is b.in_memory(x) is not x
+        assert len(lines(b)) == before + count
+        assert "optimization_barrier" in lines(b)[-1] and f"({x.name})" in lines(b)[-1]
+    elsewhere = type("Other", (Writer,), {"platform": "gpu"})()
+    wide = elsewhere.broadcast(row, (1,), F32)
+    assert elsewhere.in_memory(wide) is wide
+
+
+@pytest.mark.parametrize("ndim", [2, 3, 4])
+def test_which_transposes_are_those_of_matrices(ndim):
+    """A product whose operand is one has another layout, and options go by that."""
+    matrices = (*range(ndim - 2), ndim - 1, ndim - 2)
+    x = Operand("%x", array_type((2, 3, 4, 5)[:ndim], np.dtype(np.float32)))
+    for permutation in itertools.permutations(range(ndim)):
+        b = Writer()
+        b._outputs = (Var(array_type(tuple([x.type.shape[d] for d in permutation]), x.type.dtype)),)
+        y = b.transpose(x, permutation)
+        assert (y.name in b._swapped) == (permutation == matrices)

@@ -51,6 +51,7 @@ def test_dtypes_that_are_preferred():
     assert preferred(None, "f4") is preferred("float32", "f4") is None
     assert preferred("float32", "f2") == np.float32
     assert preferred("int32", "i1") == np.int32 and preferred("int32", "?") == np.int32
+    assert preferred("uint32", "i4") == np.uint32 and preferred("bfloat16", "f2") == "bfloat16"
     for bad, own in (("float16", "f4"), ("int32", "f4"), ("complex64", "f4"), ("float32", "i4")):
         with pytest.raises(TypeError, match="dot: preferred_element_type must be of the operands'"):
             preferred(bad, own)
@@ -72,6 +73,8 @@ def test_products_of_one_dtype_in_another():
     assert out(np.int8, "float32") == ("float32", "float32", None)  # floats before
     assert out(np.float32, "float16") == ("float16", "float32", None)  # narrower after
     assert out(ml_dtypes.bfloat16, "float16") == ("float16", "bfloat16", "float32")
+    for own in ("bfloat16", "float32"):
+        assert out(own, own) == (own, own, None)
 
 
 def test_two_values_of_one_dtype():

@@ -10,6 +10,8 @@ from hypothesis import strategies as some
 from stretto import jit
 from stretto import numpy as snp
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.sizes import size_variable
+from stretto._engine.core.types import array_type
 from stretto._engine.ops import broadcast as ops
 from stretto.laws import b1, bf16, c64, f16, f32, f64, i8, i32, law, u32
 
@@ -152,3 +154,44 @@ def test_broadcast_in_dim_refuses_axes_that_do_not_fit_even_where_the_shape_is_r
 def test_arguments_that_are_not_integers_are_named(call, message):
     with pytest.raises(TypeError, match=message):
         call(snp.ones(3))
+
+
+N = size_variable("n")
+
+
+def typed(*shape):
+    return array_type(shape, np.dtype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("shape", "out", "dims", "rows", "kept"),
+    [
+        ((N, 3), (N, 3), (0, 1), True, [0, 1]),
+        ((3,), (N, 3), (1,), True, [None, 0]),  # no rows, and each row is all of it
+        ((1, 3), (N, 3), (0, 1), False, [None, 1]),
+        ((N,), (2, N), (1,), False, [None, 0]),
+        ((1, 4), (2, 4, 3, 4), (2, 3), True, [None, None, None, 1]),
+        ((), (2,), (), True, [None]),
+    ],
+)
+def test_rows_and_axes_of_what_is_broadcast(shape, out, dims, rows, kept):
+    x, op = typed(*shape), ops.BroadcastInDim(out, dims)
+    assert op.by_rows((x,), (typed(*out),)) is rows
+    assert op.kept_axes(0, x, typed(*out)) == kept
+
+
+@pytest.mark.parametrize(
+    ("axes", "rows", "kept"), [((0,), False, [1, 2]), ((1,), True, [0, 2]), ((2, 0), False, [1])]
+)
+def test_rows_and_axes_of_sums(axes, rows, kept):
+    x, op = typed(N, 3, 4), ops.ReduceSum(axes)
+    out = op.infer(x)
+    assert op.by_rows((x,), (out,)) is rows
+    assert op.sums_rows((x,)) is not rows
+    assert op.kept_axes(0, x, out) == kept
+
+
+def test_a_sum_that_names_an_axis_not_there():
+    for axes in ((2,), (-1,), (0, 0)):
+        with pytest.raises(ValueError, match="reduce_sum"):
+            ops.ReduceSum(axes).infer(typed(2, 3))

@@ -165,3 +165,28 @@ def test_select_is_transposed_choice_by_choice():
     second = st.linear_transpose(lambda x: ops.select(condition, zero, x), x)
     np.testing.assert_array_equal(first(ct)[0], [1, 0, 3])
     np.testing.assert_array_equal(second(ct)[0], [0, 2, 0])
+
+
+def test_a_choice_is_weak_where_both_are_and_goes_by_rows():
+    weak, strong = (array_type((2,), np.dtype(np.float32), w) for w in (True, False))
+    condition = array_type((2,), np.dtype(bool))
+    select = ops.Select()
+    for types in ((weak, weak), (weak, strong), (strong, weak), (strong, strong)):
+        assert select.infer(condition, *types).weak_type is (strong not in types)
+        assert select.by_rows((condition, *types), (strong,))
+
+
+@pytest.mark.parametrize(
+    ("condition", "x", "y"),
+    [
+        ((2,), ((2,), "float32"), ((3,), "float32")),
+        ((2,), ((2,), "float32"), ((2,), "float64")),
+        ((3,), ((2,), "float32"), ((2,), "float32")),
+        ((1,), ((2,), "float32"), ((2,), "float32")),
+    ],
+)
+def test_choices_that_differ_in_one_respect_are_refused(condition, x, y):
+    types = [array_type(shape, np.dtype(dtype)) for shape, dtype in (x, y)]
+    with pytest.raises(TypeError, match="select: the choices must be of one type and the condit"):
+        ops.Select().infer(array_type(condition, np.dtype(bool)), *types)
+    assert ops.Select().infer(array_type((), np.dtype(bool)), types[0], types[0]) is types[0]

@@ -11,6 +11,7 @@ from stretto._engine.api.jit.jit import jit
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.config import config, enable_x64
 from stretto._engine.core.errors import ContractionError
+from stretto._engine.core.sizes import size_variable
 from stretto._engine.core.types import array_type
 from stretto._engine.ops.contract import (
     DotGeneral,
@@ -337,3 +338,64 @@ def test_axes_of_tensordot_may_be_an_array():
     x, y = np.ones((2, 3), np.float32), np.ones((3, 4), np.float32)
     assert tensordot(x, y, np.array([[1], [0]])).shape == (2, 4)
     assert tensordot(x, y, np.array(1)).shape == (2, 4)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "summed", "shared", "rows", "sums"),
+    [
+        ("n3", "34", ((1,), (0,)), ((), ()), True, False),
+        ("n3", "n4", ((0,), (0,)), ((), ()), False, True),
+        ("n3", "4n", ((0,), (1,)), ((), ()), False, False),
+        ("n3", "n3", ((1,), (1,)), ((0,), (0,)), True, False),
+        ("n3", "n3", ((), ()), ((1, 0), (1, 0)), False, False),
+        ("n3", "n3", ((1,), (1,)), ((), ()), False, False),
+        ("nn", "nn", ((1,), (0,)), ((0,), (1,)), False, False),
+        ("nn", "nn", ((0,), (1,)), ((1,), (0,)), False, False),
+        ("n3", "34", ((), ()), ((1,), (0,)), False, False),
+        ("n3", "3n", ((0,), (1,)), ((), ()), False, False),
+        ("3n", "n3", ((0,), (1,)), ((), ()), False, False),
+        ("34", "n4", ((1,), (1,)), ((), ()), False, False),
+    ],
+)
+def test_which_products_go_by_rows_or_sum_them(x, y, summed, shared, rows, sums):
+    n, f32 = size_variable("n"), np.dtype(np.float32)
+    types = [array_type(tuple([n if c == "n" else int(c) for c in s]), f32) for s in (x, y)]
+    op = DotGeneral(summed, shared)
+    assert op.by_rows(types, [op.infer(*types)]) is rows
+    assert op.sums_rows(types) is sums
+
+
+def test_a_product_is_weak_where_both_operands_are_and_no_dtype_was_asked_for():
+    weak, strong = (array_type((2, 2), np.dtype(np.float32), w) for w in (True, False))
+    product = DotGeneral(((1,), (0,)))
+    assert product.infer(weak, weak).weak_type
+    assert not product.infer(weak, strong).weak_type
+    assert not product.infer(strong, weak).weak_type
+    wide = DotGeneral(((1,), (0,)), preferred=np.dtype(np.float64))
+    assert wide.infer(weak, weak) is array_type((2, 2), np.dtype(np.float64))
+
+
+def test_the_work_of_a_product_is_its_multiply_adds():
+    f32 = np.dtype(np.float32)
+    types = array_type((2, 3, 5, 7), f32), array_type((2, 5, 7, 11), f32)
+    op = DotGeneral(((2, 3), (1, 2)), ((0,), (0,)))
+    assert op.work(types, op.out_types(types)) == 2 * 3 * 5 * 7 * 11
+
+
+@pytest.mark.parametrize(
+    ("dtype", "x", "y", "compiled"),
+    [
+        ("int64", (32847, 173), (173, 1), True),  # of 5,681,819 products
+        ("int64", (32842, 173), (173, 1), False),
+        ("int64", (128, 256), (256, 1000), True),  # of 32,768 elements
+        ("int64", (127, 258), (258, 1000), False),
+        ("uint64", (128, 256), (256, 1000), True),
+        ("float64", (128, 256), (256, 1000), False),
+        ("int32", (128, 256), (256, 1000), False),  # multiplied as floats
+        ("int32", (1 << 23, 2), (2, 1), True),  # too few products to convert for
+    ],
+    ids=str,
+)
+def test_large_products_of_integers_are_compiled(dtype, x, y, compiled):
+    types = tuple(array_type(shape, np.dtype(dtype)) for shape in (x, y))
+    assert DotGeneral(((1,), (0,))).compiled(types) is compiled

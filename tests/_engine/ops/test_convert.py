@@ -9,6 +9,7 @@ import pytest
 import stretto.numpy as snp
 from stretto import grad, jit, vjp
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.ops import convert as conversion
 from stretto._engine.ops.convert import (
     ConvertElementType,
     as_inexact,
@@ -288,3 +289,20 @@ def test_arrays_in_lists_count():
 def test_errors_speak_of_what_was_given():
     with pytest.raises(ValueError, match=r"expected a vector, got float16\[2,2\]"):
         doubled(np.ones((2, 2), np.float16))
+
+
+def test_conversion_keeps_rows_and_axes():
+    type = as_value(np.ones((2, 3), np.float32)).type
+    op = ConvertElementType(np.dtype(np.int32))
+    assert op.by_rows((type,), (op.infer(type),))
+    assert [*op.kept_axes(0, type, op.infer(type))] == [0, 1]
+
+
+def test_an_error_of_a_signal_handler_is_not_taken_for_numpys(monkeypatch):
+    class Interrupted:
+        def run(self, *_):
+            raise FloatingPointError("of a handler")
+
+    monkeypatch.setattr(conversion, "_strict", Interrupted())
+    with pytest.raises(FloatingPointError, match="of a handler"):
+        convert_element_type(np.array([1.5, 2.5]), np.int32)

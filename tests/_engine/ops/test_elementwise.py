@@ -24,6 +24,7 @@ from stretto._engine.ops.elementwise import (
 )
 from stretto._engine.ops.exponential import EXP
 from stretto._engine.ops.inverse_trigonometric import atan2
+from stretto._engine.ops.special.gamma import LGAMMA
 
 shapes = some.lists(some.integers(0, 3), max_size=3).map(tuple)
 
@@ -139,3 +140,46 @@ def test_what_classes_say_by_themselves():
     assert type(EXP).compiled_from == type(EXP).costs.sizes() != {}
     assert type(NEG).compiled_from == {}
     assert type(EXP).widens and type(NEG).widens and not Elementwise.widens
+
+
+def test_results_are_weak_where_all_operands_are():
+    weak, strong = (array_type((2,), np.dtype(np.float32), w) for w in (True, False))
+    for types in ((weak, weak), (weak, strong), (strong, weak), (strong, strong)):
+        assert ADD.infer(*types).weak_type is (strong not in types)
+    for x, y in ((1, np.int8(2)), (np.int8(2), 1)):
+        assert [v.weak_type for v in promote_values("f", x, y, inexact=True)] == [False, False]
+    assert [v.weak_type for v in promote_values("f", 1, 2, inexact=True)] == [True, True]
+
+
+def test_operands_that_differ_in_one_respect_are_refused():
+    x = array_type((2,), np.dtype(np.float32))
+    for other in (array_type((3,), x.dtype), array_type((2,), np.dtype(np.float64))):
+        with pytest.raises(TypeError, match=r"add: operands must .* \(operand 1\)"):
+            ADD.infer(x, other)
+
+
+def test_elementwise_operations_keep_rows_and_axes():
+    x = array_type((2, 3), np.dtype(np.float32))
+    assert ADD.by_rows((x, x), (x,))
+    assert [*ADD.kept_axes(1, x, x)] == [0, 1]
+
+
+def test_functions_that_are_polynomials_count_as_more_work():
+    x = array_type((10, 10), np.dtype(np.float32))
+    assert [f.work((x,), (x,)) for f in (NEG, EXP, LGAMMA)] == [400, 4_000, 40_000]
+
+
+@pytest.mark.parametrize(("dtype", "least", "most"), [("int8", -128, 127), ("uint16", 0, 65535)])
+def test_integers_of_python_must_fit(dtype, least, most):
+    x = np.zeros(1, dtype)
+    for fits in (least, most):
+        assert promote_values("f", x, fits)[1].tolist() == [fits]
+    for beyond in (least - 1, most + 1):
+        with pytest.raises(OverflowError, match=f"f: the Python integer {beyond} does not fit in"):
+            promote_values("f", x, beyond)
+
+
+def test_kinds_that_are_not_accepted_are_refused_by_the_primitive_itself():
+    for primitive, dtype in ((EXP, np.int32), (NEG, np.bool_)):
+        with pytest.raises(TypeError, match=f"{primitive.name}: expected an array of kind"):
+            primitive.infer(array_type((2,), np.dtype(dtype)))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stretto import jit
+from stretto import grad, jit
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.ops import exponential as ops
 from stretto.laws import bf16, c64, c128, check_special, f32, f64, i8, law, special_values, u32
@@ -71,3 +71,10 @@ def test_integers_become_floats():
 def test_refused():
     with pytest.raises(MissingRuleError, match="exp has no transpose rule: it is not linear"):
         ops.EXP.transpose(1.0, 1.0)
+
+
+def test_a_length_of_zero_has_no_slope():
+    length = lambda x: ops.root_of_squares(x * x)
+    for f in (grad(length), jit(grad(length)), grad(jit(length))):
+        assert [float(f(x)) for x in (0.0, 3.0, -3.0)] == [0, 1, -1]
+    assert float(length(np.float32(-3))) == 3

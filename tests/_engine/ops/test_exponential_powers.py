@@ -171,3 +171,38 @@ def test_a_power_of_zero_has_mixed_derivatives(name):
 def test_integer_pow_refuses_other_exponents(exponent):
     with pytest.raises(TypeError, match=r"^integer_pow: y must be an integer, got"):
         ops.integer_pow(np.ones(2), exponent)
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float16"])
+@pytest.mark.parametrize("n", [-3, -2, -1, 0, 1, 2, 3, 4, 7])
+def test_powers_of_narrow_floats_are_rounded_once(name, n):
+    x = numpy.linspace(0.3, 1.9, 41).astype(name)
+    wide = np.asarray(x.astype("float32"), np.float64) ** n
+    for f in (ops.integer_pow, jit(ops.integer_pow, static_argnums=1)):
+        got = f(x, n)
+        assert got.dtype == name
+        np.testing.assert_array_equal(got, numpy.asarray(wide.astype(np.float32)).astype(name))
+
+
+@pytest.mark.parametrize("y", [0.5, 0.505, 0.51, -0.5, 1.5, 0.0])
+@pytest.mark.parametrize(
+    "x", [[4.0, 9.0, 0.25], [4.0, 0.0, -0.0], [4.0, -1.0, -np.inf], [np.nan, np.inf, 1.0], []]
+)
+def test_one_exponent_for_all(x, y):
+    """One half is a root, but of negative zero and infinity, whose powers are positive."""
+    x = np.array(x, np.float32)
+    with np.errstate(all="ignore"):
+        want = np.power(x, np.full(x.shape, y, np.float32))
+    for f in (ops.power, jit(ops.power)):
+        got = np.asarray(f(x, y))
+        np.testing.assert_allclose(got, want, rtol=3e-7)
+        np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+
+
+def test_whole_numbers_to_the_power_of_zero_are_multiplied_out_too():
+    program = make_graph(lambda x: ops.power(x, 0))(np.array([0, -3, 5]))
+    assert "pow" not in [e.primitive.name for e in program.equations]
+    assert ops.power(np.array([0, -3, 5]), 0).tolist() == [1, 1, 1]
+    with pytest.raises(TypeError, match="to the power -1 is not an integer"):
+        ops.IntegerPow(-1).infer(numpy.ones(2, int).type)
+    assert ops.IntegerPow(0).infer(numpy.ones(2, int).type).dtype == np.int32

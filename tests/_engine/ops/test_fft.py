@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import stretto as st
+from stretto._engine.core.types import array_type
 from stretto._engine.ops.fft import Fft
 from stretto.laws import c64, c128, f32, f64, law
 from stretto.lax import FftType, fft
@@ -109,3 +110,40 @@ def test_kinds_have_the_numbers_of_stablehlo():
     assert [(k.name, k.value) for k in FftType] == [
         ("FFT", 0), ("IFFT", 1), ("RFFT", 2), ("IRFFT", 3),
     ]  # fmt: skip
+
+
+def test_the_work_of_a_transform_grows_with_the_logarithm_of_its_length():
+    half, whole = array_type((3, 33), np.dtype(np.complex64)), array_type((3, 64), np.dtype("f4"))
+    for kind, types in (("RFFT", (whole, half)), ("IRFFT", (half, whole))):
+        op = Fft(FftType[kind], (64,))
+        assert op.work(types[:1], types[1:]) == 8 * 3 * 64 * 7
+
+
+F32, C64 = np.dtype(np.float32), np.dtype(np.complex64)
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype", "shape", "points", "expected"),
+    [
+        (FftType.FFT, C64, (1 << 17,), 1 << 17, True),
+        (FftType.FFT, C64, (1 << 12,), 1 << 12, False),
+        (FftType.IFFT, C64, (1 << 12, 128), 128, True),
+        (FftType.IFFT, C64, (1 << 16, 16), 16, False),
+        (FftType.IFFT, C64, (3552, 64), 64, True),  # of 64 points, 227,273 elements
+        (FftType.IFFT, C64, (3551, 64), 64, False),
+        (FftType.IFFT, C64, (3608, 63), 63, False),
+        (FftType.FFT, C64, (3, 16384), 16384, True),  # of 16,384 points, 46,875 elements
+        (FftType.FFT, C64, (3, 16383), 16383, False),
+        (FftType.FFT, C64, (1, 46875), 46875, True),
+        (FftType.FFT, C64, (1, 46874), 46874, False),
+        (FftType.FFT, np.dtype(np.complex128), (1 << 20,), 1 << 20, False),
+        (FftType.RFFT, F32, (1 << 20,), 1 << 20, True),
+        (FftType.RFFT, F32, ((1 << 20) - 1,), (1 << 20) - 1, False),
+        (FftType.RFFT, F32, (1 << 14, 64), 64, True),
+        (FftType.RFFT, F32, (1 << 15, 63), 63, False),
+        (FftType.IRFFT, C64, ((1 << 20) + 1,), 1 << 21, False),
+    ],
+    ids=str,
+)
+def test_transforms_by_kind_dtype_and_points(kind, dtype, shape, points, expected):
+    assert Fft(kind, (points,)).compiled((array_type(shape, dtype),)) is expected

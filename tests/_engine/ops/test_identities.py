@@ -93,3 +93,8 @@ def test_marks_are_left_only_while_debugging():
     assert "example" not in str(graph(snp.ones(2)))
     with st.config(debug_nans=True):
         assert "example b [axis=0]" in str(graph(snp.ones(2)))
+
+
+def test_marks_keep_the_axes():
+    x = snp.ones((2, 3)).type
+    assert [*Name("a").kept_axes(0, x, x)] == [0, 1]

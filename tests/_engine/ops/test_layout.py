@@ -9,6 +9,7 @@ from hypothesis import strategies as some
 
 from stretto._engine.api.graph import make_graph
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.sizes import size_variable
 from stretto._engine.core.types import array_type
 from stretto._engine.ops import layout as ops
 from stretto._engine.ops.broadcast import broadcast_to
@@ -150,3 +151,74 @@ def test_permutations_are_refused_under_the_name_of_the_function():
         ops.reshape(x, (6,), (0,))
     with pytest.raises(ValueError, match=r"^reshape: axis 5 is out of bounds"):
         ops.reshape(x, (6,), (0, 5))
+
+
+N = size_variable("n")
+
+
+@pytest.mark.parametrize(
+    ("shape", "out", "rows", "kept"),
+    [
+        ((N, 2, 3), (N, 6), True, (0, None)),
+        ((N, 6), (N, 2, 3), True, (0, None, None)),
+        ((N, 2, 3), (2 * N, 3), False, (None, 2)),
+        ((2, N, 3), (2, N, 1, 3), True, (0, 1, None, 2)),
+        ((N, 4), (N, 4), True, (0, 1)),
+        ((1,), (), False, ()),
+        ((), (1,), False, (None,)),
+        ((4, 6), (24,), False, (None,)),
+        ((2, 3, 5), (2, 15), True, (0, None)),
+        ((2, 3, 5), (6, 5), False, (None, 2)),
+    ],
+)
+def test_rows_and_axes_that_reshaping_keeps(shape, out, rows, kept):
+    types = [array_type(s, np.dtype(np.float32)) for s in (shape, out)]
+    op = ops.Reshape(out)
+    assert op.kept_axes(0, *types) == kept
+    if out:
+        assert op.by_rows(types[:1], types[1:]) is rows
+
+
+def test_transposing_keeps_rows_that_stay_in_front():
+    type = array_type((N, 2, 3), np.dtype(np.float32))
+    for order, rows in (((0, 2, 1), True), ((1, 0, 2), False), ((2, 1, 0), False)):
+        op = ops.Transpose(order)
+        assert op.by_rows((type,), (op.infer(type),)) is rows
+        assert op.kept_axes(0, type, op.infer(type)) == order
+
+
+@pytest.mark.parametrize("sizes", [(-2, -3), (-1, -1), (-1, -1, 6), (-6,), (7,), (0, -1), (4, -1)])
+def test_sizes_that_do_not_fit_or_are_negative(sizes):
+    with pytest.raises(
+        ValueError, match=r"reshape: float32\[2,3\] \(6 elements\) does not fit sha"
+    ):
+        ops.reshape(array(2, 3), sizes)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ((2, 3), (6,), True),
+        ((2, 3), (3, 2), True),
+        ((2, 3), (5,), False),
+        ((2, 3), (2, 4), False),
+        ((), (1, 1), True),
+        ((N, 4), (N, 2, 2), True),
+        ((N, 1, 3), (N, 3), True),
+        ((N, 2), (2 * N,), True),
+        ((2, N), (2 * N,), False),
+        ((2, N), (N, 2), False),
+        ((N, 2), (2, N), False),
+        ((2, 2, N), (4, N), True),
+        ((2, N, 3), (2, 3 * N), True),
+        ((2, 3, N), (6, N), True),
+        ((3, 2, N), (3, 2 * N), False),
+        ((N, N), (N * N,), False),
+        ((N, 2), (N,), False),
+    ],
+    ids=str,
+)
+def test_shapes_that_order_elements_alike_whatever_the_size(one, other, alike):
+    """Where a size that varies is the first of the axes that become one, or are made of one."""
+    assert ops.in_order(one, other) is alike
+    assert ops.in_order(other, one) is alike

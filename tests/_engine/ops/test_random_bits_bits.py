@@ -7,6 +7,7 @@ import pytest
 from stretto import numpy as snp
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import array_type
 from stretto._engine.ops.random_bits import (
     RandomBits,
     Threefry2x32,
@@ -173,3 +174,36 @@ def test_refuses_of_numbers():
         unit_float(words(16, 2), np.dtype(np.float32))
     with pytest.raises(TypeError, match="expected an array of kind uint"):
         wide_remainder(*[np.ones(2, np.int32)] * 3)
+
+
+@pytest.mark.parametrize(
+    ("operation", "shape", "least"),
+    [
+        (Threefry2x32(), lambda n: (n,), 1 << 22),
+        (RandomBits(32, (1 << 20,), "partitionable"), lambda n: (n // 2, 2), 16),
+        (RandomBits(8, (1 << 22,), "original"), lambda n: (n // 2, 2), 16),
+    ],
+    ids=["cipher", "words", "bytes"],
+)
+def test_many_words_are_encrypted_by_a_program(operation, shape, least):
+    for n, compiled in ((least, True), (least - 2, False)):
+        type = array_type(shape(n), np.dtype(np.uint32))
+        assert operation.compiled((type,) * 4) is compiled
+
+
+@pytest.mark.parametrize(
+    ("op", "types"),
+    [
+        (Threefry2x32(), [((2,), "uint32")] * 3 + [((3,), "uint32")]),
+        (Threefry2x32(), [((2,), "uint32")] * 3 + [((2,), "int32")]),
+        (RandomBits(32, (2,), "original"), [((2,), "int32")]),
+        (RandomBits(32, (2,), "original"), [((), "uint32")]),
+        (RandomBits(32, (2,), "original"), [((3,), "uint32")]),
+        (UnitFloat(np.dtype(np.float32)), [((3,), "int32")]),
+        (UnitFloat(np.dtype(np.float32)), [((3,), "uint16")]),
+    ],
+    ids=str,
+)
+def test_words_of_another_shape_or_kind_are_refused(op, types):
+    with pytest.raises(TypeError, match=r"expected|of one shape"):
+        op.infer(*[array_type(shape, np.dtype(dtype)) for shape, dtype in types])

@@ -6,6 +6,7 @@ import pytest
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.config import enable_x64
+from stretto._engine.core.types import array_type
 from stretto._engine.ops.random_bits import RandomAlgorithm, RngBitGenerator, rng_bit_generator
 from stretto.laws import law
 
@@ -120,3 +121,25 @@ def test_algorithms_have_the_numbers_of_xla():
     assert [(a.name, a.value) for a in RandomAlgorithm] == [
         ("RNG_DEFAULT", 0), ("RNG_THREE_FRY", 1), ("RNG_PHILOX", 2),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [1, 8, 9, 40])
+def test_a_few_counters_and_many_are_encrypted_alike(count):
+    """Few of them in integers of Python."""
+    some = rng_bit_generator(STATE, (4 * count,))[1]
+    np.testing.assert_array_equal(some, rng_bit_generator(STATE, (400,))[1][: 4 * count])
+
+
+def test_wide_numbers_of_threefry_lie_in_a_row():
+    """A counter gives one, so there are no halves to lay out."""
+    with enable_x64():
+        for shape in ((4, 3), (3, 4), (3, 3)):
+            rows = rng_bit_generator(STATE, shape, np.uint64, THREE_FRY)[1]
+            line = rng_bit_generator(STATE, (shape[0] * shape[1],), np.uint64, THREE_FRY)[1]
+            np.testing.assert_array_equal(rows, np.reshape(line, shape))
+
+
+def test_many_counters_are_encrypted_by_a_program():
+    op = RngBitGenerator((1 << 20,), np.dtype(np.uint32), PHILOX)
+    for states, compiled in ((4, True), (3, False)):
+        assert op.compiled((array_type((states, 4), np.dtype(np.uint32)),)) is compiled

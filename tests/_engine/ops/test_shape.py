@@ -8,6 +8,7 @@ import pytest
 
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import array_type
 from stretto._engine.ops.shape import Pad, Rev, Slice, pad, rev, slice_, slice_in_dim, split
 from stretto.laws import b1, bf16, c64, f32, f64, i8, i32, law
 from tests.any_size import holds
@@ -147,3 +148,77 @@ def test_padding_by_any_size():
     # elements as far apart as there are elements
     holds(snp.diag, [x], n)
     holds(lambda x: pad(x, 2.0, [(1, x.shape[0], x.shape[0])]), [x], n)
+
+
+def test_axes_that_keep_their_places():
+    """Those that are not padded, cut or reversed; a padding value is added up along all."""
+    x, value = (array_type(shape, np.dtype(np.float32)) for shape in ((2, 3, 4), ()))
+    padding = Pad(((0, 0, 0), (1, 0, 0), (0, 0, 1)))
+    assert padding.kept_axes(0, x, padding.infer(x, value)) == [0, None, None]
+    assert padding.kept_axes(1, value, padding.infer(x, value)) == [None] * 3
+    part_ = Slice((0, 1, 0), (2, 3, 4), (1, 1, 2))
+    assert part_.kept_axes(0, x, part_.infer(x)) == [0, None, None]
+    assert Rev((0, 2)).kept_axes(0, x, x) == [None, 1, None]
+
+
+@pytest.mark.parametrize("weak_x", [False, True])
+@pytest.mark.parametrize("weak_value", [False, True])
+def test_what_is_padded_is_weak_where_both_are(weak_x, weak_value):
+    f32 = np.dtype(np.float32)
+    got = Pad(((1, 0, 0),)).infer(array_type((2,), f32, weak_x), array_type((), f32, weak_value))
+    assert got.weak_type is (weak_x and weak_value)
+
+
+def test_a_padding_value_gives_way_to_a_strong_array_alone():
+    strong, weak = np.ones(2, np.float32), as_value(1.0)
+    assert not pad(strong, weak, [(1, 0, 0)]).weak_type
+    assert not pad(snp.full(2, 1.0), np.float32(1), [(1, 0, 0)]).weak_type
+    assert pad(weak, 0.0, []) is weak
+
+
+@pytest.mark.parametrize(
+    ("starts", "limits", "strides"),
+    [
+        ((-1, 0), (2, 3), (1, 1)),
+        ((0, 0), (2, 4), (1, 1)),
+        ((2, 0), (1, 3), (1, 1)),
+        ((0, 0), (2, 3), (0, 1)),
+        ((0, 0), (2, 3), (1, -1)),
+        ((0,), (2, 3), (1, 1)),
+        ((0, 0), (2,), (1, 1)),
+        ((0, 0), (2, 3), (1,)),
+    ],
+)
+def test_slices_that_do_not_fit(starts, limits, strides):
+    with pytest.raises(ValueError, match="slice: expected 0 <= start <= limit <= size and"):
+        Slice(starts, limits, strides).infer(array_type((2, 3), np.dtype(np.float32)))
+
+
+def test_a_slice_may_be_empty_at_either_end():
+    type = array_type((2, 3), np.dtype(np.float32))
+    for at in (0, 2):
+        assert Slice((at, 0), (at, 3), (1, 4)).infer(type).shape == (0, 1)
+
+
+def test_steps_and_parts_that_are_refused():
+    x = np.ones((2, 3), np.float32)
+    for stride in (0, -1):
+        with pytest.raises(ValueError, match="slice_in_dim: expected stride > 0"):
+            slice_in_dim(x, 0, 1, stride)
+    with pytest.raises(ValueError, match=r"sizes \(4, -1\) must add up to 3, axis 1"):
+        split(x, (4, -1), 1)
+    with pytest.raises(ValueError, match=r"for each axis of float32\[2,3\]; got \(\(0, 0, 0\),\)"):
+        pad(x, 0, [(0, 0, 0)])
+    with pytest.raises(TypeError, match="pad: padding_value 1j is complex"):
+        pad(x, 1j, [(1, 0, 0)] * 2)
+    assert pad(np.ones(1, np.complex64), 1j, [(1, 0, 0)]).tolist() == [1j, 1]
+
+
+def test_a_part_of_all_is_the_value_itself_and_no_less_is():
+    x = as_value(np.ones((2, 3), np.float32))
+    assert slice_(x, (0, 0), (2, 3), (1, 1)) is x
+    assert slice_(x, (0, 0), (2, 3), (1, 2)).shape == (2, 2)
+    assert slice_(x, (1, 0), (2, 3)).shape == (1, 3)
+    with pytest.raises(ValueError, match="got starts"):
+        slice_(x, (0,), (2, 3))
+    assert pad(x, 0, [(0, 0, 0), (0, 1, 0)]).shape == (2, 4)

@@ -77,3 +77,9 @@ def test_an_operation_refuses_what_cannot_be_split():
     assert constraint.infer(whole) is whole
     with pytest.raises(ValueError, match=r"with_sharding_constraint: x, float32\[\], has 0 axes"):
         constraint.infer(whole.with_shape(()))
+
+
+def test_a_constraint_keeps_the_axes():
+    x = snp.ones((2, 3)).type
+    constraint = ShardingConstraint(st.sharding.NamedSharding(MESH, P("x")))
+    assert [*constraint.kept_axes(0, x, x)] == [0, 1]

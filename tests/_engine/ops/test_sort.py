@@ -13,9 +13,11 @@ import stretto
 from stretto._engine.api.autodiff.derivatives import grad
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.core.config import enable_x64
+from stretto._engine.core.types import array_type
 from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sort import Sort, TopK, argsort, sort, sort_operands, stable_order, top_k
+from stretto._engine.ops.thresholds import TOP_K
 from stretto.laws import b1, bf16, c64, f32, f64, i8, i32, law, u32
 from tests.meshes import mesh
 
@@ -233,3 +235,9 @@ def test_top_k_where_rows_are_split_needs_no_collective(dtype):
         np.testing.assert_array_equal(out, whole)
     across = stretto.device_put(x, stretto.sharding.NamedSharding(mesh(x=8), stretto.P("x"))).T
     np.testing.assert_array_equal(f(across)[1], f(x.T)[1])
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_the_greatest_of_many_are_found_by_a_program(k):
+    for n, compiled in ((TOP_K, True), (TOP_K - 1, False)):
+        assert TopK(k).compiled((array_type((n,), np.dtype(np.float32)),)) is compiled

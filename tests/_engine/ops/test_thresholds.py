@@ -14,11 +14,9 @@ from stretto._engine.core.primitive import PRIMITIVES
 from stretto._engine.core.types import array_type, kind_of
 from stretto._engine.eager import interpreter
 from stretto._engine.higher_order.family import Call
-from stretto._engine.ops import fft, sort, thresholds
+from stretto._engine.ops import sort, thresholds
 from stretto._engine.ops.arithmetic import ADD
 from stretto._engine.ops.contract import DotGeneral
-from stretto._engine.ops.convolution import general as convolution
-from stretto._engine.ops.convolution.geometry import conv_dimension_numbers
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.exponential import EXP
 from stretto._engine.ops.extrema import MAX
@@ -185,60 +183,6 @@ def test_other_operations_are_compiled_where_large(name):
     primitive, large, small = DECISIONS[name]
     assert primitive.compiled(large)
     assert small is None or not primitive.compiled(small)
-
-
-KINDS = fft.FftType
-
-
-@pytest.mark.parametrize(
-    ("kind", "dtype", "shape", "points", "expected"),
-    [
-        (KINDS.FFT, C64, (1 << 17,), 1 << 17, True),
-        (KINDS.FFT, C64, (1 << 12,), 1 << 12, False),
-        (KINDS.IFFT, C64, (1 << 12, 128), 128, True),
-        (KINDS.IFFT, C64, (1 << 16, 16), 16, False),
-        (KINDS.IFFT, C64, (3552, 64), 64, True),  # of 64 points, 227,273 elements
-        (KINDS.IFFT, C64, (3551, 64), 64, False),
-        (KINDS.IFFT, C64, (3608, 63), 63, False),
-        (KINDS.FFT, C64, (3, 16384), 16384, True),  # of 16,384 points, 46,875 elements
-        (KINDS.FFT, C64, (3, 16383), 16383, False),
-        (KINDS.FFT, C64, (1, 46875), 46875, True),
-        (KINDS.FFT, C64, (1, 46874), 46874, False),
-        (KINDS.FFT, np.dtype(np.complex128), (1 << 20,), 1 << 20, False),
-        (KINDS.RFFT, F32, (1 << 20,), 1 << 20, True),
-        (KINDS.RFFT, F32, ((1 << 20) - 1,), (1 << 20) - 1, False),
-        (KINDS.RFFT, F32, (1 << 14, 64), 64, True),
-        (KINDS.RFFT, F32, (1 << 15, 63), 63, False),
-        (KINDS.IRFFT, C64, ((1 << 20) + 1,), 1 << 21, False),
-    ],
-    ids=str,
-)
-def test_transforms_by_kind_dtype_and_points(kind, dtype, shape, points, expected):
-    assert fft.Fft(kind, (points,)).compiled(types(dtype, shape)) is expected
-
-
-@pytest.mark.parametrize(
-    ("lhs", "rhs", "dtype", "expected"),
-    [
-        ((32, 32, 32, 32), (64, 32, 3, 3), F32, True),
-        ((1, 32, 32, 32), (64, 32, 3, 3), F32, False),
-        ((32, 32, 32, 32), (64, 32, 3, 3), F64, False),
-        ((64, 3, 64, 64), (32, 3, 3, 3), F32, False),
-        ((256, 3, 128, 128), (8, 3, 3, 3), F32, True),  # for memory
-        ((1, 1, 1, 1 << 24), (1, 1, 1, 1), F32, True),
-        ((1, 1, 1, (1 << 24) - 1), (1, 1, 1, 1), F32, False),
-        # of 1 << 26 products, with 16 features
-        ((16, 16, 1, 4096), (64, 16, 1, 1), F32, True),
-        ((16, 16, 1, 4095), (64, 16, 1, 1), F32, False),
-        ((16, 15, 1, 4370), (64, 15, 1, 1), F32, False),
-    ],
-    ids=str,
-)
-def test_convolutions_of_many_features(lhs, rhs, dtype, expected):
-    dims = conv_dimension_numbers(lhs, rhs, ("NCHW", "OIHW", "NCHW"))
-    ones, around = (1, 1), (rhs[-1] // 2, rhs[-1] // 2)
-    op = convolution.ConvGeneralDilated(ones, (around, around), ones, ones, dims)
-    assert op.compiled(types(dtype, lhs, rhs)) is expected
 
 
 # Results

@@ -7,8 +7,10 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.ops import varying_sizes
 from stretto._engine.ops.varying_sizes import (
+    clear_rest,
     examples_of_rows,
     for_each_row,
+    rows_at,
     starts,
     to_rectangle,
     to_rows,
@@ -49,3 +51,17 @@ def test_where_rows_are_by_running_sums(compared, monkeypatch):
     program = st.make_graph(lambda x: examples_of_rows(x, 8))(lengths)
     names = [equation.primitive.name for equation in program.equations]
     assert names.count("cumsum") == (compared < 9) + (compared < 24)
+
+
+def test_what_is_behind_the_last_example_is_cleared():
+    rows = clear_rest(snp.asarray(ROWS), snp.asarray(LENGTHS))
+    np.testing.assert_array_equal(rows, np.where(np.arange(8)[:, None] < 6, ROWS, 0))
+
+
+def test_rows_out_of_range_are_the_last_or_zeros():
+    places = snp.array([[1, 9], [-1, 7]])
+    clipped = rows_at(snp.asarray(ROWS), places)
+    np.testing.assert_array_equal(clipped, ROWS[[[1, 7], [0, 7]]])
+    filled = rows_at(snp.asarray(ROWS), places, "fill")
+    inside = np.array([[True, False], [False, True]])[..., None]
+    np.testing.assert_array_equal(filled, np.where(inside, clipped, 0))

@@ -61,12 +61,19 @@ def _compared_after_a_call(x):
     return y == least[:, None]
 
 
+def _compared_inside_a_call(x):
+    y = x * 2 + 1
+    least = snp.sort(y)[:, :1]
+    return st.jit(lambda y, least: (y == least).sum())(y, least)
+
+
 @pytest.mark.parametrize(
     "fun",
     [
         lambda x: snp.argmax(x * 2 + 1, 1),
         lambda x: (x * 2 + 1).max(1) == (x * 2 + 1).T,
         _compared_with_a_threshold,
+        _compared_inside_a_call,
         _compared_after_a_call,
         lambda x: st.jit(lambda y: snp.argmin(y, 0))(x * 2 + 1),
         lambda x: lax.scan(lambda c, row: (c + snp.argmax(row * 2 + 1), c), 0, x),
@@ -289,6 +296,18 @@ def test_quarters_of_a_value_take_time_to_read(rows, count):
         return s.sum(), s.max(0)
 
     assert barriers(f, snp.ones((rows, 1024)), *[snp.ones(1024)] * rows) == count
+
+
+def test_long_functions_are_not_computed_again_by_the_compiler():
+    def several(f):
+        def g(x, y):
+            s = f(x, y)
+            return s.sum(), s.T @ W, s @ W
+
+        return g
+
+    assert barriers(several(snp.add), X, Y) == 1
+    assert barriers(several(snp.power), X, Y) == 0
 
 
 def test_results_are_stored_already():

@@ -55,6 +55,21 @@ def test_products_with_an_input_go_in_front():
     assert products(close(cell, OWN, INNER, START, XS)) == (1, 1)
 
 
+@pytest.mark.parametrize("from_the_left", [False, True])
+@pytest.mark.parametrize("batched", [False, True])
+def test_on_either_side_the_steps_come_first(from_the_left, batched):
+    """Whichever axis of a product the steps have, they are the first of the stack."""
+    own = OWN.T if from_the_left else OWN
+    xs = draw(T, 2, 1, N) if batched else XS
+    xs = snp.swapaxes(xs, -1, -2) if from_the_left else xs
+    multiplied = lambda own, x: own @ x if from_the_left else x @ own
+    loop = lambda own, start, xs: lax.scan(
+        lambda h, x: (snp.tanh(multiplied(own, x) + h),) * 2, start, xs
+    )
+    start = snp.zeros(multiplied(own, xs[0]).shape)
+    assert products(close(loop, own, start, xs)) == (1, 0)
+
+
 def test_sums_of_products_go_behind():
     def slopes(own, inner, bias, start, xs):
         def loss(own, inner, bias):
@@ -291,3 +306,12 @@ def test_any_body(body, length, reverse):
     with np.errstate(all="ignore"):
         close(f, *args)
         close(slope, *args)
+
+
+@pytest.mark.parametrize(("columns", "hoisted"), [(4 * N, True), (4 * N + 1, False)])
+def test_stacks_of_four_times_what_the_loop_reads_are_made(columns, hoisted):
+    def f(wide, xs):
+        return lax.scan(lambda c, x: (c + snp.tanh(x @ wide).sum(), None), 0.0, xs)[0]
+
+    outside = products(close(f, draw(N, columns), XS))
+    assert outside == ((1, 0) if hoisted else (0, 1))

@@ -7,6 +7,7 @@ from hypothesis import strategies as some
 
 import stretto as st
 import stretto.numpy as snp
+from stretto import lax
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import Var, check
 from stretto._engine.core.types import bytes_of
@@ -92,6 +93,11 @@ def test_what_is_used_soon_is_kept(eager):
         return y.sum() + (y @ w).sum()
 
     assert copies(f, X, W) == 0
+
+
+def test_functions_that_take_long_are_kept(eager):
+    assert copies(layers(lambda y: lax.lgamma(y + 9)), X, W) == 0
+    assert copies(layers(lambda y: snp.log(y + 9)), X, W) > 0
 
 
 def test_sums_of_many_arrays_are_kept(eager):
@@ -290,3 +296,8 @@ def test_programs_of_32_mebibytes(rows, is_made_again):
 
     before = st.make_graph(f)(x, x)
     assert (rematerialize(before) is not before) is is_made_again
+
+
+def test_of_equal_peaks_the_first_counts():
+    lives = module._Lives(st.make_graph(lambda x: snp.sort(snp.sort(snp.sort(snp.sort(x)))))(X))
+    assert (lives.peak, lives.most) == (1, 2 * 4 * N * N)

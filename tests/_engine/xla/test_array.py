@@ -322,3 +322,138 @@ def test_what_was_deleted_is_missing(kind, name):
         getattr(one, name)
     setattr(one, name, None)
     assert getattr(one, name) is None
+
+
+# The two faces of an array: NumPy's, and the device's.
+
+
+class Late(holder.Absent):
+    """A buffer that comes when it is asked for."""
+
+    def __init__(self, buffer):
+        self.buffer, self.asked = buffer, 0
+
+    def arrived(self, type):
+        self.asked += 1
+        return self.buffer
+
+
+@pytest.mark.parametrize("face", [Array.to_buffer, Array.to_give])
+def test_a_buffer_that_is_late_arrives_once(face):
+    buffer = snp.ones(2).to_buffer()
+    late = Late(buffer)
+    x = Array(None, TYPE, late)
+    assert face(x) is face(x) is buffer is x._buffer and late.asked == 1
+
+
+def test_a_buffer_to_give_away_is_not_kept():
+    x = Array(np.ones(2, np.float32), TYPE)
+    given = x.to_give()
+    assert x._buffer is None and given is not x.to_give()
+    kept = x.to_buffer()
+    assert x._buffer is kept is x.to_buffer() is x.to_give()
+
+
+def test_what_is_kept_for_a_call_and_taken_back():
+    gone, host = holder.Donated("step", "x"), np.ones(2, np.float32)
+    x = Array(host, TYPE)
+    assert x.kept() is host
+    x.donate(gone)
+    assert x.is_deleted() and x.kept() is gone and x._host is None
+    x.take_back(gone)
+    assert x.is_deleted()
+    x.take_back(host)
+    assert x._host is host and x._buffer is None and not x.is_deleted()
+    buffer = x.to_buffer()
+    assert x.kept() is buffer
+    x.donate(gone)
+    x.take_back(buffer)
+    assert x._buffer is buffer and x._host is None and np.asarray(x).tolist() == [1, 1]
+    x.donate(gone)
+    buffer.delete()
+    x.take_back(buffer)  # the call has used it
+    assert x._buffer is gone
+
+
+def test_what_became_of_an_array_that_was_donated():
+    x = Array(None, TYPE, holder.Donated("step", "state", None))
+    for use in (Array.host, Array.to_host, Array.to_buffer, Array.to_give, Array.block_until_ready):
+        with pytest.raises(st.errors.DonatedArrayError) as caught:
+            use(x)
+        assert str(caught.value).startswith(
+            "this float32[2] was donated to step as its argument state, and its memory holds"
+        )
+    x.delete()  # it stays with that call
+    assert x._buffer.function == "step"
+    y = Array(np.ones(2, np.float32), TYPE)
+    y.delete()
+    assert y._buffer.function is None and y._host is None
+
+
+def test_only_what_is_on_the_device_alone_is_waited_for(monkeypatch):
+    waited = []
+    monkeypatch.setattr(holder.pjrt, "wait", waited.append)
+    monkeypatch.setattr(holder.pjrt, "wait_for_all", waited.extend)
+
+    class Placed:
+        _host = None
+
+        def block_until_ready(self):
+            waited.append("placed")
+
+    monkeypatch.setattr(holder, "SHARDED", [Placed])
+    here, there = snp.array(np.ones(2, np.float32)), snp.array(np.ones(2, np.float32))
+    buffer = there.to_buffer()
+    there._host = None
+    assert here.block_until_ready() is here and waited == []
+    assert there.block_until_ready() is there and waited == [buffer]
+    waited.clear()
+    both = Placed()
+    both._host = np.ones(2)
+    holder.wait_for_all([here, 1.0, both, None])
+    assert waited == []
+    holder.wait_for_all([Placed(), here, there])
+    assert waited == [buffer, "placed"]
+
+
+@pytest.mark.parametrize("dtype", [None, "float32", "float64"])
+@pytest.mark.parametrize("copied", [None, True, False])
+def test_numpy_gets_a_copy_where_it_asks_for_one(dtype, copied):
+    x = snp.array(np.ones(2, np.float32))
+    if dtype == "float64" and copied is False:
+        with pytest.raises(ValueError, match="needs a copy"):
+            x.__array__(dtype, copied)
+        return
+    out = x.__array__(dtype, copied)
+    is_view = copied is not True and dtype != "float64"
+    assert out.flags.writeable is not is_view and np.shares_memory(out, x.to_host()) is is_view
+    assert out.dtype == (dtype or "float32")
+
+
+def test_no_array_that_it_is_a_view_of_can_be_written_to():
+    whole = np.ones((4, 4), np.float32)
+    part = whole[1:][:, 1:]
+    view = holder.read_only(part)
+    assert view is not part and view.base is not None
+    assert not any([a.flags.writeable for a in (view, part, whole)])
+
+
+def test_memory_that_may_change_is_told_from_such_that_may_not():
+    fixed = np.ones(4)
+    fixed.flags.writeable = False
+    beside = np.ones(4)[:2]
+    beside.flags.writeable = False
+    of_bytes, memory = np.frombuffer(bytes(8)), bytearray(8)
+    of_memory = np.frombuffer(memory)
+    of_memory.flags.writeable = False
+    cases = [(fixed, True), (fixed[1:], True), (np.ones(4), False), (beside, False),
+             (of_bytes, True), (of_memory, False)]  # fmt: skip
+    assert [holder._unchanging(x) for x, _ in cases] == [expected for _, expected in cases]
+
+
+def test_memory_of_a_pickle_is_copied_where_others_may_write_to_it():
+    own, memory = np.ones(2, np.float32), bytearray(8)
+    assert holder._restore(own, TYPE).to_host() is own
+    x = holder._restore(np.frombuffer(memory, np.float32), TYPE)
+    memory[:] = b"\xff" * 8
+    assert np.asarray(x).tolist() == [0, 0]

@@ -1,5 +1,7 @@
 """Portable artifacts as functions of another module."""
 
+import importlib
+
 import numpy as np
 import pytest
 
@@ -77,3 +79,73 @@ def test_bytes_that_are_no_artifact():
         artifacts.functions_of_artifact(b"no module")
     with pytest.raises(ValueError, match="nonsense"):
         pjrt.portable_artifact("nonsense", "1.13.7")
+
+
+CALL = "%c = stablehlo.custom_call @TARGET(%arg0) : (tensor<3xf32>) -> tensor<3xf32>\n%0 ="
+PLACED = """module @m {
+sdy.mesh @mesh = <["x"=1]>
+func.func public @main(%arg0: tensor<3xf32>) -> (tensor<3xf32>) {
+%0 = sdy.sharding_constraint %arg0 <@mesh, [{"x"}]> : tensor<3xf32>
+%1 = stablehlo.custom_call @Sharding(%0) : (tensor<3xf32>) -> tensor<3xf32>
+%2 = stablehlo.add %1, %0 : tensor<3xf32>
+return %2 : tensor<3xf32>
+}
+}
+"""
+
+
+def test_where_arrays_are_is_dropped():
+    ir, context = pjrt.mlir()
+    importlib.import_module("jaxlib.mlir.dialects.sdy").register_dialect(context)
+    functions = artifacts._functions(ir, ir.Module.parse(PLACED, context), "p_")
+    assert functions.targets == () and functions.main == "p_main"
+    assert "sdy" not in functions.text and "Sharding" not in functions.text
+    assert "stablehlo.add %arg0, %arg0" in functions.text
+
+
+@pytest.mark.parametrize("target", sorted(artifacts.ALLOWED))
+def test_custom_calls_that_are_known(target):
+    text = MODULE.replace("%0 =", CALL.replace("TARGET", target), 1)
+    found = artifacts._functions(*_parsed(text), "p_").targets
+    hidden = target in ("shape_assertion", "Sharding")  # of these nothing is left to call
+    assert found == (() if hidden else (target,))
+
+
+def test_custom_calls_that_are_not_known():
+    text = MODULE.replace("%0 =", CALL.replace("TARGET", "system"), 1)
+    with pytest.raises(ValueError, match="the module has the custom call 'system'"):
+        artifacts._functions(*_parsed(text), "p_")
+
+
+def test_a_module_has_functions_alone():
+    text = "module @m {\nmodule @inner {\n}\n" + MODULE.partition("\n")[2]
+    with pytest.raises(ValueError, match=r"has builtin\.module beside its functions"):
+        artifacts._functions(*_parsed(text), "p_")
+
+
+def test_functions_are_private_and_say_nothing_of_their_arguments():
+    text = MODULE.replace("%arg0: tensor<3xf32>", "%arg0: tensor<3xf32> {jax.x = 1 : i32}", 1)
+    functions = artifacts._functions(*_parsed(text), "p_")
+    assert functions.text.count("func.func private @p_") == 2 and "jax.x" not in functions.text
+    assert (functions.inputs, functions.outputs) == (("tensor<3xf32>",),) * 2
+
+
+def test_what_calls_the_functions():
+    """What is of another type is converted, on the way in and on the way out."""
+    made = artifacts.Functions("TEXT", "f", ("A", "B"), ("C", "D"), ())
+    assert artifacts.as_module(made) == (
+        "module {\nfunc.func public @main(%arg0: A, %arg1: B) -> (C, D) {\n"
+        "%r:2 = func.call @f(%arg0, %arg1) : (A, B) -> (C, D)\n"
+        "return %r#0, %r#1 : C, D\n}\nTEXT\n}\n"
+    )
+    assert artifacts._calling(made, ("A", "X"), ("Y", "D")).splitlines()[1:6] == [
+        "func.func public @main(%arg0: A, %arg1: X) -> (Y, D) {",
+        "%in1 = stablehlo.convert %arg1 : (X) -> B",
+        "%r:2 = func.call @f(%arg0, %in1) : (A, B) -> (C, D)",
+        "%out0 = stablehlo.convert %r#0 : (C) -> Y",
+        "return %out0, %r#1 : Y, D",
+    ]
+    nothing = artifacts.Functions("", "f", (), (), ())
+    assert "func.call @f() : () -> ()\nreturn\n" in artifacts.as_module(nothing)
+    assert artifacts.is_fixed(()) and artifacts.is_fixed(["tensor<f32>", "tensor<2xf32>"])
+    assert not artifacts.is_fixed(["tensor<f32>", "tensor<?xf32>"])

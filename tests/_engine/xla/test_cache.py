@@ -2,6 +2,7 @@
 
 import gc
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ import stretto.numpy as snp
 from stretto._engine.core.types import array_type
 from stretto._engine.lowering.stablehlo import lower
 from stretto._engine.ops.arithmetic import ADD
+from stretto._engine.ops.trigonometric import SIN
 from stretto._engine.xla import cache, pjrt
-from stretto._engine.xla.cache import Recent, estimate_bytes
+from stretto._engine.xla.cache import Recent, estimate_bytes, run_primitive
 
 
 @pytest.fixture
@@ -85,6 +87,21 @@ def test_clear_caches(compiles):
     f = st.jit(lambda x: x + 1)
     f(1.0), st.clear_caches(), f(1.0)
     assert len(compiles) == 2
+
+
+@pytest.mark.parametrize("are_placed", [True, False])
+def test_all_that_is_compiled_is_forgotten(monkeypatch, are_placed):
+    """That for arrays on devices of choice, too, if there has been any."""
+    cleared = []
+    placed = SimpleNamespace(clear=lambda: cleared.append(True))
+    monkeypatch.setattr(cache.xla, "sharded", placed, raising=False)
+    monkeypatch.setattr(cache, "SHARDED", [object] * are_placed)
+    t = array_type((3,), np.dtype(np.float32))
+    run_primitive(SIN, (t,), (t,), [snp.ones(3)])
+    assert cache._kept_operation.cache_info().currsize
+    cache.clear()
+    assert not cache._kept_operation.cache_info().currsize
+    assert cleared == [True] * are_placed
 
 
 def test_threads_compile_one_text_once(compiles):

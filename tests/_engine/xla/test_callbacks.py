@@ -401,3 +401,11 @@ def test_of_many_failures_the_latest_are_kept(monkeypatch):
     for error in errors:
         callbacks._failure_of(error)
     assert [*callbacks._failures.values()] == errors[2:]
+
+
+def test_functions_go_one_level_further_than_who_runs_them():
+    """Each level has a runtime of its own, so a level too many is one runtime too many."""
+    functions = callbacks.Functions([], 0)
+    for depth, expected in ((0, 1), (3, 4), (1, 4)):
+        callbacks.holding(callbacks._thread, "depth", depth, functions.deepen)
+        assert functions.depth == expected

@@ -1,6 +1,7 @@
 """XLA's clients: versions of jaxlib, which client is for what, and the jobs that they are of."""
 
 import gc
+import os
 import weakref
 from types import SimpleNamespace
 
@@ -51,6 +52,31 @@ def test_arrays_on_devices_of_one_process_have_the_client_of_all_arrays():
     sharding = NamedSharding(st.make_mesh((1,), ("x",)), P("x"))
     assert clients.runtime_of(sharding.device_list) is clients.runtime() is pjrt.runtime()
     assert clients.in_use()[0] is clients.runtime() and clients.has_runtime()
+
+
+@pytest.mark.parametrize(
+    ("version", "skips", "breaks"),
+    [
+        ((0, 10, 2), (True,), False),
+        ((0, 11, 0), (True,), False),
+        ((0, 11, 1), (), False),
+        ((0, 12, 0), (), True),
+        ((0, 12, 3), (), True),
+    ],
+)
+def test_what_versions_of_jaxlib_differ_in(monkeypatch, version, skips, breaks):
+    here = clients.runtime()
+
+    class Other(clients.Runtime):
+        def _connected(self, *about):
+            return here.client
+
+    monkeypatch.setattr(clients, "load_jaxlib", lambda: (version, here.jax))
+    at = Other()
+    assert (at.skip_checks, at.breaks_on_huge, at.version) == (skips, breaks, version)
+    assert at.jaxlib == ".".join(map(str, version)) and not at._provided and not at.unknown
+    assert at.conditions() == f"{version} {here.build} {here.threads}"
+    assert at.device == here.device and at.copies == here.copies
 
 
 def test_programs_that_call_python_have_their_own():
@@ -274,6 +300,52 @@ def test_what_programs_on_gpus_call_is_registered_once(plugin):
     assert plugin.done == [("cusolver_", plugin.found, "handle")]
     at.provide(Facts(targets={"callback_python"}))
     assert plugin.done[1:] == [("callback_", plugin.found, "handle")]
+
+
+def test_what_programs_call_of_lapack_is_registered_once(monkeypatch):
+    done = []
+    lapack = SimpleNamespace(
+        initialize=lambda: done.append("initialize"),
+        registrations=lambda: {"lapack_a_ffi": 1, "lapack_b": 2, "another_ffi": 3},
+    )
+    found = {"jaxlib.cpu._lapack": lapack, "scipy.linalg": None}
+    load = lambda name: (done.append(name), found[name])[1]
+    monkeypatch.setattr(clients, "importlib", SimpleNamespace(import_module=load))
+    at = object.__new__(clients.Runtime)
+    at._provided = False
+    at.xla_client = SimpleNamespace(register_custom_call_target=lambda *how: done.append(how))
+    at.jax = SimpleNamespace(register_custom_call_as_batch_partitionable=done.append)
+    for targets in ([], ["another"], ["lapack_a_ffi", "another"], ["lapack_a_ffi"]):
+        at.provide(Facts(targets={*targets}))
+    assert done == [
+        *found,  # SciPy's module before the one that imports another of SciPy's
+        "initialize",
+        ("lapack_a_ffi", 1, "cpu", 1),
+        "lapack_a_ffi",
+    ]
+
+
+def test_programs_on_several_devices_are_split_by_shardings():
+    at = clients.runtime()
+    devices = [SimpleNamespace(id=k) for k in (3, 1)]
+    alone, several = at.compile_options(Facts(), ()), at.compile_options(Facts(), (), devices)
+    assert (alone.num_replicas, alone.num_partitions) == (1, 1)
+    assert not alone.executable_build_options.use_spmd_partitioning
+    assert (several.num_replicas, several.num_partitions) == (1, 2)
+    build = several.executable_build_options
+    assert build.use_spmd_partitioning and build.use_shardy_partitioner
+    assert "3" in str(several.device_assignment)
+
+
+@pytest.mark.parametrize("level", [None, "0", "3"])
+def test_what_jaxlib_logs_is_the_environments(monkeypatch, level):
+    """Errors alone, where that says nothing; it is left as it was."""
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
+    if level is not None:
+        monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", level)
+    with clients._quiet():
+        assert os.environ["TF_CPP_MIN_LOG_LEVEL"] == (level or "2")
+    assert os.environ.get("TF_CPP_MIN_LOG_LEVEL") == level
 
 
 def test_where_the_compiler_of_gpus_is(plugin):

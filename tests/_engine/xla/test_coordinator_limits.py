@@ -102,3 +102,71 @@ def test_as_many_strangers_as_128_and_one_for_each_process(meeting, monkeypatch,
     assert bool(dropped) is drops
     *_, peer = meeting.strangers
     peer.connection.close()
+
+
+def test_a_connection_that_cannot_be_had_costs_the_oldest_stranger(meeting, peer, monkeypatch):
+    def none():
+        raise OSError("too many open files")
+
+    paused = []
+    monkeypatch.setattr(coordinator.time, "sleep", paused.append)
+    meeting.server = SimpleNamespace(accept=none)
+    meeting._accept()
+    assert peer.closed and not meeting.strangers and not paused
+    meeting._accept()
+    assert paused == [0.01]  # else it would be tried again at once, for ever
+    meeting.complete, meeting.server = True, None
+    meeting._accept()
+
+
+@pytest.mark.parametrize(
+    ("parts", "lines", "rest"),
+    [
+        ([b"ab"], [[]], b"ab"),
+        ([b"ab\n"], [[b"ab"]], b""),
+        ([b"a", b"b\nc\nd"], [[], [b"ab", b"c"]], b"d"),
+        ([b"\n\n"], [[b"", b""]], b""),
+        ([b"x" * 1024], [[]], b"x" * 1024),
+        ([b"x" * 1024 + b"\n"], [[b"x" * 1024]], b""),
+        ([b"x" * 1025], [None], b"x" * 1025),
+        ([b"x" * 1025 + b"\ny"], [None], b"y"),
+        ([b"x" * 1024, b"y"], [[], None], b"x" * 1024 + b"y"),
+    ],
+    ids=str,
+)
+def test_lines_of_1024_bytes_in_any_parts(peer, parts, lines, rest):
+    came = iter(parts)
+    peer.connection.close()
+    peer.connection = SimpleNamespace(recv=lambda most: next(came), close=lambda: None)
+    assert [peer.lines() for _ in parts] == lines and peer.rest == rest
+
+
+@pytest.mark.parametrize(
+    ("error", "lines"), [(BlockingIOError, []), (ConnectionResetError, None), (None, None)]
+)
+def test_where_nothing_comes(peer, error, lines):
+    def recv(most):
+        if error is not None:
+            raise error
+        return b""
+
+    peer.connection.close()
+    peer.connection = SimpleNamespace(recv=recv, close=lambda: None)
+    assert peer.lines() == lines
+
+
+@pytest.mark.parametrize(("host", "shown"), [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]")])
+def test_where_the_service_is(monkeypatch, host, shown):
+    monkeypatch.setattr(coordinator, "coordination_service", lambda *how: how)
+    monkeypatch.setattr(coordinator, "free_port", lambda host: 4321)
+    server = SimpleNamespace(getsockname=lambda: (host, 7))
+    start = coordinator._start_service
+    assert start(server, 3, 9.5, None) == (4321, (f"{shown}:4321", 3, 9.5))
+    assert start(server, 3, 9.5, "/a") == ("unix:/a/service", ("unix:/a/service", 3, 9.5))
+
+
+def test_a_port_where_nobody_listens():
+    port = coordinator.free_port()
+    assert port > 0
+    with coordinator.listening("127.0.0.1", port) as server:
+        assert server.getsockname() == ("127.0.0.1", port)

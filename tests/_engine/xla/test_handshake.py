@@ -80,6 +80,28 @@ def test_files_that_others_know(monkeypatch, tmp_path):
     refused("cannot be used: No such file")
 
 
+def test_the_way_is_looked_at_before_and_after_the_folder_is_made(tmp_path, monkeypatch):
+    """Nothing is made below what others can change, and nobody can have put another there."""
+    seen = []
+    monkeypatch.setattr(handshake, "check_way", lambda path: seen.append(os.path.exists(path)))
+    secret(True)
+    assert seen == [False, True]
+
+
+def test_of_a_long_file_four_kibibytes_are_read(monkeypatch, tmp_path):
+    path = tmp_path / "secret"
+    path.write_bytes(b"x" * 5000)
+    path.chmod(0o600)
+    assert handshake._of_file(str(path)) == b"x" * 4096
+    monkeypatch.setattr(handshake.system, "user", lambda: None)
+    assert handshake._of_file(str(path)) == b"x" * 4096
+    monkeypatch.undo()
+    monkeypatch.setenv("STRETTO_CACHE_DIR", str(tmp_path / "caches"))
+    secret(True)
+    (tmp_path / "caches" / "job-secret").write_bytes(b" " + b"x" * 5000)
+    assert secret(True) == b"x" * 4095
+
+
 def test_none_where_other_machines_reach_it():
     said = refused("host:1234 may be reached from other machines, and this job has no secret")
     assert "start the processes by stretto launch, or set STRETTO_JOB_SECRET" in said

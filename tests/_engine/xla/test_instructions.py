@@ -9,12 +9,17 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import P, lax
+from stretto._engine.xla import pjrt
 from stretto._engine.xla.instructions import (
     _MOVED,
     Instruction,
+    Temporary,
+    Transfer,
     _argument,
     _with_line,
     fields,
+    has_collectives,
+    instructions_in,
     instructions_of,
     numbers,
     op_names,
@@ -204,6 +209,152 @@ def test_the_bytes_of_arrays_by_the_number_of_their_type():
     }
     pair = shape(13, parts=[shape(11, 2), shape(12, 3)])
     assert (size_of(pair), size_of(pair, last=True)) == (32, 24)
+
+
+# Modules by hand, as XLA serializes them.
+
+
+def varint(number, value):
+    """A field with an integer."""
+    return bytes([*packed(number << 3), *packed(value)])
+
+
+def packed(*values):
+    """Integers of variable length, one after another."""
+    out = []
+    for value in values:
+        while value > 127:
+            out.append(value & 127 | 128)
+            value >>= 7
+        out.append(value)
+    return bytes(out)
+
+
+def message(**by_number):
+    """A message of the fields that are given as ``f7=...``; lists are repeated fields."""
+    out = b""
+    for name, value in by_number.items():
+        number = int(name[1:])
+        for one in value if isinstance(value, list) else [value]:
+            one = one.encode() if isinstance(one, str) else one
+            out += varint(number, one) if isinstance(one, int) else field(number, one)
+    return out
+
+
+def module(*computations, entry=0, frames=b"", name="module"):
+    """A module of computations, each a number and its instructions."""
+    every = [message(f2=list(parts), f5=number) for number, parts in computations]
+    content = message(f3=every, f6=entry, f17=frames)
+    return SimpleNamespace(name=name, as_serialized_hlo_module_proto=lambda: content)
+
+
+def executable(*modules):
+    return SimpleNamespace(loaded=SimpleNamespace(hlo_modules=lambda: list(modules)))
+
+
+FLOATS = message(f2=11, f3=[2, 3])
+FRAMES = message(
+    f1=["a.py", "b.py"],
+    f3=[message(f1=2, f3=30), message(f1=1, f3=4), message(f1=3, f3=5), message(f3=6)],
+    f4=[message(f1=1), message(f1=2), message(f1=3), message(f1=4), message(f1=5), message()],
+)
+
+
+def test_the_fields_of_instructions():
+    add = message(
+        f1="sum.1",
+        f2="add",
+        f3=FLOATS,
+        f7=message(f2="scope/add", f3="a.py", f4=300),
+        f35=5,
+        f36=packed(3, 200),
+    )
+    given = message(f1="x", f2="parameter", f9=1, f35=3, f36=[7, 9])
+    loop = message(f68=b"..xla_cpu_small_call..")
+    found = list(instructions_in(module((4, [add, given]), (0, [loop]), entry=4)))
+    assert [i._replace(shape=bytes(i.shape)) for i in found] == [
+        Instruction(5, "sum.1", "add", FLOATS, (3, 200), 0, True, "a.py", 300, False, "scope/add"),
+        Instruction(3, "x", "parameter", b"", (7, 9), 1, True, "", 0, False, ""),
+        Instruction(0, "", "", b"", (), 0, False, "", 0, True, ""),
+    ]
+    twice = list(instructions_of(executable(*[module((0, [add]))] * 2)))
+    assert [(i.name, i.is_main) for i in twice] == [("sum.1", True)] * 2
+
+
+@pytest.mark.parametrize(
+    ("metadata", "line"),
+    [
+        (message(f15=1), ("b.py", 30)),
+        (message(f15=2), ("a.py", 4)),
+        (message(f15=3), ("", 5)),  # a file that is not there
+        (message(f15=4), ("", 6)),  # none
+        (message(f15=5), ("", 0)),  # a place that is not there
+        (message(f15=6), ("", 0)),  # none
+        (message(f15=7), ("", 0)),  # a frame that is not there
+        (message(f3="c.py", f4=9, f15=1), ("c.py", 9)),
+        (message(f3="-", f4=9), ("", 0)),
+        (b"", ("", 0)),
+    ],
+)
+def test_lines_by_the_number_of_a_frame(metadata, line):
+    (found,) = instructions_in(module((0, [message(f7=metadata)]), frames=FRAMES))
+    assert (found.file, found.line) == line
+
+
+def test_transfers_in_the_order_of_the_text():
+    pair = message(f2=13, f4=[FLOATS, message(f2=11, f3=[8, 3])])
+    line = lambda n: message(f3="a.py", f4=n)
+    inside = [message(f2="all-reduce", f3=FLOATS, f7=line(4), f35=9)]
+    main = [
+        message(f2="parameter", f9=1, f35=1),
+        message(f2="all-gather-start", f3=pair, f7=line(7), f35=2, f36=1),
+        message(f2="all-to-all", f3=pair, f35=3, f36=packed(2, 2)),
+        message(f2="add", f3=FLOATS, f7=line(8), f35=4, f36=3),
+        message(f2="reduce", f3=FLOATS, f35=5, f36=3),
+    ]
+    program = executable(module((8, inside), (3, main), entry=3))
+    assert transfers_of(program) == [
+        Transfer("all-reduce", 24, "a.py", 4, None),
+        Transfer("all-gather", 96, "a.py", 7, 1),
+        Transfer("all-to-all", 120, "a.py", 8, None),
+    ]
+    assert has_collectives(program)
+    assert not has_collectives(executable(module((0, [main[0], main[3], main[4]]))))
+    assert not has_collectives(executable())
+
+
+def test_names_on_which_programs_agree(monkeypatch):
+    named = lambda name, op: message(f1=name, f7=message(f2=op))
+    one = module((0, [named("a", "sin"), named("b", "sin"), named("c", "")]), name="f")
+    two = module((0, [named("a", "sin"), named("b", "cos"), named("c", "tan")]), name="f")
+    other = module((0, [named("a", "exp")]), name="g")
+    live = [SimpleNamespace(hlo_modules=lambda m=m: [m]) for m in (one, two, other, one)]
+    monkeypatch.setattr(pjrt, "live_executables", lambda: live)
+    assert op_names({"f"}) == {("f", "a"): "sin", ("f", "c"): "tan"}
+    assert op_names(["f", "g"])["g", "a"] == "exp"
+
+
+def test_temporaries_of_a_buffer_assignment():
+    """Not what comes in, goes out or is constant; what has no instruction has no line."""
+    buffers = [
+        message(f1=1, f2=100, f3=message(f4=6)),
+        message(f1=2, f2=300, f3=message(f4=7)),
+        message(f1=3, f2=200),
+        message(f2=50, f3=message(f4=6)),
+    ]
+    allocations = [message(), message(f1=1, f5=1), message(f1=2, f7=1), message(f1=3, f12=1)]
+    peaks = [message(f1=0, f2=packed(1, 2, 3, 0, 9))]
+    peaks += [message(f1=k, f2=packed(2)) for k in (1, 2, 3)]
+    stats = message(f1=buffers, f3=allocations, f5=peaks)
+    program = executable(module((0, [message(f7=message(f3="a.py", f4=4), f35=6)])))
+    program.memory_analysis = lambda: SimpleNamespace(serialized_buffer_assignment_proto=stats)
+    assert temporaries_at_peak(program) == [
+        Temporary(300, "", 0),
+        Temporary(200, "", 0),
+        Temporary(100, "a.py", 4),
+        Temporary(50, "a.py", 4),
+        Temporary(0, "", 0),
+    ]
 
 
 def test_the_argument_behind_an_instruction():

@@ -1,6 +1,8 @@
 """What compiled programs did when, and how long they take."""
 
+import gzip
 import itertools
+import json
 from types import SimpleNamespace
 
 import numpy as np
@@ -25,7 +27,8 @@ FIRST = layers.__code__.co_firstlineno
 @pytest.fixture(scope="module")
 def ran():
     w = x = snp.ones((128, 128))
-    with st.config(interpret_small=False):
+    # What is kept on disk has the lines of the file that it was compiled from.
+    with st.config(interpret_small=False, disk_cache=False):
         f = st.jit(layers)
         executable = f.lower(w, x).compile()._executable
         st.block_until_ready(f(w, x))
@@ -89,6 +92,83 @@ def test_results_live_until_they_are_read_last(monkeypatch):
         (5.5, 100 + 8 + 4, "f.py", 5),  # the result of 2 was read last by 3; 4 lies in that of 3
         (6.5, 100 + 4 + 4, "f.py", 6),
     ]
+
+
+@pytest.mark.parametrize(
+    ("opcode", "is_main", "is_loop", "bytes", "contains"),
+    [
+        ("fusion", True, False, 8 + 40 + 100, False),
+        ("fusion", False, False, 8 + 8 + 8, False),  # a step reads a slice of what is stacked
+        ("while", True, False, 8 + 40 + 100, True),
+        ("call", True, False, 8 + 40 + 100, True),
+        ("call", True, True, 8 + 40 + 100, False),
+        ("conditional", False, False, 8 + 8 + 8, True),
+    ],
+)
+def test_what_is_known_of_a_run(opcode, is_main, is_loop, bytes, contains):
+    given = {n: _instruction(n, "parameter", size) for n, size in ((1, 10), (2, 25))}
+    made = _instruction(3, opcode, 2, 1, 2, 9)._replace(is_main=is_main, is_loop=is_loop)
+    for event, seconds in [({"ts": 5e5, "dur": 2e6}, 2.0), ({"ts": 5e5}, 0.0)]:
+        found = kernels._kernel(made, given, event)
+        assert found == kernels.Kernel("i3", "f.py", 3, 0.5, seconds, bytes, contains, 3)
+
+
+def test_each_run_lasts_until_the_next_begins():
+    """But those that contain others, which have their own time; the last, until the call ends."""
+    run = lambda number, start, contains: kernels.Kernel(
+        "", "", 0, start, 0.25, 0, contains, number
+    )
+    given = [run(1, 12.0, False), run(2, 13.0, True), run(3, 13.0, False), run(4, 15.5, False)]
+    found = kernels._lasting(given, 10.0, 17.0)
+    assert [(k.number, k.start, k.seconds) for k in found] == [
+        (1, 2.0, 1.0),
+        (2, 3.0, 0.25),
+        (3, 3.0, 2.5),
+        (4, 5.5, 1.5),
+    ]
+    assert kernels._lasting([], 1.0, 2.0) == []
+
+
+def test_runs_are_of_the_call_in_which_they_began(monkeypatch):
+    """Of the program's own instructions, in order; a loop stands before what is in it."""
+    one, loop = _instruction(1, "fusion", 2), _instruction(2, "while", 2)
+    run = lambda name, ts, module="ours": {
+        "name": name, "ts": ts * 1e6, "dur": 1e6, "args": {"hlo_op": name, "hlo_module": module}
+    }  # fmt: skip
+    call = lambda ts, dur: {"name": kernels._CALL, "ts": ts * 1e6, "dur": dur * 1e6}
+    events = [
+        call(10, 5), call(20, 5), {"name": "other"}, run("i1", 12), run("i1", 11), run("i2", 11),
+        run("i1", 13, "another"), run("i9", 13), run("i1", 17), run("i1", 25), run("i1", 20),
+    ]  # fmt: skip
+
+    def export(folder):
+        with gzip.open(f"{folder}/host.trace.json.gz", "wt", encoding="utf-8") as file:
+            json.dump({"traceEvents": events}, file)
+
+    monkeypatch.setattr(kernels, "instructions_of", lambda executable: [one, loop])
+    session = SimpleNamespace(stop_and_export=export)
+    monkeypatch.setattr(kernels.pjrt, "start_profile", lambda name: session)
+    modules = SimpleNamespace(hlo_modules=lambda: [SimpleNamespace(name="ours")])
+    calls = []
+    found = kernels_of(SimpleNamespace(loaded=modules), lambda: calls.append(None), 2)
+    assert [[(k.name, k.start, k.seconds) for k in each] for each in found] == [
+        [("i2", 1.0, 1.0), ("i1", 1.0, 1.0), ("i1", 2.0, 3.0)],
+        [("i1", 0.0, 5.0), ("i1", 5.0, 0.0)],
+    ]
+    assert len(calls) == 2
+
+
+def test_limits_are_of_the_fastest_of_twelve_runs(monkeypatch):
+    """Of two operations for each of 768³ products, and of three arrays of 4 Mi elements."""
+    asked = []
+
+    def times(program, rounds):
+        asked.append((program.equations[0].primitive.name, rounds))
+        return [3.0, 0.5 * len(asked), 4.0]
+
+    monkeypatch.setattr(kernels, "times_of", times)
+    assert limits_of.__wrapped__() == (2 * 768**3 / 0.5, 3 * 4 * 2**22)
+    assert asked == [("dot_general", 12), ("add", 12)]
 
 
 def test_limits_are_measured_once():

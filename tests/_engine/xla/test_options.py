@@ -129,6 +129,15 @@ def test_barriers_in_loops_of_any_size(size, body):
     np.testing.assert_array_equal(turns(1, snp.ones(size)), np.full(size, 3.0))
 
 
+def test_options_for_which_jaxlib_has_no_attribute(unset):
+    asked = lambda *options: pjrt.runtime().compile_options(PLAIN, options).SerializeAsString()
+    assert SMALL_LOOPS.encode() not in asked()
+    found = asked((SMALL_LOOPS, 12345))
+    assert SMALL_LOOPS.encode() in found and b"12345" in found
+    with pytest.raises(ConfigError, match="must be a number of bytes, got 'many'"):
+        asked((SMALL_LOOPS, "many"))
+
+
 def test_how_hard_the_compiler_tries():
     new = pjrt.runtime().compile_options(PLAIN, ()).executable_build_options
     there = [name for name in EFFORTS if hasattr(new, name)]

@@ -15,7 +15,7 @@ from stretto._engine.core.types import array_type
 from stretto._engine.lowering.text import Text
 from stretto._engine.xla import disk, partitions, pjrt, store
 from stretto._engine.xla.partitions import PlacedExecutable
-from stretto.sharding import NamedSharding
+from stretto.sharding import NamedSharding, SingleDeviceSharding
 
 pytestmark = pytest.mark.devices
 
@@ -261,3 +261,116 @@ def test_a_program_of_a_job_that_has_ended(begun, monkeypatch):
     monkeypatch.setattr(partitions, "job_of_now", lambda: "another")
     with pytest.raises(RuntimeError, match="their job has ended"):
         one([])
+
+
+# How programs are made
+
+
+def over(count=4, *parts):
+    return NamedSharding(st.make_mesh((count,), ("x",)), P(*parts))
+
+
+def compiled(f, *args):
+    return st.jit(f).lower(*args).compile()._executable
+
+
+def test_64_bits_are_kept():
+    with st.enable_x64():
+        host = np.array([2**40 + 1, -(2**50)] * 2, np.int64)
+        x = st.device_put(host, over(4, "x"))
+        np.testing.assert_array_equal(x, host)
+        parts = [part.data for part in x.addressable_shards]
+        again = partitions.put_together([p.to_give() for p in parts], x.type, x.sharding)
+        assert [pjrt.to_host(p).item() for p in partitions.parts_of(again)] == host.tolist()
+
+
+def test_programs_that_wait_for_the_last_are_those_that_communicate(monkeypatch):
+    """Only where the runtime could wait for ever; each device has a part in this memory."""
+    shared = []
+    runner = pjrt.runner
+    note = lambda loaded, types, text, parts=1: (
+        shared.append(parts) or runner(loaded, types, text, parts)
+    )
+    monkeypatch.setattr(pjrt, "runner", note)
+    x = st.device_put(np.ones((8, 8), np.float32), over(4, "x"))
+    with st.config(disk_cache=False):
+        alone, together = compiled(lambda x: x + 1.75, x), compiled(lambda x: x.sum() + 1.75, x)
+    assert (alone._communicates, together._communicates) == (False, True)
+    assert (alone._alone, together._alone) == (False, bool(pjrt.runtime().skip_checks))
+    assert not alone._shared and shared.count(4) == 2
+    assert alone.run is not None and alone._job is together._job
+    assert not alone.from_disk and not together.from_disk
+
+
+def test_parts_in_the_memory_of_this_machine_are_those_of_its_own_processors(monkeypatch):
+    shared = []
+    monkeypatch.setattr(pjrt, "runner", lambda loaded, types, text, parts=1: shared.append(parts))
+    monkeypatch.setattr(partitions, "has_collectives", lambda executable: False)
+    at = SimpleNamespace(jax=pjrt.runtime().jax, skip_checks=())
+    monkeypatch.setattr(partitions, "runtime_of", lambda devices: at)
+    kinds = [("cpu", True), ("cpu", False), ("gpu", True), ("cpu", True), ("gpu", False)]
+    devices = [SimpleNamespace(platform=kind, is_local=here) for kind, here in kinds]
+    placement = SimpleNamespace(devices=devices, outs=(), mesh=None)
+    made = PlacedExecutable(None, [], placement, Text(""), ())
+    assert shared[-1] == 2 and made._shared
+
+
+def test_what_comes_from_disk_says_so(monkeypatch):
+    x = st.device_put(np.ones((8, 8), np.float32), over(4, "x"))
+    with st.config(disk_cache=False):
+        made = compiled(lambda x: x + 2.75, x)
+    kept = []
+    entry = SimpleNamespace(found=lambda: (made.loaded, False), keep=kept.append)
+    monkeypatch.setattr(disk, "entry_of", lambda *about: entry)
+    found = partitions.compile_placed(made.text, made.out_types, made.placement)
+    assert found.from_disk and found.loaded is made.loaded and not found._same_lines and not kept
+    entry.found = lambda: None
+    anew = partitions.compile_placed(made.text, made.out_types, made.placement)
+    assert kept == [anew] and not anew.from_disk and anew._same_lines
+
+
+def test_what_is_done_at_each_call(begun, monkeypatch):
+    tidied, gone_elsewhere = [], []
+    monkeypatch.setattr(pjrt, "tidy", lambda: tidied.append(True))
+    monkeypatch.setattr(
+        partitions, "elsewhere", lambda run, buffers: gone_elsewhere.append(run) or run(buffers)
+    )
+    one = program(begun)
+    for unusual in ([], ["abandoned"]):
+        monkeypatch.setattr(partitions, "unusual", unusual)
+        assert one([]) == ["large", "small"]
+        assert len(gone_elsewhere) == len(unusual)
+    assert tidied == [True, True]
+
+
+def test_programs_that_call_python(monkeypatch):
+    """They are compiled with their functions, run to the end, and never kept."""
+    done = []
+    functions = SimpleNamespace(deepen=lambda: done.append("deepen"), listed=lambda: "listed")
+    monkeypatch.setattr(partitions, "Functions", lambda *about: (done.append(about), functions)[1])
+    monkeypatch.setattr(pjrt, "load", lambda at, text, options, calls, devices: (calls, devices))
+    monkeypatch.setattr(partitions.PlacedExecutable, "__init__", lambda self, *about: None)
+    monkeypatch.setattr(pjrt, "run_to_the_end", lambda self, buffers: (self, buffers))
+    placement = SimpleNamespace(devices=st.devices()[:1])
+    text = SimpleNamespace(calls=["a call"])
+    made = partitions.compile_placed(text, [], placement)
+    assert isinstance(made, partitions.CallingPlaced) and made._functions is functions
+    assert made(["x"]) == (made, ["x"]) and done == [(["a call"], 1), "deepen"]
+
+
+def test_where_results_are():
+    t = array_type((4,), np.dtype(np.float32))
+    devices, mesh = st.devices(), over(4).mesh
+    found = lambda outs, types, devices, mesh=None, chosen=None: partitions._out_shardings(
+        SimpleNamespace(get_output_shardings=lambda: chosen), types,
+        SimpleNamespace(outs=outs, devices=devices, mesh=mesh))  # fmt: skip
+    single, split = SingleDeviceSharding(devices[3]), over(4, "x")
+    assert found([], [], devices[:4], mesh) == []
+    assert found([None, single], [t, t], devices[3:4]) == [single, single]
+    assert found([None], [t], devices[2:4]) == [SingleDeviceSharding(devices[2])]
+    one = st.make_mesh((1,), ("x",))
+    assert found([None], [t], one.device_list, one) == [NamedSharding(one, P())]
+    tiles = SimpleNamespace(tile_assignment_dimensions=[4], tile_assignment_devices=[0, 1, 2, 3])
+    whole = SimpleNamespace(tile_assignment_dimensions=[])
+    three = found([None, split, None], [t] * 3, mesh.device_list, mesh, [tiles, whole, whole])
+    assert three == [split, split, over(4)]

@@ -13,7 +13,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.types import array_type
 from stretto._engine.lowering.text import Facts, Text
-from stretto._engine.xla import pjrt
+from stretto._engine.xla import patience, pjrt
 
 LIBRARY, REDUCE = "xla_cpu_experimental_ynn_fusion_type", "LIBRARY_FUSION_TYPE_REDUCE"
 
@@ -125,6 +125,51 @@ def test_an_error_while_waiting_is_raised_alone():
     with pytest.raises(RuntimeError, match="no") as caught:
         pjrt.wait(buffer)
     assert not isinstance(caught.value.__context__, RuntimeError)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x, program: pjrt.to_device(np.ones(2, np.float32), x.type, own=True),
+        lambda x, program: pjrt.wait(x.to_buffer()),
+        lambda x, program: pjrt.wait_for_all([x.to_buffer()]),
+        lambda x, program: pjrt.run_to_the_end(program, [x.to_buffer()]),
+        lambda x, program: program([x.to_buffer()]),
+        lambda x, program: pjrt.load(pjrt.runtime(), program.text, ()),
+    ],
+    ids=["put", "wait", "wait for several", "run to the end", "run", "compile"],
+)
+def test_threads_end_before_they_enter_the_runtime(monkeypatch, use):
+    """Where the process ends, and only there."""
+
+    class Ended(BaseException):
+        pass
+
+    def end():
+        raise Ended
+
+    x = st.jit(lambda x: x)(snp.ones(2))
+    program = st.jit(lambda x: x + 1).lower(x).compile()._executable
+    x.to_buffer()
+    monkeypatch.setattr(patience, "end_threads", end)
+    monkeypatch.setattr(pjrt, "end_threads", end)
+    use(x, program)
+    patience.unusual.append("ended")
+    try:
+        with pytest.raises(Ended):
+            use(x, program)
+    finally:
+        patience.unusual.clear()
+    use(x, program)
+
+
+def test_memory_is_given_to_others_once_it_is_computed(monkeypatch):
+    waited, wait = [], pjrt.wait
+    monkeypatch.setattr(pjrt, "wait", lambda buffer: (waited.append(buffer), wait(buffer)))
+    buffer = snp.ones(3).to_buffer()
+    capsule = pjrt.to_dlpack(buffer)
+    assert waited == [buffer]
+    np.testing.assert_array_equal(pjrt.from_dlpack(capsule), np.ones(3))
 
 
 def test_jaxlib_is_loaded_when_first_needed():

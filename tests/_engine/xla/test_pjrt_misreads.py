@@ -142,6 +142,54 @@ def test_a_broadcast_beside_a_repeated_sum_is_found():
     assert not misreads(wrong.replace("broadcast(%reduce.0)", "broadcast(%a)"))
 
 
+@pytest.mark.parametrize(
+    ("moved", "is_found"),
+    [
+        ("bitcast(%broadcast.1)", True),
+        ("transpose(%broadcast.1), dimensions={0,1,2}", True),
+        ("bitcast(%a)", False),
+        ("exponential(%a)", False),
+        ("broadcast(%a), dimensions={}", False),
+        ("broadcast(%b), dimensions={1,2}", True),
+    ],
+)
+def test_a_broadcast_that_is_only_moved_is_one(moved, is_found):
+    line = "%multiply.0 = f32[3,8,64]{2,1,0} multiply(OPERANDS)"
+    text = SUM.replace(line, f"  %moved.0 = f32[3,8,64]{{2,1,0}} {moved}\n  {line}")
+    assert misreads(text.replace("OPERANDS", "%moved.0, %a")) is is_found
+
+
+def test_a_sum_that_is_repeated_through_work_on_it_is_one():
+    """Work on a broadcast beside it alone is not enough, nor is the sum of another kernel."""
+    text = SUM.replace("OPERANDS", "%broadcast.1, %a")
+    worked = "  %log.0 = f32[3,8]{1,0} log(%reduce.0)\n  %broadcast.0"
+    assert not misreads(
+        text.replace("  %broadcast.0", worked).replace("(%reduce.0), dimensions={0,1}", "(%b)")
+    )
+    head, tail = text.split("  ROOT %multiply.1", 1)
+    two = f"{head}}}\n\n%other (a: f32[3]) -> f32[3] {{\n  ROOT %multiply.1{tail}"
+    assert misreads(two)
+    assert not misreads(two.replace("calls=%fused_computation", "calls=%other"))
+
+
+@pytest.mark.parametrize(
+    ("made", "is_found"),
+    [
+        ("constant({...})", True),
+        ("constant(2)", False),
+        ("broadcast(%p), dimensions={1}", True),
+        ("parameter(2)", False),
+        ("multiply(%broadcast.1, %exponential.1)", True),
+        ("multiply(%broadcast.1, %param_0.4)", False),
+        ("dot(%broadcast.1, %param_0.4)", False),
+    ],
+)
+def test_what_counts_as_a_broadcast_on_the_right(made, is_found):
+    shape = "f32[]" if made == "constant(2)" else "f32[96,64]{1,0}"
+    text = HLO.replace("  ROOT %dot.0", f"  %made.0 = {shape} {made}\n  ROOT %dot.0")
+    assert misreads(text.replace("LEFT", "%param_0.4").replace("RIGHT", "%made.0")) is is_found
+
+
 @pytest.mark.parametrize("lead", [(), (8,)])
 def test_a_sum_of_what_members_share_is_right(lead):
     """98 % of the second and later members' elements were wrong, with sums alone in the library."""

@@ -4,9 +4,11 @@ import json
 import socket
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
+from stretto._engine.xla import processes
 from stretto._engine.xla.handshake import line
 from stretto._engine.xla.processes import Members, NotAnswered, Refused
 from tests.processes import SECRET, coordinated
@@ -182,3 +184,76 @@ def test_a_connection_that_breaks_before_it_is_introduced():
         here.shutdown(socket.SHUT_WR)
         with pytest.raises(NotAnswered, match="Broken pipe"):
             Members(here, 0, 2, 10.0).introduce(1, SECRET, 60)
+
+
+# What it does with what comes
+
+
+@pytest.fixture
+def pair():
+    """A member with a heartbeat of ten seconds, and the other end of its connection."""
+    here, there = socket.socketpair()
+    there.settimeout(60)
+    with here, there:
+        yield Members(here, 1, 3, 10.0), there
+
+
+def test_what_was_told_of_others_since_when(pair, monkeypatch):
+    """The first that goes says since when one is gone; one that is gone is no longer silent."""
+    one, _ = pair
+    clock = SimpleNamespace(monotonic=lambda: clock.now, now=100.0)
+    monkeypatch.setattr(processes, "time", clock)
+    notes = [
+        (100.0, {"silent": 0, "whether": True}, {}, {0: 100.0}, True),
+        (101.0, {"silent": 2, "whether": True}, {}, {0: 100.0, 2: 101.0}, True),
+        (102.0, {"silent": 0, "whether": False}, {}, {2: 101.0}, True),
+        (103.0, {"gone": 2, "how": "died"}, {2: "died"}, {}, False),
+        (103.5, {"here": [0]}, {2: "died"}, {}, False),
+        (104.0, {"gone": 0, "how": "ended"}, {2: "died", 0: "ended"}, {}, True),
+    ]
+    for clock.now, message, gone, silent, is_lost in notes:
+        one._note(message)
+        assert (one.gone, one.silent, one.lost_for(0.9)) == (gone, silent, is_lost)
+    assert one._gone_since == 103.0 and one.lost_for(0.99) and not one.lost_for(1.0)
+
+
+def test_who_waits_for_a_loss_is_woken_by_one(pair):
+    one, _ = pair
+    assert not one.wait_for_loss(0.01)
+    found = []
+    thread = threading.Thread(target=lambda: found.append(one.wait_for_loss(60)))
+    thread.start()
+    one._note({"silent": 0, "whether": True})
+    thread.join(60)
+    assert found == [True] and one.wait_for_loss(0)
+
+
+def test_a_sign_of_life_where_nothing_comes(pair):
+    one, there = pair
+    assert one._interval == 2.0  # five in each heartbeat
+    assert one._received(0) == [] and there.recv(4096) == line(ping=1)
+    there.sendall(line(here=[0, 1]) + line(silent=2, whether=True) + b'{"gone"')
+    assert one._received(60) == [{"here": [0, 1]}, {"silent": 2, "whether": True}]
+    there.sendall(b': 0, "how": "died"}\n')
+    assert one._received(60) == [{"gone": 0, "how": "died"}]
+    one._messages = [{"here": [1]}]
+    assert one._received(60) == [{"here": [1]}] and one._messages == []
+
+
+@pytest.mark.parametrize("longest", [1024, 1 << 12])
+def test_how_long_a_line_may_be_before_it_ends(pair, longest):
+    one, there = pair
+    assert one._longest == 1024  # until the coordinator has proved what it is
+    one._longest = longest
+    there.sendall(b" " * longest)
+    assert one._read() == []
+    there.sendall(b" ")
+    with pytest.raises(ConnectionError, match="lines without end"):
+        one._read()
+
+
+def test_goodbye(pair):
+    one, there = pair
+    one.leave()
+    assert there.makefile("rb").read() == line(bye=1)
+    one.leave()  # it is closed already

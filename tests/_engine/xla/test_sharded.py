@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +10,9 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import P
+from stretto._engine.core import caches
+from stretto._engine.core.shardings import Placement
+from stretto._engine.core.types import array_type
 from stretto._engine.xla import sharded
 from stretto.sharding import NamedSharding
 
@@ -194,3 +198,151 @@ def test_python_is_not_called_from_several_devices():
     f = lambda x: st.pure_callback(np.sin, st.ShapeDtypeStruct((8, 8), "float32"), x)
     with pytest.raises(NotImplementedError, match="cannot call Python"):
         st.lax.scan(lambda c, _: (f(c), None), x, None, length=2)
+
+
+# What an array does, whoever has its parts
+
+
+T = array_type((2, 4), np.dtype(np.float32))
+
+
+@pytest.fixture
+def waited(monkeypatch):
+    found = []
+    monkeypatch.setattr(sharded.pjrt, "wait", lambda buffer: found.append(("here", buffer)))
+    monkeypatch.setattr(sharded.processes, "finish", lambda x: found.append(("others", x)))
+    monkeypatch.setattr(sharded.pjrt, "to_host", lambda part: part)
+    monkeypatch.setattr(sharded, "parts_of", lambda buffer: ["a part", "another"])
+    return found
+
+
+def made(buffer="buffer", **about):
+    usual = {"is_fully_addressable": True, "is_fully_replicated": False, "device_list": (0, 1)}
+    return sharded.of_parts(T, buffer, SimpleNamespace(**{**usual, **about}))
+
+
+def test_parts_are_read_once_they_are_computed(waited):
+    assert made().parts() == ["a part", "another"] and waited == [("here", "buffer")]
+    assert made(is_fully_addressable=False).parts() == ["a part", "another"]
+    assert waited[1:] == [("others", "buffer")]
+    one = made(device_list=(0,))
+    assert one.parts() == ["buffer"] and len(waited) == 2  # it waits as it reads
+    assert one.block_until_ready() is one and len(waited) == 3
+
+
+@pytest.mark.parametrize(
+    ("addressable", "replicated", "is_whole"),
+    [(True, False, True), (False, True, True), (False, False, False)],
+)
+def test_text_of_what_may_be_in_other_processes(monkeypatch, addressable, replicated, is_whole):
+    x = made(is_fully_addressable=addressable, is_fully_replicated=replicated)
+    x._host = np.zeros((2, 4), np.float32)
+    monkeypatch.setattr(type(x).__base__, "__repr__", lambda self: "whole")
+    monkeypatch.setattr(type(x).__base__, "__str__", lambda self: "the elements")
+    words = f"Array(float32[2,4], {x._sharding})"
+    assert (repr(x), str(x)) == (("whole", "the elements") if is_whole else (words, words))
+    x.delete()
+    assert repr(x) == "whole"  # which says that it is gone
+    with pytest.raises(st.errors.DonatedArrayError):
+        copy.copy(x)
+
+
+def test_a_buffer_of_all_elements_is_a_copy(monkeypatch):
+    x = st.device_put(A, over(P("x")))
+    asked, put = [], sharded.pjrt.to_device
+    monkeypatch.setattr(
+        sharded.pjrt, "to_device", lambda host, type, own: asked.append(own) or put(host, type, own)
+    )
+    np.testing.assert_array_equal(sharded.pjrt.to_host(x.to_buffer()), A)
+    assert asked == [False]
+
+
+def test_parts_are_put_together_where_they_are(monkeypatch):
+    """Those of this process's devices alone; others go by way of the host."""
+    here = [part.data for part in st.device_put(A, over(P("x"))).addressable_shards]
+    ways = []
+    monkeypatch.setattr(sharded, "put_together", lambda parts, *about: ways.append("there"))
+    monkeypatch.setattr(sharded, "put", lambda parts, *about: ways.append("host"))
+    plain = [snp.array(A[:1]) for _ in here]
+    for parts, addressable in [(here, True), (plain, True), (here, False), (plain, False)]:
+        sharding = SimpleNamespace(is_fully_addressable=addressable)
+        assert sharded.of_arrays(parts, T, sharding)._sharding is sharding
+    assert ways == ["there", "host", "host", "host"]
+
+
+def test_what_was_compiled_is_forgotten():
+    t = array_type((8, 8), np.dtype(np.float32))
+    one, other = over(P("x")), over(P(None, "x"))
+    sharded._identity(t, Placement(one.device_list, None, (one,), (other,)))
+    snp.sin(st.device_put(A, one) + 3.25)
+    assert sharded._identity.cache_info().currsize and len(sharded._by_text)
+    sharded.clear()
+    assert not sharded._identity.cache_info().currsize and not len(sharded._by_text)
+
+
+def test_programs_are_compiled_once_for_shardings(monkeypatch):
+    """Found by the shardings themselves, or else by what they say."""
+    compiled, compile_cached = [], sharded.compile_cached
+    monkeypatch.setattr(
+        sharded, "compile_cached", lambda *about: compiled.append(1) or compile_cached(*about)
+    )
+    program = st.make_graph(lambda x, y: (x * y + 4.25,))(A, A)
+    x, y = (st.device_put(A, over(P("x"))) for _ in range(2))
+    for _ in range(2):
+        (out,) = sharded.run_placed(program, [x, y])
+        np.testing.assert_array_equal(out, A * A + 4.25)
+    assert len(compiled) == 1
+    known = dict(program.cache["placed"])
+    equal = sharded.of_parts(x.type, x.to_give(), over(P("x")))
+    assert equal._sharding is not x._sharding
+    np.testing.assert_array_equal(sharded.run_placed(program, [equal, y])[0], A * A + 4.25)
+    assert len(compiled) == 1 and len(program.cache["placed"]) == len(known) + 1
+    np.testing.assert_array_equal(sharded.run_placed(program, [x, snp.array(A)])[0], A * A + 4.25)
+    assert len(compiled) == 2
+
+
+def test_a_constraint_alone_needs_no_program():
+    constrain = lambda sharding: st.make_graph(
+        lambda x: (st.lax.with_sharding_constraint(x, sharding),)
+    )(A)
+    alone = sharded._constrain_alone
+    one, other = over(P("x")), over(P(None, "x"))
+    x = st.device_put(A, one)
+    assert alone(constrain(x.sharding), [x]) is x and alone(constrain(other), [x]) is None
+    placed = alone(constrain(other), [snp.array(A)])
+    assert placed.sharding == other
+    np.testing.assert_array_equal(placed, A)
+    assert alone(constrain(over(P("x", P.UNCONSTRAINED))), [snp.array(A)]) is None
+    assert alone(st.make_graph(lambda x: (snp.sin(x),))(A), [x]) is None
+    both = st.make_graph(lambda x: (st.lax.with_sharding_constraint(x, one), x))(A)
+    assert alone(both, [x]) is None
+    more = st.make_graph(lambda x: (snp.sin(st.lax.with_sharding_constraint(x, one)),))(A)
+    assert alone(more, [x]) is None
+
+
+def test_arrays_are_moved_to_where_a_program_takes_them():
+    one, other = over(P("x")), over(P(None, "x"))
+    executable = SimpleNamespace(placement=SimpleNamespace(ins=(one, other)))
+    right, wrong = sharded.runner(executable, (one, other)), sharded.runner(executable, (one, one))
+    assert wrong.func is sharded.run_on and not hasattr(right, "func")
+    assert sharded.runner(executable, (one, None)).func is sharded.run_on
+    x, y = st.device_put(A, one), st.device_put(A, one)
+    moved = sharded.all_placed([x, y], executable.placement)
+    assert moved[0] is x and moved[1].sharding == other
+
+
+def test_parts_of_this_process_are_not_copied(monkeypatch):
+    x = st.device_put(A, over(P("x")))
+    monkeypatch.setattr(sharded, "put", None)
+    buffers = sharded.parts_of(x.to_give())
+    assert [part.data.to_give() for part in x.addressable_shards] == buffers
+
+
+def test_so_many_shardings_of_a_program_and_no_more(monkeypatch):
+    monkeypatch.setattr(sharded, "room", lambda table: caches.room(table, 3))
+    program = st.make_graph(lambda x: (x * 5.25,))(A)
+    x = st.device_put(A, over(P("x")))
+    for _ in range(9):
+        here = sharded.of_parts(x.type, x.to_give(), over(P("x")))
+        np.testing.assert_array_equal(sharded.run_placed(program, [here])[0], A * 5.25)
+        assert len(program.cache["placed"]) <= 4

@@ -110,6 +110,52 @@ def test_what_would_take_much_of_the_space_is_left_out(folder):
     assert store.read(folder, KEY, LIMIT) == bytes(1000)
 
 
+@pytest.mark.parametrize(("limit", "is_kept"), [(8000, True), (8007, True), (7999, False)])
+def test_a_file_takes_an_eighth_of_the_space_at_most(folder, limit, is_kept):
+    store.write(folder, KEY, bytes(920), limit)  # with its header 1,000 bytes
+    assert store.list_kept(folder) == [] or os.path.getsize(path_of(folder, KEY)) == 1000
+    assert (store.read(folder, KEY, LIMIT) is not None) is is_kept
+    store.write(folder, KEY, bytes(920), LIMIT)
+    assert (store.read(folder, KEY, limit) is not None) is is_kept
+
+
+@pytest.mark.parametrize(
+    ("limit", "left"), [(3001, "abc"), (3000, "abc"), (2999, "bc"), (1999, "c"), (999, ""), (0, "")]
+)
+def test_the_oldest_go_until_the_rest_is_within_the_limit(folder, limit, left):
+    now, names = time.time(), {key(int(name, 16)): name for name in "abc"}
+    for age, each in enumerate(reversed(names)):
+        store.write(folder, each, bytes(920), LIMIT)
+        os.utime(path_of(folder, each), (now - age, now - age))
+    assert os.path.getsize(os.path.join(folder, "written")) == 3
+    with store._open_folder(folder) as at:
+        removed = store._sweep(at, limit)
+    named = lambda files: "".join(sorted([names[file.name[:64]] for file in files]))
+    assert named(store.list_kept(folder)) == left
+    assert named(removed) == "abc".removesuffix(left)
+    assert os.path.getsize(os.path.join(folder, "written")) == 0
+
+
+@pytest.mark.parametrize(("age", "stays"), [(3580, True), (3620, False)])
+def test_what_a_writer_left_may_stay_for_an_hour(folder, age, stays):
+    store.write(folder, KEY, b"x", LIMIT)
+    path, past = os.path.join(folder, f"{OTHER}.{'0' * 16}.beside"), time.time() - age
+    with open(path, "wb"):
+        os.utime(path, (past, past))
+    with store._open_folder(folder) as at:
+        assert store._sweep(at, LIMIT) == []
+    assert os.path.exists(path) is stays
+
+
+def test_space_is_made_for_what_is_written(folder, monkeypatch):
+    """And for what may be written until files are counted again."""
+    limits = []
+    monkeypatch.setattr(store, "_note", lambda at, size: 10_000)
+    monkeypatch.setattr(store, "_sweep", lambda at, limit: limits.append(limit))
+    store.write(folder, KEY, bytes(920), 64_000)
+    assert limits == [64_000 - 1000 - 1000]
+
+
 def test_files_are_seldom_counted(folder, monkeypatch):
     """However many there are: once for each 64th part of the limit that is written."""
     sweeps = []

@@ -141,6 +141,9 @@ def test_a_folder_in_one_that_everybody_can_write(folder):
     os.chmod(above, 0o777)
     with pytest.raises(store.Unsafe, match=f"leads through {above}.*chmod o-w {above}"):
         store.read(folder, KEY, LIMIT)
+    with pytest.raises(store.Unsafe, match=f"leads through {above}"):
+        store.write(os.path.join(above, "new", "programs"), KEY, b"x", LIMIT)
+    assert not os.path.exists(os.path.join(above, "new"))  # before anything is made there
     os.chmod(above, 0o1777)  # as /tmp: there nobody can rename what is others'
     assert store.read(folder, KEY, LIMIT) == CONTENT
 

@@ -169,15 +169,14 @@ class Size:
         """Return the least and the greatest that it can be, with variables up to ``most(v)``."""
         return _bounds_of_terms(self.terms, most)
 
-    def largest_term(self, most: Callable[[SizeVariable], float]) -> float:
-        """Return the greatest magnitude of what is added up to it, also inside of its factors."""
-        largest = 0.0
+    def largest_sum(self, most: Callable[[SizeVariable], float]) -> float:
+        """Return what the magnitudes of its terms add up to at most, also inside of its factors."""
+        total, inside = 0.0, 0.0
         for monomial, coefficient in self.terms:
+            total += max(map(abs, Size(((monomial, coefficient),)).bounds(most)))
             inner = [f.size for f, _ in monomial if not isinstance(f, SizeVariable)]
-            bounds = Size(((monomial, coefficient),)).bounds(most)
-            parts = [abs(b) for b in bounds] + [n.largest_term(most) for n in inner]
-            largest = max(largest, *parts)
-        return largest
+            inside = max([inside, *[n.largest_sum(most) for n in inner]])
+        return max(total, inside)
 
     def at(
         self,

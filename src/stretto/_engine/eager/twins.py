@@ -201,7 +201,7 @@ def matrix_product(general: Callable[..., Any]) -> Callable[[Any, Any], Any]:
         if at_rest(x, y) and same_dtype(x.type, y.type) and x.dtype.itemsize >= 4:
             small = x.type.size < _LARGE and y.type.size < _LARGE
             fast = small or x.type.kind in ("float", "complex")
-            ranks = 0 < x.ndim <= 2 and 0 < y.ndim <= 2
+            ranks = x.ndim <= 2 and y.ndim <= 2
             one = x.type.size == 1 or y.type.size == 1  # which np.dot gets wrong: `DotGeneral`
             if fast and ranks and not one and out.type.dtype is x.type.dtype:
                 entered.keep(x, y, out.type)

@@ -74,7 +74,8 @@ class Polymorphic(Portable):
                     f"export.stablehlo: what the size {missing.pop()} is does not follow from the "
                     f"shapes of the arguments: give it an axis of its own"
                 )
-            if n.terms != size_of(next(n.variables())).terms or self._read(x, axis) is not None:
+            # A variable is what it was read off: all other axes are held to it.
+            if n.terms != size_of(next(n.variables())).terms or self._read(x, axis) is None:
                 same = self.compare("EQ", self._extent(x, axis), self.size(n))
                 self._assert(same, f"the size of axis {axis} of an argument must be {n}", [n])
         for variable in self._variables:

@@ -278,7 +278,10 @@ class Pow(Elementwise):
         """Use NumPy's; integers to a negative power are 0, except 1 and -1."""
         if is_inexact(x.dtype):
             halves = not any(y.strides) and y.size and y[(0,) * y.ndim] == 0.5
-            return np.sqrt(x) if halves and np.min(x) > 0 else np.power(x, y)
+            if halves and np.min(x) > 0:
+                return np.sqrt(x)
+            # Of one exponent for all, one half, NumPy takes roots: not so of -0 and -inf.
+            return np.power(x, np.array(y) if halves else y)
         if not (y < 0).any():
             return np.power(x, y)
         whole = np.power(x, np.maximum(y, 0))

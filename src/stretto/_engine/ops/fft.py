@@ -107,8 +107,7 @@ class Fft(Primitive):
     def lower(self, b: Any, x: Any) -> Any:
         """Write StableHLO ``fft``; zeros where there is nothing to transform."""
         if not x.type.size:
-            (out,) = b.outs
-            return b.splat(0, out)
+            return b.splat(0, b.outs[0])
         return b.emit(
             "fft",
             x,

@@ -506,7 +506,7 @@ def _philox_of_arrays(counter: Sequence[np.ndarray], key: np.ndarray) -> Sequenc
         return _philox(counter, key)
     operands = [np.broadcast_to(x, shape).reshape(-1).tolist() for x in (*counter, key)]
     words = [_philox(row[:4], row[4]) for row in zip(*operands, strict=True)]
-    return list(np.array(words, _UINT64).reshape(-1, 4).T.reshape(4, *shape))
+    return list(np.array(words, _UINT64).T.reshape(4, *shape))
 
 
 class RngBitGenerator(Primitive):

@@ -101,14 +101,14 @@ class Bucket:
     def exact(self, n: Dimension) -> Any:
         """Give the true size, an int32 scalar, or an int64 one where the bucket's may be too great.
 
-        Nothing on the way to it is rounded or wraps: the terms are int64, too, where one may be too
-        great for 32 bits. ``SizeError`` where one may be too great for 64.
+        Nothing on the way to it is rounded or wraps: the terms are int64, too, where they may add
+        up to more than 32 bits hold. ``SizeError`` where they may to more than 64.
         """
         if not isinstance(n, Size):
             return as_value(np.int32(n) if abs(n) <= _MOST else np.int64(n))
         known = self._sizes.get(n)
         if known is None:
-            largest = n.largest_term(self.most.__getitem__)
+            largest = n.largest_sum(self.most.__getitem__)
             if largest > _MOST_LONG:
                 raise SizeError(
                     f"the size {n} has terms of up to {int(largest)} in the bucket that this call "

@@ -42,6 +42,30 @@ CALLS = [
     ("Slice", (X, ints(0), ints(3), ints(1), ints(2)), {}),
     ("Slice", (X, ints(-1), ints(np.iinfo(np.int64).min), ints(1), ints(-1)), {}),
     ("Slice", (X, ints(1, 1), ints(9, 3), ints(0, 1)), {}),
+    ("Slice", (X, ints(-1), ints(-4), ints(1), ints(-1)), {}),
+    ("Slice", (X, ints(-1), ints(-3), ints(1), ints(-1)), {}),
+    ("Slice", (X, ints(-1), ints(0), ints(1), ints(-1)), {}),
+    ("Slice", (X, ints(-2), ints(-1), ints(1)), {}),
+    ("Slice", (X, ints(0, -1), ints(2, -9), ints(0, 1), ints(2, -1)), {}),
+    ("Slice", (X, ints(1), ints(1), ints(0)), {}),
+    ("Reshape", (X[:0], ints(0, 2)), {"allowzero": 1}),
+    ("Cast", (X > 0,), {"to": np.dtype(np.int32)}),
+    ("Cast", (X,), {"to": np.dtype(np.float16)}),
+    ("Cast", (np.abs(INTS).astype(np.uint8),), {"to": np.dtype(np.int64)}),
+    ("Neg", (X.astype(np.float16),), {}),
+    ("Add", (X.astype(np.float16), np.float16(1)), {}),
+    ("Less", (INTS, np.int32(1)), {}),
+    ("LessOrEqual", (INTS, np.int32(1)), {}),
+    ("Greater", (X, np.float32(0.5)), {}),
+    ("GreaterOrEqual", (X, np.float32(0.5)), {}),
+    ("And", (X > 0, X < 2), {}),
+    ("Or", (X > 0, X < 2), {}),
+    ("Not", (X > 0,), {}),
+    ("Min", (X, np.float32(np.nan)), {}),
+    ("Concat", (X, X), {"axis": 0}),
+    ("Concat", (X, X[:, :1]), {"axis": -1}),
+    ("Transpose", (X[None],), {"perm": [2, 0, 1]}),
+    ("Expand", (X, ints(1, 1)), {}),
 ]
 
 
@@ -77,6 +101,9 @@ def test_constants_are_what_the_runtime_computes(op, values, attributes):
         ("Cast", (X,), {"to": np.dtype(np.int32)}),  # as are floats without an integer
         ("Reshape", (X, ints(0, 3)), {}),  # 0 stands for the size that was there
         ("Slice", (X, ints(2), ints(-9), ints(1), ints(-2)), {}),
+        ("Slice", (X, ints(2), ints(-9), ints(1), ints(-1)), {}),
+        ("Slice", (X, ints(-1), ints(-9), ints(1), ints(-2)), {}),
+        ("Reshape", (X, ints(0, 3)), {"allowzero": 0}),
         ("Softmax", (X,), {}),
     ],
 )

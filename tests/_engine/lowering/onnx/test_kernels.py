@@ -29,5 +29,17 @@ def test_the_dtype_that_stands_in_has_all_values(op, dtype, expected):
     assert found == (None if expected is None else np.dtype(expected))
 
 
+@pytest.mark.parametrize("op", sorted(KERNELS))
+def test_what_stands_in_has_a_kernel_and_loses_nothing(op):
+    for name in ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8",
+                 "uint64", "uint32", "uint16", "uint8", "bool"):  # fmt: skip
+        dtype = np.dtype(getattr(ml_dtypes, name, name))
+        found = stand_in(op, dtype)
+        assert found is None or found in KERNELS[op]
+        assert (found is not None and found == dtype) == (dtype in KERNELS[op])
+        if found is not None and name != "bfloat16":
+            assert np.can_cast(dtype, found, "safe")
+
+
 def test_every_operator_has_a_kernel_of_something():
     assert all(KERNELS.values())

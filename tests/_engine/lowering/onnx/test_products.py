@@ -1,13 +1,20 @@
 """Products, convolutions, transforms and windows, at random shapes."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 import stretto as st
 import stretto.numpy as snp
 from stretto import enable_x64, lax, nn
+from stretto._engine.core.sizes import is_size
+from stretto._engine.core.types import array_type
+from stretto._engine.lowering.onnx.graph import Operand
+from stretto._engine.lowering.onnx.products import _accumulator
+from stretto._engine.lowering.onnx.spelling import spell
 from stretto.errors import ExportError
-from tests.export.running import agrees, exported, operators
+from tests.export.running import agrees, exported, operators, run
+from tests.onnx_graphs import spelling, written
 
 RNG = np.random.default_rng(0)
 
@@ -128,3 +135,272 @@ def test_windows_of_any_size():
     f = lambda x: snp.stack([x[:-2], x[1:-1], x[2:]]).max(0)
     model = exported(f, normal(6), dynamic_axes=({0: "n"},))
     assert len(model.graph.input) == 1
+
+
+# Products
+
+
+F32 = np.dtype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [("float16", "float32"), ("bfloat16", "float32"), ("float32", "float32"),
+     ("float64", "float64"), ("complex64", "complex64"), ("int8", "int32"), ("uint16", "int32"),
+     ("uint32", "int32"), ("int32", "int32"), ("int64", "int64"), ("uint64", "int64")],
+)  # fmt: skip
+def test_the_dtype_of_sums_of_products(dtype, expected):
+    assert _accumulator(np.dtype(getattr(ml_dtypes, dtype, dtype))) == np.dtype(expected)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "uint32", "int64", "uint64", "float16"])
+def test_products_of_each_dtype(dtype):
+    x, y = (np.arange(12) % 5).astype(dtype), (np.arange(20) * 3 % 7).astype(dtype)
+    with enable_x64():
+        agrees(lambda x, y: x @ y, x.reshape(3, 4), y.reshape(4, 5))
+        agrees(lambda x: x @ x, x)
+
+
+def test_integers_wrap_around_in_products():
+    x = np.array([[2**30, 3], [-(2**31), 2**29]], "int32")
+    agrees(lambda x: x @ x, x)
+    agrees(lambda x: x.astype("int8") @ x.astype("int8"), x // 2**20 + 100)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "how"),
+    [
+        (((4, 3), (3,)), (((1,), (0,)), ((), ()))),
+        (((3,), (3, 5)), (((0,), (0,)), ((), ()))),
+        (((3,), (3,)), (((0,), (0,)), ((), ()))),
+        (((3, 4), (3, 5)), (((0,), (0,)), ((), ()))),
+        (((2, 4, 3), (2, 3, 5)), (((2,), (1,)), ((0,), (0,)))),
+        (((4, 2, 3), (3, 2, 5)), (((2,), (0,)), ((1,), (1,)))),
+        (((2, 3), (2, 3)), (((1,), (1,)), ((0,), (0,)))),
+        (((2, 3), (2, 3)), (((), ()), ((0,), (0,)))),
+        (((2, 3), (4,)), (((), ()), ((), ()))),
+        (((2, 3, 4), (4, 3, 5)), (((1, 2), (1, 0)), ((), ()))),
+        (((2, 3, 4, 5), (3, 2, 5)), (((3,), (2,)), ((0, 1), (1, 0)))),
+        (((2, 3, 4), (3,)), (((1,), (0,)), ((), ()))),
+        (((0, 3), (3, 5)), (((1,), (0,)), ((), ()))),
+        (((2, 0), (0, 5)), (((1,), (0,)), ((), ()))),
+        (((3, 2, 4), (2, 4, 5, 6)), (((2,), (1,)), ((1,), (0,)))),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_products_over_any_axes(shapes, how, dtype):
+    x, y = [(normal(*s) + 1j * normal(*s) if dtype == "complex64" else normal(*s)) for s in shapes]
+    agrees(lambda x, y: lax.dot_general(x, y, how), x.astype(dtype), y.astype(dtype), rtol=2e-5)
+
+
+@pytest.mark.parametrize("small", [(1, 4, 3), (2, 1, 3), (2, 4, 1), (4, 3), (3,), (1, 1, 1), ()])
+@pytest.mark.parametrize("first", [True, False])
+def test_products_of_tensors_that_stand_for_more(small, first):
+    x, y = normal(*small), normal(2, 3, 5) if first else normal(2, 5, 4)
+    shape = (2, 4, 3)
+    whole = np.broadcast_to(x, shape)
+
+    def write(b, x, y):
+        x = Operand(x.name, array_type(shape, F32), x.shape)
+        order, want = ((x, y), (2, 4, 5)) if first else ((y, x), (2, 5, 3))
+        return b.dot(*order, ((2,), (1,)), ((0,), (0,)), array_type(want, F32))
+
+    (got,) = run(written(write, x, y), [x, y])
+    np.testing.assert_allclose(got, whole @ y if first else y @ whole, rtol=2e-5, atol=2e-5)
+
+
+def test_a_batch_that_repeats_is_multiplied_once():
+    x, y = normal(1, 4, 3), normal(1, 3, 5)
+
+    def write(b, x, y):
+        x = Operand(x.name, array_type((7, 4, 3), F32), x.shape)
+        y = Operand(y.name, array_type((7, 3, 5), F32), y.shape)
+        out = b.dot(x, y, ((2,), (1,)), ((0,), (0,)), array_type((7, 4, 5), F32))
+        assert out.shape == (1, 4, 5)
+        return out
+
+    (got,) = run(written(write, x, y), [x, y])
+    np.testing.assert_allclose(got, np.broadcast_to(x @ y, (7, 4, 5)), rtol=2e-5, atol=2e-5)
+
+
+# Transforms
+
+
+@pytest.mark.parametrize("lengths", [(1,), (2,), (3,), (7,), (8,), (2, 3), (3, 2), (3, 4, 5)])
+@pytest.mark.parametrize("wide", [False, True])
+def test_transforms_of_odd_and_even_lengths(lengths, wide):
+    with enable_x64(wide):
+        x = normal(2, *lengths).astype("float64" if wide else "float32")
+        axes = tuple(range(1, 1 + len(lengths)))
+        half = np.fft.rfftn(x, axes=axes).astype("complex128" if wide else "complex64")
+        f = lambda x, z: (
+            snp.fft.fftn(z, axes=axes),
+            snp.fft.ifftn(z, axes=axes),
+            snp.fft.rfftn(x, axes=axes),
+            snp.fft.irfftn(z, s=lengths, axes=axes),
+        )
+        agrees(f, x, half, rtol=1e-11 if wide else 2e-5)
+
+
+def test_the_longest_transform_in_float64():
+    with enable_x64(), pytest.raises(ExportError, match="a transform of 2049 points in float64"):
+        exported(snp.fft.fft, np.ones(2049))
+
+
+# Convolutions
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "complex64", "float16"])
+@pytest.mark.parametrize(
+    ("shapes", "how"),
+    [
+        (((2, 4, 7), (6, 2, 3)), {"feature_group_count": 2}),
+        (((4, 2, 7), (6, 2, 3)), {"batch_group_count": 2}),
+        (((2, 2, 7), (3, 2, 3)), {"window_strides": (2,), "padding": [(2, 1)]}),
+        (((2, 2, 7), (3, 2, 3)), {"padding": [(-1, -2)]}),
+        (((2, 2, 7), (3, 2, 3)), {"padding": [(-1, 2)], "rhs_dilation": (2,)}),
+        (((2, 2, 4), (3, 2, 3)), {"lhs_dilation": (3,)}),
+        (((2, 2, 4), (3, 2, 3)), {"lhs_dilation": (2,), "window_strides": (2,)}),
+        (((2, 2, 4), (3, 2, 3)), {"lhs_dilation": (2,), "padding": [(4, 5)]}),
+        (((2, 2, 4), (3, 2, 3)), {"lhs_dilation": (2,), "padding": [(2, 3)]}),
+        (((2, 2, 4), (3, 2, 3)), {"lhs_dilation": (2,), "padding": [(2, 4)]}),
+        (((2, 2, 4), (3, 2, 3)), {"lhs_dilation": (2,), "padding": [(3, 1)]}),
+        (((2, 4, 4), (6, 2, 3)), {"lhs_dilation": (2,), "padding": [(1, 2)], "rhs_dilation": (2,),
+                                  "feature_group_count": 2}),
+        (((2, 2), (3, 2)), {}),
+        (((2, 4), (6, 2)), {"feature_group_count": 2}),
+        (((0, 2, 7), (3, 2, 3)), {}),
+        (((2, 2, 2), (3, 2, 3)), {}),
+        (((2, 0, 7), (3, 0, 3)), {}),
+    ],
+)  # fmt: skip
+def test_convolutions_of_each_dtype(shapes, how, dtype):
+    x, w = [(3 * normal(*s)).astype(dtype) for s in shapes]
+    n = len(shapes[0]) - 2
+    how = {"window_strides": (1,) * n, "padding": [(0, 0)] * n, **how}
+    with enable_x64(dtype == "float64"):
+        agrees(lambda x, w: lax.conv_general_dilated(x, w, **how), x, w,
+               rtol=2e-3 if dtype == "float16" else 5e-5)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "dims", [("NWC", "WIO", "NWC"), ("CNW", "OIW", "WNC"), ("NCW", "IOW", "NWC")]
+)
+@pytest.mark.parametrize("dilation", [1, 2])
+def test_layouts(dims, dilation):
+    sizes = {"N": 2, "C": 3, "W": 6, "O": 4, "I": 3}
+    x = normal(*[sizes[c] for c in dims[0]])
+    w = normal(*[{**sizes, "W": 2}[c] for c in dims[1]])
+    f = lambda x, w: lax.conv_general_dilated(x, w, (1,), [(1, 1)], (dilation,), None, dims)
+    agrees(f, x, w, rtol=2e-5)
+
+
+def test_four_spatial_axes_are_products():
+    x, w = normal(1, 2, 3, 4, 3, 4), normal(3, 2, 2, 1, 2, 2)
+    f = lambda x, w: lax.conv_general_dilated(x, w, (1, 2, 1, 1), [(0, 1)] * 4)
+    assert not operators(agrees(f, x, w, rtol=2e-5))["Conv"]
+    f = lambda x, w: lax.conv_general_dilated(x, w, (1,) * 4, [(1, 1)] * 4, (2, 1, 1, 1))
+    assert not operators(agrees(f, x, w, rtol=2e-5))["ConvTranspose"]
+
+
+def test_kernels_of_many_places_are_refused_without_an_operator():
+    with enable_x64():
+        f = lambda x, w: lax.conv_general_dilated(x, w, (1,), "VALID")
+        with pytest.raises(ExportError, match="of float64 with 257 places in its kernel"):
+            exported(f, np.ones((1, 1, 300)), np.ones((1, 1, 257)))
+        exported(f, np.ones((1, 1, 256)), np.ones((1, 1, 256)))
+
+
+def test_convolutions_of_images_of_any_size():
+    w = normal(4, 3, 3, 2)
+    f = lambda x: (
+        lax.conv_general_dilated(x, w, (2, 1), "SAME"),
+        lax.conv_general_dilated(x, w, (1, 1), [(1, 1), (0, 1)]),
+        lax.conv_general_dilated(x, w, (1, 1), [(1, 1), (0, 1)], (2, 1)),
+    )
+    model = exported(
+        f, normal(2, 3, 6, 5), dynamic_axes=({0: "n", 2: st.dynamic_size("h", least=4)},)
+    )
+    for shape in ((2, 3, 6, 5), (1, 3, 9, 5)):
+        x = normal(*shape)
+        for got, want in zip(run(model, [x]), f(snp.array(x)), strict=True):
+            np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
+
+
+def test_the_shape_of_an_image_that_is_padded_by_its_size():
+    found = []
+
+    def noted(b):
+        pads = [n.outputs[0] for n in b.graph.nodes if n.op == "Pad"]
+        found.extend(b.types[name][1] for name in pads)
+        spell(b)
+
+    f = lambda x: lax.conv_general_dilated(x, normal(4, 3, 3, 2), (2, 1), "SAME")
+    with spelling(noted):
+        exported(f, normal(2, 3, 6, 5), dynamic_axes=({2: st.dynamic_size("h", least=4)},))
+    ((batch, features, rows, columns),) = found
+    assert (batch, features, columns) == (2, 3, 6) and is_size(rows)
+
+
+# Windows
+
+WINDOWS = [
+    {"window_dimensions": (1, 1, 2, 3)},
+    {"window_dimensions": (1, 1, 2, 3), "window_strides": (1, 1, 2, 1)},
+    {"window_dimensions": (1, 1, 3, 2), "padding": [(0, 0), (0, 0), (1, 2), (0, 1)]},
+    {"window_dimensions": (1, 1, 2, 2), "padding": [(0, 0), (0, 0), (2, 0), (0, 3)]},
+    {"window_dimensions": (1, 1, 2, 2), "window_dilation": (1, 1, 2, 3)},
+    {"window_dimensions": (1, 1, 2, 2), "base_dilation": (1, 1, 2, 1)},
+    {"window_dimensions": (1, 1, 2, 2), "padding": [(0, 0), (0, 0), (-1, 0), (0, -1)]},
+    {"window_dimensions": (2, 1, 2, 2)},
+    {"window_dimensions": (1, 2, 1, 2), "window_strides": (2, 1, 2, 1)},
+    {"window_dimensions": (1, 1, 1, 1), "window_strides": (1, 2, 1, 3)},
+    {"window_dimensions": (1, 1, 1, 1), "padding": [(1, 0), (0, 0), (0, 1), (0, 0)]},
+    {"window_dimensions": (1, 1, 1, 1), "base_dilation": (1, 1, 1, 2)},
+    {"window_dimensions": (1, 1, 5, 6)},
+    {"window_dimensions": (1, 1, 6, 2)},
+]
+REDUCERS = {"add": (lax.add, 0), "max": (lax.max, -np.inf), "min": (lax.min, np.inf),
+            "mul": (lax.mul, 1)}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", WINDOWS)
+@pytest.mark.parametrize("op", REDUCERS)
+def test_windows(op, how):
+    function, start = REDUCERS[op]
+    how = {"window_strides": (1,) * 4, "padding": "VALID", **how}
+    f = lambda x: lax.reduce_window(x, np.float32(start), function, **how)
+    x = normal(2, 3, 5, 6)
+    agrees(f, x, rtol=5e-5)
+    agrees(f, x, rtol=5e-5, exact=False)
+    if op == "max":
+        x[0, 1, 2] = np.nan
+        x[1, :, :2] = -np.inf
+        agrees(f, x)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int32", "uint8", "float64", "complex64"])
+@pytest.mark.parametrize("op", ["add", "max", "mul"])
+def test_windows_of_each_dtype(op, dtype):
+    if dtype == "complex64" and op == "max":
+        return
+    function, start = REDUCERS[op]
+    x = (np.arange(40).reshape(1, 2, 4, 5) * 7 % 11 / 4).astype(dtype)
+    start = np.iinfo(dtype).min if op == "max" and np.dtype(dtype).kind in "iu" else start
+    x = x * (1 + 1j) if dtype == "complex64" else x
+    with enable_x64():
+        f = lambda x: lax.reduce_window(x, np.array(start, dtype), function, (1, 1, 2, 2),
+                                        (1, 1, 2, 1), [(0, 0), (0, 0), (1, 0), (0, 1)])  # fmt: skip
+        agrees(f, x.astype(dtype), rtol=2e-3 if dtype == "float16" else 1e-5)
+
+
+@pytest.mark.parametrize("ndim", [1, 2, 3, 4, 5, 6])
+def test_windows_of_as_many_axes(ndim):
+    x = normal(*[2, 2, 3, 3, 2, 2][:ndim])
+    window = (1, 1, 2, 2, 1, 2)[:ndim]
+    for function, start in (REDUCERS["add"], REDUCERS["max"]):
+        f = lambda x, function=function, start=start: lax.reduce_window(
+            x, np.float32(start), function, window, (1,) * ndim, "VALID"
+        )
+        agrees(f, x)
+        agrees(f, x, exact=False)

@@ -275,9 +275,288 @@ class TestEnsembles:
             x[2, 1, 3] = value
             agrees(ensemble, x)
 
+    @pytest.mark.parametrize("exact", [True, False])
+    def test_with_rows_of_their_own(self, exact):
+        rows, h, c = normal(3, LENGTH, BATCH, DEEP), normal(3, BATCH, SIZE), normal(3, BATCH, SIZE)
+        agrees(st.vmap(scanned(simple)), rows, h, exact=exact)
+        agrees(st.vmap(scanned(mixed)), rows, h, exact=exact)
+        agrees(st.vmap(scanned(joined)), rows, h, c, exact=exact)
+        steps = lambda x, h, w: st.lax.scan(lambda h, x: (snp.tanh(x @ w + h),) * 2, h, x)
+        agrees(st.vmap(steps, (0, 0, None)), rows, h, W[:, :SIZE], exact=exact)
+        turned = scanned(rnn(z=lambda h, x: x + h @ R[:, :SIZE]))
+        agrees(st.vmap(turned), rows[..., :SIZE], h, exact=exact)
+
     def test_with_states_of_their_own(self):
         members = [nn.LSTM(DEEP, SIZE) for _ in range(3)]
         stacked = st.tree.map(lambda *p: snp.stack(p), *members)
         f = lambda x, h, c: st.vmap(lambda m, a, b: m(x, (a, b)))(stacked, h, c)
         for exact in (True, False):
             agrees(f, X, normal(3, 1, BATCH, SIZE), normal(3, 1, BATCH, SIZE), exact=exact)
+
+
+# Cells in other words, and what is a cell but for one place
+
+
+def part(k):
+    return slice(k * SIZE, (k + 1) * SIZE)
+
+
+def lstm(gates, states="hc", o=nn.sigmoid, f=nn.sigmoid, i=nn.sigmoid, g=snp.tanh, last=snp.tanh,
+         total=lambda kept, added: kept + added, given=lambda h, c: h):  # fmt: skip
+    """Return a step with gates i, f, g, o of what ``gates`` gives."""
+
+    def step(state, x):
+        h, c = state if states == "hc" else state[::-1]
+        zi, zf, zg, zo = gates(h, x)
+        c = total(f(zf) * c, i(zi) * g(zg))
+        h = o(zo) * last(c)
+        return ((h, c) if states == "hc" else (c, h)), given(h, c)
+
+    return step
+
+
+def four(h, x):
+    return snp.split(x @ W + h @ R + B, 4, -1)
+
+
+def one_by_one(sign=1.0, bias=B, rows=W, states=R):
+    def gates(h, x):
+        return [
+            sign * (x @ rows[:, part(k)] + h @ states[:, part(k)] + bias[part(k)]) for k in range(4)
+        ]
+
+    return gates
+
+
+def some_of(**without):
+    """Give gates, of which one has no product of the input or of the state."""
+
+    def gates(h, x):
+        out = []
+        for k, name in enumerate("ifgo"):
+            z = snp.zeros(SIZE) + B[part(k)]
+            z = z if without.get(name) == "x" else z + x @ W[:, part(k)]
+            out.append(z if without.get(name) == "h" else z + h @ R[:, part(k)])
+        return out
+
+    return gates
+
+
+TURNED = np.ascontiguousarray(R.T)
+half = lambda z: nn.sigmoid(2 * z)
+minus = lambda z: nn.sigmoid(-z)
+by_exp = lambda z: 1 / (1 + snp.exp(-z))
+
+CELLS = [
+    (lstm(four), 2, "LSTM"),
+    (lstm(four, total=lambda kept, added: added + kept), 2, "LSTM"),
+    (lstm(four, states="ch"), 2, "LSTM"),
+    (lstm(one_by_one()), 2, "LSTM"),
+    (lstm(one_by_one(sign=-1.0)), 2, None),
+    (lstm(four, i=minus, o=minus), 2, "LSTM"),
+    (lstm(four, i=by_exp, f=by_exp, o=by_exp), 2, "LSTM"),
+    (lstm(lambda h, x: snp.split(x @ W + B - h @ R, 4, -1)), 2, "LSTM"),
+    (lstm(lambda h, x: snp.split(h @ TURNED.T + x @ W, 4, -1)), 2, "LSTM"),
+    (lstm(lambda h, x: snp.split((x @ W + 0.5) + (h @ R - B), 4, -1)), 2, "LSTM"),
+    (lstm(some_of(f="h")), 2, "LSTM"),
+    (lstm(some_of(f="h", g="h")), 2, "LSTM"),
+    (lstm(some_of(f="x")), 2, None),
+    (lstm(four, given=lambda h, c: (h, h)), 2, "LSTM"),
+    (lstm(four, given=lambda h, c: None), 2, "LSTM"),
+    (lstm(four, given=lambda h, c: (h, c)), 2, None),
+    (lstm(four, given=lambda h, c: h + 1), 2, None),
+    (lstm(four, i=half), 2, None),
+    (lstm(four, f=snp.tanh), 2, None),
+    (lstm(four, o=snp.tanh), 2, None),
+    (lstm(four, g=nn.relu), 2, None),
+    (lstm(four, last=lambda c: c), 2, None),
+    (lstm(four, last=lambda c: snp.tanh(c + 1)), 2, None),
+    (lstm(four, total=lambda kept, added: kept - added), 2, None),
+    (lstm(four, total=lambda kept, added: kept + added + 1), 2, None),
+    (lstm(lambda h, x: snp.split(snp.sin(x @ W + h @ R), 4, -1)), 2, None),
+    (lstm(lambda h, x: snp.split(x @ W + snp.sin(h) @ R, 4, -1)), 2, None),
+    (lstm(lambda h, x: snp.split(x @ W + (h @ R) * B, 4, -1)), 2, "LSTM"),
+    (lstm(lambda h, x: snp.split(x @ W + h @ R + x[:, :1], 4, -1)), 2, None),
+]
+
+
+def gru(z=0, reset=None, mix=None, out=snp.tanh, given=lambda h: h, inner=lambda h: h):
+    def step(h, x):
+        first = nn.sigmoid(x @ W[:, part(0)] + h @ R[:, part(0)] + B[part(0)])
+        r = nn.sigmoid(x @ W[:, part(1)] + h @ R[:, part(1)])
+        y = inner(h) @ R[:, part(2)] + B[part(2)]
+        n = out((reset or (lambda x, r, y: x + r * y))(x @ W[:, part(2)], r, y))
+        h = (mix or (lambda z, n, h: (1 - z) * n + z * h))(first, n, h)
+        return h, given(h)
+
+    return step
+
+
+CELLS += [
+    (gru(), 1, "GRU"),
+    (gru(mix=lambda z, n, h: n + z * (h - n)), 1, "GRU"),
+    (gru(mix=lambda z, n, h: z * h + (1 - z) * n), 1, "GRU"),
+    (gru(mix=lambda z, n, h: z * (h - n) + n), 1, "GRU"),
+    (gru(reset=lambda x, r, y: y * r + x), 1, "GRU"),
+    (gru(reset=lambda x, r, y: (x + 1) + (r * y)), 1, "GRU"),
+    (gru(given=lambda h: None), 1, "GRU"),
+    (gru(mix=lambda z, n, h: (1 - z) * h + z * n), 1, "GRU"),
+    (gru(mix=lambda z, n, h: (2 - z) * n + z * h), 1, None),
+    (gru(mix=lambda z, n, h: n + z * (n - h)), 1, None),
+    (gru(mix=lambda z, n, h: n * z + z * h), 1, None),
+    (gru(mix=lambda z, n, h: n + z * (h - 2 * n)), 1, None),
+    (gru(mix=lambda z, n, h: n), 1, None),
+    (gru(reset=lambda x, r, y: x + y), 1, None),
+    (gru(reset=lambda x, r, y: x + r * y + y), 1, None),
+    (gru(reset=lambda x, r, y: r * x + y), 1, None),
+    (gru(reset=lambda x, r, y: x - r * y), 1, None),
+    (gru(out=nn.relu), 1, None),
+    (gru(inner=snp.sin), 1, None),
+    (gru(given=lambda h: -h), 1, None),
+]
+
+
+def rnn(out=snp.tanh, z=lambda h, x: x @ W[:, :SIZE] + h @ R[:, :SIZE], given=lambda h: h):
+    def step(h, x):
+        h = out(z(h, x))
+        return h, given(h)
+
+    return step
+
+
+CELLS += [
+    (rnn(), 1, "RNN"),
+    (rnn(nn.relu), 1, "RNN"),
+    (rnn(z=lambda h, x: x @ W[:, :SIZE] + 0.5), 1, "RNN"),
+    (rnn(nn.sigmoid), 1, None),
+    (rnn(given=snp.sin), 1, None),
+    (rnn(z=lambda h, x: h @ R[:, :SIZE]), 1, None),
+    (rnn(z=lambda h, x: h + x @ W[:, :SIZE]), 1, None),
+    (rnn(z=lambda h, x: x @ W[:, :SIZE] + h @ R[:, :SIZE] + h), 1, None),
+    (rnn(z=lambda h, x: 2 * (x @ W[:, :SIZE] + h @ R[:, :SIZE])), 1, None),
+    (rnn(z=lambda h, x: x @ W[:, :SIZE] + h @ R[:, :SIZE] + x[:, :1]), 1, None),
+]
+
+
+@pytest.mark.parametrize(("step", "states", "operator"), CELLS)
+def test_which_cells_are_operators(step, states, operator):
+    given = (H, C)[:states]
+    names = agrees(scanned(step), X, *given, exact=False)
+    assert (operator is None) == ("Scan" in names)
+    assert operator is None or operator in names
+    agrees(scanned(step), X, *given)
+
+
+def rows_before(reuse=None):
+    """Take the input's products before the loop, and their columns in the step."""
+
+    def f(x, h, c):
+        rows = snp.einsum("tbi,ij->tbj", x, W) + B
+
+        def step(state, row):
+            h, c = state
+            z = h @ R
+            i, f, g, o = [row[:, part(k)] + z[:, part(k)] for k in range(4)]
+            if reuse is not None:
+                i = reuse(row, z)
+            c = nn.sigmoid(f) * c + nn.sigmoid(i) * snp.tanh(g)
+            h = nn.sigmoid(o) * snp.tanh(c)
+            return (h, c), h
+
+        return st.lax.scan(step, (h, c), rows)
+
+    return f
+
+
+@pytest.mark.parametrize(
+    ("reuse", "found"),
+    [
+        (None, True),
+        (lambda row, z: row[:, part(1)] + z[:, part(0)], True),
+        (lambda row, z: row[:, 3 : 3 + SIZE] + z[:, 5 : 5 + SIZE], True),
+        (lambda row, z: row[:, part(0)] + row[:, part(1)] + z[:, part(0)], False),
+        (lambda row, z: z[:, part(0)] - row[:, part(0)], False),
+        (lambda row, z: row[:, : 2 * SIZE : 2] + z[:, part(0)], False),
+        (lambda row, z: row[:, part(0)] + z[:, : 2 * SIZE : 2], False),
+    ],
+)
+def test_products_of_rows_before_the_loop(reuse, found):
+    names = agrees(rows_before(reuse), X, H, C, exact=False)
+    assert ("LSTM" in names) == found
+    agrees(rows_before(reuse), X, H, C)
+
+
+@pytest.mark.parametrize(("weight", "found"), [(0.995e15, True), (1.005e15, False)])
+def test_weights_with_which_sums_may_overflow_stay_a_loop(weight, found):
+    rows = np.zeros_like(W)
+    rows[0, 0] = weight
+    step = lstm(one_by_one(bias=0 * B, rows=rows, states=0 * R))
+    names = agrees(scanned(step), X, H, C)
+    assert ("If" in names) == found
+    assert "LSTM" in agrees(scanned(step), X, H, C, exact=False)
+
+
+@pytest.mark.parametrize("starts", [(H, C), (0 * H, C), (H, 0 * C), (0 * H, 0 * C)])
+@pytest.mark.parametrize("exact", [True, False])
+def test_states_that_begin_with_zeros(starts, exact):
+    held = lambda x: scanned(lstm(four))(x, *starts)
+    agrees(held, X, exact=exact)
+    backwards = lambda x: (held(x)[1], scanned(lstm(one_by_one()), reverse=True)(x, *starts)[1])
+    names = agrees(backwards, X, exact=exact)
+    if not exact:
+        assert names.count("LSTM") == (1 if not any(s.any() for s in starts) else 2)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_ways_of_other_cells_are_two_operators(exact):
+    zero = (0 * H, 0 * C)
+    forward = lambda x: scanned(lstm(four))(x, *zero)[1]
+    narrow = scanned(rnn(), reverse=True)
+    f = lambda x: (forward(x), narrow(x, 0 * H)[1])
+    names = agrees(f, X, exact=exact)
+    assert exact or {"LSTM", "RNN"} <= {*names}
+    g = lambda x: (forward(x), scanned(lstm(one_by_one()), reverse=True)(snp.sin(x), *zero)[1])
+    names = agrees(g, X, exact=exact)
+    assert exact or names.count("LSTM") == 2
+
+
+def test_a_loop_that_only_looks_at_the_last_state():
+    f = lambda x, h, c: scanned(lstm(four))(x, h, c)[0]
+    for exact in (True, False):
+        agrees(f, X, H, C, exact=exact)
+    f = lambda x, h: scanned(gru())(x, h)[0]
+    for exact in (True, False):
+        agrees(f, X, H, exact=exact)
+
+
+def test_a_step_that_reads_what_is_outside_stays_a_loop():
+    def f(x, h, w):
+        return st.lax.scan(rnn(z=lambda h, x: x @ w + h @ R[:, :SIZE]), h, x)
+
+    assert "Scan" in agrees(f, X, H, W[:, :SIZE], exact=False)
+
+
+def test_a_step_with_a_branch_stays_a_loop():
+    def step(h, x):
+        h = snp.tanh(x @ W[:, :SIZE] + h @ R[:, :SIZE])
+        return h, st.lax.cond(h[0, 0] > 0, lambda: h, lambda: -h)
+
+    assert "Scan" in agrees(scanned(step), X, H, exact=False)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_states_that_are_not_finite_stay_so(value):
+    h, c = H.copy(), C.copy()
+    for start in (h, c):
+        start[1, 2] = value
+        agrees(scanned(lstm(four)), X, h, c)
+        start[1, 2] = 0.5
+    h[0, 1] = value
+    agrees(scanned(gru()), X, h)
+
+
+def test_what_is_checked_before_the_operator():
+    held = lambda x: scanned(lstm(four))(x, 0 * H, 0 * C)[1]
+    assert agrees(held, X) == ["ReduceSumSquare", "Sub", "Equal", "If"]
+    names = agrees(scanned(lstm(four)), X, H, C)
+    assert names.count("ReduceSumSquare") == 3 and names.count("Sum") == 1

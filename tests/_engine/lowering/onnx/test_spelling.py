@@ -11,7 +11,7 @@ import stretto.numpy as snp
 from stretto import export
 from stretto._engine.core import tree
 from stretto.nn import functional as F
-from tests.onnx_graphs import agrees, graphs, operators, run, unspelled
+from tests.onnx_graphs import agrees, by_hand, graphs, operators, run, spelled, unspelled
 
 pytest.importorskip("onnxruntime")
 
@@ -105,6 +105,73 @@ def test_branches_may_give_what_is_outside():
     def f(x):
         y = snp.sin(x)
         return st.lax.cond(x[0, 0] > 0, lambda: y, lambda: snp.cos(x))
+
+    agrees(f, X)
+    agrees(f, -X)
+
+
+def test_copies_go():
+    assert spelled(lambda n, x: n("Neg", n("Identity", n("Identity", x))), X) == ["Neg"]
+    f = lambda n, x: (y := n("Sin", x), n("Identity", y), n("Neg", y))
+    assert spelled(f, X) == ["Sin", "Neg", "Identity"]
+
+
+def test_equal_nodes_of_several_outputs_are_one():
+    def f(n, x):
+        first = n("Split", x, outputs=2, axis=1, num_outputs=2)
+        second = n("Split", n("Identity", x), outputs=2, axis=1, num_outputs=2)
+        return n("Add", first[0], n("Sin", second[1]))
+
+    assert spelled(f, X) == ["Split", "Sin", "Add"]
+
+
+def test_equal_nodes_of_other_attributes_are_two():
+    f = lambda n, x: (n("ReduceSum", x, [1], keepdims=0), n("ReduceSum", x, [1], keepdims=1))
+    assert spelled(f, X) == ["ReduceSum", "ReduceSum"]
+
+
+def test_nodes_of_several_outputs_stay_where_one_is_read():
+    f = lambda n, x: n("Neg", n("TopK", x, [2], outputs=2, axis=1)[1])
+    assert spelled(f, X) == ["TopK", "Neg"]
+
+
+LARGE = np.arange((1 << 16) + 1, dtype=np.float32)
+TWO = np.stack([LARGE, LARGE])
+
+
+@pytest.mark.parametrize(
+    ("build", "given", "names"),
+    [
+        # What is made larger is so only where it stays small, or where what it was made of goes.
+        (lambda n, x: n("Add", x, n("Expand", np.float32([1, 2]), [32, 2])), X[:1, :2], ["Add"]),
+        (lambda n, x: n("Add", x, n("Expand", np.float32([1, 2]), [33, 2])), X[:1, :2],
+         ["Expand", "Add"]),
+        (lambda n, x: n("Add", x, n("Neg", LARGE)), LARGE, ["Add"]),
+        (lambda n, x: n("Add", n("Add", x, n("Neg", LARGE)), LARGE), LARGE, ["Neg", "Add", "Add"]),
+        (lambda n, x: n("Add", n("Add", x, n("Neg", LARGE[1:])), LARGE[1:]), LARGE[1:],
+         ["Add", "Add"]),
+    ],
+)  # fmt: skip
+def test_which_constants_are_computed(build, given, names):
+    assert spelled(build, given) == names
+
+
+def test_large_masks_are_one_and_large_numbers_have_names():
+    mask = np.tri(300, dtype=bool)
+
+    def f(n, x):
+        first = n("Where", n("Not", mask), x, np.float32(0))
+        second = n("Where", n("Not", mask.copy()), n("Sin", x), np.float32(0))
+        return n("Add", first, second)
+
+    model, _ = by_hand(f, np.ones((300, 300), np.float32))
+    assert [tuple(t.dims) for t in model.graph.initializer if len(t.dims)] == [(300, 300)]
+
+
+def test_what_is_inside_reads_what_stands_for_a_tensor_outside():
+    def f(x):
+        y = x.T.T + 0.0
+        return st.lax.cond(x[0, 0] > 0, lambda: snp.sin(y.reshape(-1).reshape(x.shape)), lambda: y)
 
     agrees(f, X)
     agrees(f, -X)

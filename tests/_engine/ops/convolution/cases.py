@@ -4,8 +4,10 @@ import hypothesis.strategies as hs
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import array_type
+from stretto._engine.ops.convolution.formulation import formulation
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
-from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers
+from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers, conv_dimension_numbers
 
 GROUPS = {"none": [(1, 1)], "features": [(2, 1), (3, 1)], "batch": [(1, 2), (1, 3)]}
 """By what they divide, numbers of groups of features and of the batch."""
@@ -20,6 +22,15 @@ def check(form, op, x, y):
     """Assert that the form gives what the definition does."""
     want = op(x, y)
     np.testing.assert_array_equal(form(op, x, y, want.type), want)
+
+
+def form_of(image, kernel, groups=1, names=None):
+    """Return the formulation of a plain convolution of arrays of these shapes."""
+    ones = (1,) * (len(image) - 2)
+    padding, dims = ((0, 0),) * len(ones), conv_dimension_numbers(image, kernel, names)
+    op = ConvGeneralDilated(ones, padding, ones, ones, dims, groups)
+    x, w = (array_type(shape, np.dtype(np.float32)) for shape in (image, kernel))
+    return formulation(op, x, w, op.infer(x, w))
 
 
 @hs.composite

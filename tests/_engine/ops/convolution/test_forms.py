@@ -11,6 +11,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import array_type
 from stretto._engine.ops.convolution import forms
 from stretto._engine.ops.convolution.formulation import formulation
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
@@ -255,3 +256,155 @@ def test_zeros_between_elements_are_not_multiplied():
     out = op.infer(as_value(x).type, as_value(y).type)
     got = forms.of_scattered(op, as_value(x), as_value(y), out)
     np.testing.assert_array_equal(got, [[[np.inf, 0, np.inf, 0, np.inf]]])
+
+
+def typed(shape, dtype="float32"):
+    return array_type(shape, np.dtype(dtype))
+
+
+def asked(suits, lhs, rhs, dtype="float32", **settings):
+    """Ask for images and kernels with their features in front, of any settings."""
+    n = len(lhs) - 2
+    first = ConvDimensionNumbers(*((tuple(range(n + 2)),) * 3))
+    usual = {"strides": (1,) * n, "padding": ((0, 0),) * n, "dims": first}
+    usual |= {"lhs_dilation": (1,) * n, "rhs_dilation": (1,) * n}
+    op = ConvGeneralDilated(**(usual | settings))
+    types = typed(lhs, dtype), typed(rhs, dtype)
+    if suits in (forms.suits_pointwise, forms.suits_scattered):
+        return suits(op, *types)
+    return suits(op, *types, op.infer(*types))
+
+
+@pytest.mark.parametrize(
+    ("suits", "lhs", "rhs", "settings"),
+    [
+        (forms.suits_elements, (4, 32, 9), (4, 32, 3), {}),
+        (forms.suits_planes, (4, 8, 5, 9, 9), (4, 8, 3, 3, 3), {}),
+        (forms.suits_scattered, (4, 8, 9), (4, 8, 2), {"lhs_dilation": (2,)}),
+        (forms.suits_positions, (4, 8, 9), (4, 8, 9), {}),
+        (forms.suits_positions_together, (4, 2, 9), (8, 2, 6), {}),
+        (forms.reason_for_windows, (4, 8, 9), (4, 8, 1), {}),
+    ],
+)
+def test_suits_floats_and_complex_numbers_without_groups(suits, lhs, rhs, settings):
+    for dtype in ("float32", "float64", "complex64"):
+        assert asked(suits, lhs, rhs, dtype, **settings)
+    for dtype in ("int32", "uint8"):
+        assert not asked(suits, lhs, rhs, dtype, **settings)
+    if suits is forms.suits_positions:
+        return
+    batch, features, *rest = lhs
+    assert not asked(suits, (batch, 2 * features, *rest), rhs, feature_groups=2, **settings)
+    assert not asked(suits, lhs, rhs, batch_groups=2, **settings)
+
+
+def test_elements_are_not_added_up_in_another_dtype():
+    lhs, rhs = (4, 32, 9), (4, 32, 3)
+    for dtype, preferred in (("float32", "float64"), ("float64", "float32"), ("float16", None)):
+        wide = None if preferred is None else np.dtype(preferred)
+        assert not asked(forms.suits_elements, lhs, rhs, dtype, preferred=wide)
+    assert not asked(forms.suits_elements, lhs, rhs, lhs_dilation=(2,))
+    assert asked(forms.suits_elements, lhs, rhs, strides=(2,))
+    assert not asked(forms.suits_elements, lhs, rhs, strides=(3,))  # windows do not overlap
+
+
+@pytest.mark.parametrize(
+    ("lhs", "rhs", "settings", "suits"),
+    [
+        ((2, 8, 9), (4, 4, 1), {"feature_groups": 2}, True),
+        ((2, 9, 9), (3, 3, 1), {"feature_groups": 3}, True),
+        ((2, 4, 9), (4, 4, 1), {}, False),
+        ((4, 8, 9), (4, 8, 1), {"batch_groups": 2}, False),
+        ((2, 8, 9), (4, 4, 2), {"feature_groups": 2}, False),
+        ((2, 8), (4, 4), {"feature_groups": 2}, False),  # no positions
+    ],
+    ids=str,
+)
+def test_suits_groups_of_single_elements(lhs, rhs, settings, suits):
+    assert asked(forms.suits_pointwise, lhs, rhs, **settings) is suits
+    assert asked(forms.suits_pointwise, lhs, rhs, "complex64", **settings) is suits
+    assert not asked(forms.suits_pointwise, lhs, rhs, "int32", **settings)
+
+
+@pytest.mark.parametrize(
+    ("window", "settings", "suits"),
+    [
+        ((2, 1), {"lhs_dilation": (2, 1)}, True),
+        ((2, 2), {"lhs_dilation": (2, 1)}, False),  # wider than a gap
+        ((2, 1), {"lhs_dilation": (3, 1)}, True),
+        ((1, 1), {"lhs_dilation": (1, 1)}, False),  # no gaps
+        ((2, 1), {"lhs_dilation": (2, 1), "strides": (1, 2)}, False),
+        ((2, 1), {"lhs_dilation": (2, 1), "rhs_dilation": (2, 1)}, False),
+        ((2, 1), {"lhs_dilation": (2, 1), "rhs_dilation": (1, 2)}, True),
+    ],
+    ids=str,
+)
+def test_suits_windows_in_gaps(window, settings, suits):
+    assert asked(forms.suits_scattered, (2, 3, 5, 5), (4, 3, *window), **settings) is suits
+
+
+@pytest.mark.parametrize(
+    ("window", "settings", "apart"),
+    [
+        ((2, 3), {"strides": (2, 3)}, True),
+        ((2, 3), {"strides": (2, 2)}, False),
+        ((2, 3), {"strides": (3, 9)}, True),
+        ((2, 3), {"strides": (3, 5), "rhs_dilation": (2, 2)}, False),  # elements lie between
+        ((1, 3), {"strides": (1, 3), "rhs_dilation": (5, 1)}, True),
+    ],
+    ids=str,
+)
+def test_windows_that_do_not_overlap(window, settings, apart):
+    reason = asked(forms.reason_for_windows, (2, 64, 30, 30), (64, 64, *window), **settings)
+    assert reason == ("its windows do not overlap" if apart else None)
+
+
+@pytest.mark.parametrize(
+    ("lhs", "rhs", "larger"),
+    [
+        ((2, 70, 9, 9), (9, 70, 3, 3), False),
+        ((2, 70, 9, 2), (9, 70, 3, 2), False),
+        ((2, 70, 9, 2), (9, 70, 3, 3), True),  # than the image along one axis
+        ((2, 70, 9, 9), (4 * 49, 70, 3, 3), True),  # output features for each two positions
+        ((2, 70, 9, 9), (4 * 49 - 1, 70, 3, 3), False),
+    ],
+    ids=str,
+)
+def test_kernels_larger_than_what_they_meet(lhs, rhs, larger):
+    padding = ((1, 1),) * 2 if rhs[3] > lhs[3] else ((0, 0),) * 2
+    reason = asked(forms.reason_for_windows, lhs, rhs, padding=padding)
+    assert reason == (
+        "the kernel is larger than the image, or than what its windows take" if larger else None
+    )
+
+
+def test_kernels_with_their_output_features_last_need_not_be_turned():
+    """So many output features are a reason only where XLA would turn the kernel round."""
+    last = ConvDimensionNumbers((0, 1, 2, 3), (3, 2, 0, 1), (0, 1, 2, 3))
+    lhs, first = (2, 70, 9, 9), (4 * 49, 70, 3, 3)
+    assert asked(forms.reason_for_windows, lhs, first)
+    assert not asked(forms.reason_for_windows, lhs, (3, 3, 70, 4 * 49), dims=last)
+
+
+@pytest.mark.parametrize(("spec", "rows"), [((0, 1, 2), 5), ((2, 1, 0), 18)])
+def test_a_kernel_larger_than_the_image_stays_in_its_order(spec, rows):
+    """Its output features are the rows of the product, or last its columns."""
+    dims = ConvDimensionNumbers((0, 1, 2), spec, (0, 1, 2))
+    op = ConvGeneralDilated((1,), ((4, 4),), (1,), (1,), dims)
+    x, w = snp.ones((3, 2, 2)), snp.ones((5, 2, 5) if spec[0] == 0 else (5, 2, 5)[::-1])
+    out = op.infer(x.type, w.type)
+    program = st.make_graph(lambda x, w: forms.of_windows(op, x, w, out))(x, w)
+    (product,) = [e for e in program.equations if e.primitive.name == "dot_general"]
+    assert product.outputs[0].type.shape[0] == rows
+
+
+@pytest.mark.parametrize(
+    ("examples", "positions", "each"), [(2, 64, True), (2, 63, False), (1, 3, True)]
+)
+def test_groups_of_many_positions_have_a_product_for_each_example(examples, positions, each):
+    op = ConvGeneralDilated((1,), ((0, 0),), (1,), (1,), FIRST_POINTWISE, feature_groups=2)
+    x, w = snp.ones((examples, 4, positions)), snp.ones((6, 2, 1))
+    out = op.infer(x.type, w.type)
+    program = st.make_graph(lambda x, w: forms.of_pointwise(op, x, w, out))(x, w)
+    (product,) = [e.primitive for e in program.equations if e.primitive.name == "dot_general"]
+    assert len(product.shared[0]) == (2 if each else 1)

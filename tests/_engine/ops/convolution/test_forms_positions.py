@@ -10,6 +10,7 @@ from hypothesis import strategies as hs
 import stretto as st
 from stretto import lax
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import array_type
 from stretto._engine.ops.convolution import forms
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers
@@ -151,3 +152,37 @@ def test_images_much_larger_than_the_kernel_are_not_turned(size, summed):
     conv = lambda x, w: lax.conv_general_dilated(x, w, (1,), [(0, 0)])
     lowered = st.jit(lambda x, w, ct: st.vjp(lambda w: conv(x, w), w)[1](ct)[0]).lower(x, w, ct)
     assert ("-> tensor<2x24x16xf32>" in lowered.as_text()) is summed
+
+
+KERNEL = ConvDimensionNumbers((1, 0, 2), (1, 0, 2), (1, 0, 2))
+
+
+def typed(*shape):
+    return array_type(shape, np.dtype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("lhs", "rhs", "few"),
+    [((2, 3, 9), (4, 3, 6), 4), ((2, 3, 9), (4, 3, 5), 0), ((2, 3, 9), (4, 3, 4), 0)],
+)
+def test_few_positions_are_fewer_than_elements_of_a_window(lhs, rhs, few):
+    dims = ConvDimensionNumbers(*(((0, 1, 2),) * 3))
+    op, types = ConvGeneralDilated((1,), ((0, 0),), (1,), (1,), dims), (typed(*lhs), typed(*rhs))
+    assert forms._few_positions(op, *types, op.infer(*types)) == few
+
+
+@pytest.mark.parametrize(
+    ("dims", "lhs", "rhs", "summed"),
+    [
+        (KERNEL, (2, 4, 8), (2, 4, 8), True),  # 128 elements, four times those of two products
+        (KERNEL, (2, 4, 7), (2, 4, 7), False),
+        (KERNEL, (1, 4, 8), (1, 4, 8), False),  # one example
+        (KERNEL, (2, 4, 29), (2, 4, 28), False),  # two positions
+        (KERNEL._replace(rhs_spec=(1, 0, 2), lhs_spec=(0, 1, 2)), (2, 2, 28), (2, 2, 28), False),
+        (ConvDimensionNumbers(*(((0, 1, 2),) * 3)), (4, 2, 28), (4, 2, 28), False),
+    ],
+)
+def test_images_are_added_up_one_by_one_where_they_are_much_larger(dims, lhs, rhs, summed):
+    op, types = ConvGeneralDilated((1,), ((0, 0),), (1,), (1,), dims), (typed(*lhs), typed(*rhs))
+    out = op.infer(*types)
+    assert forms._suits_summed(op, *types, out) is summed

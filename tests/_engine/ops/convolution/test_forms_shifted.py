@@ -9,6 +9,8 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import array_type
+from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convolution import forms
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers
@@ -127,3 +129,97 @@ def test_slopes_of_a_wide_window_by_diagonals():
 def test_the_fastest_form_in_any_layout(kind, data):
     """Also where features come last, and are put before the positions."""
     check(forms.of_shifted, *data.draw(convolutions([kind])))
+
+
+FIRST = ConvDimensionNumbers(*(((0, 1, 2, 3),) * 3))
+LAST = ConvDimensionNumbers((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
+
+
+def typed(shape, dtype="float32"):
+    return array_type(shape, np.dtype(dtype))
+
+
+def convolution(dims, **groups):
+    return ConvGeneralDilated((1, 1), ((0, 0), (0, 0)), (1, 1), (1, 1), dims, **groups)
+
+
+@pytest.mark.parametrize(
+    ("groups", "lhs", "rhs", "suits"),
+    [
+        ({}, (2, 4, 9, 9), (4, 4, 3, 3), False),
+        ({"feature_groups": 2}, (2, 8, 9, 9), (4, 4, 3, 3), True),
+        ({"feature_groups": 2}, (2, 10, 9, 9), (4, 5, 3, 3), False),
+        ({"feature_groups": 2}, (2, 8, 9, 9), (4, 4, 4, 8), True),  # 128 terms
+        ({"feature_groups": 2}, (2, 6, 9, 50), (4, 3, 1, 43), False),  # 129
+        ({"batch_groups": 2}, (4, 4, 9, 9), (4, 4, 3, 3), True),  # 4 pairs of features
+        ({"batch_groups": 2}, (10, 4, 9, 9), (2, 4, 3, 3), False),  # 5
+        ({"batch_groups": 2}, (2, 4, 9, 9), (10, 4, 3, 3), False),
+        ({"batch_groups": 2}, (4, 4, 10, 18), (4, 4, 3, 3), True),  # 128 positions
+        ({"batch_groups": 2}, (4, 4, 5, 45), (4, 4, 3, 3), False),  # 129
+    ],
+    ids=str,
+)
+def test_suits_few_terms_in_groups(groups, lhs, rhs, suits):
+    op = convolution(FIRST, **groups)
+    out = op.infer(typed(lhs), typed(rhs))
+    assert forms.suits_shifted(op, typed(lhs), typed(rhs), out) is suits
+
+
+@pytest.mark.parametrize(
+    ("dims", "groups", "lhs", "rhs", "form", "first"),
+    [
+        # Features last are put before the positions from 16 terms of a sum on.
+        (LAST, "feature_groups", (2, 9, 9, 4), (4, 2, 2, 4), "of_feature_groups", True),
+        (LAST, "feature_groups", (2, 9, 9, 6), (5, 1, 3, 4), "of_feature_groups", False),
+        (FIRST, "feature_groups", (2, 4, 9, 9), (4, 2, 4, 4), "of_feature_groups", True),
+        # By diagonals from 5 positions along the last axis on, and windows up to 16 times as wide.
+        (FIRST, "batch_groups", (2, 1, 3, 12), (2, 1, 3, 8), "of_diagonals", True),
+        (FIRST, "batch_groups", (2, 1, 3, 11), (2, 1, 3, 8), "of_batch_groups", True),
+        (FIRST, "batch_groups", (2, 1, 99, 84), (2, 1, 98, 80), "of_diagonals", True),
+        (FIRST, "batch_groups", (2, 1, 9, 85), (2, 1, 8, 81), "of_batch_groups", True),
+        (LAST, "batch_groups", (2, 3, 11, 1), (3, 8, 1, 2), "of_batch_groups", True),
+        (LAST, "batch_groups", (2, 3, 12, 1), (3, 8, 1, 2), "of_diagonals", True),
+    ],
+    ids=str,
+)
+def test_which_form_is_the_fastest(monkeypatch, dims, groups, lhs, rhs, form, first):
+    called = []
+    for name in ("of_feature_groups", "of_batch_groups", "of_diagonals"):
+
+        def noted(op, lhs, rhs, out, name=name):
+            called.append((name, op.dims == FIRST))
+            return full(out.shape, 0, out.dtype)
+
+        monkeypatch.setattr(forms, name, noted)
+    count = lhs[dims.lhs_spec[0]] if groups == "batch_groups" else 2
+    op = convolution(dims, **{groups: count})
+    x, y = (as_value(np.zeros(shape, np.float32)) for shape in (lhs, rhs))
+    out = op.infer(x.type, y.type)
+    assert forms.of_shifted(op, x, y, out).type is out
+    assert called == [(form, first)]
+
+
+def test_sums_of_integers_in_the_batch_are_no_products(monkeypatch):
+    monkeypatch.setattr(forms, "of_diagonals", None)
+    op = convolution(FIRST, batch_groups=2)
+    check(forms.of_shifted, op, whole(0, (2, 1, 3, 12), "int32"), whole(1, (2, 1, 3, 8), "int32"))
+
+
+@pytest.mark.parametrize(
+    ("lhs", "out", "sums"),
+    [
+        ("float16", "float16", "float32"),
+        ("bfloat16", "bfloat16", "float32"),
+        ("float32", "float32", "float32"),
+        ("float64", "float64", "float64"),
+        ("float16", "float64", "float64"),
+        ("float32", "float16", "float32"),
+        ("int8", "int8", "int8"),
+        ("int8", "int32", "int32"),
+        ("int32", "float32", "float32"),
+        ("int32", "float16", "int32"),
+        ("complex64", "complex64", "complex64"),
+    ],
+)
+def test_the_dtype_that_sums_are_added_up_in(lhs, out, sums):
+    assert forms._dtype_of_sums(typed((2,), lhs), typed((2,), out)) == np.dtype(sums)

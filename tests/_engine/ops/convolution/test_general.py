@@ -11,6 +11,7 @@ import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.api.autodiff.derivatives import vjp
 from stretto._engine.api.jit.jit import jit
+from stretto._engine.core.types import array_type
 from stretto._engine.ops.convolution.general import (
     ConvGeneralDilated,
     _pad_array,
@@ -380,3 +381,45 @@ def test_narrow_floats_add_up_in_32_bits(dtype):
     op = ConvGeneralDilated((1,), ((0, 0),), (1,), (1,), LINE)
     (((got,),),) = convolve(op, ones, ones, np.dtype(dtype))
     assert got.dtype == dtype and got == dtype(5000)
+
+
+def test_the_work_and_the_weakness_of_a_convolution():
+    plain = conv_dimension_numbers((1,) * 3, (1,) * 3, None)
+    op = ConvGeneralDilated((1,), ((0, 0),), (1,), (1,), plain, feature_groups=2)
+    f32 = np.dtype(np.float32)
+    x, w = array_type((3, 8, 9), f32), array_type((6, 4, 2), f32)
+    out = op.infer(x, w)
+    assert op.work((x, w), (out,)) == (3 * 6 * 8) * (4 * 2)
+    weak = [array_type(t.shape, f32, True) for t in (x, w)]
+    assert op.infer(*weak).weak_type
+    assert not op.infer(weak[0], w).weak_type and not op.infer(x, weak[1]).weak_type
+    wide = ConvGeneralDilated(*(getattr(op, n) for n in ("strides", "padding")), (1,), (1,), plain,
+                              2, preferred=np.dtype(np.float64))  # fmt: skip
+    assert wide.infer(*weak) is array_type(out.shape, np.dtype(np.float64))
+
+
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+
+
+@pytest.mark.parametrize(
+    ("lhs", "rhs", "dtype", "expected"),
+    [
+        ((32, 32, 32, 32), (64, 32, 3, 3), F32, True),
+        ((1, 32, 32, 32), (64, 32, 3, 3), F32, False),
+        ((32, 32, 32, 32), (64, 32, 3, 3), F64, False),
+        ((64, 3, 64, 64), (32, 3, 3, 3), F32, False),
+        ((256, 3, 128, 128), (8, 3, 3, 3), F32, True),  # for memory
+        ((1, 1, 1, 1 << 24), (1, 1, 1, 1), F32, True),
+        ((1, 1, 1, (1 << 24) - 1), (1, 1, 1, 1), F32, False),
+        # of 1 << 26 products, with 16 features
+        ((16, 16, 1, 4096), (64, 16, 1, 1), F32, True),
+        ((16, 16, 1, 4095), (64, 16, 1, 1), F32, False),
+        ((16, 15, 1, 4370), (64, 15, 1, 1), F32, False),
+    ],
+    ids=str,
+)
+def test_convolutions_of_many_features(lhs, rhs, dtype, expected):
+    dims = conv_dimension_numbers(lhs, rhs, ("NCHW", "OIHW", "NCHW"))
+    ones, around = (1, 1), (rhs[-1] // 2, rhs[-1] // 2)
+    op = ConvGeneralDilated(ones, (around, around), ones, ones, dims)
+    assert op.compiled(tuple(array_type(s, dtype) for s in (lhs, rhs))) is expected

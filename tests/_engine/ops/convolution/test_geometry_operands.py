@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from stretto._engine.api.graph import make_graph
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.convolution.geometry import (
@@ -142,3 +143,18 @@ def test_is_the_sum_over_features(examples, positions, axis, summed):
     )
     want = np.moveaxis(np.tensordot(matrix, image, (1, place)), 0, place)
     np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(
+    ("examples", "positions", "each"),
+    [(2, (8, 8), True), (2, (7, 9), False), (1, (3,), True), (2, (3,), False)],
+    ids=str,
+)
+def test_examples_of_many_positions_have_a_product_each(examples, positions, each):
+    """With fewer than 64 positions they share one, unless there is one example."""
+    for summed in (0, 1):
+        program = make_graph(lambda m, x, summed=summed: along_features(OP, m, summed, x, 1))(
+            np.ones((6, 6), np.float32), np.ones((examples, 6, *positions), np.float32)
+        )
+        (product,) = [e.primitive for e in program.equations if e.primitive.name == "dot_general"]
+        assert product.shared == (((0,), (0,)) if each else ((), ()))

@@ -10,6 +10,7 @@ from stretto._engine.api.autodiff.derivatives import grad
 from stretto._engine.api.graph import make_graph
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.api.vectorize import vmap
+from stretto._engine.core.types import array_type
 from stretto._engine.ops.index.dynamic import (
     DynamicSlice,
     DynamicUpdateSlice,
@@ -146,3 +147,72 @@ def test_cotangents_of_small_slices_are_scattered_into_the_sum(size, scattered):
 
     program = make_graph(grad(f))(np.zeros(2000, np.float32), 0, 1)
     assert ("scatter_add" in [e.primitive.name for e in program.equations]) is scattered
+
+
+def test_what_is_updated_is_weak_where_both_are():
+    f32, start = np.dtype(np.float32), array_type((), np.dtype(np.int32))
+    for weak_x, weak_update in itertools.product((False, True), repeat=2):
+        x, update = array_type((3,), f32, weak_x), array_type((2,), f32, weak_update)
+        got = DynamicUpdateSlice().infer(x, update, start)
+        assert got is array_type((3,), f32, weak_x and weak_update)
+
+
+@pytest.mark.parametrize(
+    "starts", [("int32",), ("int32",) * 3, ("int32", "int64"), ("int32", "float32"), ()]
+)
+def test_starts_that_do_not_fit_are_named(starts):
+    x = array_type((2, 3), np.dtype(np.float32))
+    types = [array_type((), np.dtype(name)) for name in starts]
+    with pytest.raises(TypeError, match=r"dynamic_slice: expected one start index for each axis"):
+        DynamicSlice((1, 1)).infer(x, *types)
+    line = array_type((1,), np.dtype(np.int32))
+    with pytest.raises(TypeError, match=r"dynamic_slice: expected one start index for each axis"):
+        DynamicSlice((1, 1)).infer(x, line, line)
+
+
+@pytest.mark.parametrize("sizes", [(3, 3), (2, 4), (-1, 3), (2,), (2, 3, 1)])
+def test_sizes_that_do_not_fit_are_named(sizes):
+    x, start = array_type((2, 3), np.dtype(np.float32)), array_type((), np.dtype(np.int32))
+    with pytest.raises(ValueError, match=r"dynamic_slice: the slice of sizes .* does not fit"):
+        DynamicSlice(sizes).infer(x, start, start)
+    assert DynamicSlice((0, 3)).infer(x, start, start).shape == (0, 3)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32"])
+def test_starts_are_of_at_least_32_bits(dtype):
+    """So that every size fits; unsigned ones are not counted from the end."""
+    x, start = np.arange(300, dtype=np.float32), np.ones((), dtype)
+    program = make_graph(lambda x, i: dynamic_slice(x, (i,), (2,)))(x, start)
+    assert program.equations[-1].inputs[1].type.dtype.itemsize == 4
+    names = [e.primitive.name for e in program.equations]
+    assert ("select" in names) is (dtype != "uint32")
+    assert dynamic_slice(x, (start,), (2,)).tolist() == [1, 2]
+
+
+def test_starts_known_beyond_32_bits_are_moved_to_fit():
+    x = np.arange(5)
+    assert dynamic_slice(x, (2**40,), (2,)).tolist() == [3, 4]
+    assert dynamic_slice(x, (-(2**40),), (2,)).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("starts", [np.zeros(1, np.int32), np.zeros(3, np.int32), np.zeros((2, 1))])
+def test_vectors_of_starts_have_one_for_each_axis(starts):
+    with pytest.raises(TypeError, match="expected 2 start indices, one for each axis of float32"):
+        dynamic_slice(np.ones((2, 3), np.float32), starts, (1, 1))
+
+
+def test_a_part_written_along_one_axis_begins_the_others():
+    x, part = np.zeros((3, 4), np.float32), np.ones((1, 2), np.float32)
+    got = np.asarray(lax.dynamic_update_slice_in_dim(x, part, 1, 0))
+    np.testing.assert_array_equal(np.argwhere(got), [[1, 0], [1, 1]])
+    got = np.asarray(lax.dynamic_update_slice_in_dim(x, part, 2, -1))
+    np.testing.assert_array_equal(np.argwhere(got), [[0, 2], [0, 3]])
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (4, 4), (3,)])
+def test_types_of_updates_that_do_not_fit(shape):
+    """A program that says so is wrong, whatever the function in front has checked."""
+    x, place = array_type((3, 4), np.float32), array_type((), np.int32)
+    update = array_type(shape, np.float32)
+    with pytest.raises(ValueError, match="the update of shape .* does not fit into float32"):
+        DynamicUpdateSlice().infer(x, update, place, place)

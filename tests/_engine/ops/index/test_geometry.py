@@ -21,6 +21,7 @@ from stretto._engine.ops.index.geometry import (
     reading_mode,
     window_sizes,
 )
+from stretto._engine.ops.index.primitives import ScatterAdd
 
 ROWS = GatherDimensionNumbers((1,), (0,), (0,))  # rows of a matrix
 F32, I32 = np.dtype(np.float32), np.dtype(np.int32)
@@ -159,3 +160,11 @@ def test_fields_that_are_not_axes_are_named(axes):
         GatherDimensionNumbers(axes, (0,), (0,))
     with pytest.raises(TypeError, match=r"^ScatterDimensionNumbers: update_window_dims must be"):
         ScatterDimensionNumbers(axes, (0,), (0,))
+
+
+@pytest.mark.parametrize("axis", [1, 2, -1])
+def test_windows_of_updates_lie_along_axes_that_they_have(axis):
+    types = array_type((4, 3), F32), array_type((1,), I32), array_type((3,), F32)
+    ScatterAdd(ScatterDimensionNumbers((0,), (0,), (0,))).infer(*types)
+    with pytest.raises(ValueError, match="scatter_add: "):
+        ScatterAdd(ScatterDimensionNumbers((axis,), (0,), (0,))).infer(*types)

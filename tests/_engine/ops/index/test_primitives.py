@@ -7,8 +7,9 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.types import array_type
-from stretto._engine.ops.index.geometry import ScatterDimensionNumbers
+from stretto._engine.ops.index.geometry import GatherDimensionNumbers, ScatterDimensionNumbers
 from stretto._engine.ops.index.primitives import (
+    Gather,
     ScatterAdd,
     ScatterSet,
     ScatterSub,
@@ -106,3 +107,71 @@ def test_on_gpus_updates_are_numbered_so_that_the_last_one_sets_an_element(gpu):
     assert "stablehlo.maximum" in put.lower(*on_gpu).as_text()
     assert "stablehlo.maximum" not in put.lower(*values).as_text()
     np.testing.assert_array_equal(put(*on_gpu), [4, 2, 0])
+
+
+def promises(f, *args, kind=(Gather, ScatterAdd)):
+    """Return what the last gather or scatter of the program is promised: sorted, and unique."""
+    found = [e.primitive for e in st.make_graph(f)(*args).equations]
+    last = [p for p in found if isinstance(p, kind)][-1]
+    return last.indices_are_sorted, last.unique_indices
+
+
+READ = Gather(GatherDimensionNumbers((), (0,), (0,)), (1,), "clip", b"", True, True)
+WRITE = ScatterAdd(ELEMENTS, "drop", True, True)
+AT = np.array([[1], [2]], np.int32)
+
+
+@pytest.mark.parametrize(
+    ("axes", "kept"),
+    [((0, None), (True, True)), ((None, 0), (False, False)), ((0, 0), (False, True))],
+)
+def test_promises_about_indices_of_which_examples_have_their_own(axes, kept):
+    """Rows of indices one behind the other are not sorted; those into one array may meet."""
+    x, i = (snp.stack([v, v]) if a == 0 else snp.array(v) for v, a in
+            zip((np.ones(4, np.float32), AT), axes, strict=True))  # fmt: skip
+    assert promises(st.vmap(READ, in_axes=axes), x, i) == kept
+
+
+@pytest.mark.parametrize(
+    ("axes", "kept"),
+    [((0, None, 0), (True, True)), ((None, 0, None), (False, True)), ((0, 0, 0), (False, True))],
+)
+def test_promises_about_indices_of_writes_of_examples(axes, kept):
+    """Each example has an array of its own."""
+    args = (np.ones(4, np.float32), AT, np.ones(2, np.float32))
+    args = [snp.stack([v, v]) if a == 0 else snp.array(v) for v, a in zip(args, axes, strict=True)]
+    assert promises(st.vmap(WRITE, in_axes=axes), *args) == kept
+
+
+@pytest.mark.parametrize("given", [(True, False), (False, True)])
+def test_cotangents_go_by_the_same_promises(given):
+    x, updates, at = snp.ones(4), snp.ones(2), snp.array(AT)
+    read = Gather(READ.dimension_numbers, (1,), "clip", b"", *given)
+    assert promises(st.grad(lambda x: (read(x, at) ** 2).sum()), x, kind=ScatterAdd) == given
+    write = ScatterAdd(ELEMENTS, "drop", *given)
+    back = st.grad(lambda u: (write(x, at, u) ** 2).sum())
+    assert promises(back, updates, kind=Gather) == given
+
+
+@pytest.mark.parametrize(("mode", "unique"), [("drop", "true"), ("clip", "false")])
+def test_indices_that_are_clamped_are_not_unique_to_the_compiler(mode, unique):
+    write = ScatterAdd(ELEMENTS, mode, False, True)
+    text = st.jit(write).lower(snp.ones(4), AT, snp.ones(2)).as_text()
+    assert f"indices_are_sorted = false, unique_indices = {unique}" in text
+    sorted_ = ScatterAdd(ELEMENTS, mode, True, False)
+    text = st.jit(sorted_).lower(snp.ones(4), AT, snp.ones(2)).as_text()
+    assert "indices_are_sorted = true, unique_indices = false" in text
+
+
+def test_functions_promise_nothing_unless_they_are_told():
+    numbers = READ.dimension_numbers
+    x, updates = snp.ones(4), snp.ones(2)
+    calls = {
+        "gather": lambda **given: st.lax.gather(x, AT, numbers, (1,), **given),
+        "scatter_add": lambda **given: st.lax.scatter_add(x, AT, updates, ELEMENTS, **given),
+        "segment_sum": lambda **given: st.lax.segment_sum(updates, AT[:, 0], 4, **given),
+    }
+    for name, call in calls.items():
+        assert promises(call) == (False, False), name
+        assert promises(lambda c=call: c(indices_are_sorted=True)) == (True, False), name
+        assert promises(lambda c=call: c(unique_indices=True)) == (False, True), name

@@ -109,3 +109,26 @@ def test_refusals_name_the_function():
         TypeError, match=r"^segment_max: expected real numbers or booleans, got comp"
     ):
         st.lax.segment_max(np.ones(2, np.complex64), ids, 2)
+
+
+def test_segments_and_buckets_there_are_at_least():
+    x, ids = snp.array(X), snp.array([-1, -1, -1, -1, -1])
+    assert st.lax.segment_sum(x, ids).shape == (0,)
+    assert st.lax.segment_sum(x, ids, 0).shape == (0,)
+    assert st.lax.segment_sum(x, ids + 1, bucket_size=1).tolist() == [10]
+    with pytest.raises(ValueError, match="a segment for each part of data"):
+        st.lax.segment_sum(x, snp.array(0), 1)
+    for dtype in (np.complex64, np.bool_):
+        ones = np.ones(2, dtype)
+        assert st.lax.segment_prod(ones, np.array([0, 1]), 2).tolist() == [1, 1]
+    assert st.lax.segment_sum(np.ones(2, np.complex64), np.array([0, 0]), 1).tolist() == [2]
+    assert st.lax.segment_min(np.array([True, False]), np.array([0, 1]), 3)[2]
+
+
+def test_ids_beyond_the_range_of_buckets_are_dropped():
+    """Also those that 32 bits do not hold."""
+    x = snp.arange(4.0)
+    with st.enable_x64():
+        ids = np.array([0, 2**32, -(2**32), 2**32 + 1])
+        assert st.lax.segment_sum(x, ids, 2, bucket_size=2).tolist() == [0, 0]
+        assert st.lax.segment_sum(x, ids, 2, bucket_size=2, mode="clip").tolist() == [2, 4]

@@ -103,3 +103,72 @@ def test_small_parts_are_of_arrays_of_a_kibibyte():
     assert small_part(quarter, snp.ones(256).type)
     assert not small_part(half, snp.ones(256).type)
     assert not small_part(part, snp.ones(9).type)
+
+
+def known(both, x, *places, place=None):
+    """Say whether a read behind a write is known, by the program of both."""
+    _, (write, reading) = equations(both, x, *places)
+    place = reading.inputs[1].type.dtype if place is None else np.dtype(place)
+    return sees_behind(reading.primitive, write.primitive, [a.type for a in write.inputs], place)
+
+
+MATRIX = snp.ones((4, 3))
+UPDATED = {
+    "a row": (lambda x, i: lax.dynamic_index_in_dim(written_row(x, i), i), True),
+    "a column behind a row": (
+        lambda x, i: lax.dynamic_index_in_dim(written_row(x, i), i, 1),
+        False,
+    ),
+    "a part of a row": (
+        lambda x, i: lax.dynamic_slice(
+            lax.dynamic_update_slice(x, snp.zeros((1, 2)), (i, 0)), (i, 0), (1, 2)
+        ),
+        False,
+    ),
+    "two rows": (
+        lambda x, i: lax.dynamic_slice(
+            lax.dynamic_update_slice(x, snp.zeros((2, 3)), (i, 0)), (i, 0), (2, 3)
+        ),
+        False,
+    ),
+    "all": (
+        lambda x, i: lax.dynamic_slice(
+            lax.dynamic_update_slice(x, snp.zeros((4, 3)), (i, 0)), (i, 0), (4, 3)
+        ),
+        True,
+    ),
+}
+
+
+def written_row(x, i):
+    return lax.dynamic_update_index_in_dim(x, snp.zeros(3), i, 0)
+
+
+@pytest.mark.parametrize("name", UPDATED)
+def test_slices_behind_slices_are_of_one_element_or_whole_along_each_axis(name):
+    both, want = UPDATED[name]
+    assert known(both, MATRIX, 2) is want
+    assert not known(both, MATRIX, 2, place="int64")
+
+
+def test_a_read_is_known_behind_one_window_alone():
+    one, two = np.array([2]), np.array([2, 3])
+    rows = lambda x, i: x.at[i].set(5.0)[i]
+    assert known(rows, MATRIX, one)
+    assert known(rows, MATRIX, 2)
+    assert not known(rows, MATRIX, two)
+    assert not known(rows, MATRIX, one, place="int64")
+    assert not known(lambda x, i: x.at[i, :2].set(5.0)[i, :2], MATRIX, 2)
+    assert not known(lambda x, i: x.at[i].set(5.0)[:, i], MATRIX, 2)
+
+
+def test_truth_values_are_known_behind_what_sets_them_alone():
+    x = snp.array([True, False, True])
+    assert known(lambda x, i: x.at[i].set(False)[i], x, 1)
+    for name in ("min", "max"):
+        assert not known(lambda x, i, name=name: getattr(x.at[i], name)(False)[i], x, 1)
+
+
+def test_examples_side_by_side_have_a_window_each():
+    x, places = snp.ones((3, 5)), np.array([1, 2, 4])
+    assert known(st.vmap(lambda x, i: x.at[i].set(5.0)[i]), x, places)

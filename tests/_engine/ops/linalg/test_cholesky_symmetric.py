@@ -20,3 +20,13 @@ def test_refusals():
         symmetric_product(snp.ones((3, 2)), snp.eye(2))
     with pytest.raises(TypeError, match="symmetric_product: expected float32"):
         symmetric_product(snp.ones((3, 2), int), snp.eye(3, dtype=int))
+
+
+@pytest.mark.parametrize("name", ["alpha", "beta"])
+def test_factors_of_symmetric_products_are_numbers(name):
+    a = snp.eye(2)
+    with pytest.raises(
+        TypeError, match=rf"symmetric_product: {name} must be a number, got float32"
+    ):
+        symmetric_product(a, a, **{name: snp.ones(2)})
+    assert symmetric_product(a, a, **{name: snp.float32(1)}).shape == (2, 2)

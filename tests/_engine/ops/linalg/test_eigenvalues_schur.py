@@ -6,6 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.core.types import array_type
 from stretto._engine.ops.linalg.eigenvalues import Hessenberg, Schur, TriangularSylvester
 from stretto.laws import c64, c128, f32, f64, law
 from stretto.lax.linalg import hessenberg, schur
@@ -157,3 +158,37 @@ def test_equations_of_any_size():
     square = {(i, d): 0 for i in (0, 1) for d in (0, 1)}
     for name in ("lower", "upper"):
         holds(part(name), [r, r.T], square, tolerance=100)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "differentiable"),
+    [("float32", True), ("float32", False), ("complex64", False)],
+)
+def test_schur_forms_without_a_derivative(dtype, differentiable):
+    x = snp.eye(2, dtype=dtype) * snp.array([1, 2], dtype)
+    with pytest.raises(MissingRuleError, match="schur has no jvp rule"):
+        st.jvp(Schur(True, differentiable), (x,), (x,))
+    st.jvp(Schur(True, True), (x.astype("complex64"),), (x.astype("complex64"),))
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((3, 3), (2, 2), (2, 3)),
+        ((3, 3), (2, 2), (3, 3)),
+        ((1, 3, 3), (2, 2), (1, 3, 2)),
+        ((3, 3), (1, 2, 2), (3, 2)),
+        ((3, 3), (2, 2), (1, 3, 2)),
+    ],
+    ids=str,
+)
+def test_equations_that_do_not_fit_are_refused(shapes):
+    f32 = np.dtype(np.float32)
+    with pytest.raises(ValueError, match="sylvester: expected one dtype, equal leading axes"):
+        TriangularSylvester("all").infer(*[array_type(shape, f32) for shape in shapes])
+    types = [array_type(shape, f32) for shape in ((3, 3), (2, 2), (3, 2))]
+    assert TriangularSylvester("all").infer(*types) is types[2]
+    for k in range(3):
+        mixed = [t if i != k else array_type(t.shape, np.dtype(float)) for i, t in enumerate(types)]
+        with pytest.raises(ValueError, match="sylvester: expected one dtype"):
+            TriangularSylvester("all").infer(*mixed)

@@ -13,6 +13,8 @@ from stretto import P, scipy
 from stretto._engine.core import tree
 from stretto._engine.core.types import array_type
 from stretto._engine.ops.linalg.family import check_matrix, quotients, subset_of
+from stretto._engine.ops.linalg.lu import Lu
+from stretto._engine.ops.thresholds import MATRICES
 from stretto.lax import linalg
 from tests import gpus
 from tests.meshes import mesh
@@ -245,3 +247,15 @@ def test_the_names_and_settings_of_routines_on_gpus(gpu):
     assert "{lower = true, algorithm = 0 : ui8}" in text
     with pytest.raises(NotImplementedError, match="LAPACK's geev has no counterpart on GPUs"):
         st.jit(linalg.eig).lower(x).as_text()
+
+
+def test_many_small_matrices_are_compiled():
+    """By how many there are, and up to 1,024 elements of each."""
+    f32 = np.dtype(np.float32)
+    cases = {
+        (MATRICES, 4, 4): True, (MATRICES - 1, 4, 4): False, (MATRICES, 32, 32): True,
+        (MATRICES, 33, 32): False, (MATRICES, 0, 0): False, (MATRICES // 2, 2, 1, 1): False,
+        (MATRICES // 2 + 1, 2, 1, 1): True, (4, 4): False,
+    }  # fmt: skip
+    for shape, compiled in cases.items():
+        assert Lu().compiled((array_type(shape, f32),)) is compiled, shape

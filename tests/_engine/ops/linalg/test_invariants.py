@@ -111,6 +111,7 @@ SINGULAR = {
     "by diag": of_singular(lambda u, s, vh: u @ snp.diag(snp.tanh(s)) @ vh),
     "left": of_singular(lambda u, s, vh: (u * s**2) @ u.T),
     "right": of_singular(lambda u, s, vh: (vh.T * s**3) @ vh),
+    "zero at one": of_singular(lambda u, s, vh: (u * (s**3 - s)) @ vh),
     "soft threshold": of_singular(lambda u, s, vh: (u * snp.maximum(s - 0.5, 0)) @ vh),
     "low rank": of_singular(lambda u, s, vh: (u[:, :1] * s[:1]) @ vh[:1]),
 }
@@ -191,6 +192,62 @@ def test_second_derivatives_where_values_are_apart():
         along = snp.asarray(ALONG[:3, :3] + ALONG[:3, :3].T)
         got = st.jvp(st.grad(cube), (x,), (along,))[1]
         np.testing.assert_allclose(got, 3 * (x @ along + along @ x), rtol=1e-9, atol=1e-9)
+
+
+OTHER_USES = {
+    "values for rows": of_eigen(lambda w, v: (snp.diag(snp.sin(w)) @ v) @ v.T),
+    "values for columns of rows": of_eigen(lambda w, v: v @ (v.T @ snp.diag(w))),
+    "summed over rows": of_eigen(lambda w, v: snp.einsum("ij,ik->jk", v * v, snp.diag(w))),
+    "other values' diagonal": of_eigen(lambda w, v: v[:, :2] @ snp.diag(w[1:3]) @ v[:, :2].T),
+    "other values": of_eigen(lambda w, v: (v[:, 1:] * w[:-1]) @ v[:, 1:].T),
+    "other vectors": of_eigen(lambda w, v: (v[:, :2] * w[:2]) @ (v[:, 1:3] * w[1:3]).T),
+    "scaled rows": of_eigen(lambda w, v: (v * w[:, None]) @ v.T),
+    "divided rows": of_eigen(lambda w, v: (v / w[:, None]) @ v.T),
+    "divided by vectors": of_eigen(lambda w, v: v @ (snp.sqrt(w) / (3 + v)).T),
+    "by place too": of_eigen(lambda w, v: (v * (w + snp.arange(4.0)[:, None])) @ v.T),
+    "by place on the diagonal": of_eigen(lambda w, v: v @ snp.diag(w * snp.arange(4.0)) @ v.T),
+    "rows by rows": of_eigen(lambda w, v: (v * w).T @ (v * v)),
+    "columns by rows": of_eigen(lambda w, v: (v * w) @ (v * v * v)),
+    "every other": of_eigen(lambda w, v: (v[:, ::2] * w[::2]) @ v[:, ::2].T),
+    "some rows": of_eigen(lambda w, v: (v[1:] * w) @ v[:3].T),
+    "values in the product": of_eigen(lambda w, v: snp.diag(w) @ snp.diag(snp.exp(w))),
+    "a diagonal of values beside": of_eigen(lambda w, v: snp.diag(w)[:, :2] + v[:, :2] * w[:2]),
+    "reshaped": of_eigen(lambda w, v: snp.reshape(v * w, (2, 8)) @ snp.ones((8, 1))),
+    "values in pairs": of_eigen(lambda w, v: w[:, None] * w + snp.reshape(w, (2, 2)).sum()),
+    "turned values": of_eigen(lambda w, v: snp.outer(w, snp.ones(4)).T * snp.outer(w, w)),
+    "twice the diagonal": of_eigen(lambda w, v: v @ snp.diag(w) @ snp.diag(1 / w) @ v.T),
+    "integers of values": of_eigen(lambda w, v: (v * snp.floor(w + 0.5)) @ v.T),
+    "truth values": of_eigen(lambda w, v: (v * (w > 1.5)) @ v.T),
+    "bent": of_eigen(lambda w, v: (v * snp.where(w > 1.5, w, w**2)) @ v.T),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_USES)
+def test_other_uses_of_vectors_have_the_derivative_by_vectors(name):
+    x = TURN @ np.diag(VALUES["apart"]) @ TURN.T
+    with st.config(enable_x64=True):
+        f, x, along = OTHER_USES[name], (x + x.T) / 2, ALONG + ALONG.T
+        step = 1e-6
+        got = st.jvp(f, (snp.asarray(x),), (snp.asarray(along),))[1]
+        want = np.asarray(f(x + step * along)) - np.asarray(f(x - step * along))
+    np.testing.assert_allclose(got, want / (2 * step), rtol=1e-6, atol=1e-6)
+
+
+def test_other_uses_of_singular_vectors_have_the_derivative_by_vectors():
+    uses = {
+        "left and right": lambda u, s, vh: (u * s) @ (vh.T * s).T @ (vh.T * s),
+        "rows scaled": lambda u, s, vh: u.T @ (u * s) + s[:, None] * vh,
+        "other values": lambda u, s, vh: (u[:, 1:] * s[:-1]) @ vh[1:],
+        "half": lambda u, s, vh: (u[:, :2] @ snp.diag(s[1:])) @ vh[:2],
+        "by place": lambda u, s, vh: u @ (vh * (s[:, None] * snp.arange(3.0))),
+    }
+    x, along = RNG.normal(size=(3, 3)), RNG.normal(size=(3, 3))
+    with st.config(enable_x64=True):
+        for name, use in uses.items():
+            f, step = of_singular(use), 1e-6
+            got = st.jvp(f, (snp.asarray(x),), (snp.asarray(along),))[1]
+            want = np.asarray(f(x + step * along)) - np.asarray(f(x - step * along))
+            np.testing.assert_allclose(got, want / (2 * step), rtol=1e-5, atol=1e-5, err_msg=name)
 
 
 NOT_OF_THE_MATRIX = {

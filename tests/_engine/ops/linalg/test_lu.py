@@ -6,6 +6,7 @@ import scipy.linalg
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.core.types import array_type
 from stretto._engine.ops.linalg.lu import Lu, LuSolve, PivotsToPermutation, solve
 from stretto.laws import c64, c128, f32, f64, law
 from stretto.lax.linalg import lu, lu_pivots_to_permutation
@@ -123,3 +124,34 @@ def test_any_number_of_matrices():
     holds(
         lambda p: st.lax.linalg.lu_pivots_to_permutation(p, 3), [pivots], {(0, 0): 0}, ("values",)
     )
+
+
+def typed(*shape, dtype="float32"):
+    return array_type(shape, np.dtype(dtype))
+
+
+ORDER = typed(3, dtype="int32")
+
+
+@pytest.mark.parametrize(
+    ("op", "types", "message"),
+    [
+        (PivotsToPermutation(3), (typed(dtype="int32"),), "expected int32 pivots of at most 3"),
+        (PivotsToPermutation(3), (typed(2),), "expected int32 pivots of at most 3"),
+        (PivotsToPermutation(3), (typed(2, dtype="int64"),), "expected int32 pivots of at most 3"),
+        (PivotsToPermutation(3), (typed(4, dtype="int32"),), "expected int32 pivots of at most 3"),
+        (LuSolve("N"), (typed(3, 3), typed(3, 1, dtype="float64"), typed(3, 3), ORDER), "solve: a"),
+        (LuSolve("N"), (typed(3, 4), typed(3, 1), typed(3, 4), ORDER), "solve: expected square"),
+        (LuSolve("N"), (typed(3, 3), typed(4, 1), typed(3, 3), ORDER), "solve: a and b must have"),
+        (LuSolve("N"), (typed(3, 3), typed(2, 3, 1), typed(3, 3), ORDER), "solve: a and b must"),
+    ],
+    ids=str,
+)
+def test_types_that_differ_in_one_respect_are_refused(op, types, message):
+    with pytest.raises(ValueError, match=message):
+        op.infer(*types)
+
+
+def test_as_many_pivots_as_rows_or_fewer():
+    for count in (0, 2, 3):
+        assert PivotsToPermutation(3).infer(typed(2, count, dtype="int32")).shape == (2, 3)

@@ -95,3 +95,12 @@ def test_stacks_of_singular_matrices():
 def test_only_of_square_matrices(f):
     with pytest.raises(ValueError, match=rf"{f.__name__}: .*square"):
         f(snp.ones((2, 3)))
+
+
+@pytest.mark.parametrize(("f", "solves"), [(det, 2), (lambda x: slogdet(x)[1], 0)])
+def test_the_derivative_differentiates_no_factors(f, solves):
+    """It is by the matrix, so the factors count as constant, which saves their own derivative."""
+    x = snp.eye(4)
+    program = st.make_graph(lambda x, dx: st.jvp(f, (x,), (dx,)))(x, x)
+    names = [e.primitive.name for e in program.equations]
+    assert names.count("triangular_solve") == solves

@@ -46,6 +46,15 @@ def test_laws(name):
     assert st.jit(getattr(parts, name))(snp.array(X)).dtype == np.complex64
 
 
+@pytest.mark.parametrize("shape", [(0, 3, 4), (2, 0, 4), (2, 3, 0), (0, 0)], ids=str)
+@pytest.mark.parametrize("k", [-3, -1, 0, 1, 4])
+def test_diagonals_of_nothing(shape, k):
+    got = parts.diagonal_of(snp.zeros(shape), k)
+    assert (
+        got.shape == np.diagonal(np.zeros(shape), min(max(k, -shape[-2]), shape[-1]), -2, -1).shape
+    )
+
+
 @pytest.mark.parametrize("k", [-2, -1, 0, 1, 2])
 def test_diagonals_of_any_size(k):
     x = np.real(X)

@@ -7,6 +7,7 @@ import scipy.linalg
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.core.types import array_type
 from stretto._engine.ops.linalg.qr import (
     Geqp3,
     Geqrf,
@@ -189,3 +190,54 @@ def test_reflections_of_any_number_of_rows():
     holds(lambda x, c: ormqr(*geqrf(x), c), [TALL, TALL[:, :2]], both, WITHOUT_DERIVATIVE, 30)
     complex_ = (TALL + 1j * TALL[::-1]).astype(np.complex64)
     holds(lambda x: qr(x, full_matrices=False), [complex_[:3]], rows, WITHOUT_DERIVATIVE, 30)
+
+
+def test_what_reflections_multiply_must_be_matrices():
+    a, taus = geqrf(snp.ones((3, 2)))
+    for matrix, other in ((a, snp.ones(3)), (a[0], snp.ones((3, 2)))):
+        with pytest.raises(ValueError, match="ormqr: expected an array of rank 2 or more"):
+            ormqr(matrix, taus, other)
+    with pytest.raises(ValueError, match="ormqr: taus must have rank 1 or more"):
+        ormqr(a, snp.float32(1), snp.ones((3, 2)))
+
+
+def typed(*shape, dtype="float32"):
+    return array_type(shape, np.dtype(dtype))
+
+
+@pytest.mark.parametrize(
+    "types",
+    [
+        (typed(4, 3), typed()),
+        (typed(4, 3), typed(2, 3)),
+        (typed(4, 3), typed(4)),
+        (typed(3, 4), typed(3)),
+        (typed(4, 3), typed(3, dtype="float64")),
+    ],
+    ids=str,
+)
+def test_reflections_that_do_not_fit_are_refused(types):
+    assert HouseholderProduct().infer(typed(4, 3), typed(3)).shape == (4, 3)
+    assert HouseholderProduct().infer(typed(4, 3), typed(2)).shape == (4, 3)
+    with pytest.raises(ValueError, match="householder_product: "):
+        HouseholderProduct().infer(*types)
+
+
+@pytest.mark.parametrize(
+    "types",
+    [
+        (typed(4, 3), typed(2, 3), typed(4, 2)),
+        (typed(4, 3), typed(3), typed(5, 4, 2)),
+        (typed(4, 3), typed(4), typed(4, 2)),
+        (typed(4, 3), typed(3, dtype="float64"), typed(4, 2)),
+        (typed(4, 3), typed(3), typed(4, 2, dtype="float64")),
+        (typed(4, 3), typed(3), typed(3, 2)),
+        (typed(4, 3), typed(3), typed(2, 4)),
+    ],
+    ids=str,
+)
+def test_what_reflections_multiply_must_fit(types):
+    assert Ormqr(True, False).infer(typed(4, 3), typed(3), typed(4, 2)).shape == (4, 2)
+    assert Ormqr(False, False).infer(typed(4, 3), typed(2), typed(2, 4)).shape == (2, 4)
+    with pytest.raises(ValueError, match="ormqr: expected reflections a with"):
+        Ormqr(True, False).infer(*types)

@@ -215,3 +215,19 @@ def test_on_gpus_it_is_that_of_matrices_with_rows_enough(shape, full, vectors, g
         second = f"{n if not wide else left}x{shape[1]}"
         types = f"tensor<{first}xf32>, {types}, tensor<{second}xf32>"
     assert f"-> ({types}) {{" in text
+
+
+def test_vectors_of_a_square_matrix_keep_their_digits_beside_small_values():
+    """Nothing lies outside of their space, where rounding errors would be divided by the values."""
+    rng = np.random.default_rng(0)
+    turn, dx = np.linalg.qr(rng.normal(size=(3, 3)))[0], rng.normal(size=(3, 3))
+    x = (turn * [2.0, 1.0, 1e-4]) @ np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    both = lambda x, dx: st.jvp(lambda x: svd(x, full_matrices=False), (x,), (dx,))
+    x, dx = x.astype(np.float32), dx.astype(np.float32)
+    (u, _, vh), (du, _, dvh) = both(snp.array(x), snp.array(dx))
+    with st.enable_x64():
+        wide = both(snp.array(x.astype(float)), snp.array(dx.astype(float)))
+        for got, change, want, slope in ((u, du, wide[0][0], wide[1][0]),
+                                         (vh.T, dvh.T, wide[0][2].T, wide[1][2].T)):  # fmt: skip
+            signs = np.sign(np.sum(np.asarray(got) * np.asarray(want), 0))
+            np.testing.assert_allclose(change * signs, slope, atol=3e-6 * np.abs(slope).max())

@@ -8,6 +8,7 @@ import scipy.linalg
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.core.types import array_type
 from stretto._engine.ops.linalg.triangular import TriangularSolve
 from stretto.laws import c64, c128, f32, f64, law
 from stretto.lax.linalg import triangular_solve
@@ -94,3 +95,25 @@ def test_refusals():
         triangular_solve(snp.eye(3), snp.ones((2, 2)), left_side=True)
     with pytest.raises(ValueError, match="expected square matrices"):
         triangular_solve(snp.ones((2, 3)), snp.ones((2, 2)))
+
+
+def typed(*shape, dtype="float32"):
+    return array_type(shape, np.dtype(dtype))
+
+
+@pytest.mark.parametrize(
+    "types",
+    [
+        (typed(3, 3), typed(3, 2, dtype="float64")),
+        (typed(3, 3), typed(1, 3, 2)),
+        (typed(3, 3), typed(3)),
+        (typed(2, 3, 3), typed(4, 3, 2)),
+        (typed(3, 3), typed(2, 3)),
+    ],
+    ids=str,
+)
+def test_right_hand_sides_that_do_not_fit_are_refused(types):
+    left = TriangularSolve(True, True, "N", False)
+    assert left.infer(typed(3, 3), typed(3, 2)).shape == (3, 2)
+    with pytest.raises(ValueError, match="triangular_solve: "):
+        left.infer(*types)

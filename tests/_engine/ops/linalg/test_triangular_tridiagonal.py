@@ -6,7 +6,9 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.core.types import array_type
 from stretto._engine.ops.linalg.triangular import TridiagonalReduction, TridiagonalSolve
+from stretto._engine.ops.thresholds import MATRICES
 from stretto.laws import c64, f32, f64, law
 from stretto.lax.linalg import tridiagonal, tridiagonal_solve
 from tests.any_size import MODES, holds
@@ -107,3 +109,25 @@ def test_reductions_of_any_size(lower):
     x = RNG.normal(size=(4, 4)).astype(np.float32)
     modes = ("values", "vmap", "ragged")
     holds(lambda x: tridiagonal(x + x.T, lower=lower), [x], {(0, 0): 0, (0, 1): 0}, modes, 30)
+
+
+def typed(*shape, dtype="float32"):
+    return array_type(shape, np.dtype(dtype))
+
+
+@pytest.mark.parametrize("which", range(3))
+@pytest.mark.parametrize("other", [typed(2), typed(1, 3), typed(3, dtype="float64")], ids=str)
+def test_a_diagonal_that_does_not_fit_is_refused(which, other):
+    diagonals = [typed(3)] * 3
+    assert TridiagonalSolve(False).infer(*diagonals, typed(3, 2)).shape == (3, 2)
+    diagonals[which] = other
+    with pytest.raises(ValueError, match="tridiagonal_solve: expected dl, d and du of the dtype"):
+        TridiagonalSolve(False).infer(*diagonals, typed(3, 2))
+
+
+def test_many_systems_are_compiled_by_their_number():
+    least = MATRICES * 3
+    for n, compiled in ((least, True), (least - 3, False)):
+        assert TridiagonalSolve(False).compiled((typed(n // 3, 3),)) is compiled
+        assert TridiagonalSolve(True).compiled((typed(n // 3, 3),))
+    assert not TridiagonalSolve(False).compiled((typed(0),))

@@ -6,6 +6,7 @@ import pytest
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.core.config import enable_x64
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import array_type
 from stretto._engine.ops.reducing.cumulative import LinearRecurrence, shift_by_one
 from stretto.laws import bf16, c64, f32, f64, law
 
@@ -62,3 +63,19 @@ def test_refuses():
         along()(np.ones(2, np.float32), np.ones(3, np.float32))
     with pytest.raises(TypeError, match=r"inexact numbers, got int32\[2\]"):
         along()(np.ones(2, np.int32), np.ones(2, np.int32))
+
+
+@pytest.mark.parametrize("axis", [-1, 1])
+def test_an_axis_that_is_not_there_is_refused(axis):
+    type = array_type((3,), np.dtype(np.float32))
+    with pytest.raises(TypeError, match=f"expected operands of one type with an axis {axis}, got"):
+        LinearRecurrence(axis, False).infer(type, type)
+    for other in (array_type((4,), type.dtype), array_type((3,), np.dtype(np.float64))):
+        with pytest.raises(TypeError, match="expected operands of one type with an axis 0, got"):
+            LinearRecurrence(0, False).infer(type, other)
+
+
+def test_a_recurrence_is_weak_where_both_operands_are():
+    weak, strong = (array_type((3,), np.dtype(np.float32), w) for w in (True, False))
+    for types in ((weak, weak), (weak, strong), (strong, weak), (strong, strong)):
+        assert LinearRecurrence(0, False).infer(*types).weak_type is (strong not in types)

@@ -7,6 +7,8 @@ import pytest
 from stretto._engine.api.autodiff.derivatives import grad, jvp
 from stretto._engine.api.autodiff.jacobians import hessian
 from stretto._engine.api.jit.jit import jit
+from stretto._engine.core.sizes import size_variable
+from stretto._engine.core.types import array_type
 from stretto._engine.ops.reducing.reduce import (
     ReduceAnd,
     ReduceMax,
@@ -143,3 +145,10 @@ def test_refuses():
         reduce_and(np.ones(2, np.float32))
     with pytest.raises(ValueError, match="axis 2 is out of bounds"):
         reduce_min(np.ones((2, 2), np.float32), 2)
+
+
+@pytest.mark.parametrize("primitive", [ReduceMax, ReduceMin, ReduceProd])
+def test_rows_stay_where_the_first_axis_is_not_reduced(primitive):
+    x = array_type((size_variable("n"), 2, 3), np.dtype(np.float32))
+    for axes, rows in (((1,), True), ((2, 1), True), ((0,), False), ((1, 0), False)):
+        assert primitive(axes).by_rows((x,), (primitive(axes).infer(x),)) is rows

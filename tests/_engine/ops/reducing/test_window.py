@@ -10,6 +10,7 @@ from hypothesis import strategies as some
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax
+from stretto._engine.core.types import array_type
 from stretto._engine.ops.reducing.window import (
     PLAIN,
     AxisWindow,
@@ -267,3 +268,9 @@ def test_windows_over_any_size(f, start, stride):
     x = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32)
     windows = lambda x: lax.reduce_window(x, start, f, (4, 1), (stride, 1), "SAME")
     holds(windows, [x], {(0, 0): 0}, tolerance=10)
+
+
+def test_the_work_of_windows_is_what_they_hold():
+    x = array_type((10, 8), np.dtype(np.float32))
+    op = ReduceWindowSum((AxisWindow(3, 2), AxisWindow(4, 4)))
+    assert op.work((x,), (op.infer(x),)) == (4 * 2) * (3 * 4)

@@ -7,12 +7,14 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import array_type
 from stretto._engine.ops.reducing.window import (
     AxisWindow,
     SelectAndGatherAdd,
     SelectAndScatterAdd,
     WindowPlace,
 )
+from stretto._engine.ops.thresholds import WINDOW_PLACES
 from stretto.laws import bf16, f16, f32, f64, law
 from tests.any_size import holds
 
@@ -118,3 +120,32 @@ def test_places_in_long_windows_are_found_by_a_reduction(size, reduced):
     place = WindowPlace(0, AxisWindow(size), True)
     text = st.jit(place).lower(snp.zeros(40)).as_text()
     assert ("stablehlo.reduce_window" in text) is reduced
+
+
+def test_the_work_is_what_the_windows_hold():
+    x = array_type((2, 10), np.dtype(np.float32))
+    op = place(AxisWindow(3, 2))
+    assert op.work((x,), (op.infer(x),)) == (2 * 4) * 3
+    back = write(AxisWindow(3, 1), 10)
+    values = array_type((2, 8), np.dtype(np.float32))
+    assert back.work((values,), (x,)) == (2 * 8) * 3
+
+
+@pytest.mark.parametrize("axis", [-1, 2])
+def test_an_axis_that_is_not_there_is_refused(axis):
+    x = array_type((2, N), np.dtype(np.float32))
+    with pytest.raises(TypeError, match=f"expected floats with an axis {axis}, got float32"):
+        WindowPlace(axis, OVERLAP, True).infer(x)
+
+
+@pytest.mark.parametrize("place_", [((2, 4), "int32"), ((2, 3), "int64")])
+def test_places_of_another_type_are_refused(place_):
+    x, (shape, dtype) = array_type((2, N), np.dtype(np.float32)), place_
+    with pytest.raises(TypeError, match=r"expected places int32\[2,3\], got"):
+        read(OVERLAP).infer(x, array_type(shape, np.dtype(dtype)))
+
+
+def test_places_in_many_windows_are_compiled():
+    for n, compiled in ((WINDOW_PLACES, True), (WINDOW_PLACES - 2, False)):
+        x = array_type((2, n // 2), np.dtype(np.float32))
+        assert place(AxisWindow(1)).compiled((x,)) is compiled

@@ -88,6 +88,13 @@ def test_ends_and_beyond():
     np.testing.assert_array_equal(erf_inv_float32(x), [np.inf, -np.inf, np.nan, np.nan, np.nan])
 
 
+def test_the_last_numbers_before_one():
+    """Where x² is exact in float32, and with it what the polynomial of the tail is taken of."""
+    x = 1 - np.arange(1, 9, dtype=np.float32) * np.float32(2**-24)
+    # One unit in the last place is up to 1.2e-7.
+    np.testing.assert_allclose(erf_inv_float32(x), special.erfinv(x.astype(float)), rtol=1.6e-7)
+
+
 def test_about_the_border_of_the_two_polynomials():
     """w = -log(1 - x^2) is 5 at x = sqrt(1 - e^-5)."""
     x = np.float32(np.sqrt(1 - np.exp(-5))) + np.arange(-8, 9) * np.float32(2**-24)

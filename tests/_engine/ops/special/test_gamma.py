@@ -2,6 +2,7 @@
 
 import decimal
 import fractions
+import math
 
 import numpy as np
 import pytest
@@ -125,6 +126,36 @@ def test_digamma_of_whole_numbers(n):
     """ψ(n) = 1 + 1/2 + ... + 1/(n - 1) - γ."""
     want = float(sum(fractions.Fraction(1, k) for k in range(1, n))) - np.euler_gamma
     np.testing.assert_allclose(formulas.digamma_formula(float(n)), want, rtol=1e-15)
+
+
+def bernoulli_numbers(count):
+    """Return B_2, B_4, ..., by their recurrence (DLMF 24.5.3)."""
+    rows = [fractions.Fraction(1)]
+    for n in range(1, 2 * count + 1):
+        rows.append(-sum(math.comb(n + 1, k) * rows[k] for k in range(n)) / (n + 1))
+    return rows[2::2]
+
+
+@pytest.mark.parametrize(
+    ("table", "divisor"),
+    [
+        ("_STIRLING", lambda k: 2 * k * (2 * k - 1)),
+        ("_DIGAMMA_FAR", lambda k: 2 * k),
+        ("_BERNOULLI", lambda k: math.factorial(2 * k)),
+        ("_EVEN_BERNOULLI", lambda k: 1),
+    ],
+)
+def test_the_coefficients_of_series_are_bernoullis_numbers(table, divisor):
+    """They show in the last digits alone, where tests by values see them no more."""
+    numbers = enumerate(bernoulli_numbers(len(getattr(formulas, table))), 1)
+    assert getattr(formulas, table) == tuple(float(b / divisor(k)) for k, b in numbers)
+
+
+def test_where_the_slope_of_zeta_is_continued_to():
+    """From s = -1/4 on, and for q > 0."""
+    s = np.array([-0.2501, -0.25, -0.25, -0.25, 0.5])
+    got = ops.ZetaSlope(1).formula(s, np.array([1.0, 1.0, 0.0, 1e-3, -0.5]))
+    np.testing.assert_array_equal(np.isnan(got), [True, False, True, False, True])
 
 
 def test_about_two():
@@ -253,7 +284,7 @@ def test_the_formulas_of_zeta_and_its_kin():
         (2.0, 0.0, np.inf), (2.0, -0.0, np.inf), (2.0, -3.0, np.inf), (2.0, 0.005, 40001.63298),
         (2.5, -0.5, np.nan), (2.5, 0.5, 6.2471106), (1.0, 0.5, np.inf), (1.005, 1.0, 200.57758),
         (0.99, 1.0, np.nan), (np.nan, 1.0, np.nan), (2.0, np.nan, np.nan), (np.inf, 2.0, 0),
-        (2.0, np.inf, 0), (2.0, -0.005, 40001.65708),
+        (2.0, np.inf, 0), (2.0, -0.005, 40001.65708), (1.0, -0.5, np.inf), (1.0, 0.005, np.inf),
     ],
 )  # fmt: skip
 def test_the_formula_of_zeta_on_its_borders(s, q, want):

@@ -70,3 +70,32 @@ def test_second_derivative_in_x():
 def test_refusals():
     with pytest.raises(MissingRuleError, match="derivative of betainc in a has itself no"):
         grad(grad(lax.betainc))(2.0, 3.0, 0.25)
+
+
+def test_the_slope_in_a_at_its_ends():
+    """The distribution function is constant there; NaN where there is none."""
+    nan = np.nan
+    cases = [
+        (2.0, 3.0, 0.0, 0.0), (2.0, 3.0, 1.0, 0.0), (0.5, 0.5, 0.0, 0.0), (0.5, 0.5, 1.0, 0.0),
+        (2.0, 3.0, -0.1, nan), (2.0, 3.0, 1.1, nan), (0.0, 3.0, 0.5, nan), (2.0, 0.0, 0.5, nan),
+        (0.0, 3.0, 0.0, nan), (2.0, 0.0, 1.0, nan), (-1.0, 3.0, 0.0, nan), (2.0, -1.0, 1.0, nan),
+        (np.inf, 3.0, 0.5, nan), (2.0, np.inf, 0.5, nan), (2.0, 3.0, nan, nan),
+    ]  # fmt: skip
+    a, b, x, want = np.array(cases).T
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(ops.BetaincGradA.formula(a, b, x), want)
+
+
+def test_the_formula_at_its_ends():
+    inf, nan = np.inf, np.nan
+    cases = [
+        (2.0, 3.0, 0.0, 0.0), (2.0, 3.0, 1.0, 1.0), (0.0, 3.0, 0.5, 1.0), (2.0, 0.0, 0.5, 0.0),
+        (0.0, 0.0, 0.5, nan), (inf, 3.0, 0.5, 0.0), (2.0, inf, 0.5, 1.0), (inf, inf, 0.5, nan),
+        (0.0, inf, 0.5, 1.0), (inf, 0.0, 0.5, 0.0), (0.0, 3.0, 0.0, 0.0), (2.0, 0.0, 1.0, 1.0),
+        (-1.0, 3.0, 0.5, nan), (2.0, -1.0, 0.5, nan), (2.0, 3.0, -0.1, nan), (2.0, 3.0, 1.1, nan),
+        (2.0, 3.0, nan, nan),
+    ]  # fmt: skip
+    a, b, x, want = np.array(cases).T
+    with np.errstate(all="ignore"):
+        got = ops.RegularizedIncompleteBeta.formula(a, b, x)
+    np.testing.assert_array_equal(got, want)

@@ -1,5 +1,7 @@
 """The formulas of the incomplete gamma function in NumPy: each where it meets the next."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy import special
@@ -131,3 +133,30 @@ def test_how_variates_move_over_the_borders_of_the_formulas():
     np.testing.assert_allclose(slope[some], -by_a[some], rtol=1e-5)
     density = formulas.gamma_density_formula(a, x)
     np.testing.assert_allclose(moved[some] * density[some], slope[some], rtol=1e-10)
+
+
+def temme_rows(count, length):
+    """Return the series of C_0, C_1, ... in η, exactly (DLMF 8.12.11, 8.12.12)."""
+    # μ = λ - 1 with μ - log(1 + μ) = η² / 2, so that μ μ' = η (1 + μ); and η / μ.
+    mu = [Fraction(0), Fraction(1)]
+    for m in range(2, length + 2 * count + 2):
+        inner = sum((m + 1 - i) * mu[i] * mu[m + 1 - i] for i in range(2, m))
+        mu.append((mu[m - 1] - inner) / (m + 1))
+    ratio = [Fraction(1)]
+    for m in range(1, len(mu) - 1):
+        ratio.append(-sum(mu[i + 1] * ratio[m - i] for i in range(1, m + 1)))
+    # C_0 = 1 / μ - 1 / η; then η C_k is C_{k-1}' and a multiple of η / μ without what has no η.
+    rows = [ratio[1:]]
+    while len(rows) < count:
+        slope = [n * c for n, c in enumerate(rows[-1])][1:]
+        terms = [s - slope[0] * r for s, r in zip(slope, ratio, strict=False)]
+        rows.append(terms[1:])
+    return rows
+
+
+def test_the_coefficients_of_temmes_expansion():
+    """They show in the last digits alone, where tests by values see them no more."""
+    table = formulas._TEMME
+    rows = temme_rows(len(table), len(table[0]))
+    for own, row in zip(table, rows, strict=True):
+        assert own == tuple(map(float, row[: len(own)]))

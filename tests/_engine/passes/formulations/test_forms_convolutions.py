@@ -183,3 +183,51 @@ def test_many_groups_of_many_features_stay_slow_by_estimate():
     )
     times = {c.form.value: c.microseconds for c in of_convolution(op, images, kernels, 5, CPU)}
     assert times["one convolution with groups"] > 5 * times["members written out"]
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "stacked", "cut"),
+    [("whole", "whole", 0, 2160 + 864), ("parts", "parts", 2160 + 864, 0),
+     ("shared", "whole", 0, 864), ("shared", "parts", 864, 0), ("whole", "parts", 864, 2160)],
+)  # fmt: skip
+def test_what_each_formulation_copies(x, y, stacked, cut):
+    """Of images of 720 bytes, kernels of 288, and windows of 10,368 for the shared one."""
+    free = CPU._replace(fresh=0.0, kernel=0.0, turn=0.0, near=1e30, shared=1e30, far=1e30)
+    copying = free._replace(near=2.0, shared=2.0, far=2.0)  # a byte in a microsecond
+    op, *shapes = CONVOLUTIONS["plain"]
+
+    def times(machine):
+        pair = [operand(k, np.zeros((SIZE, *s), "f4")) for k, s in zip((x, y), shapes)]
+        return {c.form.value: c.microseconds for c in of_convolution(op, *pair, SIZE, machine)}
+
+    slow, fast = times(copying), times(free)
+    copied = {name: slow[name] - fast[name] for name in fast}
+    both = x != "shared"
+    expected = {
+        "members in turn": stacked + cut,
+        "one convolution with groups" if both else "one wide convolution":
+            stacked + 2160 * both,
+        "members written out": cut,
+        **({} if both else {"matrix products of windows laid out once": 5 * 2160 + cut}),
+    }  # fmt: skip
+    assert copied == pytest.approx(expected)
+    assert fast["members in turn"] == pytest.approx(1.1 * fast["members written out"])
+    for change, each in (({"turn": 1.0}, {"members in turn": SIZE}),
+                         ({"kernel": 1.0}, {"members written out": 16 * SIZE})):  # fmt: skip
+        more = times(free._replace(**change))
+        assert {n: more[n] - fast[n] for n in fast} == pytest.approx(
+            {**dict.fromkeys(fast, 0), **each}
+        )
+
+
+def test_members_that_share_the_kernel_are_stacked():
+    op, *shapes = CONVOLUTIONS["plain"]
+    free = CPU._replace(fresh=0.0, near=1e30, shared=1e30, far=1e30)
+    copying = free._replace(near=2.0, shared=2.0, far=2.0)
+    for kind, copied in (("parts", 2160), ("whole", 0)):
+        both = (
+            operand(kind, np.zeros((SIZE, *shapes[0]), "f4")),
+            operand("shared", np.zeros((1, *shapes[1]), "f4")),
+        )
+        slow, fast = [of_convolution(op, *both, SIZE, m)[0].microseconds for m in (copying, free)]
+        assert slow - fast == pytest.approx(copied)

@@ -1,5 +1,7 @@
 """Formulations of a mapped product: all give the same, and the estimates of what they cost."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -132,3 +134,131 @@ def test_an_operand_whose_rows_lie_apart_is_copied_for_a_batch():
 @pytest.mark.parametrize(("item", "chunk"), [(1 << 20, 2), ((1 << 20) + 1, 1), (1 << 19, 4)])
 def test_chunks_of_two_mebibytes_stay_in_the_cache(item, chunk):
     assert _chunk(8, item) == chunk
+
+
+# What each formulation is charged, by kind of work
+
+KINDS = ("copied", "moved", "products", "items", "turns", "kernels", "near")
+UNITS = dict(zip(KINDS, np.eye(len(KINDS)), strict=True))
+
+
+def counting(best=0.5, wide=0.25):
+    """Return a machine whose times are how much of each kind of work there is.
+
+    Small products of 160 multiply-adds reach ``best`` of the rate, and a wide one ``wide``.
+    """
+    return SimpleNamespace(
+        copying=lambda size: size * UNITS["copied"],
+        moving=lambda size: size * UNITS["moved"],
+        product=lambda products, fraction: products / fraction * UNITS["products"],
+        fraction=lambda products: {160: best}[products],
+        wide=wide,
+        item=UNITS["items"],
+        turn=UNITS["turns"],
+        kernel=UNITS["kernels"],
+        near=np.where(UNITS["near"], 1, np.inf),
+    )
+
+
+def charged(choices):
+    return {
+        c.form.value: {k: n for k, n in zip(KINDS, c.microseconds, strict=True) if n}
+        for c in choices
+    }
+
+
+def operand(kind, *shape):
+    if kind == "shared":
+        return Shared(snp.zeros(shape))
+    if kind == "parts":
+        return Parts([snp.zeros(shape)] * 10)
+    return Whole(snp.zeros((*shape[:kind], 10, *shape[kind:])), kind)
+
+
+MEMBERS_FIRST, WIDE = "one wide product, members first", "one wide product"
+BATCHED, CHUNKS, WRITTEN = "one batched product", "chunks of members", "members written out"
+ALL = {"products": 3200, "items": 10}  # 10 times 160 multiply-adds, at half of the best rate
+TURNS = {**ALL, "turns": 8}  # two, of five members, which are four operations each
+EACH = {**ALL, "kernels": 40}
+LEFT, RIGHT, OUT = 1280, 1600, 800  # bytes of all members' operands and results
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "expected"),
+    [
+        (0, "shared", {
+            MEMBERS_FIRST: {"products": 6400},
+            WIDE: {"products": 6400},
+            BATCHED: {**ALL, "copied": RIGHT / 2},
+            CHUNKS: {**TURNS, "moved": LEFT + OUT, "near": RIGHT},
+            WRITTEN: {**EACH, "copied": LEFT + OUT},
+        }),
+        (1, "shared", {
+            WIDE: {"products": 6400, "copied": LEFT + OUT},
+            BATCHED: {**ALL, "copied": RIGHT / 2},
+            CHUNKS: {**TURNS, "moved": LEFT + OUT, "near": RIGHT},
+            WRITTEN: {**EACH, "copied": LEFT + OUT},
+        }),
+        ("parts", "shared", {
+            MEMBERS_FIRST: {"products": 6400, "copied": LEFT},
+            WIDE: {"products": 6400, "copied": LEFT},
+            BATCHED: {**ALL, "copied": LEFT + RIGHT / 2},
+            CHUNKS: {**TURNS, "copied": LEFT, "moved": LEFT + OUT, "near": RIGHT},
+            WRITTEN: {**EACH, "copied": OUT},
+        }),
+        ("shared", 0, {
+            WIDE: {"products": 6400, "copied": RIGHT + OUT},
+            BATCHED: {**ALL, "copied": LEFT / 2},
+            CHUNKS: {**TURNS, "moved": RIGHT + OUT, "near": LEFT},
+            WRITTEN: {**EACH, "copied": RIGHT + OUT},
+        }),
+        ("shared", "parts", {
+            WIDE: {"products": 6400, "copied": 2 * RIGHT + OUT},
+            BATCHED: {**ALL, "copied": RIGHT + LEFT / 2},
+            CHUNKS: {**TURNS, "copied": RIGHT, "moved": RIGHT + OUT, "near": LEFT},
+            WRITTEN: {**EACH, "copied": OUT},
+        }),
+        (0, 0, {BATCHED: ALL, WRITTEN: {**EACH, "copied": LEFT + RIGHT + OUT}}),
+        ("parts", "parts", {
+            BATCHED: {**ALL, "copied": LEFT + RIGHT},
+            WRITTEN: {**EACH, "copied": OUT},
+        }),
+        (0, "parts", {
+            BATCHED: {**ALL, "copied": RIGHT},
+            WRITTEN: {**EACH, "copied": LEFT + OUT},
+        }),
+    ],
+)  # fmt: skip
+def test_what_each_formulation_is_charged(x, y, expected):
+    op = PRODUCTS["matrices"][0]
+    choices = of_product(op, operand(x, 4, 8), operand(y, 8, 5), 10, counting())
+    assert charged(choices) == expected
+
+
+def test_members_of_the_right_operand_in_front_are_half_a_copy():
+    op = DotGeneral(((1,), (1,)), ((), ()))
+    found = charged(of_product(op, operand("shared", 4, 8), operand(0, 5, 8), 10, counting()))
+    assert found[MEMBERS_FIRST] == {"products": 6400, "copied": OUT / 2}
+    assert found[WIDE] == {"products": 6400, "copied": OUT}
+
+
+def test_shared_axes_of_one_member_are_no_wide_product_of_members_first():
+    op = DotGeneral(((2,), (1,)), ((0,), (0,)))
+    found = charged(of_product(op, operand(0, 1, 4, 8), operand("shared", 1, 8, 5), 10, counting()))
+    assert MEMBERS_FIRST not in found
+    assert found[WIDE] == {"products": 6400, "copied": LEFT + OUT}
+
+
+def test_an_operand_whose_free_axes_lie_apart_is_copied():
+    op = DotGeneral(((1,), (0,)), ((), ()))
+    found = charged(of_product(op, operand(0, 2, 8, 2), operand("shared", 8, 5), 10, counting()))
+    assert found[BATCHED] == {**ALL, "copied": LEFT + RIGHT / 2}
+
+
+@pytest.mark.parametrize(
+    ("size", "item", "chunk"),
+    [(12, 1 << 18, 6), (12, 1 << 20, 2), (12, 1 << 30, 1), (7, 1, 1), (1, 1, 1), (12, 0, 6),
+     (100, 1, 20), (49, 1, 7), (97, 1, 1)],
+)  # fmt: skip
+def test_a_chunk_divides_the_members(size, item, chunk):
+    assert _chunk(size, item) == chunk

@@ -1,6 +1,7 @@
 """What the planner chooses, by its estimates."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from stretto import lax
 from stretto._engine.core import cost
 from stretto._engine.core.cost import TABLES
 from stretto._engine.core.machine import Kind, cores
+from stretto._engine.passes.formulations.forms import Parts, Plan, Whole
 from stretto._engine.passes.formulations.mapped import Mapped
+from stretto._engine.passes.formulations.members import _Walk
 
 
 def decisions(f, axes, *args):
@@ -114,6 +117,30 @@ def test_what_follows_a_written_out_convolution_stays_in_parts(between):
     assert names.count("max") == 8 and names.count("concatenate") == 1
 
 
+@pytest.mark.parametrize(
+    ("inputs", "output", "plan", "settings", "apart"),
+    [
+        ([4096], 1, Plan.AUTO, {}, True),  # of 16 KiB
+        ([4095], 1, Plan.AUTO, {}, False),
+        ([4095], 4096, Plan.AUTO, {}, True),
+        ([4095, 4096], 1, Plan.AUTO, {}, True),
+        ([], 4096, Plan.AUTO, {}, False),
+        ([4096], 1, Plan.AUTO, {"holds_programs": True}, False),
+        ([4096], 1, Plan.AUTO, {"effects": {"prints"}}, False),
+        ([], 1, Plan.WRITTEN_OUT, {}, True),
+        ([], 1, Plan.WRITTEN_OUT, {"holds_programs": True}, False),
+    ],
+)
+def test_which_operations_are_done_member_by_member(inputs, output, plan, settings, apart):
+    primitive = SimpleNamespace(**{"holds_programs": False, "effects": set(), **settings})
+    parts = [Parts([snp.zeros(n)] * 2) for n in inputs]
+    equation = SimpleNamespace(outputs=[SimpleNamespace(type=snp.zeros(output).type)])
+    walk = _Walk(2, plan, cost.CPU)
+    assert walk.in_parts(primitive, [Whole(snp.zeros((2, 9000)), 0), *parts], equation) == apart
+    walk.written = 20_001
+    assert walk.in_parts(primitive, parts, equation) == (apart and plan is Plan.WRITTEN_OUT)
+
+
 def test_a_rule_for_vmap_is_what_runs():
     @st.custom_vmap
     def function(x):
@@ -136,6 +163,7 @@ def test_choices_are_listed_from_the_cheapest():
     times = [t for _, t in decision.choices]
     assert times == sorted(times) and decision.choices[0][0] == decision.chosen
     assert "f32[64,784]" in decision.operation
+    assert re.search(r"test_members\.py:\d+", decision.position)
 
 
 @pytest.mark.parametrize("plan", ["written out", "in turn", "batched", "wide"])

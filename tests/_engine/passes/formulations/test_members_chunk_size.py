@@ -167,3 +167,55 @@ def test_a_loop_must_be_estimated_to_save_a_twelfth(turn, chunk):
     work = Work([], [], 0.0, 0.0, 0, 500_000)
     best, times = best_chunk(work, 2, machine)
     assert times == pytest.approx({2: 1000, 1: 2 * turn}) and best == chunk
+
+
+FREE = CPU._replace(
+    products=np.inf, item=0.0, turn=0.0, kernel=0.0, near=np.inf, shared=np.inf, far=np.inf,
+    passing_shared=np.inf, passing_far=np.inf, fresh=0.0, fresh_bytes=100, near_bytes=0,
+    shared_bytes=100,
+)  # fmt: skip
+WORK = Work([(1.0, 6.0), (0.5, 8.0)], [(40.0, 0.5), (60.0, 0.25)], moved=7.0, outputs=3.0,
+            kernels=4, alive=30.0)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("machine", "at_once", "in_turns"),
+    [
+        ({"kernel": 1.0}, 4, 3 * 4),
+        ({"item": 1.0}, 2 * 6, 3 * 2 * 2),
+        ({"products": 1.0}, 6 * (80 + 240), 6 * (80 + 240)),
+        ({"turn": 1.0}, 0, 3),
+        ({"passing_shared": 1.0}, 6 * (6 + 4), 6 * (6 + 4)),
+        # What is moved into the loop and out of it, and new memory: for all, and its outputs.
+        ({"shared": 1.0}, 0, 6 * 7),
+        ({"fresh": 1.0}, 6 * 30, 0),
+        ({"fresh": 1.0, "fresh_bytes": 10}, 6 * 30, 3 * 2 * 30 + 6 * 3),
+    ],
+)
+def test_what_members_are_charged_at_once_and_two_a_turn(machine, at_once, in_turns):
+    machine = FREE._replace(**machine)
+    times = best_chunk(WORK, 6, machine)[1]
+    assert (times[6], times[2]) == pytest.approx((at_once, in_turns))
+    assert time_at_once(WORK, 6, machine) == times[6]
+
+
+def test_of_turns_that_take_as_long_the_fewest_members_are_taken():
+    machine = FREE._replace(fresh=1.0, fresh_bytes=100)
+    # All at once take new memory, three and fewer a turn none.
+    assert best_chunk(WORK._replace(moved=0.0), 6, machine)[0] == 1
+    # A turn of one is 2 of 100 more than a turn of two.
+    costly = machine._replace(turn=1.0)
+    assert best_chunk(WORK._replace(moved=0.0), 6, costly)[0] == 3
+
+
+def test_what_is_alive_at_once():
+    x = snp.ones(256)
+    peak = lambda f: peak_bytes(st.make_graph(f)(x))
+    assert peak(lambda x: x) == 0
+    # What nothing reads is alive while it is computed, and goes then.
+    assert peak(lambda x: (snp.sort(snp.sort(x)), snp.sort(x))[0]) == 2 * KIB
+    # A call's own values are alive beside those around it.
+    inner = st.jit(lambda x: snp.sort(snp.sort(x)).sum())
+    assert peak(lambda x: inner(x) + snp.sort(x).sum()) == 2 * KIB + 4
+    # An element-wise operation takes the place of an operand that goes, as far as it is as large.
+    assert peak(lambda x: snp.sin(snp.sort(x)).astype("float16")) == KIB + KIB // 2

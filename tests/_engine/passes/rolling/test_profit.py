@@ -251,6 +251,18 @@ def test_what_a_loop_gains():
     assert got == pytest.approx(9 * each - 50 - 4 - 0.2)
 
 
+def test_numbers_of_each_copy_are_no_places():
+    def scaled(x, y):
+        for k in range(12):
+            x = snp.sin(x * snp.sum(x)) + y * float(k)
+        return x
+
+    # A sum, its broadcast, a product, a sine; the number's product, and their sum.
+    each = 15 + 0.1 + 0.2 + 0.2 + 0.2 + 0.2
+    got, _ = judged(scaled, array(4), array(4, seed=1), period=6)
+    assert got == pytest.approx(11 * each - 50 - 0.2)
+
+
 def test_what_nobody_reads_gains_nothing():
     program = straight(sines(8), array(4))
     loop = loop_in(program.equations, 0, 8, 1, places(program))

@@ -1,6 +1,7 @@
 """How loops are written down: carries, stacks, what follows them, sums in place."""
 
 import numpy as np
+import pytest
 
 import stretto as st
 import stretto.numpy as snp
@@ -167,3 +168,29 @@ def test_inner_treats_the_body():
     (body,) = bodies
     check(body)
     assert names(body) == ["mul"]
+
+
+@pytest.mark.parametrize("twice", [False, True])
+@pytest.mark.parametrize("outside", [(), (5,), (11,), (2, 7)])
+def test_parts_in_zeros_that_are_read_elsewhere_too_are_arrays(twice, outside):
+    def f(x, y):
+        total = other = y
+        seen = []
+        for i in range(12):
+            x = snp.sin(x)
+            part = snp.pad(x[None], ((i, 11 - i), (0, 0)))
+            total = total + part
+            if twice:
+                other = snp.cos(other + snp.sin(part))
+            if i in outside:
+                seen.append(part)
+        return total, other, x, seen
+
+    args = array(3), array(12, 3)
+    program = straight(f, *args)
+    after = rolled(f, *args)
+    check(after)
+    same(program, after, *args)
+    (scan,) = [e.primitive for e in after.equations if e.primitive.name == "scan"]
+    # The part is added to a slice of the sum only where nothing else reads it.
+    assert ("dynamic_slice" in names(scan.body)) == (not twice and not outside)

@@ -124,7 +124,7 @@ def _asinh(x: Term) -> Term:
 
 def _acosh(x: Term) -> Term:
     above = x - 1.0
-    near = _log1p(above + written.sqrt(above * (x + 1.0)))
+    near = _log1p(above + written.sqrt(above) * written.sqrt(x + 1.0))
     return where(x > 1e150, written.log(x) + math.log(2.0), near)
 
 
@@ -183,7 +183,7 @@ def _erf_wide(x: Term) -> Term:
     total = written.horner(
         [
             2.0 / math.sqrt(math.pi) * (-1.0) ** k / (math.factorial(k) * (2 * k + 1))
-            for k in range(20)
+            for k in range(20)  # terms up to x^39
         ],
         t * t,
     )
@@ -192,6 +192,7 @@ def _erf_wide(x: Term) -> Term:
 
 def _erfc_of_size(x: Term) -> Term:
     """Expand it, for x >= 0, in Chebyshev polynomials of (x - 4) / (x + 4), times exp(-x^2)."""
+    x = where(x > 30.0, 30.0, x)  # it is 0 there, and infinity has no such quotient
     return written.exp(-(x * x)) * written.chebyshev(_ERFCX, (x - 4.0) / (x + 4.0))
 
 
@@ -271,14 +272,14 @@ def _erf_inv(b: Any, operands: Sequence[Operand], out: ArrayType) -> Operand:
     wide = x.type
     size = written.absolute(x)
     inside = where(size < 1.0, x, 0.0)
-    a = 0.147
+    a = 0.147  # Winitzki's
     log_part = _log1p(-(inside * inside))
     u = 2.0 / (math.pi * a) + 0.5 * log_part
     y = _sign_of(inside) * written.sqrt(written.sqrt(u * u - log_part / a) - u)
-    for _ in range(3):
+    for _ in range(3):  # Halley's steps
         error = _erf_term(b, y, wide, inside)
         step = error * (0.5 * math.sqrt(math.pi)) * written.exp(y * y)
-        y = y - step / (1.0 + y * step)  # Halley's
+        y = y - step / (1.0 + y * step)
     y = where(size == 1.0, _sign_of(x) * math.inf, where(size > 1.0, math.nan, y))
     y = where(written.is_nan(x), x, y)
     return b.convert(y.operand, out.dtype)
@@ -473,9 +474,6 @@ def _next_after(b: Any, operands: Sequence[Operand], out: ArrayType) -> Operand:
 def rounded(b: Any, x: Operand, exponent_bits: int, mantissa_bits: int) -> Operand:
     """Round the bits of floats as integers, which carries into the exponent."""
     info = ml_dtypes.finfo(x.type.dtype)
-    if x.type.dtype.itemsize < 4:
-        wide = rounded(b, b.cast(x, _F32), exponent_bits, mantissa_bits)
-        return b.cast(wide, x.type.dtype)
     type = array_type(x.type.shape, _bits(x.type.dtype))
     word = Term(b, b.bitcast(x, type))
     sign = word & (1 << (8 * x.type.dtype.itemsize - 1))
@@ -708,8 +706,9 @@ def _complex_acosh(z: _C) -> _C:
 
 def _complex_atanh(z: _C) -> _C:
     one = z.re.like(1.0)
-    square = (one - z.re) * (one - z.re) + z.im * z.im
-    re = 0.25 * _log1p(4.0 * z.re / square)
+    size = written.absolute(z.re)  # of which the logarithm is taken above 1
+    square = (one - size) * (one - size) + z.im * z.im
+    re = _sign_of(z.re) * (0.25 * _log1p(4.0 * size / square))
     im = 0.5 * _atan2(2.0 * z.im, (one - z.re) * (one + z.re) - z.im * z.im)
     return _C(re, im)
 

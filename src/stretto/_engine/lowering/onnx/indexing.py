@@ -15,7 +15,6 @@ from stretto._engine.lowering.onnx.writer import Writer
 
 _BOOL = np.dtype(bool)
 _I32, _I64 = np.dtype(np.int32), np.dtype(np.int64)
-_NOTHING = {"add": 0, "sub": 0, "mul": 1}
 
 
 class Indexing(Writer):
@@ -138,14 +137,8 @@ class Indexing(Writer):
                 found.append(place)
                 continue
             start = components[d]
-            bound = type.shape[d] - sizes[d]
-            limit = (
-                Operand(self.size(bound), start.type, (1,))
-                if is_size(bound)
-                else self.splat(int(bound), start.type)
-            )
+            limit = self._number(type.shape[d] - sizes[d], start.type)
             zero = self.splat(0, start.type)
-            flags = start.type.with_shape(batch)
             flags = array_type(batch, _BOOL)
             here = self.apply(
                 "And", [self.compare("GE", start, zero), self.compare("LE", start, limit)], flags
@@ -159,6 +152,12 @@ class Indexing(Writer):
                 place = self.apply("Add", [place, offset], out)
             found.append(place)
         return axes, found, windows, inside
+
+    def _number(self, n: Any, type: ArrayType) -> Operand:
+        """Return a size, which may vary, as a constant of this type does: without axes."""
+        if not is_size(n):
+            return self.splat(int(n), type)
+        return Operand(self.node("Squeeze", [self.size(n)]), type, ())
 
     def gather(
         self,
@@ -253,10 +252,8 @@ class Indexing(Writer):
             return x
         type = x.type
         narrow = type.kind == "float" and type.dtype.itemsize < 4
-        no_kernel = type.dtype.name == "bfloat16" and update != "set"
-        sums = narrow and update in ("add", "sub", "mul")
-        wide = np.dtype(np.float32) if sums or no_kernel else type.dtype
-        if type.kind == "bool" and update not in ("set",):
+        wide = np.dtype(np.float32) if narrow and update != "set" else type.dtype
+        if type.kind == "bool" and update != "set":
             wide = _I32
             update = {"add": "max", "mul": "min"}.get(update, update)
         x, updates = self.cast(x, wide), self.cast(updates, wide)
@@ -305,11 +302,7 @@ class Indexing(Writer):
     ) -> tuple[Operand, list[Operand]]:
         """Return the operand with a row behind the last, where indices outside go."""
         shape, n = x.type.shape, x.type.shape[first]
-        place = places[first]
-        behind = (
-            Operand(self.size(n), place.type, (1,)) if is_size(n) else self.splat(n, place.type)
-        )
-        zero = self.splat(0, place.type)
+        behind, zero = [self._number(v, places[first].type) for v in (n, 0)]
         moved = [self.select(mask, p, behind if k == first else zero) for k, p in enumerate(places)]
         ends = [(0, 1) if k == first else (0, 0) for k in range(len(shape))]
         longer = tuple([m + 1 if k == first else m for k, m in enumerate(shape)])

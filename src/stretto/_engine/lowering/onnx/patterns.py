@@ -209,8 +209,8 @@ def _max_of(s: Any, name: str) -> tuple[str, int] | None:
     most = s.by(name, "ReduceMax")
     if most is None or not _keeps_axes(s, most):
         return None
-    axes, shape = s.ints(most.inputs[1]), s.shape(most.inputs[0])
-    if axes is None or len(axes) != 1 or shape is None:
+    axes = s.ints(most.inputs[1])
+    if axes is None or len(axes) != 1:
         return None
     return most.inputs[0], axes[0]
 
@@ -368,6 +368,8 @@ def _layer_norm(s: Any, node: Node) -> Found:
     for squares, small in either(total):
         eps, mean = s.scalar(small), s.by(_with_units(s, squares), "ReduceMean")
         if eps is None or mean is None or not mean.attributes.get("keepdims", 1):
+            continue
+        if not keeps_shape(s, squares, small):
             continue
         square = s.made.get(mean.inputs[0])
         if square is None or not (

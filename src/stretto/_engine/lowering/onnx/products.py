@@ -84,8 +84,7 @@ class Onnx(Indexing):
         axes = [ndim - len(lengths) + k for k in range(len(lengths))]
         if kind == "RFFT":
             x = self.convert(x, np.dtype(np.complex128))
-        order = axes[::-1] if kind == "RFFT" else axes
-        for axis in order:
+        for axis in axes:
             n = lengths[axis - ndim]
             if n > _LONGEST:
                 self.refuse(

@@ -229,7 +229,7 @@ def _lower(s: Any, node: Node) -> Found:
         if view is None or s.value(view.inputs[0]) is not None:
             continue
         small, source, out = [s.shape(n) for n in (name, view.inputs[0], node.outputs[0])]
-        if None in (small, source, out) or not len(small) < len(source) <= len(out):
+        if None in (small, source, out) or len(source) > len(out):
             continue
         if source != (*[1] * (len(source) - len(small)), *small):
             continue

@@ -43,6 +43,9 @@ _BF16 = np.dtype(ml_dtypes.bfloat16)
 _FOLDED = 1 << 16
 """The most elements of a constant that is made larger or turned while the graph is written."""
 
+_EXACT = 1 << 21
+"""How many integers of 32 bits have a sum of at most 53."""
+
 _COMPARISONS = {
     "EQ": "Equal",
     "LT": "Less",
@@ -108,7 +111,6 @@ class Writer:
             count += 1
             fresh = f"{name}_{count}"
         self._names[name] = count
-        self._names.setdefault(fresh, 0)
         if fresh != name:
             self._stems[fresh] = name
         return fresh
@@ -732,13 +734,13 @@ class Writer:
         """Write a reduction by one operation; narrow floats accumulate in float32; NaN is kept."""
         axes = [*axes]
         shape = tuple([n for d, n in enumerate(x.type.shape) if d not in axes])
-        if isinstance(x, Pair):
-            return self._reduce_pair(op, x, axes, array_type(shape, x.type.dtype))
         out = array_type(shape, x.type.dtype)
-        if not axes:
-            return x.seen_as(out, x.shape)
         if 0 in x.type.shape:
             return self.splat(start, out)
+        if isinstance(x, Pair):
+            return self._reduce_pair(op, x, axes, out)
+        if not axes:
+            return x.seen_as(out, x.shape)
         kind = x.type.kind
         if op in ("and", "or") and kind == "bool":
             name = "ReduceMin" if op == "and" else "ReduceMax"
@@ -756,22 +758,34 @@ class Writer:
         if op in _REDUCTIONS:
             if kind == "bool":
                 return self.reduce("or" if op == "add" else "and", x, axes, start)
-            narrow = kind == "float" and x.type.dtype.itemsize < 4
-            wide = self.cast(x, _F32) if narrow else x
-            return self.cast(self._sum(_REDUCTIONS[op], wide, axes, shape), x.type.dtype)
+            if kind != "float":
+                return self._integers_together(op, x, axes, out)
+            wide = self.cast(x, _F32) if x.type.dtype.itemsize < 4 else x
+            total = self._reduced(_REDUCTIONS[op], wide, axes, array_type(shape, wide.type.dtype))
+            return self.cast(total, x.type.dtype)
         if op == "xor" and kind == "bool":
-            total = self._sum("ReduceSum", self.cast(x, _I64), axes, shape)
+            wide = self.cast(x, _I64)
+            total = self._reduced("ReduceSum", wide, axes, array_type(shape, _I64))
             return self.cast(
                 self.apply("BitwiseAnd", [total, self.splat(1, total.type)], total.type), _BOOL
             )
         return self._folded(op, x, axes, out)
 
-    def _sum(self, op: str, x: Operand, axes: Sequence[int], shape: Shape) -> Operand:
-        """Add or multiply up; unsigned and narrow integers in int64: the low bits are equal."""
-        dtype = x.type.dtype
-        wide = _I64 if kind_of(dtype) in ("int", "uint") and dtype not in (_I32, _I64) else dtype
-        x = self.cast(x, wide)
-        return self.cast(self._reduced(op, x, axes, array_type(shape, wide)), dtype)
+    def _integers_together(
+        self, op: str, x: Operand, axes: Sequence[int], out: ArrayType
+    ) -> Operand:
+        """Add or multiply integers up, which wrap around.
+
+        onnxruntime's operators do it in float64, so they are right up to 2^53: enough for a sum of
+        narrow integers. Along axes of varying size there is no other way.
+        """
+        sizes = [x.type.shape[axis] for axis in axes]
+        narrow = op == "add" and x.type.dtype.itemsize <= 4
+        if not any(map(is_size, sizes)) and not (narrow and math.prod(sizes) <= _EXACT):
+            return self._folded(op, x, axes, out)
+        type = array_type(out.shape, _I64)
+        total = self._reduced(_REDUCTIONS[op], self.cast(x, _I64), axes, type)
+        return self.cast(total, out.dtype)
 
     def _reduced(self, op: str, x: Operand, axes: Sequence[int], out: ArrayType) -> Operand:
         dtype = stand_in(op, x.type.dtype)
@@ -791,8 +805,6 @@ class Writer:
     def _folded(self, op: str, x: Any, axes: Sequence[int], out: ArrayType) -> Any:
         """Combine halves until one element is left along each axis."""
         type = x.type
-        if not x.type.varies and not x.type.size:
-            return self.splat({"multiply": 1, "and": -1}.get(op, 0), out)
         for axis in axes:
             n = type.shape[axis]
             if is_size(n):

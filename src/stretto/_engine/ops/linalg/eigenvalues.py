@@ -388,7 +388,7 @@ def eig(
         bool(compute_right_eigenvectors),
         bool(enable_eigvec_derivs),
     )
-    return list(op(as_matrices("eig", x, square=True)))
+    return list(op(as_matrices("eig", x)))
 
 
 # Sylvester's equation for triangular matrices.
@@ -429,7 +429,7 @@ class TriangularSylvester(MatrixOperation):
         diagonal = np.eye(len(row), dtype=bool)
         for j in range(f.shape[-1] if f.size else 0):
             unknown = {"all": row >= 0, "lower": row > j, "upper": row < j}[self.part]
-            right = f[..., j] - np.matmul(y, s[..., j : j + 1])[..., 0]
+            right = f[..., j] - np.matmul(y, s[..., j, None])[..., 0]
             shifted = r + diagonal * s[..., j, j][..., None, None]
             shifted = np.where(diagonal & ~unknown, r.dtype.type(1), shifted)
             right = np.where(unknown, right, r.dtype.type(0))
@@ -624,7 +624,7 @@ def schur(
         raise NotImplementedError(
             "schur: eigenvalues cannot be sorted; leave out sort_eig_vals and select_callable"
         )
-    return list(Schur(bool(compute_schur_vectors))(as_matrices("schur", x, square=True)))
+    return list(Schur(bool(compute_schur_vectors))(as_matrices("schur", x)))
 
 
 def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
@@ -650,4 +650,4 @@ def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
     (Array([[2., 1.],
            [4., 3.]], dtype=float32), Array([0.], dtype=float32))
     """
-    return Hessenberg()(as_matrices("hessenberg", a, square=True))
+    return Hessenberg()(as_matrices("hessenberg", a))

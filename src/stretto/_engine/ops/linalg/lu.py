@@ -511,7 +511,7 @@ def slogdet(x: Any) -> tuple[Any, Any]:
     >>> slogdet(snp.array([[0.0, 2.0], [2.0, 0.0]]))
     (Array(-1., dtype=float32), Array(1.3862944, dtype=float32))
     """
-    x = family.as_matrices("slogdet", x, square=True)
+    x = family.as_matrices("slogdet", x)
     return LogDeterminant()(x, *Lu(True)(x))
 
 

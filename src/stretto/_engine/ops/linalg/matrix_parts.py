@@ -82,16 +82,16 @@ def identity(shape: tuple[int, ...], dtype: np.dtype) -> Any:
 def diagonal_of(x: Any, k: int = 0) -> Any:
     """Return the diagonal ``k`` of the matrices in the last two axes, along a last axis."""
     *outer, n, m = x.shape
-    size = greater(lesser(n, m - k) if k >= 0 else lesser(n + k, m), 0)
+    size = greater(lesser(n + min(k, 0), m - max(k, 0)), 0)
     if is_size(n) or is_size(m):
         first, axes = broadcasted_iota(_INT32, (size, 1), 0), (len(outer), len(outer) + 1)
         places = concatenate([first - min(k, 0), first + max(k, 0)], 1)
         numbers = GatherDimensionNumbers(tuple(range(len(outer))), axes, axes)
         return Gather(numbers, (*outer, 1, 1), "promise_in_bounds")(x, places)
-    if size == 0 or x.size == 0:
+    if size == 0:
         return full((*outer, size), 0, x.dtype)
     # In row-major order the diagonal's elements are m + 1 apart.
-    first = k if k >= 0 else -k * m
+    first = max(k, -k * m)
     flat = reshape(x, (*outer, n * m))
     stop = first + (size - 1) * (m + 1) + 1
     lead = (0,) * len(outer)

@@ -395,8 +395,6 @@ def ormqr(
     values = [as_value(v, "ormqr", name) for name, v in names]
     dtype = promote_dtypes_of(*values)
     matrix, factors, other = [convert(v, dtype) for v in values]
-    check_matrix("ormqr", matrix.type)
-    check_matrix("ormqr", other.type)
     if not factors.ndim:
         raise ValueError(f"ormqr: taus must have rank 1 or more, got {factors.type}")
     batch = broadcast_shapes("ormqr", matrix.shape[:-2], other.shape[:-2])

@@ -238,11 +238,10 @@ class SingularPairs(Decomposition):
         q = family.quotients(s, h, slope)
         total = row + column
         none = expand_dims(self.zero, last) & expand_dims(self.zero, last - 1)
-        divisor = select(none, full_like(total, 1), total)
         as_row = lambda x: convert(expand_dims(x, last - 1), p.dtype)
         if left == right:
             side, turned = (p, ph) if left == "u" else (ph, p)
-            q = select(none & eq(q, zeros_like(q)), zeros_like(q), q / select(none, total, divisor))
+            q = select(none & eq(q, zeros_like(q)), zeros_like(q), q / total)
             x = self.sides[left]
             out = matmul(matmul(x, q * (side * column + row * turned)), adjoint(x))
             if (self.rows > self.columns) if left == "u" else (self.columns > self.rows):

@@ -447,7 +447,7 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Arra
     >>> d, e
     (Array([2., 1.], dtype=float32), Array([3.], dtype=float32))
     """
-    x = as_matrices("tridiagonal", a, square=True)
+    x = as_matrices("tridiagonal", a)
     return TridiagonalReduction(bool(lower))(x)
 
 

@@ -69,7 +69,7 @@ def _in_turn(
 ) -> Values:
     """Write one element after another."""
     n = values[0].shape[axis]
-    order = range(n - 1, -1, -1) if reverse else range(n)
+    order = range(n)[::-1] if reverse else range(n)
     lines = [tuple(slice_in_dim(v, i, i + 1, axis=axis) for v in values) for i in order]
     outs = [lines[0]]
     for line in lines[1:]:

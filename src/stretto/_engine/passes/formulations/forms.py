@@ -287,10 +287,9 @@ def _fraction_mapped(
         for t, axis in zip((lhs, rhs), axes, strict=True)
     ]
     program, _ = record_closed(lambda *xs: ([op.vmap(size, xs, axes)[0]], None), types, "mapped")
-    for equation in program.equations:
-        if isinstance(equation.primitive, ConvGeneralDilated):
-            return convolution_fraction(equation.primitive, *[a.type for a in equation.inputs])
-    raise AssertionError(f"{op} mapped is no convolution")
+    mapped = next(e for e in program.equations if isinstance(e.primitive, ConvGeneralDilated))
+    primitive: Any = mapped.primitive
+    return convolution_fraction(primitive, *[a.type for a in mapped.inputs])
 
 
 def _whole(x: Any) -> tuple[Any, int | None]:
