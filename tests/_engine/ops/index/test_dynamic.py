@@ -212,7 +212,7 @@ def test_a_part_written_along_one_axis_begins_the_others():
 @pytest.mark.parametrize("shape", [(3, 5), (4, 4), (3,)])
 def test_types_of_updates_that_do_not_fit(shape):
     """A program that says so is wrong, whatever the function in front has checked."""
-    x, place = array_type((3, 4), np.float32), array_type((), np.int32)
-    update = array_type(shape, np.float32)
-    with pytest.raises(ValueError, match="the update of shape .* does not fit into float32"):
+    x, place = array_type((3, 4), np.dtype("float32")), array_type((), np.dtype("int32"))
+    update = array_type(shape, x.dtype)
+    with pytest.raises(ValueError, match=r"the update of shape .* does not fit into float32"):
         DynamicUpdateSlice().infer(x, update, place, place)
