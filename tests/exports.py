@@ -9,6 +9,7 @@ PACKAGES = (
     "stretto.ensemble",
     "stretto.export",
     "stretto.files",
+    "stretto.merge",
     "stretto.lax",
     "stretto.nn",
     "stretto.nn.functional",

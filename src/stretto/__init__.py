@@ -36,9 +36,9 @@ if TYPE_CHECKING:
         as_jax as as_jax, checkpoint_policies as checkpoint_policies, debug as debug,
         distributed as distributed, dtypes as dtypes, ensemble as ensemble, errors as errors,
         export as export, fft as fft, files as files, func as func, image as image, lax as lax,
-        linalg as linalg, nn as nn, numpy as numpy, optim as optim, profiler as profiler,
-        random as random, scipy as scipy, sharding as sharding, special as special, torch as torch,
-        tree as tree, typing as typing,
+        linalg as linalg, merge as merge, nn as nn, numpy as numpy, optim as optim,
+        profiler as profiler, random as random, scipy as scipy, sharding as sharding,
+        special as special, torch as torch, tree as tree, typing as typing,
     )  # fmt: skip
     from stretto._engine.api.autodiff.checkpoint import checkpoint as checkpoint
     from stretto._engine.api.autodiff.custom_gradient import closure_convert as closure_convert
@@ -109,7 +109,8 @@ exports(
     __name__,
     """
     .: as_jax checkpoint_policies debug distributed dtypes ensemble errors export fft files func
-        image lax linalg nn numpy optim profiler random scipy sharding special torch tree typing
+        image lax linalg merge nn numpy optim profiler random scipy sharding special torch tree
+        typing
     ._engine.api.autodiff.checkpoint: checkpoint
     ._engine.api.autodiff.custom_gradient: closure_convert
     ._engine.api.jit.jit: ensure_compile_time_eval jit clear_caches

@@ -47,6 +47,20 @@ Python, and export that.
 """
 
 
+_MERGE = """
+Merges models, file to file, in little memory: by a recipe (TOML, JSON, or mergekit's YAML), or by a
+method and models, all with the same settings but for lists. Nothing is at OUT until all of it is; a
+run that was stopped goes on where it was. Or writes what a model was tuned by as an adapter.
+docs/merging.md has the methods and the recipes.
+"""
+MERGING = (
+    "linear, task_arithmetic, ties, dare_linear, dare_ties, breadcrumbs, breadcrumbs_ties, "
+    "della_linear, della, slerp, nuslerp, multislerp, karcher, model_stock, fisher, regmean, "
+    "tsv, iso, nearswap, ram, ramplus_tl, sce, arcee_fusion, passthrough"
+)
+"""The names of ``merge.METHODS``, which is not imported to show them."""
+
+
 class _Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line, without the usage."""
 
@@ -141,6 +155,7 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("out", metavar="OUT", help="the file to write: a name that ends in .onnx")
     export.add_argument("--opset", type=_positive, default=26, help="the version of the operators")
     export.set_defaults(run=_of("stretto.export.commands", "write"))
+    _add_merge(commands)
     info = commands.add_parser(
         "info",
         help="print versions, platform, devices and settings, for reports of faults",
@@ -149,6 +164,45 @@ def _parser() -> argparse.ArgumentParser:
     )
     info.set_defaults(run=_info)
     return parser
+
+
+def _add_merge(commands: argparse._SubParsersAction[_Parser]) -> None:
+    merge = commands.add_parser(
+        "merge",
+        help="merge models, file to file",
+        description=_MERGE,
+        usage="stretto merge [options] RECIPE OUT\n"
+        "       stretto merge [options] --method METHOD MODEL ... --out OUT\n"
+        "       stretto merge --extract-lora RANK --base BASE MODEL --out ADAPTER",
+        allow_abbrev=False,
+    )
+    merge.add_argument("paths", nargs="+", metavar="PATH", help="RECIPE OUT, or models")
+    merge.add_argument("--method", help=f"how to merge the models that are named: {MERGING}")
+    merge.add_argument("--base", help="the model that they were tuned from")
+    merge.add_argument("--out", help="where the result goes: a file, or a folder as models have")
+    merge.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of the method, in JSON; or 0.3,0.7 with one for each model",
+    )
+    merge.add_argument(
+        "--extract-lora",
+        type=_positive,
+        metavar="RANK",
+        help="write what MODEL has beyond BASE as a LoRA adapter of PEFT's, instead of merging",
+    )
+    merge.add_argument("--out-dtype", help="the dtype of the result: float32, bfloat16, ...")
+    merge.add_argument("--dry-run", action="store_true", help="say what would be done")
+    merge.add_argument("--memory", default="256MB", help="about how much memory to take (256MB)")
+    merge.add_argument("--shard-size", help="the most bytes of a file, such as 5GB")
+    merge.add_argument("--seed", type=int, help="for methods that draw")
+    merge.add_argument("--verify", action="store_true", help="read the result again, too")
+    merge.add_argument("--restart", action="store_true", help="drop what a run before has left")
+    merge.add_argument("--keep-nonfinite", action="store_true", help="let NaN and infinity be")
+    merge.add_argument("--json", action="store_true", help="print JSON")
+    merge.set_defaults(run=_of("stretto.merge.commands"))
 
 
 def _positive(text: str) -> int:

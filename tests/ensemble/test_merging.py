@@ -120,6 +120,38 @@ def test_the_diagonal_fisher_of_a_gaussian():
         assert fisher["s"].dtype == np.float32 and int(fisher["n"]) == 0
 
 
+def test_gram_matrices_of_what_linear_layers_are_given():
+    keys = st.random.split(st.random.PRNGKey(0))
+    first, last = (st.nn.Linear(4, 4, key=k) for k in keys)
+    model = st.nn.Sequential(first, st.nn.Tanh(), st.nn.Dropout(0.5), last)
+    batches = [snp.array(RNG.normal(size=(n, 6, 4)).astype(np.float32)) for n in (5, 3)]
+    found = st.ensemble.input_grams(model, [(batches[0], "labels"), batches[1]])
+    assert list(found) == ["0.weight", "3.weight"]
+    x = np.concatenate([np.asarray(b, float).reshape(-1, 4) for b in batches])
+    np.testing.assert_allclose(found["0.weight"], x.T @ x, 1e-5, 1e-6)
+    h = np.tanh(x @ np.asarray(first.weight).T + np.asarray(first.bias))
+    np.testing.assert_allclose(found["3.weight"], h.T @ h, 1e-5, 1e-6)
+    assert type(model[0]) is st.nn.Linear  # the model is as it was
+    assert model.training
+    with pytest.raises(TypeError, match="input_grams: expected a module, got a dict"):
+        st.ensemble.input_grams({}, batches)
+    with pytest.raises(ValueError, match="input_grams: no Linear"):
+        st.ensemble.input_grams(st.nn.Sequential(st.nn.Tanh()), batches)
+
+
+def test_merging_by_gram_matrices_keeps_outputs():
+    """Two layers, each for inputs of its own half of the space: one does what both do."""
+    keys = st.random.split(st.random.PRNGKey(1))
+    models = [st.nn.Linear(6, 3, key=k) for k in keys]
+    inputs = [RNG.normal(size=(20, 6)).astype(np.float32) for _ in models]
+    inputs[0][:, 3:] = inputs[1][:, :3] = 0
+    outputs = [np.asarray(m(x)) - np.asarray(m.bias) for m, x in zip(models, inputs, strict=True)]
+    grams = [st.ensemble.input_grams(m, [x]) for m, x in zip(models, inputs, strict=True)]
+    merged = st.merge.trees("regmean", models, grams=grams, alpha=1.0)
+    for x, y in zip(inputs, outputs, strict=True):
+        np.testing.assert_allclose(x @ np.asarray(merged.weight).T, y, 1e-4, 1e-5)
+
+
 def test_the_fisher_average():
     members, fishers = [ONE, TWO, THREE], [st.tree.map(abs, t) for t in (TWO, THREE, BASE)]
     values, sure = [flat(t) for t in members], [flat(f) for f in fishers]

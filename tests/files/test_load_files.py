@@ -169,6 +169,23 @@ def test_64_bits(path):
         st.load(path, {"n": snp.zeros(1, int)})
 
 
+def test_a_part_of_a_file_is_for_a_checkpoint(path):
+    st.save(path, {"w": snp.ones(2), "b": snp.ones(3)})
+    with pytest.raises(ValueError, match=r"some of a file's arrays: stretto\.merge\.Checkpoint\("):
+        st.load(path, {"b": snp.ones(3)})
+    with st.merge.Checkpoint(path) as found:
+        assert found["b"].tolist() == [1, 1, 1]
+
+
+def test_a_model_of_several_files_is_for_a_checkpoint(tmp_path):
+    with pytest.raises(IsADirectoryError, match=r"a model of several files with .*Checkpoint"):
+        st.load(tmp_path)
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text('{"metadata": {}, "weight_map": {}}')
+    with pytest.raises(ValueError, match=r"the index of a model of several files, .*Checkpoint"):
+        st.load(index)
+
+
 def test_all_that_does_not_fit_like_is_listed(path):
     st.save(path, {"fc1": {"w": snp.ones((2, 3)), "b": snp.ones(2)}, "old": 1, "n": 2.5})
     like = {"fc1": {"w": snp.ones((4, 3)), "b": snp.ones(2, int)}, "new": [1, 2], "n": 2}

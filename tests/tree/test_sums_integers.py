@@ -149,3 +149,9 @@ def test_counters_have_no_part_in_the_angle_of_slerp():
         made = st.tree.slerp({**one, "n": 10_000}, {**other, "n": 10_000}, 0.5, by_leaf=by_leaf)
         np.testing.assert_allclose(made["w"], [0.70710677] * 2, rtol=1e-6)
         assert int(made["n"]) == 10_000
+
+
+def test_a_counter_is_an_array_for_numpy():
+    found = st.tree.mean([{"n": 3}, {"n": 6}])["n"]
+    assert np.asarray(found).shape == ()
+    assert (int(found), found.dtype) == (4, np.int32)

@@ -65,7 +65,7 @@ exports(
     .estimators.pipelines: pipeline_function
     .estimators.regressor: EnsembleRegressor
     .merging: Barrier Soup add_task_vectors barrier dare diagonal_fisher fisher_average greedy_soup
-        task_vector ties uniform_soup
+        input_grams task_vector ties uniform_soup
     .scores: Binning BrierParts Reliability accuracy balanced_accuracy brier brier_decomposition
         classwise_ece confusion_matrix crps_ensemble crps_gaussian ece f1 gaussian_nll
         interval_coverage mae mce nll nll_from_logits pit_ensemble pit_gaussian r2 reliability rmse

@@ -6,9 +6,10 @@ A *soup* has an average of members' weights; ``barrier`` looks at the path betwe
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
@@ -17,6 +18,7 @@ import stretto.numpy as snp
 from stretto import tree
 from stretto._engine.api.autodiff.derivatives import grad
 from stretto._engine.api.vectorize import vmap
+from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.lazy import brief
 from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.tree import leaves, unflatten
@@ -25,13 +27,17 @@ from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
 from stretto._engine.ops.convert import convert
 from stretto.ensemble.averaging import begin_average, move_average
 from stretto.ensemble.ensemble import Ensemble
+from stretto.nn.linear import Linear
+from stretto.nn.module import Module
 from stretto.random.discrete_draws import bernoulli
 from stretto.random.keys import split
 from stretto.tree.members import Alike, of_members, size_of
 from stretto.tree.sums import mean_of, of_column
 
-__all__ = ["Barrier", "Soup", "add_task_vectors", "barrier", "dare", "diagonal_fisher",
-           "fisher_average", "greedy_soup", "task_vector", "ties", "uniform_soup"]  # fmt: skip
+__all__ = [
+    "Barrier", "Soup", "add_task_vectors", "barrier", "dare", "diagonal_fisher", "fisher_average",
+    "greedy_soup", "input_grams", "task_vector", "ties", "uniform_soup",
+]  # fmt: skip
 
 T = TypeVar("T")
 
@@ -242,6 +248,67 @@ def diagonal_fisher(log_likelihood: Callable[..., Any], params: T, *examples: Ar
     for i, g in zip(places, slopes, strict=True):
         fisher[i] = snp.mean(snp.real(g * snp.conj(g)), axis=0)
     return unflatten(alike.structure, fisher)
+
+
+def input_grams(model: Module, data: Iterable[Any]) -> dict[str, Array]:
+    """Return the Gram matrices XᵀX of what the linear layers of a model are given.
+
+    ``st.merge`` merges linear layers by them (``regmean``), with their outputs in mind.
+
+    Args:
+        model: a module, which is run in evaluation mode; in it each ``Linear`` that is called
+            outside of transformations, as those in ``Sequential`` are.
+        data: batches; of a batch that is a tuple or list, the first part is the model's input.
+
+    Returns:
+        By the name of each layer's weight, (in_features, in_features), float32: the sum over all
+        batches, and over all axes of the layer's input but the last.
+
+    Raises:
+        TypeError: ``model`` is not a module.
+        ValueError: no ``Linear`` was called, or only inside of a transformation.
+
+    Source: Jin et al., "Dataless knowledge fusion by merging weights of language models", 2023.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> model = st.nn.Sequential(st.nn.Linear(2, 3), st.nn.ReLU())
+    >>> st.ensemble.input_grams(model, [snp.array([[1.0, 2.0]]), snp.array([[0.0, 1.0]])])
+    {'0.weight': Array([[1., 2.],
+           [2., 5.]], dtype=float32)}
+    """
+    if not isinstance(model, Module):
+        raise TypeError(f"input_grams: expected a module, got a {type(model).__name__}")
+    running = model.clone().eval()
+    sums: dict[str, np.ndarray] = {}
+    for path, layer in running.named_modules():
+        if type(layer).forward is Linear.forward:
+            object.__setattr__(layer, "__class__", _Recorded)  # a copy's, with its own attributes
+            layer.__dict__["_record"] = functools.partial(_add_gram, sums, f"{path}.weight")
+    for batch in data:
+        running(batch[0] if isinstance(batch, (tuple, list)) else batch)
+    if not sums:
+        raise ValueError(
+            "input_grams: no Linear of the model was given inputs outside of a transformation, or "
+            "there is no batch"
+        )
+    return {name.removeprefix("."): snp.asarray(x, np.float32) for name, x in sums.items()}
+
+
+class _Recorded(Linear):
+    """A linear layer that tells what it is given."""
+
+    def forward(self, input: ArrayLike) -> Array:
+        self.__dict__["_record"](input)
+        return super().forward(input)
+
+
+def _add_gram(sums: dict[str, np.ndarray], name: str, input: ArrayLike) -> None:
+    if isinstance(input, Tracer):
+        return
+    x = np.asarray(input, np.float64)
+    rows = x.reshape(-1, x.shape[-1])
+    gram = rows.T @ rows
+    sums[name] = sums[name] + gram if name in sums else gram
 
 
 def fisher_average(

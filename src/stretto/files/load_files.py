@@ -9,6 +9,7 @@ Arrays are read into memory of their own, aligned as compiled programs want it
 
 from __future__ import annotations
 
+import errno
 import io
 import math
 import os
@@ -102,6 +103,12 @@ class File:
     def __init__(self, path: str, caller: str) -> None:
         self._path, self._caller = path, caller
         self._data: dict[str, io.FileIO] = {}
+        if os.path.isdir(path):
+            raise IsADirectoryError(
+                errno.EISDIR,
+                f"{caller}: {path} is a folder, and must be a regular file; name one, or read a "
+                f"model of several files with stretto.merge.Checkpoint",
+            )
         self.raw = open_regular(path, caller)
         try:
             self._check()
@@ -300,6 +307,11 @@ def _what_is_wrong(file: io.FileIO, error: object) -> str:
     if size < 8:
         return f"it has {size} bytes, and a safetensors file has 8 before its header"
     length = int.from_bytes(begins, "little")
+    if begins.lstrip()[:1] == b"{":
+        return (
+            "it is text, not a safetensors file; where it is the index of a model of several "
+            "files, stretto.merge.Checkpoint reads them"
+        )
     if length > size - 8:
         return (
             f"it is truncated, or not a safetensors file: it has {size} bytes, and its first 8 "
@@ -517,6 +529,12 @@ def _load(
         except OverflowError as error:
             raise OverflowError(f"{caller}: {error}") from None
         break
+    warn_of_lost(lost, caller)
+    return made
+
+
+def warn_of_lost(lost: Sequence[str], caller: str) -> None:
+    """Say which arrays of 64 bits lost digits while they were read, if any did."""
     if lost:
         warnings.warn(
             f"{caller}: loses digits of {', '.join(dict.fromkeys(lost))}, of 64 bits in the file: "
@@ -524,7 +542,6 @@ def _load(
             f"`with stretto.enable_x64():`",
             stacklevel=user_stack_level(),
         )
-    return made
 
 
 def _remade(made: Tree, caller: str) -> Tree:
@@ -604,6 +621,8 @@ def _as_like(
         if name in entries and (expected := _misfit(kind, type, entries[name])):
             problems.append(f"{name}: expected {expected}, got {entries[name].type}")
     if problems:
+        if problems == [f"unexpected: {', '.join(unexpected)}"]:
+            problems.append("to read some of a file's arrays: stretto.merge.Checkpoint(path)[name]")
         raise ValueError("\n  ".join([f"{caller} does not match `like`:", *problems]))
     places = of_like(flat, names) | places_of(sharding, like, names, entries, caller)
     leaves = {}

@@ -98,7 +98,7 @@ class IntegerSum:
             out = out + ((rest > 0.5) | ((rest == 0.5) & (out % 2 == 1)))
         else:
             out = self.total
-        return constant(out.astype(self.dtype))
+        return constant(np.asarray(out, self.dtype))  # of no axes, it is NumPy's scalar
 
     def unrounded(self) -> Array:
         """Return what was added so far as a float, to which others can be added."""
