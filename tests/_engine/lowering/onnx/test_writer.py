@@ -682,3 +682,10 @@ def test_errors_of_what_is_written_inside_name_the_operation_at_hand():
     narrow = lambda v: v.astype(ml_dtypes.float8_e4m3fn)
     with pytest.raises(ExportError, match="export to ONNX: the program: ONNX's operators take no"):
         written(lambda b, x: b.inline(narrow, x), X)
+
+
+def test_reductions_without_a_kernel_are_refused():
+    x = np.ones((2, 3), np.uint64)
+    write = lambda b, v: b._reduced("ReduceProd", v, [1], array_type((2,), v.type.dtype))
+    with enable_x64(), pytest.raises(ExportError, match=r"has no ReduceProd of uint64"):
+        written(write, x)
