@@ -59,14 +59,19 @@ def wait_at_end() -> None:
     if not _Asked.once:
         _Asked.once = True
         atexit.register(_end)
+        atexit.register(_end)  # for an interrupt as it begins, which nothing there can catch yet
 
 
 class _Asked:
     once = False
+    ended = False
 
 
 def _end() -> None:
+    if _Asked.ended:
+        return
     with _ended_by_interrupts():
+        _Asked.ended = True
         for wait in _waits:
             wait()
         close()
