@@ -12,7 +12,7 @@ on linearly; all other sizes are held to them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from stretto._engine.core.errors import SizeError
@@ -154,7 +154,9 @@ def text_of(size: Dimension) -> str:
         return str(size)
     parts = []
     for monomial, coefficient in size.terms:
-        factors = [_factor_text(f) + (f"^{power}" if power > 1 else "") for f, power in monomial]
+        factors = [
+            factor_text(f, text_of) + (f"^{power}" if power > 1 else "") for f, power in monomial
+        ]
         if abs(coefficient) != 1 or not factors:
             factors.insert(0, str(abs(coefficient)))
         parts.append(("- " if coefficient < 0 else "+ ") + "*".join(factors))
@@ -162,13 +164,14 @@ def text_of(size: Dimension) -> str:
     return "-" + text[2:] if text.startswith("- ") else text.removeprefix("+ ")
 
 
-def _factor_text(factor: Factor) -> str:
+def factor_text(factor: Factor, text: Callable[[Any], str]) -> str:
+    """Return JAX's text of a factor, ``text`` writing the sizes inside of it."""
     if isinstance(factor, SizeVariable):
         return factor.name
     if isinstance(factor, Floor):
-        return f"floordiv({text_of(factor.size)}, {factor.by})"
+        return f"floordiv({text(factor.size)}, {factor.by})"
     assert isinstance(factor, Positive)
-    return f"max({text_of(factor.size)}, 0)"
+    return f"max({text(factor.size)}, 0)"
 
 
 def solved(

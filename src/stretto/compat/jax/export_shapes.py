@@ -12,13 +12,11 @@ from typing import Any, NamedTuple
 
 from stretto._engine.core.sizes import (
     Dimension,
-    Floor,
-    Positive,
     Size,
     SizeVariable,
     at_least,
 )
-from stretto.export.size_text import evaluated, line
+from stretto.export.size_text import evaluated, factor_text, line
 
 _PAGE = "https://docs.jax.dev/en/latest/export/shape_poly.html"
 
@@ -182,7 +180,7 @@ def _ordered(terms: Iterable[tuple[Any, int]]) -> list[tuple[list[str], int]]:
     found = []
     for monomial, coefficient in terms:
         degree = sum([power for _, power in monomial])
-        names = [_factor(factor) for factor, _ in monomial]
+        names = [factor_text(factor, text_of) for factor, _ in monomial]
         written = [
             name + (f"^{power}" if power > 1 else "")
             for name, (_, power) in zip(names, monomial, strict=True)
@@ -190,12 +188,3 @@ def _ordered(terms: Iterable[tuple[Any, int]]) -> list[tuple[list[str], int]]:
         found.append((degree, sorted(names, reverse=True), written, coefficient))
     found.sort(key=lambda term: term[:2], reverse=True)
     return [(written, coefficient) for _, _, written, coefficient in found]
-
-
-def _factor(factor: Any) -> str:
-    if isinstance(factor, SizeVariable):
-        return factor.name
-    if isinstance(factor, Floor):
-        return f"floordiv({text_of(factor.size)}, {factor.by})"
-    assert isinstance(factor, Positive)
-    return f"max({text_of(factor.size)}, 0)"
