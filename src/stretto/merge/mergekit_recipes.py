@@ -16,15 +16,13 @@ from stretto._engine.core.lazy import LazyModule
 from stretto.merge.checkpoints import shown
 from stretto.merge.methods import METHODS, Method, Setting
 from stretto.merge.recipes import (
-    DTYPES,
     Case,
     Model,
     Part,
+    Reading,
     Recipe,
     Value,
-    counted,
     nearest,
-    raise_all,
 )
 
 __all__ = ["read"]
@@ -67,12 +65,8 @@ def read(text: str, folder: str) -> Recipe:
     return _Reading(folder).recipe(documents[0])
 
 
-class _Reading:
-    """Reads a recipe, and collects what is wrong with it."""
-
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
-        self.problems: list[str] = []
+class _Reading(Reading):
+    """Reads a recipe of mergekit's."""
 
     def recipe(self, said: Mapping[str, Any]) -> Recipe:
         self.only(said, _KNOWN, "the recipe")
@@ -91,17 +85,9 @@ class _Reading:
         parts = tuple(
             self.part(p, how, f"slices[{i}]") for i, p in enumerate(self.listed(said, "slices"))
         )
-        if bool(models) == bool(parts):
-            self.problems.append(
-                "expected either models or slices, got " + ("both" if models else "none")
-            )
+        self.either(models, parts)
         dtype, out_dtype = (self.dtype(said.get(key), key) for key in ("dtype", "out_dtype"))
-        if how is not None:
-            groups = [(models, base, "the recipe")] if models else []
-            groups += [(p.models, p.base or base, f"slices[{i}]") for i, p in enumerate(parts)]
-            for group, its_base, where in groups:
-                self.problems += counted(how, group, its_base, where)
-        raise_all(self.problems, "the recipe")
+        self.finish(how, models, base, parts)
         return Recipe(
             str(name), models, base, settings, parts, None, out_dtype or dtype, 0, as_mergekit=True
         )
@@ -149,20 +135,9 @@ class _Reading:
         self.only(said, ("sources", "parameters", "base_model"), where)
         sources = self.listed(said, "sources")
         models = tuple(self.source(m, how, f"{where}.sources[{i}]") for i, m in enumerate(sources))
-        layers = []
-        for each in sources:
-            found = each.get("layer_range") if isinstance(each, Mapping) else None
-            if (
-                isinstance(found, list)
-                and len(found) == 2
-                and all(type(n) is int for n in found)
-                and 0 <= found[0] < found[1]
-            ):
-                layers.append((found[0], found[1]))
-            else:
-                self.problems.append(
-                    f"{where}: layer_range must be [first, after the last], got {shown(found)}"
-                )
+        found = [each.get("layer_range") if isinstance(each, Mapping) else None for each in sources]
+        ranges = [self.layers(each, f"{where}: layer_range") for each in found]
+        layers = [each for each in ranges if each != (0, 0)]
         if len({b - a for a, b in layers}) > 1:
             self.problems.append(f"{where}: its sources have different numbers of layers")
         base = self.model(said["base_model"]) if said.get("base_model") else None
@@ -217,9 +192,3 @@ class _Reading:
             except ValueError:
                 return said
         return said
-
-    def dtype(self, said: Any, where: str) -> str | None:
-        found = DTYPES.get(said) if isinstance(said, str) else None
-        if said is not None and found is None:
-            self.problems.append(f"{where} must be one of {', '.join(DTYPES)}, got {shown(said)}")
-        return found

@@ -186,12 +186,51 @@ def read_recipe(recipe: Any, folder: str | None = None) -> Recipe:
     return _Reading(os.path.dirname(path)).recipe(said)
 
 
-class _Reading:
-    """Reads a recipe, and collects what is wrong with it."""
+class Reading:
+    """Reads a recipe, and collects what is wrong with it: what all forms of recipes share."""
 
     def __init__(self, folder: str | None) -> None:
-        self.folder = folder
+        self.folder = folder or ""
         self.problems: list[str] = []
+
+    def either(self, models: Sequence[Model], parts: Sequence[Part]) -> None:
+        """Note where there are both models and slices, or none."""
+        if bool(models) == bool(parts):
+            self.problems.append(
+                "expected either models or slices, got " + ("both" if models else "none")
+            )
+
+    def finish(
+        self, how: Method | None, models: Sequence[Model], base: Model | None, parts: Sequence[Part]
+    ) -> None:
+        """Look at how many models there are, and raise ``ValueError`` with all that is wrong."""
+        if how is not None:
+            groups = [(models, base, "the recipe")] if models else []
+            groups += [(p.models, p.base or base, f"slices[{i}]") for i, p in enumerate(parts)]
+            for group, its_base, where in groups:
+                self.problems += counted(how, group, its_base, where)
+        raise_all(self.problems, "the recipe")
+
+    def layers(self, found: Any, where: str) -> tuple[int, int]:
+        """Return a range of layers, which ``where`` names; (0, 0) for what is none."""
+        if (
+            isinstance(found, Sequence) and len(found) == 2
+            and all(type(n) is int for n in found) and 0 <= found[0] < found[1]
+        ):  # fmt: skip
+            return found[0], found[1]
+        self.problems.append(f"{where} must be [first, after the last], got {shown(found)}")
+        return 0, 0
+
+    def dtype(self, said: Any, where: str) -> str | None:
+        """Return the format's code of a dtype."""
+        found = DTYPES.get(said) if isinstance(said, str) else None
+        if said is not None and found is None:
+            self.problems.append(f"{where} must be one of {', '.join(DTYPES)}, got {shown(said)}")
+        return found
+
+
+class _Reading(Reading):
+    """Reads a recipe of ours."""
 
     def recipe(self, said: Mapping[str, Any]) -> Recipe:
         known = {"method", "models", "base", "parameters", "slices", "dtype", "out_dtype", "seed"}
@@ -207,20 +246,12 @@ class _Reading:
         models = tuple(self.models(said.get("models", []), how))
         base = self.model({"path": said["base"]}, how, "base") if "base" in said else None
         parts = tuple(self.parts(said.get("slices", []), how))
-        if bool(models) == bool(parts):
-            self.problems.append(
-                "expected either models or slices, got " + ("both" if models else "none")
-            )
+        self.either(models, parts)
         dtypes = [self.dtype(said.get(key), key) for key in ("dtype", "out_dtype")]
         seed = said.get("seed", 0)
         if problem := seed_problem(seed):
             self.problems.append(problem)
-        if how is not None:
-            groups = [(models, base, "the recipe")] if models else []
-            groups += [(p.models, p.base or base, f"slices[{i}]") for i, p in enumerate(parts)]
-            for group, its_base, where in groups:
-                self.problems += counted(how, group, its_base, where)
-        raise_all(self.problems, "the recipe")
+        self.finish(how, models, base, parts)
         return Recipe(str(name), models, base, settings, parts, dtypes[0], dtypes[1], seed)
 
     def only(self, said: Mapping[str, Any], known: Iterable[str], where: str) -> None:
@@ -262,7 +293,7 @@ class _Reading:
         )
 
     def path(self, text: Any) -> str:
-        return os.path.join(self.folder or "", os.fspath(text))
+        return os.path.join(self.folder, os.fspath(text))
 
     def parts(self, said: Any, how: Method | None) -> Iterator[Part]:
         if not isinstance(said, Sequence) or isinstance(said, str):
@@ -286,13 +317,7 @@ class _Reading:
 
     def range(self, said: Any, where: str) -> tuple[int, int]:
         found = said.get("layers") if isinstance(said, Mapping) else None
-        if (
-            isinstance(found, Sequence) and len(found) == 2
-            and all(type(n) is int for n in found) and 0 <= found[0] < found[1]
-        ):  # fmt: skip
-            return found[0], found[1]
-        self.problems.append(f"{where}: layers must be [first, after the last], got {shown(found)}")
-        return 0, 0
+        return self.layers(found, f"{where}: layers")
 
     def settings(
         self, said: Any, how: Method | None, where: str, *, each: bool = False
@@ -337,12 +362,6 @@ class _Reading:
             self.problems.append(f"{where}: a pattern must be text, got {shown(match)}")
         elif match is not None and kind == "regex" and (problem := pattern_problem(match)):
             self.problems.append(f"{where}: {problem}")
-
-    def dtype(self, said: Any, where: str) -> str | None:
-        found = DTYPES.get(said) if isinstance(said, str) else None
-        if said is not None and found is None:
-            self.problems.append(f"{where} must be one of {', '.join(DTYPES)}, got {shown(said)}")
-        return found
 
 
 def seed_problem(seed: object) -> str | None:
