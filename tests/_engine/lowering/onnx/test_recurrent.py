@@ -286,6 +286,24 @@ class TestEnsembles:
         turned = scanned(rnn(z=lambda h, x: x + h @ R[:, :SIZE]))
         agrees(st.vmap(turned), rows[..., :SIZE], h, exact=exact)
 
+    def test_with_products_of_rows_that_they_share(self):
+        w, b, r = 0.3 * normal(DEEP, 3 * SIZE), normal(3 * SIZE), 0.3 * normal(3, SIZE, SIZE)
+
+        def f(x, h):
+            rows = (x.reshape(-1, DEEP) @ w + b).reshape(LENGTH, BATCH, 3, SIZE)
+            step = rnn(z=lambda h, x: x + h @ r)
+            return st.lax.scan(step, h, rows.transpose(0, 2, 1, 3))
+
+        assert agrees(f, X, normal(3, BATCH, SIZE), exact=False).count("RNN") == 3
+
+    def test_of_one_member(self):
+        ensemble = st.Ensemble([nn.GRU(DEEP, SIZE)])
+        for exact in (True, False):
+            model = export.onnx(ensemble, X, dynamic_axes={0: "time"}, exact=exact)
+            assert "Scan" not in operators(model)
+            for got, value in zip(run(model, X), st.tree.leaves(ensemble(X)), strict=True):
+                np.testing.assert_allclose(got, np.asarray(value), rtol=1e-5, atol=1e-6)
+
     def test_with_states_of_their_own(self):
         members = [nn.LSTM(DEEP, SIZE) for _ in range(3)]
         stacked = st.tree.map(lambda *p: snp.stack(p), *members)
@@ -366,6 +384,10 @@ CELLS = [
     (lstm(four, given=lambda h, c: (h, c)), 2, None),
     (lstm(four, given=lambda h, c: h + 1), 2, None),
     (lstm(four, i=half), 2, None),
+    (lstm(four, i=lambda z: 1 / (1 + snp.exp(z))), 2, "LSTM"),
+    (lstm(four, f=lambda z: 1 / (2 + snp.exp(-z))), 2, None),
+    (lstm(four, f=lambda z: 1 / (1 + snp.sin(-z))), 2, None),
+    (lstm(four, f=lambda z: 1 / (1 - snp.exp(-z))), 2, None),
     (lstm(four, f=snp.tanh), 2, None),
     (lstm(four, o=snp.tanh), 2, None),
     (lstm(four, g=nn.relu), 2, None),
@@ -380,9 +402,10 @@ CELLS = [
 ]
 
 
-def gru(z=0, reset=None, mix=None, out=snp.tanh, given=lambda h: h, inner=lambda h: h):
+def gru(reset=None, mix=None, out=snp.tanh, given=lambda h: h, inner=lambda h: h,
+        gate=nn.sigmoid):  # fmt: skip
     def step(h, x):
-        first = nn.sigmoid(x @ W[:, part(0)] + h @ R[:, part(0)] + B[part(0)])
+        first = gate(x @ W[:, part(0)] + h @ R[:, part(0)] + B[part(0)])
         r = nn.sigmoid(x @ W[:, part(1)] + h @ R[:, part(1)])
         y = inner(h) @ R[:, part(2)] + B[part(2)]
         n = out((reset or (lambda x, r, y: x + r * y))(x @ W[:, part(2)], r, y))
@@ -413,6 +436,12 @@ CELLS += [
     (gru(out=nn.relu), 1, None),
     (gru(inner=snp.sin), 1, None),
     (gru(given=lambda h: -h), 1, None),
+    (gru(gate=by_exp), 1, "GRU"),
+    (gru(gate=by_exp, mix=lambda z, n, h: z * h + (1 - z) * n), 1, "GRU"),
+    (gru(gate=by_exp, mix=lambda z, n, h: z * h + n * (1 - z)), 1, "GRU"),
+    (gru(gate=by_exp, mix=lambda z, n, h: (2 - z) * n + z * h), 1, None),
+    (gru(gate=by_exp, mix=lambda z, n, h: (1 - by_exp(n)) * n + z * h), 1, None),
+    (gru(gate=by_exp, mix=lambda z, n, h: (1 + z) * n + z * h), 1, None),
 ]
 
 
@@ -527,6 +556,24 @@ def test_a_loop_that_only_looks_at_the_last_state():
     f = lambda x, h: scanned(gru())(x, h)[0]
     for exact in (True, False):
         agrees(f, X, H, exact=exact)
+
+
+@pytest.mark.parametrize("shape", [(), (SIZE,), (2, 3, BATCH, SIZE)])
+def test_states_of_other_than_two_axes_stay_a_loop(shape):
+    # Rows are as many numbers, or of them, or several networks at once.
+    x, h, w = normal(LENGTH, *shape), normal(*shape), np.eye(SIZE, dtype=np.float32)
+    inner = lambda h: h @ w if shape else h
+    assert "Scan" in agrees(scanned(rnn(z=lambda h, x: x + inner(h))), x, h, exact=False)
+
+
+def test_a_product_of_rows_before_the_loop_and_another_in_the_step():
+    narrow, wide, line = 0.3 * normal(DEEP, 5), normal(5, 4 * SIZE), normal(5)
+
+    def f(x, h, c):
+        rows = snp.einsum("tbi,ij->tbj", x, narrow) + line
+        return scanned(lstm(lambda h, x: snp.split(x @ wide + h @ R + B, 4, -1)))(rows, h, c)
+
+    assert "LSTM" in agrees(f, X, H, C, exact=False)
 
 
 def test_a_step_that_reads_what_is_outside_stays_a_loop():

@@ -246,8 +246,6 @@ class _Pattern(NamedTuple):
 def _recurrent(s: Any, node: Node) -> Any:
     """Find an operator for a loop."""
     graph = node.attributes["body"]
-    if graph.name.startswith(STEPS):
-        return False
     if any(isinstance(v, Graph) for n in graph.nodes for v in n.attributes.values()):
         return False
     count = node.attributes["num_scan_inputs"]
@@ -370,9 +368,9 @@ def _operators(s: Any, node: Node, cells: Sequence[_Cell], pattern: _Pattern) ->
     """Write an operator for each member; return what stands for the loop's outputs."""
     op, attributes = pattern.op, dict(pattern.attributes)
     shape = s.shape(cells[0].states[0])
-    size, dtype = shape[-1], s.dtype(node.inputs[0])
-    if len(shape) != cells[0].ndim or not isinstance(size, int):
+    if len(shape) != cells[0].ndim:
         return False
+    size, dtype = shape[-1], s.dtype(node.inputs[0])
     if s.exact and "activations" in attributes:
         return False
     if node.attributes.get("scan_input_directions", [0])[0]:
