@@ -12,7 +12,7 @@ from stretto._engine.core.sizes import SizeVariable, is_size, size_of
 from stretto._engine.core.types import array_type
 from stretto._engine.lowering.onnx.graph import Operand
 from stretto._engine.lowering.onnx.products import Onnx
-from stretto._engine.lowering.onnx.spelling import Spelling, spell
+from stretto._engine.lowering.onnx.spelling import UNKNOWN, Spelling, spell
 from stretto.export import onnx_model
 
 
@@ -42,7 +42,7 @@ def spell_and_check(b):
         dtype, shape = _type_of(info)
         if info.name in b.types and dtype is not None and shape is not None:
             known, sizes = b.types[info.name]
-            assert (known, len(sizes)) == (dtype, len(shape)), info.name
+            assert len(sizes) == len(shape) and known in (dtype, UNKNOWN), info.name
             assert all(n is None or is_size(m) or n == m for n, m in zip(shape, sizes, strict=True))
 
 
@@ -168,20 +168,21 @@ def _tell_types(b, shapes):
             b.types[info.name] = dtype, shape
 
 
-def by_hand(build, *arrays, shapes=None, exact=True, known=True):
+def by_hand(build, *arrays, shapes=None, exact=True, known=True, forget=None):
     """Return the model of nodes that are spelled, and that of the same as they are.
 
     ``build(node, *names)`` returns a tensor or several: ``node(op, *inputs, **attributes)`` writes
     a node, of tensors and of constants; ``shape`` says what inference does not find. ``known`` says
-    whether the types of tensors are.
+    whether the types of tensors are; ``forget`` is the number of a node whose outputs' are not.
     """
     b = Onnx(26, exact)
     operands = _inputs(b, arrays, shapes)
-    told = {}
+    told, written = {}, []
 
     def node(op, *inputs, outputs=1, shape=None, **attributes):
         names = [x if isinstance(x, str) else b.constant(np.asarray(x)) for x in inputs]
         made = b.node(op, names, outputs, **attributes)
+        written.append(_several(made))
         if shape is not None:
             told[made] = _sized(shape)
         return made
@@ -195,6 +196,8 @@ def by_hand(build, *arrays, shapes=None, exact=True, known=True):
         onnx_model._output(b, b.graph.outputs, f"y{k}", operand)
     if not known:
         b.types = {}
+    for name in written[forget] if forget is not None else ():
+        b.types.pop(name, None)
     plain = _model(b)
     spell_and_check(b)
     return _model(b), plain
@@ -213,3 +216,17 @@ def spelled(build, *arrays, feeds=(), rtol=2e-5, **settings):
             assert got.dtype == value.dtype and got.shape == value.shape
             np.testing.assert_allclose(got, value, rtol=rtol, atol=rtol)
     return operators(model)
+
+
+def spelled_without_a_type(build, *arrays, **settings):
+    """Assert the same where the type of one tensor after the other, but outputs, is not known."""
+    made = []
+
+    def node(op, *inputs, outputs=1, **_):
+        made.append([f"{len(made)}_{k}" for k in range(outputs)])
+        return made[-1][0] if outputs == 1 else tuple(made[-1])
+
+    given = _several(build(node, *[f"x{k}" for k in range(len(arrays))]))
+    for k, names in enumerate(made):
+        if not any(name is y for name in names for y in given):
+            spelled(build, *arrays, forget=k, **settings)

@@ -7,7 +7,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import export, nn
 from stretto.nn import functional as F
-from tests.onnx_graphs import agrees, operators, run
+from tests.onnx_graphs import agrees, operators, run, spelled, spelled_without_a_type
 
 pytest.importorskip("onnxruntime")
 
@@ -108,6 +108,19 @@ def test_one_layer_or_one_member_is_as_it_was(net):
     assert "Conv" not in agrees(net, X)
 
 
+@pytest.mark.parametrize("shape", [(3, 6, 2), (6, 1), (3, 6, 1), (3, 1, 2), (2,), (1,), (1, 1)])
+def test_which_biases_a_last_layer_takes(shape):
+    w, v, b = [snp.array(normal(*s)) for s in ((3, 8, 16), (3, 16, 2), shape)]
+    names = agrees(lambda x: F.relu(x @ w) @ v + b, normal(3, 6, 8))
+    takes = len(shape) < 2 or shape[-2] == 1
+    assert names == (IMAGE if takes else [*IMAGE, "Add"])
+
+
+def test_a_product_that_members_share_and_something_else_makes_is_as_it_was():
+    f = lambda x: snp.sin(x).reshape(6, 4, 2).transpose(1, 2, 0)
+    assert agrees(f, X) == ["Sin", "Reshape", "Transpose"]
+
+
 def test_what_is_read_twice_is_as_it_was():
     w, v = normal(3, 8, 8), normal(3, 8, 4)
     weights = snp.array(w)
@@ -124,3 +137,129 @@ def test_weights_are_named_after_those_of_the_tree():
     model = export.onnx(ensemble(linear(8, 16), nn.ReLU, linear(16, 40)), X)
     stems = {t.name.rpartition("_")[0] for t in model.graph.initializer if t.data_type == 1}
     assert stems == {"0.weight", "0.bias", "2.weight", "2.bias"}
+
+
+# Graphs by hand: which are images, and which stay products of stacks
+
+W, B, V, C = [normal(*shape) for shape in ((3, 8, 16), (3, 1, 16), (3, 16, 2), (3, 1, 2))]
+ROWS, WIDE = normal(3, 6, 8), normal(3, 6, 16)
+F64 = np.dtype(np.float64)
+
+
+def layers(between="Relu", last=V, add="Add", bias=B, weights=W, first=False, again=None, **how):
+    """Write two dense layers of members, with an activation between them."""
+
+    def build(n, x, *more):
+        product = n("MatMul", x, weights)
+        if bias is None:
+            total = product
+        else:
+            other = bias(n, *more) if callable(bias) else bias
+            total = n(add, *((other, product) if first else (product, other)))
+        hidden = between(n, total, *more) if callable(between) else n(between, total, **how)
+        out = n("MatMul", hidden, last(n, *more) if callable(last) else last)
+        made = {"product": product, "total": total, "hidden": hidden}
+        return out if again is None else (out, made[again])
+
+    return build
+
+
+DENSE = [
+    (layers(), [ROWS], True),
+    (layers(first=True), [ROWS], True),
+    (layers(bias=None), [ROWS], True),
+    (layers(bias=B[0]), [ROWS], True),
+    (layers(bias=B[0, 0]), [ROWS], True),
+    (layers(bias=B[:1]), [ROWS], True),
+    (layers("LeakyRelu", alpha=0.3), [ROWS], True),
+    (layers(lambda n, x: n("Clip", x, np.float32(-0.5), np.float32(0.5))), [ROWS], True),
+    (layers(lambda n, x: n("Exp", n("Neg", x))), [ROWS], True),
+    (layers(bias=WIDE), [ROWS], False),
+    (layers(bias=B[None]), [ROWS], False),
+    (layers(add="Sub"), [ROWS], False),
+    (layers(add="Mul"), [ROWS], False),
+    (layers(bias=lambda n, y: n("Sin", y)), [ROWS, WIDE], False),
+    (layers(bias=lambda n, y: n("Sin", y), first=True), [ROWS, WIDE], False),
+    (layers(lambda n, x, y: n("Clip", x, n("Neg", y), np.float32(2))), [ROWS, np.float32(1)],
+     False),
+    (layers("Softmax", axis=-1), [ROWS], False),
+    (layers(lambda n, x: n("Transpose", x, perm=[0, 2, 1]), last=normal(3, 6, 2)), [ROWS], False),
+    (layers(lambda n, x: n("Transpose", x, perm=[1, 0, 2]), last=normal(6, 16, 2)), [ROWS], False),
+    (layers(again="product"), [ROWS], False),
+    (layers(again="total"), [ROWS], False),
+    (layers(again="hidden"), [ROWS], False),
+    (layers(weights=W[0], bias=None), [ROWS], False),
+    (layers(weights=W[:1], bias=None), [ROWS[:1]], False),
+    (layers(last=V[0]), [ROWS], False),
+    (layers(), [ROWS[:1]], False),
+    (layers(), [ROWS[0]], False),
+    (layers(last=lambda n, y: n("Sin", y)), [ROWS, V], False),
+    (layers(weights=W.astype(F64), bias=None, last=V.astype(F64)), [ROWS.astype(F64)], False),
+    (lambda n, x: n("MatMul", x, W), [ROWS], False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("build", "given", "found"), DENSE)
+def test_layers_by_hand(build, given, found):
+    names = spelled(build, *given, rtol=1e-4)
+    assert names.count("Conv") == (2 if found else 0)
+
+
+def shared(x_to=None, op="MatMul", bias=None, after=None, perm=(1, 0, 2), again=None, turned=False,
+           view=(6, 3, 16), last=V, **how):  # fmt: skip
+    """Write a layer of an input that the members share as one product, and a second layer."""
+    w = normal(8, 48)
+    weights = np.ascontiguousarray(w.T) if how.get("transB") else w
+
+    def build(n, x, *more):
+        x = x if x_to is None else x_to(n, x)
+        rest = [] if bias is None else [bias(n, *more) if callable(bias) else bias]
+        product = n(op, x, weights, *rest, **how)
+        active = product if after is None else n(after, product)
+        split = n("Reshape", active, view)
+        hidden = n("Transpose", split, perm=[*perm])
+        out = n("MatMul", hidden, last)
+        made = {"product": product, "split": split, "hidden": hidden, "active": active}
+        if again == "weights":
+            return out, n("MatMul", n("Sin", x), weights)
+        return out if again is None else (out, made[again])
+
+    return build
+
+
+LINE = normal(48)
+
+SHARED = [
+    (shared(), [X], True),
+    (shared(op="Gemm", bias=LINE), [X], True),
+    (shared(op="Gemm", bias=LINE, transB=1), [X], True),
+    (shared(after="Tanh"), [X], True),
+    (shared(x_to=lambda n, x: n("Reshape", x, [2, 3, 8]), last=normal(3, 16, 2)), [X], False),
+    (shared(op="Gemm", bias=LINE, alpha=0.5), [X], False),
+    (shared(op="Gemm", bias=LINE, transA=1), [X.T.copy()], False),
+    (shared(op="Gemm", bias=lambda n, y: n("Sin", y)), [X, LINE], False),
+    (shared(op="Gemm", bias=normal(6, 48)), [X], False),
+    (shared(op="Gemm", bias=normal(1)), [X], False),
+    (shared(after="ReduceSum", view=(1, 1, 1), last=normal(3, 1, 2)), [X], False),
+    (shared(view=(3, 6, 16), last=normal(6, 16, 2)), [X], False),
+    (shared(perm=(0, 1, 2), view=(3, 6, 16)), [X], False),
+    (shared(perm=(2, 0, 1), view=(6, 16, 3)), [X], False),
+    (shared(again="product"), [X], False),
+    (shared(again="split"), [X], False),
+    (shared(again="hidden"), [X], False),
+    (shared(again="weights"), [X], False),
+    (shared(after="Tanh", again="active"), [X], False),
+]
+
+
+@pytest.mark.parametrize(("build", "given", "found"), SHARED)
+def test_layers_of_an_input_that_members_share(build, given, found):
+    names = spelled(build, *given, rtol=1e-4)
+    assert names.count("Conv") == (2 if found else 0)
+
+
+@pytest.mark.parametrize(
+    ("build", "given"), [(b, x) for b, x, found in (*DENSE, *SHARED) if found][::2]
+)
+def test_a_tensor_may_be_of_unknown_type(build, given):
+    spelled_without_a_type(build, *given, rtol=1e-4)

@@ -9,7 +9,7 @@ of the time, for 32 to 512 features and 1 to 1,000 rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,7 @@ def _image(s: Any, name: str) -> str | None:
     if node is None or not s.once(name):
         return None
     if node.op in OF_ELEMENTS:
-        return _activated(s, node, _image(s, node.inputs[0]))
+        return _activated(s, node, lambda name: _image(s, name))
     if node.op == "Transpose":
         return _image_of_view(s, node)
     product, bias = node, ""
@@ -60,8 +60,11 @@ def _image(s: Any, name: str) -> str | None:
     return _convolved(s, _turned(s, product.inputs[0]), w, *names)
 
 
-def _activated(s: Any, node: Node, image: str | None) -> str | None:
-    if image is None or not all(s.value(n) is not None for n in node.inputs[1:]):
+def _activated(s: Any, node: Node, image_of: Callable[[str], str | None]) -> str | None:
+    if any(s.value(n) is None for n in node.inputs[1:]):
+        return None
+    image = image_of(node.inputs[0])
+    if image is None:
         return None
     names = [image, *node.inputs[1:]]
     return s.new(node.op, names, _F32, s.shape(image), **node.attributes)
@@ -88,7 +91,7 @@ def _image_of_shared(s: Any, name: str, shape: Shape) -> str | None:
     if node is None or not s.once(name):
         return None
     if node.op in OF_ELEMENTS:
-        return _activated(s, node, _image_of_shared(s, node.inputs[0], shape))
+        return _activated(s, node, lambda name: _image_of_shared(s, name, shape))
     if node.op not in ("Gemm", "MatMul") or s.shape(name) != (shape[0], shape[1] * shape[2]):
         return None
     x, weights, *biases = node.inputs
