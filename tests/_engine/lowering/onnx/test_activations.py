@@ -172,6 +172,8 @@ FORMULAS = [
     (softplus(turned=lambda x: -snp.sin(x)), None),
     (softplus(log=lambda x: snp.log1p(2 * x)), None),
     (softplus(outer=lambda x: x > 1), None),
+    (lambda x: snp.where(x > 0, x, 0.0) + snp.where(x > 1, x, 0.5) * snp.sin(x), None),
+    (lambda x: snp.where(x > 0, x, 0.0) + snp.sin(x) * snp.where(x > 1, x, 0.5), None),
     (lambda x: snp.where(x > 20, x, softplus()(x)), ["Softplus"]),
     (lambda x: snp.where(x > 17, x, softplus()(x)), ["Softplus"]),
     (lambda x: snp.where(x > 16, x, softplus()(x)), ["Greater", "Softplus", "Where"]),

@@ -6,6 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import enable_x64, lax, vmap
+from stretto.errors import ExportError
 from tests.export.running import agrees, exported, operators, run
 
 X = np.random.default_rng(0).normal(size=(5, 4, 3)).astype("float32")
@@ -241,6 +242,23 @@ def test_updates_of_windows_at_index_vectors(shapes, sizes, how, mode):
         lax.scatter_sub(x, i, u, numbers, mode=mode),
     )
     agrees(f, x, i, updates.astype("float32"))
+
+
+def test_updates_without_indices():
+    whole, of_rows = [
+        lax.ScatterDimensionNumbers(
+            update_window_dims=dims, inserted_window_dims=(), scatter_dims_to_operand_dims=()
+        )
+        for dims in ((0, 1, 2), (1, 2, 3))
+    ]
+    none = np.zeros(0, "int32")
+    agrees(lambda x, u: lax.scatter(x, none, u, whole), X, X + 1)
+    agrees(lambda x, u: lax.scatter(x, none, u, whole), X, X[:, :2] + 1)
+    with pytest.raises(ExportError, match="scatter by 'add' without indices"):
+        exported(lambda x, u: lax.scatter_add(x, none, u, whole), X, X)
+    with pytest.raises(ExportError, match="scatter by 'set' without indices"):
+        twice = np.zeros((2, 0), "int32")
+        exported(lambda x, u: lax.scatter(x, twice, u, of_rows), X, np.stack([X, X]))
 
 
 @pytest.mark.parametrize("f", INDEXED[:10])

@@ -9,7 +9,14 @@ from stretto import export, nn
 from stretto import special as special_functions
 from stretto._engine.lowering.onnx.views import LARGEST
 from stretto.nn import functional as F
-from tests.onnx_graphs import agrees, by_hand, operators, run, spelled
+from tests.onnx_graphs import (
+    agrees,
+    by_hand,
+    operators,
+    run,
+    spelled,
+    spelled_without_a_type,
+)
 
 pytest.importorskip("onnxruntime")
 
@@ -534,6 +541,25 @@ def test_means_by_hand(build, given, names):
     assert spelled(build, given) == names
 
 
+@pytest.mark.parametrize(
+    ("build", "given", "names"),
+    [
+        (split_mean([2, 3, 64], [2]), IMAGES, ["Reshape", "ReduceMean"]),
+        (mean(), X, ["ReduceSum", "Div"]),
+        (lambda n, x: n("Add", x, f32(0)), X, ["Add"]),
+        (lambda n, x: n("Max", x, f32(0)), X, ["Max"]),
+        (lambda n, x: n("Cast", n("Cast", x, to=np.dtype(np.float64)), to=np.dtype(np.float32)), X,
+         ["Cast", "Cast"]),
+        (lambda n, x: n("MatMul", x, n("Transpose", n("Neg", x), perm=[1, 0])), X,
+         ["Neg", "Transpose", "MatMul"]),
+    ],
+)  # fmt: skip
+def test_what_is_of_unknown_type_stays_as_it_is(build, given, names):
+    # The types of inputs and outputs are declared.
+    f = lambda n, x: n("Sin", build(n, n("Sin", x)))
+    assert [op for op in spelled(f, given, known=False) if op != "Sin"] == names
+
+
 def softmax(axis=1, summed=None, keepdims=1, of=None, last=1, nan=None, log=False):
     """Write softmax along an axis; the other settings are where it is something else."""
 
@@ -1039,6 +1065,24 @@ def test_rows_by_indices(settings, found):
     assert "Clip" in spelled(embedding(**settings), tokens)
 
 
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize(
+    ("op", "how", "shape"),
+    [("Reshape", {}, [6, 1]), ("Transpose", {"perm": [0, 2, 1]}, [2, 1, 3])],
+)
+def test_rows_by_indices_that_are_viewed(op, how, shape, exact):
+    def build(n, i):
+        inside = n("And", n("GreaterOrEqual", i, np.int32(0)), n("LessOrEqual", i, np.int32(9)))
+        rows = n("Gather", TABLE, n("Clip", i, np.int32(0), np.int32(9)), axis=0)
+        rows = n(op, rows, *([[6, 4]] if op == "Reshape" else []), **how)
+        return n("Where", n("Reshape", inside, shape), rows, f32(np.nan))
+
+    names = spelled(build, np.abs(TOKENS) % 10, exact=exact)
+    assert names == (
+        ["Clip", "Gather", op, "Equal", "Reshape", "Where"] if exact else ["Gather", op]
+    )
+
+
 @pytest.mark.parametrize(
     ("index", "attributes", "names"),
     [
@@ -1052,3 +1096,36 @@ def test_rows_by_one_index_each(index, attributes, names):
     data = normal(10, 4) if not attributes else normal(4, 5)
     f = lambda n, x, i: n("GatherND", x, i, **attributes)
     assert spelled(f, data, index.astype(np.int64)) == names
+
+
+ONE_INDEX = np.array([[1], [2], [0]])
+
+
+@pytest.mark.parametrize(
+    ("build", "given"),
+    [
+        *[(build, [given]) for build, given, _ in MEANS[-8:]],
+        (softmax(), [X]),
+        (softmax(log=True, nan=(True, np.nan)), [X]),
+        (attention(), [MASKED, VALUES]),
+        (attention(mask=lambda n, x: n("Where", TRIANGLE, x, f32(-np.inf))),
+         [normal(3, 5, 5), VALUES]),
+        (norm(), [X]),
+        (norm(pilot=1), [X]),
+        (norm(axes=(1,), squeezed=True), [X[:1]]),
+        (scaled(bias=SHIFT), [X]),
+        (batch_norm(), [IMAGES]),
+        (product("Add", B6), [X]),
+        (lambda n, x: product("Add", B6)(n, n("Relu", x)), [X]),
+        (lambda n, x: product("Mul", B6)(n, n("Relu", x)), [X]),
+        (lambda n, x: product("Add", C4, "Conv", weights=KERNEL)(n, n("Relu", x)), [IMAGES]),
+        (lambda n, x: padded([0, 0, 1, 2, 0, 0, 0, 1])(n, n("Relu", x)), [IMAGES]),
+        (lambda n, x: (y := n("Relu", x), turned()(n, y), n("MatMul", y, LARGE))[1:],
+         [normal(4, 300)]),
+        (embedding(), [np.abs(TOKENS) % 10]),
+        (lambda n, x, i: n("GatherND", x, n("Abs", i)), [TABLE, ONE_INDEX]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_tensor_may_be_of_unknown_type(build, given, exact):
+    spelled_without_a_type(build, *given, exact=exact, rtol=1e-3)

@@ -161,6 +161,14 @@ def test_products_of_each_dtype(dtype):
         agrees(lambda x: x @ x, x)
 
 
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+def test_products_of_wide_integers_keep_all_their_digits(dtype):
+    x = np.array([[2**40 + 1, 3], [5, 2**33 + 7]], dtype)
+    with enable_x64():
+        agrees(lambda x: x @ x, x)
+        agrees(lambda x, y: lax.dot(x, y, preferred_element_type=dtype), x < 9, x)
+
+
 def test_integers_wrap_around_in_products():
     x = np.array([[2**30, 3], [-(2**31), 2**29]], "int32")
     agrees(lambda x: x @ x, x)

@@ -10,6 +10,9 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import export
 from stretto._engine.core import tree
+from stretto._engine.lowering.onnx.graph import Value
+from stretto._engine.lowering.onnx.products import Onnx
+from stretto._engine.lowering.onnx.spelling import Spelling
 from stretto.nn import functional as F
 from tests.onnx_graphs import agrees, by_hand, graphs, operators, run, spelled, unspelled
 
@@ -130,6 +133,22 @@ def test_equal_nodes_of_other_attributes_are_two():
     assert spelled(f, X) == ["ReduceSum", "ReduceSum"]
 
 
+def test_what_a_node_no_longer_reads_is_released():
+    b = Onnx(26, True)
+    first = b.node("Sin", ["x"])
+    last = b.node("Exp", [b.node("Neg", [first])])
+    other = b.node("Cos", [first])
+    b.graph.outputs += [Value(name, X.dtype, X.shape) for name in (last, other)]
+    s = Spelling(b)
+    s._survey(b.graph)
+    assert s.uses == {"x": 1, first: 2, "neg": 1, last: 1, other: 1}
+    node = s.made[last]
+    assert s.become(node, "Abs", ["x"]) and (node.op, node.inputs) == ("Abs", ("x",))
+    assert +s.uses == {"x": 2, first: 1, last: 1, other: 1} and s.once(first)
+    s.become(s.made[other], "Abs", ["x"])  # the last that reads the first, and what that reads
+    assert +s.uses == {"x": 2, last: 1, other: 1}
+
+
 def test_nodes_of_several_outputs_stay_where_one_is_read():
     f = lambda n, x: n("Neg", n("TopK", x, [2], outputs=2, axis=1)[1])
     assert spelled(f, X) == ["TopK", "Neg"]
@@ -166,6 +185,18 @@ def test_large_masks_are_one_and_large_numbers_have_names():
 
     model, _ = by_hand(f, np.ones((300, 300), np.float32))
     assert [tuple(t.dims) for t in model.graph.initializer if len(t.dims)] == [(300, 300)]
+
+
+def test_a_mask_that_is_computed_is_one_with_a_mask_that_is_given():
+    mask = np.tri(256, dtype=bool)  # as many elements as are compared by content
+
+    def f(n, x):
+        first = n("Where", mask, x, np.float32(0))
+        second = n("Where", n("Not", ~mask), n("Sin", x), np.float32(0))
+        return n("Add", first, second)
+
+    model, _ = by_hand(f, np.ones((256, 256), np.float32))
+    assert [tuple(t.dims) for t in model.graph.initializer if len(t.dims)] == [(256, 256)]
 
 
 def test_what_is_inside_reads_what_stands_for_a_tensor_outside():

@@ -9,7 +9,14 @@ from stretto import export
 from stretto._engine.core.sizes import SizeVariable, is_size, size_of
 from stretto._engine.lowering.onnx.views import _on_source
 from stretto.nn import functional as F
-from tests.onnx_graphs import agrees, by_hand, operators, run, spelled
+from tests.onnx_graphs import (
+    agrees,
+    by_hand,
+    operators,
+    run,
+    spelled,
+    spelled_without_a_type,
+)
 
 pytest.importorskip("onnxruntime")
 
@@ -130,6 +137,8 @@ Y3, NARROW = normal(3, 8, 5), normal(5, 6)
 IMAGE = normal(2, 3, 4, 6, 6)
 STATES = normal(5, 2, 4, 3)
 INTS = np.arange(32, dtype=np.int32).reshape(4, 8)
+LARGE = normal(257, 256)  # more elements than a constant that is made may have
+MANY = normal(1, LARGE.size)
 
 
 def picked(*bounds, view=("Squeeze", [0])):
@@ -148,7 +157,7 @@ def choice(chosen=None, other=None, again=None):
         nan = n("ReduceMax", n("IsNaN", x), [1], keepdims=0)
         either = n("Where", nan, np.float32(np.nan) if other is None else other, most)
         y = n("Unsqueeze", either, [1])
-        return {None: y, "most": (most, y), "either": (either, y)}[again]
+        return {None: y, "most": (most, y), "either": (either, y), "nan": (nan, y)}[again]
 
     return build
 
@@ -168,6 +177,8 @@ GRAPHS = [
     (lambda n, x: n("Reshape", n("Unsqueeze", x, [1]), [8, 4]), [X], ["Reshape"]),
     (lambda n, x: n("Squeeze", n("Reshape", x, [1, 4, 8]), [0]), [X], ["Identity"]),
     (lambda n, x: n("Reshape", n("Reshape", x, [8, 0], allowzero=1), [0, 3], allowzero=1),
+     [X[:0]], ["Reshape"]),
+    (lambda n, x: n("Reshape", n("Reshape", x, [8, 0], allowzero=1), [3, 0], allowzero=1),
      [X[:0]], ["Reshape"]),
     (lambda n, x: n("Unsqueeze", n("Reshape", x, [4]), [0]), [X[:, :1]], ["Reshape"]),
     # Reductions that keep their axes
@@ -189,6 +200,7 @@ GRAPHS = [
     (choice(other=X[:, 0]), [X], ["ReduceMax", "IsNaN", "ReduceMax", "Where", "Unsqueeze"]),
     (choice(again="most"), [X], ["ReduceMax", "IsNaN", "ReduceMax", "Where", "Unsqueeze"]),
     (choice(again="either"), [X], ["ReduceMax", "IsNaN", "ReduceMax", "Where", "Unsqueeze"]),
+    (choice(again="nan"), [X], ["ReduceMax", "IsNaN", "ReduceMax", "Where", "Unsqueeze"]),
     # Transposes
     (lambda n, x: n("Transpose", x, perm=[0, 1]), [X], ["Identity"]),
     (lambda n, x: n("Transpose", n("Transpose", x, perm=[1, 2, 0]), perm=[1, 0, 2]), [Y3],
@@ -302,6 +314,8 @@ GRAPHS = [
      ["MatMul", "Reshape", "Add"]),
     (lambda n, x: n("Add", n("Reshape", x, [4, 2, 4]), np.ones((2, 4), np.float32)), [X],
      ["Reshape", "Add"]),
+    (lambda n, x: n("Add", n("Reshape", n("MatMul", x, MANY), [2, 257, 256]), LARGE), [X[:2, :1]],
+     ["MatMul", "Reshape", "Add"]),
 ]  # fmt: skip
 
 
@@ -347,6 +361,11 @@ def test_tensors_of_unknown_shape_stay_as_they_are(build, given, names):
     # The types of inputs and outputs are declared.
     f = lambda n, *xs: n("Sin", build(n, *[n("Sin", x) for x in xs]))
     assert [op for op in spelled(f, *given, known=False) if op != "Sin"] == names
+
+
+@pytest.mark.parametrize(("build", "given", "_"), GRAPHS)
+def test_a_tensor_may_be_of_unknown_type(build, given, _):
+    spelled_without_a_type(build, *given)
 
 
 CONSTANTS = [
@@ -428,6 +447,8 @@ REPEATS = [
     (repeated(1), PIXELS, ["Reshape", "Expand", "Reshape"]),
     (repeated(out=[6, 8, 5]), PIXELS, ["Reshape", "Expand", "Reshape"]),
     (repeated(out=[2, 3, 4, 10]), PIXELS, ["Reshape", "Expand", "Reshape"]),
+    (lambda n, x: n("Reshape", n("Expand", x, [2, 3, 4, 2, 5]), [2, 3, 8, 5]),
+     PIXELS[:, :, :, None], ["Reshape", "Resize"]),
     (repeated(again=True), PIXELS, ["Reshape", "Expand", "Reshape"]),
     (repeated(), PIXELS.astype(np.float64), ["Reshape", "Expand", "Reshape"]),
     (lambda n, x: repeated(3)(n, x, (2, 3, 4, 5, 1)), PIXELS, ["Reshape", "Expand", "Reshape"]),
@@ -467,6 +488,7 @@ LIFTED = [
     (lifted(out=(2, 3, 5, 1)), ["Reshape", "MatMul", "Reshape"]),
     (lifted(again=True), ["Reshape", "MatMul", "Reshape"]),
     (lifted(x=(1, 3, 4), y=(1, 4, 5), out=(1, 1, 3, 5), batch=(1,)), ["MatMul", "Reshape"]),
+    (lifted(x=(1, 3, 4), y=(4, 5), out=(1, 3, 5), batch=()), ["Reshape", "MatMul", "Reshape"]),
 ]
 
 

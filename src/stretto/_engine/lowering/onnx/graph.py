@@ -117,7 +117,7 @@ def key_of(op: str, inputs: Sequence[str], attributes: Mapping[str, Any], output
 
 def broadcast(shapes: Sequence[Shape]) -> Shape:
     """Return the shape that these broadcast to; sizes that vary are equal where they meet."""
-    ndim = max([len(s) for s in shapes], default=0)
+    ndim = max(map(len, shapes))
     out: list[Any] = [1] * ndim
     for shape in shapes:
         for i, n in enumerate(shape, ndim - len(shape)):

@@ -178,7 +178,7 @@ class Indexing(Writer):
             ]
             return Pair(out, *parts)
         if not out.varies and out.size == 0:
-            return self.splat(0, out)
+            return self.nothing(out)
         batch = indices.type.shape[:-1]
         axes, places, windows, inside = self._places(x.type, indices, numbers, sizes, clip=True)
         rest = [d for d in range(x.type.ndim) if d not in axes]
@@ -270,12 +270,9 @@ class Indexing(Writer):
         at = dict(zip(order, numbers.offset_dims, strict=True))
         turned = self.transpose(updates, [*free, *[at[d] for d in (*windows, *rest)]])
         if not axes:
-            name = self.named(self.whole(turned))
-            if update == "set":
-                if batch:
-                    self.refuse("a scatter of a whole operand more than once has no counterpart")
-                return Operand(name, type, type.shape)
-            axes, places = [], []
+            if update != "set" or batch:
+                self.refuse(f"a scatter by {update!r} without indices has no counterpart")
+            return self.typed(turned, type)
         operand = self.transpose(x, [*axes, *rest])
         grown = operand.type
         shape = grown.shape
@@ -286,8 +283,6 @@ class Indexing(Writer):
             operand, places = self._with_a_row_behind(operand, places, mask, first)
             grown = operand.type
         reduction = {"set": "none"}.get(update, update)
-        if not places:
-            self.refuse("a scatter without indices has no counterpart")
         names = [
             self.named(self.whole(operand)), self._vectors(places), self.named(self.whole(turned))
         ]  # fmt: skip

@@ -162,7 +162,7 @@ def _mean_of_split(s: Any, node: Node) -> Found:
     if view is None or axes is None or node.attributes.get("keepdims", 1):
         return False
     shape, split, out = [s.shape(n) for n in (view.inputs[0], source, node.outputs[0])]
-    if None in (shape, split, out) or s.value(view.inputs[0]) is not None:
+    if None in (shape, split, out):
         return False
     # What is summed are all elements behind the axes that are kept, but for units.
     kept = [n for d, n in enumerate(split) if d not in axes and n != 1]
@@ -275,7 +275,7 @@ def _attention(s: Any, node: Node) -> Found:
         return False
     x, axis = most
     shape = s.shape(x)
-    if axis != len(shape) - 1 or not s.has_kernel("Softmax", x):
+    if not s.has_kernel("Softmax", x) or axis != len(shape) - 1:
         return False
     for summed, one in either(total):
         cast = s.by(one, "Cast")
@@ -451,7 +451,7 @@ def _batch_norm(s: Any, node: Node) -> Found:
             if any(p is None for p in parts) or s.dtype(x) != _F32:
                 continue
             names = [s.constant(p) for p in parts]  # type: ignore[arg-type]
-            ones = s.constant(np.ones_like(parts[0]))
+            ones = s.constant(np.ones(s.shape(x)[1], _F32))
             return s.become(node, "BatchNormalization", [x, *names, ones], epsilon=0.0)
     return False
 

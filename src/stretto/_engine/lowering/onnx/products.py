@@ -155,10 +155,6 @@ class Onnx(Indexing):
                 x, y, out, lambda a, b, t: self.dot(a, b, summed, shared, t)
             )
         wide = _accumulator(out.dtype)
-        if kind_of(wide) != "float" and kind_of(x.type.dtype) == "bool":
-            wide = _I32
-        if out.kind == "bool":
-            wide = _I32
         x, y = self.convert(x, wide), self.convert(y, wide)
         free_x = [a for a in range(x.type.ndim) if a not in (*summed[0], *shared[0])]
         free_y = [a for a in range(y.type.ndim) if a not in (*summed[1], *shared[1])]

@@ -155,22 +155,24 @@ class Spelling:
         return name
 
     def new(
-        self, op: str, inputs: Sequence[str], dtype: Any, shape: Shape, **attributes: Any
+        self, op: str, inputs: Sequence[str], dtype: Any, shape: Shape | None, **attributes: Any
     ) -> str:
-        """Write a node before the one at hand; return its output."""
-        return self.new_many(op, inputs, [(np.dtype(dtype), tuple(shape))], **attributes)[0]
+        """Write a node before the one at hand; return its output, whose shape may be unknown."""
+        kind = None if shape is None else (np.dtype(dtype), tuple(shape))
+        return self.new_many(op, inputs, [kind], **attributes)[0]
 
     def new_many(
         self,
         op: str,
         inputs: Sequence[str],
-        types: Sequence[tuple[np.dtype, Shape]],
+        types: Sequence[tuple[np.dtype, Shape] | None],
         **attributes: Any,
     ) -> tuple[str, ...]:
         """Do the same for an operator with several outputs."""
         names = tuple([self.b.fresh(op.lower()) for _ in types])
         node = Node(op, tuple(inputs), names, attributes)
-        self.b.types.update(zip(names, types, strict=True))
+        known = {name: kind for name, kind in zip(names, types, strict=True) if kind is not None}
+        self.b.types.update(known)
         self.made.update(dict.fromkeys(names, node))
         self.uses.update(inputs)
         self._here.append(node)
@@ -269,7 +271,7 @@ class Spelling:
         key = key_of(node.op, node.inputs, node.attributes, len(node.outputs))
         if key is not None and node.op != "Identity":
             for scope in reversed(self._scopes):
-                if key in scope and not self._fixed & {*node.outputs}:
+                if key in scope:
                     for mine, known in zip(node.outputs, scope[key], strict=True):
                         self._alias(mine, known)
                     for name in node.inputs:
@@ -290,15 +292,12 @@ class Spelling:
         return False
 
     def _stand_for(self, node: Node, names: Sequence[str]) -> bool:
-        """Have all that read the node's outputs read these tensors."""
+        """Have all that read the node's outputs read these tensors.
+
+        None of them is an output of the graph: those are copies, which nothing stands for.
+        """
         for out, name in zip(node.outputs, names, strict=True):
-            if out in self._fixed:
-                self.uses[name] += 1
-                copy = Node("Identity", (name,), (out,), {})
-                self.made[out] = copy
-                self._here.append(copy)
-            else:
-                self._alias(out, name)
+            self._alias(out, name)
         for read in node.inputs:
             self._release(read)
         return True

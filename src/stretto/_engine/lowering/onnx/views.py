@@ -318,11 +318,12 @@ def _image_windows(s: Any, node: Node) -> Found:
         return False
     settings = {}
     for name, fill in (("strides", 1), ("dilations", 1), ("pads", 0)):
-        given = [*node.attributes.get(name, [fill] * (2 * n if name == "pads" else n))]
+        given = node.attributes.get(name)
+        if given is None:
+            continue
         if given[0] != fill or (name == "pads" and given[n] != fill):
             return False
-        if name in node.attributes:
-            settings[name] = given[1:n] + given[n + 1 :] if name == "pads" else given[1:]
+        settings[name] = given[1:n] + given[n + 1 :] if name == "pads" else given[1:]
     flat, small = [(v[0], v[1] * v[2], *v[3:]) for v in (shape, out)]
     dtype = s.dtype(node.inputs[0])
     image = s.new("Reshape", [node.inputs[0], _target(s, flat)], dtype, flat)
@@ -455,7 +456,7 @@ def _lifted_product(s: Any, node: Node) -> Found:
         return False
     shapes = [s.static(n) for n in product.inputs]
     made = s.static(node.inputs[0])
-    if None in (*shapes, made) or any(len(v) != len(made) for v in shapes) or len(made) < 3:
+    if None in (*shapes, made) or len(made) < 3:
         return False
     if out[-2:] != made[-2:] or [n for n in out[:-2] if n != 1] != [n for n in made[:-2] if n != 1]:
         return False

@@ -392,6 +392,10 @@ class Writer:
             self.refuse(f"ONNX's operators take no {type.dtype.name}: convert to a wider dtype")
         return Operand("", type, (), np.asarray(element).astype(type.dtype))
 
+    def nothing(self, type: ArrayType) -> Any:
+        """Return the constant of a type that has no elements."""
+        return self.splat(0, type)
+
     def infinite(self, sign: int, type: ArrayType) -> Operand:
         """Return infinities of this type and sign."""
         return self.splat(sign * np.inf, type)
@@ -564,7 +568,7 @@ class Writer:
             return self._by_parts(lambda v, t: self.broadcast(v, dims, t), out, x)
         out = array_type(out.shape, x.type.dtype)
         if not out.varies and not out.size:
-            return self.splat(0, out)
+            return self.nothing(out)
         if all(n == 1 for n in x.shape) and x.value is not None:
             return x.moved(x.value.reshape(()), out, ())
         if not x.shape:
@@ -602,7 +606,7 @@ class Writer:
             [shape[d] if d in cut or x.shape[d] == x.type.shape[d] else 1 for d in range(out.ndim)]
         )
         if any(shape[d] == 0 and kept[d] == 1 for d in range(out.ndim)):
-            return self.splat(0, out)
+            return self.nothing(out)
         if not cut:
             return x.seen_as(out, kept)
         if x.value is not None and not any(is_size(v) for part in parts for v in part):
