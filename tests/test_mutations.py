@@ -1,0 +1,84 @@
+"""Mutations: which lines are broken, and how."""
+
+import ast
+
+import pytest
+
+from tests import mutations
+from tests.mutants import ROOT
+
+SOURCE = '''
+"""A docstring, with 1 and True."""
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    import a
+X: int = 3
+def f(x: int = 4, *, flag: bool = False) -> "1 + 1":
+    """Not 5."""
+    if x < 2 and not flag:
+        raise ValueError(f"{x + 1} is" + "small")
+    x += 1
+    y.z = x * 2.0
+    g(x)
+    logger.warning("%s", 7)
+    for _ in zip(x, x, strict=True):
+        continue
+    return x if flag else -x
+'''
+
+
+def broken_lines(source):
+    return {mutant.after.strip() for mutant in mutations.mutants_of("a.py", source)}
+
+
+def test_what_is_broken_and_what_is_not():
+    assert broken_lines(SOURCE) == {
+        "X: int = 4",
+        'def f(x: int = 5, *, flag: bool = False) -> "1 + 1":',
+        'def f(x: int = 4, *, flag: bool = True) -> "1 + 1":',
+        "if x <= 2 and not flag:",
+        "if x < 3 and not flag:",
+        "if x < 2 or not flag:",
+        "if (not (x < 2 and not flag)):",
+        "pass",
+        "x += 2",
+        "y.z = x + 2.0",
+        "y.z = x * 2.02",
+        "return x if (not (flag)) else -x",
+    }
+
+
+@pytest.mark.parametrize(
+    "line, after",
+    [
+        ("(a) == (b)", "(a) != (b)"),
+        ("a is not  b", "a is  b"),
+        ("a not in b", "a in b"),
+        ("a ** b", "a * b"),
+        ("'ä' + f(a) - b", "'ä' + f(a) + b"),
+        ("True", "False"),
+        ("0.0", "0.01"),
+    ],
+)
+def test_each_kind(line, after):
+    assert after in broken_lines(f"x = [{line}]".replace("x = [", "x = (")[:-1] + ")") or (
+        f"x = ({after})" in broken_lines(f"x = ({line})")
+    )
+
+
+def test_each_mutant_is_another_program():
+    for mutant in mutations.mutants_of("a.py", SOURCE):
+        text = mutations.broken(SOURCE, mutant)
+        assert ast.dump(ast.parse(text)) != ast.dump(ast.parse(SOURCE))
+        changed = [a != b for a, b in zip(text.split("\n"), SOURCE.split("\n"), strict=True)]
+        assert sum(changed) == 1
+
+
+def test_those_of_the_engine_are_programs_and_the_seed_decides():
+    first = mutations.chosen(ROOT, 30, 1)
+    assert first == mutations.chosen(ROOT, 30, 1)
+    assert first != mutations.chosen(ROOT, 30, 2)
+    assert len({(m.path, m.line) for m in first}) == 30
+    for mutant in first:
+        text = (ROOT / mutant.path).read_text("utf-8")
+        ast.parse(mutations.broken(text, mutant))
