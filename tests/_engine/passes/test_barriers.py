@@ -274,15 +274,30 @@ def test_what_is_cheap_to_read_again_is_not():
     assert barriers(lambda u, v: twice(u[:, None] * v + u[:, None]), snp.ones(N), snp.ones(N)) == 0
 
 
-@pytest.mark.parametrize(("shape", "count"), [((4, 4), 0), ((11, 93), 0), ((32, 32), 1)])
-def test_small_values_are_not(shape, count):
+@pytest.mark.parametrize(
+    ("shape", "dtype", "count"),
+    [
+        ((4, 4), "float32", 0),
+        ((11, 93), "float32", 0),
+        ((32, 32), "float32", 1),
+        ((7, 73), "float64", 0),
+        ((16, 32), "float64", 1),
+        ((15, 17), "complex128", 0),
+        ((16, 16), "complex128", 1),
+        ((65, 63), "int8", 0),
+        ((64, 64), "int8", 1),
+    ],
+)
+def test_small_values_are_not(shape, dtype, count):
     """They are from 4 KiB on."""
 
     def f(x, y):
         s = x + y
-        return s.sum(), s.max(0)
+        return s.sum(), s.prod(0)
 
-    assert barriers(f, snp.ones(shape), snp.ones(shape)) == count
+    with st.enable_x64():
+        x = snp.ones(shape, dtype)
+        assert barriers(f, x, x) == count
 
 
 @pytest.mark.parametrize(("rows", "count"), [(4, 1), (5, 0)])

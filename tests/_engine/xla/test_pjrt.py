@@ -127,6 +127,19 @@ def test_an_error_while_waiting_is_raised_alone():
     assert not isinstance(caught.value.__context__, RuntimeError)
 
 
+def test_signals_are_heard_before_one_waits_in_the_runtime(monkeypatch):
+    order = []
+    monkeypatch.setattr(pjrt, "patient", lambda buffers: order.append([*buffers]))
+    buffer = SimpleNamespace(
+        is_ready=lambda: True, block_until_ready=lambda: order.append("runtime")
+    )
+    pjrt.wait(buffer)
+    assert order == [[buffer], "runtime"]
+    first, second = snp.ones(2).to_buffer(), snp.ones(3).to_buffer()
+    pjrt.wait_for_all((first, second))
+    assert order[2:] == [[first, second]]
+
+
 @pytest.mark.parametrize(
     "use",
     [

@@ -87,6 +87,10 @@ def test_loops_keep_what_each_turn_makes():
     total = lambda ws, xs: st.vmap(lambda w: last(w, xs))(ws).sum()
     several = st.explain(st.grad(total), snp.ones((3, 800)), xs)
     assert sum(k.bytes for k in several.kept) == 3 * 3 * 50 * array
+    line = f":{total.__code__.co_firstlineno} (<lambda>)"  # which has all members in it
+    (advice,) = several.checkpoints
+    assert [k.position for k in several.kept] == [advice.position]
+    assert advice.position.endswith(line)
 
 
 def test_the_words():

@@ -149,6 +149,36 @@ def test_a_function_is_run_about_a_dozen_times():
     assert 11 <= len(runs) <= 12
 
 
+@pytest.mark.parametrize("setting", ["interpret_small", "tiers", "disk_cache"])
+def test_it_is_compiled_anew_and_in_full_whatever_the_settings(setting):
+    settings = []
+
+    def f(x):
+        settings.append(getattr(st.config, setting))
+        return x + 1
+
+    with st.config(**{setting: True}):
+        (line,) = st.profiler.profile(f, snp.ones(3)).lines
+    assert line.kernels >= 1, "what is interpreted has none"
+    assert settings == [False]
+
+
+def test_the_call_of_middling_length_is_shown(monkeypatch, report):
+    """By what its kernels took, but for those that hold others."""
+    took = {(2,): (0.003, 0.1), (3,): (0.001, 0.9), (4,): (0.002, 0.5)}
+    calls = [
+        [
+            kernel(number, own, 8),
+            kernel(number, holding, 8, contains=True),
+        ]
+        for (number,), (own, holding) in took.items()
+    ]
+    monkeypatch.setattr(profile, "kernels_of", lambda executable, run, rounds: calls)
+    monkeypatch.setattr(profile, "memory_over_time", lambda executable, middle: ())
+    found = st.profiler.profile(lambda x: x * 2, snp.ones(3))
+    assert [(one.line, one.seconds) for one in found.lines if one.seconds] == [("f.py:4", 0.002)]
+
+
 # What is made of kernels with known figures, on a computer with known limits.
 
 

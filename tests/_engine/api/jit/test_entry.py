@@ -129,6 +129,7 @@ def test_how_calls_are_run_is_decided_once():
         other = traced(snp.sin, X)
         other.decide()
     assert (other.decided, other.is_compiled, other.is_interpreted) == (True, True, False)
+    assert other.executable is not None, "before the call, which may wait for others"
     for options in (
         {"donate_argnums": 0},
         {"compiler_options": {"xla_cpu_enable_fast_math": False}},

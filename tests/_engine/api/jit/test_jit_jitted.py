@@ -14,12 +14,27 @@ import stretto as st
 import stretto.numpy as snp
 
 
-def test_clear_caches():
+@pytest.mark.parametrize("calls", [1, 2, 4])
+@pytest.mark.parametrize("how", ["all", "one", "every signature"])
+def test_clear_caches(calls, how, monkeypatch):
+    """Also of calls that were remembered, which is from the third on."""
+    monkeypatch.setattr("stretto._engine.api.jit.jit._SIGNATURES", 2)
     traced = []
-    f = st.jit(lambda x: traced.append(x) or x)
-    f(1.0)
-    st.clear_caches()
-    f(1.0)
+    f = st.jit(lambda x: traced.append(x) or x + 1)
+    x = snp.ones(3)
+    for _ in range(calls):
+        f(x)
+    assert len(traced) == 1
+    if how == "all":
+        st.clear_caches()
+    elif how == "one":
+        f.clear_cache()
+    else:  # as others come, the first goes
+        for n in (4, 5, 6):
+            f(snp.ones(n))
+    del traced[1:]
+    for _ in range(3):
+        assert f(x).tolist() == [2, 2, 2]
     assert len(traced) == 2
 
 

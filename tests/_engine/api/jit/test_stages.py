@@ -120,6 +120,8 @@ def test_what_the_stages_tell():
         assert stage.out_tree == st.tree.structure({"a": 1, "b": (1,)})
     assert f.eval_shape(x, 2, y=y) == traced.out_info
     assert st.jit(snp.sin).trace(x).args_info == st.jit(lambda x: x).lower(x).args_info
+    (info,), named = st.jit(snp.sin).trace(x).args_info
+    assert info == st.typing.ArgInfo((4,), np.dtype(np.float32), False) and named == {}
 
 
 def test_costs_before_and_after_optimization():

@@ -351,3 +351,123 @@ def test_what_all_examples_share():
     np.testing.assert_allclose(st.vmap(f, (0, None))(x, others), wanted, rtol=1e-5)
     np.testing.assert_allclose(st.jit(st.vmap(f, (0, None)))(x, others), wanted, rtol=1e-5)
     np.testing.assert_allclose(st.vmap(f, (0, None))(snp.arange(2.0), others), [7.0, 8.0])
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "match"),
+    [
+        (
+            st.vmap(lambda x: {"a": x, "b": "no"}),
+            TypeError,
+            "^function: the result must be an array or a number; got builtins.str",
+        ),
+        (
+            lambda r: lax.map(lambda x: (x, "no"), r),
+            TypeError,
+            "^function: the result must be an array or a number; got builtins.str",
+        ),
+        (
+            lambda r: lax.scan(lambda c, x: (c, {"b": "no"}), 0.0, r),
+            TypeError,
+            r"^scan: the result\[1\]\['b'\] must be an array or a number",
+        ),
+        (
+            lambda r: lax.scan(lambda c, x: (x.sum(0), c), 0.0, r),
+            TypeError,
+            r"init is float32\[\], but float32\[4\] is returned for it",
+        ),
+        (
+            lambda r: lax.scan(lambda c, x: ((c[0], x), c), (0.0, 1.0), r),
+            TypeError,
+            r"^scan: the carry keeps its type .* carry\[1\] is float32\[n,4\], whose size",
+        ),
+        (lambda r: lax.scan(lambda c, x: c, 0.0, r), TypeError, r"pair \(carry, y\), got "),
+        (
+            lambda r: lax.scan(lambda c, x: (c, c), 0.0, r, length=4),
+            ValueError,
+            r"^scan: the numbers of examples differ: \[4, 5\]",
+        ),
+        (
+            lambda r: lax.scan(lambda c, x: (c, c), 0.0, (r, np.ones(6))),
+            ValueError,
+            r"^scan: the numbers of examples differ: \[5, 6\]",
+        ),
+        (
+            st.vmap(lambda x: x, out_axes=1),
+            NotImplementedError,
+            r"^vmap: a result of type float32\[n,4\] varies along axes \[0\]",
+        ),
+        (
+            lambda r: lax.map(lambda x: x.T, r),
+            NotImplementedError,
+            r"^map: a result of type float32\[4,n\] varies along axes \[1\]",
+        ),
+    ],
+)
+def test_what_an_example_may_return(call, kind, match):
+    with pytest.raises(kind, match=match):
+        call(st.ragged(PARTS))
+
+
+def test_where_the_examples_lie_in_results_of_one_size():
+    r = st.ragged(PARTS)
+    f = lambda x: snp.stack([x.sum(0), x.max(0), x.min(0)])
+    wanted = np.stack([f(snp.asarray(x)) for x in PARTS])
+    for axis in (0, 1, 2, -1, -2, -3):
+        close(st.vmap(f, out_axes=axis)(r), np.moveaxis(wanted, 0, axis))
+    shared, own = st.vmap(lambda x: (snp.ones(3), x.sum()), out_axes=(None, 0))(r)
+    close(shared, np.ones(3)), close(own, [x.sum() for x in PARTS])
+    first = np.stack([np.arange(3.0 * i, 3 * i + 3, dtype=np.float32) for i in range(5)], -1)
+    for axis in (1, -1):
+        close(st.vmap(lambda x, y: x.sum() * y, (0, axis))(r, first),
+              [x.sum() * y for x, y in zip(PARTS, first.T, strict=True)])  # fmt: skip
+
+
+def test_many_arguments_of_different_lengths():
+    """Each has a size of its own, which has a name: letters first, and then numbers."""
+    several = [st.ragged([np.full(n + k, k + 1.0, np.float32) for n in (1, 3)]) for k in range(9)]
+    f = st.vmap(lambda *xs: (sum(x.sum() for x in xs), snp.concatenate(xs)))
+    sums, joined = f(*several)
+    wanted = [sum((n + k) * (k + 1) for k in range(9)) for n in (1, 3)]
+    close(sums, wanted), close([x.sum() for x in joined], wanted)
+    np.testing.assert_array_equal(joined.lengths, [sum(n + k for k in range(9)) for n in (1, 3)])
+    text = str(st.make_graph(st.vmap(lambda *xs: sum(x.sum() for x in xs)))(*several))
+    names = ["n", "m", "k", "l", "p", "q", "n6", "n7", "n8"]
+    assert all(f"f32[{name}]" in text for name in names)
+
+
+@pytest.mark.parametrize("wide", [False, True], ids=["in rows", "in a rectangle"])
+def test_arguments_of_equal_lengths_and_another_room(wide):
+    """What is behind the elements counts for nothing, however much it is."""
+    lengths = [3, 1, 2]
+    parts = [np.arange(1.0, n + 1, dtype=np.float32) for n in lengths]
+    r = st.ragged(parts)
+    junk = np.full(40, np.nan, np.float32)
+    junk[:6] = np.concatenate(parts)
+    roomy = type(r)._of(snp.asarray(junk), r.lengths, r._most, False, 1)
+    first = r._spread() if wide else r
+    for one, other in ((first, roomy), (roomy, first)):
+        out = st.vmap(lambda x, y: x * y)(one, other)
+        np.testing.assert_array_equal(out.lengths, lengths)
+        np.testing.assert_array_equal(out.values, np.concatenate(parts) ** 2)
+        slopes = st.grad(lambda a, b: st.vmap(snp.dot)(a, b).sum(), (0, 1))(one, other)
+        for slope in slopes:
+            np.testing.assert_array_equal(slope.like(r).values, np.concatenate(parts))
+
+
+def test_batches_of_a_loop():
+    r = st.ragged(PARTS)
+    scale = np.arange(5.0, dtype=np.float32)
+    for size in (None, 1, 2, 5, 7):
+        sums, doubled = lax.map(
+            lambda a: (a[0].sum(0) * a[1], a[0] * 2), (r, scale), batch_size=size
+        )
+        close(sums, [x.sum(0) * s for x, s in zip(PARTS, scale, strict=True)])
+        for x, part in zip(doubled, PARTS, strict=True):
+            close(x, 2 * part)
+    carry, joined = lax.scan(
+        lambda c, x: (c + x.sum(), snp.concatenate([x, x[:1] + c])), 0.0, r, reverse=True
+    )
+    close(carry, sum(x.sum() for x in PARTS), 1e-3)
+    np.testing.assert_array_equal(joined.lengths, np.array(LENGTHS) + 1)
+    close(joined[-1][-1], PARTS[-1][0]), close(joined[3][-1], PARTS[3][0] + PARTS[4].sum())

@@ -10,7 +10,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.api.varying_sizes.ragged import as_column, group_rows
+from stretto._engine.api.varying_sizes.ragged import as_column, group_rows, room_for
 from tests.frames import Frame, Series, Unknown
 
 RNG = np.random.default_rng(0)
@@ -342,6 +342,73 @@ def test_what_has_elements_compiles_as_before():
     assert len(count) == 2
     f(st.ragged([[], [2.0]])), f(st.vmap(lambda x: -x)(some)), f(some[:1])
     assert len(count) == 3  # of one array
+
+
+ELEMENTS = {"one behind the other": lambda r: r, "in a rectangle": lambda r: r._spread()}
+
+
+@pytest.mark.parametrize("lie", ELEMENTS.values(), ids=ELEMENTS)
+def test_wherever_the_elements_lie(r, lie):
+    """Members of an ensemble have theirs in a rectangle; for all else it is the same array."""
+    x = lie(r)
+    assert repr(x) == "Ragged(float32[4,*,2], lengths=[3, 7, 1, 5])" and x.ndim == 3
+    assert x._spread()._values.shape == (4, 8, 2), "as long as the bucket of the longest"
+    assert x.nbytes == 4 * (x._values.size + 4)
+    for length in (1, 2, 6, 7, 8, 9, 20, None):
+        rows = x.pad(-1, length)
+        assert rows.shape == (4, length or 7, 2)
+        for row, part in zip(rows, PARTS, strict=True):
+            np.testing.assert_array_equal(row[: len(part)], part[:length])
+            assert (np.asarray(row[len(part) :]) == -1).all()
+    np.testing.assert_array_equal(x.values, np.concatenate(PARTS))
+    np.testing.assert_array_equal(x.like(r).values, np.concatenate(PARTS))
+    for one, part in zip(x, PARTS, strict=True):
+        np.testing.assert_array_equal(one, part)
+    for index in ([2, 0, 2, -1], slice(1, 3), [1]):
+        some = x[index]
+        wanted = [PARTS[i] for i in np.arange(4)[index]]
+        np.testing.assert_array_equal(some.lengths, [len(part) for part in wanted])
+        np.testing.assert_array_equal(some.values, np.concatenate(wanted))
+    longer = x.at_most(30)
+    assert longer._most == 30 and longer._spread()._values.shape == (4, 30, 2)
+    np.testing.assert_array_equal(longer.values, np.concatenate(PARTS))
+    again = pickle.loads(pickle.dumps(x))
+    assert again._wide == x._wide and again._most == x._most
+    np.testing.assert_array_equal(again.pad(0, 5), x.pad(0, 5))
+    np.testing.assert_allclose(
+        st.vmap(lambda x: x.sum(0))(x), [part.sum(0) for part in PARTS], rtol=1e-5
+    )
+
+
+@pytest.mark.parametrize("lie", ELEMENTS.values(), ids=ELEMENTS)
+def test_arrays_that_are_chosen_for_members(r, lie):
+    index = np.array([[3, 0], [1, 1], [2, 0]], np.int32)
+    chosen = lie(r)._at(snp.array(index))
+    np.testing.assert_array_equal(chosen._lengths, np.array(LENGTHS)[index])
+    assert chosen._values.shape == (3, 2, 8, 2) and chosen._most == 8 and chosen._wide
+    for at, i in np.ndenumerate(index):
+        np.testing.assert_array_equal(chosen._values[at][: LENGTHS[i]], PARTS[i])
+    row = lie(r)._at(snp.array(index[0]))
+    np.testing.assert_array_equal(row.values, np.concatenate([PARTS[3], PARTS[0]]))
+    assert row._room == 16 and row._packed(8)._room == 8
+
+
+def test_a_derivative_of_a_shorter_rectangle(r):
+    """What is cut off has the derivative 0, wherever the elements lie."""
+    for lie in ELEMENTS.values():
+        slope = st.grad(lambda r: (lie(r).pad(0, 3) ** 2).sum())(r).like(r)  # noqa: B023
+        for one, part in zip(slope, PARTS, strict=True):
+            wanted = np.where(np.arange(len(part))[:, None] < 3, 2 * part, 0)
+            np.testing.assert_allclose(one, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("total", "room"),
+    [(0, 8), (1, 8), (8, 8), (9, 16), (127, 128), (128, 128), (129, 144), (255, 256), (257, 288)],
+)
+def test_room_for_elements(total, room):
+    assert room_for(total) == room
+    assert len({room_for(n) for n in range(total + 1)}) <= 16 + 8 * max(0, total.bit_length() - 7)
 
 
 # Lists, series and columns of tables

@@ -12,6 +12,7 @@ from stretto._engine.core import cost
 from stretto._engine.core.cost import TABLES
 from stretto._engine.core.machine import Kind
 from stretto._engine.core.program import check
+from stretto._engine.core.rewriting import live
 from stretto._engine.passes.formulations.mapped import Mapped
 from stretto.laws import c64, f32, f64, law
 
@@ -321,3 +322,27 @@ def test_from_how_many_multiply_adds_on_a_choice_is_worth_it(columns, is_worth_i
     """16,384, of all members together."""
     w, x = snp.ones((4, 16, columns)), snp.ones((16, 16))
     assert bool(mapped(st.vmap(lambda w: x @ w), w)) is is_worth_it
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_results_that_are_the_same_for_all_members(plan):
+    """Where nothing that is needed depends on the member, there are as many all the same."""
+
+    @st.jit
+    def both(w, x):
+        return snp.tanh(x @ w), snp.sin(x) @ x
+
+    w, x = random(0, 4, 32, 32), random(1, 32, 32)
+
+    def shared(w, x):
+        with st.config(plan=plan):
+            return st.vmap(both, in_axes=(0, None))(w, x)[1]
+
+    program = live(st.make_graph(shared)(w, x))
+    check(program)
+    (mapped,) = [e for e in program.equations if isinstance(e.primitive, Mapped)]
+    assert len(mapped.outputs) == 1 and any(mapped.primitive.over)
+    for run in (shared, st.jit(shared)):
+        np.testing.assert_allclose(
+            run(w, x), [np.sin(np.asarray(x)) @ np.asarray(x)] * 4, rtol=1e-4, atol=1e-5
+        )

@@ -115,6 +115,13 @@ def test_an_interruption_leaves_a_measurement_or_none(folder, monkeypatch):
         path.unlink(missing_ok=True)
 
 
+def test_a_measurement_is_not_worth_waiting_for_the_disk(folder, clock, monkeypatch):
+    waited = []
+    monkeypatch.setattr(os, "fsync", waited.append)
+    run()
+    assert not waited and len([*folder.iterdir()]) == 1
+
+
 def test_without_a_folder_it_is_remembered_in_memory(tmp_path, monkeypatch, clock):
     blocked = tmp_path / "file"
     blocked.write_text("")

@@ -208,7 +208,7 @@ def test_gradients_that_make_much_on_their_way_take_members_in_turns():
         return snp.mean(x**2)
 
     whole, *_ = decisions(st.grad(loss), (0, 0), params, x)
-    assert whole.chosen.endswith("of 32 members a turn")
+    assert whole.all_in_all and whole.chosen.endswith("of 32 members a turn")
     assert dict(whole.choices)["all members at once"] > dict(whole.choices)[whole.chosen]
     few = [w[:2] for w in params]
     assert "a turn" not in decisions(st.grad(loss), (0, 0), few, x[:2])[0].chosen

@@ -15,7 +15,7 @@ from stretto._engine.passes.rolling.operands import (
     wired,
 )
 from stretto._engine.passes.rolling.roll_loops import LEAST_COPIES, tokens_of
-from tests._engine.passes.rolling.test_roll_loops import array, straight
+from tests._engine.passes.rolling.test_roll_loops import array, lengths, rolled, straight
 
 
 def places(program):
@@ -190,6 +190,24 @@ def test_the_first_copies_may_be_of_no_loop():
     program, loop = read(f, array(3), array(3, seed=1))
     assert (loop.start, loop.copies) == (1, 8)
     assert sources(loop)[0][0] == Carried(0, 0, program.equations[0].outputs)
+
+
+def test_what_the_first_copy_makes_for_itself_is_not_carried_into_it():
+    """Later copies take what the one before made with another operation."""
+
+    def f(x, y):
+        z = None
+        for _ in range(8):
+            x = snp.sin(x)
+            z = (x if z is None else z) * y
+        return x, z
+
+    program, loop = read(f, array(3), array(3, seed=1), period=2)
+    assert loop.copies == 7
+    made = {e.outputs[0] for e in program.equations[loop.start : loop.end]}
+    carried = [s for step in loop.steps for s in step.sources if isinstance(s, Carried)]
+    assert len(carried) == 2 and made.isdisjoint([v for s in carried for v in s.first])
+    assert lengths(rolled(f, array(3), array(3, seed=1))) == [7]
 
 
 def test_the_last_copy_may_be_unlike():

@@ -131,11 +131,9 @@ class JittedByBucket(Jitted[P, R_co]):
         if self._static:
             static, dynamic = self._static.separate(args, kwargs, self._name)
         leaves, structure = tree.flatten(dynamic)
-        for x in leaves:
-            if x.__class__ is not Array:
-                names = lambda: self._leaf_names(args, kwargs, static)
-                leaves = as_values(leaves, self._name, names)
-                break
+        if not all([x.__class__ is Array for x in leaves]):
+            names = lambda: self._leaf_names(args, kwargs, static)
+            leaves = as_values(leaves, self._name, names)
         types = tuple([x.type for x in leaves])
         key = Signature(
             structure, types, static, settings.key, alike=equal_lengths(structure, leaves)

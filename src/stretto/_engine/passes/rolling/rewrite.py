@@ -430,7 +430,7 @@ class _Writer:
         before = not (isinstance(first, Made) and self.loop.steps[first.step] is pad)
         x = self.read(first if before else second)
         here = self.emit(DynamicSlice(part.type.shape), [x, *starts])
-        total = self.emit(add.primitive, [here, part] if before else [part, here])
+        total = self.emit(add.primitive, [here, part])
         self.emit(DynamicUpdateSlice(), [x, total, *starts], outputs[0])
 
 
