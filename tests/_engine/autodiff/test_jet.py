@@ -133,3 +133,17 @@ def test_a_slope_that_is_a_number_has_no_further_ones():
     x = snp.ones(2)
     [terms] = jet_flat(lambda x: [still(x)], [[x, x]], 3)
     assert [t if t is None else t.tolist() for t in terms] == [[1, 1], [0, 0], None, None]
+
+
+def test_python_may_look_at_the_value_that_is_expanded():
+    """At the value, and not at a slope, of which the derivative is by what it was computed from."""
+    seen = []
+
+    def f(x):
+        seen.append((float(x), int(2 * x), bool(x > 2)))
+        return x * float(x) if x > 2 else -x
+
+    value, terms = st.jet(f, (3.0,), ([1.0, 0.5],))
+    assert seen == [(3.0, 6, True)] and float(value) == 9
+    assert [float(t) for t in terms] == [3, 1.5]
+    assert [float(t) for t in st.jet(f, (1.5,), ([4.0],))[1]] == [-4]

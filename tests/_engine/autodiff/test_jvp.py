@@ -189,3 +189,35 @@ def test_programs_are_made_for_each_setting_that_changes_them():
     with st.config(debug_nans=True):
         found = jvp_program(PROGRAM, active)[0]
     assert found is not plain and jvp_program(PROGRAM, active)[0] is plain
+
+
+def of_factors(x):
+    """An array of the factors of a symmetric matrix, and the matrix that they make."""
+    values, vectors = snp.linalg.eigh(x)
+    scaled = vectors * values
+    return scaled, scaled @ vectors.T
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda a, b: of_factors(a)[1] @ of_factors(b)[1],
+        lambda a, b: (of_factors(a)[1] + of_factors(b)[1]) ** 3,
+        lambda a, b: snp.sin(of_factors(a)[0]) * snp.cos(of_factors(b)[0]),
+        lambda a, b: snp.exp(of_factors(a)[0] @ of_factors(b)[0].T / 4),
+    ],
+    ids=["product", "sum", "by element", "of factors"],
+)
+def test_factors_of_one_derivative_meet_those_of_another(use):
+    """What the outer derivative made of factors is a constant to the inner one."""
+    rng = np.random.default_rng(0)
+    a, b, da, db = [m + m.T for m in rng.standard_normal((4, 3, 3))]
+    total = lambda a, b: use(a, b).sum()
+    with st.enable_x64():
+        by_b = lambda a: st.jvp(lambda b: total(a, b), (b,), (db,))[1]
+        found = st.jvp(by_b, (a,), (da,))[1]
+        backward = st.grad(lambda a: (st.grad(total, 1)(a, b) * db).sum())(a)
+        step = 1e-5
+        known = (by_b(a + step * da) - by_b(a - step * da)) / (2 * step)
+        np.testing.assert_allclose(found, known, rtol=1e-6)
+        np.testing.assert_allclose((backward * da).sum(), known, rtol=1e-6)

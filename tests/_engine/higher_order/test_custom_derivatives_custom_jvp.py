@@ -165,6 +165,23 @@ def test_a_rule_for_each_argument():
         static.defjvps(None)
 
 
+def test_defjvps_gives_arrays_for_what_stays_in_a_tree_that_moves():
+    f = st.custom_jvp(lambda p, n: p["x"] * p["y"] * n)
+    kinds = []
+
+    def by_tree(dp, out, p, n):
+        kinds.append([isinstance(t, st.Array) for t in st.tree.leaves(dp)])
+        return (dp["x"] * p["y"] + p["x"] * dp["y"]) * n
+
+    f.defjvps(by_tree, None)
+    x, y = snp.array([1.0, 2.0]), snp.array([3.0, 5.0])
+    one = lambda x: f({"x": x, "y": y}, 2.0).sum()
+    np.testing.assert_array_equal(st.grad(one)(x), [6, 10])
+    other = lambda y: f({"x": x, "y": y}, 2.0)
+    np.testing.assert_array_equal(st.jvp(other, (y,), (y,))[1], [6, 20])
+    assert kinds == [[True, True]] * 2
+
+
 def test_defjvps_computes_nothing_for_a_zero_tangent():
     f = st.custom_jvp(lambda x, y: x * y)
     f.defjvps(lambda dx, out, x, y: dx * y, lambda dy, out, x, y: 1 / 0)

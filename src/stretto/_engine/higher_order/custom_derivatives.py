@@ -37,6 +37,7 @@ from stretto._engine.higher_order.custom_function import (
     fit_results,
     given_or_zero,
     user_rule,
+    zero_tangent,
 )
 from stretto._engine.higher_order.family import Call, ControlFlow, cut, or_zeros, split
 from stretto._engine.higher_order.linear_call import (
@@ -191,8 +192,8 @@ class custom_jvp(CustomFunction[P, R_co]):
                 )
             out = fun(*primals)
             terms = [
-                jvp(tree.map(_plain, dx), out, *primals)
-                for jvp, dx in zip(jvps, tangents, strict=True)
+                jvp(tree.map(_plain, dx, x), out, *primals)
+                for jvp, dx, x in zip(jvps, tangents, primals, strict=True)
                 if jvp is not None and not all(isinstance(t, SymbolicZero) for t in tree.leaves(dx))
             ]
             if not terms:
@@ -241,9 +242,9 @@ class custom_jvp(CustomFunction[P, R_co]):
         return CustomJvp(program, rule)
 
 
-def _plain(t: Any) -> Any:
-    """Give the tangent, as an array of zeros if it is symbolic, for a rule that expects arrays."""
-    return given_or_zero(t, None, False) if isinstance(t, SymbolicZero) else t
+def _plain(t: Any, x: Any) -> Any:
+    """Give the tangent of a value, as zeros if it is symbolic, for a rule that expects arrays."""
+    return zero_tangent(x) if isinstance(t, SymbolicZero) else t
 
 
 def _sum(one: Any, other: Any) -> Any:
