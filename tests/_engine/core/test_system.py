@@ -260,7 +260,11 @@ def test_only_a_folder_is_opened_as_one(folder, tmp_path):
     (tmp_path / "link").symlink_to(tmp_path)
     at = system.Folder(str(tmp_path))
     assert stat.S_ISDIR(at.open().st_mode) and sorted(at.names()) == ["file", "link"]
+    held = at._at
     at.close()
+    if held is not None:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(held)
     with pytest.raises(NotADirectoryError):
         system.Folder(str(tmp_path / "file")).open()
     with pytest.raises(OSError, match=r"symbolic|Not a directory"):

@@ -1,6 +1,7 @@
 """``config.debug_nans`` and ``debug_infs`` at rest, and where they hold."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -45,6 +46,18 @@ def test_what_operands_had_is_not_a_fault_at_rest():
         y = x * 2
         assert fault(lambda: snp.log(snp.array([np.nan, -1.0]))).operation == "log"
     assert np.isnan(np.asarray(y)).tolist() == [True, False]
+
+
+def test_a_setting_that_another_thread_changed_is_followed_at_the_next_operation():
+    def run():
+        with st.config(debug_nans=True):
+            assert state.interpreter is CHECKED
+        state.interpreter = CHECKED  # as where the change was made for all threads meanwhile
+        assert np.isnan(np.asarray(snp.log(NEGATIVE))).tolist() == [False, True]
+        return state.interpreter
+
+    with ThreadPoolExecutor(1) as pool:  # an interpreter is its thread's
+        assert pool.submit(run).result() is EAGER
 
 
 def test_examples_and_rules_are_named_at_rest():

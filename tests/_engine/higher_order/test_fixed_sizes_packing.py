@@ -219,3 +219,26 @@ def test_a_program_of_fixed_sizes_is_written_once_but_where_notes_are_taken():
     noting.notes = []
     noted = noting.closed(program)[0]
     assert noted is not fixed and [note.name for note in noting.notes][-1] == "reduce_sum"
+
+
+SHARED = {
+    "handed on": lambda b, x: x.sum(0) + b,
+    "turned": lambda b, x: (x.sum(0) + b.reshape(2, 2).T.reshape(4)) * 1.5,
+    "by rows": lambda b, x: x + b,
+    "a product of rows": lambda b, x: snp.tanh(x * b).sum(0),
+    "a greatest": lambda b, x: x.max(0) * b,
+    "the first row": lambda b, x: x[0] * b + b,
+    "chosen": lambda b, x: snp.where(x.sum(0) > 0, b, 2 * b),
+    "alone": lambda b, x: b,
+    "alone in rows": lambda b, x: snp.broadcast_to(b, x.shape),
+    "of two sums": lambda b, x: (x @ snp.outer(b, b)).sum(0) + b,
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_slopes_of_what_examples_share_are_sums_over_them(name):
+    f, r = SHARED[name], st.ragged(PARTS)
+    b = RNG.normal(size=4).astype(F32)
+    total = lambda b: st.vmap(lambda x: snp.sum(f(b, x)))(r).sum()
+    wanted = sum([st.grad(lambda b: snp.sum(f(b, x)))(b) for x in PARTS])  # noqa: B023
+    close(st.grad(total)(b), wanted, 1e-4)

@@ -48,12 +48,22 @@ def test_which_functions_of_other_kinds_are_associative(function, start, want):
     assert is_monoid(program, starts) is want
 
 
-def test_what_calls_python_is_not_tried():
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda called, x: st.debug.callback(called.append, x) or x,
+        lambda called, x: st.pure_callback(
+            lambda x: called.append(x) or x, x, x, vmap_method="expand_dims"
+        ),
+        lambda called, x: st.io_callback(lambda x: called.append(x) or x, x, x),
+    ],
+    ids=["debug", "pure", "input and output"],
+)
+def test_what_calls_python_is_not_tried(call):
     called = []
 
     def function(x, y):
-        st.debug.callback(called.append, x)
-        return x + y
+        return call(called, x) + y
 
     _, starts, program, _ = combination("reduce", snp.ones(3), snp.float32(0), function)
     assert is_monoid(program, starts) is None

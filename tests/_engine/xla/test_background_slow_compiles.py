@@ -55,6 +55,8 @@ def test_it_says_so_once_and_how_long_it_took(clock, said):
     def compile():
         clock.now += 9.9
         assert not said.come.wait(0.05)  # it is not late yet
+        watching = [t for t in threading.enumerate() if t.name == "stretto-slow-compiles"]
+        assert watching and all(t.daemon for t in watching), "no process waits for these"
         clock.now += 2.1
         assert said.come.wait(60)
         clock.now += 60

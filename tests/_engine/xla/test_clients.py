@@ -370,7 +370,12 @@ def test_threads_may_be_there_while_a_runtime_is_made(monkeypatch):
 
     monkeypatch.setattr(clients.weakref, "ref", lambda client: lambda: client)
     monkeypatch.setattr(clients, "_clients", [])
+    ending = []
+    monkeypatch.setattr(
+        clients.xla.ending, "wait_at_end", lambda: ending.append(len(clients._clients))
+    )
     clients._start(made)
+    assert ending == [1], "the process waits for its programs when it ends"
     with pytest.raises(RuntimeError, match="it fails"):
         clients._start(made, "badly")
     assert seen == [True, True] and not clients.has_runtime()

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import stretto as st
@@ -95,6 +96,18 @@ def three(monkeypatch):
     monkeypatch.setattr(module, "config", setting)
     monkeypatch.setattr(module, "_alone", module._alone[:1])
     return setting
+
+
+def test_devices_of_several_processes_are_made_once_for_a_job(monkeypatch):
+    monkeypatch.setattr(module, "_together", [])
+    for counts in ((2, 1), (1, 1, 1)):
+        job = clients.Job(0, counts)
+        monkeypatch.setattr(module, "job_of_now", lambda job=job: job)
+        found = st.devices()
+        assert [(d.id, d.process_index, d.job) for d in found] == [
+            (id, owner, job) for id, owner in enumerate(np.repeat(range(len(counts)), counts))
+        ]
+        assert all([a is b for a, b in zip(st.devices(), found, strict=True)])
 
 
 @pytest.fixture

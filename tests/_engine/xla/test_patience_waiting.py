@@ -198,6 +198,8 @@ def test_programs_begin_elsewhere_until_what_was_left_has_ended(monkeypatch):
     interrupted(monkeypatch, left)
     there, *given = elsewhere(where, [1, 2])
     assert there != here and given == [1, 2]
+    (thread,) = [t for t in threading.enumerate() if t.ident == there]
+    assert thread.daemon, "no process waits for it"
     assert elsewhere(where, [])[0] == there  # one thread for all of them
     assert in_thread(lambda: elsewhere(where, [])[0]) not in (here, there)
     left.deleted = True

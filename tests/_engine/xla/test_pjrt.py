@@ -117,6 +117,19 @@ def test_errors_of_the_compiler_are_raised(monkeypatch, has_loops):
     assert len(tried) == 1  # for another reason it is not compiled again
 
 
+def test_what_a_program_needs_is_provided_before_it_is_loaded(monkeypatch):
+    at = pjrt.runtime()
+    compiled = st.jit(lambda x: x * 3 + 1).lower(snp.ones(5)).compile()._executable
+    content = pjrt.serialize(compiled)
+    order = []
+    monkeypatch.setattr(at, "provide", order.append)
+    loaded = pjrt.deserialize(content, compiled.text, ())
+    assert loaded is not None and order == [compiled.text.facts]
+    pjrt.load(at, compiled.text, ())
+    assert order == [compiled.text.facts] * 2
+    assert pjrt.deserialize(b"no program", compiled.text, ()) is None
+
+
 def test_an_error_while_waiting_is_raised_alone():
     def fail():
         raise RuntimeError("INTERNAL: no")

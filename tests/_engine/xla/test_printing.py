@@ -5,7 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.xla.printing import sample_of
+from stretto._engine.xla.printing import MOST_LINES, brief_text, sample_of, text_of
 
 
 @pytest.mark.parametrize(
@@ -128,6 +128,23 @@ def test_dtypes(dtype):
 
 def test_complex_numbers_by_modulus():
     assert sample_of(snp.array([3 + 4j, -1])).values.tolist() == [5, 1]
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [(3, 7, 2), (4, 7, 1), (5, 7, 1), (4, 8, 3), (5, 8, 1), (2, 2, 7, 1), (2, 3, 7, 2), (8, 8, 1),
+     (39, 1), (41, 1), (3, 4, 5, 2), (12, 12, 12, 1), (2, 2, 2, 2, 2, 2)],
+    ids=str,
+)  # fmt: skip
+def test_as_much_is_shown_as_there_are_lines_for(shape):
+    """All elements, or else three, two or one at both ends of each axis."""
+    x = snp.zeros(shape)
+    texts = [text_of(x.to_host(), x.type, edge=edge) for edge in (None, 3, 2, 1)]
+    fits = [text for text in texts if text.count("\n") < MOST_LINES]
+    if fits:
+        assert brief_text(x) == fits[0]
+    else:
+        assert "\n" not in brief_text(x)
 
 
 def test_a_broadcast_takes_no_memory():

@@ -95,6 +95,21 @@ CASES = {
         random(0, 4, 3, 2, 5),
         random(1, 4, 5, 2, 3),
     ),
+    "rows of two axes turned": (
+        lambda w, x: snp.tensordot(snp.transpose(w, (1, 0, 2)), x, 1),
+        random(0, 4, 3, 2, 5),
+        random(1, 4, 5, 3),
+    ),
+    "turned rows of two axes": (
+        lambda w, x: snp.tensordot(x, snp.transpose(w, (2, 1, 0)), 1),
+        random(0, 4, 3, 2, 5),
+        random(1, 4, 2, 5),
+    ),
+    "two axes summed in turn": (
+        lambda w, x: snp.tensordot(snp.transpose(w, (2, 1, 0)), x, 2),
+        random(0, 4, 3, 2, 5),
+        random(1, 4, 2, 3, 4),
+    ),
     "convolution": (convolution(), random(0, 3, 3, 3, 2, 4), IMAGES),
     "strided": (convolution((2, 1), "VALID"), random(0, 3, 3, 2, 2, 4), IMAGES),
     "padded": (convolution((2, 2), [(2, 1), (0, 3)]), random(0, 3, 3, 3, 2, 4), IMAGES),
