@@ -41,6 +41,14 @@ def package(tmp_path, monkeypatch):
         del sys.modules[name]
 
 
+def test_what_tools_ask_of_any_object_imports_nothing():
+    module = LazyModule("stretto_of_another_name")
+    for name in ("__wrapped__", "__array__", "__len__", "__path__"):
+        assert not hasattr(module, name)
+    with pytest.raises(ModuleNotFoundError, match="stretto_of_another_name"):
+        module.anything  # noqa: B018
+
+
 def test_names_are_loaded_when_first_used(package):
     assert "circle" not in vars(package)
     assert "shapes.circles" not in sys.modules

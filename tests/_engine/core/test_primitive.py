@@ -115,6 +115,9 @@ def test_a_class_is_made_a_dataclass_when_first_called():
     assert made.parameters() == [("size", 3), ("power", 2), ("unit", "s")]
     assert [f.name for f in dataclasses.fields(Member)] == ["size", "power", "unit"]
     assert dataclasses.replace(made, power=5).power == 5
+    assert repr(made) == "heir[size=3, power=2, unit='s']"
+    assert {Heir.__eq__, Family.__eq__} == {object.__eq__}, "they are looked up by identity"
+    assert hash(made) == object.__hash__(made)
     assert "__init__" in vars(Family) and "__init__" in vars(Member)
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'size'"):
         Family()

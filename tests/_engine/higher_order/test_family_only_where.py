@@ -211,3 +211,9 @@ def test_what_has_no_such_loop_is_as_it_was():
     assert not has_open_loop(plain)
     assert only_where(plain).equations == plain.equations
     assert has_open_loop(st.make_graph(st.jit(above))(1.0))
+
+
+def test_a_program_is_changed_once():
+    program = st.make_graph(above)(1.0)
+    assert only_where(program) is only_where(program)
+    assert only_where(program, True) is only_where(program, True) is not only_where(program)

@@ -406,13 +406,17 @@ def test_a_second_call_waits_for_the_compiler(gate):
 
 
 def test_where_no_thread_can_be_started(monkeypatch):
+    tried = []
+
     def refused(thread):
+        tried.append(thread)
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refused)
     y = st.jit(lambda x: x + 1)(X)
     assert not is_pending(y)
     np.testing.assert_array_equal(y, X + 1)
+    assert tried and all(t.daemon for t in tried), "the end waits for them by itself"
 
 
 def test_it_is_compiled_under_the_settings_of_the_caller(monkeypatch):

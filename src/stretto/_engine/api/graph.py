@@ -277,12 +277,11 @@ def make_graph(
       return c }
     """
     caller = "make_graph"
-    if not callable(fun):
-        raise TypeError(f"{caller}: expected a function, got {type(fun).__name__}")
+    decorate = argument_leaves.wraps(fun, caller)  # first: it refuses what is no function
     chosen = argument_set(fun, static_argnums, None, "static", caller)
     axes = [(name, operator.index(size)) for name, size in axis_env or ()]
 
-    @argument_leaves.wraps(fun, caller)
+    @decorate
     def graph(*args: Any, **kwargs: Any) -> Any:
         recorded = functools.partial(record_call, fun, args, kwargs, chosen)
         for name, size in axes:
