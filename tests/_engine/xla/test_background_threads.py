@@ -72,7 +72,7 @@ def worker(monkeypatch):
 
 def test_work_for_which_no_thread_can_be_started_is_dropped(worker, monkeypatch):
     tried = []
-    monkeypatch.setattr(background, "start_thread", lambda thread: tried.append(thread))
+    monkeypatch.setattr(background, "start_thread", tried.append)
     background.in_background(lambda: pytest.fail("it is done"))
     assert not background._waiting and not worker.running
     assert [t.daemon for t in tried] == [True], "the end waits for it by itself"
