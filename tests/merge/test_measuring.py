@@ -49,6 +49,16 @@ def test_sums_do_not_depend_on_blocks(tmp_path):
     np.testing.assert_array_equal(found[0], found[2])
 
 
+def _same(p):
+    return p.models[0]
+
+
+def test_results_outlive_the_buffers_that_are_read_into(tmp_path):
+    x = draw(0, 9 * UNIT)
+    results = [r for _, r in measuring(tmp_path, x, most=1).run(_same)]
+    np.testing.assert_array_equal(np.concatenate(results), x)
+
+
 def _own(p):
     return abs(p.models[0])
 
@@ -78,9 +88,7 @@ def test_noise_goes_by_place_model_and_seed(tmp_path, rows):
 
     def noise(most, seed=0, only=None):
         m = measuring(tmp_path, x, x, most=most, rows=rows, seed=seed)
-        blocks = [
-            np.asarray(r).reshape(len(r), -1)[:, : b.size] for b, r in m.run(_noise, only=only)
-        ]
+        blocks = [r.reshape(len(r), -1)[:, : b.size] for b, r in m.run(_noise, only=only)]
         return np.concatenate(blocks, axis=1)
 
     first = noise(1)
@@ -98,7 +106,7 @@ def test_noise_goes_by_place_model_and_seed(tmp_path, rows):
 def _arithmetic(p):
     x, y = p.models
     number = p.settings["number"]
-    return p.times(x, number) + y, p.over(x, number)
+    return snp.stack([p.times(x, number) + y, p.over(x, number)])
 
 
 def test_products_and_quotients_are_rounded_on_their_own(tmp_path):

@@ -41,6 +41,22 @@ def test_blocks(tmp_path, size, most):
     assert longest == LENGTHS[0] or longest * 12 <= most  # two sets of buffers, of 6 bytes each
 
 
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        (3, LENGTHS[:1]),
+        (UNIT + 1, [UNIT, UNIT]),  # rather than 15 runs of zeros
+        (9 * UNIT, [LENGTHS[1]]),  # and rather zeros than 9 blocks
+        (11 << 18, [1 << 20, 1 << 20, 1 << 20]),
+        (9 << 18, [1 << 20, 1 << 20, 1 << 18]),
+        ((1 << 20) + 3 * UNIT, [1 << 20, UNIT, UNIT, UNIT]),
+    ],
+)
+def test_blocks_are_half_full_or_more(tmp_path, size, expected):
+    given = stream(tmp_path, {"a": np.ones(size, np.int8)}, 1 << 30)
+    assert [block.arrays[0].size for block in given] == list(expected)
+
+
 def test_blocks_of_rows(tmp_path):
     x = np.arange(7 * 100_000, dtype=np.int32).reshape(7, 100_000)
     blocks = [

@@ -1,6 +1,6 @@
 """Tensors of any size as streams of blocks: read ahead into reused memory, computed one at a time.
 
-Flat blocks have one of three lengths, so that a method is compiled at most three times for a dtype;
+Flat blocks have one of four lengths, so that a method is compiled at most four times for a dtype;
 the tail of a tensor is filled with zeros. Methods that look at rows get blocks of whole rows, and
 those that look at matrices get the tensor. While a block is computed, the next is read by another
 thread.
@@ -20,8 +20,11 @@ import numpy as np
 from stretto.files.file_parts import aligned
 from stretto.merge.checkpoints import Checkpoint, Stored, elements
 
-LENGTHS = (1 << 12, 1 << 16, 1 << 18)
+LENGTHS = (1 << 12, 1 << 16, 1 << 18, 1 << 20)
 """The lengths of flat blocks."""
+
+_OF_ROWS = 1 << 18
+"""About how many elements are in a block of whole rows, which take more memory, as for sorting."""
 
 UNIT = LENGTHS[0]
 """Elements whose sums are computed at once, and that have random numbers of one key."""
@@ -97,7 +100,10 @@ class Stream:
         start = 0
         while start < self.size:
             left = self.size - start
+            below = [n for n in self.lengths if n <= left]
             length = next((n for n in self.lengths if n >= left), self.lengths[-1])
+            if below and length > 2 * left:  # shorter blocks rather than zeros for the most part
+                length = below[-1]
             size = min(left, length)
             yield start, size, length
             start += size
@@ -120,7 +126,7 @@ def _lengths(size: int, most: int, row: int) -> tuple[int, ...]:
         fitting = tuple(n for n in LENGTHS if n <= most)
         return fitting or LENGTHS[:1]
     count = size // row if row else 0
-    rows = max(1, min(count, LENGTHS[-1] // max(row, 1)))
+    rows = max(1, min(count, _OF_ROWS // max(row, 1)))
     return (rows * row,)
 
 
