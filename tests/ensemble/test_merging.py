@@ -67,7 +67,7 @@ def test_scales_are_differentiable_and_mapped():
 def ties_by_hand(vectors, density):
     trimmed = []
     for v in vectors:
-        kept = max(1, round(density * v.size))
+        kept = max(1, int(density * v.size))
         least = np.sort(np.abs(v))[v.size - kept]
         trimmed.append(np.where(np.abs(v) >= least, v, 0))
     trimmed = np.array(trimmed)
@@ -90,6 +90,55 @@ def test_ties(density):
 def test_ties_where_the_sum_is_zero():
     merged = ties([{"w": snp.array([1.0, 2.0])}, {"w": snp.array([-1.0, 2.0])}], 1.0)
     assert merged["w"].tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("density", [0.1, 0.5, 1.0])
+def test_ties_as_checkpoints_are_merged(density):
+    tuned = [ONE, TWO, THREE]
+    vectors = [task_vector(t, BASE) for t in tuned]
+    merged = ties(vectors, density, scope="leaf", of_zero="positive")
+    want = st.merge.trees("ties", tuned, BASE, weight=1.0, density=density)
+    np.testing.assert_allclose(flat(add_task_vectors(BASE, [merged])), flat(want), rtol=1e-6)
+
+
+def test_ties_where_a_sum_of_zero_is_positive():
+    vectors = [{"w": snp.array([1.0, 2.0])}, {"w": snp.array([-1.0, 2.0])}]
+    assert ties(vectors, 1.0, of_zero="positive")["w"].tolist() == [1, 2]
+
+
+def test_ties_is_differentiable_and_mapped():
+    rows = snp.array(RNG.normal(size=(5, 3, 6)).astype(np.float32))
+    f = lambda rows: ties([{"w": row} for row in rows], 0.5)["w"]
+    np.testing.assert_array_equal(st.vmap(f)(rows), [f(row) for row in rows])
+    slopes = st.grad(lambda rows: f(rows).sum())(rows[0])
+    # Of each element that agrees 1 / n, where n do.
+    chosen = slopes != 0
+    np.testing.assert_allclose(slopes.sum(0), chosen.any(0), rtol=1e-6)
+    np.testing.assert_allclose((slopes * rows[0]).sum(0), f(rows[0]), rtol=1e-6)
+
+
+def test_words_that_ties_and_dare_do_not_know():
+    with pytest.raises(ValueError, match="ties: scope must be 'tree' or 'leaf', got 'model'"):
+        ties([ONE], scope="model")
+    with pytest.raises(ValueError, match="ties: of_zero must be 'none' or 'positive', got '\\+'"):
+        ties([ONE], of_zero="+")
+    with pytest.raises(ValueError, match="dare: rescale must be 'density' or 'norm' or 'no'"):
+        dare(ONE, st.random.PRNGKey(0), rescale=True)
+
+
+def test_dare_rescales_as_it_is_told():
+    vector = {"w": snp.array(RNG.normal(size=4000).astype(np.float32)), "zero": snp.zeros(3),
+              "half": snp.full(9, 0.5, snp.float16)}  # fmt: skip
+    key = st.random.PRNGKey(1)
+    plain, norm = (dare(vector, key, 0.7, rescale=word) for word in ("no", "norm"))
+    kept = np.asarray(plain["w"]) != 0
+    np.testing.assert_array_equal(np.asarray(plain["w"])[kept], np.asarray(vector["w"])[kept])
+    np.testing.assert_allclose(abs(norm["w"]).sum(), abs(vector["w"]).sum(), rtol=1e-5)
+    assert norm["zero"].tolist() == [0, 0, 0]
+    assert norm["half"].dtype == np.float16
+    slopes = st.grad(lambda w: dare({**vector, "w": w}, key, 0.7)["w"].sum())(vector["w"])
+    np.testing.assert_allclose(slopes[kept], 1 / 0.3, rtol=1e-5)
+    assert not slopes[~kept].any()
 
 
 def test_dare_keeps_the_mean():

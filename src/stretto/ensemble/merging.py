@@ -27,12 +27,13 @@ from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
 from stretto._engine.ops.convert import convert
 from stretto.ensemble.averaging import begin_average, move_average
 from stretto.ensemble.ensemble import Ensemble
+from stretto.merge.formulas import OfZero, by_precision, drawn, elected, kept_count, large, only
 from stretto.nn.linear import Linear
 from stretto.nn.module import Module
-from stretto.random.discrete_draws import bernoulli
+from stretto.random.distributions import uniform
 from stretto.random.keys import split
 from stretto.tree.members import Alike, of_members, size_of
-from stretto.tree.sums import mean_of, of_column
+from stretto.tree.sums import mean_of, of_column, widened
 
 __all__ = [
     "Barrier", "Soup", "add_task_vectors", "barrier", "dare", "diagonal_fisher", "fisher_average",
@@ -118,23 +119,33 @@ def add_task_vectors(
     )
 
 
-def ties(vectors: Sequence[Any], density: float = 0.2) -> Tree:
+def ties(
+    vectors: Sequence[Any],
+    density: float = 0.2,
+    *,
+    scope: Literal["tree", "leaf"] = "tree",
+    of_zero: OfZero = "none",
+) -> Tree:
     """Merge task vectors: trimmed, with signs elected, and averaged where they agree.
 
-    Of each vector only the elements with the largest magnitudes are kept, over all leaves. Each
-    element's sign is that of the sum of what is kept, and its value the mean over the vectors that
-    have this sign there, or 0. Add the result by ``add_task_vectors``.
+    Of each vector only the elements with the largest magnitudes are kept. Each element's sign is
+    that of the sum of what is kept, and its value the mean over the vectors that have this sign
+    there. Add the result by ``add_task_vectors``. With ``scope="leaf", of_zero="positive"`` it is
+    what the method "ties" of ``st.merge`` does with equal weights.
 
     Args:
-        vectors: trees of arrays, all alike.
-        density: the share of elements to keep, above 0 and at most 1.
+        vectors: trees of real arrays, all alike.
+        density: the share of elements to keep, above 0 and at most 1; of a share that is no whole
+            number of elements, the next lower number, and at least one.
+        scope: of which elements it is a share: of all, "tree", or of each leaf's, "leaf".
+        of_zero: what a sum of 0 elects: "none", so that the result is 0 there, or "positive".
 
     Returns:
         One task vector.
 
     Raises:
-        ValueError: ``density`` is out of range, there are no vectors, or they differ, with the
-            member and the path.
+        ValueError: ``density`` is out of range, ``scope`` or ``of_zero`` is another word, there
+            are no vectors, or they differ, with the member and the path.
         TypeError: ``vectors`` is not a list.
 
     Source: Yadav et al., "TIES-Merging: resolving interference when merging models", 2023.
@@ -146,50 +157,64 @@ def ties(vectors: Sequence[Any], density: float = 0.2) -> Tree:
     """
     if not 0 < density <= 1:
         raise ValueError(f"ties: density must be above 0 and at most 1, got {density}")
+    _check_word("ties", "scope", scope, ("tree", "leaf"))
+    _check_word("ties", "of_zero", of_zero, ("none", "positive"))
     vectors = _listed(vectors, "ties")
     alike = Alike("ties")
-    rows = [_trimmed(alike.row(v, i), density) for i, v in enumerate(vectors)]
-    return unflatten(alike.structure, [_agreed(column) for column in zip(*rows, strict=True)])
+    rows = [_trimmed(alike.row(v, i), density, scope) for i, v in enumerate(vectors)]
+    columns = zip(*rows, strict=True)
+    return unflatten(alike.structure, [_agreed(column, of_zero) for column in columns])
 
 
-def _trimmed(row: list[Any], density: float) -> list[Any]:
+def _check_word(caller: str, name: str, word: object, words: Sequence[str]) -> None:
+    if word not in words:
+        raise ValueError(f"{caller}: {name} must be {' or '.join(map(repr, words))}, got {word!r}")
+
+
+def _trimmed(row: list[Any], density: float, scope: str) -> list[Any]:
     """Return the leaves with all but the largest magnitudes set to 0."""
-    sizes = [snp.abs(x).astype(np.float32).reshape(-1) for x in row if is_inexact(x.dtype)]
+    floats = [x for x in row if is_inexact(x.dtype) and x.size]
+    least = [_least(group, density) for group in ([floats] if scope == "tree" else zip(floats))]
+    bounds = iter(least * len(floats) if scope == "tree" else least)
+    return [only(x, large(x, next(bounds))) if is_inexact(x.dtype) and x.size else x for x in row]
+
+
+def _least(group: Sequence[Any], density: float) -> Any:  # noqa: ANN401 (a number, or traced)
+    """Return the least magnitude of the share of largest elements of several leaves."""
+    sizes = [snp.abs(x).astype(np.float32).reshape(-1) for x in group]
     count = sum(x.size for x in sizes)
-    if not count:
-        return row
-    kept = max(1, round(density * count))
-    least = snp.sort(snp.concatenate(sizes))[count - kept]
-    return [snp.where(snp.abs(x) >= least, x, 0) if is_inexact(x.dtype) else x for x in row]
+    return snp.sort(snp.concatenate(sizes))[count - kept_count(density, count)] if count else 0
 
 
-def _agreed(column: Sequence[Any]) -> Tree:
+def _agreed(column: Sequence[Any], of_zero: OfZero) -> Tree:
     """Return the mean of those with the sign of the sum."""
     if not is_inexact(column[0].dtype):
         return column[0]
-    sign = snp.sign(sum(column[1:], column[0]))
-    agree = [snp.sign(x) == sign for x in column]
-    total = sum([snp.where(a, x, 0) for a, x in zip(agree, column, strict=True)])
-    count = sum([(a & (sign != 0)).astype(np.int32) for a in agree])
-    return total / snp.maximum(count, 1).astype(column[0].dtype)
+    total, count = elected(column, [snp.ones((), column[0].dtype)] * len(column), of_zero)
+    return total / snp.maximum(count, 1)
 
 
-def dare(vector: T, key: Key, drop: float = 0.9) -> T:
+def dare(
+    vector: T, key: Key, drop: float = 0.9, *, rescale: Literal["density", "norm", "no"] = "density"
+) -> T:
     """Set a random share of a task vector's elements to 0, and scale up the others to compensate.
 
-    What is left is divided by 1 − ``drop``, so that the mean stays. Several vectors treated so
-    disturb each other less when they are added. Works under ``jit``, and ``vmap`` over keys.
+    Several vectors treated so disturb each other less when they are added. Works under ``jit``, and
+    ``vmap`` over keys.
 
     Args:
         vector: a tree of arrays.
         key: the key.
         drop: the share, at least 0 and below 1.
+        rescale: "density" divides what is left by 1 − ``drop``, so that the mean stays, as
+            ``st.merge`` does; "norm" gives each leaf the sum of magnitudes that it had, as mergekit
+            does; "no" leaves it.
 
     Returns:
         A task vector in the same dtypes.
 
     Raises:
-        ValueError: ``drop`` is out of range.
+        ValueError: ``drop`` is out of range, or ``rescale`` is another word.
 
     Source: Yu et al., "Language models are super Mario", 2024.
 
@@ -200,16 +225,23 @@ def dare(vector: T, key: Key, drop: float = 0.9) -> T:
     """
     if not 0 <= drop < 1:
         raise ValueError(f"dare: drop must be at least 0 and below 1, got {drop}")
+    _check_word("dare", "rescale", rescale, ("density", "norm", "no"))
     alike = Alike("dare")
     row = alike.row(vector, 0)
     keys = split(key, max(len(row), 1))
-    thinned = [
-        snp.where(bernoulli(keys[i], 1 - drop, x.shape), x / (1 - drop), 0).astype(x.dtype)
-        if is_inexact(x.dtype)
-        else x
-        for i, x in enumerate(row)
-    ]
-    return unflatten(alike.structure, thinned)
+
+    def thinned(x: Array, key: Key) -> Array:
+        keep = drawn(uniform(key, x.shape), 1 - drop)
+        if rescale == "norm":
+            wide = widened(snp.abs(x))
+            kept = snp.sum(only(wide, keep))
+            scale = snp.where(kept > 0, snp.sum(wide) / snp.where(kept > 0, kept, 1), 1)
+        else:
+            scale = 1 / (1 - drop) if rescale == "density" else None
+        return only(x, keep, scale).astype(x.dtype)
+
+    thin = [thinned(x, keys[i]) if is_inexact(x.dtype) else x for i, x in enumerate(row)]
+    return unflatten(alike.structure, thin)
 
 
 def diagonal_fisher(log_likelihood: Callable[..., Any], params: T, *examples: ArrayLike) -> T:
@@ -362,9 +394,8 @@ def fisher_average(
         if not is_inexact(first.dtype):
             averages.append(of_column(column, None))
             continue
-        shares = [w * snp.maximum(f, least) for w, f in zip(each, precisions, strict=True)]
-        top = sum([s * x for s, x in zip(shares, column, strict=True)])
-        averages.append(convert(top / sum(shares), first.dtype))
+        average = by_precision(column, precisions, each, least)
+        averages.append(convert(average, first.dtype))
     return unflatten(alike.structure, averages)
 
 

@@ -32,6 +32,16 @@ from stretto._engine.core.typing import Array
 from stretto._engine.higher_order.callback import pure_callback
 from stretto.merge import arcs, matrices
 from stretto.merge.checkpoints import shown
+from stretto.merge.formulas import (
+    agreeing,
+    by_precision,
+    drawn,
+    elected,
+    kept_count,
+    large,
+    only,
+    sum_of,
+)
 from stretto.merge.measuring import Measuring, Pieces, in_runs
 
 __all__ = ["METHODS", "Beside", "Each", "Method", "Setting", "method"]
@@ -131,10 +141,6 @@ class Method(NamedTuple):
 # Weighted sums
 
 
-def _sum_of(arrays: Sequence[Array]) -> Array:
-    return sum(arrays[1:], arrays[0])
-
-
 def _weighted(arrays: Sequence[Array], weights: Array) -> Array:
     """Add up weighted arrays, rounding once for each."""
     total = arrays[0] * weights[0]
@@ -169,17 +175,11 @@ def _in_span(p: Pieces) -> Array:
 
 def _stock(p: Pieces) -> Array:
     base: Any = p.base
-    mean = p.over(_sum_of(p.models), snp.asarray(len(p.models), base.dtype))
+    mean = p.over(sum_of(p.models), snp.asarray(len(p.models), base.dtype))
     return p.times(mean, p.measured) + p.times(base, 1 - p.measured)
 
 
 # Sparse deltas
-
-
-def _agreeing(weighted: Sequence[Array]) -> list[Array]:
-    """Return for each where its sign is the sign of the sum; a sum of 0 counts as positive."""
-    positive = _sum_of(weighted) >= 0
-    return [snp.where(positive, x > 0, x < 0) for x in weighted]
 
 
 def _added(p: Pieces, deltas: Sequence[Array], *, elect: bool) -> Array:
@@ -188,12 +188,10 @@ def _added(p: Pieces, deltas: Sequence[Array], *, elect: bool) -> Array:
     weights = p.settings["weight"]
     scaled = [p.times(x, weights[i]) for i, x in enumerate(deltas)]
     if elect:
-        agree = _agreeing(scaled)
-        total = _sum_of([snp.where(a, x, 0) for a, x in zip(agree, scaled, strict=True)])
-        share = _sum_of([snp.where(a, weights[i], 0) for i, a in enumerate(agree)])
+        total, share = elected(scaled, [weights[i] for i in range(len(scaled))])
         share = snp.where(share == 0, 1, share)
     else:
-        total = _sum_of(scaled)
+        total = sum_of(scaled)
         share = snp.sum(weights)
         share = snp.where(abs(share) < 1e-8, 1, share)
     if p.settings["normalize"]:
@@ -208,7 +206,7 @@ def _sparse(
 
     def combine(p: Pieces) -> Array:
         scale = p.measured["scale"]
-        kept = [snp.where(keep(p, i, x), p.times(x, scale[i]), 0) for i, x in enumerate(p.deltas)]
+        kept = [only(x, keep(p, i, x), scale[i], p.times) for i, x in enumerate(p.deltas)]
         return _added(p, kept, elect=elect)
 
     return combine
@@ -219,16 +217,16 @@ def _keep_all(p: Pieces, i: int, delta: Array) -> Array:
 
 
 def _keep_large(p: Pieces, i: int, delta: Array) -> Array:
-    return abs(delta) >= p.measured["least"][i]
+    return large(delta, p.measured["least"][i])
 
 
 def _keep_middle(p: Pieces, i: int, delta: Array) -> Array:
     size = abs(delta)
-    return (size >= p.measured["least"][i]) & (size <= p.measured["largest"][i])
+    return large(delta, p.measured["least"][i]) & (size <= p.measured["largest"][i])
 
 
 def _keep_any(p: Pieces, i: int, delta: Array) -> Array:
-    return p.noise(i) < p.settings["density"][i]
+    return drawn(p.noise(i), p.settings["density"][i])
 
 
 def _keep_by_rank(p: Pieces, i: int, delta: Array) -> Array:
@@ -268,11 +266,8 @@ def _ranks(sizes: Any) -> np.ndarray:
 
 def _fisher(p: Pieces) -> Array:
     weights = p.settings["weight"]
-    shares = [
-        p.times(snp.maximum(f, p.settings["least"]), weights[i]) for i, f in enumerate(p.beside)
-    ]
-    total = _sum_of([p.times(x, s) for s, x in zip(shares, p.models, strict=True)])
-    return total / _sum_of(shares)
+    each = [weights[i] for i in range(len(p.models))]
+    return by_precision(p.models, p.beside, each, p.settings["least"], p.times)
 
 
 def _nearswap(p: Pieces) -> Array:
@@ -285,23 +280,21 @@ def _nearswap(p: Pieces) -> Array:
 def _ram(p: Pieces) -> Array:
     base: Any = p.base
     moved = [snp.where(abs(x) > p.settings["epsilon"], x, 0) for x in p.deltas]
-    count = _sum_of([(abs(x) > p.settings["epsilon"]).astype(base.dtype) for x in p.deltas])
+    count = sum_of([(abs(x) > p.settings["epsilon"]).astype(base.dtype) for x in p.deltas])
     alone = [p.times(x, p.measured[i]) for i, x in enumerate(moved)]
     together = [x / snp.maximum(count, 1) for x in moved]
-    return base + snp.where(count > 1, _sum_of(together), _sum_of(alone))
+    return base + snp.where(count > 1, sum_of(together), sum_of(alone))
 
 
 def _sce(p: Pieces) -> Array:
     base: Any = p.base
     deltas, weights = p.deltas, p.measured["weight"]
-    mean = _sum_of(deltas) / len(deltas)
-    spread = _sum_of([(x - mean) ** 2 for x in deltas]) / len(deltas)
+    mean = sum_of(deltas) / len(deltas)
+    spread = sum_of([(x - mean) ** 2 for x in deltas]) / len(deltas)
     deltas = [snp.where(spread >= p.measured["least"], x, 0) for x in deltas]
-    agree = _agreeing(deltas)
-    total = _sum_of(
-        [snp.where(a, p.times(x, weights[i]), 0) for i, (a, x) in enumerate(zip(agree, deltas))]
-    )
-    share = _sum_of([snp.where(a, weights[i], 0) for i, a in enumerate(agree)])
+    agree = agreeing(deltas)
+    total = sum_of([only(x, a, weights[i], p.times) for i, (a, x) in enumerate(zip(agree, deltas))])
+    share = sum_of([snp.where(a, weights[i], 0) for i, a in enumerate(agree)])
     return base + total / snp.maximum(share, 1e-6)
 
 
@@ -332,11 +325,6 @@ def _thin(m: Measuring) -> dict[str, Any]:
     return {"scale": np.ones(len(m.models), m.dtype)}
 
 
-def _count(share: float, size: int) -> int:
-    """Return how many elements a share is, at least one."""
-    return max(1, int(share * size))
-
-
 def _magnitude(p: Pieces) -> Array:
     return abs(p.deltas[0])
 
@@ -350,7 +338,7 @@ def _thresholds(m: Measuring) -> dict[str, Any]:
         elif share <= 0:
             least.append(np.inf)
         else:
-            least += m.largest(_magnitude, [_count(share, m.size)], i)
+            least += m.largest(_magnitude, [kept_count(share, m.size)], i)
     measured = {"least": np.asarray(least, m.dtype), **_thin(m)}
     return _rescaled(m, measured, _kept_large)
 
@@ -425,8 +413,8 @@ def _squares(p: Pieces) -> Array:
 
 def _spread(p: Pieces) -> Array:
     deltas = p.deltas
-    mean = _sum_of(deltas) / len(deltas)
-    return _sum_of([(x - mean) ** 2 for x in deltas]) / len(deltas)
+    mean = sum_of(deltas) / len(deltas)
+    return sum_of([(x - mean) ** 2 for x in deltas]) / len(deltas)
 
 
 def _moving(p: Pieces) -> Array:
@@ -462,7 +450,7 @@ def _ram_measures(m: Measuring) -> Any:
 
 def _contributions(p: Pieces) -> Array:
     moved = [(abs(x) > p.settings["epsilon"]).astype(np.float32) for x in p.deltas]
-    count = _sum_of(moved)
+    count = sum_of(moved)
     shared = [in_runs(snp.where(count > 1, x, 0)) for x in moved]
     unique = [in_runs(snp.where(count == 1, x, 0)) for x in moved]
     return snp.stack([snp.stack(shared, -1), snp.stack(unique, -1)], -2)
