@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 import pytest
+import safetensors
 import safetensors.numpy
 
 import stretto as st
 import stretto.numpy as snp
 from stretto import nn
+from tests.nn.models import Tied
 
 
 @pytest.fixture
@@ -169,12 +171,79 @@ def test_64_bits(path):
         st.load(path, {"n": snp.zeros(1, int)})
 
 
-def test_a_part_of_a_file_is_for_a_checkpoint(path):
-    st.save(path, {"w": snp.ones(2), "b": snp.ones(3)})
-    with pytest.raises(ValueError, match=r"some of a file's arrays: stretto\.merge\.Checkpoint\("):
-        st.load(path, {"b": snp.ones(3)})
-    with st.merge.Checkpoint(path) as found:
-        assert found["b"].tolist() == [1, 1, 1]
+def test_a_part_of_a_file(path):
+    st.save(path, {"w": snp.ones(2), "b": [snp.ones(3), 4]})
+    with pytest.raises(ValueError, match=r"of a file's arrays: load\(path, like, strict=False\)"):
+        st.load(path, {"b": [snp.zeros(3), 0]})
+    found = st.load(path, {"b": [snp.zeros(3), 0]}, strict=False)
+    assert found["b"][0].tolist() == [1, 1, 1] and found["b"][1] == 4
+    assert st.load(path, {}, strict=False) == {}
+    with pytest.raises(ValueError, match=r"missing: a\n  w: expected float32\[3\], got .*\[2\]$"):
+        st.load(path, {"w": snp.ones(3), "a": 1}, strict=False)
+    with pytest.raises(ValueError, match="strict=False reads what `like` has, and there is none"):
+        st.load(path, strict=False)
+
+
+def of_modules(tree):
+    """Return where the one weight of ``Tied`` is, in what was loaded."""
+    return tree["model"].a.weight, tree["model"].c.weight
+
+
+def test_tied_weights_are_one_array(path):
+    model = Tied()
+    st.save(path, {"model": model, "same": model.a.weight})
+    like = {"model": st.tree.map(snp.zeros_like, Tied()), "same": snp.zeros((3, 3))}
+    found = st.load(path, like)
+    one, other = of_modules(found)
+    assert one is other
+    np.testing.assert_array_equal(one, model.a.weight)
+    np.testing.assert_array_equal(found["same"], one)  # in a dictionary, and an array of its own
+    by_name = st.load(path)["model"]
+    assert by_name["a.weight"] is by_name["b.weight"] is by_name["c.weight"]
+    header = st.files.load_header(path).arrays
+    assert header.keys() == {"same", *(f"model.{name}" for name in by_name)}
+    alone = st.load(path, {"model": {"c": {"weight": snp.zeros((3, 3))}}}, strict=False)
+    np.testing.assert_array_equal(alone["model"]["c"]["weight"], one)
+
+
+def test_tied_weights_are_as_they_are_asked_for(path):
+    st.save(path, {"model": Tied()})
+    like = {"model": Tied()}
+    like["model"].a.weight = snp.zeros((3, 3))
+    place = lambda name, x: st.devices()[0] if name == "model.c.weight" else None
+    one, other = of_modules(st.load(path, like, sharding=place))
+    np.testing.assert_array_equal(one, other)
+    numpys = {"model": {name: {"weight": np.zeros((3, 3), np.float32)} for name in "ac"}}
+    found = st.load(path, numpys, strict=False)["model"]
+    found["a"]["weight"][0, 0] = 9
+    assert found["c"]["weight"][0, 0] != 9
+
+
+def test_weights_that_are_not_tied_stay_apart(path):
+    model = Tied()
+    model.c.weight = nn.Parameter(model.a.weight + 1)
+    st.save(path, model)
+    found = st.load(path, Tied())
+    assert found.c.weight is not found.a.weight
+    np.testing.assert_array_equal(found.c.weight, found.a.weight + 1)
+    # What is shared in a container that says nothing of it is there for each name.
+    shared = snp.ones(3)
+    st.save(path, {"a": shared, "b": [shared, shared]})
+    assert sorted(safetensors.numpy.load_file(path)) == ["a", "b.0", "b.1"]
+
+
+@pytest.mark.parametrize(
+    "ties", [{"c.weight": "d.weight"}, {"a.weight": "a.bias"}, {"x": "a.bias"}]
+)
+def test_damaged_ties(path, ties):
+    st.save(path, Tied())
+    with safetensors.safe_open(path, "np") as file:
+        said = json.loads(file.metadata()["stretto"])
+    arrays = safetensors.numpy.load_file(path)
+    words = {"stretto": json.dumps(said | {"ties": ties})}
+    safetensors.numpy.save_file(arrays, path, words)
+    with pytest.raises(ValueError, match="its description of the tree is damaged"):
+        st.load(path)
 
 
 def test_a_model_of_several_files_is_for_a_checkpoint(tmp_path):

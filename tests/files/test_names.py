@@ -44,17 +44,17 @@ TREES = hs.recursive(
 def test_description_rebuilds_what_is_data(tree):
     names = leaf_names(tree, "save")
     found = dict(zip(names, st.tree.leaves(tree), strict=True))
-    node, kinds, dtypes = parse(describe(tree, {"x": "int"}, {}))
+    node, kinds, dtypes, ties = parse(describe(tree, {"x": "int"}, {}, {"y": "x"}))
     back = rebuild(node, found)
     assert back == tree and st.tree.structure(back) == st.tree.structure(tree)
-    assert (kinds, dtypes) == ({"x": "int"}, {})
+    assert (kinds, dtypes, ties) == ({"x": "int"}, {}, {"y": "x"})
 
 
 def test_ragged_arrays_come_back():
     tree = {"x": [st.ragged([[1.0, 2.0], [3.0]])], "y": 1}
     names = leaf_names(tree, "save")
     assert names == ["x.0.values", "x.0.lengths", "y"]
-    node, _, _ = parse(describe(tree, {}, {}))
+    node = parse(describe(tree, {}, {}, {})).node
     back = rebuild(node, dict(zip(names, st.tree.leaves(tree), strict=True)))
     assert st.tree.structure(back) == st.tree.structure(tree)
     with pytest.raises(Damaged, match="not in the file"):
@@ -75,7 +75,7 @@ def test_names_of_fields_attributes_and_indices():
 def test_objects_become_dictionaries_by_name():
     tree = [Pair({"w": 1}, 2), Dense(Pair(3, 4), None), collections.deque([5])]
     found = dict(zip(leaf_names(tree, "save"), st.tree.leaves(tree), strict=True))
-    back = rebuild(parse(describe(tree, {}, {}))[0], found)
+    back = rebuild(parse(describe(tree, {}, {}, {})).node, found)
     assert back == [{"one.w": 1, "two": 2}, {"weight.one": 3, "weight.two": 4}, {"0": 5}]
 
 
@@ -105,11 +105,12 @@ WHOLE = {"version": 1, "tree": {"dict": [["a", "leaf"]]}, "kinds": {}, "dtypes":
         "null",
         json.dumps(WHOLE | {"kinds": ["a"]}),
         json.dumps(WHOLE | {"kinds": {"a": 1}}),
+        json.dumps(WHOLE | {"ties": {"a": 1}}),
         json.dumps({k: v for k, v in WHOLE.items() if k != "tree"}),
         json.dumps(WHOLE | {"version": 2}),
         "[" * 100_000,
     ],
-    ids=["cut", "list", "number", "null", "kinds", "kind", "no tree", "version", "deep"],
+    ids=["cut", "list", "number", "null", "kinds", "kind", "ties", "no tree", "version", "deep"],
 )
 def test_texts_that_are_no_description(text):
     with pytest.raises(Damaged, match="description"):

@@ -21,11 +21,21 @@ import stretto.numpy as snp
 from stretto._engine.core import files
 from stretto.files import file_parts
 from tests.interruptions import interrupted, lines_of
+from tests.nn.models import Tied
 
 
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "model.safetensors"
+
+
+def test_tied_weights_are_written_once(path):
+    model = Tied()
+    st.save(path, model)
+    theirs = safetensors.numpy.load_file(path)
+    assert [name for name in theirs if "weight" in name] == ["a.weight"]
+    assert [name for name in theirs if name.startswith("b.")] == []
+    assert model.c.weight is model.a.weight
 
 
 def test_others_read_our_files(path):

@@ -60,7 +60,16 @@ from stretto.files.file_parts import (
     folder_of,
     parse_index,
 )
-from stretto.files.names import DESCRIPTION, Damaged, leaf_names, parse, rebuild, refuse_twice
+from stretto.files.names import (
+    DESCRIPTION,
+    Damaged,
+    Description,
+    damaged,
+    leaf_names,
+    parse,
+    rebuild,
+    refuse_twice,
+)
 
 _ZIP = b"PK\x03\x04"
 _PIECE = 1 << 24  # bytes of which a checksum is computed at once
@@ -83,6 +92,8 @@ class Contents(NamedTuple):
     entries: dict[str, Entry]
     node: Any
     metadata: dict[str, str]
+    ties: dict[str, str]
+    """The names among them whose array is that of another name."""
 
     @property
     def described(self) -> bool:
@@ -232,9 +243,7 @@ def open_file(path: str | os.PathLike[str], caller: str) -> File:
 def contents_of(file: File, *, data: bool = True) -> Contents:
     """Return arrays with their places, and the description; ``data`` checks that all are there."""
     metadata = dict(file.metadata)
-    kinds: dict[str, str] = {}
-    dtypes: dict[str, str] = {}
-    node = _NO_NODE
+    said = Description(_NO_NODE, {}, {}, {})
     if INDEX in metadata:
         _check_index(file)
         index = parse_index(metadata.pop(INDEX))
@@ -246,12 +255,16 @@ def contents_of(file: File, *, data: bool = True) -> Contents:
         places = _in_one_file(file)
     metadata.pop(CHECKSUM, None)
     if DESCRIPTION in metadata:
-        node, kinds, dtypes = parse(metadata.pop(DESCRIPTION))
+        said = parse(metadata.pop(DESCRIPTION))
     entries = {}
     for name, (code, grid) in places.items():
-        type = true_type(name, code, grid.shape, dtypes.get(name))
-        entries[name] = Entry(type, kinds.get(name), grid, item_size(name, code))
-    return Contents(entries, node, metadata)
+        type = true_type(name, code, grid.shape, said.dtypes.get(name))
+        entries[name] = Entry(type, said.kinds.get(name), grid, item_size(name, code))
+    for name, first in said.ties.items():
+        if first not in places or name in places:
+            raise damaged(f"it ties {name} to {first}")
+        entries[name] = entries[first]
+    return Contents(entries, said.node, metadata, said.ties)
 
 
 def _in_one_file(file: File) -> dict[str, tuple[str, Grid]]:
@@ -440,10 +453,16 @@ class Header(NamedTuple):
 
 
 @overload
-def load(path: str | os.PathLike[str], like: None = None, *, sharding: Tree = None) -> Tree: ...
+def load(
+    path: str | os.PathLike[str], like: None = None, *, sharding: Tree = None, strict: bool = True
+) -> Tree: ...
 @overload
-def load(path: str | os.PathLike[str], like: T, *, sharding: Tree = None) -> T: ...
-def load(path: str | os.PathLike[str], like: Tree = None, *, sharding: Tree = None) -> Tree:
+def load(
+    path: str | os.PathLike[str], like: T, *, sharding: Tree = None, strict: bool = True
+) -> T: ...
+def load(
+    path: str | os.PathLike[str], like: Tree = None, *, sharding: Tree = None, strict: bool = True
+) -> Tree:
     """Read the tree that ``save`` wrote to a file; or arrays by name, from a file by others.
 
     Without ``like``, dictionaries, lists, tuples, ``None`` and ragged arrays come back as they
@@ -465,16 +484,18 @@ def load(path: str | os.PathLike[str], like: Tree = None, *, sharding: Tree = No
             ``Device`` or its name; a tree of these that is a prefix of the one that comes back; or
             a function of an array's name in the file and its ``ShapeDtypeStruct``. None for nowhere
             in particular. NumPy's arrays become ``Array``; Python numbers stay what they are.
+        strict: whether arrays of the file that ``like`` lacks are an error; otherwise they are not
+            read.
 
     Returns:
-        A tree of arrays.
+        A tree of arrays. What one array was, under two names (tied weights), is one again.
 
     Raises:
         TypeError: a leaf of ``like`` has a type that a file cannot hold, or ``sharding`` is not a
             place.
         ValueError: the file is damaged or not a safetensors file, or does not match ``like``: then
-            all names that are missing or unexpected, and all types that differ, are listed; or an
-            array cannot be split as ``sharding`` says.
+            all names that are missing or unexpected, and all types that differ, are listed; or
+            ``strict`` is false without ``like``; or an array cannot be split as ``sharding`` says.
         OverflowError: integers of 64 bits do not fit into 32.
         FileNotFoundError: there is no such file.
         OSError: it is a folder, a device, a FIFO or a socket.
@@ -490,7 +511,11 @@ def load(path: str | os.PathLike[str], like: Tree = None, *, sharding: Tree = No
     >>> st.load(path, sharding=lambda name, x: split if x.shape else None)["w"].sharding
     NamedSharding(Mesh('data': 1), PartitionSpec('data'))
     """
-    return _load(path, None if like is None else lambda header: like, sharding, checked=False)
+    if like is None and not strict:
+        raise ValueError("load: strict=False reads what `like` has, and there is none")
+    return _load(
+        path, None if like is None else lambda header: like, sharding, checked=False, strict=strict
+    )
 
 
 def load_checked(path: str | os.PathLike[str], like: Callable[[Header], Any]) -> Tree:
@@ -498,7 +523,7 @@ def load_checked(path: str | os.PathLike[str], like: Callable[[Header], Any]) ->
 
     Raises ``Damaged`` before anything else where the checksum is not there, or is another.
     """
-    return _load(path, like, None, checked=True)
+    return _load(path, like, None, checked=True, strict=True)
 
 
 def _load(
@@ -507,6 +532,7 @@ def _load(
     sharding: Tree,
     *,
     checked: bool,
+    strict: bool,
 ) -> Tree:
     caller = f"load: {checked_path(path, 'load')}"
     lost: list[str] = []
@@ -520,7 +546,7 @@ def _load(
                     made = _as_described(file, contents, sharding, caller, lost)
                 else:
                     asked = like(_header(contents))
-                    made = _as_like(file, contents, asked, sharding, caller, lost)
+                    made = _as_like(file, contents, asked, sharding, caller, lost, strict)
             made = _remade(made, caller)
         except Replaced:
             continue
@@ -602,15 +628,24 @@ def _as_described(
     names = {name: name for name in (entries if contents.described else sorted(entries))}
     root = rebuild(contents.node, names) if contents.described else names
     places = places_of(sharding, root, tree.leaves(root), entries, caller)
-    leaves = {n: read_leaf(file, n, e, e.kind, places.get(n), lost) for n, e in entries.items()}
+    leaves: dict[str, Any] = {}
+    for n, e in entries.items():
+        first = contents.ties.get(n)
+        if first is not None and places.get(n) == places.get(first):
+            leaves[n] = leaves[first]
+        else:
+            leaves[n] = read_leaf(file, first or n, e, e.kind, places.get(n), lost)
     return rebuild(contents.node, leaves) if contents.described else {n: leaves[n] for n in names}
 
 
 def _as_like(
-    file: File, contents: Contents, like: Tree, sharding: Tree, caller: str, lost: list[str]
-) -> Tree:
+    file: File, contents: Contents, like: Tree, sharding: Tree, caller: str, lost: list[str],
+    strict: bool,
+) -> Tree:  # fmt: skip
     flat, structure = tree.flatten(like)
     names, entries = leaf_names(like, caller), contents.entries
+    if not strict:
+        entries = {name: entry for name, entry in entries.items() if name in set(names)}
     wanted = {name: _wanted(leaf, name, caller) for name, leaf in zip(names, flat, strict=True)}
     missing = [name for name in names if name not in entries]
     unexpected = sorted(name for name in entries if name not in wanted)
@@ -622,12 +657,20 @@ def _as_like(
             problems.append(f"{name}: expected {expected}, got {entries[name].type}")
     if problems:
         if problems == [f"unexpected: {', '.join(unexpected)}"]:
-            problems.append("to read some of a file's arrays: stretto.merge.Checkpoint(path)[name]")
+            problems.append("to read some of a file's arrays: load(path, like, strict=False)")
         raise ValueError("\n  ".join([f"{caller} does not match `like`:", *problems]))
     places = of_like(flat, names) | places_of(sharding, like, names, entries, caller)
-    leaves = {}
-    for name, entry in entries.items():  # in the file's order
-        leaves[name] = _leaf(file, name, entry, *wanted[name], places, lost)
+    leaves: dict[str, Any] = {}
+    for name, entry in entries.items():  # in the file's order, second names of arrays last
+        first = contents.ties.get(name)
+        if (
+            first in leaves
+            and (wanted[name], places.get(name)) == (wanted[first], places.get(first))
+            and wanted[name][0] != "numpy"
+        ):
+            leaves[name] = leaves[first]
+        else:
+            leaves[name] = _leaf(file, name, entry, *wanted[name], places, lost)
     return tree.unflatten(structure, [leaves[name] for name in names])
 
 

@@ -7,12 +7,13 @@ and ragged arrays; of other nodes it lists the names beneath.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from stretto._engine.api import varying_sizes
 from stretto._engine.api.varying_sizes.sizes import RAGGED
 from stretto._engine.core import tree
+from stretto._engine.core.interpreter import Value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.typing import Tree
 
@@ -57,12 +58,45 @@ def leaf_names(root: Tree, caller: str) -> list[str]:
     return names
 
 
+HOLDS_ONCE = "_holds_once"
+"""An attribute, true of classes of nodes that hold an array at two places as one: tied weights."""
+
+
+def ties_of(root: Tree, names: Sequence[str]) -> dict[str, str]:
+    """Return the second names of arrays that a module holds at several places, each with the first.
+
+    Other containers have an entry for each name, whatever is in it.
+    """
+    ties: dict[str, str] = {}
+    whole = lambda node: getattr(type(node), HOLDS_ONCE, False)
+    place = 0
+    for piece in tree.leaves(root, whole):
+        if not whole(piece):
+            place += 1
+            continue
+        first: dict[int, str] = {}
+        flat = tree.leaves(piece)
+        for name, leaf in zip(names[place : place + len(flat)], flat, strict=True):
+            # What NumPy holds may be written to, and is to be two arrays after it was read.
+            if isinstance(leaf, Value) and first.setdefault(id(leaf), name) != name:
+                ties[name] = first[id(leaf)]
+        place += len(flat)
+    return ties
+
+
 # The description
 
 
-def describe(root: Tree, kinds: Mapping[str, str], dtypes: Mapping[str, str]) -> str:
-    """Return the structure, and by name a leaf's kind and dtype where its array lacks them."""
+def describe(
+    root: Tree, kinds: Mapping[str, str], dtypes: Mapping[str, str], ties: Mapping[str, str]
+) -> str:
+    """Return the structure, and by name a leaf's kind and dtype where its array lacks them.
+
+    ``ties`` are names without an array, each with the one whose array it shares.
+    """
     record = {"version": _VERSION, "tree": _node(root), "kinds": kinds, "dtypes": dtypes}
+    if ties:
+        record["ties"] = ties
     return json.dumps(record, separators=(",", ":"))
 
 
@@ -83,8 +117,17 @@ def _node(node: Tree) -> object:
     return {"names": [".".join(steps) for steps in tree.names(node)]}
 
 
-def parse(text: str) -> tuple[Any, dict[str, str], dict[str, str]]:
-    """Return the node, kinds and dtypes of a description. Raises ``Damaged``."""
+class Description(NamedTuple):
+    """What a file says about the tree in it."""
+
+    node: Any
+    kinds: dict[str, str]
+    dtypes: dict[str, str]
+    ties: dict[str, str]
+
+
+def parse(text: str) -> Description:
+    """Return what a description says. Raises ``Damaged``."""
     try:
         record = json.loads(text)
         version = record["version"]
@@ -93,12 +136,12 @@ def parse(text: str) -> tuple[Any, dict[str, str], dict[str, str]]:
                 f"its description of the tree is of version {version!r}, and this Stretto knows "
                 f"{_VERSION}"
             )
-        node, kinds, dtypes = record["tree"], record["kinds"], record["dtypes"]
-        if not (_is_words(kinds) and _is_words(dtypes)):
-            raise TypeError("kinds and dtypes must be words by name")
+        node, *words = record["tree"], record["kinds"], record["dtypes"], record.get("ties", {})
+        if not all(map(_is_words, words)):
+            raise TypeError("kinds, dtypes and ties must be words by name")
     except (KeyError, TypeError, json.JSONDecodeError, RecursionError) as error:
-        raise _damaged(error) from None
-    return node, kinds, dtypes
+        raise damaged(error) from None
+    return Description(node, *words)
 
 
 def refuse_twice(text: bytes) -> None:
@@ -117,7 +160,8 @@ def _is_words(x: object) -> bool:
     return isinstance(x, dict) and all(isinstance(v, str) for v in x.values())
 
 
-def _damaged(error: object) -> Damaged:
+def damaged(error: object) -> Damaged:
+    """Return the error that a description is damaged, in so many words."""
     return Damaged(f"its description of the tree is damaged: {error}")
 
 
@@ -131,11 +175,11 @@ def rebuild(node: object, leaves: Mapping[str, Any]) -> Tree:
     try:
         made = _made(node, (), left)
     except (TypeError, ValueError, RecursionError) as error:
-        raise _damaged(error) from None
+        raise damaged(error) from None
     except KeyError as error:
-        raise _damaged(f"it names an array {error} that is not in the file") from None
+        raise damaged(f"it names an array {error} that is not in the file") from None
     if left:
-        raise _damaged(f"it does not name the arrays {', '.join(left)}")
+        raise damaged(f"it does not name the arrays {', '.join(left)}")
     return made
 
 

@@ -19,7 +19,7 @@ from stretto._engine.core.files import checked_path, write_whole
 from stretto._engine.core.typing import Tree
 from stretto.files import file_parts
 from stretto.files.file_elements import Slabs, code_of, pieces_of, stored
-from stretto.files.names import DESCRIPTION, describe, leaf_names
+from stretto.files.names import DESCRIPTION, describe, leaf_names, ties_of
 
 
 def save(
@@ -30,7 +30,8 @@ def save(
     Arrays are named by the way that leads to them (``layers.0.weight``), so other readers of the
     format, such as PyTorch's, find a module's arrays by their usual names. The structure, Python
     numbers, NumPy arrays, and dtypes that the format lacks are described in the file's metadata,
-    where ``load`` finds them.
+    where ``load`` finds them. An array that a module holds at two places (tied weights) is written
+    once, under the first of its names.
 
     A file that was there is replaced when the new one is complete and on the disk, so that whoever
     opens the path, whenever this is interrupted, finds the old one or the new. A symbolic link
@@ -124,11 +125,15 @@ def _parts(root: Tree, metadata: Mapping[str, str] | None) -> tuple[dict[str, An
             raise ValueError(f"save: metadata[{key!r}] is where the tree is described")
     arrays, kinds, dtypes = {}, {}, {}
     flat, paths = tree.leaves(root), tree.paths(root, "tree")
-    for name, leaf, where in zip(leaf_names(root, "save"), flat, paths, strict=True):
+    names = leaf_names(root, "save")
+    ties = ties_of(root, names)
+    for name, leaf, where in zip(names, flat, paths, strict=True):
+        if name in ties:
+            continue
         arrays[name], kind, dtype = stored(leaf, where, "save")
         if kind is not None:
             kinds[name] = kind
         if dtype is not None:
             dtypes[name] = dtype
-    words[DESCRIPTION] = describe(root, kinds, dtypes)
+    words[DESCRIPTION] = describe(root, kinds, dtypes, ties)
     return arrays, words

@@ -24,6 +24,7 @@ class ModuleTree:
     """Walk over what a module holds, by the roles of its attributes."""
 
     _roles: dict[str, str]
+    _holds_once: ClassVar[bool] = True  # what is at two places, which a file says (files/names.py)
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """Iterate over the modules among the attributes.
