@@ -104,5 +104,11 @@ def test_what_is_wrong(members):
         st.merge.trees("ties", tuned, weight=1.0)
     with pytest.raises(ValueError, match="member 1 differs in structure from member 0"):
         st.merge.trees("linear", [tuned[0], {"x": snp.ones(3)}])
+    counted = [{"n": snp.array([1, 2])}, {"n": snp.array([1, 3])}]
+    with pytest.raises(ValueError, match=r'n has integers.* or take the first by integers="first"'):
+        st.merge.trees("linear", counted)
+    assert st.merge.trees("linear", counted, integers="first")["n"].tolist() == [1, 2]
+    with pytest.raises(ValueError, match='integers must be "equal" or "first", got \'mean\''):
+        st.merge.trees("linear", counted, integers="mean")
     with pytest.raises(ValueError, match="1 of 3 elements of a are NaN"):
         st.merge.trees("linear", [{"a": snp.array([1, np.nan, 0])}])

@@ -98,12 +98,21 @@ def test_integers_must_agree(tmp_path):
     ):
         st.merge.run(recipe, tmp_path / "out2")
     assert not (tmp_path / "out2").exists()
+    assert not left(tmp_path)  # as before anything is written
+    st.merge.run(recipe | {"integers": "first"}, tmp_path / "out2")
+    np.testing.assert_array_equal(models.read(tmp_path / "out2")["steps"], extra["steps"])
+    changed["flag"][0] = False
+    models.save_file(changed, paths["b"])
+    with pytest.raises(
+        ValueError, match=r"what is in the files has 2 faults:\n.*(flag|steps).*\n.*(flag|steps)"
+    ):
+        st.merge.run(recipe, tmp_path / "out3")
 
 
 @pytest.mark.parametrize("method", ["linear", "task_arithmetic"])
 def test_counters_need_not_agree(tmp_path, method):
     """Networks with batch normalization have been trained for so many steps each."""
-    name = "bn.num_batches_tracked"
+    name = "bn.num_batches_tracked" if method == "linear" else "n_averaged"
     for i, model in enumerate(("base", "a", "b")):
         tensors = {name: np.array(10 * i), "bn.weight": np.full(3, i, np.float32)}
         models.save_file(tensors, tmp_path / f"{model}.safetensors")

@@ -51,7 +51,13 @@ def _whole(leaf: Any, name: str) -> np.ndarray:
 
 
 def trees(
-    method: str, models: Sequence[Any], base: Tree = None, *, seed: int = 0, **settings: Any
+    method: str,
+    models: Sequence[Any],
+    base: Tree = None,
+    *,
+    seed: int = 0,
+    integers: str = "equal",
+    **settings: Any,
 ) -> Tree:
     """Merge trees of arrays, by any method that merges checkpoints.
 
@@ -60,6 +66,8 @@ def trees(
         models: trees, all alike, or an ``Ensemble``.
         base: the tree that they were tuned from, where the method has one.
         seed: for methods that draw.
+        integers: "equal" where all models must have the same, but for counters of batches; "first"
+            to take the base's or the first model's.
         **settings: as in a recipe: a number, a list over layers, or cases by name; and for what
             each model has of its own also a tuple with one for each model. A setting whose name is
             a word of Python, ``lambda``, is written with an underscore behind it. What a method has
@@ -101,6 +109,7 @@ def trees(
         for model, value in zip(own, values, strict=True):
             model[name] = value
     said: dict[str, Any] = {"method": method, "models": own, "parameters": shared, "seed": seed}
+    said["integers"] = integers
     if base is not None:
         said["base"] = "the base"
         paths.insert(0, "the base")

@@ -37,8 +37,14 @@ _FIRST = ("embed", "wte", "wpe", "patch", "conv_in", "stem")
 """Parts of the names of what comes before the layers."""
 
 
-_COUNTERS = "num_batches_tracked"
-"""Integers that count the steps of training, which models need not have alike."""
+_COUNTERS = ("num_batches_tracked", "n_averaged")
+"""Integers that models need not have alike, and that are the base's or the first model's.
+
+They count what a training has done: batches that batch normalization has seen, models in PyTorch's
+averages. Two networks that were trained apart never have the same, a merged one was not trained for
+any number of steps, and in inference nothing reads them. Other integers, such as positions and
+indices, mean something, and half of two meanings is none.
+"""
 
 
 class Step(NamedTuple):
@@ -459,7 +465,8 @@ class Planning:
             )
             return
         if not floats[0]:
-            agreeing = [leading] if name.endswith(_COUNTERS) else everyone
+            any_will_do = self.recipe.integers == "first" or name.endswith(_COUNTERS)
+            agreeing = [leading] if any_will_do else everyone
             yield Step(name, stored.code, stored.shape, tuple(agreeing), None, {}, True)
             return
         settings = self.numbers(name, own, shared, depth, len(sources))

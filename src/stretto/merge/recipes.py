@@ -128,6 +128,9 @@ class Recipe(NamedTuple):
     """Whether rules are mergekit's where ours are others: what is dropped at random is made up for
     by the L1 norm, rather than by the share that is kept; and all tensors that are in no layer are
     at the depth of the first."""
+    integers: str = "equal"
+    """Which integers are copied: "equal" for those that all models must have alike, "first" for the
+    base's or the first model's."""
 
     @property
     def how(self) -> Method:
@@ -233,7 +236,10 @@ class _Reading(Reading):
     """Reads a recipe of ours."""
 
     def recipe(self, said: Mapping[str, Any]) -> Recipe:
-        known = {"method", "models", "base", "parameters", "slices", "dtype", "out_dtype", "seed"}
+        known = {
+            "method", "models", "base", "parameters", "slices", "dtype", "out_dtype", "seed",
+            "integers",
+        }  # fmt: skip
         self.only(said, known, "the recipe")
         name = said.get("method")
         if not isinstance(name, str) or name not in METHODS:
@@ -251,8 +257,11 @@ class _Reading(Reading):
         seed = said.get("seed", 0)
         if problem := seed_problem(seed):
             self.problems.append(problem)
+        integers = said.get("integers", "equal")
+        if integers not in ("equal", "first"):
+            self.problems.append(f'integers must be "equal" or "first", got {shown(integers)}')
         self.finish(how, models, base, parts)
-        return Recipe(str(name), models, base, settings, parts, dtypes[0], dtypes[1], seed)
+        return Recipe(str(name), models, base, settings, parts, *dtypes, seed, integers=integers)
 
     def only(self, said: Mapping[str, Any], known: Iterable[str], where: str) -> None:
         for key in said:

@@ -32,7 +32,7 @@ from stretto.merge.matrices import Matrices
 from stretto.merge.measuring import Measuring, Pieces
 from stretto.merge.methods import Method
 from stretto.merge.planning import Plan, Shard, Step, plan, room_for
-from stretto.merge.recipes import seed_problem
+from stretto.merge.recipes import raise_all, seed_problem
 from stretto.merge.streams import Stream
 
 __all__ = ["Report", "run"]
@@ -129,6 +129,7 @@ def run(
         place = os.path.realpath(checked_path(out, "run"))
         check_place(place, ready)
         _check_memory(ready, most)
+        _check_integers(ready, most)
         _keep_what_is_freed()
         with contextlib.closing(_Stage(place, ready, resume)) as stage, enable_x64():
             return _Running(ready, stage, most, nonfinite, progress).run(verify)
@@ -201,6 +202,19 @@ def _check_memory(ready: Plan, most: int) -> None:
             else "or leave it out by the setting decompose"
         )
     )  # fmt: skip
+
+
+def _check_integers(ready: Plan, most: int) -> None:
+    """Raise ``ValueError`` for all tensors of which each model has other integers."""
+    problems = []
+    for step in ready.steps:
+        if step.copied and step.models[1:]:
+            try:
+                for _ in equal_blocks(step, most):
+                    pass
+            except ValueError as error:
+                problems.append(str(error).removeprefix("merge: "))
+    raise_all(problems, "what is in the files", "run")
 
 
 def _stage_of(place: str) -> str:
@@ -521,7 +535,7 @@ def equal_blocks(step: Step, most: int) -> Iterator[bytes]:
             if not np.array_equal(first, array[: block.size]):
                 raise ValueError(
                     f"merge: {step.name} has integers, which are copied, and {source} has others "
-                    f"than {step.models[0]}"
+                    f'than {step.models[0]}: make them alike, or take the first by integers="first"'
                 )
         yield first.tobytes()
 
