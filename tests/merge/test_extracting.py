@@ -2,12 +2,16 @@
 
 import json
 import os
+import signal
+import subprocess
+import sys
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 import stretto as st
+from tests.interruptions import interrupted, lines_of
 from tests.merge import models
 
 QUERIES = [f"model.layers.{i}.self_attn.q_proj" for i in range(models.LAYERS)]
@@ -111,6 +115,47 @@ def test_the_same_bytes_again(tmp_path):
         [(tmp_path / n / f).read_bytes() for f in sorted(os.listdir(tmp_path / n))] for n in "12"
     )
     assert first == second
+
+
+def test_what_is_stopped_leaves_nothing(tmp_path):
+    paths, _ = models.family(tmp_path, "a")
+    whole = tmp_path / "whole"
+    act = lambda out: st.merge.extract_lora(paths["a"], paths["base"], out, 1, modules=[QUERIES[0]])
+    in_writing = lambda name: name.endswith(("extracting.py", "core/files.py"))
+    count = lines_of(lambda: act(whole), in_writing)
+    expected = {p.name: p.read_bytes() for p in whole.iterdir()}
+    done = 0
+    for number in range(count - 60, count):  # those of writing
+        out = tmp_path / f"out{number}"
+        assert interrupted(lambda out=out: act(out), in_writing, number)
+        assert not (tmp_path / f".out{number}.extracting").exists()
+        if out.exists():  # the last lines are after the rename
+            assert {p.name: p.read_bytes() for p in out.iterdir()} == expected
+            done += 1
+    assert done < 10
+
+
+KILLED = """
+import os, signal, sys
+import stretto as st
+
+os.rename = lambda *names: os.kill(os.getpid(), signal.SIGKILL)
+st.merge.extract_lora(*sys.argv[1:], 1)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+def test_what_is_killed_leaves_nothing_in_its_place(tmp_path):
+    paths, _ = models.family(tmp_path, "a")
+    out = tmp_path / "out"
+    said = [paths["a"], paths["base"], str(out)]
+    killed = subprocess.run([sys.executable, "-c", KILLED, *said], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert not out.exists()
+    assert (tmp_path / ".out.extracting").exists()
+    st.merge.extract_lora(*said, 1)
+    assert sorted(os.listdir(out)) == ["adapter_config.json", "adapter_model.safetensors"]
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_faults(tmp_path):

@@ -61,7 +61,9 @@ def extract_lora(
     """Write the difference of two models as a LoRA adapter, which PEFT and recipes read.
 
     For each weight of a linear layer it is the nearest matrix of that rank, B A, which is computed
-    in float64 with one layer in memory, and the adapter itself.
+    in float64 with one layer in memory, and the adapter itself. Nothing is at ``out`` until all of
+    it is on the disk: what is stopped begins anew. What a kill leaves beside it,
+    ``.OUT.extracting``, the next call removes.
 
     Args:
         tuned: the model: a file, a folder, or an index.
@@ -220,8 +222,8 @@ def _write(place: str, tensors: Mapping[str, Any], settings: Mapping[str, Any]) 
     head, tail = os.path.split(place)
     stage = os.path.join(head, f".{tail}.extracting")
     shutil.rmtree(stage, ignore_errors=True)  # of a run that was killed
-    os.makedirs(stage)
     try:
+        os.makedirs(stage)
         save(os.path.join(stage, "adapter_model.safetensors"), dict(tensors), {"format": "pt"})
         with open(os.path.join(stage, "adapter_config.json"), "w", encoding="utf-8") as file:
             json.dump(settings, file, indent=2)
