@@ -60,6 +60,7 @@ def kept():
 
 PACKAGES = {
     "export.md": "onnxruntime sklearn",
+    "merging.md": "cmaes",
     "pytorch.md": "torch",
     "from-scikit-learn.md": "sklearn",
     "scikit-learn.md": "sklearn",
@@ -111,3 +112,5 @@ def pytest_collection_modifyitems(items):
         estimators = item.path.match("ensemble/estimators/*.py") and "src" in item.path.parts
         if estimators and "scikit-learn.md" in absent:
             item.add_marker(absent["scikit-learn.md"])
+        if item.path.match("src/stretto/merge/searching.py") and "merging.md" in absent:
+            item.add_marker(absent["merging.md"])

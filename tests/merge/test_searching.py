@@ -1,12 +1,16 @@
 """Searches: optima of known functions, settings of recipes, greedy soups; stopped and resumed."""
 
 import json
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
 import stretto as st
+from stretto.merge import searching
 from tests.merge import models
+
+needs_cmaes = pytest.mark.skipif(find_spec("cmaes") is None, reason="cmaes is not installed")
 
 
 def bowl(x):
@@ -20,6 +24,7 @@ def valley(x):
     return -np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
 
 
+@needs_cmaes
 @pytest.mark.parametrize("function, n, optimum, generations", [
     (bowl, 1, 0.3, 60), (bowl, 6, 0.3, 250), (valley, 4, 1.0, 300),
 ])  # fmt: skip
@@ -32,6 +37,7 @@ def test_optima(function, n, optimum, generations):
     assert found.history[0] == function(np.zeros(n))
 
 
+@needs_cmaes
 def test_bounds_hold_and_may_be_the_optimum():
     seen = []
 
@@ -49,6 +55,7 @@ def test_bounds_hold_and_may_be_the_optimum():
     assert not np.array_equal(found.point, other.point)
 
 
+@needs_cmaes
 @pytest.mark.parametrize("change, words", [
     ({"start": [[0.0]]}, r"start must be a vector, got shape \(1, 1\)"),
     ({"start": []}, r"start must be a vector, got shape \(0,\)"),
@@ -57,10 +64,23 @@ def test_bounds_hold_and_may_be_the_optimum():
     ({"spread": 0}, "spread must be positive, got 0"),
     ({"population": 3}, "population must be 4 or more, got 3"),
     ({"generations": 0}, "generations must be 1 or more, got 0"),
+    ({"seed": -1}, r"seed must be a whole number from 0 to 2\^32 - 1, got -1"),
 ])  # fmt: skip
 def test_arguments_that_make_no_sense(change, words):
     with pytest.raises(ValueError, match=f"^cma_es: {words}$"):
         st.merge.cma_es(sum, **{"start": [0.0]} | change)
+
+
+def test_a_search_without_the_package(monkeypatch, tmp_path):
+    monkeypatch.setattr(searching, "find_spec", lambda name: None)
+    for call in (
+        lambda: st.merge.cma_es(sum, [0.0]),
+        lambda: st.merge.evolve(tmp_path / "r.toml", len, tmp_path / "out"),
+    ):
+        with pytest.raises(
+            ModuleNotFoundError, match=r"needs the package cmaes: pip install 'stre"
+        ):
+            call()
 
 
 @pytest.fixture
@@ -97,6 +117,7 @@ def numbers(evolved, name="weight"):
     return [m.settings[name][0].values for m in evolved.recipe.models if name in m.settings]
 
 
+@needs_cmaes
 def test_weights_evolve(tmp_path, family):
     recipe, _, wanted = family
     score = Near(wanted)
@@ -109,6 +130,7 @@ def test_weights_evolve(tmp_path, family):
     assert not list(tmp_path.glob(".*"))
 
 
+@needs_cmaes
 def test_what_is_searched_and_where_it_starts(tmp_path, family):
     recipe, paths, _ = family
     recipe = recipe | {
@@ -134,6 +156,7 @@ def test_what_is_searched_and_where_it_starts(tmp_path, family):
         np.testing.assert_array_equal(read[name], x)
 
 
+@needs_cmaes
 def test_values_over_the_layers(tmp_path, family):
     recipe, _, wanted = family
     first, last = (f"model.layers.{i}.mlp.up_proj.weight" for i in (0, models.LAYERS - 1))
@@ -150,6 +173,7 @@ def test_values_over_the_layers(tmp_path, family):
     np.testing.assert_allclose(numbers(found), [[0.2, 0.9]], 0, 0.02)
 
 
+@needs_cmaes
 def test_slices(tmp_path, family):
     _, paths, _ = family
     parts = [
@@ -169,6 +193,7 @@ def test_slices(tmp_path, family):
     assert [len(p.models[0].settings["weight"][0].values) for p in read.parts] == [1, 1]
 
 
+@needs_cmaes
 def test_a_stopped_search_goes_on(tmp_path, family):
     recipe, _, wanted = family
     whole = Near(wanted)
@@ -193,6 +218,7 @@ def test_a_stopped_search_goes_on(tmp_path, family):
     assert anew.calls == whole.calls
 
 
+@needs_cmaes
 @pytest.mark.parametrize("change, words", [
     ({"search": {}}, "search must name a setting, got none"),
     ({"search": {"wieght": (0, 1)}}, "no setting 'wieght' that is a number; did you mean 'weight'"),

@@ -12,6 +12,7 @@ import math
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,15 +22,22 @@ from stretto._engine.core.files import checked_path
 from stretto._engine.core.lazy import LazyModule
 from stretto.merge.checkpoints import Checkpoint
 from stretto.merge.planning import Planning
-from stretto.merge.recipes import Case, Model, Recipe, Value, nearest, raise_all, read_recipe
+from stretto.merge.recipes import (
+    Case,
+    Model,
+    Recipe,
+    Value,
+    nearest,
+    raise_all,
+    read_recipe,
+    seed_problem,
+)
 from stretto.merge.running import check_place, run
 
 __all__ = ["Evolved", "GreedySoup", "Optimum", "cma_es", "evolve", "greedy_soup"]
 
+cmaes = LazyModule("cmaes")
 json = LazyModule("json")
-
-_TRIES = 100
-"""How often a point beyond the bounds is drawn again before it is put on them."""
 
 
 class Optimum(NamedTuple):
@@ -61,7 +69,7 @@ def cma_es(
     """Maximize a function without derivatives, by the evolution of a normal distribution.
 
     Each generation is drawn from it. The better half moves its mean; all of it shapes its
-    covariance.
+    covariance. It is done by the package ``cmaes``, which ``pip install 'stretto[evolve]'`` brings.
 
     Args:
         score: of a point, a vector in float64: a number, larger is better. NaN is the worst.
@@ -77,6 +85,7 @@ def cma_es(
 
     Raises:
         ValueError: an argument makes no sense.
+        ModuleNotFoundError: ``cmaes`` is not installed.
 
     Source: Hansen, "The CMA evolution strategy: a tutorial", 2016.
 
@@ -85,6 +94,7 @@ def cma_es(
     >>> found.point.round(2), found.score > -1e-4
     (array([1., 2.]), True)
     """
+    _check_package("cma_es")
     mean = np.array(start, np.float64)
     n = mean.size
     low, high = bounds or (-math.inf, math.inf)
@@ -102,15 +112,19 @@ def cma_es(
         problems.append(f"population must be 4 or more, got {count}")
     if generations < 1:
         problems.append(f"generations must be 1 or more, got {generations}")
+    if problem := seed_problem(seed):
+        problems.append(problem)
     raise_all(problems, "what was asked", "cma_es")
-    rng = np.random.default_rng(seed)
-    state = _Evolution(mean, spread, count)
+    state = cmaes.CMA(
+        mean, spread, seed=seed, population_size=count,
+        bounds=None if bounds is None else np.array([bounds] * n, np.float64),
+    )  # fmt: skip
     best, most = mean.copy(), _number(score(mean.copy()))
     history = [most]
     for _ in range(generations):
-        points = np.stack([state.draw(rng, low, high) for _ in range(count)])
+        points = [state.ask() for _ in range(count)]
         scores = np.array([_number(score(point.copy())) for point in points])
-        state.learn(points, scores)
+        state.tell([(point, -value) for point, value in zip(points, scores, strict=True)])
         top = int(scores.argmax())
         if scores[top] > most:
             best, most = points[top], float(scores[top])
@@ -118,89 +132,16 @@ def cma_es(
     return Optimum(best, most, tuple(history))
 
 
+def _check_package(caller: str) -> None:
+    if find_spec("cmaes") is None:
+        raise ModuleNotFoundError(
+            f"{caller} needs the package cmaes: pip install 'stretto[evolve]'", name="cmaes"
+        )
+
+
 def _number(score: Any) -> float:
     value = float(score)
     return -math.inf if math.isnan(value) else value
-
-
-class _Evolution:
-    """A normal distribution with mean m and covariance σ² C, and the paths that m has taken."""
-
-    def __init__(self, mean: np.ndarray, spread: float, count: int) -> None:
-        n = mean.size
-        self.mean, self.spread = mean, spread
-        raw = math.log((count + 1) / 2) - np.log(np.arange(1, count + 1))
-        good, bad = raw[raw > 0], raw[raw <= 0]
-        self.effective = effective = float(good.sum() ** 2 / (good**2).sum())  # μ_eff
-        # The tutorial's settings, table 1.
-        self.of_path = (effective + 2) / (n + effective + 5)  # c_σ
-        self.damping = 1 + 2 * max(0.0, math.sqrt((effective - 1) / (n + 1)) - 1) + self.of_path
-        self.of_ways = (4 + effective / n) / (n + 4 + 2 * effective / n)  # c_c
-        self.of_one = 2 / ((n + 1.3) ** 2 + effective)  # c_1
-        self.of_all = min(
-            1 - self.of_one,
-            2 * (0.25 + effective + 1 / effective - 2) / ((n + 2) ** 2 + effective),
-        )  # c_μ
-        least = min(
-            1 + self.of_one / self.of_all,
-            1 + 2 * float(bad.sum() ** 2 / (bad**2).sum()) / (effective + 2),
-            (1 - self.of_one - self.of_all) / (n * self.of_all),
-        )
-        self.weights = np.concatenate([good / good.sum(), least * bad / -bad.sum()])
-        self.better = len(good)
-        self.length = math.sqrt(n) * (1 - 1 / (4 * n) + 1 / (21 * n * n))  # E‖N(0, I)‖
-        self.path, self.ways = np.zeros(n), np.zeros(n)
-        self.generation = 0
-        self.covariance = np.eye(n)
-        self._decompose()
-
-    def _decompose(self) -> None:
-        values, self.axes = np.linalg.eigh(self.covariance)
-        self.scales = np.sqrt(np.maximum(values, 1e-20))
-
-    def _white(self, x: np.ndarray) -> np.ndarray:
-        """Return C^(-1/2) x."""
-        return (self.axes / self.scales) @ (self.axes.T @ x)
-
-    def draw(self, rng: np.random.Generator, low: float, high: float) -> np.ndarray:
-        point = self.mean
-        for _ in range(_TRIES):
-            z = rng.standard_normal(self.mean.size)
-            point = self.mean + self.spread * self.axes @ (self.scales * z)
-            if ((low <= point) & (point <= high)).all():
-                return point
-        return np.clip(point, low, high)
-
-    def learn(self, points: np.ndarray, scores: np.ndarray) -> None:
-        n = self.mean.size
-        order = np.argsort(-scores, kind="stable")
-        steps = (points[order] - self.mean) / self.spread
-        step = self.weights[: self.better] @ steps[: self.better]
-        self.mean = self.mean + self.spread * step
-        self.generation += 1
-        white = self._white(step)
-        keep = 1 - self.of_path
-        self.path = keep * self.path + (
-            math.sqrt(self.of_path * (2 - self.of_path) * self.effective) * white
-        )
-        size = float(np.linalg.norm(self.path))
-        moving = size / math.sqrt(1 - keep ** (2 * self.generation)) < (
-            (1.4 + 2 / (n + 1)) * self.length
-        )
-        self.ways = (1 - self.of_ways) * self.ways + (
-            moving * math.sqrt(self.of_ways * (2 - self.of_ways) * self.effective) * step
-        )
-        lost = (not moving) * self.of_ways * (2 - self.of_ways)
-        lengths = (self._white(steps.T) ** 2).sum(axis=0)
-        weights = np.where(self.weights < 0, self.weights * n / (lengths + 1e-20), self.weights)
-        kept = 1 - self.of_one - self.of_all * self.weights.sum() + self.of_one * lost
-        self.covariance = (
-            kept * self.covariance
-            + self.of_one * np.outer(self.ways, self.ways)
-            + self.of_all * (steps.T * weights) @ steps
-        )
-        self.spread *= math.exp(self.of_path / self.damping * (size / self.length - 1))
-        self._decompose()
 
 
 # Recipes
@@ -265,6 +206,7 @@ def evolve(
         TypeError: a path is none.
         ValueError: something is wrong with the recipe, the files, ``out``, or an argument.
         OSError: a file cannot be read or written.
+        ModuleNotFoundError: the package ``cmaes`` is not installed, as for ``cma_es``.
 
     Source: Akiba et al., "Evolutionary optimization of model merging recipes", 2024.
 
@@ -279,6 +221,7 @@ def evolve(
     >>> st.load(found.path)["w"].round(2)
     Array([1.5, 1.5, 1.5, 1.5], dtype=float32)
     """
+    _check_package("evolve")
     read = read_recipe(recipe)
     ranges = {"weight": (0.0, 1.0)} if search is None else dict(search)
     _check_search(read, ranges, points)
