@@ -261,7 +261,9 @@ class _Reading(Reading):
         if integers not in ("equal", "first"):
             self.problems.append(f'integers must be "equal" or "first", got {shown(integers)}')
         self.finish(how, models, base, parts)
-        return Recipe(str(name), models, base, settings, parts, *dtypes, seed, integers=integers)
+        return Recipe(
+            str(name), models, base, settings, parts, dtypes[0], dtypes[1], seed, integers=integers
+        )
 
     def only(self, said: Mapping[str, Any], known: Iterable[str], where: str) -> None:
         for key in said:
