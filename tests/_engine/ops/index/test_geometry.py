@@ -5,9 +5,14 @@ import dataclasses
 import numpy as np
 import pytest
 
+import stretto as st
+from stretto._engine.core.size_guards import varying_sizes
+from stretto._engine.core.sizes import size_variable
 from stretto._engine.core.types import array_type
+from stretto._engine.lowering.polymorphic import lower_for_file
 from stretto._engine.lowering.text import Operand
 from stretto._engine.lowering.writer import Writer
+from stretto._engine.ops.index.gather_scatter import gather
 from stretto._engine.ops.index.geometry import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -22,6 +27,7 @@ from stretto._engine.ops.index.geometry import (
     window_sizes,
 )
 from stretto._engine.ops.index.primitives import ScatterAdd
+from stretto._engine.xla import artifacts, pjrt
 
 ROWS = GatherDimensionNumbers((1,), (0,), (0,))  # rows of a matrix
 F32, I32 = np.dtype(np.float32), np.dtype(np.int32)
@@ -144,6 +150,20 @@ def test_the_last_start_in_bounds():
     i = Operand("%i", array_type((7, 2), I32))
     assert bounds_operand(b, i, (5, 8), (1, 4), (0, 1)).type == i.type
     assert b._lines == ["%1 = stablehlo.constant dense<4> : tensor<7x2xi32>"]
+
+
+def test_the_last_start_in_bounds_of_an_axis_whose_size_varies():
+    numbers = GatherDimensionNumbers((), (0, 1), (0, 1))
+    read = lambda x, i: gather(x, i, numbers, (1, 1), mode="fill")
+    x = st.ShapeDtypeStruct((size_variable("b", 4), 3), "float32")
+    with varying_sizes():
+        program = st.make_graph(read)(x, st.ShapeDtypeStruct((5, 2), "int32"))
+    artifact = pjrt.portable_artifact(lower_for_file(program, (), ("cpu",)), "1.13.7")
+    functions = artifacts.functions_of_artifact(artifact)
+    for n in (4, 7):
+        inputs = [f"tensor<{n}x3xf32>", "tensor<5x2xi32>"]
+        text = artifacts.functions_at(functions, inputs, ["tensor<5xf32>"]).text
+        assert f"dense<[{n - 1}, 2]> : tensor<2xi32>" in text
 
 
 def test_attributes():

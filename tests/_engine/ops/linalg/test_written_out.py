@@ -5,7 +5,7 @@ import pytest
 
 import stretto.numpy as snp
 from stretto import lax
-from tests.export.running import exported, run
+from tests.export.running import agrees, exported, run
 
 SHAPES = [(1, 1), (4, 4), (5, 3), (3, 5), (2, 4, 4), (2, 5, 3)]
 
@@ -32,6 +32,35 @@ def close(x, y):
 
 
 both = pytest.mark.parametrize("dtype", ["float32", "complex64"])
+
+
+SQUARE = {
+    "eigh": snp.linalg.eigh,
+    "eigvalsh": snp.linalg.eigvalsh,
+    "cholesky": snp.linalg.cholesky,
+    "inv": snp.linalg.inv,
+    "det": snp.linalg.det,
+    "solve": lambda x: snp.linalg.solve(x, x),
+    "triangular_solve": lambda x: lax.linalg.triangular_solve(x, x, left_side=True),
+}
+OF_ANY_SHAPE = {
+    "qr": snp.linalg.qr,
+    "complete qr": lambda x: snp.linalg.qr(x, "complete"),
+    "svd": snp.linalg.svd,
+    "thin svd": lambda x: snp.linalg.svd(x, full_matrices=False),
+    "singular values": lambda x: snp.linalg.svd(x, compute_uv=False),
+    "lu": lax.linalg.lu,
+}
+
+
+@both
+@pytest.mark.parametrize("name", SQUARE | OF_ANY_SHAPE)
+def test_matrices_without_elements(name, dtype):
+    shapes = [(0, 0), (2, 0, 0)]
+    if name in OF_ANY_SHAPE:
+        shapes += [(0, 3), (3, 0), (2, 0, 3), (2, 3, 0)]
+    for shape in shapes:
+        agrees((SQUARE | OF_ANY_SHAPE)[name], np.zeros(shape, dtype))
 
 
 @both

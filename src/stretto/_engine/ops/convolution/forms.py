@@ -525,8 +525,6 @@ def of_feature_groups(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
         part = cut(image, (inside, *places), (element[0], *starts), (1, *counts), (1, *op.strides))
         one = cut(kernel, range(2, kernel.ndim), element, [1] * len(element), [1] * len(element))
         factor = broadcast_in_dim(reshape(one, kernel.shape[:2]), sizes, (features, inside))
-        if part.shape != tuple(sizes):
-            part = broadcast_in_dim(part, sizes, range(image.ndim))
         total = part * factor if total is None else total + part * factor
     shape = [n for a, n in enumerate(total.shape) if a != inside]
     shape[features] = total.shape[features] * total.shape[inside]

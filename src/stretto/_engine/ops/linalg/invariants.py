@@ -60,11 +60,6 @@ class Decomposition:
         raise NotImplementedError
 
 
-def _at(vector: Any, axis: int) -> Any:
-    """Return the vector, ``[..., k]``, as a matrix with one row or column."""
-    return expand_dims(vector, vector.ndim - (1 if axis else 0))
-
-
 class Made:
     """Say how a value was made of the vectors and values of a decomposition."""
 
@@ -492,4 +487,6 @@ def _recombine(left: Columns, right: Columns) -> Any | None:
     if total is None or rest is None:
         return total
     u, v = source.sides[left.side], source.sides[right.side]
-    return total + matmul(u * convert(_at(whole(rest), 1), u.dtype), adjoint(v))
+    rest = whole(rest)
+    along = convert(expand_dims(rest, rest.ndim - 1), u.dtype)  # a row, for the columns of u
+    return total + matmul(u * along, adjoint(v))
