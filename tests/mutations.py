@@ -122,6 +122,13 @@ class Breaking(ast.NodeVisitor):
         if node.arg != "strict":
             self.visit(node.value)
 
+    def visit_Call(self, node: ast.Call) -> None:
+        """Leave ``x.astype(dtype, copy=False)`` alone: a copy more is not seen."""
+        converts = isinstance(node.func, ast.Attribute) and node.func.attr == "astype"
+        for part in (node.func, *node.args, *node.keywords):
+            if not (converts and isinstance(part, ast.keyword) and part.arg == "copy"):
+                self.visit(part)
+
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         """Look at defaults and the body: not at annotations, nor at decorators."""
         if "overload" in map(ast.unparse, node.decorator_list):

@@ -21,7 +21,7 @@ def f(x: int = 4, *, flag: bool = False) -> "1 + 1":
     y.z = x * 2.0
     g(x)
     logger.warning("%s", 7)
-    for _ in zip(x, x, strict=True):
+    for _ in zip(x, x.astype(y[0], copy=False), strict=True):
         continue
     return x if flag else -x
 '''
@@ -44,6 +44,7 @@ def test_what_is_broken_and_what_is_not():
         "x += 2",
         "y.z = x + 2.0",
         "y.z = x * 2.02",
+        "for _ in zip(x, x.astype(y[1], copy=False), strict=True):",
         "return x if (not (flag)) else -x",
     }
 

@@ -15,7 +15,7 @@ from stretto._engine.core.types import array_type
 from stretto._engine.ops.convolution import forms
 from stretto._engine.ops.convolution.formulation import formulation
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
-from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers
+from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers, conv_dimension_numbers
 from tests._engine.ops.convolution.cases import check, convolutions, whole
 
 
@@ -378,12 +378,14 @@ def test_kernels_larger_than_what_they_meet(lhs, rhs, larger):
     )
 
 
-def test_kernels_with_their_output_features_last_need_not_be_turned():
+@pytest.mark.parametrize("spec", ["OIHW", "OHWI", "HWOI", "IOHW", "IHWO", "HWIO"])
+def test_kernels_with_their_output_features_last_need_not_be_turned(spec):
     """So many output features are a reason only where XLA would turn the kernel round."""
-    last = ConvDimensionNumbers((0, 1, 2, 3), (3, 2, 0, 1), (0, 1, 2, 3))
-    lhs, first = (2, 70, 9, 9), (4 * 49, 70, 3, 3)
-    assert asked(forms.reason_for_windows, lhs, first)
-    assert not asked(forms.reason_for_windows, lhs, (3, 3, 70, 4 * 49), dims=last)
+    sizes = {"O": 4 * 49, "I": 70, "H": 3, "W": 3}
+    lhs, rhs = (2, 70, 9, 9), tuple(map(sizes.get, spec))
+    dims = conv_dimension_numbers(lhs, rhs, ("NCHW", spec, "NCHW"))
+    reason = asked(forms.reason_for_windows, lhs, rhs, dims=dims)
+    assert bool(reason) == (spec.index("O") < spec.index("I"))
 
 
 @pytest.mark.parametrize(("spec", "rows"), [((0, 1, 2), 5), ((2, 1, 0), 18)])

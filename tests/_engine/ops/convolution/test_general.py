@@ -255,6 +255,22 @@ def test_weights_of_transposed_convolutions_meet_no_gaps(k, s, padding):
         np.testing.assert_array_equal(run(gradient)(ct), want)
 
 
+def test_without_groups_no_axis_is_split_into_them():
+    conv = lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "VALID")
+    typed = lambda *shape: st.ShapeDtypeStruct(shape, "float32")
+    x, w, ct = typed(2, 3, 5, 5), typed(4, 3, 2, 2), typed(2, 4, 4, 4)
+    names = lambda f, *args: [e.primitive.name for e in st.make_graph(f)(*args).equations]
+    back = lambda ct, w: st.linear_transpose(lambda x: conv(x, w), x)(ct)
+    assert names(back, ct, w) == ["rev", "conv_general_dilated"]
+    back = lambda ct, x: st.linear_transpose(lambda w: conv(x, w), w)(ct)
+    assert names(back, ct, x) == ["conv_general_dilated"]
+    many = lambda t: typed(6, *t.shape)
+    got = names(st.vmap(conv, (0, None)), many(x), w)
+    assert got == ["reshape", "conv_general_dilated", "reshape"]
+    got = names(st.vmap(conv, (None, 0)), x, many(w))
+    assert got == ["reshape", "conv_general_dilated", "reshape", "transpose"]
+
+
 def test_dimension_numbers():
     plain = conv_dimension_numbers((1, 2, 3), (4, 2, 3), None)
     assert plain == ConvDimensionNumbers((0, 1, 2), (0, 1, 2), (0, 1, 2))

@@ -157,6 +157,10 @@ def test_a_read_is_known_behind_one_window_alone():
     assert known(rows, MATRIX, one)
     assert known(rows, MATRIX, 2)
     assert not known(rows, MATRIX, two)
+    promised = lambda x, i: x.at[i].set(5.0, unique_indices=True)[i]
+    assert known(promised, MATRIX, one)
+    assert not known(promised, MATRIX, two)
+    assert not known(promised, X, two)
     assert not known(rows, MATRIX, one, place="int64")
     assert not known(lambda x, i: x.at[i, :2].set(5.0)[i, :2], MATRIX, 2)
     assert not known(lambda x, i: x.at[i].set(5.0)[:, i], MATRIX, 2)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.sizes import at_most
 from stretto._engine.core.types import ArrayType, bytes_of, is_complex, kind_of
 from stretto._engine.ops.arithmetic import add, multiply, subtract
 from stretto._engine.ops.bits import bitwise_and
@@ -107,8 +108,7 @@ def sees_behind(read: Any, write: Any, types: Sequence[ArrayType], place: np.dty
     return (
         read.dimension_numbers == numbers
         and read.slice_sizes == sizes
-        and write.distinct(types[1])
-        and math.prod(_apart(numbers, types[1])) <= 1
+        and at_most(math.prod(_apart(numbers, types[1]))) <= 1
         and all([sizes[d] == 1 for d in moved])
         and all([sizes[d] == x.shape[d] for d in whole])
     )
