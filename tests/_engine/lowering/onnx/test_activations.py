@@ -223,6 +223,9 @@ def test_float64_has_no_operator_of_its_own():
     x = X.astype(np.float64)
     sloped = lambda n, x: n("Where", n("Greater", x, 0.0), x, n("Mul", x, 0.5))
     assert spelled(sloped, x) == ["Greater", "Mul", "Where"]
+    gate = lambda n, x: n("Add", x, n("Mul", n("Pow", x, 3.0), 0.044715))
+    tanh_gelu = lambda n, x: n("Mul", x, n("Sigmoid", n("Mul", gate(n, x), FACTOR)))
+    assert spelled(tanh_gelu, x) == ["Pow", "Mul", "Add", "Mul", "Sigmoid", "Mul"]
     clipped = lambda n, x: n("Div", n("Clip", n("Add", x, 3.0), 0.0, 6.0), 6.0)
     assert spelled(clipped, x, exact=False) == ["Add", "Clip", "Div"]
 

@@ -196,6 +196,11 @@ DENSE = [
     (layers(last=lambda n, y: n("Sin", y)), [ROWS, V], False),
     (layers(weights=W.astype(F64), bias=None, last=V.astype(F64)), [ROWS.astype(F64)], False),
     (lambda n, x: n("MatMul", x, W), [ROWS], False),
+    (lambda n, x: n("Add", n("Add", layers()(n, x), C), C), [ROWS], True),
+    (lambda n, x: n("Add", C, n("Transpose", n("Sin", x), perm=[0, 2, 1])), [normal(3, 2, 6)],
+     False),
+    (lambda n, x: n("Add", n("Transpose", n("Reshape", n("Sin", x), [3, 2, 6]), perm=[0, 2, 1]), C),
+     [normal(3, 12)], False),
 ]  # fmt: skip
 
 

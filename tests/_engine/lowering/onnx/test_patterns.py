@@ -261,6 +261,17 @@ def test_what_may_be_negative_or_is_too_much_to_add_up_has_a_branch(f):
     assert "If" in agrees(f, x)
 
 
+@pytest.mark.parametrize(("count", "known"), [(1, True), (7, True), (8, False)])
+def test_how_far_back_it_is_looked_for_negative_numbers(count, known):
+    def f(x):
+        y = F.relu(x)
+        for k in range(count):
+            y = y + F.relu(x - k)
+        return F.max_pool2d(y, 2)
+
+    assert ("If" not in agrees(f, IMAGES)) == known
+
+
 def test_a_max_pool_of_channels_that_vary_has_a_branch():
     f = lambda x: F.max_pool2d(F.relu(x), 2)
     x = normal(2, 3, 8, 8)
@@ -624,14 +635,15 @@ MASKED = normal(3, 5, 5)
 MASKED[0, 2] = MASKED[1, :, 3] = -np.inf
 
 
-def attention(fill=0.0, empty=-np.inf, tested=None, cast=None, axis=2, summed=None, mask=None):
+def attention(fill=0.0, empty=-np.inf, tested=None, cast=None, axis=2, summed=None, mask=None,
+              test="Equal", of=None):  # fmt: skip
     """Write attention whose rows that are masked as a whole are zero."""
 
     def build(n, x, v):
         if mask is not None:
             x = mask(n, x)
-        most = n("ReduceMax", x, [axis])
-        none = n("Equal", most if tested is None else tested(n, most), f32(empty))
+        most = n("ReduceMax", x if of is None else of(n, x), [axis])
+        none = n(test, most if tested is None else tested(n, most), f32(empty))
         e = n("Exp", n("Sub", x, n("Where", none, f32(fill), most)))
         total = n("ReduceSum", e, [axis if summed is None else summed])
         one = n("Cast", none if cast is None else n("Not", none), to=F32)
@@ -651,6 +663,8 @@ VALUES = normal(3, 5, 5)
         ({"empty": -1e30}, False),
         ({"tested": lambda n, most: n("Neg", most)}, False),
         ({"cast": "not"}, False),
+        ({"test": "Less"}, False),
+        ({"of": lambda n, x: n("Abs", x)}, False),
         ({"summed": 1}, False),
         ({"axis": 1}, False),
     ],
@@ -946,6 +960,8 @@ AFFINE = [
      ["ConvTranspose"]),
     (product("Mul", normal(12, 1, 1), "ConvTranspose", weights=TURNED, group=3), IMAGES,
      ["ConvTranspose", "Mul"]),
+    (lambda n, x: n("Add", n("MatMul", x, n("Transpose", n("Neg", x), perm=[1, 0])), f32(2)), X,
+     ["Neg", "Transpose", "MatMul", "Add"]),
     (lambda n, x: (n("MatMul", x, W86), n("Mul", n("MatMul", n("Neg", x), W86), B6)), X,
      ["MatMul", "Neg", "MatMul", "Mul"]),
 ]  # fmt: skip

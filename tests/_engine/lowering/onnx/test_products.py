@@ -82,6 +82,45 @@ def test_both_gradients_of_a_convolution():
     agrees(st.grad(loss, (0, 1)), normal(2, 3, 6, 7), normal(4, 3, 3, 2), rtol=5e-5)
 
 
+SAID = [
+    (nn.Conv2d(3, 4, 3), {}),
+    (nn.Conv2d(3, 4, (3, 2), padding=(0, 1)), {"pads": [0, 1, 0, 1]}),
+    (nn.Conv2d(3, 4, 3, padding=(1, 0)), {"pads": [1, 0, 1, 0]}),
+    (nn.Conv2d(3, 4, 3, stride=(1, 2)), {"strides": [1, 2]}),
+    (nn.Conv2d(3, 4, 3, dilation=(2, 1)), {"dilations": [2, 1]}),
+    (nn.Conv2d(3, 6, 3, groups=3), {"group": 3}),
+    (nn.ConvTranspose2d(3, 4, 3, 2), {"strides": [2, 2]}),
+    (nn.ConvTranspose2d(3, 4, 3, 2, padding=(1, 0)), {"strides": [2, 2], "pads": [1, 0, 1, 0]}),
+    (nn.ConvTranspose2d(3, 4, 3, 2, output_padding=(0, 1)),
+     {"strides": [2, 2], "output_padding": [0, 1]}),
+    (nn.ConvTranspose2d(3, 4, 3, 2, padding=1, output_padding=1),
+     {"strides": [2, 2], "pads": [1, 1, 0, 0]}),
+    (nn.ConvTranspose2d(3, 4, 3, 2, dilation=(2, 1)), {"strides": [2, 2], "dilations": [2, 1]}),
+    (nn.ConvTranspose2d(3, 6, 3, 2, groups=3), {"strides": [2, 2], "group": 3}),
+    (nn.AvgPool2d(2, 1), {}),
+    (nn.AvgPool2d(2), {"strides": [2, 2]}),
+    (nn.AvgPool2d(3, 1, 1), {"pads": [1, 1, 1, 1], "count_include_pad": 1}),
+    (nn.MaxPool2d(2, 1), {}),
+    (nn.MaxPool2d((2, 3), (1, 2)), {"strides": [1, 2]}),
+    (nn.MaxPool2d(3, 1, (0, 1)), {"pads": [0, 1, 0, 1]}),
+    (nn.MaxPool2d(2, 1, dilation=(1, 2)), {"dilations": [1, 2]}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("layer", "said"), SAID)
+def test_attributes_are_what_differs_from_how_it_is_without(layer, said):
+    x = normal(2, 3, 7, 8)
+    model = (
+        agrees(layer, x, rtol=2e-5)
+        if not isinstance(layer, nn.MaxPool2d)
+        else (exported(layer, x, exact=False))
+    )
+    ops = ("Conv", "ConvTranspose", "AveragePool", "MaxPool")
+    (node,) = [n for n in model.graph.node if n.op_type in ops]
+    found = {a.name: list(a.ints) or a.i for a in node.attribute}
+    assert len(found.pop("kernel_shape")) == 2 and found == said
+
+
 def test_members_convolve_in_one_node():
     x, w = normal(2, 3, 6, 6), normal(5, 4, 3, 3, 3)
     model = agrees(st.vmap(lambda x, w: lax.conv(x, w, (1, 1), "SAME"), (None, 0)), x, w)

@@ -364,6 +364,22 @@ TURNED = np.ascontiguousarray(R.T)
 half = lambda z: nn.sigmoid(2 * z)
 minus = lambda z: nn.sigmoid(-z)
 by_exp = lambda z: 1 / (1 + snp.exp(-z))
+called = st.jit(nn.sigmoid)  # 1 - this stays what it is
+
+
+class Over:
+    """A gate as what a number is divided by."""
+
+    def __init__(self, under):
+        self.under = under
+
+    def __mul__(self, y):
+        return y / self.under
+
+
+def over(under):
+    return lambda z: Over(under(z))
+
 
 CELLS = [
     (lstm(four), 2, "LSTM"),
@@ -385,9 +401,11 @@ CELLS = [
     (lstm(four, given=lambda h, c: h + 1), 2, None),
     (lstm(four, i=half), 2, None),
     (lstm(four, i=lambda z: 1 / (1 + snp.exp(z))), 2, "LSTM"),
-    (lstm(four, f=lambda z: 1 / (2 + snp.exp(-z))), 2, None),
-    (lstm(four, f=lambda z: 1 / (1 + snp.sin(-z))), 2, None),
-    (lstm(four, f=lambda z: 1 / (1 - snp.exp(-z))), 2, None),
+    (lstm(four, f=over(lambda z: 1 + snp.exp(-z))), 2, "LSTM"),
+    (lstm(four, f=over(lambda z: snp.exp(z) + 1)), 2, "LSTM"),
+    (lstm(four, f=over(lambda z: 2 + snp.exp(-z))), 2, None),
+    (lstm(four, f=over(lambda z: 1 + snp.sin(-z))), 2, None),
+    (lstm(four, f=over(lambda z: 1 - snp.exp(-z))), 2, None),
     (lstm(four, f=snp.tanh), 2, None),
     (lstm(four, o=snp.tanh), 2, None),
     (lstm(four, g=nn.relu), 2, None),
@@ -437,11 +455,12 @@ CELLS += [
     (gru(inner=snp.sin), 1, None),
     (gru(given=lambda h: -h), 1, None),
     (gru(gate=by_exp), 1, "GRU"),
-    (gru(gate=by_exp, mix=lambda z, n, h: z * h + (1 - z) * n), 1, "GRU"),
-    (gru(gate=by_exp, mix=lambda z, n, h: z * h + n * (1 - z)), 1, "GRU"),
-    (gru(gate=by_exp, mix=lambda z, n, h: (2 - z) * n + z * h), 1, None),
-    (gru(gate=by_exp, mix=lambda z, n, h: (1 - by_exp(n)) * n + z * h), 1, None),
-    (gru(gate=by_exp, mix=lambda z, n, h: (1 + z) * n + z * h), 1, None),
+    (gru(gate=called), 1, "GRU"),
+    (gru(gate=called, mix=lambda z, n, h: z * h + (1 - z) * n), 1, "GRU"),
+    (gru(gate=called, mix=lambda z, n, h: z * h + n * (1 - z)), 1, "GRU"),
+    (gru(gate=called, mix=lambda z, n, h: (2 - z) * n + z * h), 1, None),
+    (gru(gate=called, mix=lambda z, n, h: (1 - called(n)) * n + z * h), 1, None),
+    (gru(gate=called, mix=lambda z, n, h: (1 + z) * n + z * h), 1, None),
 ]
 
 

@@ -113,6 +113,7 @@ N, M = size_of(SizeVariable("n")), size_of(SizeVariable("m"))
         ((1, 10, 16, 1, 1), (N, 160, 8, 8), (N, 10, 16, 8, 8), (1, 160, 1, 1)),
         ((1, 1, 6), (2 * N, 6), (N, 2, 6), (1, 6)),
         ((1, 1, 6), (N, 6), (M, 2, 6), None),
+        ((1, 6), (N, 24), (M, 6), None),
         ((1, 1, 3), (6, 4), (4, 2, 3), (6, 4)),
         ((1, 1, 6), (1, 4, 6), (4, 1, 6), (1, 1, 6)),
         ((1, 256, 256), (2, 1 << 16), (2, 256, 256), (1, 1 << 16)),
@@ -489,6 +490,13 @@ LIFTED = [
     (lifted(again=True), ["Reshape", "MatMul", "Reshape"]),
     (lifted(x=(1, 3, 4), y=(1, 4, 5), out=(1, 1, 3, 5), batch=(1,)), ["MatMul", "Reshape"]),
     (lifted(x=(1, 3, 4), y=(4, 5), out=(1, 3, 5), batch=()), ["Reshape", "MatMul", "Reshape"]),
+    (
+        (
+            lambda n, x, y: n("Reshape", n("MatMul", n("Reshape", x, [1, 3, 4]), y), [2, 1, 3, 5]),
+            (normal(12), normal(2, 4, 5)),
+        ),
+        ["Reshape", "MatMul", "Reshape"],
+    ),
 ]
 
 

@@ -592,7 +592,10 @@ _CARRIER = 2.0**-40
 
 
 def _guarded_pool(s: Any, node: Node) -> Sequence[Node]:
-    """Return the maximum in windows that is taken where all is finite, and a view of it."""
+    """Return the maximum in windows that is taken where all is finite, and a view of it.
+
+    Of one whose sum in windows can be said without a branch, too.
+    """
     finite = node.attributes.get("then_branch")
     if not isinstance(finite, Graph) or not finite.name.startswith(FINITE):
         return ()
@@ -601,7 +604,12 @@ def _guarded_pool(s: Any, node: Node) -> Sequence[Node]:
     follows = ops == ["MaxPool"] or (
         ops == ["MaxPool", "Reshape"] and nodes[1].inputs[0] == nodes[0].outputs[0]
     )
-    return nodes if follows and s.shape(nodes[0].outputs[0]) is not None else ()
+    if not follows or s.shape(nodes[0].outputs[0]) is None:
+        return ()
+    shape, count = s.shape(nodes[0].inputs[0]), math.prod(nodes[0].attributes["kernel_shape"])
+    if shape is None or is_size(shape[1]):
+        return ()
+    return nodes if count <= _WIDEST and shape[1] * count <= LARGEST else ()
 
 
 def _pool(s: Any, node: Node) -> Found:
@@ -633,10 +641,6 @@ def _carried_pool(s: Any, node: Node, nodes: Sequence[Node], x: str) -> Found:
     pool, *views = nodes
     shape, window = s.shape(x), pool.attributes["kernel_shape"]
     dtype, out = s.dtype(x), s.shape(pool.outputs[0])
-    if shape is None or is_size(shape[1]):
-        return False
-    if math.prod(window) > _WIDEST or shape[1] * math.prod(window) > LARGEST:
-        return False
     weights = s.constant(np.full((shape[1], 1, *window), _CARRIER, dtype))
     total = s.new("Conv", [x, weights], dtype, out, **pool.attributes, group=shape[1])
     most = s.new("MaxPool", [x], dtype, out, **pool.attributes)
@@ -694,11 +698,9 @@ def _bounded_rows(s: Any, node: Node) -> Found:
     index = _unwrapped(s, bound.inputs[0], n)
     if not n or index == bound.inputs[0] or [s.scalar(b) for b in bound.inputs[1:]] != [0, n - 1]:
         return False
-    dtype, known = s.dtype(index), s.shape(index)
-    if known is None:
-        return False
+    dtype = s.dtype(index)
     bounds = [s.constant(np.array(end, dtype)) for end in (-n, n - 1)]
-    inside = s.new("Clip", [index, *bounds], dtype, known)
+    inside = s.new("Clip", [index, *bounds], dtype, s.shape(index))
     return s.become(node, "Gather", [node.inputs[0], inside], **node.attributes)
 
 

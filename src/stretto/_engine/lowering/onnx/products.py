@@ -25,7 +25,7 @@ def _accumulator(dtype: np.dtype) -> np.dtype:
     """Return the dtype that products of this one are added up in."""
     kind = kind_of(dtype)
     if kind == "float":
-        return dtype if dtype.itemsize >= 4 else _F32
+        return dtype if dtype == _F64 else _F32
     if kind == "complex":
         return dtype
     return dtype if dtype in (_I32, _I64) else _I64 if dtype.itemsize > 4 else _I32

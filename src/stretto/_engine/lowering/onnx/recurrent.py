@@ -154,7 +154,7 @@ class _Cell:
         if out is None or len(node.inputs) < 3:
             return out
         bias = self.sum(node.inputs[2])
-        return None if bias is None or bias.width != out.width else out.plus(bias)
+        return None if bias is None else out.plus(bias)
 
     def _times(self, name: str, m: np.ndarray) -> _Sum | None:
         """Return a tensor times a matrix; of one that is joined, part by part."""
