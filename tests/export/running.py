@@ -11,7 +11,7 @@ import stretto.numpy as snp
 from stretto import export
 from stretto._engine.core import tree
 from stretto._engine.core.types import is_complex
-from tests.onnx_graphs import flags_are_set_or_not
+from tests.onnx_graphs import flags_are_set_or_not, is_close, spell_and_check_types, spelling
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -62,7 +62,8 @@ def run(model: Any, arrays: Any) -> list[np.ndarray]:
 
 def exported(function: Any, *examples: Any, **options: Any) -> Any:
     """Return a checked model."""
-    model = export.onnx(function, *examples, **options)
+    with spelling(spell_and_check_types):
+        model = export.onnx(function, *examples, **options)
     onnx.checker.check_model(model, full_check=True)
     flags_are_set_or_not(model)
     return model
@@ -77,7 +78,7 @@ def agrees(function: Any, *examples: Any, rtol: float = 1e-5, **options: Any) ->
         if is_complex(w.dtype):
             g = g[..., 0] + 1j * g[..., 1]
         assert g.dtype == w.dtype
-        np.testing.assert_allclose(g, w, rtol=rtol, atol=rtol)
+        is_close(g, w, rtol, rtol)
     return model
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto import enable_x64, lax, nn
+from stretto import enable_x64, export, lax, nn
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import array_type
 from stretto._engine.lowering.onnx.graph import Operand
@@ -384,7 +384,7 @@ def test_the_shape_of_an_image_that_is_padded_by_its_size():
 
     f = lambda x: lax.conv_general_dilated(x, normal(4, 3, 3, 2), (2, 1), "SAME")
     with spelling(noted):
-        exported(f, normal(2, 3, 6, 5), dynamic_axes=({2: st.dynamic_size("h", least=4)},))
+        export.onnx(f, normal(2, 3, 6, 5), dynamic_axes=({2: st.dynamic_size("h", least=4)},))
     ((batch, features, rows, columns),) = found
     assert (batch, features, columns) == (2, 3, 6) and is_size(rows)
 

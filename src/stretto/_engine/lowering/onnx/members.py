@@ -113,7 +113,7 @@ def _line(s: Any, bias: str, shape: Sequence[int]) -> list[str]:
     value, (count, _, outputs) = s.value(bias), shape
     if value is None or value.ndim > 3 or (value.ndim > 1 and value.shape[-2] != 1):
         return []
-    line = np.broadcast_to(value, (count, 1, outputs)).reshape(-1)
+    line = np.broadcast_to(value, (count, 1, outputs)).ravel()
     return [s.constant(line, bias)]
 
 

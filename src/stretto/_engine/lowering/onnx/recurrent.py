@@ -102,7 +102,7 @@ class _Cell:
                 return _Sum(-1, {}, float(value.reshape(()).item()))
             if value.size != value.shape[-1]:
                 return None
-            return _Sum(value.size, {}, value.reshape(-1))
+            return _Sum(value.size, {}, value.ravel())
         if shape is None or len(shape) != self.ndim:
             return None
         width = shape[-1]
@@ -756,7 +756,7 @@ def _before(s: Any, rows: str, cell: _Cell) -> tuple[str, Any, Any]:
     for inner, bias in (total.inputs, total.inputs[::-1]) if total is not None else ():
         value = cell.own(s.value(bias))
         if value is not None and value.size == value.shape[-1]:
-            product, line = s.by(inner, "MatMul"), value.reshape(-1)
+            product, line = s.by(inner, "MatMul"), value.ravel()
     if gemm is not None and not gemm.attributes and wide is not None:
         product, line = gemm, s.value(gemm.inputs[2])
     if product is None or line is None:
