@@ -286,8 +286,9 @@ class TestEnsembles:
         turned = scanned(rnn(z=lambda h, x: x + h @ R[:, :SIZE]))
         agrees(st.vmap(turned), rows[..., :SIZE], h, exact=exact)
 
-    def test_with_products_of_rows_that_they_share(self):
-        w, b, r = 0.3 * normal(DEEP, 3 * SIZE), normal(3 * SIZE), 0.3 * normal(3, SIZE, SIZE)
+    @pytest.mark.parametrize("matrices", [1, 3])
+    def test_with_products_of_rows_that_they_share(self, matrices):
+        w, b, r = 0.3 * normal(DEEP, 3 * SIZE), normal(3 * SIZE), 0.3 * normal(matrices, SIZE, SIZE)
 
         def f(x, h):
             rows = (x.reshape(-1, DEEP) @ w + b).reshape(LENGTH, BATCH, 3, SIZE)

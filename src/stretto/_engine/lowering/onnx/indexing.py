@@ -102,15 +102,10 @@ class Indexing(Writer):
 
     def _components(self, indices: Operand, count: int) -> list[Operand]:
         """Return each component of the index vectors, int64, in the shape of the batch."""
-        last = indices.type.ndim - 1
         shape = indices.type.shape[:-1]
         wide = self.cast(indices, _I64)
-        out = []
-        for k in range(count):
-            parts = [*[(0, n, 1) for n in shape], (k, k + 1, 1)]
-            one = self.slice(wide, parts) if indices.type.shape[last] != 1 else wide
-            out.append(self.reshape(one, array_type(shape, _I64)))
-        return out
+        ones = [self.slice(wide, self._along(wide.type, k, k + 1)) for k in range(count)]
+        return [self.reshape(one, array_type(shape, _I64)) for one in ones]
 
     def _places(
         self, type: ArrayType, indices: Operand, numbers: Any, sizes: Sequence[Any], clip: bool

@@ -527,13 +527,13 @@ def _with_affine(
             return False
         factor = line if node.op == "Mul" else 1 / line
         if made.op == "Conv":
-            axis: tuple[int, ...] = (-1, *[1] * (weights.ndim - 1))
+            axis: tuple[int, ...] = (factor.size, *[1] * (weights.ndim - 1))
         elif made.op == "ConvTranspose":
             if made.attributes.get("group", 1) != 1:
                 return False
-            axis = (1, -1, *[1] * (weights.ndim - 2))
+            axis = (1, factor.size, *[1] * (weights.ndim - 2))
         else:
-            axis = (-1, 1) if made.attributes.get("transB") else (1, -1)
+            axis = (factor.size, 1) if made.attributes.get("transB") else (1, factor.size)
         inputs = [x, s.constant(weights * factor.reshape(axis), name)]
         if bias is not None:
             inputs.append(s.constant(bias * factor, like))

@@ -650,7 +650,7 @@ class _Loop:
         s, dtype, size = self.s, self.dtype, self.size
         count = {"LSTM": 4, "GRU": 3}[op]
         first = s.constant(np.array([0], np.int64))
-        line, back = self.bias.reshape(2, -1)
+        line, back = np.split(self.bias, 2)
         line = line + back if op == "LSTM" else line
         wide = (self.length, self.batch, count * size)
         _, gates, features = s.shape(self.weights[0])
