@@ -69,8 +69,11 @@ def exported(function: Any, *examples: Any, **options: Any) -> Any:
     return model
 
 
-def agrees(function: Any, *examples: Any, rtol: float = 1e-5, **options: Any) -> Any:
-    """Assert that a model gives what the function gives, and return it."""
+def agrees(function: Any, *examples: Any, rtol: float | None = None, **options: Any) -> Any:
+    """Assert that a model gives what the function gives, and return it.
+
+    By default to the digits of float64, where it is that, and else to those of float32.
+    """
     model = exported(function, *examples, **options)
     got = run(model, tree.leaves(examples))
     want = [np.asarray(x) for x in tree.leaves(function(*tree.map(snp.asarray, examples)))]
@@ -78,7 +81,8 @@ def agrees(function: Any, *examples: Any, rtol: float = 1e-5, **options: Any) ->
         if is_complex(w.dtype):
             g = g[..., 0] + 1j * g[..., 1]
         assert g.dtype == w.dtype
-        is_close(g, w, rtol, rtol)
+        close = (1e-12 if w.dtype in (np.float64, np.complex128) else 1e-5) if rtol is None else rtol
+        is_close(g, w, close, close)
     return model
 
 

@@ -116,9 +116,11 @@ def test_sizes_of_several_axes_must_agree(shapes, right, wrong, words):
         (lambda x: (x[:, None] * snp.ones(4)).reshape(-1), lambda n: (4 * n,)),
         (lambda x: snp.arange(x.shape[0]) + x, lambda n: (n,)),
         (lambda x: snp.full((2, x.shape[0]), 3.0), lambda n: (2, n)),
+        (lambda x: st.lax.slice(snp.broadcast_to(x[0], (9,)), (0,), x.shape), lambda n: (n,)),
+        (lambda x: x[1:3], lambda n: (2,)),
     ],
 )
 def test_shapes_follow_from_those_of_the_arguments(f, shape):
-    functions = functions_of(f, (size_variable("b", 4),))
+    functions = functions_of(f, (size_variable("b", 4, 9),))
     for n in (4, 5, 9):
         assert at(functions, [(n,)], [shape(n)])

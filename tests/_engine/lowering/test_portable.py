@@ -34,6 +34,13 @@ def test_arrays_are_constants():
     assert f'dense<"0x{np.arange(20, dtype=np.float32).tobytes().hex().upper()}">' in text
 
 
+def test_what_a_module_says_of_itself():
+    """Whoever reads it refines shapes, and puts the platform in, where it says so."""
+    said = "jax.uses_shape_polymorphism = true"
+    assert said not in text_of(snp.sin, snp.ones(3))
+    assert said in text_of(snp.sin, snp.ones(3), platforms=("cpu", "tpu"))
+
+
 def test_the_platform_is_an_argument():
     text = text_of(snp.sin, snp.ones(3), platforms=("cpu", "tpu"))
     assert "@main(%platform: tensor<i32>" in text and "stablehlo.case" not in text

@@ -341,6 +341,11 @@ def test_sorts_by_keys_along_an_axis(keys, axis):
     agrees(lambda a, b, c: lax.sort((a, b, c), dimension=axis, num_keys=keys), a, b, c)
 
 
+def test_running_totals_keep_the_digits_of_float64():
+    with enable_x64():
+        agrees(lambda x: (lax.cumsum(x, 0), lax.cumprod(x, 1)), X.astype("float64"))
+
+
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "uint32", "int64", "float16",
                                    "complex64"])  # fmt: skip
 @pytest.mark.parametrize("reverse", [False, True])

@@ -33,13 +33,14 @@ def linear(a, b, bias=True):
 IMAGE = ["Transpose", "Reshape", "Conv", "Relu", "Conv", "Reshape", "Transpose"]
 
 
+@pytest.mark.parametrize("count", [2, 3])
 @pytest.mark.parametrize("bias", [True, False])
-def test_two_layers_are_two_convolutions(bias):
-    net = ensemble(linear(8, 16, bias), nn.ReLU, linear(16, 3, bias))
+def test_two_layers_are_two_convolutions(bias, count):
+    net = ensemble(linear(8, 16, bias), nn.ReLU, linear(16, 3, bias), count=count)
     assert agrees(net, X) == IMAGE
     model = export.onnx(net, X)
     first, second = [n for n in model.graph.node if n.op_type == "Conv"]
-    assert [a.i for a in second.attribute if a.name == "group"] == [3]
+    assert [a.i for a in second.attribute if a.name == "group"] == [count]
     assert len(first.input) == len(second.input) == 2 + bias
 
 
@@ -188,6 +189,7 @@ DENSE = [
     (layers(again="product"), [ROWS], False),
     (layers(again="total"), [ROWS], False),
     (layers(again="hidden"), [ROWS], False),
+    (layers(weights=W[:2], bias=None, last=V[:2]), [ROWS[:2]], True),
     (layers(weights=W[0], bias=None), [ROWS], False),
     (layers(weights=W[:1], bias=None), [ROWS[:1]], False),
     (layers(last=V[0]), [ROWS], False),

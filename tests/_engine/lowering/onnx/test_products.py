@@ -237,7 +237,9 @@ def test_integers_wrap_around_in_products():
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
 def test_products_over_any_axes(shapes, how, dtype):
     x, y = [(normal(*s) + 1j * normal(*s) if dtype == "complex64" else normal(*s)) for s in shapes]
-    agrees(lambda x, y: lax.dot_general(x, y, how), x.astype(dtype), y.astype(dtype), rtol=2e-5)
+    f = lambda x, y: lax.dot_general(x, y, how)
+    model = agrees(f, x.astype(dtype), y.astype(dtype), rtol=2e-5)
+    assert ("MatMul" in operators(model)) == (how[0] != ((), ()) and 0 not in (*x.shape, *y.shape))
 
 
 @pytest.mark.parametrize("small", [(1, 4, 3), (2, 1, 3), (2, 4, 1), (4, 3), (3,), (1, 1, 1), ()])
@@ -450,4 +452,6 @@ def test_windows_of_as_many_axes(ndim):
             x, np.float32(start), function, window, (1,) * ndim, "VALID"
         )
         agrees(f, x)
-        agrees(f, x, exact=False)
+        found = operators(agrees(f, x, exact=False))
+        # The operators have one to three spatial axes.
+        assert (found["AveragePool"] + found["MaxPool"] == 1) == (3 <= ndim <= 5)

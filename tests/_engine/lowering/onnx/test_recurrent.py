@@ -393,6 +393,8 @@ CELLS = [
     (lstm(lambda h, x: snp.split(x @ W + B - h @ R, 4, -1)), 2, "LSTM"),
     (lstm(lambda h, x: snp.split(h @ TURNED.T + x @ W, 4, -1)), 2, "LSTM"),
     (lstm(lambda h, x: snp.split((x @ W + 0.5) + (h @ R - B), 4, -1)), 2, "LSTM"),
+    (lstm(lambda h, x: snp.split(x @ W + h @ R + x @ (W - B), 4, -1)), 2, "LSTM"),
+    (lstm(lambda h, x: snp.split(h @ R + x @ W + h @ (R + B), 4, -1)), 2, "LSTM"),
     (lstm(some_of(f="h")), 2, "LSTM"),
     (lstm(some_of(f="h", g="h")), 2, "LSTM"),
     (lstm(some_of(f="x")), 2, None),
@@ -522,6 +524,9 @@ def rows_before(reuse=None):
     [
         (None, True),
         (lambda row, z: row[:, part(1)] + z[:, part(0)], True),
+        (lambda row, z: z[:, part(0)] + row[:, part(0)], True),
+        (lambda row, z: row[:, part(0)] + z[:, part(0)] + z[:, part(1)], True),
+        (lambda row, z: z[:, part(0)] + row[:, part(0)] + row[:, part(0)], False),
         (lambda row, z: row[:, 3 : 3 + SIZE] + z[:, 5 : 5 + SIZE], True),
         (lambda row, z: row[:, part(0)] + row[:, part(1)] + z[:, part(0)], False),
         (lambda row, z: z[:, part(0)] - row[:, part(0)], False),
@@ -533,6 +538,11 @@ def test_products_of_rows_before_the_loop(reuse, found):
     names = agrees(rows_before(reuse), X, H, C, exact=False)
     assert ("LSTM" in names) == found
     agrees(rows_before(reuse), X, H, C)
+
+
+def test_products_of_rows_with_a_matrix_that_is_given_stay_a_loop():
+    f = lambda x, h, c, w: scanned(lstm(lambda h, x: snp.split(x + h @ R, 4, -1)))(x @ w, h, c)
+    assert "Scan" in agrees(f, X, H, C, W, exact=False)
 
 
 @pytest.mark.parametrize(("weight", "found"), [(0.995e15, True), (1.005e15, False)])

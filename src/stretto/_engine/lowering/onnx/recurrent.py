@@ -127,10 +127,10 @@ class _Cell:
         return None
 
     def own(self, value: np.ndarray | None) -> np.ndarray | None:
-        """Return the member's part of a constant."""
+        """Return the member's part of a constant, which may be one for all."""
         if value is None or self.member is None or value.ndim < 3:
             return value
-        return value[self.member if len(value) > 1 else 0]
+        return value[self.member % len(value)]
 
     def total(self, part: _Part) -> _Sum | None:
         """Return what an activation is of, as a sum of products."""
