@@ -81,8 +81,8 @@ def agrees(function: Any, *examples: Any, rtol: float | None = None, **options: 
         if is_complex(w.dtype):
             g = g[..., 0] + 1j * g[..., 1]
         assert g.dtype == w.dtype
-        close = (1e-12 if w.dtype in (np.float64, np.complex128) else 1e-5) if rtol is None else rtol
-        is_close(g, w, close, close)
+        digits = 1e-12 if w.dtype in (np.float64, np.complex128) else 1e-5
+        is_close(g, w, rtol or digits, rtol or digits)
     return model
 
 

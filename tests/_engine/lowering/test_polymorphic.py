@@ -61,6 +61,14 @@ def test_what_numbers_alone_can_say_is_refused():
         functions_of(snp.linalg.inv, (B, 3, 3))
 
 
+@pytest.mark.parametrize(("most", "said"), [((1 << 31) - 1, True), (1 << 31, False)])
+def test_bounds_beyond_all_sizes_are_not_asserted(most, said):
+    with varying_sizes():
+        x = st.ShapeDtypeStruct((size_variable("b", 1, most),), "float32")
+        text = lower_for_file(st.make_graph(snp.sin)(x), (), ("cpu",))
+    assert (f"{most} or less" in text) == said and "1 or more" in text
+
+
 @pytest.mark.parametrize(("n", "refused"), [(2, "3 or more"), (3, ""), (8, ""), (9, "8 or less")])
 def test_bounds_are_asserted(n, refused):
     functions = functions_of(snp.sin, (size_variable("b", 3, 8),))

@@ -41,6 +41,13 @@ def test_what_a_module_says_of_itself():
     assert said in text_of(snp.sin, snp.ones(3), platforms=("cpu", "tpu"))
 
 
+@pytest.mark.parametrize(("size", "digits"), [(16, False), (17, True)])
+def test_few_elements_are_written_as_numbers(size, digits):
+    program = st.make_graph(lambda x, w: x * w)(snp.ones(size), snp.ones(size))
+    text = lower_for_file(program, [np.arange(size, dtype=np.float32)], ("cpu",))
+    assert ('dense<"0x' in text) == digits and ("dense<[0.0, 1.0, " in text) != digits
+
+
 def test_the_platform_is_an_argument():
     text = text_of(snp.sin, snp.ones(3), platforms=("cpu", "tpu"))
     assert "@main(%platform: tensor<i32>" in text and "stablehlo.case" not in text

@@ -207,6 +207,13 @@ def test_shifts_by_constants(dtype):
         agrees(lambda x: [shift(x, by) for shift in shifts for by in amounts], x)
 
 
+def test_shifts_by_amounts_in_range_are_one_operator():
+    x, by = np.array([1, 2, 3, 2**31], "uint32"), np.array([0, 1, 30, 31], "uint32")
+    for shift in (lax.shift_left, lax.shift_right_logical):
+        model = agrees(lambda x, shift=shift: shift(x, by), x)
+        assert [n.op_type for n in model.graph.node] == ["BitShift"]
+
+
 def test_truth():
     x, y = np.array([True, True, False, False]), np.array([True, False, True, False])
     f = lambda x, y: (

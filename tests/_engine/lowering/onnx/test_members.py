@@ -7,7 +7,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import export, nn
 from stretto.nn import functional as F
-from tests.onnx_graphs import agrees, operators, run, spelled, spelled_without_a_type
+from tests.onnx_graphs import agrees, by_hand, operators, run, spelled, spelled_without_a_type
 
 pytest.importorskip("onnxruntime")
 
@@ -263,6 +263,10 @@ SHARED = [
 def test_layers_of_an_input_that_members_share(build, given, found):
     names = spelled(build, *given, rtol=1e-4)
     assert names.count("Conv") == (2 if found else 0)
+    model, _ = by_hand(build, *given)
+    convolutions = [n for n in model.graph.node if n.op_type == "Conv"]
+    groups = [{a.name: a.i for a in n.attribute}.get("group") for n in convolutions]
+    assert groups == ([None, 3] if found else [])
 
 
 @pytest.mark.parametrize(

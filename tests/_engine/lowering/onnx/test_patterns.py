@@ -272,6 +272,24 @@ def test_how_far_back_it_is_looked_for_negative_numbers(count, known):
     assert ("If" not in agrees(f, IMAGES)) == known
 
 
+@pytest.mark.parametrize(
+    ("channels", "window", "known"),
+    [(4, (128, 128), True), (5, (128, 128), False), (3, (128, 129), False)],
+)
+def test_how_large_windows_do_without_a_branch(channels, window, known):
+    f = lambda x: F.max_pool2d(F.max_pool2d(F.relu(x), window, 1), 2)
+    assert ("If" not in agrees(f, normal(1, channels, 129, 130))) == known
+
+
+@pytest.mark.parametrize(("rows", "least", "known"), [(256, 0, True), (257, 0, False),
+                                                      (256, -1e-9, False)])  # fmt: skip
+def test_constants_that_are_not_negative(rows, least, known):
+    line = np.abs(normal(1, 1, rows, 256))
+    line[..., 3, 5] = least
+    f = lambda x: F.max_pool2d(F.relu(x) + line, 2)
+    assert ("If" not in agrees(f, normal(1, 1, rows, 256))) == known
+
+
 def test_a_max_pool_of_channels_that_vary_has_a_branch():
     f = lambda x: F.max_pool2d(F.relu(x), 2)
     x = normal(2, 3, 8, 8)
@@ -953,6 +971,8 @@ AFFINE = [
     (product("Mul", normal(6), "Conv", weights=KERNEL), IMAGES, ["Conv", "Mul"]),
     (product("Add", normal(4), "Conv", weights=normal(4, 3, 5, 5)), IMAGES, ["Conv", "Add"]),
     (product("Add", normal(4, 1), "Conv", weights=normal(4, 3, 5, 5)), IMAGES, ["Conv", "Add"]),
+    (product("Add", normal(1, 4), "Conv", weights=normal(4, 3, 5, 5)), IMAGES, ["Conv", "Add"]),
+    (product("Mul", normal(1, 4), "Conv", weights=normal(4, 3, 5, 5)), IMAGES, ["Conv", "Mul"]),
     (product("Add", C4, "ConvTranspose", weights=TURNED), IMAGES, ["ConvTranspose"]),
     (product("Mul", C4, "ConvTranspose", weights=TURNED, bias=normal(4)), IMAGES,
      ["ConvTranspose"]),

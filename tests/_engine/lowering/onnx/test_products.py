@@ -9,6 +9,7 @@ import stretto.numpy as snp
 from stretto import enable_x64, export, lax, nn
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import array_type
+from stretto._engine.lowering.onnx import products
 from stretto._engine.lowering.onnx.graph import Operand
 from stretto._engine.lowering.onnx.products import _accumulator
 from stretto._engine.lowering.onnx.spelling import spell
@@ -97,6 +98,12 @@ SAID = [
      {"strides": [2, 2], "pads": [1, 1, 0, 0]}),
     (nn.ConvTranspose2d(3, 4, 3, 2, dilation=(2, 1)), {"strides": [2, 2], "dilations": [2, 1]}),
     (nn.ConvTranspose2d(3, 6, 3, 2, groups=3), {"strides": [2, 2], "group": 3}),
+    (nn.Conv1d(3, 4, 3), {}),
+    (nn.Conv3d(3, 4, 3), {}),
+    (nn.ConvTranspose1d(3, 4, 3, 2), {"strides": [2]}),
+    (nn.ConvTranspose3d(3, 4, 2, 2), {"strides": [2, 2, 2]}),
+    (nn.AvgPool1d(2, 1), {}),
+    (nn.AvgPool3d(2, 1), {}),
     (nn.AvgPool2d(2, 1), {}),
     (nn.AvgPool2d(2), {"strides": [2, 2]}),
     (nn.AvgPool2d(3, 1, 1), {"pads": [1, 1, 1, 1], "count_include_pad": 1}),
@@ -109,16 +116,13 @@ SAID = [
 
 @pytest.mark.parametrize(("layer", "said"), SAID)
 def test_attributes_are_what_differs_from_how_it_is_without(layer, said):
-    x = normal(2, 3, 7, 8)
-    model = (
-        agrees(layer, x, rtol=2e-5)
-        if not isinstance(layer, nn.MaxPool2d)
-        else (exported(layer, x, exact=False))
-    )
+    ndim = int(type(layer).__name__[-2])
+    x = normal(2, 3, 7, 8, 4)[(slice(None),) * (2 + ndim) + (0,) * (3 - ndim)]
+    model = agrees(layer, x, rtol=2e-5, exact=not isinstance(layer, nn.MaxPool2d))
     ops = ("Conv", "ConvTranspose", "AveragePool", "MaxPool")
     (node,) = [n for n in model.graph.node if n.op_type in ops]
     found = {a.name: list(a.ints) or a.i for a in node.attribute}
-    assert len(found.pop("kernel_shape")) == 2 and found == said
+    assert len(found.pop("kernel_shape")) == ndim and found == said
 
 
 def test_members_convolve_in_one_node():
@@ -289,6 +293,14 @@ def test_transforms_of_odd_and_even_lengths(lengths, wide):
             snp.fft.irfftn(z, s=lengths, axes=axes),
         )
         agrees(f, x, half, rtol=1e-11 if wide else 2e-5)
+
+
+def test_what_is_longest_is_allowed(monkeypatch):
+    monkeypatch.setattr(products, "_LONGEST", 8)
+    with enable_x64():
+        agrees(snp.fft.fft, np.arange(8.0))
+        with pytest.raises(ExportError, match="a transform of 9 points"):
+            exported(snp.fft.fft, np.arange(9.0))
 
 
 def test_the_longest_transform_in_float64():

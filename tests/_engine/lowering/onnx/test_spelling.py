@@ -187,6 +187,18 @@ def test_large_masks_are_one_and_large_numbers_have_names():
     assert [tuple(t.dims) for t in model.graph.initializer if len(t.dims)] == [(300, 300)]
 
 
+@pytest.mark.parametrize(("size", "count"), [(64, 1), (65, 2)])
+def test_equal_numbers_that_are_computed_are_one_where_they_are_few(size, count):
+    row = np.arange(size, dtype=np.float32)
+
+    def f(n, x):
+        first = n("Add", x, n("Neg", row))
+        return n("Add", n("Sin", x), n("Mul", row, np.float32(-1))), first
+
+    model, _ = by_hand(f, np.ones((3, size), np.float32))
+    assert len(model.graph.initializer) == count
+
+
 def test_a_mask_that_is_computed_is_one_with_a_mask_that_is_given():
     mask = np.tri(256, dtype=bool)  # as many elements as are compared by content
 

@@ -443,7 +443,9 @@ def test_bits_of_the_same_width(source, target, constant):
     out = t(5, dtype=target)
     with enable_x64():
         write = lambda b, v: b.bitcast(b.held(x) if constant else v, out)
-        check(write, x.view(target), x)
+        names = check(write, x.view(target), x)
+        of_floats = {source[:2], target[:2]} & {"fl"}
+        assert names == ([] if constant else ["BitCast" if of_floats else "Cast"])
         check(write, x.view(target), x, opset=25)  # which has no operator for it
 
 
@@ -586,6 +588,16 @@ AS_ROWS = t(N, 2)
 )  # fmt: skip
 def test_shapes_of_any_size(write, want):
     check(write, np.asarray(want, np.float32), ROWS, shapes=[("n", 2)])
+
+
+def test_zeros_in_shapes_are_said_where_there_may_be_some():
+    def said(shape):
+        b = Onnx(26, True)
+        b.sizes = {variable: "n" for n in (N, M) for variable in n.variables()}
+        b.reshape(Operand("x", t(N, 6), (N, 6)), t(*shape))
+        return b.graph.nodes[-1].attributes.get("allowzero", 0)
+
+    assert [said(s) for s in ((2 * N, 3), (0, N), (N, M), (N, 2, 3))] == [0, 1, 1, 0]
 
 
 def test_a_view_with_two_sizes_that_vary():

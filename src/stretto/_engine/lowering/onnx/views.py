@@ -301,10 +301,10 @@ def _both_ways(s: Any, node: Node) -> Found:
 def _cast_before_transpose(s: Any, node: Node) -> Found:
     """A cast goes before a transpose: onnxruntime's fusion with a product ends the process."""
     turned = s.by(node.inputs[0], "Transpose")
-    shape = s.shape(turned.inputs[0]) if turned is not None else None
-    if turned is None or shape is None or not s.once(node.inputs[0]):
+    if turned is None or not s.once(node.inputs[0]):
         return False
-    name = s.new("Cast", turned.inputs, node.attributes["to"], shape, **node.attributes)
+    (x,) = turned.inputs
+    name = s.new("Cast", [x], node.attributes["to"], s.shape(x), **node.attributes)
     return s.become(node, "Transpose", [name], **turned.attributes)
 
 
