@@ -152,6 +152,7 @@ def written(build, *arrays, shapes=None, exact=True, opset=26):
     b = Onnx(opset, exact)
     for k, result in enumerate(_several(build(b, *_inputs(b, arrays, shapes)))):
         onnx_model._output(b, b.graph.outputs, f"y{k}", result)
+    types_are_as_inferred(b)
     return _model(b)
 
 

@@ -8,7 +8,9 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.errors import ExportError
+from stretto._engine.core.types import array_type
 from stretto._engine.lowering.polymorphic import lower_for_file
+from stretto._engine.lowering.portable import Portable
 
 
 def text_of(fun, *args, platforms=("cpu",)):
@@ -32,6 +34,15 @@ def test_arrays_are_constants():
     text = lower_for_file(program, [np.arange(20, dtype=np.float32)], ("cpu",))
     assert text.count("%arg") == text.count("%arg0")
     assert f'dense<"0x{np.arange(20, dtype=np.float32).tobytes().hex().upper()}">' in text
+
+
+def test_which_constants_have_a_place_in_a_kernel():
+    b, scalar = Portable("cpu"), array_type((), np.dtype(np.float32))
+    for array, allowed in ((np.array(2, np.float32), True), (np.ones(2, np.float32), False)):
+        text = b.scalar_program([scalar], lambda x, array=array: b.array(array) and [x])
+        assert (text is not None) == allowed
+    b.array(np.ones(2, np.float32))  # of what is outside it says nothing
+    assert b.scalar_program([scalar], lambda x: [x]) is not None
 
 
 def test_what_a_module_says_of_itself():

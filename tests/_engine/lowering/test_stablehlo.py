@@ -13,6 +13,7 @@ from stretto._engine.core.recorder import record
 from stretto._engine.core.types import array_type
 from stretto._engine.lowering import stablehlo
 from stretto._engine.lowering.stablehlo import Builder, lower
+from stretto._engine.lowering.text import Operand
 from stretto._engine.ops.arithmetic import ADD
 from stretto._engine.ops.iota import Constant, Held
 from stretto._engine.xla.pjrt import compile_text, to_device, to_host
@@ -199,6 +200,28 @@ def test_named_operations_stand_in_their_lines():
     text = st.jit(f).lower(X).as_text()
     assert '"stablehlo.sine"(%arg0) : (tensor<f32>) -> tensor<f32> loc(#n0)' in text
     assert '#n0 = loc("here/sin"(#u0))' in text
+
+
+def test_operations_of_called_functions_have_names():
+    """The compiler appends them to that of the call; in main none is needed."""
+    inner = st.jit(lambda x: snp.sin(x))
+    text = st.jit(lambda x: snp.cos(inner(x))).lower(X).as_text()
+    (sine,) = [line for line in text.splitlines() if "stablehlo.sine" in line]
+    (cosine,) = [line for line in text.splitlines() if "stablehlo.cosine" in line]
+    alias = sine.rpartition("loc(")[2].rstrip(")")
+    assert f'{alias} = loc("sin"(#u' in text and "loc(#u" in cosine
+
+
+@pytest.mark.parametrize("apart", [True, False])
+@pytest.mark.parametrize("platform", ["cpu", "gpu"])
+def test_calls_that_are_kept_apart_are_not_inlined_on_cpus(apart, platform):
+    program = record(lambda x: ([ADD(x, x)], None), [X.type])[0]
+    b = type("Other", (Builder,), {"platform": platform})()
+    b._in_loop = True
+    b.call(program, [Operand("%x", array_type((), np.dtype(np.float32)))], apart)
+    kept = apart and platform == "cpu"
+    assert ('inlineable = "false"' in b._lines[-1]) == kept
+    assert b._facts.largest_call_in_loops == int(kept)
 
 
 def constant(array):

@@ -43,7 +43,7 @@ def test_one_device_needs_none(f, expected):
     x = snp.array([1.0, 2.0])
     np.testing.assert_array_equal(g(x), expected)
     text = g.lower(x).as_text()
-    assert "sdy" not in text
+    assert "sdy" not in text and "num_partitions" not in text
     assert not re.search(r"stablehlo\.(all_|collective|reduce_scatter|partition)", text)
 
 
@@ -186,10 +186,11 @@ def test_where_an_array_is_and_what_is_done_by_batch():
     assert writer.sharding_note(None, X.type) == []
     rule = writer.by_batch([X], [f32(2)], 1)
     assert 'num_batch_dims = "1"' in rule and "([i, j])->([i])" in rule
-    alone = Collectives()
-    assert alone.constrain(X, NamedSharding(mesh, P("y"))) is X and not alone._lines
-    assert alone.by_batch([X], [f32(2)], 1) == ""
-    assert alone.sharding_note(NamedSharding(mesh, P("x")), X.type) == []
+    one = Mesh(places(1), ("x",))
+    for alone in (Collectives(), Collectives(Placement(tuple(one.devices), one, (), ()))):
+        assert alone.constrain(X, NamedSharding(mesh, P("y"))) is X and not alone._lines
+        assert alone.by_batch([X], [f32(2)], 1) == ""
+        assert alone.sharding_note(NamedSharding(mesh, P("x")), X.type) == []
 
 
 @pytest.mark.parametrize("several", [True, False])

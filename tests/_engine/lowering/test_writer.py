@@ -198,6 +198,9 @@ def test_only_programs_of_scalars_have_a_place_in_a_kernel():
     assert b.scalar_program([SCALAR], negated) is not None
     assert b.scalar_program([SCALAR], widened) is None
     assert b.scalar_program([SCALAR], looped) is None
+    b.array(np.ones(2, np.float32))  # of what is outside it says nothing
+    assert b.scalar_program([SCALAR], lambda x: b.array(np.array(2)) and [x]) is not None
+    assert b.scalar_program([SCALAR], lambda x: b.array(np.ones(2)) and [x]) is None
 
 
 def test_a_hidden_number_is_written_once_where_barriers_last():

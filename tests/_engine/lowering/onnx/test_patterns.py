@@ -1065,11 +1065,11 @@ TOKENS = np.array([[1, 2, -1], [9, 0, -10]], np.int32)
 
 
 def embedding(nan=np.nan, top=9, low=0, tests=("GreaterOrEqual", "LessOrEqual"), wrapped=10,
-              below=0, of=None):  # fmt: skip
+              below=0, of=None, more="Add"):  # fmt: skip
     """Write rows by indices, from the end where they are negative, and NaN where out of range."""
 
     def build(n, i):
-        turned = n("Where", n("Less", i, np.int32(below)), n("Add", i, np.int32(wrapped)), i)
+        turned = n("Where", n("Less", i, np.int32(below)), n(more, i, np.int32(wrapped)), i)
         place = n("Cast", turned, to=I64)
         inside = n("And", n(tests[0], place, np.int64(0)), n(tests[1], place, np.int64(9)))
         start = place if of is None else n("Neg", place)
@@ -1086,6 +1086,7 @@ def embedding(nan=np.nan, top=9, low=0, tests=("GreaterOrEqual", "LessOrEqual"),
         ({"nan": 0.0}, ["Gather"]),
         ({"wrapped": 9}, ["Less", "Add", "Where", "Cast", "Gather"]),
         ({"below": 1}, ["Less", "Add", "Where", "Cast", "Gather"]),
+        ({"more": "Mul"}, ["Less", "Mul", "Where", "Cast", "Gather"]),
         ({"nan": 1.0}, None),
         ({"top": 8}, None),
         ({"low": 1}, None),
@@ -1095,7 +1096,7 @@ def embedding(nan=np.nan, top=9, low=0, tests=("GreaterOrEqual", "LessOrEqual"),
 )
 def test_rows_by_indices(settings, found):
     # Of indices in range: the operator ends in an error for others.
-    tokens = np.abs(TOKENS) % 9 + 1 if "wrapped" in settings or "below" in settings else TOKENS
+    tokens = np.abs(TOKENS) % 9 + 1 if {"wrapped", "below", "more"} & {*settings} else TOKENS
     names = spelled(embedding(**settings), tokens, exact=False)
     assert names == found if found else "Clip" in names
     assert "Clip" in spelled(embedding(**settings), tokens)
