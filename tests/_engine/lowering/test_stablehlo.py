@@ -204,7 +204,7 @@ def test_named_operations_stand_in_their_lines():
 
 def test_operations_of_called_functions_have_names():
     """The compiler appends them to that of the call; in main none is needed."""
-    inner = st.jit(lambda x: snp.sin(x))
+    inner = st.jit(snp.sin)
     text = st.jit(lambda x: snp.cos(inner(x))).lower(X).as_text()
     (sine,) = [line for line in text.splitlines() if "stablehlo.sine" in line]
     (cosine,) = [line for line in text.splitlines() if "stablehlo.cosine" in line]
