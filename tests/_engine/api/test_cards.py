@@ -7,7 +7,12 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.api.cards import card_of_ragged, card_of_report, text_of_report
+from stretto._engine.api.cards import (
+    card_of_jitted,
+    card_of_ragged,
+    card_of_report,
+    text_of_report,
+)
 from stretto._engine.core.cards import bars
 from tests.pages import page_of, printed, text_in
 
@@ -48,6 +53,8 @@ def test_many_signatures_stay_short():
     for n in range(60):
         f.trace({f"name{k}": snp.ones(n) for k in range(200)})
     assert "... 40 more" in text_in(f) and "60 signatures" in text_in(f)
+    more = ["more" in row[0][0] for row in card_of_jitted(f).body]
+    assert more == [False] * 15 + [True] + [False] * 5
     assert printed(f).count("\n") <= 80
 
 
@@ -115,6 +122,12 @@ def test_buckets(buckets, words):
     before = repr(st.Buckets())
     assert words in text_in(buckets) and "Buckets(" in printed(buckets)
     assert repr(st.Buckets()) == before
+
+
+def test_twenty_buckets_are_shown():
+    (row,) = [text for text in text_in(st.Buckets()).split("\n") if "sizes 16" in text]
+    numbers = row[row.index("sizes ") + 6 :].split(", ")
+    assert numbers[20].startswith("...") and all(n.isdigit() for n in numbers[:20])
 
 
 def test_the_picture_of_lengths_has_twenty_bars():

@@ -371,6 +371,17 @@ def test_a_big_folder_is_looked_through_once_a_second(path, monkeypatch):
     assert list(files._last_search) == [str(path.parent / "other")]
 
 
+def test_a_second_later_it_is_looked_through_again(path, monkeypatch):
+    monkeypatch.undo()
+    looks = []
+    monkeypatch.setattr(files, "_last_search", {})
+    monkeypatch.setattr(os, "listdir", lambda folder: looks.append(files.time.monotonic()) or [])
+    for now in (0.0, 0.5, 1.0, 1.75, 2.0, 2.25):
+        monkeypatch.setattr(files.time, "monotonic", lambda now=now: now)
+        files.remove_abandoned(str(path.parent))
+    assert looks == [0.0, 1.0, 2.0]
+
+
 # Reading
 
 

@@ -4,6 +4,7 @@ import grp
 import os
 import pathlib
 import pwd
+import stat
 import subprocess
 import sys
 from types import SimpleNamespace as Entry
@@ -35,6 +36,29 @@ def refused(path, words):
     with pytest.raises(files.Unsafe, match=words) as caught:
         files.check_way(str(path))
     return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("user", "mode", "words"),
+    [
+        (7, 0o644, None),
+        (7, 0o755, None),
+        (8, 0o600, "belongs to user 8, you are 7: remove it"),
+        (0, 0o600, "belongs to user 0, you are 7"),
+        (7, 0o664, "can be written by others, with mode 664"),
+        (7, 0o646, "can be written by others, with mode 646"),
+    ],
+)
+def test_a_file_of_the_users_own(monkeypatch, user, mode, words):
+    status = Entry(st_uid=user, st_mode=stat.S_IFREG | mode)
+    monkeypatch.setattr(system, "user", lambda: 7)
+    if words is None:
+        files.check_owned(status, "/some/file")
+    else:
+        with pytest.raises(files.Unsafe, match=f"^/some/file {words}"):
+            files.check_owned(status, "/some/file")
+    monkeypatch.setattr(system, "user", lambda: None)
+    files.check_owned(status, "/some/file")
 
 
 def test_what_is_the_users_own_is_safe(way):
@@ -135,6 +159,20 @@ def test_links_that_lead_round(tmp_path):
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
     refused(tmp_path / "a", "through more than 40 links")
+
+
+@needs_root
+@pytest.mark.parametrize(("links", "is_safe"), [(39, True), (40, True), (41, False)])
+def test_how_many_links_are_followed(way, links, is_safe):
+    last = way
+    for k in range(links):
+        link = way / f"link{k}"
+        link.symlink_to(last)
+        last = link
+    if is_safe:
+        files.check_way(str(last))
+    else:
+        refused(last, "through more than 40 links: shorten it")
 
 
 @needs_root

@@ -140,6 +140,48 @@ def test_memory_and_processor_on_macos(monkeypatch, silent):
     assert machine.memory().total == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
+SECOND = {
+    "/proc/self/cgroup": "0::/user/a\n",
+    "/sys/fs/cgroup/user/a/memory.max": "1000\n",
+    "/sys/fs/cgroup/user/a/memory.current": "600\n",
+    "/sys/fs/cgroup/user/a/memory.stat": "anon 5\ninactive_file 100\n",
+    "/sys/fs/cgroup/memory.max": "max\n",
+    "/sys/fs/cgroup/memory.current": "7000\n",
+}
+FIRST = {
+    "/proc/self/cgroup": "5:cpu,cpuacct:/x\n4:memory:/x\n1:name=systemd:/x\n",
+    "/sys/fs/cgroup/memory/x/memory.limit_in_bytes": "2000\n",
+    "/sys/fs/cgroup/memory/x/memory.usage_in_bytes": "900\n",
+    "/sys/fs/cgroup/memory/x/memory.stat": "inactive_file 1\ntotal_inactive_file 300\n",
+    "/sys/fs/cgroup/memory/memory.limit_in_bytes": "5000\n",
+    "/sys/fs/cgroup/memory/memory.usage_in_bytes": "800\n",
+}
+OF_THE_CPU = {
+    "/proc/self/cgroup": "5:cpu:/x\n",
+    "/sys/fs/cgroup/x/memory.max": "1000\n",
+    "/sys/fs/cgroup/x/memory.current": "600\n",
+    "/sys/fs/cgroup/memory/x/memory.limit_in_bytes": "2000\n",
+    "/sys/fs/cgroup/memory/x/memory.usage_in_bytes": "900\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("said", "groups"),
+    [
+        (SECOND, [(1000, 500)]),
+        (FIRST, [(2000, 600), (5000, 800)]),
+        (OF_THE_CPU, []),
+        ({**SECOND, "/proc/self/cgroup": "0::/\n"}, []),
+        ({**SECOND, "/sys/fs/cgroup/memory.max": "9000"}, [(1000, 500), (9000, 7000)]),
+    ],
+    ids=["second", "first", "of the processor", "at the root", "at both"],
+)
+def test_control_groups_that_bound_memory(monkeypatch, said, groups):
+    """Each with what is in use, but for files that may go at any time."""
+    monkeypatch.setattr(machine, "read", lambda path, most=-1: said.get(path, ""))
+    assert sorted(machine.memory_of_groups()) == groups
+
+
 @pytest.mark.parametrize("error", [ValueError, OSError, AttributeError])
 def test_where_nobody_tells(monkeypatch, silent, error):
     def none(name):

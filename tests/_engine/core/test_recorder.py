@@ -41,6 +41,23 @@ def test_what_is_done_is_written_down():
     assert captured == []
 
 
+def test_what_is_noted_inside_is_noted_outside_too():
+    def inside(x):
+        state.interpreter.recorder.noted.append("here")
+        return [snp.sin(x)], None
+
+    def outside(x):
+        program, _, _ = record(inside, [F32])
+        return evaluate(program, [x]), program
+
+    program, held, _ = record(outside, [F32])
+    assert held.cache["noted"] == ("here",)
+    assert set(program.cache["noted"]) == {"here"}
+    assert "noted" not in recorded(lambda x: [snp.sin(x)], F32)[0].cache
+    noted = record(inside, [F32])[0].cache["noted"]
+    assert noted == ("here",), "outside of a trace there is nobody else to tell"
+
+
 def test_outputs_may_be_inputs_and_constants():
     program, _ = recorded(lambda x: [x, x, as_value(2.5)], F32)
     assert program.outputs[:2] == (program.inputs[0],) * 2

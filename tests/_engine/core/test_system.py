@@ -392,3 +392,17 @@ def test_without_a_c_library(monkeypatch, error):
     system.adopt(True)
     system.hold_thread(1)
     system.leave_libraries_alone()
+
+
+@pytest.mark.parametrize(("age", "is_left"), [(0.0, False), (3600.0, False), (3600.5, True)])
+def test_without_locks_a_file_counts_as_left_behind_after_an_hour(
+    tmp_path, monkeypatch, age, is_left
+):
+    path = tmp_path / "file"
+    path.write_bytes(b"half")
+    os.utime(path, (0, 1000))
+    monkeypatch.setattr(system, "module", lambda name: None)
+    monkeypatch.setattr(system.time, "time", lambda: 1000 + age)
+    with path.open("rb") as file:
+        system.lock(file)
+        assert system.take_over(file) is is_left

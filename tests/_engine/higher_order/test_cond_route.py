@@ -43,6 +43,24 @@ def test_laws_hold_routed(case, routed):
     case.check()
 
 
+@pytest.mark.parametrize(
+    ("work", "size", "worth"),
+    [
+        ([1.0, 1.0], 8, False),  # it saves 7 of 16, as much as it costs
+        ([1.0, 1.0], 9, True),
+        ([2.0, 0.0], 8, False),
+        ([1.0, 1.0, 1.0], 3, False),
+        ([1.0, 1.0, 1.0], 4, True),
+        ([8.5], 100, False),
+    ],
+)
+def test_what_routing_has_to_save(monkeypatch, work, size, worth):
+    """All branches, less one of middling work for each example, and an eighth of it for the rest."""
+    monkeypatch.setattr(cond, "_WORTH", 7.0)
+    branches = [types.SimpleNamespace(effects=(), work=own) for own in work]
+    assert worth_routing(branches, size) is worth
+
+
 def indices(size):
     yield np.zeros(size, np.int32)
     yield np.full(size, 2, np.int32)

@@ -1,9 +1,12 @@
 """Memory at the peak, and which arguments could be donated."""
 
+import types
+
 import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.api.explain import explain
 from stretto._engine.core.config import config
 from stretto._engine.xla import memory
 
@@ -88,6 +91,19 @@ def test_large_temporaries_are_mapped_anew_unless_memory_is_kept(monkeypatch):
     monkeypatch.setitem(config._values, "keep_memory", True)  # which this process cannot set
     kept = wide(2048)
     assert kept.memory.mapped == 0 and "keep_memory" not in str(kept)
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_the_size_from_which_on_memory_is_mapped_anew(monkeypatch, more):
+    size = memory.ALWAYS_MAPPED + more
+    stats = types.SimpleNamespace(
+        argument_size_in_bytes=1, output_size_in_bytes=2, temp_size_in_bytes=size,
+        alias_size_in_bytes=0,
+    )  # fmt: skip
+    monkeypatch.setattr(explain, "is_glibc", lambda: True)
+    monkeypatch.setattr(explain, "temporaries_at_peak", lambda executable: ())
+    found = explain.memory_of(types.SimpleNamespace(memory_analysis=lambda: stats))
+    assert found.mapped == (size if more >= 0 else 0) and found.peak == size + 3
 
 
 def test_nothing_is_advised_that_the_c_library_cannot_do(monkeypatch):

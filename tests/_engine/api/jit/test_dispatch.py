@@ -723,3 +723,34 @@ def test_leaves_are_numbered_as_they_are_met_and_listed_as_they_are_flattened():
     assert order == [0, 2, 3, 1, 5, 6, 4]
     assert [a for a in alive if a not in (tuple, list)] == [Pair, "b", "a", "z", "k", Pair]
     assert dispatch._order((Box(x, "label"),), {}) == ([0], [tuple, Box])
+
+
+@pytest.mark.parametrize(
+    ("number", "fits"),
+    [
+        (2**31 - 1, True),
+        (2**31, False),
+        (-(2**31) + 1, True),
+        (-(2**31), False),
+        (0, True),
+        (True, True),
+        (1e300, True),
+        (2j, True),
+    ],
+)
+def test_numbers_of_which_the_short_way_makes_arrays(number, fits):
+    """Others may not fit, and go the general way, which names the argument."""
+    made = dispatch.leaf_of(number)
+    assert (made is not None) is fits
+    assert not fits or made.weak_type or isinstance(number, bool)
+
+
+@needs_native
+def test_eight_orders_of_a_dictionary_are_remembered():
+    f = st.jit(lambda tree: tree["a"] - tree["b"] + tree["c"] * tree["d"])
+    values = dict(zip("abcd", arrays(4), strict=True))
+    want = f(values)
+    for names in itertools.permutations("abcd"):
+        for _ in range(2):
+            np.testing.assert_array_equal(f({name: values[name] for name in names}), want)
+    assert entry_of(f).records == 8

@@ -1,12 +1,14 @@
 """What a signature keeps: what is left out, and which result gets which argument's memory."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.api.jit import entry as module
 from stretto._engine.api.jit.entry import _name_of_passed, aliases_of
 
 
@@ -151,6 +153,29 @@ def test_what_it_took_is_logged(caplog, tiers, words):
     took = ", ".join([rf"{word} \d+\.\d ms" for word in words])
     message = caplog.records[0].getMessage()
     assert re.fullmatch(rf"compiled( quickly)? function for \(x: float32\[3,3\]\): {took}", message)
+
+
+@pytest.mark.parametrize("tiers", [False, True])
+def test_what_is_logged_is_what_each_step_took(caplog, monkeypatch, tiers):
+    entry = traced(lambda x: snp.cos(x) * 5.0, X)
+    entry.seconds = 0.25
+    seconds = iter(range(100, 200))
+    monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: next(seconds)))
+    with st.config(log_compiles=True, disk_cache=False, tiers=tiers, compile_in_background=False):
+        entry.prepare()
+    message = caplog.records[0].getMessage()
+    assert "trace 250.0 ms, lower 1000.0 ms" in message and "compile 1000.0 ms" in message
+
+
+@pytest.mark.parametrize("setting", ["debug_nans", "debug_infs"])
+def test_nothing_is_donated_that_may_be_looked_at_again(setting):
+    f = st.jit(lambda x: x + 1, donate_argnums=0)
+    x = snp.ones(3)
+    with st.config(**{setting: True}):
+        assert f(x).tolist() == [2, 2, 2]
+    assert x.tolist() == [1, 1, 1]
+    f(x)
+    assert x.is_deleted()
 
 
 def test_one_array_is_not_donated_and_read_in_one_call():

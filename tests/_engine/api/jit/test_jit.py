@@ -457,6 +457,27 @@ def test_equal_lengths_of_ragged_arrays_are_one_inside():
     assert len(f._entries) == 1
 
 
+@pytest.mark.parametrize(
+    "others", [(np.ones(2, np.float32), 3.0), (2, np.ones(2)), (1.0, 2.0, np.float32(4))]
+)
+def test_references_beside_arguments_that_are_no_arrays_yet(others):
+    for place in range(len(others) + 1):
+        ref = st.new_ref(snp.zeros(2))
+
+        @st.jit
+        def f(*args):
+            (found,) = [x for x in args if isinstance(x, type(ref))]  # noqa: B023
+            rest = [x for x in args if x is not found]
+            found[...] += sum(rest)
+            return found[...] * 2
+
+        args = [*others[:place], ref, *others[place:]]
+        for turn in (1, 2, 3):
+            want = turn * sum(np.asarray(x) for x in others) * np.ones(2)
+            np.testing.assert_allclose(f(*args), 2 * want)
+            np.testing.assert_allclose(ref[...], want)
+
+
 def test_what_a_reference_holds_is_not_donated():
     ref, x = st.new_ref(snp.ones(2)), snp.ones(2)
 

@@ -8,6 +8,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax, nn, random
+from stretto._engine.api.varying_sizes import dynamic_axes
 from stretto._engine.native import native
 from tests import gpus
 
@@ -361,3 +362,15 @@ def test_donated_arguments_of_remembered_calls():
     np.testing.assert_array_equal(w, np.full(1000, 15))
     with pytest.raises(st.errors.DonatedArrayError, match="donated to"):
         f(before, snp.ones(3))
+
+
+@pytest.mark.skipif(native is None, reason="its twin remembers no trees")
+def test_so_many_sizes_are_remembered_and_no_more(monkeypatch):
+    monkeypatch.setattr(dynamic_axes, "_RECORDS", 2)
+    f = st.jit(lambda x: x * 2, dynamic_axes=({0: "n"},))
+    general, called = [], f._call
+    f._call = lambda args, kwargs: (general.append(len(args[0])), called(args, kwargs))[1]
+    for n in (3, 4, 5, 6):
+        for _ in range(4):
+            np.testing.assert_array_equal(f(snp.ones(n)), np.full(n, 2))
+    assert general == [3] * 2 + [4] * 2 + [5] * 4 + [6] * 4

@@ -471,3 +471,17 @@ def test_batches_of_a_loop():
     close(carry, sum(x.sum() for x in PARTS), 1e-3)
     np.testing.assert_array_equal(joined.lengths, np.array(LENGTHS) + 1)
     close(joined[-1][-1], PARTS[-1][0]), close(joined[3][-1], PARTS[3][0] + PARTS[4].sum())
+
+
+def test_a_step_of_a_scan_is_for_all_sizes_that_there_may_be():
+    """It is traced for examples that are not known, other than what is mapped over them."""
+    r = st.ragged([snp.ones(9), snp.ones(10), snp.ones(1)])
+    table = snp.arange(10.0)
+    placed = lambda x: (x + table[: x.shape[0]]).sum()
+    step = lambda c, x: (c + placed(x), x)
+    with pytest.raises(st.errors.SizeError, match="whether n <= 10 depends on sizes"):
+        lax.scan(step, 0.0, r)
+    total, same = lax.scan(step, snp.float32(0), r.at_most(10))
+    assert float(total) == 101 and same.lengths.tolist() == [9, 10, 1]
+    for several in (st.vmap(placed)(r), lax.map(placed, r)):
+        np.testing.assert_array_equal(several, [45, 55, 1])

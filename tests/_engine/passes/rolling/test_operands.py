@@ -1,6 +1,7 @@
 """What each operand of a loop's body is, and which copies are the turns of one loop."""
 
 import numpy as np
+import pytest
 
 import stretto.numpy as snp
 from stretto._engine.core.program import Literal, Var
@@ -291,3 +292,77 @@ def test_stretches_by_what_is_read_from_where():
     assert first.start + first.length <= 24
     shifted = wired(program.equations, 6, 24, tokens, places(program))
     assert all(s.start >= 6 for s in shifted)
+
+
+def reads_what_the_first_made(x, y, *_):
+    for i in range(8):
+        x = snp.sin(x)
+        first = x if i == 0 else first  # noqa: F821 (of the copy before)
+        y = y * first
+    return x, y
+
+
+def reads_one_that_another_copy_made(x, y, *given):
+    made = []
+    for i in range(8):
+        x = snp.sin(x)
+        made.append(x)
+        y = y * (made[0] if i == 2 else given[i])
+    return x, y
+
+
+def begins_anew(x, y, *given):
+    ends = []
+    for i in range(12):
+        x = (given[0] if i == 4 else x) * y
+        ends += [x] * (i in (3, 11))
+    return ends
+
+
+def begins_with_another_operation(x, y, *_):
+    for i in range(9):
+        x = snp.cos(x) if i == 0 else snp.sin(x)
+    return x
+
+
+def is_of_another_shape_first(x, y, *given):
+    return [snp.sin(z) for z in (snp.concatenate([x, y]), *given[:7])]
+
+
+@pytest.mark.parametrize(
+    ("f", "period", "first", "copies"),
+    [
+        (reads_what_the_first_made, 2, 1, 7),
+        (reads_one_that_another_copy_made, 2, 3, 5),
+        (begins_anew, 1, 4, 8),
+        (begins_with_another_operation, 1, 1, 8),
+        (is_of_another_shape_first, 1, 1, 7),
+    ],
+)
+def test_copies_before_the_loop(f, period, first, copies):
+    """What differs in the last of them is where the loop begins."""
+    args = [array(3, seed=i) for i in range(10)]
+    program = straight(f, *args)
+    names = [e.primitive.name for e in program.equations]
+    low = names.index("concatenate") + 1 if "concatenate" in names else 0
+    loop = loop_in(program.equations, low, len(names), period, places(program))
+    assert (loop.start - low, loop.copies) == (first * period, copies)
+    rolled(f, *args)
+
+
+def test_results_of_the_first_copy_may_be_of_a_weaker_type():
+    """So they are of no loop, in which all copies have one type."""
+
+    def f(weak, strong):
+        x, outs = 3.0, []
+        for _ in range(8):
+            y = x * weak
+            outs.append(y)
+            x = y * strong
+        return outs, x
+
+    args = snp.asarray(0.5), snp.float32(1.5)
+    assert args[0].weak_type and not args[1].weak_type
+    program, loop = read(f, *args, period=2)
+    assert loop.copies == 7 and loop.end == len(program.equations)
+    rolled(f, *args)
