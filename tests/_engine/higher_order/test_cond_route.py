@@ -55,7 +55,7 @@ def test_laws_hold_routed(case, routed):
     ],
 )
 def test_what_routing_has_to_save(monkeypatch, work, size, worth):
-    """All branches, less one of middling work for each example, and an eighth of it for the rest."""
+    """All branches, less one and an eighth of middling work for each example."""
     monkeypatch.setattr(cond, "_WORTH", 7.0)
     branches = [types.SimpleNamespace(effects=(), work=own) for own in work]
     assert worth_routing(branches, size) is worth
