@@ -242,3 +242,13 @@ def test_slopes_of_what_examples_share_are_sums_over_them(name):
     total = lambda b: st.vmap(lambda x: snp.sum(f(b, x)))(r).sum()
     wanted = sum([st.grad(lambda b: snp.sum(f(b, x)))(b) for x in PARTS])  # noqa: B023
     close(st.grad(total)(b), wanted, 1e-4)
+
+
+@pytest.mark.parametrize(("k", "as_rows"), [(15, False), (16, True), (17, True)])
+def test_work_that_is_worth_the_way_to_rows(k, as_rows):
+    """From 16 times as many operations as the largest array has elements."""
+    types = [array_type((N, k), F32), array_type((k, k), F32)]
+    program, *_ = record(lambda x, w: ([(snp.sort(x, 0) @ w).sum(0)], None), types)
+    packed = packed_program(program, Examples(3, (V,), (32,), (40,)), (True, True, False), ())
+    (product,) = [e for e in packed.equations if e.primitive.name == "dot_general"]
+    assert (product.outputs[0].type.shape == (40, k)) is as_rows

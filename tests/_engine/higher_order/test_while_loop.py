@@ -9,6 +9,7 @@ from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import check
 from stretto._engine.core.rewriting import restrict
 from stretto._engine.higher_order import family
+from stretto._engine.higher_order import while_loop as module
 from stretto._engine.higher_order.while_loop import While, most_steps
 from stretto.laws import f32, f64, law
 
@@ -286,3 +287,18 @@ def test_a_loop_is_interpreted_at_first_and_may_never_end():
     (loop,) = [e.primitive for e in program.equations if e.primitive.name == "while"]
     assert loop.compiled(program.in_types) is False and loop.open_loop is True
     assert loop.most_work(program.equations[-1].inputs) == np.inf
+
+
+@pytest.mark.parametrize(("most", "steps"), [(8, 3), (9, 4), (11, 4), (12, 5), (30, 6)])
+def test_so_many_operations_are_interpreted_and_the_rest_compiled(monkeypatch, most, steps):
+    """Each step has three: those of condition and body, and one for the step itself."""
+    interpreted, compiled = [], []
+    evaluate, call = module.evaluate, module.family.call
+    monkeypatch.setattr(module, "_INTERPRET_UP_TO", most)
+    monkeypatch.setattr(
+        module, "evaluate", lambda program, args: interpreted.append(1) or evaluate(program, args)
+    )
+    monkeypatch.setattr(module.family, "call", lambda *of: compiled.append(1) or call(*of))
+    x = st.lax.while_loop(lambda x: x < 6, lambda x: x + 1, snp.int32(0))
+    assert int(x) == 6
+    assert (len(interpreted) // 2, len(compiled)) == (steps, steps < 6)
