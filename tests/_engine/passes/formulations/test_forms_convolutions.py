@@ -129,9 +129,11 @@ def test_not_too_many_members_are_written_out():
     assert "members written out" not in offered("plain", ("shared", "whole"), MOST_WRITTEN + 1)
 
 
-def test_many_members_multiply_windows_laid_out_once_in_turn():
+@pytest.mark.parametrize(
+    ("size", "form"), [(MOST_WRITTEN, Parts), (MOST_WRITTEN + 1, Whole)], ids=["few", "many"]
+)
+def test_many_members_multiply_windows_laid_out_once_in_turn(size, form):
     op, *shapes = CONVOLUTIONS["strides"]
-    size = MOST_WRITTEN + 1
     image, kernels = numbers(0, *shapes[0]), numbers(1, size, *shapes[1])
     (choice,) = [
         c
@@ -139,7 +141,7 @@ def test_many_members_multiply_windows_laid_out_once_in_turn():
         if "once" in c.form.value
     ]
     value = choice.run()
-    assert isinstance(value, Whole)
+    assert isinstance(value, form)
     for i in (0, size - 1):
         np.testing.assert_array_equal(value.member(i), op(as_value(image), as_value(kernels[i])))
 

@@ -12,9 +12,9 @@ from stretto import lax
 from stretto._engine.core import cost
 from stretto._engine.core.cost import TABLES
 from stretto._engine.core.machine import Kind, cores
-from stretto._engine.passes.formulations.forms import Parts, Plan, Whole
+from stretto._engine.passes.formulations.forms import MOST_WRITTEN, Parts, Plan, Whole
 from stretto._engine.passes.formulations.mapped import Mapped
-from stretto._engine.passes.formulations.members import _Walk
+from stretto._engine.passes.formulations.members import _Walk, plan_members
 
 
 def decisions(f, axes, *args):
@@ -137,6 +137,8 @@ def test_which_operations_are_done_member_by_member(inputs, output, plan, settin
     equation = SimpleNamespace(outputs=[SimpleNamespace(type=snp.zeros(output).type)])
     walk = _Walk(2, plan, cost.CPU)
     assert walk.in_parts(primitive, [Whole(snp.zeros((2, 9000)), 0), *parts], equation) == apart
+    walk.written = 20_000
+    assert walk.in_parts(primitive, parts, equation) == apart
     walk.written = 20_001
     assert walk.in_parts(primitive, parts, equation) == (apart and plan is Plan.WRITTEN_OUT)
 
@@ -240,3 +242,19 @@ def test_the_kernels_of_members_that_are_written_out_are_equal():
     few, many = kernels(2), kernels(5)
     assert len(many) > len(few) > len({*few}) >= 3
     assert len({*many}) == len({*few})  # so that the compiler makes no more of them
+
+
+@pytest.mark.parametrize("size", [MOST_WRITTEN, MOST_WRITTEN + 1])
+def test_a_plan_holds_for_any_number_of_members_unless_these_are_to_be_written_out(size):
+    x = snp.ones((8, 4))
+    program = st.make_graph(lambda w: x @ w)(snp.ones((4, 3)))
+    over = [v.type.shape == (4, 3) for v in program.inputs]
+
+    def operations(plan):
+        planned, _ = plan_members(program, size, over, plan, cost.CPU)
+        return [e.primitive.name for e in planned.equations]
+
+    written = operations(Plan.WRITTEN_OUT)
+    assert (written.count("dot_general") == size) is (size <= MOST_WRITTEN)
+    assert operations(Plan.BATCHED).count("dot_general") == 1
+    assert operations(Plan.IN_TURN).count("scan") == 1
