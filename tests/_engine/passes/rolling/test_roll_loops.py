@@ -547,3 +547,26 @@ def test_nothing_is_done_where_nothing_repeats():
     program = straight(lambda x: snp.sin(x) * snp.cos(x) + snp.exp(x), array(3))
     assert isinstance(program, Program)
     assert roll_loops(program, always=True) is program
+
+
+@pytest.mark.parametrize(("copies", "loops"), [(3, []), (4, [4]), (5, [5])])
+def test_four_copies_are_a_loop(copies, loops):
+    def f(x, y):
+        for _ in range(copies):
+            x = snp.sin(x) * y
+        return x
+
+    assert lengths(rolled(f, array(3), array(3, seed=1))) == loops
+
+
+@pytest.mark.parametrize("copies", [4, 5])
+def test_four_copies_beside_a_loop_are_another_one(copies):
+    """What differs in one copy stands between two loops."""
+
+    def f(x, y, z):
+        for i in range(9 + copies):
+            x = snp.sin(x) * (z if i == 8 else y)
+        return x
+
+    args = [array(3, seed=i) for i in range(3)]
+    assert sum(lengths(rolled(f, *args))) >= 8 + copies
