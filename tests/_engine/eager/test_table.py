@@ -130,14 +130,3 @@ def test_products_of_many_integers_are_left_to_the_general_way(size, is_kept):
         forget()
         assert float((x[:, :2].T @ x).sum()) == 2 * size
         assert bool(TABLE.get(OPERATORS["matmul"])) is kept
-
-
-@needs_native
-@pytest.mark.parametrize(("rows", "columns"), [(127, 129), (128, 128), (113, 145)])
-def test_a_product_is_large_by_either_operand(rows, columns):
-    for dtype, kept in [("int32", rows * columns < 16_384), ("float32", True)]:
-        x = snp.ones((rows, columns), dtype)
-        for left, right in ((x, x[0]), (x[:, 0], x), (x, x[:2].T), (x[:, :2].T, x)):
-            forget()
-            left @ right
-            assert bool(TABLE.get(OPERATORS["matmul"])) is kept

@@ -11,10 +11,12 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.eager.table import OPERATORS, TABLE, forget
 from stretto._engine.eager.twins import binary_function, number_of
+from stretto._engine.native import native
 from stretto._engine.ops.arithmetic import ADD
 
-OPERATORS = ["add", "sub", "mul", "truediv", "floordiv", "mod", "lt", "ge", "eq", "ne"]
+NAMES = ["add", "sub", "mul", "truediv", "floordiv", "mod", "lt", "ge", "eq", "ne"]
 DTYPES = ["float32", "int32", "uint8", "bool", "float16", "bfloat16", "complex64", "int8"]
 HUGE = 1 << 40
 NUMBERS = [2, -3, 0, 2.5, -0.0, 1e300, float("nan"), True, 300, HUGE, 2j, np.float32(2)]
@@ -40,7 +42,7 @@ def same(one, other):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("name", NAMES)
 def test_numbers_and_arrays(name, dtype):
     f = getattr(operator, name)
     x = snp.asarray(np.array([1, 2, 3, 0], getattr(ml_dtypes, dtype, dtype)))
@@ -222,3 +224,15 @@ def test_which_operands_go_the_short_way():
         program = graph(f, *operands)
         assert (len(asked) == 0) is is_short
         assert ("add" in [e.primitive.name for e in program.equations]) is is_short
+
+
+@pytest.mark.skipif(native is None, reason="the extension was not built")
+@pytest.mark.parametrize(("rows", "columns"), [(127, 129), (128, 128), (113, 145)])
+def test_a_product_is_large_by_either_operand(rows, columns):
+    for dtype, kept in [("int32", rows * columns < 16_384), ("float32", True)]:
+        x = snp.ones((rows, columns), dtype)
+        for left, right in ((x, x[0]), (x[:, 0], x), (x, x[:2].T), (x[:, :2].T, x)):
+            forget()
+            left @ right
+            assert bool(TABLE.get(OPERATORS["matmul"])) is kept
+    forget()

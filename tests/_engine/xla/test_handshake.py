@@ -253,3 +253,22 @@ def test_a_file_that_others_remove_again_and_again(monkeypatch):
     with pytest.raises(files.Unsafe, match="job-secret was removed while it was made"):
         handshake._users_own()
     assert len(made) == 2
+
+
+@pytest.mark.parametrize(("length", "is_taken"), [(15, False), (16, True), (17, True)])
+def test_how_long_the_users_own_must_be(tmp_path, length, is_taken):
+    secret(True)
+    path = tmp_path / "caches" / "job-secret"
+    path.write_bytes(b"x" * length + b"\n")
+    if is_taken:
+        assert secret(True) == b"x" * length
+    else:
+        with pytest.raises(RuntimeError, match="or is damaged: remove it"):
+            secret(True)
+
+
+def test_how_many_processes_there_may_be(monkeypatch):
+    monkeypatch.setattr(handshake, "_MOST", 3)
+    takes = handshake._integers(1, 9)
+    assert [takes([4] * count) for count in (0, 2, 3, 4)] == [True, True, True, False]
+    assert not takes((4, 4)) and not takes([0]) and not takes([10]) and takes([1, 9])

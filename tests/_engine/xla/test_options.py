@@ -11,6 +11,7 @@ from stretto import lax
 from stretto._engine.core.errors import ConfigError
 from stretto._engine.core.types import array_type
 from stretto._engine.lowering.text import Facts, Product
+from stretto._engine.xla import options as module
 from stretto._engine.xla import pjrt
 from stretto._engine.xla.options import (
     EFFORTS,
@@ -385,3 +386,11 @@ def test_efforts_that_this_jaxlib_does_not_have():
     with pytest.raises(ConfigError, match=message):
         set_effort(build, "exec_time_optimization_effort", 0.5)
     assert not hasattr(build, "exec_time_optimization_effort")
+
+
+@pytest.mark.parametrize(("time", "is_given"), [(0.979, True), (0.98, False), (1.0, False)])
+def test_the_library_must_be_two_hundredths_faster(monkeypatch, time, is_given):
+    monkeypatch.setattr(module, "_time_of_products", lambda facts: time)
+    found = library_work(Facts())
+    assert found.products is is_given and ("FUSION_TYPE_DOT" in found.work) is is_given
+    assert f"{time:.0%} of Eigen's time" in found.reason

@@ -304,3 +304,20 @@ def test_others_may_import_what_they_like():
         without(load)
     assert pjrt.without_jax(lambda load: load(b"math"))(load).pi > 3
     assert load(b"math").pi > 3
+
+
+@pytest.mark.parametrize(
+    ("needed", "parts", "is_looked_at"),
+    [
+        (pjrt.LARGE, 1, False),
+        (pjrt.LARGE + 1, 1, True),
+        (pjrt.LARGE // 2, 2, False),
+        (pjrt.LARGE // 2 + 1, 2, True),
+    ],
+)
+def test_programs_whose_room_is_looked_at_each_time(monkeypatch, needed, parts, is_looked_at):
+    monkeypatch.setattr(pjrt, "bytes_needed", lambda loaded: needed)
+    loaded = SimpleNamespace(execute_sharded=len)
+    run = pjrt.runner(loaded, (), Text("", facts=Facts()), parts)
+    assert isinstance(run, pjrt.RunIfRoom) is is_looked_at
+    assert is_looked_at or run is len

@@ -743,14 +743,3 @@ def test_numbers_of_which_the_short_way_makes_arrays(number, fits):
     made = dispatch.leaf_of(number)
     assert (made is not None) is fits
     assert not fits or made.weak_type or isinstance(number, bool)
-
-
-@needs_native
-def test_eight_orders_of_a_dictionary_are_remembered():
-    f = st.jit(lambda tree: tree["a"] - tree["b"] + tree["c"] * tree["d"])
-    values = dict(zip("abcd", arrays(4), strict=True))
-    want = f(values)
-    for names in itertools.permutations("abcd"):
-        for _ in range(2):
-            np.testing.assert_array_equal(f({name: values[name] for name in names}), want)
-    assert entry_of(f).records == 8

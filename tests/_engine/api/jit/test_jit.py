@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 import re
 
 import numpy as np
@@ -13,6 +14,7 @@ from stretto._engine.api.jit import jit as module
 from stretto._engine.api.jit.jit import Jitted
 from stretto._engine.api.jit.signature import jitted_at
 from stretto._engine.core.types import float0
+from stretto._engine.native import native
 
 
 class Counted:
@@ -539,3 +541,14 @@ def test_jitted_functions_of_one_code_are_counted_when_they_are_first_traced():
     second(snp.ones(2))
     assert jitted_at(f) == 2
     assert jitted_at(lambda x: x) == jitted_at(len) == 0
+
+
+@pytest.mark.skipif(native is None, reason="the extension was not built")
+def test_eight_orders_of_a_dictionary_are_remembered():
+    f = st.jit(lambda tree: tree["a"] - tree["b"] + tree["c"] * tree["d"])
+    values = dict(zip("abcd", snp.arange(12.0).reshape(4, 3), strict=True))
+    want = f(values)
+    for names in itertools.permutations("abcd"):
+        for _ in range(2):
+            np.testing.assert_array_equal(f({name: values[name] for name in names}), want)
+    assert [entry.records for entry in f._entries.values()] == [8]

@@ -13,6 +13,7 @@ from stretto._engine.core.cost import TABLES
 from stretto._engine.core.machine import Kind
 from stretto._engine.core.program import check
 from stretto._engine.core.rewriting import live
+from stretto._engine.passes.formulations import mapped as module
 from stretto._engine.passes.formulations.mapped import Mapped
 from stretto.laws import c64, f32, f64, law
 
@@ -361,3 +362,15 @@ def test_results_that_are_the_same_for_all_members(plan):
         np.testing.assert_allclose(
             run(w, x), [np.sin(np.asarray(x)) @ np.asarray(x)] * 4, rtol=1e-4, atol=1e-5
         )
+
+
+@pytest.mark.parametrize(("less", "is_tried"), [(0, True), (1, False)])
+def test_members_are_written_out_if_that_is_not_too_long(monkeypatch, less, is_tried):
+    tried = []
+    monkeypatch.setattr(module, "fastest", lambda key, plans: tried.extend(plans) or "auto")
+    f, w, x = CASES["product"]
+    length = len(w) * len(st.make_graph(f)(w[0], x[0]).equations)
+    monkeypatch.setattr(module, "_MOST_TRIED", length - less)
+    with st.config(plan="measure"):
+        np.testing.assert_allclose(st.jit(st.vmap(f))(w, x), np.asarray(x) @ np.asarray(w), 1e-5)
+    assert tried == ["auto", "batched", "in turn", *["written out"] * is_tried]

@@ -9,7 +9,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core import files
-from stretto._engine.passes.formulations import mapped, measured
+from stretto._engine.passes.formulations import measured
 from tests.interruptions import interrupted, lines_of
 
 
@@ -144,11 +144,3 @@ def test_how_large_a_note_may_be(folder, size, is_read):
     folder.mkdir()
     (folder / "key.json").write_text(json.dumps({"plan": "in turn"}).ljust(size))
     assert (measured._read("key") == "in turn") is is_read
-
-
-@pytest.mark.parametrize(("less", "tried"), [(0, 4), (1, 3)])
-def test_members_are_written_out_if_that_is_not_too_long(folder, clock, monkeypatch, less, tried):
-    length = 4 * len(st.make_graph(lambda w: snp.ones((8, 32)) @ w)(snp.ones((32, 16))).equations)
-    monkeypatch.setattr(mapped, "_MOST_TRIED", length - less)
-    run()
-    assert len(clock) == tried
