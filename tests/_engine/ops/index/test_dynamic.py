@@ -21,6 +21,7 @@ from stretto._engine.ops.index.dynamic import (
     dynamic_update_slice,
 )
 from stretto.laws import bf16, c64, f32, i32, law
+from tests.any_size import holds
 
 
 def at(*starts):
@@ -165,6 +166,9 @@ def test_starts_that_do_not_fit_are_named(starts):
     types = [array_type((), np.dtype(name)) for name in starts]
     with pytest.raises(TypeError, match=r"dynamic_slice: expected one start index for each axis"):
         DynamicSlice((1, 1)).infer(x, *types)
+    words = r"dynamic_update_slice: expected one start index for each axis"
+    with pytest.raises(TypeError, match=words):
+        DynamicUpdateSlice().infer(x, x, *types)
     line = array_type((1,), np.dtype(np.int32))
     with pytest.raises(TypeError, match=r"dynamic_slice: expected one start index for each axis"):
         DynamicSlice((1, 1)).infer(x, line, line)
@@ -216,3 +220,21 @@ def test_types_of_updates_that_do_not_fit(shape):
     update = array_type(shape, x.dtype)
     with pytest.raises(ValueError, match=r"the update of shape .* does not fit into float32"):
         DynamicUpdateSlice().infer(x, update, place, place)
+
+
+@pytest.mark.parametrize("starts", [(-1, 0), (0, -1), (0, 1), (1, 2), (3, 1)])
+def test_starts_of_any_size_are_moved_to_fit(starts):
+    """Also along an axis of a known size, where one start is left, two, or only the first."""
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    part = np.full((2, 3), 50, np.float32)
+    along = {"allow_negative_indices": False}
+    for sizes in ((2, 3), (1, 4), (3, 2)):
+        known = lambda x, *s, sizes=sizes: dynamic_slice(x, s, sizes, **along)
+        holds(known, [x, *at(*starts)], {(0, 0): 0}, ["values"])
+    whole = lambda x, *s: dynamic_slice(x, s, (x.shape[0], 3), **along)
+    holds(whole, [x, *at(*starts)], {(0, 0): 0}, ["values"])
+    put = lambda x, u, *s: dynamic_update_slice(x, u, s, **along)
+    for axes in ({(0, 0): 0}, {(0, 0): 0, (1, 0): 0}, {(0, 1): 0}):
+        rows = x.shape[0] if (1, 0) in axes else 2
+        update = np.resize(part, (rows, 3))
+        holds(put, [x, update, *at(*starts)], axes, ["values"])

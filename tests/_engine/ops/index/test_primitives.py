@@ -18,6 +18,7 @@ from stretto._engine.ops.index.primitives import (
     or_zeros,
 )
 from tests import gpus
+from tests.any_size import holds
 
 gpu = gpus.gpu
 
@@ -175,3 +176,35 @@ def test_functions_promise_nothing_unless_they_are_told():
         assert promises(call) == (False, False), name
         assert promises(lambda c=call: c(indices_are_sorted=True)) == (True, False), name
         assert promises(lambda c=call: c(unique_indices=True)) == (False, True), name
+
+
+PLACES = np.array([-9, -1, 0, 2, 3, 4, 50], np.int32)
+"""Of an axis of three: before it, counted from its end, in it, and behind it."""
+
+
+@pytest.mark.parametrize("mode", ["clip", "fill", "promise_in_bounds"])
+def test_reads_of_an_axis_of_any_size_end_at_the_true_one(mode):
+    x = np.arange(6, dtype=np.float32).reshape(3, 2)
+    places = PLACES[(PLACES >= 0) & (PLACES < 3)] if mode == "promise_in_bounds" else PLACES
+    for negative in (True, False):
+        read = lambda x, i, negative=negative: x.at[i].get(
+            mode=mode, fill_value=-7.0, wrap_negative_indices=negative
+        )
+        for axes in ({(0, 0): 0}, {(0, 1): 0}, {(0, 0): 0, (1, 0): 1}):
+            holds(read, [x, places], axes, ["values"])
+
+
+@pytest.mark.parametrize("mode", ["clip", "drop"])
+@pytest.mark.parametrize("name", ["set", "add", "multiply", "min", "max"])
+def test_writes_to_an_axis_of_any_size_end_at_the_true_one(name, mode):
+    x = np.arange(6, dtype=np.float32).reshape(3, 2) - 2
+    unequal = PLACES[[0, 4]] if name == "set" else PLACES  # the last of equal ones sets it
+    updates = np.linspace(-3, 4, 2 * len(unequal), dtype=np.float32).reshape(-1, 2)
+    write = lambda x, i, u: getattr(x.at[i], name)(u, mode=mode, wrap_negative_indices=False)
+    for axes in (
+        {(0, 0): 0},
+        {(0, 0): 0, (1, 0): 1, (2, 0): 1},
+        {(1, 0): 1, (2, 0): 1},
+        {(0, 1): 0, (2, 1): 0},
+    ):
+        holds(write, [x, unequal, updates], axes, ["values"])

@@ -341,7 +341,8 @@ class ScatterFamily(Primitive, abstract=True):
             mask = at.inside(places.shape, range(places.ndim - 1))
             if mask is not None:
                 indices = where(mask, indices, far)
-        return dataclasses.replace(self, mode="drop")(x, indices, updates)
+            return dataclasses.replace(self, mode="drop")(x, indices, updates)
+        return self(x, indices, updates)
 
     def kept(self, at: Any, x: Any, indices: Any, updates: Any, axes: Sequence[int]) -> Any:
         """Return the updates, with what changes nothing in the place of padding along window axes.
