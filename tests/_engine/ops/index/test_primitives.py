@@ -208,3 +208,12 @@ def test_writes_to_an_axis_of_any_size_end_at_the_true_one(name, mode):
         {(0, 1): 0, (2, 1): 0},
     ):
         holds(write, [x, unequal, updates], axes, ["values"])
+
+
+def test_cotangents_of_several_reads_are_added_where_they_were_read():
+    x, i, j = snp.arange(100.0), snp.array([1, 4]), snp.array([4, 7])
+    gradient = st.grad(lambda x: snp.sum(x[i] ** 2) + snp.sum(x[j] ** 3))
+    np.testing.assert_array_equal(np.flatnonzero(gradient(x)), [1, 4, 7])
+    program = st.make_graph(gradient)(x)
+    whole = [e.primitive.name for e in program.equations if e.outputs[0].type == x.type]
+    assert whole.count("scatter_add") == 2 and "add" not in whole
