@@ -532,3 +532,19 @@ def test_a_traced_value_is_no_result(way):
     st.jit(left.append)(HOST_X)
     with pytest.raises(st.errors.EscapedTracerError):
         way(giving(left[0]))(HOST_X)
+
+
+@pytest.mark.parametrize(
+    ("method", "size", "loops", "calls"),
+    [
+        ("sequential", 3, 1, 1),
+        ("sequential_unrolled", 3, 0, 3),
+        ("sequential_unrolled", 1, 0, 1),
+        ("broadcast_all", 3, 0, 1),
+    ],
+)
+def test_calls_one_after_another_are_a_loop_or_written_out(method, size, loops, calls):
+    f = st.vmap(lambda x: st.pure_callback(np.sin, x, x, vmap_method=method))
+    text = st.jit(f).lower(snp.ones(size)).as_text()
+    assert (text.count("stablehlo.while"), text.count("custom_call")) == (loops, calls)
+    assert st.vmap(f)(snp.ones((2, 0))).shape == (2, 0)

@@ -513,3 +513,21 @@ def test_stacks_that_do_not_move_have_no_tangent():
     assert [t is None for t in tangents] == [False, True, False]
     _, linear = linearize_flat(f, args, [True, True])
     assert linear.active_out == (True, False, True)
+
+
+def test_without_jit_each_step_is_called():
+    seen = []
+    step = lambda c, x: (seen.append(float(x)) or c + x, c * x)
+    with st.disable_jit():
+        total, products = st.lax.scan(step, 1.0, snp.arange(4.0))
+        assert seen == [0, 1, 2, 3] and float(total) == 7
+        np.testing.assert_array_equal(products, [0, 1, 4, 12])
+        backwards = st.lax.scan(step, 1.0, snp.arange(4.0), reverse=True)
+        assert seen[4:] == [3, 2, 1, 0] and float(backwards[0]) == 7
+        assert float(st.lax.scan(lambda c, _: (c * 2, None), 1.0, length=5)[0]) == 32
+        assert st.lax.scan(lambda c, x: (c, x), 1.0, snp.ones((0, 2)))[1].shape == (0, 2)
+    seen.clear()
+    assert (
+        float(st.lax.scan(lambda c, x: (seen.append(x) or c + x, c), 1.0, snp.arange(4.0))[0]) == 7
+    )
+    assert len(seen) < 4, "it is traced"

@@ -336,3 +336,22 @@ def test_four_times_its_bytes_are_made_meanwhile(sorts, is_far):
 def test_of_equal_peaks_the_first_counts():
     lives = module._Lives(st.make_graph(lambda x: snp.sort(snp.sort(snp.sort(snp.sort(x)))))(X))
     assert (lives.peak, lives.most) == (1, 2 * 4 * N * N)
+
+
+@pytest.mark.parametrize(("large_first", "count"), [(True, 2), (False, 1)])
+def test_what_is_kept_for_a_large_value_serves_others_too(eager, large_first, count):
+    """The sorted row is slight beside the sum, and all that its sine is made of."""
+
+    def f(x, v, z):
+        row = snp.sort(v)
+        if large_first:
+            total = x + row
+            sine = snp.sin(row)
+        else:
+            sine = snp.sin(row)
+            total = x + row
+        for _ in range(6):
+            z = snp.sort(z, 0)
+        return z.sum() + (total @ snp.ones((N, 1))).sum() + (sine @ snp.ones((N, 1))).sum()
+
+    assert copies(f, X, X[0], snp.ones((2 * N, N))) == count

@@ -71,14 +71,18 @@ def test_a_file_under_the_name_of_another_key_is_not_read(folder):
     assert store.read(folder, OTHER, LIMIT) is None
 
 
-def test_use_is_noted_within_the_hour(folder):
+@pytest.mark.parametrize(
+    ("age", "is_noted"),
+    [(1800, False), (3600, False), (3601, True), (7200, True), (-3600, False), (-3601, True)],
+)
+def test_use_is_noted_within_the_hour(folder, monkeypatch, age, is_noted):
     store.write(folder, KEY, b"x", LIMIT)
-    now = time.time()
-    for age, noted in [(1800, False), (7200, True), (-7200, True)]:
-        os.utime(path_of(folder, KEY), (now - age, now - age))
-        assert store.read(folder, KEY, LIMIT) == b"x"
-        (file,) = store.list_kept(folder)
-        assert (abs(file.used - now) < 60) == noted
+    now = float(round(time.time()))
+    os.utime(path_of(folder, KEY), (now - age, now - age))
+    monkeypatch.setattr(store.time, "time", lambda: now)
+    assert store.read(folder, KEY, LIMIT) == b"x"
+    (file,) = store.list_kept(folder)
+    assert (abs(file.used - now) < 60) is is_noted
 
 
 def test_there_is_never_more_than_the_limit(folder):
@@ -136,10 +140,12 @@ def test_the_oldest_go_until_the_rest_is_within_the_limit(folder, limit, left):
     assert os.path.getsize(os.path.join(folder, "written")) == 0
 
 
-@pytest.mark.parametrize(("age", "stays"), [(3580, True), (3620, False)])
-def test_what_a_writer_left_may_stay_for_an_hour(folder, age, stays):
+@pytest.mark.parametrize(("age", "stays"), [(3580, True), (3600, True), (3601, False)])
+def test_what_a_writer_left_may_stay_for_an_hour(folder, monkeypatch, age, stays):
     store.write(folder, KEY, b"x", LIMIT)
-    path, past = os.path.join(folder, f"{OTHER}.{'0' * 16}.beside"), time.time() - age
+    now = float(round(time.time()))
+    monkeypatch.setattr(store.time, "time", lambda: now)
+    path, past = os.path.join(folder, f"{OTHER}.{'0' * 16}.beside"), now - age
     with open(path, "wb"):
         os.utime(path, (past, past))
     with store._open_folder(folder) as at:
