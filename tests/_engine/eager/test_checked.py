@@ -48,6 +48,14 @@ def test_what_operands_had_is_not_a_fault_at_rest():
     assert np.isnan(np.asarray(y)).tolist() == [True, False]
 
 
+def test_members_of_members_are_named_where_they_are_compiled():
+    x = snp.array([[1.0, 2.0, 3.0], [4.0, 5.0, -6.0]])
+    with st.config(debug_nans=True):
+        assert fault(st.jit(st.vmap(snp.log)), x[1]).examples == (2,)
+        assert fault(st.jit(st.vmap(st.vmap(snp.log))), x).examples == (1, 2)
+        assert fault(st.jit(st.vmap(st.vmap(snp.log)), inline=True), x.T).examples == (2, 1)
+
+
 def test_a_setting_that_another_thread_changed_is_followed_at_the_next_operation():
     def run():
         with st.config(debug_nans=True):

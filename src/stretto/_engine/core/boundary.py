@@ -141,14 +141,14 @@ def _name_function(error: SizeError) -> None:
     called by a transformation, which is no answer to who asked.
     """
     called: str | None = None
-    entry, outside, within = error.__traceback__, False, True
+    entry, within = error.__traceback__, True
     while entry is not None:
-        frame, code = entry.tb_frame, entry.tb_frame.f_code
+        frame, name = entry.tb_frame, entry.tb_frame.f_code.co_name
         within = _is_hidden(frame, within)
         if not within:
-            called, outside = None, True
-        elif called is None and (outside or not code.co_filename.startswith(_ENGINE)):
-            called = _WORDS.get(code.co_name, code.co_name) if _is_public(frame) else None
+            called = None
+        elif called is None and _is_public(frame):
+            called = _WORDS.get(name, name)
         entry = entry.tb_next
     text = str(error)
     if called is not None and _NAMED.match(text) is None:

@@ -6,6 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.api.graph import typeof
+from stretto._engine.api.jit.stages import on_device
 from stretto._engine.core.program import check
 
 
@@ -278,3 +279,14 @@ def test_arrays_that_are_elsewhere_are_refused():
     np.testing.assert_array_equal(compiled(st.device_put(snp.ones(8), split)), 2)
     with pytest.raises(TypeError, match=r"for x with the sharding .*'data'.*, called with"):
         compiled(st.device_put(snp.ones(8), whole))
+
+
+def test_arrays_of_numpy_are_copied_to_the_device():
+    """Also where their memory is such that the runtime would take it as it is."""
+    memory = np.zeros((1 << 16) + 16, np.float32)
+    x = memory[-memory.ctypes.data % 64 // 4 :][: 1 << 16]
+    there = on_device(x)
+    x[:] = 1
+    np.testing.assert_array_equal(there, 0)
+    for other in (2.0, snp.ones(2), np.float32(3), np.zeros((0, 2), np.float32), np.ones(2, "f8")):
+        assert on_device(other) is other

@@ -115,6 +115,13 @@ def test_an_interruption_leaves_a_measurement_or_none(folder, monkeypatch):
         path.unlink(missing_ok=True)
 
 
+def test_the_folder_is_made_with_those_above_it(tmp_path, clock, monkeypatch):
+    monkeypatch.setattr(measured, "_known", {})
+    monkeypatch.setenv("STRETTO_CACHE_DIR", str(tmp_path / "one" / "two"))
+    run()
+    assert len([*(tmp_path / "one" / "two" / "plans").iterdir()]) == 1
+
+
 def test_a_measurement_is_not_worth_waiting_for_the_disk(folder, clock, monkeypatch):
     waited = []
     monkeypatch.setattr(os, "fsync", waited.append)

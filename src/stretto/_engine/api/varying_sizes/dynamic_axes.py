@@ -214,7 +214,6 @@ class JittedByBucket(Jitted[P, R_co]):
             program.__name__ = program.__qualname__ = self._name
             given = ArgumentSet(donated, ())
             run = Jitted(program, NO_ARGUMENTS, given, self._keep_unused, False, self._options)
-            run._ours = True  # that there are several buckets is what was asked for
             every = [*types, *[c.type for c in entry.captured]]
             carriers = [call.bucket.carrier(type) for type in every]
             made = _Bucketed(call, run, carriers, call.infer())
