@@ -403,3 +403,29 @@ def test_an_error_that_is_none_of_numpys_passes_a_twin(count, error):
         (one if count == 1 else two)(*[x] * count)
     refused = eager(lambda x: np.reshape(x, 3), FLOAT)(lambda x: "in general")
     assert refused(x) == "in general"  # that is NumPy's
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        snp.argmax,
+        snp.argsort,
+        snp.sort,
+        snp.isfinite,
+        snp.cumsum,
+        lambda x: snp.searchsorted(x, 2.0),
+        lambda x: snp.nonzero(x)[0],
+        lambda x: snp.unique(x, return_index=True, return_counts=True)[1],
+        lambda x: snp.histogram(x, 3)[0],
+        lambda x: snp.isclose(x, 1.0),
+        snp.count_nonzero,
+        lambda x: snp.argpartition(x, 1),
+        lambda x: snp.linalg.matrix_rank(x[None]),
+    ],
+)
+@pytest.mark.parametrize("weak", [False, True])
+def test_results_of_another_dtype_are_not_weak(f, weak):
+    x = st.lax.broadcast(snp.asarray(2.0), (3,)) if weak else snp.array([3.0, 1.0, 2.0])
+    assert x.weak_type is weak
+    out = f(x)
+    assert out.dtype == x.dtype or not out.weak_type

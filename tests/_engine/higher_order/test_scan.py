@@ -531,3 +531,32 @@ def test_without_jit_each_step_is_called():
         float(st.lax.scan(lambda c, x: (seen.append(x) or c + x, c), 1.0, snp.arange(4.0))[0]) == 7
     )
     assert len(seen) < 4, "it is traced"
+
+
+HELD = snp.array([True, False, True])
+MASKED = {
+    "in front": lambda xs: scan(lambda c, x: (c, snp.where(HELD, x, 0.0)), 0.0, snp.log(xs))[1],
+    "in a step": lambda xs: scan(
+        lambda c, x: (c + snp.where(HELD, snp.log(x), 0.0).sum(), None), 0.0, xs * 1.0
+    )[0],
+    "of its results": lambda xs: scan(
+        lambda c, x: (c, snp.where(HELD, st.jit(snp.log)(x), 0.0)), 0.0, xs
+    )[1],
+    "behind": lambda xs: snp.where(
+        HELD, scan(lambda c, x: (c, st.jit(snp.log)(x)), 0.0, xs)[1], 0.0
+    ),
+    "one for each step": lambda xs: scan(
+        lambda c, x: (c, snp.where(x[1] > 0, x[0], 0.0)), 0.0, (snp.log(xs), MASKS)
+    )[1],
+}
+MASKS = snp.array([[1, 0, 1], [1, 0, 1]], snp.int32)
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_slopes_of_what_is_not_chosen_in_a_step_are_zero(name):
+    """Whether the condition is of the loop or of each step: that of log at 0 is infinite."""
+    xs = snp.array([[1.0, 0.0, 2.0], [4.0, 0.0, 5.0]])
+    loss = lambda xs: MASKED[name](xs).sum()
+    known = [[1, 0, 0.5], [0.25, 0, 0.2]]
+    np.testing.assert_allclose(st.grad(loss)(xs), known, rtol=1e-6)
+    np.testing.assert_allclose(st.jit(st.grad(loss))(xs), known, rtol=1e-6)
