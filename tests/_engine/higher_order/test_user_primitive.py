@@ -320,11 +320,10 @@ def test_methods():
     assert repr(Scale.apply) == "<primitive apply>"
 
 
-@pytest.mark.parametrize("like", [st.ShapeDtypeStruct, lambda *of: np.zeros(*of)])
+@pytest.mark.parametrize("like", [st.ShapeDtypeStruct, np.zeros])
 def test_a_type_without_a_word_of_weakness_is_none(like):
     f = st.primitive(lambda x: x * 2)
     f.def_infer(lambda x: {"a": like((2,), np.dtype("float32")), "b": x})
-    program, shapes = st.make_graph(lambda x: f(x), return_shape=True)(2.0)
-    del program
-    assert [t.weak_type for t in st.make_graph(f)(2.0).out_types] == [False, True]
-    assert shapes["a"].shape == (2,)
+    program = st.make_graph(f)(2.0)
+    assert [t.weak_type for t in program.out_types] == [False, True]
+    assert [t.shape for t in program.out_types] == [(2,), ()]
