@@ -132,3 +132,16 @@ def test_shapes_follow_from_those_of_the_arguments(f, shape):
     functions = functions_of(f, (size_variable("b", 4, 9),))
     for n in (4, 5, 9):
         assert at(functions, [(n,)], [shape(n)])
+
+
+def test_what_a_module_says_of_itself():
+    """Whoever reads it refines shapes, and puts the platform in, where it says so."""
+
+    def said(shape, *platforms):
+        with varying_sizes():
+            program = st.make_graph(snp.sin)(st.ShapeDtypeStruct(shape, "float32"))
+        text = lower_for_file(program, (), platforms)
+        return "attributes {jax.uses_shape_polymorphism = true} {" in text
+
+    assert not said((3,), "cpu")
+    assert said((3,), "cpu", "tpu") and said((B,), "cpu") and said((B,), "cpu", "tpu")

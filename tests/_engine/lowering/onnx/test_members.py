@@ -193,6 +193,7 @@ DENSE = [
     (layers(weights=W[0], bias=None), [ROWS], False),
     (layers(weights=W[:1], bias=None), [ROWS[:1]], False),
     (layers(last=V[0]), [ROWS], False),
+    (layers(weights=W[..., :3].copy(), bias=None, last=normal(3, 2)), [ROWS], False),
     (layers(), [ROWS[:1]], False),
     (layers(), [ROWS[0]], False),
     (layers(last=lambda n, y: n("Sin", y)), [ROWS, V], False),
