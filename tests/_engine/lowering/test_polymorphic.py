@@ -46,7 +46,8 @@ def test_guards_are_asserted():
         at(functions, [(4,)], [(4,)])
 
 
-@pytest.mark.parametrize("shapes", [((B * B,),), ((C,), (B * C,)), ((B + C,),), ((B // 2,),)])
+@pytest.mark.parametrize("shapes", [((B * B,),), ((C,), (B * C,)), ((B + C,),), ((B // 2,),),
+                                    ((C,), (C - B,)), ((B + B // 2,),)])  # fmt: skip
 def test_sizes_that_no_shape_gives_are_refused(shapes):
     with pytest.raises(ExportError, match=r"what the size [bc] is does not follow"):
         functions_of(lambda *xs: snp.sin(xs[0]), *shapes)

@@ -290,6 +290,14 @@ def test_constants_that_are_not_negative(rows, least, known):
     assert ("If" not in agrees(f, normal(1, 1, rows, 256))) == known
 
 
+@pytest.mark.parametrize("after", [F.relu, lambda y: y])
+def test_a_branch_of_the_user_stays(after):
+    pool = lambda x: F.max_pool2d(F.relu(x), 2)
+    f = lambda x: after(st.lax.cond(x[0, 0, 0, 0] > 0, pool, lambda x: -pool(x), x))
+    for x in (np.abs(IMAGES), -np.abs(IMAGES)):
+        assert "If" in agrees(f, x, exact=False)
+
+
 def test_a_max_pool_of_channels_that_vary_has_a_branch():
     f = lambda x: F.max_pool2d(F.relu(x), 2)
     x = normal(2, 3, 8, 8)
@@ -630,6 +638,33 @@ def test_softmax_by_hand(settings, given, found, log):
     assert names == ["LogSoftmax" if log else "Softmax"] if found else "Exp" in names
 
 
+def test_reductions_along_axes_that_are_given_stay():
+    rows = {"shape": (4, 1), "keepdims": 1}
+    div = lambda n, x, y, whole=True: n("Div", x, y, shape=(4, 8) if whole else (4, 1))
+    sub = lambda n, x, y: n("Sub", x, y, shape=(4, 8))
+    exp = lambda n, x, y: n("Exp", sub(n, x, y), shape=(4, 8))
+
+    def mean(n, x, axes):
+        return div(n, n("ReduceSum", x, axes, **rows), f32(8), whole=False)
+
+    def softmax(n, x, axes):
+        e = exp(n, x, n("ReduceMax", x, axes, **rows))
+        return div(n, e, n("ReduceSum", e, axes, **rows))
+
+    def of_sums(n, x, axes):
+        e = exp(n, x, n("ReduceMax", x, [1], **rows))
+        return div(n, e, n("ReduceSum", e, axes, **rows))
+
+    def norm(n, x, axes):
+        d = sub(n, x, n("ReduceMean", x, axes, **rows))
+        variance = n("ReduceMean", n("Mul", d, d, shape=(4, 8)), axes, **rows)
+        return div(n, d, n("Sqrt", n("Add", variance, f32(1e-5), shape=(4, 1)), shape=(4, 1)))
+
+    for build in (mean, softmax, of_sums, norm):
+        names = spelled(build, X, np.array([1]))
+        assert names[-1] == "Div" and not {"Softmax", *NORM} & {*names}
+
+
 def test_softmax_of_something_else():
     def quotient(top, bottom):
         def build(n, x):
@@ -645,6 +680,9 @@ def test_softmax_of_something_else():
     log = lambda n, x: n("Sub", n("Sub", x, n("ReduceMax", x, [1])),
                          n("Log", n("ReduceSum", n("Exp", x), [1])))  # fmt: skip
     assert "LogSoftmax" not in spelled(log, X)
+    log = lambda n, x: n("Sub", n("Sub", x, n("ReduceMax", x, [1])),
+                         n("Log", n("ReduceSum", n("Abs", x), [1])))  # fmt: skip
+    assert "LogSoftmax" not in spelled(log, X)
     log = lambda n, x: n("Sub", n("Sub", x, n("ReduceMax", x, [1])), n("ReduceSum", x, [1]))
     assert "LogSoftmax" not in spelled(log, X)
 
@@ -654,18 +692,18 @@ MASKED[0, 2] = MASKED[1, :, 3] = -np.inf
 
 
 def attention(fill=0.0, empty=-np.inf, tested=None, cast=None, axis=2, summed=None, mask=None,
-              test="Equal", of=None):  # fmt: skip
+              test="Equal", of=None, chosen=True, added=True, reduced="ReduceMax"):  # fmt: skip
     """Write attention whose rows that are masked as a whole are zero."""
 
     def build(n, x, v):
         if mask is not None:
             x = mask(n, x)
-        most = n("ReduceMax", x if of is None else of(n, x), [axis])
+        most = n(reduced, x if of is None else of(n, x), [axis])
         none = n(test, most if tested is None else tested(n, most), f32(empty))
-        e = n("Exp", n("Sub", x, n("Where", none, f32(fill), most)))
+        e = n("Exp", n("Sub", x, n("Where", none, f32(fill), most) if chosen else most))
         total = n("ReduceSum", e, [axis if summed is None else summed])
         one = n("Cast", none if cast is None else n("Not", none), to=F32)
-        return n("Div", n("MatMul", e, v), n("Add", total, one))
+        return n("Div", n("MatMul", e, v), n("Add", total, one) if added else total)
 
     return build
 
@@ -682,6 +720,9 @@ VALUES = normal(3, 5, 5)
         ({"tested": lambda n, most: n("Neg", most)}, False),
         ({"cast": "not"}, False),
         ({"test": "Less"}, False),
+        ({"chosen": False}, False),
+        ({"added": False}, False),
+        ({"reduced": "ReduceMin"}, False),
         ({"of": lambda n, x: n("Abs", x)}, False),
         ({"summed": 1}, False),
         ({"axis": 1}, False),
@@ -793,6 +834,7 @@ NORMS = [
     (norm(pilot=2), normal(4, 2), False),
     (norm(pilot=1, axes=(0,)), SQUARE, False),
     (norm(axes=(1,)), X[:, :1], False),
+    (lambda n, x: n("Div", n("Neg", x), n("Sqrt", n("Add", n("Abs", x), f32(1)))), X, False),
 ]  # fmt: skip
 
 
@@ -1028,6 +1070,21 @@ def padded(amounts, by="Conv", value=0.0, window=(3, 3), mode=None, **attributes
 )  # fmt: skip
 def test_zeros_around_an_image_are_padding(build, names):
     assert spelled(build, IMAGES, rtol=1e-4) == names
+
+
+def test_amounts_of_padding_that_are_given_stay():
+    def f(n, x, amounts):
+        wide = n("Pad", x, amounts, f32(0), shape=(2, 3, 9, 10))
+        return n("Conv", wide, KERNEL, kernel_shape=[3, 3], shape=(2, 4, 7, 8))
+
+    amounts = np.array([0, 0, 0, 1, 0, 0, 1, 1])
+    assert spelled(f, IMAGES, amounts, rtol=1e-4) == ["Pad", "Conv"]
+
+
+def test_a_stack_of_matrices_is_not_turned_by_the_product():
+    stack = normal(2, 200, 200)
+    f = lambda n, x: (n("MatMul", x, n("Transpose", stack, perm=[0, 2, 1])), n("MatMul", x, stack))
+    assert spelled(f, normal(4, 200), rtol=1e-2) == ["Transpose", "MatMul", "MatMul"]
 
 
 LARGE = normal(300, 300)

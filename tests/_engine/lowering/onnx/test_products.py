@@ -333,6 +333,7 @@ def test_the_longest_transform_in_float64():
         (((0, 2, 7), (3, 2, 3)), {}),
         (((2, 2, 2), (3, 2, 3)), {}),
         (((2, 0, 7), (3, 0, 3)), {}),
+        (((2, 2, 0), (3, 2, 3)), {"padding": [(2, 2)]}),
     ],
 )  # fmt: skip
 def test_convolutions_of_each_dtype(shapes, how, dtype):
@@ -453,6 +454,13 @@ def test_windows_of_each_dtype(op, dtype):
         f = lambda x: lax.reduce_window(x, np.array(start, dtype), function, (1, 1, 2, 2),
                                         (1, 1, 2, 1), [(0, 0), (0, 0), (1, 0), (0, 1)])  # fmt: skip
         agrees(f, x.astype(dtype), rtol=2e-3 if dtype == "float16" else 1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32"])
+def test_sums_of_integers_in_windows_wrap_around(dtype):
+    x = np.full((1, 1, 2, 5), np.iinfo(dtype).max, dtype)
+    f = lambda x: lax.reduce_window(x, np.array(0, dtype), lax.add, (1, 1, 2, 2), (1,) * 4, "VALID")
+    agrees(f, x)
 
 
 @pytest.mark.parametrize("ndim", [1, 2, 3, 4, 5, 6])

@@ -297,13 +297,20 @@ class TestEnsembles:
 
         assert agrees(f, X, normal(3, BATCH, SIZE), exact=False).count("RNN") == 3
 
+    def test_with_rows_of_one_product_in_another_order(self):
+        w, r = 0.3 * normal(DEEP, 3 * SIZE), 0.3 * normal(3, SIZE, SIZE)
+
+        def f(x, h):
+            rows = (x.reshape(-1, DEEP) @ w).reshape(3, LENGTH, BATCH, SIZE)
+            step = rnn(z=lambda h, x: x + h @ r)
+            return st.lax.scan(step, h, rows.transpose(1, 0, 2, 3))
+
+        assert "Scan" in agrees(f, X, normal(3, BATCH, SIZE), exact=False)
+
     def test_of_one_member(self):
         ensemble = st.Ensemble([nn.GRU(DEEP, SIZE)])
         for exact in (True, False):
-            model = export.onnx(ensemble, X, dynamic_axes={0: "time"}, exact=exact)
-            assert "Scan" not in operators(model)
-            for got, value in zip(run(model, X), st.tree.leaves(ensemble(X)), strict=True):
-                np.testing.assert_allclose(got, np.asarray(value), rtol=1e-5, atol=1e-6)
+            assert "Scan" not in agrees(ensemble, X, dynamic_axes={0: "time"}, exact=exact)
 
     def test_with_states_of_their_own(self):
         members = [nn.LSTM(DEEP, SIZE) for _ in range(3)]
@@ -417,6 +424,7 @@ CELLS = [
     (lstm(four, total=lambda kept, added: kept - added), 2, None),
     (lstm(four, total=lambda kept, added: kept + added + 1), 2, None),
     (lstm(lambda h, x: snp.split(snp.sin(x @ W + h @ R), 4, -1)), 2, None),
+    (lstm(lambda h, x: snp.split(snp.sin(x @ W + h @ R), 4, -1), i=minus, o=minus), 2, None),
     (lstm(lambda h, x: snp.split(x @ W + snp.sin(h) @ R, 4, -1)), 2, None),
     (lstm(lambda h, x: snp.split(x @ W + (h @ R) * B, 4, -1)), 2, "LSTM"),
     (lstm(lambda h, x: snp.split(x @ W + h @ R + x[:, :1], 4, -1)), 2, None),
@@ -483,6 +491,7 @@ CELLS += [
     (rnn(given=snp.sin), 1, None),
     (rnn(z=lambda h, x: h @ R[:, :SIZE]), 1, None),
     (rnn(z=lambda h, x: h + x @ W[:, :SIZE]), 1, None),
+    (rnn(z=lambda h, x: x @ W[:, :SIZE] + h @ (h.T @ h)), 1, None),
     (rnn(z=lambda h, x: x @ W[:, :SIZE] + h @ R[:, :SIZE] + h), 1, None),
     (rnn(z=lambda h, x: 2 * (x @ W[:, :SIZE] + h @ R[:, :SIZE])), 1, None),
     (rnn(z=lambda h, x: x @ W[:, :SIZE] + h @ R[:, :SIZE] + x[:, :1]), 1, None),
@@ -564,6 +573,14 @@ def test_states_that_begin_with_zeros(starts, exact):
     names = agrees(backwards, X, exact=exact)
     if not exact:
         assert names.count("LSTM") == (1 if not any(s.any() for s in starts) else 2)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_ways_of_which_one_begins_elsewhere_are_two_operators(exact):
+    forward = lambda x: scanned(lstm(four))(x, H, C)[1]
+    f = lambda x: (forward(x), scanned(lstm(one_by_one()), reverse=True)(x, 0 * H, 0 * C)[1])
+    names = agrees(f, X, exact=exact)
+    assert exact or names.count("LSTM") == 2
 
 
 @pytest.mark.parametrize("exact", [True, False])

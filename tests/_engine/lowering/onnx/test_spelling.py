@@ -113,6 +113,15 @@ def test_branches_may_give_what_is_outside():
     agrees(f, -X)
 
 
+def test_branches_on_the_same_are_two():
+    def f(x):
+        going = x[0, 0] > 0
+        first = st.lax.cond(going, snp.sin, snp.cos, x)
+        return first, st.lax.cond(going, snp.exp, snp.abs, x)
+
+    assert agrees(f, X).count("If") == agrees(f, -X).count("If") == 2
+
+
 def test_copies_go():
     assert spelled(lambda n, x: n("Neg", n("Identity", n("Identity", x))), X) == ["Neg"]
     f = lambda n, x: (y := n("Sin", x), n("Identity", y), n("Neg", y))

@@ -150,7 +150,7 @@ class Onnx(Indexing):
         out: ArrayType,
     ) -> Any:
         """Return products, summed over pairs of axes and sharing others, as ``MatMul``."""
-        if isinstance(x, Pair) or isinstance(y, Pair):
+        if isinstance(x, Pair):
             return self._complex_product(
                 x, y, out, lambda a, b, t: self.dot(a, b, summed, shared, t)
             )

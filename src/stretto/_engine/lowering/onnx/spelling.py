@@ -308,8 +308,6 @@ class Spelling:
 
     def _folded(self, node: Node) -> str:
         """Return the constant that a node makes, if it does; '' otherwise."""
-        if len(node.outputs) != 1 or not node.inputs or node.op == "Identity":
-            return ""
         values = [self.value(name) for name in node.inputs]
         if any(v is None for v in values):
             return ""
