@@ -565,6 +565,7 @@ MEANS = [
     (split_mean([2, 3, 1, 8, 1, 8], [3, 5]), IMAGES, ["ReduceMean"]),
     (split_mean([2, 3, 64], [2]), IMAGES, ["ReduceMean"]),
     (split_mean([2, 3, 64], [2], 1), IMAGES, ["Reshape", "ReduceMean"]),
+    (split_mean([2, 3, 1, 64], [2, 3], 1), IMAGES, ["ReduceMean"]),
     (split_mean([2, 3, 2, 4, 8], [3]), IMAGES, ["Reshape", "ReduceMean"]),
     (split_mean([2, 3, 2, 32], [3]), IMAGES, ["Reshape", "ReduceMean"]),
     (split_mean([6, 64], [1]), IMAGES, ["Reshape", "ReduceMean"]),
@@ -660,9 +661,14 @@ def test_reductions_along_axes_that_are_given_stay():
         variance = n("ReduceMean", n("Mul", d, d, shape=(4, 8)), axes, **rows)
         return div(n, d, n("Sqrt", n("Add", variance, f32(1e-5), shape=(4, 1)), shape=(4, 1)))
 
+    def of_split(n, x, axes):
+        split = n("Reshape", x, [4, 1, 8], shape=(4, 1, 8))
+        return n("ReduceMean", split, axes, keepdims=0, shape=(4, 8))
+
     for build in (mean, softmax, of_sums, norm):
         names = spelled(build, X, np.array([1]))
         assert names[-1] == "Div" and not {"Softmax", *NORM} & {*names}
+    assert spelled(of_split, X, np.array([1])) == ["Reshape", "ReduceMean"]
 
 
 def test_softmax_of_something_else():

@@ -159,7 +159,7 @@ def _mean_of_split(s: Any, node: Node) -> Found:
     """A mean over an image whose axes were split into a unit and the whole is that of the image."""
     source, axes = node.inputs[0], s.ints(node.inputs[1])
     view = s.by(source, "Reshape")
-    if view is None or axes is None or node.attributes.get("keepdims", 1):
+    if view is None or axes is None:
         return False
     shape, split, out = [s.shape(n) for n in (view.inputs[0], source, node.outputs[0])]
     if None in (shape, split, out):
