@@ -146,3 +146,18 @@ def test_what_a_module_says_of_itself():
 
     assert not said((3,), "cpu")
     assert said((3,), "cpu", "tpu") and said((B,), "cpu") and said((B,), "cpu", "tpu")
+
+
+def test_a_size_of_no_argument_is_refused():
+    with pytest.raises(ExportError, match="no argument has an axis of the size c"):
+        functions_of(lambda x: snp.ones((C,)), (B,))
+
+
+def test_sizes_are_read_and_computed_once():
+    with varying_sizes():
+        program = st.make_graph(lambda x: (snp.ones((2 * B, 3)), snp.zeros((2 * B, 3))))(
+            st.ShapeDtypeStruct((B,), "float32")
+        )
+    text = lower_for_file(program, (), ("cpu",))
+    counts = [text.count(f"stablehlo.{op}") for op in ("get_dimension_size", "multiply", "concat")]
+    assert counts == [1, 1, 1]

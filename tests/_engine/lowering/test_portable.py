@@ -36,6 +36,11 @@ def test_arrays_are_constants():
     assert f'dense<"0x{np.arange(20, dtype=np.float32).tobytes().hex().upper()}">' in text
 
 
+def test_constants_have_names_of_their_own():
+    b = Portable("cpu")
+    assert len({b.array(np.arange(n, dtype=np.int32)).name for n in (3, 17, 18)}) == 3
+
+
 def test_which_constants_have_a_place_in_a_kernel():
     b, scalar = Portable("cpu"), array_type((), np.dtype(np.float32))
     for array, allowed in ((np.array(2, np.float32), True), (np.ones(2, np.float32), False)):

@@ -1,5 +1,6 @@
 """Programs as StableHLO text: names, functions, regions, positions, calls of Python."""
 
+import re
 import time
 
 import numpy as np
@@ -210,6 +211,33 @@ def test_operations_of_called_functions_have_names():
     (cosine,) = [line for line in text.splitlines() if "stablehlo.cosine" in line]
     alias = sine.rpartition("loc(")[2].rstrip(")")
     assert f'{alias} = loc("sin"(#u' in text and "loc(#u" in cosine
+
+
+def test_functions_that_call_functions_of_their_name():
+    first = st.jit(lambda x: snp.sin(x) * 2)
+    second = st.jit(lambda x: first(x) + 1)
+    f = lambda x: second(first(x))
+    text = st.jit(f).lower(X).as_text()
+    names = re.findall(r"func\.func private @(\w+)", text)
+    assert len({*names}) == len(names) == 2
+    np.testing.assert_allclose(st.jit(f)(X), 2 * np.sin(2 * np.sin(1.5)) + 1, rtol=1e-6)
+
+
+def test_modules_that_are_called():
+    b, type = Builder(), array_type((3,), np.dtype(np.float32))
+    b._outputs = (Var(type),)
+    x, known, less = Operand("%x", type), "tensor<3xf32>", "tensor<?xf32>"
+    for taken, given in ((known, known), (less, less)):
+        (out,) = b.call_module("func.func @m", "m", ["solver"], [x], [taken], [given])
+        assert out.type == type
+    assert b._bodies == ["func.func @m"] and b._facts.targets == {"solver"}
+    assert b._facts.has_loops and b._facts.has_reductions and not b._has_scalars_alone
+    assert [line.split(" loc")[0] for line in b._lines] == [
+        "%1:1 = func.call @m(%x) : (tensor<3xf32>) -> (tensor<3xf32>)",
+        "%2 = stablehlo.convert %x : (tensor<3xf32>) -> tensor<?xf32>",
+        "%3:1 = func.call @m(%2) : (tensor<?xf32>) -> (tensor<?xf32>)",
+        "%4 = stablehlo.convert %3#0 : (tensor<?xf32>) -> tensor<3xf32>",
+    ]
 
 
 @pytest.mark.parametrize("apart", [True, False])

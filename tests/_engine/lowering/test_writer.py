@@ -229,6 +229,19 @@ def test_quotients_of_quotients_are_rounded_between(dtype, exponent, mantissa):
     assert f"exponent_bits = {exponent} : i32, mantissa_bits = {mantissa} : i32" in line
 
 
+@pytest.mark.parametrize("where", ["", "_in_loop", "_in_function"])
+def test_convolutions_in_loops_are_noted(where):
+    b = Writer()
+    b._outputs = (Var(F32),)
+    if where:
+        setattr(b, where, True)
+    b.convolution(X, X, "window = {}")
+    assert b._facts.has_convolutions_in_loops == bool(where)
+    b._in_loop = b._in_function = False
+    b.convolution(X, X, "window = {}")
+    assert b._facts.has_convolutions_in_loops == bool(where)
+
+
 def test_what_repeats_elements_is_put_into_memory_once():
     b = Writer()
     b._outputs = (Var(F32),)
