@@ -6,7 +6,10 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.core.size_guards import varying_sizes
+from stretto._engine.core.sizes import size_variable
 from stretto._engine.core.types import array_type
+from stretto._engine.higher_order.fixed_sizes import padded_program, variables_of
 from stretto._engine.ops.index.geometry import GatherDimensionNumbers, ScatterDimensionNumbers
 from stretto._engine.ops.index.primitives import (
     Gather,
@@ -208,6 +211,30 @@ def test_writes_to_an_axis_of_any_size_end_at_the_true_one(name, mode):
         {(0, 1): 0, (2, 1): 0},
     ):
         holds(write, [x, unequal, updates], axes, ["values"])
+
+
+IN_ORDER = {
+    "read": lambda x, i: x.at[i].get(indices_are_sorted=True, mode="fill"),
+    "added": lambda x, i: x.at[i].add(1.0, indices_are_sorted=True),
+}
+
+
+@pytest.mark.parametrize("name", IN_ORDER)
+@pytest.mark.parametrize(
+    ("rows", "places", "in_order"), [("n", 4, True), (5, "n", False), ("n", "n", False)]
+)
+def test_places_beside_padding_are_in_no_order(name, rows, places, in_order):
+    """What is promised of places is not known of those that a bucket has besides."""
+    n = size_variable("n", 4)
+    x = st.ShapeDtypeStruct((n if rows == "n" else rows,), "float32")
+    i = st.ShapeDtypeStruct((n if places == "n" else places,), "int32")
+    with varying_sizes():
+        program = st.make_graph(IN_ORDER[name])(x, i)
+    variables = variables_of(program)
+    fixed = padded_program(program, variables, dict.fromkeys(variables, 8))
+    kinds = (Gather, ScatterAdd)
+    (found,) = [e.primitive for e in fixed.equations if isinstance(e.primitive, kinds)]
+    assert found.indices_are_sorted is in_order
 
 
 def test_cotangents_of_several_reads_are_added_where_they_were_read():

@@ -163,8 +163,8 @@ class Gather(Primitive):
         return gather_(x, indices), 0
 
     def padded(self, at: Any, x: Any, indices: Any) -> Any:
-        """Out of bounds is what is past the true size."""
-        type = at.types[0]
+        """Out of bounds is what is past the true size; padding of the indices is in no order."""
+        type, places = at.types
         moved = self.dimension_numbers.start_index_map
         if any([is_size(type.shape[d]) for d in moved]):
             last = _last_starts(at, type, self.slice_sizes, moved, indices)
@@ -173,8 +173,11 @@ class Gather(Primitive):
                 indices = where(gt(indices, last), outside, indices)
             elif self.mode == "clip":
                 indices = minimum(indices, last)
-        sizes = at.static(self.slice_sizes)
-        fixed = dataclasses.replace(self, slice_sizes=sizes)
+        fixed = dataclasses.replace(
+            self,
+            slice_sizes=at.static(self.slice_sizes),
+            indices_are_sorted=self.indices_are_sorted and not places.varies,
+        )
         return at.fit(fixed(x, indices), at.outs[0])
 
 
@@ -341,7 +344,9 @@ class ScatterFamily(Primitive, abstract=True):
             mask = at.inside(places.shape, range(places.ndim - 1))
             if mask is not None:
                 indices = where(mask, indices, far)
-            return dataclasses.replace(self, mode="drop")(x, indices, updates)
+            in_order = self.indices_are_sorted and mask is None
+            write = dataclasses.replace(self, mode="drop", indices_are_sorted=in_order)
+            return write(x, indices, updates)
         return self(x, indices, updates)
 
     def kept(self, at: Any, x: Any, indices: Any, updates: Any, axes: Sequence[int]) -> Any:
