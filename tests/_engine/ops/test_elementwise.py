@@ -25,6 +25,7 @@ from stretto._engine.ops.elementwise import (
 from stretto._engine.ops.exponential import EXP
 from stretto._engine.ops.inverse_trigonometric import atan2
 from stretto._engine.ops.special.gamma import LGAMMA
+from stretto._engine.ops.thresholds import NARROW
 
 shapes = some.lists(some.integers(0, 3), max_size=3).map(tuple)
 
@@ -183,3 +184,13 @@ def test_kinds_that_are_not_accepted_are_refused_by_the_primitive_itself():
     for primitive, dtype in ((EXP, np.int32), (NEG, np.bool_)):
         with pytest.raises(TypeError, match=f"{primitive.name}: expected an array of kind"):
             primitive.infer(array_type((2,), np.dtype(dtype)))
+
+
+@pytest.mark.parametrize("least", [1, NARROW - 1, NARROW, NARROW + 1])
+def test_compiled_from_the_measured_size_on_and_never_below_that_of_any_call(least, monkeypatch):
+    dtype = np.dtype(np.float32)
+    monkeypatch.setattr(type(LGAMMA), "compiled_from", {dtype: least})
+    compiled = lambda n, dtype=dtype: LGAMMA.compiled((array_type((n,), dtype),))
+    first = max(least, NARROW)
+    assert compiled(first) and compiled(first + 1) and not compiled(first - 1)
+    assert not compiled(10 * first, np.dtype(np.float64))

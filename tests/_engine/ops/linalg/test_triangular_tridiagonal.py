@@ -130,4 +130,6 @@ def test_many_systems_are_compiled_by_their_number():
     for n, compiled in ((least, True), (least - 3, False)):
         assert TridiagonalSolve(False).compiled((typed(n // 3, 3),)) is compiled
         assert TridiagonalSolve(True).compiled((typed(n // 3, 3),))
+    assert TridiagonalSolve(False).compiled((typed(MATRICES, 1),))
+    assert not TridiagonalSolve(False).compiled((typed(MATRICES - 1, 1),))
     assert not TridiagonalSolve(False).compiled((typed(0),))
