@@ -17,6 +17,7 @@ from stretto._engine.ops.convert import (
     convert_element_type,
     dtype_argument,
     rounded_once,
+    value_in,
 )
 from stretto.laws import (
     b1,
@@ -231,6 +232,14 @@ def test_arguments_in_an_inexact_dtype():
     assert as_inexact(1, "f").weak_type
     with pytest.raises(TypeError, match="f: y must be an array or a number; got a list"):
         as_inexact([1.0], "f", "y")
+
+
+def test_masks_are_not_lost_in_a_dtype_that_was_asked_for():
+    masked = np.ma.array([1, 2], mask=[False, True])
+    for dtype in (np.int8, np.int64, np.float32):
+        with pytest.raises(TypeError, match=r"^asarray: x is a NumPy masked array"):
+            value_in(masked, np.dtype(dtype), "asarray")
+    assert value_in(np.array([1, 2]), np.dtype(np.int8), "asarray").dtype == np.int8
 
 
 # Functions that compute in float32 for narrower floats

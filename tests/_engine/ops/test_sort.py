@@ -16,7 +16,16 @@ from stretto._engine.core.config import enable_x64
 from stretto._engine.core.types import array_type
 from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.shape import slice_in_dim
-from stretto._engine.ops.sort import Sort, TopK, argsort, sort, sort_operands, stable_order, top_k
+from stretto._engine.ops.sort import (
+    Sort,
+    TopK,
+    _counting_argsort,
+    argsort,
+    sort,
+    sort_operands,
+    stable_order,
+    top_k,
+)
 from stretto._engine.ops.thresholds import TOP_K
 from stretto.laws import b1, bf16, c64, f32, f64, i8, i32, law, u32
 from tests.meshes import mesh
@@ -186,6 +195,8 @@ def test_permutations_are_inverted():
     twice = np.where(key == 5, 6, key)
     for x in (key, twice, key.reshape(-1, 1)):
         np.testing.assert_array_equal(stable_order([x], 0), np.argsort(x, 0, kind="stable"))
+    np.testing.assert_array_equal(_counting_argsort(key, 0), np.argsort(key))
+    assert _counting_argsort(twice, 0) is None
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

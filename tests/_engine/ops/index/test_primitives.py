@@ -10,6 +10,7 @@ from stretto._engine.core.size_guards import varying_sizes
 from stretto._engine.core.sizes import size_variable
 from stretto._engine.core.types import array_type
 from stretto._engine.higher_order.fixed_sizes import padded_program, variables_of
+from stretto._engine.lowering.polymorphic import lower_for_file
 from stretto._engine.ops.index.geometry import GatherDimensionNumbers, ScatterDimensionNumbers
 from stretto._engine.ops.index.primitives import (
     Gather,
@@ -102,6 +103,20 @@ def test_cotangents_go_to_the_updates_that_set_an_element():
     both = st.linear_transpose(put, x, x)(ct)
     np.testing.assert_array_equal(both, [[0, 0, 3], [0, 2, 1]])
     np.testing.assert_array_equal(st.linear_transpose(lambda u: put(x, u), x)(ct)[0], [0, 2, 1])
+
+
+@pytest.mark.parametrize(
+    ("places", "unique", "numbered"), [(4, False, True), (4, True, False), (1, False, False)]
+)
+def test_for_gpus_updates_that_may_meet_are_numbered(places, unique, numbered):
+    def put(x, i, updates):
+        return st.lax.scatter(x, i, updates, ELEMENTS, unique_indices=unique)
+
+    updates = snp.ones(places)
+    program = st.make_graph(put)(snp.zeros(3), snp.zeros((places, 1), "int32"), updates)
+    for platform, expected in (("cuda", numbered), ("cpu", False)):
+        text = lower_for_file(program, (), (platform,))
+        assert ("stablehlo.maximum" in text) is expected
 
 
 def test_on_gpus_updates_are_numbered_so_that_the_last_one_sets_an_element(gpu):
