@@ -24,6 +24,7 @@ from stretto._engine.ops.reducing.reduce import (
     reduce_xor,
 )
 from stretto.laws import b1, bf16, c64, f32, f64, i8, i32, law, u32
+from tests.any_size import holds
 
 SPECIAL = np.array(
     [[1, 1, 0, 0], [0, 2, 2, np.nan], [np.inf, -np.inf, 0, 1], [0, -0.0, 0, -0.0]], np.float32
@@ -123,6 +124,19 @@ def test_float8_without_infinity():
     empty = np.zeros((0,), dtype)
     assert float(reduce_max(empty)) == float(ml_dtypes.finfo(dtype).min)
     assert float(jit(reduce_max)(empty)) == float(ml_dtypes.finfo(dtype).min)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int32", "uint32"])
+def test_bits_of_nothing_and_of_what_is_less_than_a_bucket(dtype):
+    """All are in all of none; and padding changes no bit of the others."""
+    ones = np.full((2,), -1).astype(dtype)
+    x = np.array([[3, 1], [7, 1], [2, 1]]).astype(dtype)
+    for run in (lambda f: f, jit):
+        for reduce, nothing in ((reduce_and, ones), (reduce_or, ones * 0), (reduce_xor, ones * 0)):
+            got = run(over(reduce, 0))(np.zeros((0, 2), dtype))
+            np.testing.assert_array_equal(got, nothing.astype(dtype))
+    for reduce in (reduce_and, reduce_or, reduce_xor):
+        holds(over(reduce, 0), [x], {(0, 0): 0}, ["values"])
 
 
 def test_narrow_product_accumulates_in_float32():
