@@ -221,3 +221,32 @@ def test_factors_of_one_derivative_meet_those_of_another(use):
         known = (by_b(a + step * da) - by_b(a - step * da)) / (2 * step)
         np.testing.assert_allclose(found, known, rtol=1e-6)
         np.testing.assert_allclose((backward * da).sum(), known, rtol=1e-6)
+
+
+@pytest.mark.parametrize("after", [lambda y: y, snp.log, lambda y: y * 2], ids=["as", "log", "mul"])
+def test_tangents_that_each_member_has_a_mask_for(after):
+    """Which elements of a member have a slope is found in its own program."""
+
+    def chosen(w, x):
+        y = x @ w
+        return after(snp.where(y > 0.5, y, 1.0))
+
+    rng = np.random.default_rng(0)
+    w, x, dw = (
+        snp.asarray(rng.standard_normal(shape)) for shape in ((4, 5, 3), (4, 2, 5), (4, 5, 3))
+    )
+
+    def forward(w, dw):
+        with st.config(plan="batched"):
+            return st.jvp(lambda w: st.jit(st.vmap(chosen))(w, x), (w,), (dw,))
+
+    assert "vmap" in str(st.make_graph(forward)(w, dw))
+    found, wanted = (
+        st.jit(forward)(w, dw),
+        zip(
+            *[st.jvp(lambda w: chosen(w, x[i]), (w[i],), (dw[i],)) for i in range(4)],  # noqa: B023
+            strict=True,
+        ),
+    )
+    for got, want in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
