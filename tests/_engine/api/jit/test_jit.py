@@ -552,3 +552,14 @@ def test_eight_orders_of_a_dictionary_are_remembered():
         for _ in range(2):
             np.testing.assert_array_equal(f({name: values[name] for name in names}), want)
     assert [entry.records for entry in f._entries.values()] == [8]
+
+
+@pytest.mark.parametrize("setting", ["debug_nans", "debug_infs"])
+def test_nothing_is_donated_that_may_be_looked_at_again(setting):
+    f = st.jit(lambda x: x + 1, donate_argnums=0)
+    x = snp.ones(3)
+    with st.config(**{setting: True}):
+        assert f(x).tolist() == [2, 2, 2]
+    assert x.tolist() == [1, 1, 1]
+    f(x)
+    assert x.is_deleted()
