@@ -125,3 +125,13 @@ def test_what_is_recorded_again_for_finding_faults_has_the_places_it_had():
     line = program.equations[0].position.line
     assert (first.position.line, first.place[2]) == (line, "outer/inner")
     assert second.place is None
+
+
+def test_what_a_program_noted_is_noted_where_it_is_evaluated():
+    program = Program(PROGRAM.inputs, PROGRAM.equations, PROGRAM.outputs, "noted")
+    program.cache["noted"] = ("one", "other")
+    outer = make_graph(lambda x, y: evaluate(program, [x, y]))(X, Y)
+    assert outer.cache["noted"] == ("one", "other")
+    assert "noted" not in make_graph(lambda x, y: evaluate(PROGRAM, [x, y]))(X, Y).cache
+    for got, want in zip(evaluate(program, [X, Y]), f(X, Y), strict=True):
+        np.testing.assert_array_equal(got, want)

@@ -11,6 +11,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.eager import twins
 from stretto._engine.eager.table import OPERATORS, TABLE, forget
 from stretto._engine.eager.twins import binary_function, number_of
 from stretto._engine.native import native
@@ -235,4 +236,18 @@ def test_a_product_is_large_by_either_operand(rows, columns):
             forget()
             left @ right
             assert bool(TABLE.get(OPERATORS["matmul"])) is kept
+    forget()
+
+
+@pytest.mark.skipif(native is None, reason="the extension was not built")
+@pytest.mark.parametrize(("rows", "is_kept"), [(1, True), (2, True), (3, False)])
+def test_operands_of_a_large_result_are_left_to_the_general_way(monkeypatch, rows, is_kept):
+    monkeypatch.setattr(twins, "_is_large", lambda primitive, type: type.size > 6)
+    forget()
+    x, y = snp.ones((rows, 1)), snp.ones(3)
+    for _ in range(2):
+        np.testing.assert_array_equal(snp.add(x, y), np.full((rows, 3), 2))
+    assert (y.type in TABLE.get(OPERATORS["add"], {}).get(x.type, {})) is is_kept
+    snp.add(x, x)
+    assert x.type in TABLE[OPERATORS["add"]][x.type]
     forget()

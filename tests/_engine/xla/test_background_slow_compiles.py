@@ -70,6 +70,15 @@ def test_it_says_so_once_and_how_long_it_took(clock, said):
     assert after.startswith("compiled net, called at ") and after.endswith("in 72 s")
 
 
+def test_it_is_said_after_just_so_many_seconds(clock, said):
+    def compile():
+        clock.now += 10
+        assert said.come.wait(60)
+
+    watch("net", compile)
+    assert [text.split(",")[0] for _, text in said.texts] == ["compiling net", "compiled net"]
+
+
 def test_the_usual_ones_are_not_mentioned(clock, said):
     def compile():
         clock.now += 9.5
