@@ -475,7 +475,7 @@ def _joined(s: Any, made: Sequence[Sequence[str]], types: Sequence[Any]) -> list
     """Return what one member gives, or what all do, along the axis of members."""
     out = []
     for k, (names, (dtype, shape)) in enumerate(zip(zip(*made), types, strict=True)):
-        if len(names) == 1 and len(shape) == 3 - min(k, 1):
+        if len(shape) == 3 - min(k, 1):  # of a cell that has no members
             axis = s.constant(np.array([1 - min(k, 1)], np.int64))
             lifted = s.by(names[0], "Unsqueeze")
             if lifted is not None and lifted.inputs[1] == axis:
