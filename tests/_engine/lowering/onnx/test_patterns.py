@@ -1198,6 +1198,17 @@ def test_rows_by_one_index_each(index, attributes, names):
     assert spelled(f, data, index.astype(np.int64)) == names
 
 
+@pytest.mark.parametrize("index", [2, -1, 9])
+def test_a_column_of_any_number_of_rows(index):
+    f = lambda x, i: snp.take(x, i, axis=1, mode="fill")
+    places = np.int32(index)
+    names = agrees(f, X, places, dynamic_axes=({0: "n"}, None))
+    assert names == ["Less", "Add", "Where", "Cast", "Clip", "Gather", "Equal", "Where"]
+    if index < 8:  # the operator ends in an error for others
+        names = agrees(f, X, places, dynamic_axes=({0: "n"}, None), exact=False)
+        assert names == ["Less", "Add", "Where", "Cast", "Gather"]
+
+
 ONE_INDEX = np.array([[1], [2], [0]])
 
 

@@ -716,10 +716,11 @@ def _embedding(s: Any, node: Node) -> Found:
     gather = s.by(rows if moved is None else moved.inputs[0], "Gather")
     if gather is None or value is None or not (math.isnan(value) or value == 0):
         return False
-    bound = s.by(gather.inputs[1], "Clip")
-    n = (s.static(gather.inputs[0]) or (0,))[gather.attributes.get("axis", 0)]
-    ends = [s.scalar(b) for b in bound.inputs[1:]] if bound is not None else []
-    if bound is None or ends not in ([0, n - 1], [-n, n - 1]):
+    bound, shape = s.by(gather.inputs[1], "Clip"), s.shape(gather.inputs[0])
+    if bound is None or shape is None:
+        return False
+    n, ends = shape[gather.attributes.get("axis", 0)], [s.scalar(b) for b in bound.inputs[1:]]
+    if is_size(n) or ends not in ([0, n - 1], [-n, n - 1]):
         return False
     index, inside = bound.inputs[0], bound.outputs[0]
     view = s.by(test, "Unsqueeze", "Reshape")
