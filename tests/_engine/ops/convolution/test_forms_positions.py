@@ -1,5 +1,6 @@
 """Convolutions with few positions as products: the same as the definition."""
 
+import itertools
 from unittest import mock
 
 import numpy as np
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as hs
 
 import stretto as st
+import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import array_type
@@ -186,3 +188,16 @@ def test_images_are_added_up_one_by_one_where_they_are_much_larger(dims, lhs, rh
     op, types = ConvGeneralDilated((1,), ((0, 0),), (1,), (1,), dims), (typed(*lhs), typed(*rhs))
     out = op.infer(*types)
     assert forms._suits_summed(op, *types, out) is summed
+
+
+@pytest.mark.parametrize("batch", [(0, 1, 2), (2, 0, 1)], ids=["first", "last"])
+@pytest.mark.parametrize("spec", [*itertools.permutations(range(3))], ids=str)
+def test_the_product_sums_over_the_rows_of_its_right_operand(spec, batch):
+    """Whatever the order of the kernel's axes: as layers do, for which options are chosen."""
+    op = ConvGeneralDilated((1,), ((0, 0),), (1,), (1,), ConvDimensionNumbers(batch, spec, batch))
+    in_order = lambda sizes, axes: snp.ones([sizes[axes.index(d)] for d in range(3)])
+    x, w = in_order((4, 2, 6), batch), in_order((3, 2, 5), spec)
+    out = op.infer(x.type, w.type)
+    program = st.make_graph(lambda x, w: forms.of_positions(op, x, w, out))(x, w)
+    (product,) = [e.primitive for e in program.equations if e.primitive.name == "dot_general"]
+    assert product.summed[1] == (0,)

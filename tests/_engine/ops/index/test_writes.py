@@ -103,6 +103,7 @@ def test_places_along_two_axes_are_each_held_to_its_own_bound(read, written):
 
     places = [snp.array(place) for place in ((1, 1), (1, 2), (1, 3), (2, 1), (2, 4))]
     check_all(both, snp.arange(6.0).reshape(2, 3), places)
+    check_all(both, snp.arange(6.0).reshape(2, 3), [place[:, None] for place in places[1:4]])
 
 
 @pytest.mark.parametrize(("read", "written"), MODES)

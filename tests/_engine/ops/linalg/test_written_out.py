@@ -50,6 +50,7 @@ OF_ANY_SHAPE = {
     "thin svd": lambda x: snp.linalg.svd(x, full_matrices=False),
     "singular values": lambda x: snp.linalg.svd(x, compute_uv=False),
     "lu": lax.linalg.lu,
+    "geqrf": lax.linalg.geqrf,
 }
 
 
