@@ -7,7 +7,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import grad, jit, vmap
 from stretto._engine.api.graph import make_graph
-from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.types import array_type
 from stretto._engine.ops import comparison as ops
 from stretto.laws import (
@@ -165,6 +165,14 @@ def test_select_is_transposed_choice_by_choice():
     second = st.linear_transpose(lambda x: ops.select(condition, zero, x), x)
     np.testing.assert_array_equal(first(ct)[0], [1, 0, 3])
     np.testing.assert_array_equal(second(ct)[0], [0, 2, 0])
+    # Transposition goes by `picks`; this is the rule by itself.
+    rule, choice = ops.Select().transpose, Linear(x.type)
+    (_, one, none), (_, nothing, other) = (
+        rule(ct, condition, choice, x),
+        rule(ct, condition, x, choice),
+    )
+    assert none is None and nothing is None
+    np.testing.assert_array_equal([one, other], [[1, 0, 3], [0, 2, 0]])
 
 
 def test_a_choice_is_weak_where_both_are_and_goes_by_rows():
