@@ -47,9 +47,9 @@ def test_blocks(tmp_path, size, most):
         (3, LENGTHS[:1]),
         (UNIT + 1, [UNIT, UNIT]),  # rather than 15 runs of zeros
         (9 * UNIT, [LENGTHS[1]]),  # and rather zeros than 9 blocks
-        (11 << 18, [1 << 20, 1 << 20, 1 << 20]),
-        (9 << 18, [1 << 20, 1 << 20, 1 << 18]),
-        ((1 << 20) + 3 * UNIT, [1 << 20, UNIT, UNIT, UNIT]),
+        (5 << 18, [1 << 19, 1 << 19, 1 << 19]),
+        (9 << 17, [1 << 19, 1 << 19, 1 << 16, 1 << 16]),
+        ((1 << 19) + 3 * UNIT, [1 << 19, UNIT, UNIT, UNIT]),
     ],
 )
 def test_blocks_are_half_full_or_more(tmp_path, size, expected):

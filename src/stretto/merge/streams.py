@@ -1,6 +1,6 @@
 """Tensors of any size as streams of blocks: read ahead into reused memory, computed one at a time.
 
-Flat blocks have one of four lengths, so that a method is compiled at most four times for a dtype;
+Flat blocks have one of three lengths, so that a method is compiled at most three times for a dtype;
 the tail of a tensor is filled with zeros. Methods that look at rows get blocks of whole rows, and
 those that look at matrices get the tensor. While a block is computed, the next is read by another
 thread.
@@ -20,8 +20,9 @@ import numpy as np
 from stretto.files.file_parts import aligned
 from stretto.merge.checkpoints import Checkpoint, Stored, elements
 
-LENGTHS = (1 << 12, 1 << 16, 1 << 18, 1 << 20)
-"""The lengths of flat blocks."""
+LENGTHS = (1 << 12, 1 << 16, 1 << 19)
+"""The lengths of flat blocks. Of 2^18 an average of three models took 6.7 seconds, of 2^19 and 2^20
+6.3, and 20 MiB more of memory with 2^20."""
 
 _OF_ROWS = 1 << 18
 """About how many elements are in a block of whole rows, which take more memory, as for sorting."""
