@@ -346,6 +346,16 @@ def test_the_result_is_read_again(tmp_path, recipe, monkeypatch):
     assert not (tmp_path / "out2").exists()
 
 
+@pytest.mark.parametrize("gigabytes", [0, 1, None])
+def test_what_memory_cannot_keep_is_forgotten(tmp_path, recipe, monkeypatch, gigabytes):
+    forgotten = []
+    total = None if gigabytes is None else gigabytes << 30
+    monkeypatch.setattr(running.machine, "memory", lambda: running.machine.Memory(total, None))
+    monkeypatch.setattr(running.system, "forget", forgotten.append)
+    st.merge.run(recipe, tmp_path / "out.safetensors")
+    assert len(forgotten) == (gigabytes == 0)
+
+
 def test_two_runs_to_one_place(tmp_path, recipe):
     def second(done, total):
         with pytest.raises(ValueError, match="another process is merging to"):

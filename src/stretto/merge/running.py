@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from stretto._engine.core import system
+from stretto._engine.core import machine, system
 from stretto._engine.core.config import enable_x64
 from stretto._engine.core.files import checked_path
 from stretto._engine.core.lazy import LazyModule
@@ -204,6 +204,16 @@ def _check_memory(ready: Plan, most: int) -> None:
     )  # fmt: skip
 
 
+def _stays_in_memory(ready: Plan) -> bool:
+    """Say whether the system can be left to keep the result's pages beside those of the inputs.
+
+    Of more than half of the memory, they would take the place of inputs, and of others' files.
+    """
+    total = machine.memory().total
+    read = sum(s.nbytes for c in ready.checkpoints for s in c.stored.values())
+    return total is None or read + ready.nbytes <= total // 2
+
+
 def _check_integers(ready: Plan, most: int) -> None:
     """Raise ``ValueError`` for all tensors of which each model has other integers."""
     problems = []
@@ -242,6 +252,7 @@ class _Stage:
         """What becomes the result, or the folder of the file that does."""
         self.done: dict[str, tuple[int, int]] = {}
         """How far each file is on the disk, with the CRC-32 of that much."""
+        self.stays_in_memory = _stays_in_memory(ready)
         journal = os.path.join(self.folder, _JOURNAL)
         try:
             os.makedirs(self.folder, exist_ok=True)
@@ -411,6 +422,8 @@ class _Out:
         if self.position > self.noted:
             self.file.flush()
             system.flush(self.file.fileno())
+            if not self.stage.stays_in_memory:
+                system.forget(self.file.fileno())
             self.stage.note({"file": self.name, "bytes": self.position, "crc32": self.checksum})
             self.noted = self.position
 

@@ -31,6 +31,22 @@ def test_a_module_that_there_is_and_one_that_there_is_not():
     assert system.module("fcntl") is fcntl and system.module("nothing_of_this_name") is None
 
 
+def test_a_file_that_is_forgotten_is_still_there(monkeypatch, tmp_path):
+    path = tmp_path / "file"
+    with path.open("wb", 0) as file:
+        file.write(b"data")
+        system.flush(file.fileno())
+        system.forget(file.fileno())
+        monkeypatch.delattr(os, "posix_fadvise", raising=False)
+        system.forget(file.fileno())
+    assert path.read_bytes() == b"data"
+    read, write = os.pipe()
+    monkeypatch.undo()
+    system.forget(read)  # where the system says that this cannot be
+    os.close(read)
+    os.close(write)
+
+
 # Who uses what
 
 SOURCES = pathlib.Path(files.__file__).parents[2]

@@ -122,6 +122,17 @@ def flush(descriptor: int) -> None:
     os.fsync(descriptor)
 
 
+def forget(descriptor: int) -> None:
+    """Have the system use the memory in which it keeps what an open file has on the disk.
+
+    Where it cannot be told so, as on macOS and Windows, it decides by itself.
+    """
+    advise = getattr(os, "posix_fadvise", None)
+    if advise is not None:
+        with contextlib.suppress(OSError):  # a file system may have no such memory
+            advise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+
+
 def flush_folder(folder: str) -> None:
     """Return when the folder's list of files is on the disk.
 
