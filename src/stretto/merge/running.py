@@ -207,11 +207,12 @@ def _check_memory(ready: Plan, most: int) -> None:
 def _stays_in_memory(ready: Plan) -> bool:
     """Say whether the system can be left to keep the result's pages beside those of the inputs.
 
-    Of more than half of the memory, they would take the place of inputs, and of others' files.
+    Of more than a quarter of the memory, those of a few tries would take the place of the inputs',
+    which the next try reads, and of others' files.
     """
     total = machine.memory().total
     read = sum(s.nbytes for c in ready.checkpoints for s in c.stored.values())
-    return total is None or read + ready.nbytes <= total // 2
+    return total is None or read + ready.nbytes <= total // 4
 
 
 def _check_integers(ready: Plan, most: int) -> None:
