@@ -40,7 +40,7 @@ BENCH_INSTALLED := $(BENCH_VENV)/.installed
 TORCH_INSTALLED := $(TORCH_VENV)/.installed
 WHEELS_INSTALLED := $(WHEELS_VENV)/.installed
 DOCS_INSTALLED := $(DOCS_VENV)/.installed
-NATIVE := $(wildcard src/stretto/_engine/native/*.[ch])
+NATIVE := $(wildcard src/stretto/_engine/native/*.[ch] src/stretto/_engine/kernels/*.[ch])
 BROWSER := $(DOCS_VENV)/browser/node_modules
 SERVICE_INSTALLED := $(SERVICE_VENV)/.installed
 EXPORT_JAX_INSTALLED := $(EXPORT_JAX_VENV)/.installed
@@ -69,7 +69,7 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test test-all in-chroot test-arm test-changed test-times test-lines bench-tests mutants sweep program-storm plan-storm library-storm cache-storm merge-storm merge-layouts device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-export bench-export-steps bench-devices bench-ecosystem bench-merging counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look export-service export-browser export-jax export-iree export-survey clean
+.PHONY: help demo example-fashion test test-all in-chroot test-arm test-changed test-times test-lines bench-tests mutants sweep program-storm plan-storm library-storm cache-storm kernels-storm merge-storm merge-layouts device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-export bench-export-steps bench-devices bench-ecosystem bench-merging counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look export-service export-browser export-jax export-iree export-survey clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
@@ -89,6 +89,7 @@ help:
 	@echo "make device-storm  steps over devices without a wait, and wrong placements"
 	@echo "make library-storm  sums and products of few operands, by XLA's library and without it"
 	@echo "make cache-storm  fifty processes at once on an empty disk cache"
+	@echo "make kernels-storm  random products by the kernels in C, against NumPy in float64"
 	@echo "make merge-storm  merges that are killed at random points, and go on to the same bytes"
 	@echo "make merge-layouts  what transformers, diffusers and PEFT save, merged, and loaded by them"
 	@echo "make sanitize  the extension in C under sanitizers, a fuzzer, and a search for leaks"
@@ -175,6 +176,9 @@ library-storm: $(INSTALLED)
 
 plan-storm: $(INSTALLED)
 	$(BIN)/python -m tests.property.plan_storm $(ARGS)
+
+kernels-storm: $(INSTALLED)
+	$(BIN)/python -m tests.property.kernels_storm $(ARGS)
 
 merge-storm: $(INSTALLED)
 	$(BIN)/python -m tests.merge.storm $(ARGS)
@@ -304,7 +308,7 @@ export-iree: $(INSTALLED) $(EXPORT_IREE_INSTALLED)
 		--iree $(EXPORT_IREE_VENV)/$(SCRIPTS)/python $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(MERGING_VENV) $(SERVICE_VENV) $(EXPORT_JAX_VENV) $(EXPORT_IREE_VENV) $(BENCH_VENV) $(TORCH_VENV) $(TABLES_VENV) $(WHEELS_VENV) $(DOCS_VENV) $(ECOSYSTEM_VENV) $(ECOSYSTEM_JAX_VENV) .ecosystem build dist docs/reference src/stretto.egg-info src/stretto/_engine/native/*.so
+	rm -rf $(VENV) $(MERGING_VENV) $(SERVICE_VENV) $(EXPORT_JAX_VENV) $(EXPORT_IREE_VENV) $(BENCH_VENV) $(TORCH_VENV) $(TABLES_VENV) $(WHEELS_VENV) $(DOCS_VENV) $(ECOSYSTEM_VENV) $(ECOSYSTEM_JAX_VENV) .ecosystem build dist docs/reference src/stretto.egg-info src/stretto/_engine/native/*.so src/stretto/_engine/kernels/*.so
 	rm -rf .hypothesis .import_linter_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

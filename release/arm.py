@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from release.pythons import ROOT, dependencies, run
+from release.pythons import ROOT, build_requirements, dependencies, run
 
 __all__ = ["RUNS", "Debian", "found", "main", "missing", "tested"]
 
@@ -245,10 +245,12 @@ def found() -> list[Debian]:
 
 def tested(debian: Debian) -> Path:
     """Return the ``python`` of the environment for tests, with the extension beside its sources."""
-    python = debian.kept("tests", *dependencies("test"), "setuptools>=77")
+    python = debian.kept("tests", *dependencies("test"), *build_requirements())
     (debian.site(python) / "stretto-sources.pth").write_text(f"{ROOT / 'src'}\n")
     run(python, "setup.py", "--quiet", "build_ext", "--inplace", **debian.compiling())
-    run(python, "-c", "from stretto._engine.native import WITHOUT; assert not WITHOUT, WITHOUT")
+    for part in ("native", "kernels"):
+        code = f"from stretto._engine.{part} import WITHOUT; assert not WITHOUT, WITHOUT"
+        run(python, "-c", code)
     return python
 
 

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from release import arm
-from release.pythons import ROOT, found, run
+from release.pythons import ROOT, build_requirements, found, run
 
 __all__ = ["main"]
 
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for version, python in found().items():
             build(python, sdist, Path(scratch, version))
         for debian in arm.found():
-            python, raw = debian.kept("wheels", "setuptools>=77"), Path(scratch, debian.suite)
+            python, raw = debian.kept("wheels", *build_requirements()), Path(scratch, debian.suite)
             build(python, sdist, raw, "--no-build-isolation", **debian.compiling())
     wheels = sorted(DIST.glob("*.whl"))
     run(sys.executable, "-m", "twine", "check", "--strict", sdist, *wheels)

@@ -15,7 +15,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["ROOT", "dependencies", "found", "project", "run", "supported"]
+__all__ = ["ROOT", "build_requirements", "dependencies", "found", "project", "run", "supported"]
 
 ROOT = Path(__file__).parents[1]
 
@@ -29,6 +29,11 @@ def supported() -> list[str]:
     """The versions of Python that the classifiers name: ``3.11`` and so on."""
     named = re.compile(r"Programming Language :: Python :: (3\.\d+)")
     return [m[1] for m in map(named.fullmatch, project()["classifiers"]) if m]
+
+
+def build_requirements() -> list[str]:
+    """What must be there to build the package."""
+    return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["build-system"]["requires"]
 
 
 def dependencies(*extras: str) -> list[str]:

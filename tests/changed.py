@@ -27,7 +27,8 @@ FOLDERS = {"tests/form": "tests/form", "docs/decisions": "tests/form/test_decisi
 """Folders that have tests without importing: what runs where a file in them changed."""
 
 NATIVE = ["tests/_engine/native/test_native.py", "tests/native/test_faults.py"]
-"""The tests of the extension in C."""
+KERNELS = ["tests/_engine/kernels/test_kernels.py", "tests/property/test_kernels_storm.py"]
+"""The tests of the extensions in C."""
 
 
 class Sources:
@@ -203,7 +204,7 @@ def tests_for(sources: Sources, paths: Iterable[str], depth: int = 1) -> list[st
     modules = []
     for path in paths:
         if path.endswith((".c", ".h")):
-            own |= dict.fromkeys(NATIVE)
+            own |= dict.fromkeys(KERNELS if "/kernels/" in path else NATIVE)
         elif path.endswith(".md"):
             own[path] = None
         elif path in sources.names:

@@ -1,15 +1,17 @@
-"""The extension under GCC's address and undefined-behaviour sanitizers.
+"""The extensions in C under GCC's address and undefined-behaviour sanitizers.
 
     python -m tests.native.sanitize [--seconds 60] [pytest arguments]
 
-Builds the extension with the checks into a copy of the package under ``build/sanitize``, and runs
-there the tests of what calls it, then the fuzzer. Python's own allocator is left out, so that each
-object is memory of its own, of which the sanitizer knows when it was freed.
+Builds the extension and the kernels with the checks into a copy of the package under
+``build/sanitize``, and runs there the tests of what calls them, then the fuzzer. Python's own
+allocator is left out, so that each object is memory of its own, of which the sanitizer knows when
+it was freed.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -33,25 +35,29 @@ TESTS = (
     "tests/_engine/xla/test_array.py",
     "tests/_engine/xla/test_callbacks.py",
     "tests/_engine/eager/test_interpreter.py",
+    "tests/_engine/kernels",
+    "tests/property/test_kernels_storm.py",
 )
 
 
 def build() -> None:
-    """Copy the package, and compile its extension with the checks."""
+    """Copy the package, and compile its extensions with the checks."""
     shutil.rmtree(COPY, ignore_errors=True)
     shutil.copytree(
         ROOT / "src", COPY, ignore=shutil.ignore_patterns("__pycache__", "*.so", "*.egg-info")
     )
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    include = sysconfig.get_path("include")
-    package = COPY / "stretto" / "_engine" / "native"
-    sources = sorted(map(str, package.glob("*.c")))
-    subprocess.run(
-        ["gcc", "-shared", "-fPIC", "-g", "-O1", "-Wall", "-Wextra", "-Wno-unused-parameter",
-         "-Wno-missing-field-initializers", "-Wno-cast-function-type", *FLAGS, f"-I{include}",
-         *sources, "-o", str(package / f"_native{suffix}")],
-        check=True,
-    )  # fmt: skip
+    (jaxlib,) = importlib.util.find_spec("jaxlib").submodule_search_locations
+    includes = [f"-I{sysconfig.get_path('include')}", f"-I{Path(jaxlib) / 'include'}"]
+    for name in ("native", "kernels"):
+        package = COPY / "stretto" / "_engine" / name
+        sources = sorted(map(str, package.glob("*.c")))
+        subprocess.run(
+            ["gcc", "-shared", "-fPIC", "-g", "-O1", "-Wall", "-Wextra", "-Wno-unused-parameter",
+             "-Wno-missing-field-initializers", "-Wno-cast-function-type", *FLAGS, *includes,
+             *sources, "-o", str(package / f"_{name}{suffix}")],
+            check=True,
+        )  # fmt: skip
 
 
 def library(name: str) -> str:
@@ -82,12 +88,17 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to fuzz")
     options, more = parser.parse_known_args()
     build()
-    where = "import stretto._engine.native as n; print(n.native.__file__)"
+    where = (
+        "import stretto._engine.native as n, stretto._engine.kernels as k; "
+        "print(n.native.__file__, k.kernels.__file__)"
+    )
     checked = subprocess.run(
         [sys.executable, "-c", where], env=environment(), check=True, capture_output=True, text=True
     )
-    if str(COPY) not in checked.stdout:
-        print(f"sanitize: the extension that is used is {checked.stdout.strip()}", file=sys.stderr)
+    if checked.stdout.count(str(COPY)) != 2:
+        print(
+            f"sanitize: the extensions that are used are {checked.stdout.strip()}", file=sys.stderr
+        )
         return 1
     for command in (
         ["-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS, *more],

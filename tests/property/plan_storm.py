@@ -42,6 +42,7 @@ VARIANTS: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "sums by the library": ({}, {_LIBRARY: _SUMS}),
     "products by the library": ({}, {_LIBRARY: f"{_PRODUCTS},{_SUMS}"}),
     "batched, products by the library": ({"plan": "batched"}, {_LIBRARY: f"{_PRODUCTS},{_SUMS}"}),
+    "without kernels": ({"kernels": False}, {}),
     "nothing simplified": ({"simplify": False}, {}),
     "no loops found": ({"roll_loops": False}, {}),
     "neither": ({"simplify": False, "roll_loops": False, "plan": "at once"}, {}),

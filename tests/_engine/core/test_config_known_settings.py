@@ -61,6 +61,7 @@ SHAPING = {
     "memory_budget": (0, 1 << 20),
     "simplify": (True, False),
     "stable_forms": (True, False),
+    "kernels": (True, False),
     "roll_loops": (True, False),
     "interpret_small": (True, False),
     "mesh": (None, Mesh(np.array([Device("cpu", 0)]), ("x",))),

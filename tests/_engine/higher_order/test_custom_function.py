@@ -45,7 +45,7 @@ def test_names_and_defaults():
     by_name = with_rules(lambda x, *, n: x, None, None)
     with pytest.raises(TypeError, match="takes n by name only"):
         by_name(1.0, n=2)
-    with pytest.raises(TypeError, match="^custom_vjp: function: too many positional arguments"):
+    with pytest.raises(TypeError, match=r"^custom_vjp: function: too many positional arguments"):
         by_name(1.0, 2)  # as many as there are in all
 
 

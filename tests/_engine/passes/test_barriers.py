@@ -24,6 +24,8 @@ from stretto._engine.passes.prepare import for_platform, prepare
 from stretto._engine.xla.device import Device
 from stretto.laws import FULLY
 
+pytestmark = pytest.mark.usefixtures("without_kernels")
+
 CHOSEN_FROM = np.arange(6.0, dtype=np.float32).reshape(2, 3)
 
 

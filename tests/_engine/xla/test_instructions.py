@@ -31,6 +31,8 @@ from stretto._engine.xla.options import field
 from stretto.sharding import NamedSharding
 from tests.meshes import mesh
 
+pytestmark = pytest.mark.usefixtures("without_kernels")
+
 
 def f(x, y):
     product = x @ y

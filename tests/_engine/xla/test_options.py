@@ -26,6 +26,8 @@ from stretto._engine.xla.options import (
     set_effort,
 )
 
+pytestmark = pytest.mark.usefixtures("without_kernels")
+
 LIBRARY, WITHOUT = "xla_cpu_experimental_ynn_fusion_type", "xla_disable_hlo_passes"
 
 

@@ -13,6 +13,8 @@ from stretto._engine.core.errors import ConfigError
 from stretto._engine.xla import options, pjrt
 from stretto._engine.xla.options import SMALL_LOOPS, most_bytes
 
+pytestmark = pytest.mark.usefixtures("without_kernels")
+
 lax, linalg = st.lax, snp.linalg
 RNG = np.random.default_rng(0)
 VECTOR = RNG.normal(size=6).astype(np.float32)

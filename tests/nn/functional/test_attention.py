@@ -137,7 +137,8 @@ def test_narrow_types_add_up_in_float32():
 def test_two_products_and_no_repeated_keys():
     q, k = snp.ones((2, 8, 16, 4)), snp.ones((2, 2, 32, 4))
     f = lambda q, k: F.scaled_dot_product_attention(q, k, k, enable_gqa=True)
-    text = st.jit(f).lower(q, k).as_text()
+    with st.config(kernels=False):
+        text = st.jit(f).lower(q, k).as_text()
     assert text.count("stablehlo.dot_general") == 2
     assert "2x8x32x4" not in text
 

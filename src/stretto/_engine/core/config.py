@@ -91,6 +91,9 @@ SETTINGS: dict[str, Setting] = {
         "formulas such as log(1 + x) are computed as forms that lose no digits, here log1p(x), "
         "where they are traced or differentiated",
     ),
+    "kernels": Setting(
+        True, _BOOL, True, "products of floats run in kernels of our own, where they were built"
+    ),
     "roll_loops": Setting(
         True, _BOOL, True, "repeated operations of a compiled program are compiled as one loop"
     ),

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine import higher_order
+from stretto._engine.core.config import config
 from stretto._engine.core.mesh import UNCONSTRAINED, Mesh, axes_of
 from stretto._engine.core.position import Place, join_scopes, line_at, lines_of
 from stretto._engine.core.primitive import ORDERED
@@ -26,8 +27,10 @@ from stretto._engine.core.program import Program, form, literal_key
 from stretto._engine.core.recorder import record
 from stretto._engine.core.shardings import NamedSharding, Placement, Sharding
 from stretto._engine.core.types import ArrayType, array_type
+from stretto._engine.kernels import kernels
 from stretto._engine.lowering.text import TOKEN, Operand, Text, escape, identifier, tensor_type
 from stretto._engine.lowering.writer import Writer
+from stretto._engine.passes.prepare import as_written
 
 
 class Collectives(Writer):
@@ -329,6 +332,17 @@ class Builder(Collectives):
     plans = True
     """Whether ensembles are written in the form that is fastest on this machine."""
 
+    @property
+    def has_kernels(self) -> bool:
+        """Say whether kernels of our own may be called: on one CPU, that of this process."""
+        return (
+            self.plans
+            and kernels is not None
+            and self.platform == "cpu"
+            and not self.partitioned
+            and config.kernels
+        )
+
     def __init__(self, placement: Placement | None = None) -> None:
         super().__init__(placement)
         self._functions: dict[Any, tuple[str, Sequence[int]]] = {}
@@ -339,24 +353,35 @@ class Builder(Collectives):
         # The source line of the equation being lowered, as it is written, and its named scopes.
         self._place = self._scope = ""
 
-    def inline(self, fun: Callable[..., Any], *operands: Operand) -> Operand:
-        """Trace a function of values, and write its operations here, applied to these operands."""
-        return self.inline_many(lambda *xs: [fun(*xs)], *operands)[0]
+    def inline(self, fun: Callable[..., Any], *operands: Operand, as_is: bool = False) -> Operand:
+        """Trace a function of values, and write its operations here, applied to these operands.
 
-    def inline_many(self, fun: Callable[..., Any], *operands: Operand) -> list[Operand]:
+        No pass makes others of them where they are written ``as_is``.
+        """
+        return self.inline_many(lambda *xs: [fun(*xs)], *operands, as_is=as_is)[0]
+
+    def inline_many(
+        self, fun: Callable[..., Any], *operands: Operand, as_is: bool = False
+    ) -> list[Operand]:
         """Do the same for a function with several results."""
         program, _, captured = record(lambda *xs: (fun(*xs), None), [x.type for x in operands])
         if captured:
             raise AssertionError(f"{fun} captured a value while being lowered")
-        return self.program(program, operands, at_hand=True)
+        return self.program(program, operands, at_hand=True, as_is=as_is)
 
     def program(
-        self, program: Program, operands: Sequence[Operand], at_hand: bool = False
+        self,
+        program: Program,
+        operands: Sequence[Operand],
+        at_hand: bool = False,
+        as_is: bool = False,
     ) -> list[Operand]:
         """Write the equations of a program here; return its outputs.
 
         With ``at_hand`` they get the source line of the equation being lowered, not their own.
         """
+        if self.has_kernels and not (as_is or self._scalars):
+            program = as_written(program)
         known = _Operands(self._literal)
         known.update(zip(program.inputs, operands, strict=True))
         read = known.__getitem__

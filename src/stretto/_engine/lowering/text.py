@@ -187,6 +187,11 @@ class Facts:
     results: defaultdict[ArrayType, int] = field(default_factory=lambda: defaultdict(int))
     """Counts the operations with one result that give each type."""
     products: list[Product] = field(default_factory=list)
+    """Those that the compiler's libraries compute."""
+    kernel_products: int = 0
+    """Those that kernels of our own compute."""
+    fused_products: int = 0
+    """Those of them that have what follows in them."""
     targets: set[str] = field(default_factory=set)
     """The names of the registered functions that it calls."""
     has_reductions: bool = False

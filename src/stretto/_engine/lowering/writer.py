@@ -16,6 +16,8 @@ from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.program import Var
 from stretto._engine.core.sizes import Size
 from stretto._engine.core.types import ArrayType, array_type, kind_of
+from stretto._engine.kernels import PRODUCTS
+from stretto._engine.lowering.products import TARGET, WORTH, View, geometry, row_major
 from stretto._engine.lowering.text import (
     TOKEN,
     Decided,
@@ -73,6 +75,8 @@ class Writer:
         self._broadcasts: set[str] = set()
         self._swapped: set[str] = set()
         self._quotients: set[str] = set()
+        # Transposes and broadcasts by name: of what, and how they lie in it.
+        self._views: dict[str, tuple[Operand, View]] = {}
         self._in_function = False  # whether this is for a function that is called
         # The result of the last ordered call, for the next one; None where no call is ordered.
         self._token: Operand | None = None
@@ -292,7 +296,23 @@ class Writer:
     def broadcast(self, x: Operand, dims: Sequence[int], out: ArrayType) -> Operand:
         """Return the operand repeated, its axes being the result's ``dims``."""
         attributes = f"broadcast_dimensions = {self.ints(dims)}"
-        return self.emit("broadcast_in_dim", x, attributes=attributes, out=out)
+        result = self.emit("broadcast_in_dim", x, attributes=attributes, out=out)
+        if self.has_kernels:
+            base, view = self._view(x)
+            strides = [0] * out.ndim
+            for size, stride, axis in zip(view.shape, view.strides, dims, strict=True):
+                strides[axis] = stride if size == out.shape[axis] else 0
+            self._views[result.name] = base, View(out.shape, tuple(strides))
+        return result
+
+    @property
+    def has_kernels(self) -> bool:
+        """Say whether kernels of our own may be called: on one CPU, that of this process."""
+        return False
+
+    def _view(self, x: Operand) -> tuple[Operand, View]:
+        """Return the array in which an operand lies, and how."""
+        return self._views.get(x.name) or (x, row_major(x.type.shape))
 
     def reshape(self, x: Operand, out: ArrayType) -> Operand:
         """Return the elements in another shape."""
@@ -379,6 +399,10 @@ class Writer:
         result = self.emit("transpose", x, attributes=f"permutation = {self.ints(permutation)}")
         if tuple(permutation) in _SWAPS:
             self._swapped.add(result.name)
+        if self.has_kernels:
+            base, (shape, strides) = self._view(x)
+            places = [(shape[axis], strides[axis]) for axis in permutation]
+            self._views[result.name] = base, View(*map(tuple, zip(*places, strict=True)))
         return result
 
     def dot_general(
@@ -390,6 +414,9 @@ class Writer:
         config: str,
     ) -> Operand:
         """Return the product of ``x`` and ``y``, with these attributes for its precision."""
+        called = None if config else self.called_product(x, y, summed, shared)
+        if called is not None:
+            return called
         y = self.in_memory(y)
         result = self.emit(
             "dot_general",
@@ -415,6 +442,46 @@ class Writer:
                 not self._broadcasts.isdisjoint(names),
                 self._may_be_in_loop,
             )
+        )
+        return result
+
+    def called_product(
+        self,
+        x: Operand,
+        y: Operand,
+        summed: tuple[tuple[int, ...], tuple[int, ...]],
+        shared: tuple[tuple[int, ...], tuple[int, ...]],
+        order: Sequence[int] | None = None,
+        added: Sequence[Operand] = (),
+        relu: bool = False,
+    ) -> Operand | None:
+        """Write a product as a call of our kernel, if there is one for it and it is worth that.
+
+        Its axes are put in an ``order``, at most one array is ``added``, and with ``relu`` it is
+        cut off at zero.
+        """
+        (out,) = self.outs
+        if out.dtype not in PRODUCTS or not self.has_kernels or self._scalars:
+            return None
+        if not x.type.dtype == y.type.dtype == out.dtype:
+            return None
+        operands = [x, y, *added]
+        (base_x, view_x), (base_y, view_y), *others = map(self._view, operands)
+        beside = others[0][1] if others else None
+        found = geometry(view_x, view_y, summed, shared, order, beside, relu)
+        if found is None or found.work < WORTH:
+            return None
+        bases = [base_y, base_x] if found.swapped else [base_x, base_y]
+        bases += [base for base, _ in others]
+        self._facts.kernel_products += 1
+        follows = order is not None and [*order] != sorted(order)
+        self._facts.fused_products += bool(follows or added or relu)
+        (result,) = self.custom_call(
+            TARGET,
+            bases,
+            (out,),
+            {"numbers": self.ints(found.numbers)},
+            [_row_major([v.type for v in bases]), _row_major([out])],
         )
         return result
 

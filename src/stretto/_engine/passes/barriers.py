@@ -2,7 +2,8 @@
 
 Barriers stand where XLA or YNNPACK would compute again what is computed already.
 
-Programs that may take long run on a thread of XLA's on CPUs, however small they are. XLA runs a
+Programs that may take long run on a thread of XLA's on CPUs, however small they are, and however
+few operations XLA sees in them beside calls of our kernels. XLA runs a
 program in the thread that calls it if it counts fewer than a thousand operations in it, where each
 loop counts as one step: then nothing is heard of Ctrl-C until the loop has ended. With a thousand
 operations more, which take some 0.2 µs, the call returns, and whoever waits can be interrupted.
@@ -11,17 +12,19 @@ operations more, which take some 0.2 µs, the call returns, and whoever waits ca
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.config import config
 from stretto._engine.core.primitive import CALLBACK, ORDERED, Kernel, Primitive
 from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.recorder import record
 from stretto._engine.core.rewriting import changed_inside, remember, types_made, with_equations
 from stretto._engine.core.types import bytes_of, is_inexact, kind_of
 from stretto._engine.higher_order.family import Call, has_long_loop
+from stretto._engine.kernels import kernels
 from stretto._engine.ops.bits import bitwise_and
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import Comparison, Select, gt, select, zeros_like
@@ -30,7 +33,7 @@ from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.identities import OPTIMIZATION_BARRIER, OptimizationBarrier, with_barriers
-from stretto._engine.ops.index.dynamic import DynamicSlice
+from stretto._engine.ops.index.dynamic import DynamicSlice, dynamic_update_slice
 from stretto._engine.ops.index.gather_scatter import ScatterExtremum
 from stretto._engine.ops.index.primitives import Gather
 from stretto._engine.ops.iota import iota
@@ -49,6 +52,10 @@ _COMPARING = (Place, Comparison)
 
 _MOVING = (Gather, DynamicSlice, Select, Concatenate, OptimizationBarrier)
 """The same holds here, and the kernels that do it leave the bits as they are."""
+
+
+_MUCH_WORK = 1 << 20
+"""Multiply-adds that take some ten microseconds, of a program whose caller should not wait."""
 
 
 def barrier_before_choices(program: Program) -> Program:
@@ -343,7 +350,8 @@ def _bytes(sources: Iterable[Var]) -> int:
 
 _OPERATIONS = 1024
 _LARGE_OUTPUT = 1 << 16
-"""Outputs of so many elements are not copied for this: what computes them counts more."""
+"""Outputs of so many elements are not copied for this: what computes them counts more. After calls
+of kernels, which count as nothing, one element of them is written anew, in its place."""
 
 
 def run_on_xla_thread(program: Program) -> Program:
@@ -359,10 +367,14 @@ def run_on_xla_thread(program: Program) -> Program:
 
 def _run_on_xla_thread(program: Program) -> Program:
     # Python functions are called in the thread of the call, where signals are heard.
-    if not has_long_loop(program) or not program.effects.isdisjoint({CALLBACK, ORDERED}):
+    if not program.effects.isdisjoint({CALLBACK, ORDERED}):
         return program
     computed = {v for e in program.equations for v in e.outputs}
-    outputs = [a for a in program.outputs if a in computed and 0 < a.type.size < _LARGE_OUTPUT]
+    outputs = [a for a in program.outputs if a in computed and a.type.size]
+    if has_long_loop(program) and not _counts_as_nothing(program):
+        outputs = [a for a in outputs if a.type.size < _LARGE_OUTPUT]
+    elif not _counts_as_nothing(program):
+        return program
     if not outputs:
         return program
     smallest = min(outputs, key=lambda a: a.type.size)
@@ -376,6 +388,30 @@ def _run_on_xla_thread(program: Program) -> Program:
     return Program(program.inputs, [*program.equations, *equations], results, program.name)
 
 
+def _counts_as_nothing(program: Program) -> bool:
+    """Say whether XLA sees few operations in a program that takes long: calls are none to it."""
+    if kernels is None or not config.kernels or program.work < _MUCH_WORK:
+        return False
+    equations = [*_all_equations(program)]
+    return _counted(equations) < _OPERATIONS and any(
+        [isinstance(e.primitive, DotGeneral) for e in equations]
+    )
+
+
+def _all_equations(program: Program) -> Iterator[Equation]:
+    """Yield all operations, those in a loop once."""
+    for e in program.equations:
+        primitive: Any = e.primitive
+        yield e
+        for inner in primitive.programs() if primitive.holds_programs else ():
+            yield from _all_equations(inner)
+
+
+def _counted(equations: Iterable[Equation]) -> int:
+    """Count the operations on elements that XLA sees."""
+    return sum([e.outputs[0].type.size for e in equations if isinstance(e.primitive, Elementwise)])
+
+
 def _after_counting(x: Any) -> Any:
     """Return the same value, after operations that the compiler cannot know to be in vain.
 
@@ -387,4 +423,8 @@ def _after_counting(x: Any) -> Any:
     number = convert(first, np.dtype(np.int32))
     common = bitwise_and(broadcast_to(number, (_OPERATIONS,)), iota(np.int32, _OPERATIONS))
     never = gt(reduce_min(common), 0)
-    return select(broadcast_to(never, x.shape), zeros_like(x), x)
+    if x.size < _LARGE_OUTPUT:
+        return select(broadcast_to(never, x.shape), zeros_like(x), x)
+    begin = slice_in_dim(reshape(x, (x.size,)), 0, 1)
+    kept = select(broadcast_to(never, (1,)), zeros_like(begin), begin)
+    return dynamic_update_slice(x, reshape(kept, (1,) * x.ndim), (0,) * x.ndim)

@@ -3,7 +3,8 @@
 A pass is a function from a program to one with the same inputs and outputs, in a module that is
 loaded when it is first run. ``PREPARING`` has those for any platform: their result is kept
 with the program. ``FINISHING`` has those that go by where it runs, and ``PLANNED`` those for the
-program of all members, which there is only once a mapped call is lowered. Settings switch some off;
+program of all members, which there is only once a mapped call is lowered. ``WRITTEN`` has those for
+each program, body or branch in the moment in which it is written. Settings switch some off;
 ``tests/property`` holds results to be the same without them.
 """
 
@@ -80,6 +81,7 @@ FINISHING = (
     Pass("run_on_xla_thread", platform="cpu", home=_BARRIERS),
 )
 PLANNED = (Pass("materialize_shared", home=_BARRIERS),)
+WRITTEN = (Pass("fuse_products", "kernels", platform="cpu"),)
 
 
 def prepare(program: Program) -> Program:
@@ -96,6 +98,11 @@ def for_platform(program: Program, placement: Placement | None) -> Program:
 def finish_planned(program: Program) -> Program:
     """Return the program of all members, in the form that was chosen, as it is lowered."""
     return _run(PLANNED, program)
+
+
+def as_written(program: Program) -> Program:
+    """Return a program, of whatever holds it, as it is written where there are kernels."""
+    return _run(WRITTEN, program, "cpu")
 
 
 def _run(passes: Sequence[Pass], program: Program, platform: str | None = None) -> Program:

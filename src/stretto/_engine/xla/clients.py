@@ -26,6 +26,7 @@ from stretto._engine.core.config import config
 from stretto._engine.core.errors import ForkedProcessError
 from stretto._engine.core.machine import cores
 from stretto._engine.core.threads import in_child, lock
+from stretto._engine.kernels import kernels
 from stretto._engine.lowering.text import Facts
 from stretto._engine.xla.options import (
     EFFORTS,
@@ -41,6 +42,9 @@ TESTED = ((0, 10, 2), (0, 13))
 
 _LAPACK = "lapack_", "tridiagonal_"
 """The names of jaxlib's functions for LAPACK begin so."""
+
+_KERNELS = "stretto_"
+"""The names of our own functions in C begin so."""
 
 _lock = lock()
 
@@ -208,6 +212,8 @@ class Runtime:
 
         If another user of jaxlib has registered them as well, that changes nothing.
         """
+        if any([name.startswith(_KERNELS) for name in facts.targets]):
+            self._provide_kernels()
         if not any([name.startswith(_LAPACK) for name in facts.targets]):
             return
         with _lock:
@@ -223,6 +229,16 @@ class Runtime:
                     self.xla_client.register_custom_call_target(name, function, "cpu", 1)
                     self.jax.register_custom_call_as_batch_partitionable(name)
             self._provided = True
+
+    def _provide_kernels(self) -> None:
+        """Register our kernels."""
+        with _lock:
+            if not Runtime._kernels_known:
+                for name, function in kernels.handlers().items():
+                    self.xla_client.register_custom_call_target(name, function, "cpu", 1)
+                Runtime._kernels_known = True
+
+    _kernels_known = False
 
     def parse(self, text: str) -> Any:
         """Return the MLIR module for StableHLO text.

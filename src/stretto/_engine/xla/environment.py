@@ -15,6 +15,8 @@ import numpy as np
 from stretto._engine import VERSION
 from stretto._engine.core.config import changed_settings
 from stretto._engine.core.machine import cache_directory
+from stretto._engine.kernels import LEVEL
+from stretto._engine.kernels import WITHOUT as WITHOUT_KERNELS
 from stretto._engine.native import WITHOUT
 from stretto._engine.xla.clients import TESTED, check_version
 from stretto._engine.xla.device import devices
@@ -61,7 +63,7 @@ def _environment() -> dict[str, str]:
         if name.startswith(_PREFIXES) or name in _NAMES
     ]
     return {
-        "stretto": f"{VERSION}, {_extension()}",
+        "stretto": f"{VERSION}, {_kernels()}, {_extension()}",
         "jaxlib": _jaxlib(),
         "numpy": np.__version__,
         "python": " ".join(sys.version.split()),
@@ -75,6 +77,12 @@ def _environment() -> dict[str, str]:
 
 def _extension() -> str:
     return f"without its extension in C: {WITHOUT}" if WITHOUT else "with its extension in C"
+
+
+def _kernels() -> str:
+    if WITHOUT_KERNELS:
+        return f"without kernels: {WITHOUT_KERNELS}"
+    return f"with kernels for {LEVEL}"
 
 
 def _lines(entries: list[str]) -> str:

@@ -4,7 +4,8 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto import lax
+from stretto import lax, nn
+from stretto._engine.kernels import WITHOUT
 
 X, W = snp.ones((2, 8, 9, 9)), snp.ones((8, 1, 3, 3))
 
@@ -76,6 +77,18 @@ def test_the_reason_follows_the_lowering():
     assert "no groups" in str(report)
 
 
+@pytest.mark.skipif(bool(WITHOUT), reason="there are no kernels here")
+def test_products_in_kernels():
+    x, w, b = snp.ones((8, 64)), snp.ones((64, 96)), snp.ones(96)
+    report = st.explain(lambda x, w, b: nn.functional.relu(x @ w + b) @ w.T, x, w, b)
+    assert (report.products.count, report.products.kernels, report.products.fused) == (2, 2, 1)
+    assert "products: 2, of which kernels compute 2, 1 with what follows" in str(report)
+    alone = st.explain(lambda x, w: x @ w, x, w)
+    assert (alone.products.kernels, alone.products.fused) == (1, 0)
+    assert str(alone).endswith("kernels compute 1") or "kernels compute 1\n" in str(alone)
+
+
+@pytest.mark.usefixtures("without_kernels")
 def test_products():
     x, w = snp.ones((8, 64)), snp.ones((96, 64))
     turned = st.explain(lambda x, w: x @ w.T, x, w).products

@@ -18,6 +18,8 @@ from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers
 from tests._engine.ops.convolution.cases import GROUPS, check, convolutions, whole
 
+pytestmark = pytest.mark.usefixtures("without_kernels")
+
 
 @settings(max_examples=100)
 @given(convolutions(GROUPS))

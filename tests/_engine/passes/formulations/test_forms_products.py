@@ -17,6 +17,8 @@ from stretto._engine.passes.formulations.forms import (
     of_product,
 )
 
+pytestmark = pytest.mark.usefixtures("without_kernels")
+
 SIZE = 6
 # Name: the operation, and the shapes of one member's operands.
 PRODUCTS = {

@@ -17,6 +17,8 @@ from stretto._engine.passes.formulations import mapped as module
 from stretto._engine.passes.formulations.mapped import Mapped
 from stretto.laws import c64, f32, f64, law
 
+pytestmark = pytest.mark.usefixtures("without_kernels")
+
 PLANS = ("auto", "batched", "wide", "written out", "in turn")
 
 

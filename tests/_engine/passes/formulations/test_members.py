@@ -16,6 +16,8 @@ from stretto._engine.passes.formulations.forms import MOST_WRITTEN, Parts, Plan,
 from stretto._engine.passes.formulations.mapped import Mapped
 from stretto._engine.passes.formulations.members import _Walk, plan_members
 
+pytestmark = pytest.mark.usefixtures("without_kernels")
+
 
 def decisions(f, axes, *args):
     program = st.make_graph(st.vmap(f, axes))(*args)

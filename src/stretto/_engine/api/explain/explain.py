@@ -38,6 +38,7 @@ from stretto._engine.core.threads import holding
 from stretto._engine.core.types import bytes_of
 from stretto._engine.higher_order.checkpoint import Checkpoint
 from stretto._engine.higher_order.scan import Scan
+from stretto._engine.lowering.text import Facts
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.formulation import formulation
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
@@ -142,12 +143,13 @@ def explain_jitted(
     memory = memory_of(executable)
     kept, savings = kept_of(traced.program, residuals, memory.temporaries)
     entry = traced._entry
-    chosen = library_of(entry.text().facts, entry.options)
+    facts = entry.text().facts
+    chosen = library_of(facts, entry.options)
     names = entry.names if entry.kept is None else [entry.names[i] for i in entry.kept]
     return Explanation(
         traced.fun_name,
         convolutions_of(entry.slim()),
-        products_of(entry.slim(), chosen),
+        products_of(entry.slim(), chosen, facts),
         memory,
         donations_of(entry, _arguments_of_leaves(fun, args, kwargs, traced.in_tree)),
         kept,
@@ -274,8 +276,12 @@ class Products:
 
     count: int
     library: str
-    """``"YNNPACK"`` or ``"Eigen"``."""
+    """``"YNNPACK"`` or ``"Eigen"``, for those that no kernel computes."""
     reason: str
+    kernels: int = 0
+    """The number of those that kernels of our own compute, as written in the program's text."""
+    fused: int = 0
+    """The number of these that have what follows in them."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -329,10 +335,11 @@ def convolutions_of(program: Program) -> tuple[Convolution, ...]:
     return tuple([dataclasses.replace(one, count=n) for one, n in found.items()])
 
 
-def products_of(program: Program, chosen: Libraries) -> Products:
-    """Return the products of a prepared program, for what the runtime chose for its text."""
+def products_of(program: Program, chosen: Libraries, facts: Facts) -> Products:
+    """Return the products of a prepared program, for what was chosen for its text."""
     count = sum(n for e, n in operations(program, 1) if isinstance(e.primitive, DotGeneral))
-    return Products(count, "YNNPACK" if chosen.products else "Eigen", chosen.reason)
+    library = "YNNPACK" if chosen.products else "Eigen"
+    return Products(count, library, chosen.reason, facts.kernel_products, facts.fused_products)
 
 
 def formulation_lines(convolutions: tuple[Convolution, ...], products: Products) -> list[str]:
@@ -345,7 +352,12 @@ def formulation_lines(convolutions: tuple[Convolution, ...], products: Products)
             times = f" ×{c.count}" if c.count > 1 else ""
             entries.append(f"{c.position}: {c.geometry}{times}\n    {c.formulation}: {c.reason}")
         lines += short(entries, _MOST_OPERATIONS)
-    if products.count:
+    if products.kernels:
+        fused = f", {products.fused} with what follows" if products.fused else ""
+        lines.append(
+            f"products: {products.count}, of which kernels compute {products.kernels}{fused}"
+        )
+    elif products.count:
         lines.append(f"products: {products.count}, by {products.library}: {products.reason}")
     return lines
 

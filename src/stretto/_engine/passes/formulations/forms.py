@@ -27,10 +27,14 @@ from collections.abc import Callable, Sequence
 from enum import Enum, StrEnum
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from stretto._engine.autodiff.evaluate import record_closed
+from stretto._engine.core.config import config
 from stretto._engine.core.cost import Machine
 from stretto._engine.core.types import ArrayType, bytes_of
 from stretto._engine.higher_order.loops import map_
+from stretto._engine.kernels import PRODUCTS, kernels
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.formulation import formulation
@@ -341,6 +345,24 @@ def _windows(op: ConvGeneralDilated, lhs: Any, kernel: ArrayType) -> Any:
 _CHUNK_BYTES = 1 << 21
 
 
+def _in_kernel(op: DotGeneral, dtype: np.dtype) -> bool:
+    """Say whether a kernel of ours computes a product.
+
+    It reads members, and what they share, as they lie: nothing is repeated or laid out anew.
+    """
+    usual = op.precision is None and op.preferred is None
+    return usual and dtype in PRODUCTS and kernels is not None and config.kernels
+
+
+def _batched_time(
+    op: DotGeneral, dtype: np.dtype, work: float, size: int, machine: Machine
+) -> float:
+    """Return the time of one product for each member, of so much work together."""
+    if _in_kernel(op, dtype):
+        return machine.product(work, machine.wide)
+    return machine.product(work, machine.fraction(work / size)) + size * machine.item
+
+
 def of_product(op: DotGeneral, x: Any, y: Any, size: int, machine: Machine) -> list[Choice]:
     """Return the formulations of ``op`` for these operands, at least one of which is mapped."""
     if isinstance(x, Shared) or isinstance(y, Shared):
@@ -356,7 +378,7 @@ def of_product(op: DotGeneral, x: Any, y: Any, size: int, machine: Machine) -> l
     types = x.type, y.type
     out = op.infer(*types)
     work = size * op.work(types, (out,))
-    time = machine.product(work, machine.fraction(work / size)) + size * machine.item
+    time = _batched_time(op, out.dtype, work, size, machine)
     stacking, cutting = x.to_stack + y.to_stack, x.to_cut + y.to_cut
     together = machine.copying(size * bytes_of(out))  # the parts are put together in the end
     return [
@@ -377,10 +399,10 @@ def _one_mapped(op: DotGeneral, x: Any, y: Any, size: int, machine: Machine) -> 
     out = op.infer(*types)
     work = size * op.work(types, (out,))
     item = out.dtype.itemsize
-    bytes_mapped, bytes_other = member.size * size * item, other.size * size * item
-    bytes_out = out.size * size * item
-    batched_time = machine.product(work, machine.fraction(work / size)) + size * machine.item
-    if _scattered(op, (types[0].ndim, types[1].ndim), not first):
+    bytes_mapped, bytes_other, bytes_out = (t.size * size * item for t in (member, other, out))
+    in_kernel = _in_kernel(op, out.dtype)
+    batched_time = _batched_time(op, out.dtype, work, size, machine)
+    if not in_kernel and _scattered(op, (types[0].ndim, types[1].ndim), not first):
         batched_time += machine.copying(bytes_mapped)
     stacking = machine.copying(mapped.to_stack)
 
@@ -445,7 +467,7 @@ def _one_mapped(op: DotGeneral, x: Any, y: Any, size: int, machine: Machine) -> 
     choices.append(
         Choice(
             Form.BATCHED_PRODUCT,
-            batched_time + stacking + machine.copying(bytes_other) / 2,
+            batched_time + stacking + (0.0 if in_kernel else machine.copying(bytes_other) / 2),
             batched,
         )
     )
@@ -462,10 +484,8 @@ def _one_mapped(op: DotGeneral, x: Any, y: Any, size: int, machine: Machine) -> 
             )
         )
     copied = machine.copying(mapped.to_cut) + machine.copying(bytes_out)
-    choices.append(
-        Choice(Form.WRITTEN_OUT, batched_time + copied + 4 * size * machine.kernel, written)
-    )
-    return choices
+    each = batched_time + copied + 4 * size * machine.kernel
+    return [*choices, Choice(Form.WRITTEN_OUT, each, written)]
 
 
 def _scattered(op: DotGeneral, ranks: tuple[int, int], side: bool) -> bool:

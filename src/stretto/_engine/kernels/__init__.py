@@ -1,0 +1,58 @@
+"""Kernels in C, where they were built: what XLA calls in compiled programs on this processor.
+
+``kernels`` is the module ``_kernels`` of this package, or None where it could not be built, where
+the processor has no vectors that it has code for, or where ``STRETTO_KERNELS=0`` turns it off;
+``WITHOUT`` then says why. Programs are then written as XLA's own operations, with the same results
+within rounding. ``LEVEL`` names the vectors that the kernels use: the best of the processor, unless
+``STRETTO_KERNELS_LEVEL`` or XLA's own ``--xla_cpu_max_isa`` asks for less.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from typing import Any
+
+import numpy as np
+
+PRODUCTS = (np.dtype(np.float32), np.dtype(np.float64))
+"""The dtypes of products that there are kernels for."""
+
+_LEVELS = {"AVX512": "avx512", "AVX2": "avx2", "NEON": "neon"}
+"""What XLA calls the vectors that there are kernels for."""
+
+
+def _asked() -> str:
+    """Return the vectors that the environment asks for; empty for the best."""
+    level = os.environ.get("STRETTO_KERNELS_LEVEL", "")
+    if level:
+        return level.lower()
+    most = re.search(r"--xla_cpu_max_isa=(\w+)", os.environ.get("XLA_FLAGS", ""))
+    return _LEVELS.get(most[1].upper().partition("_")[0], most[1].lower()) if most else ""
+
+
+def _load() -> tuple[Any, str, str]:
+    """Return the module, the level that it runs at, and nothing; or None, and why."""
+    if os.environ.get("STRETTO_KERNELS", "").lower() in ("0", "false"):
+        return None, "", "STRETTO_KERNELS=0 turns them off"
+    try:
+        module = importlib.import_module("stretto._engine.kernels._kernels")
+    except ModuleNotFoundError:
+        return None, "", "they were not built for this Python"
+    except ImportError as error:
+        return None, "", f"they cannot be loaded ({error})"
+    if module.REVISION != _REVISION:
+        return None, "", "they were built from another version of the package"
+    levels = module.levels()
+    level = _asked() or (levels or ["none"])[0]
+    if level not in levels:
+        return None, "", f"there are none for vectors of {level} here, only for {levels}"
+    module.use(level)
+    return module, level, ""
+
+
+_REVISION = 1
+"""The revision that this package calls; kernels built from another source are not used."""
+
+kernels, LEVEL, WITHOUT = _load()

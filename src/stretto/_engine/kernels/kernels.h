@@ -1,0 +1,65 @@
+/* What all kernels share: XLA's calls, threads, scratch memory.
+
+A kernel is a function that XLA calls while it runs a program, by its foreign function interface
+(xla/ffi/api/c_api.h, which jaxlib ships). Its text is compiled once for each level of the
+processor's vectors (level_*.c), and which one runs is chosen when the module is loaded.
+*/
+
+#ifndef STRETTO_KERNELS_H
+#define STRETTO_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "xla/ffi/api/c_api.h"
+
+/* Threads: work in parts, by XLA's own pool. */
+
+typedef void Part(void *work, int64_t index);
+
+/* The threads of XLA's pool for this call, and of the caller: at least 1. */
+int64_t stretto_threads(const XLA_FFI_CallFrame *frame);
+
+/* Run part(work, i) for all i below count, by this thread and those of the pool that are free.
+
+Which thread runs which part is not known; all have ended when it returns. */
+void stretto_parallel(
+    const XLA_FFI_CallFrame *frame, int64_t count, Part *part, void *work);
+
+/* Scratch memory of this thread, aligned to 64 bytes, kept for the next call: NULL if there is
+none. Each slot is a piece of its own; what it held is lost where it has to grow. */
+enum { SLOT_A, SLOT_B, SLOT_C, SLOT_SHARED, SLOTS };
+void *stretto_scratch(int slot, size_t bytes);
+
+/* Give the memory of a slot back, if it is much. */
+void stretto_forget(int slot);
+
+/* Errors, which XLA raises where the program was called. */
+XLA_FFI_Error *stretto_error(const XLA_FFI_CallFrame *frame, XLA_FFI_Error_Code code, const char *message);
+
+/* A product: C[b,m,n] = sum over k of A[b,m,k] B[b,k,n], and what follows.
+
+Strides count elements, and may be 0 where all of a batch share an operand. C's columns lie side by
+side. */
+enum { BATCH_AXES = 3 };
+
+typedef struct {
+    int64_t m, n, k;
+    int64_t batch[BATCH_AXES];
+    int64_t a_batch[BATCH_AXES], b_batch[BATCH_AXES], c_batch[BATCH_AXES];
+    int64_t a_m, a_k, b_k, b_n, c_m;
+    const void *a, *b;
+    void *c;
+    const void *added;      /* what is added to C, if anything is: its columns lie side by side */
+    int64_t added_batch[BATCH_AXES], added_m;
+    int relu;               /* whether what is not above zero becomes zero */
+} Product;
+
+/* The kernels of one level: each returns 0, or -1 where there is no memory. */
+typedef struct {
+    const char *name;
+    int (*product_f32)(const XLA_FFI_CallFrame *, const Product *);
+    int (*product_f64)(const XLA_FFI_CallFrame *, const Product *);
+} Level;
+
+#endif

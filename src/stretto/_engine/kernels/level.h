@@ -1,0 +1,35 @@
+/* All kernels, for one level: its file sets BYTES of a vector, ROWS of a tile, LEVEL and TITLE. */
+
+#include "kernels.h"
+
+#define JOIN_(a, b, c) a##_##b##_##c
+#define JOIN(a, b, c) JOIN_(a, b, c)
+#define NAME(f) JOIN(f, SUFFIX, LEVEL)
+
+#define T float
+#define SUFFIX f32
+#define INTEGER int32_t
+#define LANES (BYTES / 4)
+#include "product.h"
+#undef T
+#undef SUFFIX
+#undef INTEGER
+#undef LANES
+
+#define T double
+#define SUFFIX f64
+#define INTEGER int64_t
+#define LANES (BYTES / 8)
+#include "product.h"
+#undef T
+#undef SUFFIX
+#undef INTEGER
+#undef LANES
+
+#define LEVEL_NAME_(level) stretto_##level
+#define LEVEL_NAME(level) LEVEL_NAME_(level)
+const Level LEVEL_NAME(LEVEL) = {
+    .name = TITLE,
+    .product_f32 = JOIN(product, f32, LEVEL),
+    .product_f64 = JOIN(product, f64, LEVEL),
+};

@@ -1,0 +1,16 @@
+/* For x86 with AVX2 and FMA: vectors of 256 bits, 16 registers. */
+#if defined(__x86_64__)
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#else
+#pragma GCC target("avx2,fma")
+#endif
+#define LEVEL avx2
+#define TITLE "AVX2"
+#define BYTES 32
+#define ROWS 4
+#include "level.h"
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif
+#endif

@@ -1,0 +1,165 @@
+/* The module `_kernels`: what XLA calls, as capsules by name, and the level that runs. */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <string.h>
+
+#include "kernels.h"
+
+#define REVISION 1
+
+extern const Level stretto_avx512, stretto_avx2, stretto_neon;
+
+static const Level *level; /* NULL where this processor has none */
+
+static int has_level(const char *name)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (!strcmp(name, "avx2"))
+        return avx2;
+    if (!strcmp(name, "avx512"))
+        return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")
+            && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
+#elif defined(__aarch64__)
+    return !strcmp(name, "neon");
+#endif
+    return 0;
+}
+
+static const Level *level_of(const char *name)
+{
+    if (!has_level(name))
+        return NULL;
+#if defined(__x86_64__)
+    return strcmp(name, "avx2") ? &stretto_avx512 : &stretto_avx2;
+#elif defined(__aarch64__)
+    return &stretto_neon;
+#else
+    return NULL;
+#endif
+}
+
+/* What XLA calls */
+
+/* Answer XLA's question for the version of the interface: 1 if this was one. */
+static int answered(XLA_FFI_CallFrame *frame)
+{
+    XLA_FFI_Extension_Base *extension = frame->extension_start;
+    if (!extension || extension->type != XLA_FFI_Extension_Metadata)
+        return 0;
+    XLA_FFI_Metadata *metadata = ((XLA_FFI_Metadata_Extension *)extension)->metadata;
+    metadata->api_version.major_version = XLA_FFI_API_MAJOR;
+    metadata->api_version.minor_version = XLA_FFI_API_MINOR;
+    return 1;
+}
+
+/* The integers of the one attribute, or NULL unless there are `count`. */
+static const int64_t *numbers(const XLA_FFI_CallFrame *frame, size_t count)
+{
+    if (frame->attrs.size != 1 || frame->attrs.types[0] != XLA_FFI_AttrType_ARRAY)
+        return NULL;
+    const XLA_FFI_Array *array = frame->attrs.attrs[0];
+    return array->dtype == XLA_FFI_DataType_S64 && array->size == count ? array->data : NULL;
+}
+
+enum { PRODUCT_NUMBERS = 3 + 5 * BATCH_AXES + 7 };
+
+static XLA_FFI_Error *product(XLA_FFI_CallFrame *frame)
+{
+    if (answered(frame))
+        return NULL;
+    const int64_t *given = numbers(frame, PRODUCT_NUMBERS);
+    int64_t operands = frame->args.size;
+    if (!given || (operands != 2 && operands != 3) || frame->rets.size != 1)
+        return stretto_error(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
+                             "stretto_product: operands or attributes are not those of a product");
+    XLA_FFI_Buffer **args = (XLA_FFI_Buffer **)frame->args.args, *out = frame->rets.rets[0];
+    Product p = {.m = given[0], .n = given[1], .k = given[2]};
+    given += 3;
+    int64_t *batches[] = {p.batch, p.a_batch, p.b_batch, p.c_batch, p.added_batch};
+    for (int i = 0; i < 5; i++, given += BATCH_AXES)
+        memcpy(batches[i], given, sizeof p.batch);
+    p.a_m = given[0], p.a_k = given[1], p.b_k = given[2], p.b_n = given[3], p.c_m = given[4];
+    p.added_m = given[5], p.relu = (int)given[6];
+    p.a = args[0]->data;
+    p.b = args[1]->data;
+    p.c = out->data;
+    p.added = operands == 3 ? args[2]->data : NULL;
+    int failed = out->dtype == XLA_FFI_DataType_F64 ? level->product_f64(frame, &p)
+                                                    : level->product_f32(frame, &p);
+    if (failed)
+        return stretto_error(frame, XLA_FFI_Error_Code_RESOURCE_EXHAUSTED,
+                             "stretto_product: there is no memory for its scratch");
+    return NULL;
+}
+
+/* What Python calls */
+
+static PyObject *use(PyObject *self, PyObject *args)
+{
+    const char *name;
+    if (!PyArg_ParseTuple(args, "s", &name))
+        return NULL;
+    const Level *found = level_of(name);
+    if (!found) {
+        PyErr_Format(PyExc_ValueError, "this processor has no kernels for %s", name);
+        return NULL;
+    }
+    level = found;
+    Py_RETURN_NONE;
+}
+
+static PyObject *levels(PyObject *self, PyObject *unused)
+{
+    static const char *const names[] = {"avx512", "avx2", "neon"};
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list && i < 3; i++)
+        if (has_level(names[i])) {
+            PyObject *name = PyUnicode_FromString(names[i]);
+            if (!name || PyList_Append(list, name))
+                Py_CLEAR(list);
+            Py_XDECREF(name);
+        }
+    return list;
+}
+
+static PyObject *handlers(PyObject *self, PyObject *unused)
+{
+    static const struct {
+        const char *name;
+        XLA_FFI_Handler *handler;
+    } all[] = {{"stretto_product", product}};
+    PyObject *table = PyDict_New();
+    for (size_t i = 0; table && i < sizeof all / sizeof *all; i++) {
+        PyObject *capsule = PyCapsule_New((void *)all[i].handler, "xla._CUSTOM_CALL_TARGET", NULL);
+        if (!capsule || PyDict_SetItemString(table, all[i].name, capsule))
+            Py_CLEAR(table);
+        Py_XDECREF(capsule);
+    }
+    return table;
+}
+
+static PyMethodDef methods[] = {
+    {"use", use, METH_VARARGS, "Have the kernels of a level run from now on, by its name."},
+    {"levels", levels, METH_NOARGS, "Return the levels that this processor has, the best first."},
+    {"handlers", handlers, METH_NOARGS, "Return what XLA calls, by name."},
+    {NULL, NULL, 0, NULL},
+};
+
+static int exec(PyObject *module)
+{
+    static const char *const names[] = {"avx512", "avx2", "neon"};
+    for (int i = 2; i >= 0; i--)
+        if (has_level(names[i]))
+            level = level_of(names[i]);
+    return PyModule_AddIntConstant(module, "REVISION", REVISION);
+}
+
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, exec}, {0, NULL}};
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, .m_name = "_kernels", .m_methods = methods, .m_slots = slots};
+
+PyMODINIT_FUNC PyInit__kernels(void) { return PyModuleDef_Init(&definition); }

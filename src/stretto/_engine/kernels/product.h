@@ -1,0 +1,653 @@
+/* Matrix products, of one pair or of many: for one type and one level of vectors.
+
+The method is that of Goto and van de Geijn (Anatomy of high-performance matrix multiplication, ACM
+TOMS 34, 2008): a tile of C stays in registers, `ROWS` rows by up to three vectors, while the sum
+runs over a part of K; the rows of A lie in the nearest cache, and the columns of B in the next.
+
+- What several tasks read is packed once, by all threads, before they start; what one task reads
+  alone it packs for itself, or reads as it lies where packing would not be repaid.
+- An element's sum is taken in the same order whatever the tasks, the threads, the batch and the
+  place: parts of K of a length that K alone decides, each from its first product to its last.
+- Where there are few rows and B lies along K (x Wᵀ of a few rows), lanes run along K instead.
+
+`T` is the type, `LANES` its number in a vector, `ROWS` the rows of a tile, `NAME(f)` the name of a
+function at this level.
+*/
+
+#define COLUMNS (3 * LANES)
+
+typedef T NAME(Vec) __attribute__((vector_size(LANES * sizeof(T))));
+typedef T NAME(Loose)
+    __attribute__((vector_size(LANES * sizeof(T)), aligned(sizeof(T)), may_alias));
+typedef INTEGER NAME(Places) __attribute__((vector_size(LANES * sizeof(T))));
+#define Vec NAME(Vec)
+#define LOAD(p) (*(const NAME(Loose) *)(p))
+#define STORE(p, v) (*(NAME(Loose) *)(p) = (v))
+
+#define FEW_ROWS 24    /* up to which lanes run along K where B lies so */
+#define UNPACKED 48    /* rows below which B is read as it lies */
+#define DEPTH 320      /* the most of K in a part */
+#define PART_COLUMNS (11 * COLUMNS)
+#define AHEAD 10       /* rows of B that are fetched ahead */
+
+/* One tile */
+
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 8")
+#endif
+
+static inline __attribute__((always_inline)) void NAME(tile)(
+    const int rows, const int vectors, const T *a, int64_t a_m, int64_t a_k, const T *b,
+    int64_t b_k, int64_t k, T *c, int64_t c_m, int add)
+{
+    Vec sum[ROWS][3];
+UNROLL
+    for (int i = 0; i < rows; i++)
+UNROLL
+        for (int j = 0; j < vectors; j++)
+            sum[i][j] = (Vec){0};
+    for (int64_t l = 0; l < k; l++) {
+        Vec right[3];
+UNROLL
+        for (int j = 0; j < vectors; j++) {
+            right[j] = LOAD(b + j * LANES);
+            __builtin_prefetch(b + AHEAD * b_k + j * LANES);
+        }
+UNROLL
+        for (int i = 0; i < rows; i++) {
+            Vec left = a[i * a_m] - (Vec){0};
+UNROLL
+            for (int j = 0; j < vectors; j++)
+                sum[i][j] += left * right[j];
+        }
+        a += a_k;
+        b += b_k;
+    }
+UNROLL
+    for (int i = 0; i < rows; i++)
+UNROLL
+        for (int j = 0; j < vectors; j++) {
+            T *at = c + i * c_m + j * LANES;
+            if (add)
+                sum[i][j] += LOAD(at);
+            STORE(at, sum[i][j]);
+        }
+}
+
+#define CASE(r, v)                                                                                 \
+    case 8 * (r) + (v):                                                                            \
+        if (packed)                                                                                \
+            NAME(tile)(r, v, a, 1, ROWS, b, b_k, k, c, c_m, add);                                  \
+        else                                                                                       \
+            NAME(tile)(r, v, a, a_m, a_k, b, b_k, k, c, c_m, add);                                 \
+        return;
+#define CASES(r) CASE(r, 1) CASE(r, 2) CASE(r, 3)
+
+static __attribute__((noinline)) void NAME(tile_of)(
+    int rows, int vectors, int packed, const T *a, int64_t a_m, int64_t a_k, const T *b,
+    int64_t b_k, int64_t k, T *c, int64_t c_m, int add)
+{
+    switch (8 * rows + vectors) {
+        CASES(1) CASES(2) CASES(3) CASES(4)
+#if ROWS == 8
+        CASES(5) CASES(6) CASES(7) CASES(8)
+#endif
+    }
+}
+
+/* Packing */
+
+#if defined(__GNUC__) && !defined(__clang__)
+/* Exchange the other half of each block of 2 `half` lanes of one row with the first of another. */
+static inline __attribute__((always_inline)) void NAME(exchange)(
+    Vec *one, Vec *other, const int half)
+{
+    NAME(Places) low, high;
+    for (int i = 0; i < LANES; i++) {
+        low[i] = i & half ? i - half + LANES : i;
+        high[i] = i & half ? i + LANES : i + half;
+    }
+    Vec first = *one;
+    *one = __builtin_shuffle(first, *other, low);
+    *other = __builtin_shuffle(first, *other, high);
+}
+#endif
+
+/* Turn a square of LANES rows that lie along K into columns: in registers, by exchanging elements,
+then pairs, and so on, where the compiler has shuffles of vectors. */
+static inline __attribute__((always_inline)) void NAME(turn)(
+    const T *from, int64_t stride, T *to, int64_t to_stride)
+{
+#if defined(__GNUC__) && !defined(__clang__)
+    Vec row[LANES];
+    for (int i = 0; i < LANES; i++)
+        row[i] = LOAD(from + i * stride);
+#pragma GCC unroll 4
+    for (int half = 1; half < LANES; half *= 2)
+#pragma GCC unroll 16
+        for (int i = 0; i < LANES; i++)
+            if (!(i & half))
+                NAME(exchange)(&row[i], &row[i + half], half);
+    for (int i = 0; i < LANES; i++)
+        STORE(to + i * to_stride, row[i]);
+#else
+    for (int64_t l = 0; l < LANES; l++)
+        for (int64_t j = 0; j < LANES; j++)
+            to[l * to_stride + j] = from[j * stride + l];
+#endif
+}
+
+/* Turn ROWS rows of LANES that lie along K: for each of K its rows side by side. */
+static inline __attribute__((always_inline)) void NAME(turn_rows)(
+    const T *from, int64_t stride, T *to)
+{
+#if ROWS >= LANES || !defined(__GNUC__) || defined(__clang__)
+    for (int64_t i = 0; i < ROWS; i += LANES)
+        NAME(turn)(from + i * stride, stride, to + i, ROWS);
+#else /* a vector holds the rows of two */
+    Vec row[ROWS];
+    for (int i = 0; i < ROWS; i++)
+        row[i] = LOAD(from + i * stride);
+#pragma GCC unroll 4
+    for (int half = 1; half < ROWS; half *= 2)
+#pragma GCC unroll 16
+        for (int i = 0; i < ROWS; i++)
+            if (!(i & half))
+                NAME(exchange)(&row[i], &row[i + half], half);
+    NAME(Places) low, high;
+    for (int i = 0; i < LANES; i++) {
+        low[i] = i < ROWS ? i : i - ROWS + LANES;
+        high[i] = i < ROWS ? i + ROWS : i + LANES;
+    }
+    for (int i = 0; i < ROWS; i += 2) {
+        STORE(to + i * ROWS, __builtin_shuffle(row[i], row[i + 1], low));
+        STORE(to + (i + ROWS) * ROWS, __builtin_shuffle(row[i], row[i + 1], high));
+    }
+#endif
+}
+
+/* Put rows (at most ROWS) of A, along a part of K, side by side: for each k its rows. */
+static void NAME(pack_rows)(
+    const T *a, int64_t a_m, int64_t a_k, int64_t rows, int64_t k, T *out)
+{
+    if (a_k == 1) {
+        int64_t l = 0;
+        if (rows == ROWS)
+            for (; l + LANES <= k; l += LANES)
+                NAME(turn_rows)(a + l, a_m, out + l * ROWS);
+        for (; l < k; l++)
+            for (int64_t i = 0; i < rows; i++)
+                out[l * ROWS + i] = a[i * a_m + l];
+    } else {
+        for (int64_t l = 0; l < k; l++)
+            for (int64_t i = 0; i < rows; i++)
+                out[l * ROWS + i] = a[i * a_m + l * a_k];
+    }
+}
+
+static inline __attribute__((always_inline)) void NAME(copy_rows)(
+    const T *b, int64_t b_k, int64_t k, const int vectors, T *out)
+{
+    for (int64_t l = 0; l < k; l++)
+UNROLL
+        for (int j = 0; j < vectors; j++)
+            STORE(out + (l * vectors + j) * LANES, LOAD(b + l * b_k + j * LANES));
+}
+
+/* Put columns (at most COLUMNS) of B, along a part of K, in rows of so many vectors. */
+static void NAME(pack_columns)(
+    const T *b, int64_t b_k, int64_t b_n, int64_t columns, int64_t k, int vectors, T *out)
+{
+    int64_t width = (int64_t)vectors * LANES;
+    if (b_n == 1 && columns == width) {
+        if (vectors == 3)
+            NAME(copy_rows)(b, b_k, k, 3, out);
+        else if (vectors == 2)
+            NAME(copy_rows)(b, b_k, k, 2, out);
+        else
+            NAME(copy_rows)(b, b_k, k, 1, out);
+        return;
+    }
+    int64_t whole = b_k == 1 ? columns / LANES * LANES : 0, deep = k / LANES * LANES;
+    for (int64_t j = 0; j < whole; j += LANES)
+        for (int64_t l = 0; l < deep; l += LANES)
+            NAME(turn)(b + j * b_n + l, b_n, out + l * width + j, width);
+    for (int64_t j = 0; j < columns; j++)
+        for (int64_t l = j < whole ? deep : 0; l < k; l++)
+            out[l * width + j] = b[j * b_n + l * b_k];
+    for (int64_t l = 0; l < k; l++)
+        for (int64_t j = columns; j < width; j++)
+            out[l * width + j] = 0;
+}
+
+/* The vectors of the next tile, where so many columns are left: as equal as can be, since a tile of
+one vector loads as much as it multiplies. */
+static inline int NAME(next)(int64_t columns)
+{
+    int64_t vectors = (columns + LANES - 1) / LANES;
+    return vectors == 4 ? 2 : vectors < 3 ? (int)vectors : 3;
+}
+
+static void NAME(pack_tiles)(
+    const T *b, int64_t b_k, int64_t b_n, int64_t columns, int64_t k, T *out)
+{
+    for (int64_t j = 0; j < columns;) {
+        int vectors = NAME(next)(columns - j);
+        int64_t wide = (int64_t)vectors * LANES, left = columns - j;
+        NAME(pack_columns)(b + j * b_n, b_k, b_n, left < wide ? left : wide, k, vectors, out + j * k);
+        j += wide;
+    }
+}
+
+/* What is done with a finished part of C */
+
+static void NAME(finish)(
+    const Product *p, T *c, const T *added, int64_t rows, int64_t columns)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        T *row = c + i * p->c_m;
+        const T *other = added + i * p->added_m;
+        if (p->added && p->relu)
+            for (int64_t j = 0; j < columns; j++)
+                row[j] = row[j] + other[j] <= 0 ? 0 : row[j] + other[j]; /* NaN stays */
+        else if (p->added)
+            for (int64_t j = 0; j < columns; j++)
+                row[j] += other[j];
+        else if (p->relu)
+            for (int64_t j = 0; j < columns; j++)
+                row[j] = row[j] <= 0 ? 0 : row[j];
+    }
+}
+
+/* Tasks */
+
+typedef struct {
+    const Product *p;
+    int64_t parts, depth;     /* of K: how many, and the length of all but the last */
+    int64_t tall, wide;       /* how many parts the rows and the columns are cut into */
+    int64_t rows, columns;    /* of such a part */
+    int in_place;             /* whether B is read as it lies */
+    int a_in_place;
+    T *a, *b;                 /* what is packed before tasks start, if it is */
+    int64_t a_each, b_each;   /* of one pair, in elements; 0 where all share it */
+    int64_t width;            /* of all columns of B, packed */
+    int failed;
+} NAME(Plan);
+#define Plan NAME(Plan)
+
+static int64_t NAME(up)(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
+
+/* Where an operand of pair `index` begins, in elements. */
+static int64_t NAME(offset)(const Product *p, const int64_t *strides, int64_t index)
+{
+    int64_t at = 0;
+    for (int axis = BATCH_AXES - 1; axis >= 0; axis--) {
+        at += index % p->batch[axis] * strides[axis];
+        index /= p->batch[axis];
+    }
+    return at;
+}
+
+static int64_t NAME(panel)(const Plan *plan, int64_t part)
+{
+    int64_t left = plan->p->k - part * plan->depth;
+    return left < plan->depth ? left : plan->depth;
+}
+
+/* Of A, packed: part by part of K, and in each by tiles of rows; of B by tiles of columns. */
+static void NAME(pack_a_part)(void *work, int64_t index)
+{
+    Plan *plan = work;
+    const Product *p = plan->p;
+    int64_t tiles = (p->m + ROWS - 1) / ROWS, pair = index / tiles, i = index % tiles * ROWS;
+    const T *a = (const T *)p->a + NAME(offset)(p, p->a_batch, plan->a_each ? pair : 0);
+    T *out = plan->a + pair * plan->a_each;
+    int64_t rows = p->m - i < ROWS ? p->m - i : ROWS;
+    for (int64_t part = 0; part < plan->parts; part++) {
+        int64_t k = NAME(panel)(plan, part), from = part * plan->depth;
+        NAME(pack_rows)(a + i * p->a_m + from * p->a_k, p->a_m, p->a_k, rows, k,
+                        out + from * tiles * ROWS + i * k);
+    }
+}
+
+static void NAME(pack_b_part)(void *work, int64_t index)
+{
+    Plan *plan = work;
+    const Product *p = plan->p;
+    int64_t pair = index / plan->wide, j0 = index % plan->wide * plan->columns;
+    const T *b = (const T *)p->b + NAME(offset)(p, p->b_batch, plan->b_each ? pair : 0);
+    T *out = plan->b + pair * plan->b_each;
+    int64_t columns = p->n - j0 < plan->columns ? p->n - j0 : plan->columns;
+    for (int64_t part = 0; part < plan->parts; part++) {
+        int64_t k = NAME(panel)(plan, part), from = part * plan->depth;
+        NAME(pack_tiles)(b + j0 * p->b_n + from * p->b_k, p->b_k, p->b_n, columns, k,
+                         out + from * plan->width + j0 * k);
+    }
+}
+
+/* One part of C, of one pair */
+static void NAME(task)(void *work, int64_t index)
+{
+    Plan *plan = work;
+    const Product *p = plan->p;
+    int64_t column = index % plan->wide, row = index / plan->wide % plan->tall;
+    int64_t pair = index / plan->wide / plan->tall;
+    int64_t j0 = column * plan->columns, i0 = row * plan->rows;
+    int64_t columns = p->n - j0 < plan->columns ? p->n - j0 : plan->columns;
+    int64_t rows = p->m - i0 < plan->rows ? p->m - i0 : plan->rows;
+    if (rows <= 0 || columns <= 0)
+        return;
+    const T *a = (const T *)p->a + NAME(offset)(p, p->a_batch, pair);
+    const T *b = (const T *)p->b + NAME(offset)(p, p->b_batch, pair) + j0 * p->b_n;
+    T *c = (T *)p->c + NAME(offset)(p, p->c_batch, pair) + i0 * p->c_m + j0;
+    const T *added = p->added
+        ? (const T *)p->added + NAME(offset)(p, p->added_batch, pair) + i0 * p->added_m + j0 : NULL;
+    int64_t a_tiles = (p->m + ROWS - 1) / ROWS;
+    T edge[ROWS * COLUMNS] __attribute__((aligned(64)));
+    T *own_a = plan->a || plan->a_in_place
+        ? NULL : stretto_scratch(SLOT_A, (size_t)(ROWS * plan->depth) * sizeof(T));
+    T *own_b = plan->b ? NULL
+        : stretto_scratch(SLOT_B, (size_t)((plan->in_place ? LANES : NAME(up)(columns, LANES)) * plan->depth) * sizeof(T));
+    if ((!own_a && !plan->a && !plan->a_in_place) || (!own_b && !plan->b)) {
+        plan->failed = 1;
+        return;
+    }
+    for (int64_t part = 0; part < plan->parts; part++) {
+        int64_t k = NAME(panel)(plan, part), from = part * plan->depth;
+        const T *b_part = b + from * p->b_k;
+        int64_t ragged = columns % LANES, last = columns - ragged;
+        if (!plan->b && !plan->in_place)
+            NAME(pack_tiles)(b_part, p->b_k, p->b_n, columns, k, own_b);
+        else if (!plan->b && ragged)
+            NAME(pack_columns)(b_part + last, p->b_k, 1, ragged, k, 1, own_b);
+        for (int64_t i = 0; i < rows; i += ROWS) {
+            int height = rows - i < ROWS ? (int)(rows - i) : ROWS;
+            const T *a_tile;
+            if (plan->a)
+                a_tile = plan->a + pair * plan->a_each + from * a_tiles * ROWS + (i0 + i) * k;
+            else {
+                a_tile = a + (i0 + i) * p->a_m + from * p->a_k;
+                if (!plan->a_in_place) {
+                    NAME(pack_rows)(a_tile, p->a_m, p->a_k, height, k, own_a);
+                    a_tile = own_a;
+                }
+            }
+            int64_t j = 0;
+            while (j < columns) {
+                int vectors = NAME(next)(plan->in_place && j < last ? last - j : columns - j);
+                int64_t wide = (int64_t)vectors * LANES, b_k = wide;
+                const T *b_tile;
+                if (plan->b)
+                    b_tile = plan->b + pair * plan->b_each + from * plan->width + (j0 + j) * k;
+                else if (!plan->in_place)
+                    b_tile = own_b + j * k;
+                else if (j < last)
+                    b_tile = b_part + j, b_k = p->b_k;
+                else
+                    b_tile = own_b;
+                T *to = c + i * p->c_m + j;
+                if (j + wide <= columns) {
+                    NAME(tile_of)(height, vectors, !plan->a_in_place, a_tile, p->a_m, p->a_k,
+                                  b_tile, b_k, k, to, p->c_m, part > 0);
+                } else {
+                    int64_t left = columns - j;
+                    NAME(tile_of)(height, vectors, !plan->a_in_place, a_tile, p->a_m, p->a_k,
+                                  b_tile, b_k, k, edge, COLUMNS, 0);
+                    for (int r = 0; r < height; r++)
+                        for (int64_t q = 0; q < left; q++)
+                            to[r * p->c_m + q] = (part ? to[r * p->c_m + q] : 0) + edge[r * COLUMNS + q];
+                }
+                j += wide;
+            }
+            if (part == plan->parts - 1) /* while they are near */
+                NAME(finish)(p, c + i * p->c_m, added + i * p->added_m, height, columns);
+        }
+    }
+}
+
+/* A few rows times columns that lie along K */
+
+static inline __attribute__((always_inline)) void NAME(along)(
+    const int rows, const int columns, const T *a, int64_t a_m, const T *b, int64_t b_n, int64_t k,
+    T *c, int64_t c_m)
+{
+    Vec sum[4][4];
+    T rest[4][4];
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < columns; j++)
+            sum[i][j] = (Vec){0}, rest[i][j] = 0;
+    int64_t l = 0;
+    for (; l + LANES <= k; l += LANES) {
+        Vec right[4];
+        for (int j = 0; j < columns; j++)
+            __builtin_prefetch(b + (j + columns) * b_n + l), right[j] = LOAD(b + j * b_n + l);
+        for (int i = 0; i < rows; i++) {
+            Vec left = LOAD(a + i * a_m + l);
+            for (int j = 0; j < columns; j++)
+                sum[i][j] += left * right[j];
+        }
+    }
+    for (; l < k; l++)
+        for (int i = 0; i < rows; i++)
+            for (int j = 0; j < columns; j++)
+                rest[i][j] += a[i * a_m + l] * b[j * b_n + l];
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < columns; j++) {
+            T total[LANES];
+            STORE(total, sum[i][j]);
+            for (int step = LANES / 2; step; step /= 2)
+                for (int s = 0; s < step; s++)
+                    total[s] += total[s + step];
+            c[i * c_m + j] = total[0] + rest[i][j];
+        }
+}
+
+static void NAME(few_rows)(void *work, int64_t index)
+{
+    Plan *plan = work;
+    const Product *p = plan->p;
+    int64_t pair = index / plan->wide, j0 = index % plan->wide * plan->columns;
+    int64_t columns = p->n - j0 < plan->columns ? p->n - j0 : plan->columns;
+    if (columns <= 0)
+        return;
+    const T *a = (const T *)p->a + NAME(offset)(p, p->a_batch, pair);
+    const T *b = (const T *)p->b + NAME(offset)(p, p->b_batch, pair) + j0 * p->b_n;
+    T *c = (T *)p->c + NAME(offset)(p, p->c_batch, pair) + j0;
+    for (int64_t j = 0; j < columns; j += 4) {
+        int wide = columns - j < 4 ? (int)(columns - j) : 4;
+        const T *right = b + j * p->b_n;
+        for (int64_t i = 0; i < p->m; i += 4) {
+            int high = p->m - i < 4 ? (int)(p->m - i) : 4;
+            const T *left = a + i * p->a_m;
+            T *to = c + i * p->c_m + j;
+#define ALONG(r, v)                                                                                \
+    case 8 * (r) + (v):                                                                            \
+        NAME(along)(r, v, left, p->a_m, right, p->b_n, p->k, to, p->c_m);                          \
+        break;
+            switch (8 * high + wide) {
+                ALONG(1, 1) ALONG(1, 2) ALONG(1, 3) ALONG(1, 4)
+                ALONG(2, 1) ALONG(2, 2) ALONG(2, 3) ALONG(2, 4)
+                ALONG(3, 1) ALONG(3, 2) ALONG(3, 3) ALONG(3, 4)
+                ALONG(4, 1) ALONG(4, 2) ALONG(4, 3) ALONG(4, 4)
+            }
+#undef ALONG
+        }
+    }
+    const T *added = p->added
+        ? (const T *)p->added + NAME(offset)(p, p->added_batch, pair) + j0 : NULL;
+    NAME(finish)(p, c, added, p->m, columns);
+}
+
+/* A row or a few times B, row by row of B, which is read once, in the order in which it lies. */
+
+static inline __attribute__((always_inline)) void NAME(along_rows)(
+    const int rows, const int deep, const T *a, int64_t a_m, int64_t a_k, const T *b, int64_t b_k,
+    int64_t columns, T *c, int64_t c_m, int add)
+{
+    T left[4][8];
+UNROLL
+    for (int i = 0; i < rows; i++)
+UNROLL
+        for (int l = 0; l < deep; l++)
+            left[i][l] = a[i * a_m + l * a_k];
+    int64_t j = 0;
+    for (; j + LANES <= columns; j += LANES) {
+        Vec right[8];
+UNROLL
+        for (int l = 0; l < deep; l++)
+            __builtin_prefetch(b + (l + deep) * b_k + j), right[l] = LOAD(b + l * b_k + j);
+UNROLL
+        for (int i = 0; i < rows; i++) {
+            Vec sum = {0};
+            if (add)
+                sum = LOAD(c + i * c_m + j);
+UNROLL
+            for (int l = 0; l < deep; l++)
+                sum += left[i][l] * right[l];
+            STORE(c + i * c_m + j, sum);
+        }
+    }
+    for (; j < columns; j++)
+        for (int i = 0; i < rows; i++) {
+            T sum = add ? c[i * c_m + j] : 0;
+            for (int l = 0; l < deep; l++)
+                sum += left[i][l] * b[l * b_k + j];
+            c[i * c_m + j] = sum;
+        }
+}
+
+static void NAME(thin)(void *work, int64_t index)
+{
+    Plan *plan = work;
+    const Product *p = plan->p;
+    int64_t pair = index / plan->wide, j0 = index % plan->wide * plan->columns;
+    int64_t columns = p->n - j0 < plan->columns ? p->n - j0 : plan->columns;
+    if (columns <= 0)
+        return;
+    const T *a = (const T *)p->a + NAME(offset)(p, p->a_batch, pair);
+    const T *b = (const T *)p->b + NAME(offset)(p, p->b_batch, pair) + j0;
+    T *c = (T *)p->c + NAME(offset)(p, p->c_batch, pair) + j0;
+    for (int64_t l = 0; l < p->k;) {
+        int deep = p->k - l >= 8 ? 8 : 1;
+        const T *left = a + l * p->a_k, *right = b + l * p->b_k;
+#define THIN(r, d)                                                                                 \
+    case 16 * (r) + (d):                                                                           \
+        NAME(along_rows)(r, d, left, p->a_m, p->a_k, right, p->b_k, columns, c, p->c_m, l > 0);    \
+        break;
+        switch (16 * p->m + deep) {
+            THIN(1, 1) THIN(2, 1) THIN(3, 1) THIN(4, 1)
+            THIN(1, 8) THIN(2, 8) THIN(3, 8) THIN(4, 8)
+        }
+#undef THIN
+        l += deep;
+    }
+    const T *added = p->added
+        ? (const T *)p->added + NAME(offset)(p, p->added_batch, pair) + j0 : NULL;
+    NAME(finish)(p, c, added, p->m, columns);
+}
+
+/* The whole */
+
+#define SMALL 60000.0        /* multiply-adds for which no second thread is woken */
+#define MOST_SCRATCH (32L << 20)
+
+static int NAME(shared_by_all)(const Product *p, const int64_t *strides)
+{
+    for (int axis = 0; axis < BATCH_AXES; axis++)
+        if (p->batch[axis] > 1 && strides[axis])
+            return 0;
+    return 1;
+}
+
+static int NAME(product)(const XLA_FFI_CallFrame *frame, const Product *p)
+{
+    int64_t pairs = p->batch[0] * p->batch[1] * p->batch[2];
+    if (!pairs || !p->m || !p->n)
+        return 0;
+    double work = (double)pairs * (double)p->m * (double)p->n * (double)(p->k ? p->k : 1);
+    int64_t threads = work <= SMALL ? 1 : stretto_threads(frame);
+    Plan plan = {.p = p, .wide = 1, .tall = 1, .rows = p->m, .columns = p->n};
+    Part *few = NULL;
+    if (p->m <= FEW_ROWS && p->a_k == 1 && p->b_k == 1 && (p->b_n != 1 || p->n == 1))
+        few = NAME(few_rows);
+    else if (p->m <= 3 && p->b_n == 1 && p->k)
+        few = NAME(thin);
+    if (few) {
+        int64_t parts = threads == 1 ? 1 : (4 * threads + pairs - 1) / pairs;
+        plan.columns = NAME(up)((p->n + parts - 1) / parts, 4 * LANES);
+        plan.wide = (p->n + plan.columns - 1) / plan.columns;
+        if (threads == 1)
+            for (int64_t i = 0; i < pairs * plan.wide; i++)
+                few(&plan, i);
+        else
+            stretto_parallel(frame, pairs * plan.wide, few, &plan);
+        return 0;
+    }
+    plan.parts = p->k > DEPTH ? (p->k + DEPTH - 1) / DEPTH : 1;
+    plan.depth = plan.parts > 1 ? NAME(up)((p->k + plan.parts - 1) / plan.parts, 16) : p->k;
+    plan.in_place = p->b_n == 1 && p->m < UNPACKED;
+    plan.a_in_place = p->a_k == 1 && p->n <= COLUMNS;
+    int64_t each = threads == 1 || pairs >= 4 * threads ? 1 : (2 * threads + pairs - 1) / pairs;
+    if (p->n >= COLUMNS * 2 * each || p->n >= p->m || each == 1) {
+        int64_t cut = (p->n + each - 1) / each;
+        plan.columns = NAME(up)(cut < PART_COLUMNS ? cut : PART_COLUMNS, COLUMNS);
+        plan.wide = (p->n + plan.columns - 1) / plan.columns;
+    } else {
+        plan.columns = p->n < PART_COLUMNS ? p->n : PART_COLUMNS;
+        plan.wide = (p->n + plan.columns - 1) / plan.columns;
+        plan.rows = NAME(up)((p->m + each - 1) / each, ROWS);
+        plan.tall = (p->m + plan.rows - 1) / plan.rows;
+    }
+    plan.width = NAME(up)(p->n, LANES);
+    /* Pack beforehand what several tasks read, if there is room. */
+    int a_shared = NAME(shared_by_all)(p, p->a_batch), b_shared = NAME(shared_by_all)(p, p->b_batch);
+    int64_t a_size = NAME(up)(p->m, ROWS) * p->k, b_size = plan.width * p->k;
+    int64_t a_pairs = a_shared ? 1 : pairs, b_pairs = b_shared ? 1 : pairs;
+    int pack_a = !plan.a_in_place && (plan.wide > 1 || (a_shared && pairs > 1));
+    int pack_b = !plan.in_place && (plan.tall > 1 || (b_shared && pairs > 1));
+    double room = MOST_SCRATCH / sizeof(T);
+    if (pack_a && (double)a_size * (double)a_pairs > room) pack_a = 0;
+    if (pack_b && (double)b_size * (double)b_pairs > room) pack_b = 0;
+    if (pack_a || pack_b) {
+        size_t bytes = ((pack_a ? (size_t)(a_size * a_pairs) : 0) + (pack_b ? (size_t)(b_size * b_pairs) : 0)) * sizeof(T);
+        T *memory = stretto_scratch(SLOT_SHARED, bytes + 128);
+        if (!memory)
+            return -1;
+        if (pack_a) {
+            plan.a = memory;
+            plan.a_each = a_shared ? 0 : a_size;
+            memory += NAME(up)(a_size * a_pairs, 64 / sizeof(T));
+            stretto_parallel(frame, a_pairs * ((p->m + ROWS - 1) / ROWS), NAME(pack_a_part), &plan);
+        }
+        if (pack_b) {
+            plan.b = memory;
+            plan.b_each = b_shared ? 0 : b_size;
+            stretto_parallel(frame, b_pairs * plan.wide, NAME(pack_b_part), &plan);
+        }
+    }
+    int64_t tasks = pairs * plan.tall * plan.wide;
+    if (threads == 1)
+        for (int64_t i = 0; i < tasks; i++)
+            NAME(task)(&plan, i);
+    else
+        stretto_parallel(frame, tasks, NAME(task), &plan);
+    stretto_forget(SLOT_SHARED);
+    return plan.failed ? -1 : 0;
+}
+
+#undef COLUMNS
+#undef Vec
+#undef LOAD
+#undef STORE
+#undef Plan
+#undef CASE
+#undef CASES
+#undef FEW_ROWS
+#undef UNPACKED
+#undef DEPTH
+#undef PART_COLUMNS
+#undef AHEAD
+#undef SMALL
+#undef MOST_SCRATCH

@@ -1,0 +1,144 @@
+"""Products by kernels of our own: whether one can be, and how its operands lie in memory.
+
+A kernel sees a product as C[b, m, n] = sum over k of A[b, m, k] B[b, k, n], each axis with its
+stride in every array (``kernels/product.h``). So transposes and broadcasts in front of a product
+are strides, and nothing is moved for them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+TARGET = "stretto_product"
+"""The name of the kernel."""
+
+WORTH = 1 << 14
+"""The multiply-adds from which a call is worth its few microseconds. Below, XLA writes loops of its
+own, which may become part of other kernels."""
+
+_BATCH_AXES = 3
+
+AxisPairs: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+class View(NamedTuple):
+    """How an operand lies in the memory of another: its shape, and strides in elements."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+def row_major(shape: Sequence[int]) -> View:
+    """Return the view of an array that lies row by row.
+
+    >>> row_major((2, 3, 4)).strides
+    (12, 4, 1)
+    """
+    strides = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
+    return View(tuple(shape), tuple(strides))
+
+
+class _Axis(NamedTuple):
+    """An axis of a product: its size, and its strides in operands, result and what is added."""
+
+    size: int
+    x: int
+    y: int
+    out: int
+    added: int = 0
+
+    def joined(self, inner: _Axis) -> _Axis | None:
+        """Return this axis and the next one as one, if they lie so everywhere."""
+        pairs = zip(self[1:], inner[1:], strict=True)
+        if all([outer == stride * inner.size for outer, stride in pairs]):
+            return inner._replace(size=self.size * inner.size)
+        return None
+
+
+def _merged(axes: Sequence[_Axis]) -> list[_Axis]:
+    """Return the axes with as many as possible joined, and without those of one element."""
+    found: list[_Axis] = []
+    for axis in axes:
+        if axis.size == 1:
+            continue
+        joined = found[-1].joined(axis) if found else None
+        if joined is None:
+            found.append(axis)
+        else:
+            found[-1] = joined
+    return found
+
+
+class Geometry(NamedTuple):
+    """A product as a kernel sees it."""
+
+    swapped: bool
+    """Says whether the second operand is A."""
+    numbers: tuple[int, ...]
+    """What is passed to the kernel, in the order that it expects."""
+    work: int
+    """Multiply-adds."""
+
+
+def geometry(
+    x: View,
+    y: View,
+    summed: AxisPairs,
+    shared: AxisPairs,
+    order: Sequence[int] | None = None,
+    added: View | None = None,
+    relu: bool = False,
+) -> Geometry | None:
+    """Return what a kernel needs to know of a product; None if XLA is to compute it.
+
+    That is where its axes lie otherwise, where nothing is summed, and where rows and columns are
+    one each.
+
+    Args:
+        x: how the first operand lies.
+        y: how the second operand lies.
+        summed: the axes of each operand that are multiplied and summed, in pairs.
+        shared: the axes that the operands share, in pairs.
+        order: which axis of the product each axis of the result is; in order if it is None.
+        added: how what is added to the result lies, if anything is.
+        relu: whether the result is cut off at zero.
+    """
+    free_x = [a for a in range(len(x.shape)) if a not in (*summed[0], *shared[0])]
+    free_y = [a for a in range(len(y.shape)) if a not in (*summed[1], *shared[1])]
+    outer = [(x.shape[a], x.strides[a], y.strides[c]) for a, c in zip(*shared, strict=True)]
+    outer += [(x.shape[a], x.strides[a], 0) for a in free_x]
+    outer += [(y.shape[a], 0, y.strides[a]) for a in free_y]
+    if order is not None:
+        outer = [outer[axis] for axis in order]
+    out = row_major([size for size, *_ in outer])
+    depth = [_Axis(x.shape[a], x.strides[a], y.strides[c], 0) for a, c in zip(*summed, strict=True)]
+    work = math.prod(out.shape) * math.prod([axis.size for axis in depth])
+    depth = _merged(sorted(depth, key=lambda axis: -axis.x))
+    if not work or len(depth) > 1:
+        return None
+    beside = (0,) * len(outer) if added is None else added.strides
+    strides = zip(outer, out.strides, beside, strict=True)
+    axes = _merged([_Axis(*axis, s, a) for axis, s, a in strides])
+    one = _Axis(1, 0, 0, 0)
+    k = depth[0] if depth else one
+    # The columns of the result lie side by side. B is the operand that has them.
+    n = axes.pop() if axes and not (axes[-1].x and axes[-1].y) else one
+    swapped = bool(n.x)
+    rows = [axis for axis in axes if (axis.x if swapped else axis.y) == 0]
+    m = max(rows, key=lambda axis: axis.size, default=one)
+    if rows:
+        axes.remove(m)
+    if k.size == 1 or m.size == n.size == 1:
+        return None  # XLA makes element-wise work of it, with what comes before and after
+    if len(axes) > _BATCH_AXES or (added is not None and n.size > 1 and n.added != 1):
+        return None
+    axes = [*[one] * (_BATCH_AXES - len(axes)), *axes]
+    if swapped:  # exchange the operands' strides
+        m, n, k, *axes = [axis._replace(x=axis.y, y=axis.x) for axis in (m, n, k, *axes)]
+    numbers = [m.size, n.size, k.size, *[axis.size for axis in axes]]
+    numbers += [axis.x for axis in axes] + [axis.y for axis in axes]
+    numbers += [axis.out for axis in axes] + [axis.added for axis in axes]
+    numbers += [m.x, k.x, k.y, n.y if n.size > 1 else 1, m.out, m.added, int(relu)]
+    return Geometry(swapped, tuple(numbers), work)

@@ -1,0 +1,293 @@
+"""Kernels in C, called by programs: values, whatever lies how, and the ways around them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto._engine import kernels
+from stretto._engine.kernels import LEVEL, WITHOUT
+from stretto.nn import functional as F
+
+ROOT = Path(__file__).parents[3]
+
+with_kernels = pytest.mark.skipif(bool(WITHOUT), reason=f"there are no kernels: {WITHOUT}")
+
+
+def called(function, *args):
+    """How many calls of our kernels the program of these arguments has."""
+    return st.jit(function).lower(*args).as_text().count('call_target_name = "stretto_')
+
+
+def drawn(*shape, dtype=np.float32, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+
+
+def close(got, expected, depth, dtype):
+    bound = 4 * np.finfo(dtype).eps * np.sqrt(depth + 1)
+    scale = max(1.0, float(np.abs(expected).max(initial=0)))
+    np.testing.assert_allclose(got, expected, rtol=0, atol=bound * scale)
+
+
+SIZES = [
+    *[(1, 300, 100), (2, 100, 130), (3, 70, 100), (4, 65, 99), (5, 97, 77)],
+    *[(8, 48, 64), (9, 49, 65), (24, 50, 40), (25, 33, 47), (31, 33, 320), (48, 48, 321)],
+    *[(64, 128, 784), (100, 1, 700), (300, 2, 100), (257, 15, 33), (64, 600, 33), (129, 17, 641)],
+]
+
+
+@with_kernels
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["f32", "f64"])
+@pytest.mark.parametrize(("m", "n", "k"), SIZES)
+def test_products_of_all_sizes_and_ways_to_lie(m, n, k, dtype):
+    with st.config(enable_x64=True):
+        x, y = drawn(m, k, dtype=dtype), drawn(k, n, dtype=dtype, seed=1)
+        expected = x.astype(float) @ y.astype(float)
+        for way, (f, operands) in {
+            "as they are": (lambda x, y: x @ y, (x, y)),
+            "x turned": (lambda x, y: x.T @ y, (np.ascontiguousarray(x.T), y)),
+            "y turned": (lambda x, y: x @ y.T, (x, np.ascontiguousarray(y.T))),
+            "both": (lambda x, y: x.T @ y.T, (x.T.copy(), y.T.copy())),
+        }.items():
+            assert called(f, *operands) == 1, way
+            close(st.jit(f)(*operands), expected, k, dtype)
+        close(st.jit(lambda x, y: (x @ y).T)(x, y), expected.T, k, dtype)
+
+
+@with_kernels
+@pytest.mark.parametrize(
+    ("spec", "x", "y"),
+    [
+        ("bij,bjk->bik", (7, 20, 30), (7, 30, 41)),
+        ("bij,bkj->bik", (7, 20, 30), (7, 41, 30)),
+        ("bhqd,bhkd->bhqk", (3, 4, 20, 16), (3, 4, 25, 16)),
+        ("bqhd,bkhd->bhqk", (3, 20, 4, 16), (3, 25, 4, 16)),
+        ("bhqk,bkhd->bqhd", (3, 4, 20, 25), (3, 25, 4, 16)),
+        ("ij,njk->nik", (20, 30), (9, 30, 40)),
+        ("ij,nkj->nik", (20, 30), (9, 40, 30)),
+        ("nij,jk->nik", (9, 20, 30), (30, 40)),
+        ("nij,jk->ink", (9, 20, 30), (30, 40)),
+        ("nmij,jk->mnik", (3, 4, 20, 30), (30, 40)),
+        ("abij,abjk->baik", (3, 4, 20, 30), (3, 4, 30, 40)),
+        ("abcij,abcjk->abcki", (2, 3, 2, 20, 30), (2, 3, 2, 30, 40)),
+        ("bij,bj->bi", (30, 40, 50), (30, 50)),
+        ("ijk,jkl->il", (20, 6, 30), (6, 30, 40)),
+    ],
+)
+def test_products_with_any_axes_shared_and_in_any_order(spec, x, y):
+    x, y = drawn(*x), drawn(*y, seed=1)
+    f = lambda x, y: snp.einsum(spec, x, y)
+    assert called(f, x, y) == 1
+    close(st.jit(f)(x, y), np.einsum(spec, x.astype(float), y.astype(float)), 200, np.float32)
+
+
+@with_kernels
+@pytest.mark.parametrize(
+    ("spec", "x", "y"),
+    [
+        ("abcij,bajck->cik", (4, 6, 5, 20, 30), (6, 4, 30, 5, 40)),
+        ("bi,bi->b", (300, 100), (300, 100)),
+        ("i,j->ij", (150,), (160,)),
+    ],
+    ids=["axes that do not join", "no rows and columns", "nothing summed"],
+)
+def test_what_is_left_to_xla(spec, x, y):
+    x, y = drawn(*x), drawn(*y, seed=1)
+    f = lambda x, y: snp.einsum(spec, x, y)
+    assert called(f, x, y) == 0
+    close(st.jit(f)(x, y), np.einsum(spec, x.astype(float), y.astype(float)), 720, np.float32)
+
+
+@with_kernels
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize(("m", "n", "k"), [(2, 50, 300), (40, 50, 60), (70, 5, 100)])
+def test_what_is_not_finite_stays_where_it_belongs(m, n, k, value):
+    x, y = drawn(m, k), drawn(k, n, seed=1)
+    x[1, k - 1] = value
+    y[0, n - 1] = value
+    with np.errstate(invalid="ignore"):
+        expected = x @ y
+    got = np.asarray(st.jit(lambda x, y: x @ y)(x, y))
+    np.testing.assert_array_equal(np.isfinite(got), np.isfinite(expected))
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(expected))
+
+
+@with_kernels
+def test_operands_that_are_broadcast_are_not_written_out():
+    w, x = drawn(30, 40), drawn(12, 20, 30, seed=1)
+    f = lambda x, w: snp.einsum("bij,bjk->bik", x, snp.broadcast_to(w, (12, 30, 40)))
+    assert called(f, x, w) == 1
+    close(st.jit(f)(x, w), x.astype(float) @ w, 30, np.float32)
+
+
+def _twice(y):
+    return F.relu(y) + y
+
+
+LAYERS = {
+    "bias": (lambda x, w, b, r: x @ w + b, 0),
+    "bias first": (lambda x, w, b, r: b + x @ w, 0),
+    "residual": (lambda x, w, b, r: x @ w + r, 0),
+    "relu": (lambda x, w, b, r: F.relu(x @ w), 0),
+    "bias and relu": (lambda x, w, b, r: F.relu(x @ w + b), 0),
+    "turned, and a residual": (lambda x, w, b, r: (w.T @ x.T).T + r, 0),
+    "what is read twice": (lambda x, w, b, r: _twice(x @ w + b), 1),
+}
+
+
+@with_kernels
+@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize(("m", "n", "k"), [(3, 200, 60), (32, 100, 64), (70, 33, 700)])
+def test_products_with_what_follows_them(name, m, n, k):
+    f, adds = LAYERS[name]
+    args = [drawn(*s, seed=i) for i, s in enumerate([(m, k), (k, n), (n,), (m, n)])]
+    text = st.jit(f).lower(*args).as_text()
+    assert text.count("stretto_product") == 1
+    assert text.count("stablehlo.add") == adds, text
+    with st.config(kernels=False):
+        expected = st.jit(f)(*args)
+    close(st.jit(f)(*args), np.asarray(expected), k, np.float32)
+
+
+@with_kernels
+def test_a_cut_at_zero_keeps_nan_and_gives_positive_zeros():
+    x = np.array([[np.nan, 0.0, -0.0, 1.0]] * 40, np.float32)
+    w = np.eye(4, 500, dtype=np.float32)
+    w[0] = 0
+    f = lambda x, w: F.relu(x @ w)
+    with st.config(kernels=False):
+        expected = np.asarray(st.jit(f)(x[:, 1:], w[1:]))
+    got = np.asarray(st.jit(f)(x[:, 1:], w[1:]))
+    assert got.tobytes() == expected.tobytes()
+    assert np.isnan(st.jit(f)(x, w)).all()
+
+
+@with_kernels
+@pytest.mark.parametrize("how", ["alone", "members", "shared batch"])
+def test_a_training_step_is_the_same_without_kernels(how):
+    sizes = [(40, 64), (64,), (64, 10), (10,)]
+    members = () if how == "alone" else (5,)
+    params = [drawn(*members, *s, seed=i) * 0.1 for i, s in enumerate(sizes)]
+    x = drawn(*(members if how == "members" else ()), 32, 40, seed=9)
+    y = np.arange(32) % 10
+
+    def loss(params, x):
+        w1, b1, w2, b2 = params
+        return F.cross_entropy(F.relu(x @ w1 + b1) @ w2 + b2, y)
+
+    step = st.value_and_grad(loss)
+    if how != "alone":
+        step = st.vmap(step, in_axes=(0, 0 if how == "members" else None))
+    assert called(step, params, x) >= 3
+    ours = st.jit(step)(params, x)
+    with st.config(kernels=False):
+        theirs = st.jit(step)(params, x)
+    for a, b in zip(st.tree.leaves(ours), st.tree.leaves(theirs), strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+
+
+@with_kernels
+def test_loops_call_kernels_too():
+    w = drawn(64, 64) / 8
+
+    def f(x, w):
+        return st.lax.fori_loop(0, 20, lambda i, x: snp.tanh(x @ w), x)
+
+    x = drawn(64, 64, seed=1)
+    assert called(f, x, w) == 1
+    expected = x.astype(float)
+    for _ in range(20):
+        expected = np.tanh(expected @ w)
+    np.testing.assert_allclose(st.jit(f)(x, w), expected, atol=1e-4)
+
+
+@with_kernels
+def test_programs_from_disk_call_kernels(tmp_path):
+    code = (
+        "import numpy as np, stretto as st\n"
+        "x = np.ones((64, 100), np.float32)\n"
+        "print(float(st.jit(lambda x: x @ x.T)(x)[3, 4]))"
+    )
+    environment = {**os.environ, "STRETTO_CACHE_DIR": str(tmp_path)}
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.stdout.strip() == "100.0", done.stderr
+
+
+def test_files_and_settings_and_small_products_go_without():
+    x = drawn(64, 64)
+    f = lambda x: x @ x
+    with st.config(kernels=False):
+        assert called(f, x) == 0
+    assert called(f, x[:8, :8]) == 0
+    assert called(f, x.astype(np.float16)) == 0
+    assert called(lambda x: st.lax.dot(x, x, precision="highest"), x) == 0
+    assert "stretto_" not in st.export.stablehlo(f, x).text
+
+
+OFF = "from stretto._engine.kernels import LEVEL, WITHOUT; print(LEVEL, WITHOUT)"
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({"STRETTO_KERNELS": "0"}, "STRETTO_KERNELS=0 turns them off"),
+        ({"STRETTO_KERNELS_LEVEL": "sse9"}, "there are none for vectors of sse9 here"),
+        ({"XLA_FLAGS": "--xla_cpu_max_isa=SSE4_2"}, "there are none for vectors of sse4_2 here"),
+    ],
+)
+def test_why_there_are_none(variables, said):
+    if WITHOUT:
+        pytest.skip(f"there are none here: {WITHOUT}")
+    environment = {**os.environ, **variables}
+    done = subprocess.run(
+        [sys.executable, "-c", OFF], env=environment, capture_output=True, text=True, check=True
+    )
+    assert said in done.stdout
+
+
+@with_kernels
+def test_each_level_of_vectors_gives_the_same(tmp_path):
+    """Tiles sum in one order: the bits are those of this level. Of few rows only the digits are."""
+    code = (
+        "import numpy as np, sys, stretto as st\n"
+        "r = np.random.default_rng(0)\n"
+        "x, w = (r.standard_normal(s).astype('f') for s in ((70, 400), (400, 90)))\n"
+        "y = st.jit(lambda x, w: x @ w)(x, w)\n"
+        "few = st.jit(lambda x, w: x @ w)(x[:2], w)\n"
+        "np.save(sys.argv[1], np.concatenate([np.asarray(y), np.asarray(few)]))"
+    )
+    found = []
+    for number, variables in enumerate(
+        [
+            *[{"STRETTO_KERNELS_LEVEL": level} for level in kernels.kernels.levels()],
+            {"NPROC": "1"},
+            {"NPROC": "4"},
+        ]
+    ):
+        file = tmp_path / f"{number}.npy"
+        environment = {**os.environ, **variables, "STRETTO_CACHE_DIR": str(tmp_path / str(number))}
+        subprocess.run([sys.executable, "-c", code, str(file)], env=environment, check=True)
+        found.append(np.load(file))
+    for other in found[1:]:
+        assert other[:70].tobytes() == found[0][:70].tobytes()
+        np.testing.assert_allclose(other, found[0], atol=1e-4)
+
+
+def test_the_best_level_of_the_processor_is_used():
+    if WITHOUT:
+        pytest.skip(f"there are none here: {WITHOUT}")
+    with pytest.raises(ValueError, match="no kernels for sse9"):
+        kernels.kernels.use("sse9")
+    assert LEVEL in kernels.kernels.levels()

@@ -1,0 +1,268 @@
+"""Random products by our kernels, beside NumPy in float64: values, derivatives, members, bits.
+
+``make kernels-storm ARGS="--minutes 20 --seed 0"``. Each is an einsum of random letters and sizes,
+of float32 or float64, some operands turned, repeated or in a slice of a larger array, with a bias,
+a residual or a cut at zero behind it, alone or for the members of an ensemble. Some hold NaN,
+infinities and numbers at the ends of the range. Values and both derivatives are held to NumPy's;
+the same program without kernels must agree in what is finite. Each level of vectors that this
+processor has runs in a process of its own, with one thread and with two, whose bits must be equal.
+Exit status 1 after any disagreement, each printed with its seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import stretto as st
+import stretto.numpy as snp
+from stretto._engine.kernels import LEVEL, WITHOUT, kernels
+
+__all__ = ["Case", "disagreement", "draw_case", "main", "results"]
+
+_SIZES = (1, 1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 33, 47, 48, 49, 63, 65, 100, 130)
+_MOST = 400_000
+
+
+class Case(NamedTuple):
+    """A product, and how its operands lie."""
+
+    spec: str
+    sizes: dict[str, int]
+    dtype: str
+    follows: str
+    members: tuple[bool, bool]
+    """Which operands are each member's own; none if there are no members."""
+    ways: tuple[str, str]
+    special: bool
+    seed: int
+
+    @property
+    def words(self) -> str:
+        """The case in a line."""
+        shapes = {c: n for c, n in self.sizes.items() if c in self.spec}
+        return (
+            f"{self.dtype} {self.spec} {shapes}, {self.follows or 'alone'}, members own "
+            f"{self.members}, operands {self.ways}{', special numbers' if self.special else ''}"
+        )
+
+    @property
+    def terms(self) -> list[str]:
+        """The letters of both operands and of the result."""
+        return self.spec.replace("->", ",").split(",")
+
+
+def draw_case(seed: int) -> Case:
+    """Draw letters for batch, rows, columns and sums, their order, sizes and the rest."""
+    rng = random.Random(f"kernels {seed}")
+    while True:
+        batch, rows, columns, sums = "ab", "ij", "mn", "xy"
+        counts = [rng.choice((0, 0, 1, 2)), *rng.choices((0, 1, 1, 1, 2), k=3)]
+        b, r, c, s = (
+            letters[:count]
+            for letters, count in zip((batch, rows, columns, sums), counts, strict=True)
+        )
+        if not s:
+            continue
+        x, y, out = (rng.sample(t, len(t)) for t in (b + r + s, b + c + s, b + r + c))
+        if rng.random() < 0.6:  # mostly as users write them
+            x, y, out = [*b, *r, *s], [*b, *s, *c], [*b, *r, *c]
+        sizes = {letter: rng.choice(_SIZES) for letter in "abijmnxy"}
+        sizes |= {letter: min(sizes[letter], 5) for letter in "ab"}
+        work = np.prod([sizes[letter] for letter in {*x, *y}], dtype=float)
+        if 1000 < work < 40 * _MOST and all(
+            np.prod([sizes[letter] for letter in t], dtype=float) < _MOST for t in (x, y, out)
+        ):
+            break
+    return Case(
+        f"{''.join(x)},{''.join(y)}->{''.join(out)}",
+        sizes,
+        rng.choice(("float32", "float32", "float64")),
+        rng.choice(("", "", "bias", "residual", "relu", "bias, relu", "turned")),
+        rng.choice(((False, False), (True, True), (True, False), (False, True))),
+        (
+            rng.choice(("", "", "turned", "repeated", "slice")),
+            rng.choice(("", "", "turned", "repeated", "slice")),
+        ),
+        rng.random() < 0.15,
+        seed,
+    )
+
+
+def operands(case: Case) -> list[np.ndarray]:
+    """The operands of all members, what is added, and the weights of the derivative's sum."""
+    random = np.random.default_rng(case.seed)
+    x, y, out = ([case.sizes[c] for c in t] for t in case.terms)
+    found = []
+    for shape, own in zip((x, y), case.members, strict=True):
+        found.append(random.standard_normal((*([3] if own else []), *shape)).astype(case.dtype))
+    added = {"bias": out[-1:], "bias, relu": out[-1:]}.get(case.follows, out)
+    found += [random.standard_normal(s).astype(case.dtype) for s in (added, out)]
+    if case.special:
+        for array in found[:2]:
+            if array.size:
+                places = random.integers(0, array.size, 3)
+                array.ravel()[places] = random.choice([np.nan, np.inf, -np.inf, 0.0, -0.0], 3)
+    return found
+
+
+def _laid(value: Any, way: str) -> Any:
+    """The same array, made of another that lies otherwise."""
+    if way == "turned" and value.ndim > 1:
+        return snp.swapaxes(snp.swapaxes(value, 0, -1) * 1, 0, -1)
+    if way == "repeated" and value.ndim > 1:
+        return snp.broadcast_to(value[:1], value.shape)
+    if way == "slice" and value.ndim:
+        return snp.concatenate([value, value[:1]])[: value.shape[0]]
+    return value
+
+
+def _function(case: Case, numbers: Any) -> Any:
+    """What is computed of one member's operands, in the functions of ``numbers``."""
+
+    def one(x: Any, y: Any, added: Any) -> Any:
+        if numbers is snp:
+            x, y = _laid(x, case.ways[0]), _laid(y, case.ways[1])
+        else:
+            x, y = (
+                np.broadcast_to(v[:1], v.shape) if way == "repeated" and v.ndim > 1 else v
+                for v, way in zip((x, y), case.ways, strict=True)
+            )
+        out = numbers.einsum(case.spec, x, y)
+        if "bias" in case.follows or case.follows == "residual":
+            out = out + added
+        if "relu" in case.follows:
+            out = numbers.where(out <= 0, 0, out)
+        if case.follows == "turned":
+            out = out.T.T if numbers is np else snp.transpose(snp.transpose(out))
+        return out
+
+    return one
+
+
+def results(case: Case, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Values of all members, and the gradients of a weighted sum by both operands."""
+    x, y, added, weights = arrays
+    one = _function(case, snp)
+    axes = tuple(0 if own else None for own in case.members)
+
+    def values(x: Any, y: Any) -> Any:
+        f = lambda x, y: one(x, y, added)
+        return st.vmap(f, in_axes=axes)(x, y) if any(case.members) else f(x, y)
+
+    slopes = st.grad(lambda x, y: snp.sum(values(x, y) * weights), argnums=(0, 1))
+    found = st.jit(lambda x, y: (values(x, y), slopes(x, y)))(x, y)
+    return [np.asarray(leaf) for leaf in st.tree.leaves(found)]
+
+
+def expected(case: Case, arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """The values in NumPy, in float64."""
+    x, y, added, _ = (a.astype(np.float64) for a in arrays)
+    one = _function(case, np)
+    with np.errstate(all="ignore"):
+        if not any(case.members):
+            return one(x, y, added)
+        members = [
+            one(x[i] if case.members[0] else x, y[i] if case.members[1] else y, added)
+            for i in range(3)
+        ]
+        return np.stack(members)
+
+
+def disagreement(case: Case, got: Sequence[np.ndarray], arrays: Sequence[np.ndarray]) -> str:
+    """Say in words where results differ by more than rounding; empty if nowhere."""
+    with st.config(kernels=False):
+        plain = results(case, arrays)
+    with np.errstate(all="ignore"):
+        wanted = [expected(case, arrays), *plain[1:]]
+        eps = np.finfo(case.dtype).eps
+        for name, a, b, c in zip(("values", "x'", "y'"), got, wanted, plain, strict=True):
+            if a.shape != b.shape or a.dtype != c.dtype:
+                return f"{name}: {a.dtype}{a.shape}, expected {c.dtype}{b.shape}"
+            if (np.isnan(a) != np.isnan(b)).any() or (np.isinf(a) != np.isinf(b)).any():
+                return f"{name}: other elements are not finite"
+            finite = np.isfinite(b)
+            apart = np.abs(a - b)[finite].max(initial=0)
+            size = np.abs(b)[finite].max(initial=0)
+            if apart > 60 * eps * (size + 1):
+                return f"{name}: apart by {apart:.3g} of {size:.3g}"
+    return ""
+
+
+def storm(seed: int, minutes: float, cases: int | None) -> int:
+    """Run; print each disagreement, a digest of all bits, and a summary."""
+    start, count, wrong = time.monotonic(), 0, 0
+    bits = hashlib.sha256()
+    while time.monotonic() - start < 60 * minutes and count != cases:
+        case = draw_case(seed + count)
+        arrays = operands(case)
+        with st.enable_x64(), st.config(disk_cache=False):
+            got = results(case, arrays)
+            said = disagreement(case, got, arrays)
+        for array in got:
+            # The bits of NaN are not ours to decide.
+            bits.update(np.where(np.isnan(array), 0, array).tobytes())
+        count += 1
+        if said:
+            wrong += 1
+            print(f"{LEVEL}: {seed + count - 1}: {said}\n    {case.words}", flush=True)
+        if not count % 100:
+            st.clear_caches()
+    took = time.monotonic() - start
+    print(f"{LEVEL}: {count} products, {wrong} disagreements, {took:.0f} s", flush=True)
+    print(f"bits {count} {bits.hexdigest()}", flush=True)
+    return wrong
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run each level of vectors, with one thread and with two."""
+    parser = argparse.ArgumentParser(prog="kernels_storm", description=__doc__)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--minutes", type=float, default=8)
+    parser.add_argument("--products", type=int, default=None, help="end after so many")
+    parser.add_argument("--here", action="store_true", help="run in this process")
+    given = parser.parse_args(arguments)
+    if WITHOUT:
+        print(f"kernels_storm: {WITHOUT}", file=sys.stderr)
+        return 1
+    if given.here:
+        return bool(storm(given.seed, given.minutes, given.products))
+    failed = False
+    for level in kernels.levels():
+        digests = []
+        count = given.products
+        for threads in ("2", "1"):
+            environment = {**os.environ, "STRETTO_KERNELS_LEVEL": level, "NPROC": threads}
+            command = [sys.executable, "-m", "tests.property.kernels_storm", "--here"]
+            command += ["--seed", str(given.seed)]
+            # The second time as many as the first.
+            minutes = given.minutes / 4 / len(kernels.levels()) * (2 if threads == "2" else 40)
+            command += ["--minutes", str(minutes)]
+            if count is not None:
+                command += ["--products", str(count)]
+            done = subprocess.run(
+                command, env=environment, stdout=subprocess.PIPE, text=True, check=False
+            )
+            print(done.stdout, end="", flush=True)
+            last = done.stdout.strip().rpartition("\n")[2].split()
+            failed |= bool(done.returncode) or last[:1] != ["bits"]
+            if last[:1] == ["bits"]:
+                count = int(last[1])
+                digests.append(last[2])
+        if len({*digests}) != 1:
+            failed = True
+            print(f"{level}: the bits differ between one thread and two")
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

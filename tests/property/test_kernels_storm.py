@@ -1,0 +1,40 @@
+"""Random products by our kernels, a few of those of ``make kernels-storm``."""
+
+import numpy as np
+import pytest
+
+import stretto as st
+from stretto._engine.kernels import WITHOUT
+from tests.property.kernels_storm import disagreement, draw_case, operands, results
+
+pytestmark = pytest.mark.skipif(bool(WITHOUT), reason=f"there are no kernels: {WITHOUT}")
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_products_are_numpys(seed):
+    case = draw_case(seed)
+    arrays = operands(case)
+    with st.enable_x64():
+        said = disagreement(case, results(case, arrays), arrays)
+    assert not said, f"{said}\n{case.words}"
+
+
+def test_a_wrong_number_is_found():
+    case = next(c for c in map(draw_case, range(100)) if not c.special)
+    arrays = operands(case)
+    with st.enable_x64():
+        got = results(case, arrays)
+        assert disagreement(case, got, arrays) == ""
+        for k, name in enumerate(("values", "x'", "y'")):
+            wrong = [np.array(a) for a in got]
+            wrong[k].flat[-1] += 1 + abs(wrong[k]).max()
+            assert disagreement(case, wrong, arrays).startswith(name)
+            wrong[k].flat[-1] = np.nan
+            assert "not finite" in disagreement(case, wrong, arrays)
+
+
+def test_what_is_drawn():
+    cases = [draw_case(seed) for seed in range(300)]
+    assert {c.dtype for c in cases} == {"float32", "float64"}
+    assert {c.follows for c in cases} >= {"bias", "residual", "relu", "turned"}
+    assert any(c.special for c in cases) and len({c.members for c in cases}) == 4
