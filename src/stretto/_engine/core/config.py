@@ -92,7 +92,10 @@ SETTINGS: dict[str, Setting] = {
         "where they are traced or differentiated",
     ),
     "kernels": Setting(
-        True, _BOOL, True, "products of floats run in kernels of our own, where they were built"
+        True,
+        _BOOL,
+        True,
+        "products and convolutions of floats run in kernels of our own, where they were built",
     ),
     "roll_loops": Setting(
         True, _BOOL, True, "repeated operations of a compiled program are compiled as one loop"

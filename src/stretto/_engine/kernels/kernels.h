@@ -55,11 +55,37 @@ typedef struct {
     int relu;               /* whether what is not above zero becomes zero */
 } Product;
 
+/* A convolution of images in the plane, or of many groups of them:
+
+    out[g,n,o,p] = sum over f and w of lhs[g,n,f,i] rhs[g,o,f,w],
+    where i * spread = p * step + w * gap - low along both axes of the plane.
+
+What lies outside the image, or between its elements where they are spread, is zero. Strides count
+elements; those of rhs may be negative, where a kernel is reversed. */
+enum { G, N, F, Y, X, CONVOLUTION_AXES };
+
+typedef struct {
+    int64_t groups, batch, features, outputs;
+    int64_t image[2], window[2], positions[2];
+    int64_t step[2], gap[2], low[2], spread[2];
+    int64_t lhs_stride[CONVOLUTION_AXES]; /* group, example, feature, y, x, which is 1 */
+    int64_t rhs_stride[CONVOLUTION_AXES]; /* group, output, feature, y, x */
+    int64_t out_stride[CONVOLUTION_AXES]; /* group, example, output, y, x */
+    const void *lhs, *rhs;
+    void *out;
+    /* Set by the kernel: which half of each pair along x it writes, 1 or 2, and the whole pairs. */
+    int half;
+    int64_t paired;
+    int by_outputs; /* whether lanes are outputs, and not positions; nothing is spread then */
+} Convolution;
+
 /* The kernels of one level: each returns 0, or -1 where there is no memory. */
 typedef struct {
     const char *name;
     int (*product_f32)(const XLA_FFI_CallFrame *, const Product *);
     int (*product_f64)(const XLA_FFI_CallFrame *, const Product *);
+    int (*convolution_f32)(const XLA_FFI_CallFrame *, const Convolution *);
+    int (*convolution_f64)(const XLA_FFI_CallFrame *, const Convolution *);
 } Level;
 
 #endif

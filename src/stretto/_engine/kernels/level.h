@@ -11,6 +11,7 @@
 #define INTEGER int32_t
 #define LANES (BYTES / 4)
 #include "product.h"
+#include "convolution.h"
 #undef T
 #undef SUFFIX
 #undef INTEGER
@@ -21,6 +22,7 @@
 #define INTEGER int64_t
 #define LANES (BYTES / 8)
 #include "product.h"
+#include "convolution.h"
 #undef T
 #undef SUFFIX
 #undef INTEGER
@@ -32,4 +34,6 @@ const Level LEVEL_NAME(LEVEL) = {
     .name = TITLE,
     .product_f32 = JOIN(product, f32, LEVEL),
     .product_f64 = JOIN(product, f64, LEVEL),
+    .convolution_f32 = JOIN(convolution, f32, LEVEL),
+    .convolution_f64 = JOIN(convolution, f64, LEVEL),
 };

@@ -96,6 +96,38 @@ static XLA_FFI_Error *product(XLA_FFI_CallFrame *frame)
     return NULL;
 }
 
+enum { CONVOLUTION_NUMBERS = 4 + 14 + 3 * CONVOLUTION_AXES + 2 };
+
+static XLA_FFI_Error *convolution(XLA_FFI_CallFrame *frame)
+{
+    if (answered(frame))
+        return NULL;
+    const int64_t *given = numbers(frame, CONVOLUTION_NUMBERS);
+    if (!given || frame->args.size != 2 || frame->rets.size != 1)
+        return stretto_error(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
+                             "stretto_convolution: operands or attributes are not those of one");
+    XLA_FFI_Buffer **args = (XLA_FFI_Buffer **)frame->args.args, *out = frame->rets.rets[0];
+    Convolution p = {
+        .groups = given[0], .batch = given[1], .features = given[2], .outputs = given[3]};
+    given += 4;
+    int64_t *pairs[] = {p.image, p.window, p.positions, p.step, p.gap, p.low, p.spread};
+    for (int i = 0; i < 7; i++, given += 2)
+        memcpy(pairs[i], given, sizeof p.image);
+    int64_t *strides[] = {p.lhs_stride, p.rhs_stride, p.out_stride};
+    for (int i = 0; i < 3; i++, given += CONVOLUTION_AXES)
+        memcpy(strides[i], given, sizeof p.lhs_stride);
+    p.by_outputs = (int)given[1];
+    int64_t size = out->dtype == XLA_FFI_DataType_F64 ? 8 : 4;
+    p.lhs = args[0]->data;
+    p.rhs = (const char *)args[1]->data + given[0] * size; /* the first element of a window */
+    p.out = out->data;
+    int failed = size == 8 ? level->convolution_f64(frame, &p) : level->convolution_f32(frame, &p);
+    if (failed)
+        return stretto_error(frame, XLA_FFI_Error_Code_RESOURCE_EXHAUSTED,
+                             "stretto_convolution: there is no memory for its scratch");
+    return NULL;
+}
+
 /* What Python calls */
 
 static PyObject *use(PyObject *self, PyObject *args)
@@ -131,7 +163,7 @@ static PyObject *handlers(PyObject *self, PyObject *unused)
     static const struct {
         const char *name;
         XLA_FFI_Handler *handler;
-    } all[] = {{"stretto_product", product}};
+    } all[] = {{"stretto_product", product}, {"stretto_convolution", convolution}};
     PyObject *table = PyDict_New();
     for (size_t i = 0; table && i < sizeof all / sizeof *all; i++) {
         PyObject *capsule = PyCapsule_New((void *)all[i].handler, "xla._CUSTOM_CALL_TARGET", NULL);

@@ -28,6 +28,8 @@ class View(NamedTuple):
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
+    offset: int = 0
+    """Where its first element lies: not in front where it is reversed."""
 
 
 def row_major(shape: Sequence[int]) -> View:

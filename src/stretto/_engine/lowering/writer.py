@@ -17,6 +17,7 @@ from stretto._engine.core.program import Var
 from stretto._engine.core.sizes import Size
 from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.kernels import PRODUCTS
+from stretto._engine.lowering import convolutions
 from stretto._engine.lowering.products import TARGET, WORTH, View, geometry, row_major
 from stretto._engine.lowering.text import (
     TOKEN,
@@ -29,6 +30,7 @@ from stretto._engine.lowering.text import (
     function_type,
     tensor_type,
 )
+from stretto._engine.ops.convolution.formulation import suits_kernel
 
 _MOST_WRITTEN = 256
 """The most elements of a constant array that is written into the text; larger ones are passed."""
@@ -77,6 +79,7 @@ class Writer:
         self._quotients: set[str] = set()
         # Transposes and broadcasts by name: of what, and how they lie in it.
         self._views: dict[str, tuple[Operand, View]] = {}
+        self._reversed: dict[str, tuple[Operand, View]] = {}  # the same for reversed arrays
         self._in_function = False  # whether this is for a function that is called
         # The result of the last ordered call, for the next one; None where no call is ordered.
         self._token: Operand | None = None
@@ -343,7 +346,13 @@ class Writer:
 
     def reverse(self, x: Operand, axes: Sequence[int]) -> Operand:
         """Return the operand with its elements along these axes in the opposite order."""
-        return self.emit("reverse", x, attributes=f"dimensions = {self.ints(axes)}", out=x.type)
+        result = self.emit("reverse", x, attributes=f"dimensions = {self.ints(axes)}", out=x.type)
+        if self.has_kernels:
+            base, (shape, strides, _) = self._view(x)
+            turned = [-s if a in axes else s for a, s in enumerate(strides)]
+            offset = sum([(shape[a] - 1) * strides[a] for a in axes if shape[a]])
+            self._reversed[result.name] = base, View(shape, tuple(turned), offset)
+        return result
 
     def concatenate(self, parts: Sequence[Operand], axis: int, out: ArrayType) -> Operand:
         """Join operands along an axis."""
@@ -400,9 +409,10 @@ class Writer:
         if tuple(permutation) in _SWAPS:
             self._swapped.add(result.name)
         if self.has_kernels:
-            base, (shape, strides) = self._view(x)
+            base, (shape, strides, _) = self._view(x)
             places = [(shape[axis], strides[axis]) for axis in permutation]
-            self._views[result.name] = base, View(*map(tuple, zip(*places, strict=True)))
+            shape, strides = (tuple([place[i] for place in places]) for i in range(2))
+            self._views[result.name] = base, View(shape, strides)
         return result
 
     def dot_general(
@@ -484,6 +494,30 @@ class Writer:
             [_row_major([v.type for v in bases]), _row_major([out])],
         )
         return result
+
+    def called_convolution(self, op: Any, x: Operand, kernel: Operand) -> Operand | None:
+        """Write a convolution as a call of our kernel, if there is one and it is worth that."""
+        (out,) = self.outs
+        if not self.has_kernels or self._scalars or op.precision is not None:
+            return None
+        base, window = self._reversed.get(kernel.name) or self._view(kernel)
+        product = convolutions.as_product(op, kernel.type)
+        if product is not None:
+            return self.called_product(x, kernel if window.offset else base, *product)
+        if not suits_kernel(op, x.type, kernel.type, out):
+            return None
+        for image, view in (self._view(x), (x, row_major(x.type.shape))):
+            found = convolutions.geometry(op, view, window, row_major(out.shape))
+            if found is not None:
+                (result,) = self.custom_call(
+                    convolutions.TARGET,
+                    [image, base],
+                    (out,),
+                    {"numbers": self.ints(found)},
+                    [_row_major([image.type, base.type]), _row_major([out])],
+                )
+                return result
+        return None
 
     def convolution(self, x: Operand, kernel: Operand, attributes: str) -> Operand:
         """Return the convolution of ``x`` with a kernel."""

@@ -31,6 +31,7 @@ from stretto._engine.ops.comparison import Comparison, Select, gt, select, zeros
 from stretto._engine.ops.complex_parts import real
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.identities import OPTIMIZATION_BARRIER, OptimizationBarrier, with_barriers
 from stretto._engine.ops.index.dynamic import DynamicSlice, dynamic_update_slice
@@ -394,7 +395,7 @@ def _counts_as_nothing(program: Program) -> bool:
         return False
     equations = [*_all_equations(program)]
     return _counted(equations) < _OPERATIONS and any(
-        [isinstance(e.primitive, DotGeneral) for e in equations]
+        [isinstance(e.primitive, (DotGeneral, ConvGeneralDilated)) for e in equations]
     )
 
 

@@ -5,7 +5,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax, nn
-from stretto._engine.kernels import WITHOUT
+from stretto._engine.kernels import WITHOUT, kernels
 
 X, W = snp.ones((2, 8, 9, 9)), snp.ones((8, 1, 3, 3))
 
@@ -56,7 +56,8 @@ def test_strides():
 def test_members():
     """As the planner leaves them: here one convolution for all."""
     ws = snp.ones((3, *W.shape))
-    (found,) = st.explain(st.vmap(same, in_axes=(None, 0)), X, ws).convolutions
+    with st.config(kernels=False):
+        (found,) = st.explain(st.vmap(same, in_axes=(None, 0)), X, ws).convolutions
     assert found.count == 1 and found.formulation == "sum of shifted slices"
     with st.config(plan="written out"):
         (found,) = st.explain(st.vmap(same, in_axes=(None, 0)), X, ws).convolutions
@@ -72,7 +73,8 @@ def test_gradients():
 
 def test_the_reason_follows_the_lowering():
     wide = lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "SAME")
-    report = st.explain(wide, X, snp.ones((4, 8, 3, 3)))
+    with st.config(kernels=False):
+        report = st.explain(wide, X, snp.ones((4, 8, 3, 3)))
     assert report.convolutions[0].formulation == "XLA's convolution"
     assert "no groups" in str(report)
 
@@ -86,6 +88,14 @@ def test_products_in_kernels():
     alone = st.explain(lambda x, w: x @ w, x, w)
     assert (alone.products.kernels, alone.products.fused) == (1, 0)
     assert str(alone).endswith("kernels compute 1") or "kernels compute 1\n" in str(alone)
+
+
+@pytest.mark.skipif(kernels is None, reason="there are no kernels")
+def test_kernels_of_our_own():
+    wide = lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "SAME")
+    report = st.explain(wide, X, snp.ones((4, 8, 3, 3)))
+    assert report.convolutions[0].formulation == "a kernel of our own"
+    assert "where they lie" in str(report)
 
 
 @pytest.mark.usefixtures("without_kernels")

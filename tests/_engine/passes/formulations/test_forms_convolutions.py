@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import stretto as st
 from stretto._engine.core.cost import CPU
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import array_type
@@ -18,6 +19,13 @@ from stretto._engine.passes.formulations.forms import (
 )
 
 SIZE = 3
+
+
+@pytest.fixture(autouse=True)
+def _without_kernels():
+    """Estimate the forms that convolutions have without kernels."""
+    with st.config(kernels=False):
+        yield
 
 
 def convolution(layout, strides=(1, 1), padding=((0, 0), (0, 0)), rest=((1, 1), (1, 1)), groups=1):

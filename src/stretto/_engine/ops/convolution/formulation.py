@@ -7,11 +7,15 @@ planner ask the same function. Decision 37 has the measurements.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from stretto._engine.core.config import config
 from stretto._engine.core.recorder import record_shared
 from stretto._engine.core.types import ArrayType
+from stretto._engine.kernels import kernels
 from stretto._engine.ops.convolution import forms
 from stretto._engine.ops.convolution.geometry import (
     MOST_GROUPS,
@@ -19,6 +23,9 @@ from stretto._engine.ops.convolution.geometry import (
     features_last,
     with_features_last,
 )
+
+_OF_KERNELS = (np.dtype(np.float32), np.dtype(np.float64))
+"""The dtypes of convolutions that there are kernels for."""
 
 
 class Formulation(NamedTuple):
@@ -32,8 +39,64 @@ class Formulation(NamedTuple):
     """Roughly the fraction of the best rate of multiply-adds that it reaches, for the planner."""
 
 
-def formulation(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> Formulation:
+_WORTH = 1 << 14
+"""The multiply-adds from which a call of a kernel is worth its few microseconds."""
+
+_SHALLOW = 256
+"""The terms of a sum up to which a gradient by the kernel is mostly writing, if it is large."""
+
+_NARROW = 12
+"""The fewest positions of a row for which a spread image is taken apart by residues."""
+
+_FEWEST_TERMS = 16
+"""The fewest terms of a sum: with fewer, writing the result is all that takes time."""
+
+
+def suits_kernel(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> bool:
+    """Say whether a kernel of ours takes the convolution and is as fast as any other form."""
+    (_, _, *spatial), (_, features, *window) = op.dims[:2]
+    if lhs.ndim not in (3, 4) or not lhs.size or op.precision is not None:
+        return False
+    if lhs.dtype not in _OF_KERNELS or not lhs.dtype == rhs.dtype == out.dtype:
+        return False
+    row = spatial[0] if lhs.shape[spatial[-1]] == 1 else spatial[-1]
+    if lhs.shape[row] > 1 and math.prod(lhs.shape[row + 1 :]) > 1:
+        return False  # the elements of its rows do not lie side by side
+    if any([s > 1 and d > 1 for s, d in zip(op.strides, op.lhs_dilation, strict=True)]):
+        return False
+    groups = op.feature_groups * op.batch_groups
+    inputs = rhs.shape[features]
+    elements = math.prod([rhs.shape[a] for a in window])
+    spread = math.prod(op.lhs_dilation)
+    if out.size * inputs * elements < _WORTH * spread:
+        return False
+    if lanes_are_outputs(op, rhs.shape, out.shape):
+        # A product comes out as the kernel lies, where that is most of the work.
+        several = max([out.shape[a] for a in op.dims.out_spec[2:]]) > 1
+        shallow = several and inputs * elements <= _SHALLOW
+        return not (shallow and forms.suits_positions_together(op, lhs, rhs, out))
+    if forms.suits_scattered(op, lhs, rhs) or forms.suits_pointwise(op, lhs, rhs):
+        return False  # products, and elements moved
+    if elements == 1 and max(op.strides) > 1:
+        return False
+    if spread > 1 and out.shape[op.dims.out_spec[-1]] < _NARROW * op.lhs_dilation[-1]:
+        return False  # each residue of positions has rows too short for what they cost
+    return groups > 1 or inputs * elements >= _FEWEST_TERMS * spread
+
+
+def lanes_are_outputs(op: Any, kernel: Sequence[int], out: Sequence[int]) -> bool:
+    """Say which way a kernel goes: windows larger than positions are those of a gradient by it."""
+    elements = math.prod([kernel[a] for a in op.dims.rhs_spec[2:]])
+    positions = math.prod([out[a] for a in op.dims.out_spec[2:]])
+    return positions < elements and max(op.lhs_dilation) == 1
+
+
+def formulation(
+    op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType, called: bool = True
+) -> Formulation:
     """Return the form that ``op`` is lowered in for operands of these types.
+
+    Unless kernels of ours may not be ``called``, or are turned off, they come first.
 
     Groups of several features are written out, and axes put in one order, features last. XLA's
     CPU backend computes a convolution without groups by matrix products, but one with groups
@@ -41,6 +104,9 @@ def formulation(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> Form
     """
     if not (lhs.size and rhs.size and out.size):
         return Formulation("zeros", "there is nothing to sum", _zeros, 1.0)
+    if called and kernels is not None and config.kernels and suits_kernel(op, lhs, rhs, out):
+        reason = "its windows are multiplied where they lie, and nothing is laid out anew"
+        return Formulation("a kernel of our own", reason, None, 0.7)
     groups, inputs = max(op.feature_groups, op.batch_groups), rhs.shape[op.dims.rhs_spec[1]]
     outputs = rhs.shape[op.dims.rhs_spec[0]] // groups
     window = math.prod([rhs.shape[a] for a in op.dims.rhs_spec[2:]])

@@ -182,8 +182,10 @@ class ConvGeneralDilated(Bilinear):
         (out,) = b.outs
         if any([t.varies for t in (lhs.type, rhs.type, out)]):
             b.ints([n for pair in self.padding for n in pair])  # refuses what is not known
+        elif (called := b.called_convolution(self, lhs, rhs)) is not None:
+            return called
         elif b.platform == "cpu" or lhs.type.dtype.name not in _WITH_KERNELS:
-            chosen = formulation(self, lhs.type, rhs.type, out)
+            chosen = formulation(self, lhs.type, rhs.type, out, called=False)
             if chosen.write is not None:
                 return chosen.write(self, b, lhs, rhs, out)
         pads = str([list(pair) for pair in self.padding]) if self.padding else ""
