@@ -332,19 +332,15 @@ class Builder(Collectives):
     plans = True
     """Whether ensembles are written in the form that is fastest on this machine."""
 
-    @property
-    def has_kernels(self) -> bool:
-        """Say whether kernels of our own may be called: on one CPU, that of this process."""
-        return (
-            self.plans
-            and kernels is not None
-            and self.platform == "cpu"
-            and not self.partitioned
-            and config.kernels
-        )
-
     def __init__(self, placement: Placement | None = None) -> None:
         super().__init__(placement)
+        self.has_kernels = (
+            self.plans
+            and kernels is not None
+            and config.kernels
+            and self.platform == "cpu"
+            and not self.partitioned
+        )
         self._functions: dict[Any, tuple[str, Sequence[int]]] = {}
         self._bodies: list[str] = []
         self._modules: set[str] = set()  # the mains of the modules that are called

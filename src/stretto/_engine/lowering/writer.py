@@ -61,6 +61,9 @@ class Writer:
         """The platform of the devices that the text is for."""
         return "cpu"
 
+    has_kernels = False
+    """Whether kernels of our own may be called: on one CPU, that of this process."""
+
     def __init__(self) -> None:
         self._lines: list[str] = []
         # The constants of this block, by element and type as written, and by literal.
@@ -307,11 +310,6 @@ class Writer:
                 strides[axis] = stride if size == out.shape[axis] else 0
             self._views[result.name] = base, View(out.shape, tuple(strides))
         return result
-
-    @property
-    def has_kernels(self) -> bool:
-        """Say whether kernels of our own may be called: on one CPU, that of this process."""
-        return False
 
     def _view(self, x: Operand) -> tuple[Operand, View]:
         """Return the array in which an operand lies, and how."""

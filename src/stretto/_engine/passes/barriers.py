@@ -12,7 +12,7 @@ operations more, which take some 0.2 µs, the call returns, and whoever waits ca
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,13 @@ from stretto._engine.core.config import config
 from stretto._engine.core.primitive import CALLBACK, ORDERED, Kernel, Primitive
 from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.recorder import record
-from stretto._engine.core.rewriting import changed_inside, remember, types_made, with_equations
+from stretto._engine.core.rewriting import (
+    changed_inside,
+    holds_programs,
+    remember,
+    types_made,
+    with_equations,
+)
 from stretto._engine.core.types import bytes_of, is_inexact, kind_of
 from stretto._engine.higher_order.family import Call, has_long_loop
 from stretto._engine.kernels import kernels
@@ -389,28 +395,40 @@ def _run_on_xla_thread(program: Program) -> Program:
     return Program(program.inputs, [*program.equations, *equations], results, program.name)
 
 
+_CALLED = (DotGeneral, ConvGeneralDilated)
+"""What kernels of ours compute."""
+
+
 def _counts_as_nothing(program: Program) -> bool:
     """Say whether XLA sees few operations in a program that takes long: calls are none to it."""
-    if kernels is None or not config.kernels or program.work < _MUCH_WORK:
+    if kernels is None or not (config.kernels and _has_called(program)):
         return False
-    equations = [*_all_equations(program)]
-    return _counted(equations) < _OPERATIONS and any(
-        [isinstance(e.primitive, (DotGeneral, ConvGeneralDilated)) for e in equations]
-    )
+    return program.work >= _MUCH_WORK and _counted(program) < _OPERATIONS
 
 
-def _all_equations(program: Program) -> Iterator[Equation]:
-    """Yield all operations, those in a loop once."""
+def _has_called(program: Program) -> bool:
+    """Say whether a product or a convolution is in it, or in what it holds."""
+    if any([e.primitive.__class__ in _CALLED for e in program.equations]):
+        return True
+    return holds_programs(program) and any(map(_has_called, _held(program)))
+
+
+def _held(program: Program) -> list[Program]:
+    """Return the programs that its operations hold."""
+    found: list[Program] = []
     for e in program.equations:
         primitive: Any = e.primitive
-        yield e
-        for inner in primitive.programs() if primitive.holds_programs else ():
-            yield from _all_equations(inner)
+        if primitive.holds_programs:
+            found += primitive.programs()
+    return found
 
 
-def _counted(equations: Iterable[Equation]) -> int:
-    """Count the operations on elements that XLA sees."""
-    return sum([e.outputs[0].type.size for e in equations if isinstance(e.primitive, Elementwise)])
+def _counted(program: Program) -> int:
+    """Count the operations on elements that XLA sees, those in a loop once."""
+    own = [
+        e.outputs[0].type.size for e in program.equations if isinstance(e.primitive, Elementwise)
+    ]
+    return sum(own) + sum(map(_counted, _held(program)))
 
 
 def _after_counting(x: Any) -> Any:

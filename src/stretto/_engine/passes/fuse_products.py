@@ -39,7 +39,7 @@ def fuse_products(program: Program) -> Program:
 
 
 def _fused(program: Program) -> Program:
-    if not any([_is_product(e) for e in program.equations]):
+    if not any([e.primitive.__class__ is DotGeneral for e in program.equations]):
         return program
     uses = Counter([a for e in program.equations for a in {*e.inputs}])
     uses.update(set(program.outputs))
