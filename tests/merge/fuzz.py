@@ -242,6 +242,8 @@ class Watch:
             path = os.path.realpath(arguments[0])
             writes = arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
             inside = path.startswith(self.folder + os.sep)
+            if path == "/proc/meminfo":
+                return  # how much memory there is
             # A recipe may name any file; what it names is opened as safetensors, and never written.
             if not (inside or path.startswith(self.code)) and (writes or not self.is_recipe):
                 self.seen.append((event, path))
