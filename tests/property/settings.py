@@ -19,6 +19,7 @@ OPTIMISATIONS = (
     "disk_cache",
     "compile_in_background",
     "stable_forms",
+    "kernels",
 )
 """The settings of which each switches an optimization, or digits that would be lost; by default all
 are on."""

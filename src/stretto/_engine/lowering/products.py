@@ -14,9 +14,10 @@ from typing import NamedTuple, TypeAlias
 TARGET = "stretto_product"
 """The name of the kernel."""
 
-WORTH = 1 << 14
-"""The multiply-adds from which a call is worth its few microseconds. Below, XLA writes loops of its
-own, which may become part of other kernels."""
+WORTH = (1 << 12) + 1
+"""The multiply-adds of a pair of matrices from which a kernel is called, however many pairs there
+are, so that members are computed alike on one device and on several. Fewer are XLA's, which may
+make them part of other kernels, and of loops that are one (``xla/options``)."""
 
 _BATCH_AXES = 3
 
@@ -81,7 +82,7 @@ class Geometry(NamedTuple):
     numbers: tuple[int, ...]
     """What is passed to the kernel, in the order that it expects."""
     work: int
-    """Multiply-adds."""
+    """Multiply-adds of one pair of matrices: a member is computed alike, however many there are."""
 
 
 def geometry(
@@ -116,9 +117,9 @@ def geometry(
         outer = [outer[axis] for axis in order]
     out = row_major([size for size, *_ in outer])
     depth = [_Axis(x.shape[a], x.strides[a], y.strides[c], 0) for a, c in zip(*summed, strict=True)]
-    work = math.prod(out.shape) * math.prod([axis.size for axis in depth])
+    is_empty = not math.prod(out.shape) * math.prod([axis.size for axis in depth])
     depth = _merged(sorted(depth, key=lambda axis: -axis.x))
-    if not work or len(depth) > 1:
+    if is_empty or len(depth) > 1:
         return None
     beside = (0,) * len(outer) if added is None else added.strides
     strides = zip(outer, out.strides, beside, strict=True)
@@ -143,4 +144,4 @@ def geometry(
     numbers += [axis.x for axis in axes] + [axis.y for axis in axes]
     numbers += [axis.out for axis in axes] + [axis.added for axis in axes]
     numbers += [m.x, k.x, k.y, n.y if n.size > 1 else 1, m.out, m.added, int(relu)]
-    return Geometry(swapped, tuple(numbers), work)
+    return Geometry(swapped, tuple(numbers), m.size * n.size * k.size)

@@ -41,6 +41,7 @@ class Collectives(Writer):
         self._placement = placement
         self._meshes = Meshes() if placement else None
         self._manual: Mesh | None = None  # the mesh of the manual region that is being written
+        self._may_call = False  # whether there may be kernels where an array is all on one device
         self._channels = 0
 
     @property
@@ -94,8 +95,12 @@ class Collectives(Writer):
             results = [*body(*operands)]
             self._manual = outer
             return results
+        could, self.has_kernels = (
+            self.has_kernels,
+            self._may_call and {*axes} == {*(ins or outs)[0].mesh.axis_names},
+        )
         region = self.region(parts, body, "sdy")
-        self._manual = outer
+        self._manual, self.has_kernels = outer, could
         taken = self._meshes.each(ins, [x.type.ndim for x in operands])
         given = self._meshes.each(outs, [t.ndim for t in self.outs])
         attributes = (
@@ -334,13 +339,10 @@ class Builder(Collectives):
 
     def __init__(self, placement: Placement | None = None) -> None:
         super().__init__(placement)
-        self.has_kernels = (
-            self.plans
-            and kernels is not None
-            and config.kernels
-            and self.platform == "cpu"
-            and not self.partitioned
+        self._may_call = (
+            self.plans and kernels is not None and config.kernels and self.platform == "cpu"
         )
+        self.has_kernels = self._may_call and not self.partitioned
         self._functions: dict[Any, tuple[str, Sequence[int]]] = {}
         self._bodies: list[str] = []
         self._modules: set[str] = set()  # the mains of the modules that are called

@@ -62,7 +62,7 @@ class Writer:
         return "cpu"
 
     has_kernels = False
-    """Whether kernels of our own may be called: on one CPU, that of this process."""
+    """Whether kernels of our own may be called here: by one CPU, that of this process."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []

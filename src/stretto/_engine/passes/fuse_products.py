@@ -30,8 +30,8 @@ def fuse_products(program: Program) -> Program:
     >>> layer = lambda w, b, x: nn.functional.relu(x @ w + b)
     >>> graph = make_graph(layer)(snp.ones((3, 2)), snp.ones(2), snp.ones((4, 3)))
     >>> print(fuse_products(graph))
-    { <lambda>(a:f32[3,2], b:f32[2], c:f32[4,3])
-      ...
+    { function(a:f32[3,2], b:f32[2], c:f32[4,3])
+      d:f32[4,2] = broadcast_in_dim b [shape=(4, 2), dims=(1,)]
       e:f32[4,2] = fused_product c a d [product=..., order=(0, 1), relu=True]
       return e }
     """

@@ -39,8 +39,9 @@ class Formulation(NamedTuple):
     """Roughly the fraction of the best rate of multiply-adds that it reaches, for the planner."""
 
 
-_WORTH = 1 << 14
-"""The multiply-adds from which a call of a kernel is worth its few microseconds."""
+_WORTH = 1 << 11
+"""The multiply-adds of a group, such as a member, from which a call of a kernel is worth its few
+microseconds."""
 
 _SHALLOW = 256
 """The terms of a sum up to which a gradient by the kernel is mostly writing, if it is large."""
@@ -68,7 +69,7 @@ def suits_kernel(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> boo
     inputs = rhs.shape[features]
     elements = math.prod([rhs.shape[a] for a in window])
     spread = math.prod(op.lhs_dilation)
-    if out.size * inputs * elements < _WORTH * spread:
+    if out.size // groups * inputs * elements < _WORTH * spread:
         return False
     if lanes_are_outputs(op, rhs.shape, out.shape):
         # A product comes out as the kernel lies, where that is most of the work.
