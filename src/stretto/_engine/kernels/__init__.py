@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-PRODUCTS = (np.dtype(np.float32), np.dtype(np.float64))
-"""The dtypes of products that there are kernels for."""
+DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
+"""The dtypes that there are kernels for."""
 
 _LEVELS = {"AVX512": "avx512", "AVX2": "avx2", "NEON": "neon"}
 """What XLA calls the vectors that there are kernels for."""

@@ -16,7 +16,7 @@ from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.program import Var
 from stretto._engine.core.sizes import Size
 from stretto._engine.core.types import ArrayType, array_type, kind_of
-from stretto._engine.kernels import PRODUCTS
+from stretto._engine.kernels import DTYPES
 from stretto._engine.lowering import convolutions
 from stretto._engine.lowering.products import TARGET, WORTH, View, geometry, row_major
 from stretto._engine.lowering.text import (
@@ -469,7 +469,7 @@ class Writer:
         cut off at zero.
         """
         (out,) = self.outs
-        if out.dtype not in PRODUCTS or not self.has_kernels or self._scalars:
+        if out.dtype not in DTYPES or not self.has_kernels or self._scalars:
             return None
         if not x.type.dtype == y.type.dtype == out.dtype:
             return None

@@ -10,12 +10,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from stretto._engine.core.config import config
 from stretto._engine.core.recorder import record_shared
 from stretto._engine.core.types import ArrayType
-from stretto._engine.kernels import kernels
+from stretto._engine.kernels import DTYPES, kernels
 from stretto._engine.ops.convolution import forms
 from stretto._engine.ops.convolution.geometry import (
     MOST_GROUPS,
@@ -23,9 +21,6 @@ from stretto._engine.ops.convolution.geometry import (
     features_last,
     with_features_last,
 )
-
-_OF_KERNELS = (np.dtype(np.float32), np.dtype(np.float64))
-"""The dtypes of convolutions that there are kernels for."""
 
 
 class Formulation(NamedTuple):
@@ -58,7 +53,7 @@ def suits_kernel(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> boo
     (_, _, *spatial), (_, features, *window) = op.dims[:2]
     if lhs.ndim not in (3, 4) or not lhs.size or op.precision is not None:
         return False
-    if lhs.dtype not in _OF_KERNELS or not lhs.dtype == rhs.dtype == out.dtype:
+    if lhs.dtype not in DTYPES or not lhs.dtype == rhs.dtype == out.dtype:
         return False
     row = spatial[0] if lhs.shape[spatial[-1]] == 1 else spatial[-1]
     if lhs.shape[row] > 1 and math.prod(lhs.shape[row + 1 :]) > 1:
