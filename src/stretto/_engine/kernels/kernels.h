@@ -81,7 +81,6 @@ typedef struct {
 
 /* The kernels of one level: each returns 0, or -1 where there is no memory. */
 typedef struct {
-    const char *name;
     int (*product_f32)(const XLA_FFI_CallFrame *, const Product *);
     int (*product_f64)(const XLA_FFI_CallFrame *, const Product *);
     int (*convolution_f32)(const XLA_FFI_CallFrame *, const Convolution *);

@@ -1,4 +1,4 @@
-/* All kernels, for one level: its file sets BYTES of a vector, ROWS of a tile, LEVEL and TITLE. */
+/* All kernels, for one level: its file sets BYTES of a vector, ROWS of a tile, and LEVEL. */
 
 #include "kernels.h"
 
@@ -31,7 +31,6 @@
 #define LEVEL_NAME_(level) stretto_##level
 #define LEVEL_NAME(level) LEVEL_NAME_(level)
 const Level LEVEL_NAME(LEVEL) = {
-    .name = TITLE,
     .product_f32 = JOIN(product, f32, LEVEL),
     .product_f64 = JOIN(product, f64, LEVEL),
     .convolution_f32 = JOIN(convolution, f32, LEVEL),

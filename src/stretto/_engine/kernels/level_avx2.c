@@ -6,7 +6,6 @@
 #pragma GCC target("avx2,fma")
 #endif
 #define LEVEL avx2
-#define TITLE "AVX2"
 #define BYTES 32
 #define ROWS 4
 #include "level.h"

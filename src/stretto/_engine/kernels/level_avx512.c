@@ -6,7 +6,6 @@
 #pragma GCC target("avx512f,avx512vl,avx512bw,avx512dq,avx2,fma,prefer-vector-width=512")
 #endif
 #define LEVEL avx512
-#define TITLE "AVX-512"
 #define BYTES 64
 #define ROWS 8
 #include "level.h"

@@ -1,7 +1,6 @@
 /* For ARM: vectors of 128 bits, 32 registers. */
 #if defined(__aarch64__)
 #define LEVEL neon
-#define TITLE "NEON"
 #define BYTES 16
 #define ROWS 8
 #include "level.h"

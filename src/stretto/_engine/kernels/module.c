@@ -11,6 +11,8 @@
 
 extern const Level stretto_avx512, stretto_avx2, stretto_neon;
 
+static const char *const names[] = {"avx512", "avx2", "neon"}; /* of all levels, the best first */
+
 static const Level *level; /* NULL where this processor has none */
 
 static int has_level(const char *name)
@@ -146,7 +148,6 @@ static PyObject *use(PyObject *self, PyObject *args)
 
 static PyObject *levels(PyObject *self, PyObject *unused)
 {
-    static const char *const names[] = {"avx512", "avx2", "neon"};
     PyObject *list = PyList_New(0);
     for (int i = 0; list && i < 3; i++)
         if (has_level(names[i])) {
@@ -183,7 +184,6 @@ static PyMethodDef methods[] = {
 
 static int exec(PyObject *module)
 {
-    static const char *const names[] = {"avx512", "avx2", "neon"};
     for (int i = 2; i >= 0; i--)
         if (has_level(names[i]))
             level = level_of(names[i]);
