@@ -19,6 +19,13 @@ def test_ensembles_are_their_members(seed):
         assert not wrong, f"{variant}: {wrong}\n{case.words}"
 
 
+@pytest.mark.parametrize("seed", [0, 3, 5, 6])
+def test_what_is_computed_again_is_what_it_was(seed):
+    case = draw_case(seed, layers=4, most=20_000)
+    wrong = disagreement(case, together(case, "computed again"), reference(case))
+    assert not wrong, f"{wrong}\n{case.words}"
+
+
 def test_a_wrong_number_is_found():
     case = draw_case(2, layers=4, most=20_000)
     want = reference(case)

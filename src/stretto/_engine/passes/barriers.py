@@ -36,7 +36,7 @@ from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import Comparison, Select, gt, select, zeros_like
 from stretto._engine.ops.complex_parts import real
 from stretto._engine.ops.contract import DotGeneral
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import ConvertElementType, convert
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.identities import OPTIMIZATION_BARRIER, OptimizationBarrier, with_barriers
@@ -352,6 +352,77 @@ def _bytes(sources: Iterable[Var]) -> int:
     return sum([bytes_of(s.type) for s in sources])
 
 
+# What is read elsewhere than a barrier's copy of it
+
+
+def store_beside_copies(program: Program) -> Program:
+    """Return the program with barriers behind what is taken from a value that has a barrier itself.
+
+    XLA has one buffer for a value and for what comes out of a barrier, and lets a kernel that reads
+    the latter element by element write over it. It does not look whether the kernel reads the value
+    before the barrier as well, elsewhere: of ``copy - y[:1]`` with a ``copy`` of ``y`` all rows but
+    the first were wrong (jaxlib 0.10.2, in any order of operations). So what is taken from the
+    value is stored, and the kernel reads that.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> def centred(y):
+    ...     return st.lax.optimization_barrier(y) - y[:1]
+    >>> program = store_beside_copies(st.make_graph(centred)(snp.ones((3, 2))))
+    >>> [e.primitive.name for e in program.equations]
+    ['optimization_barrier', 'slice', 'optimization_barrier', 'broadcast_in_dim', 'sub']
+    """
+    return remember(program, "store beside copies", _store_beside_copies)
+
+
+_CALLED = (DotGeneral, ConvGeneralDilated)
+"""What a library or a kernel of ours computes: it is no part of what reads it."""
+
+_IN_PLACE = (Elementwise, Select, ConvertElementType)
+"""Each element of a result is made of those in its place, and a kernel may write over these."""
+
+
+def _store_beside_copies(program: Program) -> Program:
+    program = changed_inside(program, store_beside_copies)
+    copied, read = set[Atom](), set[Atom]()
+    for e in program.equations:
+        (copied if isinstance(e.primitive, OptimizationBarrier) else read).update(e.inputs)
+    roots = {a for a in copied & read if a.__class__ is Var}
+    taken = _taken_beside_copies(program, roots) if roots else None
+    return with_barriers(program, taken) if taken else program
+
+
+def _taken_beside_copies(program: Program, roots: set[Atom]) -> set[Atom]:
+    """Find what is taken from one of these values for an operation that reads a copy of it too."""
+    of: dict[Atom, set[Atom]] = {a: {a} for a in roots}  # what elements in place are made of
+    copies: dict[Atom, set[Atom]] = {}  # the same, of what comes out of barriers
+    parts: dict[Atom, dict[Atom, set[Atom]]] = {}  # what is taken from each of the values
+    found: set[Atom] = set()
+    for e in program.equations:
+        primitive = e.primitive
+        if isinstance(primitive, OptimizationBarrier):
+            for a, out in zip(e.inputs, e.outputs, strict=True):
+                copies[out] = copies.get(a, set()) | ({a} & roots)
+            continue
+        inputs = [a for a in e.inputs if a in of or a in copies or a in parts]
+        if not inputs:
+            continue
+        own = set[Atom]().union(*[of.get(a, ()) for a in inputs])
+        behind = set[Atom]().union(*[copies.get(a, ()) for a in inputs])
+        taken: dict[Atom, set[Atom]] = {}
+        for a in inputs:
+            for root, some in parts.get(a, {}).items():
+                taken[root] = taken.get(root, set()) | some
+        found.update(*[taken[root] for root in behind & taken.keys()])
+        if isinstance(primitive, _CALLED):
+            continue
+        for out in e.outputs:
+            if isinstance(primitive, _IN_PLACE):
+                of[out], copies[out], parts[out] = own, behind, taken
+            else:
+                parts[out] = {**taken, **{root: taken.get(root, set()) | {out} for root in own}}
+    return found
+
+
 # Threads of XLA's
 
 
@@ -393,10 +464,6 @@ def _run_on_xla_thread(program: Program) -> Program:
     ]
     results = [added.outputs[0] if a is smallest else a for a in program.outputs]
     return Program(program.inputs, [*program.equations, *equations], results, program.name)
-
-
-_CALLED = (DotGeneral, ConvGeneralDilated)
-"""What kernels of ours compute."""
 
 
 def _counts_as_nothing(program: Program) -> bool:

@@ -78,9 +78,13 @@ PREPARING = (
 )
 FINISHING = (
     Pass("barrier_before_choices", home=_BARRIERS),
+    Pass("store_beside_copies", home=_BARRIERS),
     Pass("run_on_xla_thread", platform="cpu", home=_BARRIERS),
 )
-PLANNED = (Pass("materialize_shared", home=_BARRIERS),)
+PLANNED = (
+    Pass("materialize_shared", home=_BARRIERS),
+    Pass("store_beside_copies", home=_BARRIERS),
+)
 WRITTEN = (Pass("fuse_products", "kernels", platform="cpu"),)
 
 
