@@ -1,6 +1,7 @@
 """The part of the build that pyproject.toml cannot say: the optional extensions in C."""
 
 import importlib.util
+import os
 from glob import glob
 from pathlib import Path
 
@@ -33,6 +34,7 @@ setup(
             sorted(glob(f"{KERNELS}/*.c")),
             depends=sorted(glob(f"{KERNELS}/*.h")),
             include_dirs=headers_of_xla(),
+            libraries=["m"] if os.name == "posix" else [],
             extra_compile_args=["-O3"],
             optional=True,
         ),

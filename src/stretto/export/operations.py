@@ -80,6 +80,7 @@ special.integrals: cosine_integral exp1 expi expn fresnel_cosine fresnel_sine si
 
 _AXIS = "it works across a named axis, which the file has no vmap for: put the vmap inside"
 _MESH = "it is for the devices of a mesh, which another machine lacks: export it without a mesh"
+_COMPILED = "it is made where a program is compiled: save the program before that"
 _PYTHON = "it calls a Python function: return the value, and call the function outside"
 
 REFUSED = {
@@ -89,7 +90,7 @@ REFUSED = {
     ),
     **dict.fromkeys(("shard_map", "sharding_constraint"), _MESH),
     **dict.fromkeys(("debug_callback", "io_callback", "pure_callback"), _PYTHON),
-    "fused_product": "it is made where a program is compiled: save the program before that",
+    **dict.fromkeys(("fused_product", "fused_rows"), _COMPILED),
     "module_call": "it is a module of StableHLO from a file: keep that file, and load it there",
     "user_primitive": "it is a Python function, and is written as the program that it computes",
 }  # fmt: skip

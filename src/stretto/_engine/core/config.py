@@ -95,7 +95,8 @@ SETTINGS: dict[str, Setting] = {
         True,
         _BOOL,
         True,
-        "products and convolutions of floats run in kernels of our own, where they were built",
+        "products and convolutions of floats, softmax, norms and what is like them run in kernels "
+        "of our own, where they were built",
     ),
     "roll_loops": Setting(
         True, _BOOL, True, "repeated operations of a compiled program are compiled as one loop"

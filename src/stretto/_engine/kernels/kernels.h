@@ -78,6 +78,39 @@ typedef struct {
     int64_t paired;
     int by_outputs; /* whether lanes are outputs, and not positions; nothing is spread then */
 } Convolution;
+/* A program over rows: kernels/rows.h. Its operands are values of a row (`columns` of them) or one
+value a row; rows are counted along up to four axes. */
+enum { ROW_AXES = 4, ROW_MOST = 96 };
+enum { ROW_CHUNK, ROW_KEPT, ROW_SCALAR, ROW_LITERAL, ROW_NONE }; /* what an operand is */
+enum { ROW_FLOATS, ROW_BOOLS, ROW_INTEGERS, ROW_LONGS };         /* types of arrays */
+enum { ROWS_LOAD = 0, ROWS_IS_COLUMN = 29, ROWS_FIRST_REDUCTION = 30, ROWS_ADD_UP = 35 };
+
+typedef struct {
+    const void *data;
+    int64_t type, slot;     /* slot: of the scalar, or -1 if there are whole rows */
+    int64_t lead[ROW_AXES]; /* strides in elements */
+} RowInput;
+
+typedef struct {
+    void *data;
+    int64_t type, slot;
+} RowOutput;
+
+typedef struct {
+    int64_t op, out_kind, out, to; /* to: the output where it is put as well, or -1 */
+    int64_t kind[3], from[3];
+} RowInstruction;
+
+typedef struct {
+    int64_t lead[ROW_AXES], columns;
+    int64_t inputs, outputs, sums, chunks, kept, scalars, sections;
+    RowInput input[ROW_MOST];
+    RowOutput output[ROW_MOST];
+    void *sum[ROW_MOST];
+    const int64_t *literals; /* the bits of each */
+    const int64_t *bounds;   /* of sections: of scalars and of rows in turn */
+    const RowInstruction *instruction;
+} RowProgram;
 
 /* The kernels of one level: each returns 0, or -1 where there is no memory. */
 typedef struct {
@@ -85,6 +118,8 @@ typedef struct {
     int (*product_f64)(const XLA_FFI_CallFrame *, const Product *);
     int (*convolution_f32)(const XLA_FFI_CallFrame *, const Convolution *);
     int (*convolution_f64)(const XLA_FFI_CallFrame *, const Convolution *);
+    int (*rows_f32)(const XLA_FFI_CallFrame *, const RowProgram *);
+    int (*rows_f64)(const XLA_FFI_CallFrame *, const RowProgram *);
 } Level;
 
 #endif

@@ -2,6 +2,10 @@
 
 #include "kernels.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #define JOIN_(a, b, c) a##_##b##_##c
 #define JOIN(a, b, c) JOIN_(a, b, c)
 #define NAME(f) JOIN(f, SUFFIX, LEVEL)
@@ -9,23 +13,29 @@
 #define T float
 #define SUFFIX f32
 #define INTEGER int32_t
+#define NATURAL uint32_t
 #define LANES (BYTES / 4)
 #include "product.h"
 #include "convolution.h"
+#include "rows.h"
 #undef T
 #undef SUFFIX
 #undef INTEGER
+#undef NATURAL
 #undef LANES
 
 #define T double
 #define SUFFIX f64
 #define INTEGER int64_t
+#define NATURAL uint64_t
 #define LANES (BYTES / 8)
 #include "product.h"
 #include "convolution.h"
+#include "rows.h"
 #undef T
 #undef SUFFIX
 #undef INTEGER
+#undef NATURAL
 #undef LANES
 
 #define LEVEL_NAME_(level) stretto_##level
@@ -35,4 +45,6 @@ const Level LEVEL_NAME(LEVEL) = {
     .product_f64 = JOIN(product, f64, LEVEL),
     .convolution_f32 = JOIN(convolution, f32, LEVEL),
     .convolution_f64 = JOIN(convolution, f64, LEVEL),
+    .rows_f32 = JOIN(rows, f32, LEVEL),
+    .rows_f64 = JOIN(rows, f64, LEVEL),
 };

@@ -7,7 +7,7 @@
 
 #include "kernels.h"
 
-#define REVISION 1
+#define REVISION 2
 
 extern const Level stretto_avx512, stretto_avx2, stretto_neon;
 
@@ -130,6 +130,59 @@ static XLA_FFI_Error *convolution(XLA_FFI_CallFrame *frame)
     return NULL;
 }
 
+/* A program over rows. The numbers: whether floats are of 64 bits, the counts in RowProgram's order
+from `lead` to `sections`, then those of literals and instructions; then each input's type, slot and
+strides, each output's type and slot (sums over rows come after the others, without), literals,
+bounds, instructions. */
+enum { ROWS_HEAD = 1 + ROW_AXES + 1 + 7 + 2 };
+
+static XLA_FFI_Error *rows(XLA_FFI_CallFrame *frame)
+{
+    if (answered(frame))
+        return NULL;
+    const XLA_FFI_Array *array = frame->attrs.size == 1 && frame->attrs.types[0] == XLA_FFI_AttrType_ARRAY
+        ? frame->attrs.attrs[0] : NULL;
+    RowProgram p = {0};
+    const int64_t *given = array && array->dtype == XLA_FFI_DataType_S64 && array->size >= ROWS_HEAD ? array->data : NULL;
+    int64_t wide = 0, literals = 0, instructions = 0, ok = 0;
+    if (given) {
+        wide = *given++;
+        memcpy(p.lead, given, sizeof p.lead);
+        given += ROW_AXES;
+        p.columns = given[0], p.inputs = given[1], p.outputs = given[2], p.sums = given[3];
+        p.chunks = given[4], p.kept = given[5], p.scalars = given[6], p.sections = given[7];
+        literals = given[8], instructions = given[9];
+        given += 10;
+        int64_t size = ROWS_HEAD + p.inputs * (2 + ROW_AXES) + p.outputs * 2 + literals
+            + p.sections + 1 + instructions * (int64_t)(sizeof(RowInstruction) / sizeof(int64_t));
+        ok = size == (int64_t)array->size && p.inputs <= ROW_MOST && p.outputs <= ROW_MOST
+            && p.sums <= ROW_MOST && p.chunks <= ROW_MOST && p.inputs == (int64_t)frame->args.size
+            && p.outputs + p.sums == (int64_t)frame->rets.size;
+    }
+    if (!ok)
+        return stretto_error(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
+                             "stretto_rows: operands or attributes are not those of a program");
+    for (int64_t i = 0; i < p.inputs; i++) {
+        RowInput *in = p.input + i;
+        in->data = ((XLA_FFI_Buffer **)frame->args.args)[i]->data;
+        in->type = given[0], in->slot = given[1];
+        memcpy(in->lead, given + 2, sizeof in->lead);
+        given += 2 + ROW_AXES;
+    }
+    XLA_FFI_Buffer **rets = (XLA_FFI_Buffer **)frame->rets.rets;
+    for (int64_t i = 0; i < p.outputs; i++, given += 2)
+        p.output[i] = (RowOutput){rets[i]->data, given[0], given[1]};
+    for (int64_t i = 0; i < p.sums; i++)
+        p.sum[i] = rets[p.outputs + i]->data;
+    p.literals = given;
+    p.bounds = given + literals;
+    p.instruction = (const RowInstruction *)(p.bounds + p.sections + 1);
+    if (wide ? level->rows_f64(frame, &p) : level->rows_f32(frame, &p))
+        return stretto_error(frame, XLA_FFI_Error_Code_RESOURCE_EXHAUSTED,
+                             "stretto_rows: there is no memory for its scratch");
+    return NULL;
+}
+
 /* What Python calls */
 
 static PyObject *use(PyObject *self, PyObject *args)
@@ -164,7 +217,8 @@ static PyObject *handlers(PyObject *self, PyObject *unused)
     static const struct {
         const char *name;
         XLA_FFI_Handler *handler;
-    } all[] = {{"stretto_product", product}, {"stretto_convolution", convolution}};
+    } all[] = {
+        {"stretto_product", product}, {"stretto_convolution", convolution}, {"stretto_rows", rows}};
     PyObject *table = PyDict_New();
     for (size_t i = 0; table && i < sizeof all / sizeof *all; i++) {
         PyObject *capsule = PyCapsule_New((void *)all[i].handler, "xla._CUSTOM_CALL_TARGET", NULL);

@@ -192,6 +192,8 @@ class Facts:
     """Those that kernels of our own compute."""
     fused_products: int = 0
     """Those of them that have what follows in them."""
+    kernel_rows: int = 0
+    """The programs over rows that kernels of our own run."""
     targets: set[str] = field(default_factory=set)
     """The names of the registered functions that it calls."""
     has_reductions: bool = False

@@ -517,6 +517,20 @@ class Writer:
                 return result
         return None
 
+    def called_kernel(
+        self,
+        target: str,
+        operands: Sequence[Operand],
+        outs: Sequence[ArrayType],
+        numbers: Sequence[int],
+    ) -> list[Operand] | None:
+        """Write a call of one of our kernels, if they may be called, on arrays that lie by rows."""
+        if not self.has_kernels or self._scalars:
+            return None
+        layouts = [_row_major([v.type for v in operands]), _row_major(outs)]
+        self._facts.kernel_rows += target == "stretto_rows"
+        return self.custom_call(target, operands, outs, {"numbers": self.ints(numbers)}, layouts)
+
     def convolution(self, x: Operand, kernel: Operand, attributes: str) -> Operand:
         """Return the convolution of ``x`` with a kernel."""
         self._facts.has_convolutions_in_loops |= self._may_be_in_loop

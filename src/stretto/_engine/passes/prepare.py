@@ -85,7 +85,10 @@ PLANNED = (
     Pass("materialize_shared", home=_BARRIERS),
     Pass("store_beside_copies", home=_BARRIERS),
 )
-WRITTEN = (Pass("fuse_products", "kernels", platform="cpu"),)
+WRITTEN = (
+    Pass("fuse_products", "kernels", platform="cpu"),
+    Pass("fuse_rows", "kernels", platform="cpu"),
+)
 
 
 def prepare(program: Program) -> Program:

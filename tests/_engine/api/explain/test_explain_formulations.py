@@ -90,6 +90,13 @@ def test_products_in_kernels():
     assert str(alone).endswith("kernels compute 1") or "kernels compute 1\n" in str(alone)
 
 
+@pytest.mark.skipif(bool(WITHOUT), reason="there are no kernels here")
+def test_rows_in_kernels():
+    report = st.explain(lambda x: nn.functional.softmax(x, dim=-1), snp.ones((64, 128)))
+    assert report.products.rows == 1
+    assert "along rows: 1 calls of kernels" in str(report)
+
+
 @pytest.mark.skipif(kernels is None, reason="there are no kernels")
 def test_kernels_of_our_own():
     wide = lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "SAME")

@@ -282,6 +282,8 @@ class Products:
     """The number of those that kernels of our own compute, as written in the program's text."""
     fused: int = 0
     """The number of these that have what follows in them."""
+    rows: int = 0
+    """The number of calls of kernels for softmax, norms and what is like them, along rows."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -339,7 +341,8 @@ def products_of(program: Program, chosen: Libraries, facts: Facts) -> Products:
     """Return the products of a prepared program, for what was chosen for its text."""
     count = sum(n for e, n in operations(program, 1) if isinstance(e.primitive, DotGeneral))
     library = "YNNPACK" if chosen.products else "Eigen"
-    return Products(count, library, chosen.reason, facts.kernel_products, facts.fused_products)
+    of_kernels = facts.kernel_products, facts.fused_products, facts.kernel_rows
+    return Products(count, library, chosen.reason, *of_kernels)
 
 
 def formulation_lines(convolutions: tuple[Convolution, ...], products: Products) -> list[str]:
@@ -359,6 +362,8 @@ def formulation_lines(convolutions: tuple[Convolution, ...], products: Products)
         )
     elif products.count:
         lines.append(f"products: {products.count}, by {products.library}: {products.reason}")
+    if products.rows:
+        lines.append(f"softmax, norms and the like, along rows: {products.rows} calls of kernels")
     return lines
 
 

@@ -1,0 +1,763 @@
+/* Programs over rows, for one type and one level of vectors: softmax, norms, their gradients, and
+whatever else has sums or maxima along rows with elementwise operations around them.
+
+A program is a list of instructions, each of which does one operation on some rows at once, while
+they lie in the nearest cache: as interpreters of array languages do (Boncz, Zukowski and Nes,
+MonetDB/X100: hyper-pipelining query execution, CIDR 2005). So any such part of a user's program
+runs, whatever it is called, and gives NaN and infinities where its operations do. Results differ
+from those of single operations in the order of sums, in exponentials, and where a product and a sum
+are one instruction, which rounds once.
+
+- Short rows are taken several at a time, long ones in chunks of columns. Instructions between two
+  reductions are a phase, which goes over the chunks of a row once; what a later phase needs is kept
+  for the whole row.
+- Every row is computed by itself, and its sums in one order. Sums over rows are taken by parts of
+  the rows that depend on sizes alone. So bits do not depend on threads.
+- Booleans are masks of all ones in the lanes of the type. Lanes behind the end of a row hold
+  anything; only what stores and reduces looks where a row ends.
+
+`T` is the type, `INTEGER` an integer of its size, `LANES` its number in a vector, `NAME(f)` the name
+of a function at this level.
+*/
+
+#define ROWS_CHUNK (4096 / (int64_t)sizeof(T))   /* elements of a buffer: eight fit in 32 kB */
+#ifndef ROWS_NEAR
+/* Bytes that the buffers of a block of rows may take: with 16 kB, which is one row of 768, layer norm
+takes 1.4 of the time, for instructions on single scalars; with 256 kB as long as with 64. */
+#define ROWS_NEAR 65536
+#endif
+#define ROWS_PARTS 16                            /* of the rows, for sums over rows */
+#define ROWS_TASK 16384                          /* elements below which no task is cut */
+
+typedef INTEGER NAME(Bits) __attribute__((may_alias));
+typedef T NAME(RowVec) __attribute__((vector_size(LANES * sizeof(T))));
+typedef INTEGER NAME(RowPlaces) __attribute__((vector_size(LANES * sizeof(T))));
+typedef NATURAL NAME(RowNaturals) __attribute__((vector_size(LANES * sizeof(T))));
+typedef T NAME(RowLoose)
+    __attribute__((vector_size(LANES * sizeof(T)), aligned(sizeof(T)), may_alias));
+typedef INTEGER NAME(RowLoosePlaces)
+    __attribute__((vector_size(LANES * sizeof(T)), aligned(sizeof(T)), may_alias));
+#define Bits NAME(Bits)
+#define Vec NAME(RowVec)
+#define Places NAME(RowPlaces)
+#define Naturals NAME(RowNaturals)
+#define LOAD(p) (*(const NAME(RowLoose) *)(p))
+#define STORE(p, v) (*(NAME(RowLoose) *)(p) = (v))
+#define LOAD_MASK(p) (*(const NAME(RowLoosePlaces) *)(p))
+#define STORE_MASK(p, v) (*(NAME(RowLoosePlaces) *)(p) = (v))
+#define CHOOSE(mask, x, y) ((Vec)(((mask) & (Places)(x)) | (~(mask) & (Places)(y))))
+#define ALL(x) ((x) - (Vec){0})         /* in all lanes; -0 - 0 is -0 */
+#define ALL_MASK(x) ((x) | (Places){0})
+
+static const INTEGER NAME(lane_numbers)[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+#define NUMBERS LOAD_MASK(NAME(lane_numbers))
+
+/* An operand: its rows lie `pitch` elements apart; of a scalar there is one a row. */
+typedef struct {
+    T *at;
+    int64_t pitch;
+    int vec;
+} NAME(Operand);
+
+typedef struct {
+    NAME(Operand) out, a, b, c;
+    int64_t rows, width;  /* the width is a multiple of LANES, but for reductions */
+    int64_t start;        /* the first column */
+} NAME(RowCall);
+#define Call NAME(RowCall)
+
+/* Elementwise operations: on vectors `x` and `y`, each of an array or of one scalar a row. */
+
+#if defined(__clang__)
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
+#define EACH for (int64_t i = 0; i < k->width; i += LANES)
+
+#define UNARY(name, load, all, store, Value, expression)                                           \
+    static void NAME(rows_##name)(const Call *k)                                                   \
+    {                                                                                              \
+        for (int64_t r = 0; r < k->rows; r++) {                                                    \
+            T *o = k->out.at + r * k->out.pitch;                                                   \
+            const T *xs = k->a.at + r * k->a.pitch;                                                \
+            if (k->a.vec)                                                                          \
+                EACH {                                                                             \
+                    Value x = load(xs + i);                                                        \
+                    store(o + i, expression);                                                      \
+                }                                                                                  \
+            else {                                                                                 \
+                Value x = all;                                                                     \
+                EACH store(o + i, expression);                                                     \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
+#define BINARY(name, load, all_x, all_y, store, Value, expression)                                 \
+    static void NAME(rows_##name)(const Call *k)                                                   \
+    {                                                                                              \
+        for (int64_t r = 0; r < k->rows; r++) {                                                    \
+            T *o = k->out.at + r * k->out.pitch;                                                   \
+            const T *xs = k->a.at + r * k->a.pitch, *ys = k->b.at + r * k->b.pitch;                \
+            if (k->a.vec && k->b.vec)                                                              \
+                EACH {                                                                             \
+                    Value x = load(xs + i), y = load(ys + i);                                      \
+                    store(o + i, expression);                                                      \
+                }                                                                                  \
+            else if (k->a.vec) {                                                                   \
+                Value y = all_y;                                                                   \
+                EACH {                                                                             \
+                    Value x = load(xs + i);                                                        \
+                    store(o + i, expression);                                                      \
+                }                                                                                  \
+            } else if (k->b.vec) {                                                                 \
+                Value x = all_x;                                                                   \
+                EACH {                                                                             \
+                    Value y = load(ys + i);                                                        \
+                    store(o + i, expression);                                                      \
+                }                                                                                  \
+            } else {                                                                               \
+                Value x = all_x, y = all_y;                                                        \
+                EACH store(o + i, expression);                                                     \
+            }                                                                                      \
+        }                                                                                          \
+    }
+#define MASK_X ALL_MASK(*(const Bits *)xs)
+#define MASK_Y ALL_MASK(*(const Bits *)ys)
+#define FLOATS_OF_ONE(name, expression) UNARY(name, LOAD, ALL(*xs), STORE, Vec, expression)
+#define FLOATS(name, expression) BINARY(name, LOAD, ALL(*xs), ALL(*ys), STORE, Vec, expression)
+#define COMPARISON(name, expression)                                                               \
+    BINARY(name, LOAD, ALL(*xs), ALL(*ys), STORE_MASK, Vec, expression)
+#define MASKS(name, expression)                                                                    \
+    BINARY(name, LOAD_MASK, MASK_X, MASK_Y, STORE_MASK, Places, expression)
+
+/* The greater or the less of a bound and x; NaN, if x is. */
+static inline Vec NAME(rows_above)(Vec bound, Vec x)
+{
+#if BYTES == 64 && defined(__x86_64__)
+    return sizeof(T) == 4 ? (Vec)_mm512_max_ps((__m512)bound, (__m512)x)
+                          : (Vec)_mm512_max_pd((__m512d)bound, (__m512d)x);
+#elif defined(__x86_64__)
+    return sizeof(T) == 4 ? (Vec)_mm256_max_ps((__m256)bound, (__m256)x)
+                          : (Vec)_mm256_max_pd((__m256d)bound, (__m256d)x);
+#else
+    return CHOOSE(bound > x, bound, x);
+#endif
+}
+
+static inline Vec NAME(rows_below)(Vec bound, Vec x)
+{
+#if BYTES == 64 && defined(__x86_64__)
+    return sizeof(T) == 4 ? (Vec)_mm512_min_ps((__m512)bound, (__m512)x)
+                          : (Vec)_mm512_min_pd((__m512d)bound, (__m512d)x);
+#elif defined(__x86_64__)
+    return sizeof(T) == 4 ? (Vec)_mm256_min_ps((__m256)bound, (__m256)x)
+                          : (Vec)_mm256_min_pd((__m256d)bound, (__m256d)x);
+#else
+    return CHOOSE(bound < x, bound, x);
+#endif
+}
+
+/* e to the power of x, within 1 ulp: x = n ln 2 + r with |r| <= ln(2) / 2 as in Cody and Waite
+(Software manual for the elementary functions, 1980), with ln 2 in two parts; then a polynomial,
+for float32 the one of least relative error (3e-9, by Remez's exchange), for float64 Taylor's
+(4e-18). It is multiplied by 2^n in two steps where there is no instruction for it, so that results
+may be denormal. Rounding to n adds and subtracts a large number: -ffast-math would delete that. */
+static inline __attribute__((always_inline)) Vec NAME(exp_of)(Vec x)
+{
+    const int single = sizeof(T) == 4;
+    x = NAME(rows_above)(ALL(single ? (T)-104 : (T)-746), x);
+    x = NAME(rows_below)(ALL(single ? (T)89 : (T)710), x);
+    const T shift = single ? (T)12582912 : (T)6755399441055744;
+    Vec shifted = x * (T)1.44269504088896340736 + shift, n = shifted - shift;
+    Vec r = x - n * (single ? (T)6.93145751953125e-01 : (T)6.931471804855391383e-01);
+    r -= n * (single ? (T)1.42860682030942e-06 : (T)7.440617111158231989e-11);
+    Vec p;
+    if (single) {
+        p = r * (T)1.381458395e-03 + (T)8.3687239347e-03;
+        p = p * r + (T)4.1668388731e-02;
+        p = p * r + (T)1.6666520574e-01;
+        p = p * r + (T)4.9999993444e-01;
+    } else {
+        p = r * (T)(1.0 / 6227020800) + (T)(1.0 / 479001600);
+        p = p * r + (T)(1.0 / 39916800);
+        p = p * r + (T)(1.0 / 3628800);
+        p = p * r + (T)(1.0 / 362880);
+        p = p * r + (T)(1.0 / 40320);
+        p = p * r + (T)(1.0 / 5040);
+        p = p * r + (T)(1.0 / 720);
+        p = p * r + (T)(1.0 / 120);
+        p = p * r + (T)(1.0 / 24);
+        p = p * r + (T)(1.0 / 6);
+        p = p * r + (T)0.5;
+    }
+    p = p * (r * r) + r;
+    p += 1;
+#if BYTES == 64 && defined(__x86_64__)
+    return single ? (Vec)_mm512_scalef_ps((__m512)p, (__m512)n)
+                  : (Vec)_mm512_scalef_pd((__m512d)p, (__m512d)n);
+#else
+    const NATURAL digits = single ? 23 : 52, bias = single ? 127 : 1023;
+    Naturals whole = (Naturals)shifted - (Naturals)ALL(shift); /* of NaN it is anything */
+    Naturals half = ((whole + 4096) >> 1) - 2048, rest = whole - half;
+    return p * (Vec)((half + bias) << digits) * (Vec)((rest + bias) << digits);
+#endif
+}
+
+FLOATS(add, x + y)
+FLOATS(sub, x - y)
+FLOATS(mul, x * y)
+FLOATS(div, x / y)
+/* Of equal ones, which may be zeros of two signs, the bits of both or of either. */
+FLOATS(max, CHOOSE(x == y, (Places)x & (Places)y, CHOOSE((x > y) | (x != x), x, y)))
+FLOATS(min, CHOOSE(x == y, (Places)x | (Places)y, CHOOSE((x < y) | (x != x), x, y)))
+FLOATS(exp_difference, NAME(exp_of)(x - y))
+COMPARISON(eq, x == y)
+COMPARISON(ne, x != y)
+COMPARISON(lt, x < y)
+COMPARISON(le, x <= y)
+COMPARISON(gt, x > y)
+COMPARISON(ge, x >= y)
+MASKS(and, x & y)
+MASKS(or, x | y)
+UNARY(not, LOAD_MASK, MASK_X, STORE_MASK, Places, ~x)
+UNARY(number, LOAD_MASK, MASK_X, STORE, Places, (Vec)(x & (Places)ALL(1)))
+UNARY(is_finite, LOAD, ALL(*xs), STORE_MASK, Vec, x - x == 0)
+FLOATS_OF_ONE(copy, x)
+FLOATS_OF_ONE(neg, -x)
+FLOATS_OF_ONE(abs, CHOOSE(x < 0, -x, x + 0)) /* of -0 it is 0 */
+FLOATS_OF_ONE(exp, NAME(exp_of)(x))
+
+/* Of scalars alone, one by one. */
+#define ONE_BY_ONE(name, expression)                                                               \
+    static void NAME(rows_##name)(const Call *k)                                                   \
+    {                                                                                              \
+        for (int64_t i = 0; i < k->width; i++) {                                                   \
+            T x = k->a.at[k->a.vec ? i : 0];                                                       \
+            k->out.at[i] = expression;                                                             \
+        }                                                                                          \
+    }
+#define OF_TYPE(name, x) (sizeof(T) == 4 ? (T)name##f((float)(x)) : (T)name(x))
+ONE_BY_ONE(log, OF_TYPE(__builtin_log, x))
+ONE_BY_ONE(log1p, OF_TYPE(__builtin_log1p, x))
+ONE_BY_ONE(expm1, OF_TYPE(__builtin_expm1, x))
+ONE_BY_ONE(sqrt, OF_TYPE(__builtin_sqrt, x))
+ONE_BY_ONE(rsqrt, 1 / OF_TYPE(__builtin_sqrt, x))
+
+/* What a mask of floats or of masks says: the second operand where it is set, else the third. */
+static void NAME(rows_select)(const Call *k)
+{
+    for (int64_t r = 0; r < k->rows; r++) {
+        T *o = k->out.at + r * k->out.pitch;
+        const T *mask = k->a.at + r * k->a.pitch;
+        const T *xs = k->b.at + r * k->b.pitch, *ys = k->c.at + r * k->c.pitch;
+        Vec x = ALL(*xs), y = ALL(*ys);
+        if (!k->a.vec) {
+            int first = *(const Bits *)mask != 0;
+            const T *from = first ? xs : ys;
+            if (first ? k->b.vec : k->c.vec)
+                EACH STORE(o + i, LOAD(from + i));
+            else
+                EACH STORE(o + i, first ? x : y);
+        } else if (k->b.vec && k->c.vec)
+            EACH STORE(o + i, CHOOSE(LOAD_MASK(mask + i), LOAD(xs + i), LOAD(ys + i)));
+        else if (k->b.vec)
+            EACH STORE(o + i, CHOOSE(LOAD_MASK(mask + i), LOAD(xs + i), y));
+        else if (k->c.vec)
+            EACH STORE(o + i, CHOOSE(LOAD_MASK(mask + i), x, LOAD(ys + i)));
+        else
+            EACH STORE(o + i, CHOOSE(LOAD_MASK(mask + i), x, y));
+    }
+}
+
+/* Two operations as one */
+#define TERNARY(name, expression)                                                                  \
+    static void NAME(rows_##name)(const Call *k)                                                   \
+    {                                                                                              \
+        for (int64_t r = 0; r < k->rows; r++) {                                                    \
+            T *o = k->out.at + r * k->out.pitch;                                                   \
+            const T *xs = k->a.at + r * k->a.pitch, *ys = k->b.at + r * k->b.pitch;                \
+            const T *zs = k->c.at + r * k->c.pitch;                                                \
+            Vec y = ALL(*ys), z = ALL(*zs);                                                        \
+            if (k->b.vec && k->c.vec)                                                              \
+                EACH {                                                                             \
+                    Vec x = LOAD(xs + i), y = LOAD(ys + i), z = LOAD(zs + i);                      \
+                    STORE(o + i, expression);                                                      \
+                }                                                                                  \
+            else if (k->b.vec)                                                                     \
+                EACH {                                                                             \
+                    Vec x = LOAD(xs + i), y = LOAD(ys + i);                                        \
+                    STORE(o + i, expression);                                                      \
+                }                                                                                  \
+            else if (k->c.vec)                                                                     \
+                EACH {                                                                             \
+                    Vec x = LOAD(xs + i), z = LOAD(zs + i);                                        \
+                    STORE(o + i, expression);                                                      \
+                }                                                                                  \
+            else                                                                                   \
+                EACH {                                                                             \
+                    Vec x = LOAD(xs + i);                                                          \
+                    STORE(o + i, expression);                                                      \
+                }                                                                                  \
+        }                                                                                          \
+    }
+TERNARY(mul_add, x * y + z)
+TERNARY(sub_mul, (x - y) * z)
+TERNARY(mul_mul, x * y * z)
+TERNARY(add_mul, (x + y) * z)
+TERNARY(add_add, x + y + z)
+
+/* whether a column is the one that a row's integer names */
+static void NAME(rows_is_column)(const Call *k)
+{
+    const Places count = NUMBERS;
+    for (int64_t r = 0; r < k->rows; r++) {
+        T *o = k->out.at + r * k->out.pitch;
+        NATURAL at = (NATURAL)*(const Bits *)(k->a.at + r * k->a.pitch) - (NATURAL)k->start;
+        EACH STORE_MASK(o + i, count == ALL_MASK((INTEGER)(at - (NATURAL)i)));
+    }
+}
+
+/* Reductions along rows: the result of a row is combined with what is there, unless this is the first
+chunk. */
+
+static inline T NAME(plus_T)(T a, T b) { return a + b; }
+static inline Vec NAME(plus_Vec)(Vec a, Vec b) { return a + b; }
+
+/* the greater or the less, or NaN if there is any: of vectors by masks, as C has no choice of them */
+#define EXTREMUM(name, sign)                                                                       \
+    static inline T NAME(name##_T)(T a, T b) { return a sign b || a != a ? a : b; }                \
+    static inline Vec NAME(name##_Vec)(Vec a, Vec b)                                               \
+    {                                                                                              \
+        Places mask = (a sign b) | (a != a);                                              \
+        return CHOOSE(mask, a, b);                  \
+    }
+EXTREMUM(greatest, >)
+EXTREMUM(least, <)
+
+/* Reduce the lanes of a vector, halves with halves. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define REDUCED(combine)                                                                           \
+    static inline T NAME(reduced_##combine)(Vec x)                                                 \
+    {                                                                                              \
+        _Pragma("GCC unroll 4") for (int step = LANES / 2; step; step /= 2)                        \
+        {                                                                                          \
+            Places other = NUMBERS ^ (INTEGER)step;                                                \
+            x = NAME(combine##_Vec)(x, __builtin_shuffle(x, other));                               \
+        }                                                                                          \
+        return x[0];                                                                               \
+    }
+#else
+#define REDUCED(combine)                                                                           \
+    static inline T NAME(reduced_##combine)(Vec x)                                                 \
+    {                                                                                              \
+        for (int step = LANES / 2; step; step /= 2)                                                \
+            for (int i = 0; i < step; i++)                                                         \
+                x[i] = NAME(combine##_T)(x[i], x[i + step]);                                       \
+        return x[0];                                                                               \
+    }
+#endif
+REDUCED(plus)
+REDUCED(greatest)
+REDUCED(least)
+
+#define REDUCED_ROW(combine, identity, expression, Y)                                              \
+    {                                                                                              \
+        Vec sums[4];                                                                               \
+        for (int j = 0; j < 4; j++)                                                                \
+            sums[j] = ALL((T)(identity));                                                          \
+        int64_t i = 0;                                                                             \
+        for (; i + 4 * LANES <= k->width; i += 4 * LANES)                                          \
+            for (int j = 0; j < 4; j++) {                                                          \
+                Vec x = LOAD(xs + i + j * LANES), y = Y(i + j * LANES);                            \
+                (void)y;                                                                           \
+                sums[j] = NAME(combine##_Vec)(sums[j], expression);                                \
+            }                                                                                      \
+        for (; i < k->width; i += LANES) { /* rows end within a vector, or with it */              \
+            Vec x = LOAD(xs + i), y = Y(i);                                                        \
+            (void)y;                                                                               \
+            x = CHOOSE(count < ALL_MASK((INTEGER)(k->width - i)), expression, ALL((T)(identity))); \
+            sums[0] = NAME(combine##_Vec)(sums[0], x);                                             \
+        }                                                                                          \
+        sums[0] = NAME(combine##_Vec)(sums[0], sums[2]);                                           \
+        sums[1] = NAME(combine##_Vec)(sums[1], sums[3]);                                           \
+        T all = NAME(reduced_##combine)(NAME(combine##_Vec)(sums[0], sums[1]));                    \
+        T *out = k->out.at + r;                                                                    \
+        *out = k->start ? NAME(combine##_T)(*out, all) : all;                                      \
+    }
+#define REDUCTION(name, combine, identity, expression)                                             \
+    static void NAME(rows_##name)(const Call *k)                                                   \
+    {                                                                                              \
+        const Places count = NUMBERS;                                                              \
+        for (int64_t r = 0; r < k->rows; r++) {                                                    \
+            const T *xs = k->a.at + r * k->a.pitch, *ys = k->b.at + r * k->b.pitch;                \
+            if (k->b.vec)                                                                          \
+                REDUCED_ROW(combine, identity, expression, Y_VECTOR)                               \
+            else {                                                                                 \
+                Vec y_all = ys ? ALL(*ys) : ALL((T)0);                                             \
+                REDUCED_ROW(combine, identity, expression, Y_ALL)                                  \
+            }                                                                                      \
+        }                                                                                          \
+    }
+#define Y_VECTOR(i) LOAD(ys + (i))
+#define Y_ALL(i) y_all
+REDUCTION(sum, plus, 0, x)
+REDUCTION(sum_of_products, plus, 0, x * y)
+REDUCTION(sum_of_differences, plus, 0, x - y)
+REDUCTION(sum_of_squared_differences, plus, 0, (x - y) * (x - y))
+REDUCTION(greatest, greatest, -__builtin_inf(), x)
+REDUCTION(least, least, __builtin_inf(), x)
+
+static void NAME(rows_first)(const Call *k)
+{
+    if (!k->start)
+        for (int64_t r = 0; r < k->rows; r++)
+            k->out.at[r] = k->a.at[r * k->a.pitch];
+}
+
+/* Add rows to the sums over rows. */
+static void NAME(rows_add_up)(const Call *k)
+{
+    T *o = k->out.at;
+    for (int64_t r = 0; r < k->rows; r++) {
+        const T *xs = k->a.at + r * k->a.pitch;
+        Vec x = ALL(*xs);
+        if (k->a.vec)
+            EACH STORE(o + i, LOAD(o + i) + LOAD(xs + i));
+        else
+            EACH STORE(o + i, LOAD(o + i) + x);
+    }
+}
+
+/* In the order of ops/row_program.py */
+typedef void NAME(RowFunction)(const Call *);
+static NAME(RowFunction) *const NAME(row_functions)[] = {
+    NULL, NAME(rows_copy), NAME(rows_add), NAME(rows_sub), NAME(rows_mul), NAME(rows_div),
+    NAME(rows_max), NAME(rows_min), NAME(rows_neg), NAME(rows_abs), NAME(rows_exp),
+    NAME(rows_exp_difference), NAME(rows_log), NAME(rows_log1p), NAME(rows_expm1),
+    NAME(rows_sqrt), NAME(rows_rsqrt), NAME(rows_eq), NAME(rows_ne), NAME(rows_lt),
+    NAME(rows_le), NAME(rows_gt), NAME(rows_ge), NAME(rows_is_finite), NAME(rows_and),
+    NAME(rows_or), NAME(rows_not), NAME(rows_select), NAME(rows_number), NAME(rows_is_column),
+    NAME(rows_sum), NAME(rows_sum_of_products), NAME(rows_greatest), NAME(rows_least),
+    NAME(rows_first), NAME(rows_add_up), NAME(rows_mul_add), NAME(rows_sub_mul),
+    NAME(rows_sum_of_differences), NAME(rows_sum_of_squared_differences),
+    NAME(rows_mul_mul), NAME(rows_add_mul), NAME(rows_add_add),
+};
+/* Running a program */
+
+typedef struct {
+    const RowProgram *p;
+    int64_t rows, block, blocks;      /* of all; in a block; blocks */
+    int64_t chunk, padded;            /* columns in a chunk, and in a kept row */
+    int64_t per_task;                 /* blocks in a task, but where there are sums over rows */
+    T *sums;                          /* over rows, for each part */
+    int64_t width;                    /* of a sum over rows */
+    int64_t pitch[ROW_MOST];          /* of inputs, in elements; -1 where it varies */
+    int failed;
+} NAME(RowPlan);
+#define Plan NAME(RowPlan)
+
+static int64_t NAME(rows_up)(int64_t x) { return (x + LANES - 1) / LANES * LANES; }
+
+/* Where a row begins, in elements. */
+static int64_t NAME(row_offset)(const RowProgram *p, const int64_t *strides, int64_t row)
+{
+    int64_t at = 0;
+    for (int axis = ROW_AXES - 1; axis >= 0; axis--) {
+        at += row % p->lead[axis] * strides[axis];
+        row /= p->lead[axis];
+    }
+    return at;
+}
+
+/* The distance of rows, or -1 where there is no single one. */
+static int64_t NAME(row_pitch)(const RowProgram *p, const int64_t *strides)
+{
+    int64_t inner = 1, pitch = 0, known = 0;
+    for (int axis = ROW_AXES - 1; axis >= 0; axis--) {
+        if (p->lead[axis] > 1) {
+            if (known && strides[axis] != pitch * inner)
+                return -1;
+            if (!known)
+                pitch = strides[axis];
+            known = 1;
+        }
+        inner *= p->lead[axis];
+    }
+    return pitch;
+}
+
+/* Take elements of an operand of any type. */
+static void NAME(rows_take)(const void *from, int64_t at, int64_t step, int type, int64_t count, T *to)
+{
+    Bits *bits = (Bits *)to;
+    if (type == ROW_FLOATS) {
+        const T *xs = (const T *)from + at;
+        if (step == 1)
+            INDEPENDENT for (int64_t i = 0; i < count; i++) to[i] = xs[i];
+        else
+            for (int64_t i = 0; i < count; i++) to[i] = xs[i * step];
+    } else if (type == ROW_BOOLS) {
+        const uint8_t *xs = (const uint8_t *)from + at;
+        if (step == 1)
+            INDEPENDENT for (int64_t i = 0; i < count; i++) bits[i] = -(Bits)(xs[i] != 0);
+        else
+            for (int64_t i = 0; i < count; i++) bits[i] = -(Bits)(xs[i * step] != 0);
+    } else if (type == ROW_INTEGERS) {
+        const int32_t *xs = (const int32_t *)from + at;
+        for (int64_t i = 0; i < count; i++) bits[i] = xs[i * step];
+    } else { /* no column is named by what is beyond 31 bits */
+        const int64_t *xs = (const int64_t *)from + at;
+        for (int64_t i = 0; i < count; i++)
+            bits[i] = xs[i * step] == (int32_t)xs[i * step] ? (Bits)xs[i * step] : -1;
+    }
+}
+
+static void NAME(rows_give)(const T *from, int type, int64_t count, void *to, int64_t at)
+{
+    if (type == ROW_FLOATS)
+        __builtin_memcpy((T *)to + at, from, (size_t)count * sizeof(T));
+    else {
+        const Bits *bits = (const Bits *)from;
+        uint8_t *out = (uint8_t *)to + at;
+        INDEPENDENT for (int64_t i = 0; i < count; i++) out[i] = bits[i] != 0;
+    }
+}
+
+static void NAME(rows_block)(const Plan *plan, int64_t first, int64_t rows, T *memory, T *sums)
+{
+    const RowProgram *p = plan->p;
+    int64_t columns = p->columns, each = plan->block * plan->chunk;
+    T *kept = memory + p->chunks * each;
+    T *scalars = kept + p->kept * plan->block * plan->padded;
+    int64_t wide = NAME(rows_up)(plan->block);
+    NAME(Operand) chunks[ROW_MOST];
+    for (int64_t i = 0; i < p->inputs; i++) {
+        const RowInput *in = p->input + i;
+        if (in->slot < 0)
+            continue;
+        int64_t pitch = plan->pitch[i];
+        T *to = scalars + in->slot * wide;
+        if (pitch >= 0)
+            NAME(rows_take)(in->data, first * pitch, pitch, (int)in->type, rows, to);
+        else
+            for (int64_t r = 0; r < rows; r++)
+                NAME(rows_take)(in->data, NAME(row_offset)(p, in->lead, first + r), 0, (int)in->type, 1, to + r);
+    }
+    for (int64_t section = 0; section < p->sections; section++) {
+        int64_t begin = p->bounds[section], end = p->bounds[section + 1];
+        int by_row = section % 2 == 0;   /* scalars, one a row */
+        if (begin == end)
+            continue;
+        for (int64_t start = 0; start < columns; start += plan->chunk) {
+            int64_t width = by_row ? rows : columns - start < plan->chunk ? columns - start : plan->chunk;
+            int whole = width % LANES == 0;
+            for (int64_t n = begin; n < end; n++) {
+                const RowInstruction *one = p->instruction + n;
+                Call k = {.rows = by_row ? 1 : rows, .width = NAME(rows_up)(width), .start = start};
+                NAME(Operand) *operands[] = {&k.a, &k.b, &k.c};
+                T *own = one->out_kind == ROW_CHUNK ? memory + one->out * each : NULL;
+                if (one->op == ROWS_LOAD) {
+                    const RowInput *in = p->input + one->from[0];
+                    int64_t pitch = plan->pitch[one->from[0]];
+                    NAME(Operand) *to = chunks + one->out;
+                    if (in->type == ROW_FLOATS && pitch >= 0 && whole) {
+                        *to = (NAME(Operand)){(T *)in->data + first * pitch + start, pitch, 1};
+                        continue;
+                    }
+                    *to = (NAME(Operand)){own, pitch ? k.width : 0, 1};
+                    for (int64_t r = 0; r < (pitch ? rows : 1); r++) {
+                        int64_t at = NAME(row_offset)(p, in->lead, first + r) + start;
+                        NAME(rows_take)(in->data, at, 1, (int)in->type, width, own + r * k.width);
+                        for (int64_t i = width; i < k.width; i++) own[r * k.width + i] = 0;
+                    }
+                    continue;
+                }
+                for (int j = 0; j < 3; j++) {
+                    int64_t index = one->from[j];
+                    switch (one->kind[j]) {
+                    case ROW_CHUNK:
+                        *operands[j] = chunks[index];
+                        break;
+                    case ROW_KEPT:
+                        *operands[j] = (NAME(Operand)){
+                            kept + index * plan->block * plan->padded + start, plan->padded, 1};
+                        break;
+                    case ROW_SCALAR:
+                        *operands[j] = (NAME(Operand)){scalars + index * wide, 1, by_row};
+                        break;
+                    case ROW_LITERAL:
+                        *operands[j] = (NAME(Operand)){(T *)p->literals + index * (8 / sizeof(T)), 0, 0};
+                        break;
+                    }
+                }
+                if (one->op == ROWS_ADD_UP) {
+                    k.out.at = sums + one->out * plan->width + start;
+                } else if (one->out_kind == ROW_SCALAR) {
+                    k.out.at = scalars + one->out * wide;
+                    if (one->op >= ROWS_FIRST_REDUCTION && !by_row)
+                        k.width = width; /* behind it there may be anything */
+                } else if (one->out_kind == ROW_KEPT) {
+                    k.out = (NAME(Operand)){kept + one->out * plan->block * plan->padded + start, plan->padded, 1};
+                } else {
+                    const RowOutput *out = one->to >= 0 ? p->output + one->to : NULL;
+                    if (out && out->type == ROW_FLOATS && whole)
+                        k.out = (NAME(Operand)){(T *)out->data + first * columns + start, columns, 1};
+                    else
+                        k.out = (NAME(Operand)){own, k.width, 1};
+                    chunks[one->out] = k.out;
+                }
+                if (!by_row && k.out.vec && k.rows > 1 && k.out.pitch == k.width
+                    && (k.a.vec ? k.a.pitch == k.width : !k.a.pitch)
+                    && (k.b.vec ? k.b.pitch == k.width : !k.b.pitch)
+                    && (k.c.vec ? k.c.pitch == k.width : !k.c.pitch)
+                    && one->op != ROWS_IS_COLUMN) { /* rows that lie together are one */
+                    Call all = k;
+                    all.width *= rows;
+                    all.rows = 1;
+                    NAME(row_functions)[one->op](&all);
+                } else
+                    NAME(row_functions)[one->op](&k);
+                if (one->to >= 0 && one->op != ROWS_ADD_UP && !by_row && one->out_kind != ROW_SCALAR) {
+                    const RowOutput *out = p->output + one->to;
+                    int64_t size = out->type == ROW_FLOATS ? sizeof(T) : 1;
+                    char *data = (char *)out->data + (first * columns + start) * size;
+                    if ((char *)k.out.at != data)
+                        for (int64_t r = 0; r < rows; r++)
+                            NAME(rows_give)(k.out.at + r * k.out.pitch, (int)out->type, width, data, r * columns);
+                }
+            }
+            if (by_row)
+                break;
+        }
+    }
+    for (int64_t i = 0; i < p->outputs; i++) {
+        const RowOutput *out = p->output + i;
+        if (out->slot >= 0)
+            NAME(rows_give)(scalars + out->slot * wide, (int)out->type, rows, out->data, first);
+    }
+}
+
+static size_t NAME(rows_memory)(const Plan *plan)
+{
+    const RowProgram *p = plan->p;
+    return (size_t)(p->chunks * plan->block * plan->chunk + p->kept * plan->block * plan->padded
+                    + p->scalars * NAME(rows_up)(plan->block)) * sizeof(T);
+}
+
+static void NAME(rows_task)(void *work, int64_t index)
+{
+    Plan *plan = work;
+    T *memory = stretto_scratch(SLOT_A, NAME(rows_memory)(plan) + 64);
+    if (!memory) {
+        plan->failed = 1;
+        return;
+    }
+    int64_t begin = index * plan->per_task, end = begin + plan->per_task;
+    T *sums = NULL;
+    if (plan->sums) {
+        int64_t size = plan->p->sums * plan->width;
+        begin = plan->blocks * index / ROWS_PARTS;
+        end = plan->blocks * (index + 1) / ROWS_PARTS;
+        sums = plan->sums + index * size;
+        for (int64_t i = 0; i < size; i++)
+            sums[i] = 0;
+    }
+    for (int64_t block = begin; block < end && block < plan->blocks; block++) {
+        int64_t first = block * plan->block, left = plan->rows - first;
+        NAME(rows_block)(plan, first, left < plan->block ? left : plan->block, memory, sums);
+    }
+}
+
+static int NAME(rows)(const XLA_FFI_CallFrame *frame, const RowProgram *p)
+{
+    Plan plan = {.p = p, .rows = 1};
+    for (int axis = 0; axis < ROW_AXES; axis++)
+        plan.rows *= p->lead[axis];
+    if (!plan.rows || !p->columns)
+        return 0;
+    plan.padded = NAME(rows_up)(p->columns);
+    plan.chunk = plan.padded < ROWS_CHUNK ? plan.padded : ROWS_CHUNK;
+    int64_t buffers = p->chunks + p->kept + 1;
+    for (int64_t i = 0; i < p->inputs; i++) {
+        plan.pitch[i] = NAME(row_pitch)(p, p->input[i].lead);
+        buffers += p->input[i].slot < 0 && plan.pitch[i];
+    }
+    for (int64_t i = 0; i < p->outputs; i++)
+        buffers += p->output[i].slot < 0;
+    plan.block = ROWS_NEAR / (plan.chunk * buffers * (int64_t)sizeof(T));
+    if (plan.padded > plan.chunk || plan.block < 1)
+        plan.block = 1;
+    if (plan.block > 256)
+        plan.block = 256;
+    plan.blocks = (plan.rows + plan.block - 1) / plan.block;
+    plan.width = plan.padded;
+    int64_t size = plan.rows * plan.padded, tasks = 1;
+    if (p->sums) {
+        plan.sums = stretto_scratch(SLOT_SHARED, (size_t)(ROWS_PARTS * p->sums * plan.width) * sizeof(T));
+        if (!plan.sums)
+            return -1;
+        tasks = ROWS_PARTS;
+    } else {
+        int64_t most = 4 * stretto_threads(frame), by_size = (size + ROWS_TASK - 1) / ROWS_TASK;
+        tasks = most < by_size ? most : by_size;
+        plan.per_task = (plan.blocks + tasks - 1) / tasks;
+        tasks = (plan.blocks + plan.per_task - 1) / plan.per_task;
+    }
+    if (size <= ROWS_TASK)
+        for (int64_t i = 0; i < tasks; i++)
+            NAME(rows_task)(&plan, i);
+    else
+        stretto_parallel(frame, tasks, NAME(rows_task), &plan);
+    if (plan.failed)
+        return -1;
+    for (int64_t s = 0; s < p->sums; s++) {
+        T *out = p->sum[s];
+        for (int64_t i = 0; i < p->columns; i++)
+            out[i] = plan.sums[s * plan.width + i];
+        for (int64_t part = 1; part < ROWS_PARTS; part++) {
+            const T *more = plan.sums + (part * p->sums + s) * plan.width;
+            for (int64_t i = 0; i < p->columns; i++)
+                out[i] += more[i];
+        }
+    }
+    return 0;
+}
+
+#undef ROWS_CHUNK
+#undef ROWS_PARTS
+#undef ROWS_TASK
+#undef Bits
+#undef Vec
+#undef Places
+#undef Naturals
+#undef LOAD
+#undef STORE
+#undef LOAD_MASK
+#undef STORE_MASK
+#undef CHOOSE
+#undef ALL
+#undef NUMBERS
+#undef ALL_MASK
+#undef Call
+#undef Plan
+#undef INDEPENDENT
+#undef EACH
+#undef UNARY
+#undef BINARY
+#undef MASK_X
+#undef MASK_Y
+#undef FLOATS_OF_ONE
+#undef FLOATS
+#undef COMPARISON
+#undef MASKS
+#undef ONE_BY_ONE
+#undef OF_TYPE
+#undef TERNARY
+#undef EXTREMUM
+#undef REDUCTION
+#undef REDUCED
+#undef REDUCED_ROW
+#undef Y_VECTOR
+#undef Y_ALL

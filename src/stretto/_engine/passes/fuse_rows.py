@@ -1,0 +1,466 @@
+"""Make one operation of softmax, norms, their gradients and the like, for a kernel by rows.
+
+What is looked for is sums or maxima along rows with element-wise operations around them, whatever
+function they come from. All of a group read and write arrays of one shape, or one value a row, and
+no other operation stands between two of them. Each operation stays what it is, so results differ in
+the rounding of sums and exponentials alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from stretto._engine.core.primitive import observable
+from stretto._engine.core.program import Atom, Equation, Literal, Program, Var
+from stretto._engine.core.rewriting import drop_dead, remember, with_equations, written_out
+from stretto._engine.core.sizes import is_size
+from stretto._engine.higher_order.custom_derivatives import CustomJvp
+from stretto._engine.ops.arithmetic import Mul, Sub
+from stretto._engine.ops.broadcast import ReduceSum
+from stretto._engine.ops.fused_rows import FusedRows
+from stretto._engine.ops.reducing.reduce import ReduceMax, ReduceMin
+from stretto._engine.ops.row_program import DTYPES, Kind, Space, Views, instructions
+
+_WORTH = 1 << 12
+"""The elements from which a call is worth its few microseconds."""
+
+_LEAST_COLUMNS = 32
+"""The columns from which rows are worth it: with 16, XLA's softmax takes 0.85 of the kernel's."""
+_MOST_COLUMNS_ALONE = 1 << 16
+"""The columns up to which a single row is worth a call, which one thread runs."""
+
+
+def fuse_rows(program: Program) -> Program:
+    """Return the program with operations along rows gathered.
+
+    >>> from stretto._engine.api.graph import make_graph
+    >>> import stretto.numpy as snp
+    >>> from stretto import nn
+    >>> graph = make_graph(lambda x: nn.functional.softmax(x, dim=-1))(snp.ones((64, 128)))
+    >>> [e.primitive.name for e in fuse_rows(graph).equations]
+    ['fused_rows']
+    """
+    return remember(program, "fused rows", _fused)
+
+
+def _fused(program: Program) -> Program:
+    # Without a call for each operation: most programs have none of these.
+    along = [e for e in program.equations if e.primitive.__class__ in _ALONG]
+    if not along:
+        return program
+    spaces = _spaces(along)
+    if not spaces:
+        return program
+    held = any([isinstance(e.primitive, CustomJvp) for e in program.equations])
+    opened = written_out(program, _short) if held else program
+    found = _Groups(opened, spaces).found()
+    if not found:
+        return program
+    changed = with_equations(opened, _in_order(opened, found))
+    if "noted" in program.cache:
+        changed.cache["noted"] = program.cache["noted"]
+    return drop_dead(changed)
+
+
+_ALONG = (ReduceSum, ReduceMax, ReduceMin)
+_BEGINNING = ("sum", "greatest", "least", "first")
+
+
+def _short(e: Equation) -> Program | None:
+    """Return the program of a function with a derivative of its own, if it is a few operations."""
+    primitive = e.primitive
+    if not isinstance(primitive, CustomJvp):
+        return None
+    inner = primitive.program
+    few = len(inner.equations) <= 4 and all([one.primitive.light for one in inner.equations])
+    return inner if few else None
+
+
+def _spaces(along: list[Equation]) -> dict[Any, Space]:
+    """Return the shapes and dtypes with reductions along their last axes."""
+    counts: Counter[Space] = Counter()
+    for e in along:
+        primitive: Any = e.primitive
+        type = e.inputs[0].type
+        rank, tail = type.ndim, len(primitive.axes)
+        last = tuple(sorted(primitive.axes)) == tuple(range(rank - tail, rank))
+        if type.dtype not in DTYPES or not last or not tail or any(map(is_size, type.shape)):
+            continue
+        space = Space(type.shape, tail, type.dtype)
+        rows = math.prod(space.lead)
+        if rows * space.columns < _WORTH or space.columns < _LEAST_COLUMNS:
+            continue
+        if rows > 1 or space.columns <= _MOST_COLUMNS_ALONE:
+            counts[space] += 1
+    spaces: dict[Any, Space] = {}
+    for space, _ in counts.most_common():
+        spaces.setdefault((space.shape, space.dtype), space)
+    return spaces
+
+
+class _Group:
+    """Operations over rows of one space, and the groups that they depend on."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.members: dict[int, tuple[str, Kind]] = {}
+        """What the equations at these places do."""
+        self.outside: set[_Group] = set()
+        """Groups of which it reads something through operations that are in none."""
+        self.direct: set[_Group] = set()
+        """Groups of which it reads results."""
+        self.part_of: _Group | None = None
+        """The group that it was merged into."""
+
+    @property
+    def reduces(self) -> bool:
+        """Say whether it reduces along rows."""
+        return any([op in _BEGINNING for op, _ in self.members.values()])
+
+
+class _Groups:
+    """Puts equations into groups, one after the other."""
+
+    def __init__(self, program: Program, spaces: dict[Any, Space]) -> None:
+        self.program = program
+        self.spaces = spaces
+        self.views = Views({v: e for e in program.equations for v in e.outputs})
+        self.group: dict[Any, _Group] = {}
+        self.kind: dict[Any, Kind] = {}
+        self.place_of: dict[Any, int] = {}
+        self.needs: dict[Any, set[_Group]] = {}
+        """The groups that a value depends on, if it is in none."""
+        before: set[_Group] = set()  # what the last operation with an effect depends on
+        for place, e in enumerate(program.equations):
+            if not observable(e.primitive.effects) and self._placed(place, e):
+                continue
+            needs: set[_Group] = set()
+            for base in self._bases(e):
+                needs |= self._of(base)
+            if observable(e.primitive.effects):
+                needs |= before
+                before = needs
+            for v in e.outputs:
+                self.needs[v] = needs
+
+    def _bases(self, e: Equation) -> list[Var]:
+        return [self.views(a)[0] for a in e.inputs if not isinstance(a, Literal)]
+
+    def _of(self, base: Any) -> set[_Group]:
+        group = self.group.get(base)
+        return self.needs.get(base, set()) if group is None else {group}
+
+    @staticmethod
+    def _reaches(starts: Iterable[_Group], group: _Group) -> bool:
+        """Say whether any of these is a group, or depends on it."""
+        seen: set[_Group] = set()
+        stack = list(starts)
+        while stack:
+            one = stack.pop()
+            if one is group:
+                return True
+            if one not in seen:
+                seen.add(one)
+                stack += [*one.outside, *one.direct]
+        return False
+
+    def _placed(self, place: int, e: Equation) -> bool:
+        """Put an equation into a group, if it can be in one; say whether it was."""
+        if len(e.outputs) != 1 or self.views.is_view(e.outputs[0]):
+            return False
+        groups: list[_Group] = []
+        for base in self._bases(e):
+            group = self.group.get(base)
+            if group is not None and group not in groups:
+                groups.append(group)
+        for group in groups:
+            found = self._fits(e, group.space)
+            if found is None:
+                continue
+            others: set[_Group] = set()
+            for base in self._bases(e):
+                if self.group.get(base) is not group:
+                    others |= self._of(base)
+            if self._reaches(others, group):
+                continue
+            self._join(place, e, group, found)
+            for other in groups:
+                if other is not group and other.space == group.space:
+                    self._merge(group, other)
+            return True
+        shapes = {a.type.shape for a in (*e.inputs, *e.outputs)}
+        for key in [(shape, dtype) for shape in shapes for dtype in DTYPES]:
+            space = self.spaces.get(key)
+            found = space and self._fits(e, space)
+            if space and found and (found[1] == "rows" or found[0] in _BEGINNING):
+                self._join(place, e, _Group(space), found)
+                return True
+        return False
+
+    def _fits(self, e: Equation, space: Space) -> tuple[str, Kind] | None:
+        """Return what an equation does in a space, if the kernel can read all its operands."""
+        found = space.operation(e, self.views)
+        if found is None:
+            return None
+        op, kind = found
+        reading = (
+            "scalars" if kind == "scalars" and e.inputs[0].type.shape != space.shape else "rows"
+        )
+        for a in e.inputs:
+            if isinstance(a, Literal) or (op == "is_column" and self.views.iota(a)):
+                continue
+            base, view = self.views(a)
+            group = self.group.get(base)
+            if group is not None and group.space == space:
+                own = self.kind[base]
+                if own == "sums" or not space.is_own(view, reading, own):
+                    return None
+            elif not space.takes(view, reading, base.type):
+                return None
+        return found
+
+    def _join(self, place: int, e: Equation, group: _Group, found: tuple[str, Kind]) -> None:
+        group.members[place] = found
+        self.group[e.outputs[0]] = group
+        self.kind[e.outputs[0]] = found[1]
+        self.place_of[e.outputs[0]] = place
+        for base in self._bases(e):
+            own = self.group.get(base)
+            if own is None:
+                group.outside |= self.needs.get(base, set())
+            elif own is not group:
+                group.direct.add(own)
+
+    def _merge(self, one: _Group, other: _Group) -> None:
+        """Make one group of two, unless something outside stands between them."""
+        for a, b in ((one, other), (other, one)):
+            if self._reaches(a.outside | (a.direct - {b}), b):
+                return
+        other.part_of = one
+        one.members.update(other.members)
+        one.outside |= other.outside
+        one.direct = (one.direct | other.direct) - {one, other}
+        for place in other.members:
+            self.group[self.program.equations[place].outputs[0]] = one
+        for group in {*self.group.values()}:
+            for known in (group.outside, group.direct):
+                if other in known:
+                    known.discard(other)
+                    known.add(one)
+        for known in {id(n): n for n in self.needs.values()}.values():
+            if other in known:
+                known.discard(other)
+                known.add(one)
+
+    def found(self) -> list[tuple[list[int], Equation]]:
+        """Return the groups that are worth a call: their equations' places, and the call."""
+        self._merge_readers()
+        called: dict[_Group, list[int]] = {}
+        for group in {id(g): g for g in self.group.values()}.values():
+            places = self._worthwhile(group)
+            if places:
+                called[group] = places
+        while True:
+            readers = self._readers()
+            self._repeat_cheap(called, readers)
+            calls = {group: self._call(group, called[group], readers) for group in called}
+            too_large = [group for group, call in calls.items() if call is None]
+            if not too_large:
+                return [(called[group], call) for group, call in calls.items() if call]
+            for group in too_large:
+                del called[group]
+
+    def _readers(self) -> dict[Any, set[int]]:
+        """Return where each array is read, through views as well."""
+        readers: dict[Any, set[int]] = {}
+        for place, e in enumerate(self.program.equations):
+            if len(e.outputs) == 1 and self.views.is_view(e.outputs[0]):
+                continue  # who reads the view reads the array
+            for base in self._bases(e):
+                readers.setdefault(base, set()).add(place)
+        return readers
+
+    def _merge_readers(self) -> None:
+        """Make one group of those that read the same rows, where one of them reduces along rows."""
+        reading: dict[Any, list[_Group]] = {}
+        for e in self.program.equations:
+            group = self.group.get(e.outputs[0]) if e.outputs else None
+            if group is None:
+                continue
+            for a in e.inputs:
+                if not isinstance(a, Literal) and a.type.shape == group.space.shape:
+                    reading.setdefault(self.views(a)[0], []).append(group)
+        for groups in reading.values():
+            for one in groups[1:]:
+                first, other = self._now(groups[0]), self._now(one)
+                alike = first is not other and first.space == other.space
+                if alike and (first.reduces or other.reduces):
+                    self._merge(first, other)
+
+    def _now(self, group: _Group) -> _Group:
+        """Return the group that this one has become part of."""
+        while group.part_of is not None:
+            group = group.part_of
+        return group
+
+    def _repeat_cheap(self, called: dict[_Group, list[int]], readers: dict[Any, set[int]]) -> None:
+        """Have groups compute again what costs less than to write it and to read it.
+
+        These are differences and products of rows and a scalar each, as what a norm's derivative
+        needs: the rows are there anyway.
+        """
+        owner = {place: group for group, places in called.items() for place in places}
+        self.repeated: dict[_Group, set[Any]] = {group: set() for group in called}
+
+        def stays(v: Any, group: _Group) -> bool:
+            """Say whether others than calls of the same space read a value of a group."""
+            users = [owner.get(place) for place in readers.get(v, ())]
+            return v in self.outputs or any([u is None or u.space != group.space for u in users])
+
+        def cheap(v: Any, group: _Group, depth: int = 0) -> list[Any]:
+            """Return what has to be computed again for a value; nothing if that is too much."""
+            e = self.makers[v]
+            if depth > 2 or stays(v, group) or not isinstance(e.primitive, (Sub, Mul)):
+                return []
+            bases = {self.views(a)[0] for a in e.inputs if not isinstance(a, Literal)}
+            size = math.prod(group.space.shape)
+            rows = [b for b in bases if math.prod(b.type.shape) == size]
+            scalars = bases - {*rows}
+            own = all([self.group.get(b) is group and self.kind[b] == "scalars" for b in scalars])
+            if len(rows) != 1 or len(scalars) != 1 or not own:
+                return []
+            (base,) = rows
+            if owner.get(self.place_of.get(base, -1)) is not group:
+                return [v]
+            if {owner.get(place) for place in readers.get(base, ())} - {group}:
+                return [v]  # it is written anyway
+            more = cheap(base, group, depth + 1)
+            return [v, *more] if more else []
+
+        for place, group in sorted(owner.items(), key=lambda item: item[0]):
+            for v in self.program.equations[place].outputs:
+                users = {owner.get(p) for p in readers.get(v, ())} - {group}
+                again = cheap(v, group) if users and self.kind[v] == "rows" else []
+                for user in users if again else ():
+                    self._repeat(again, user, called[user], readers)  # type: ignore[arg-type, index]
+
+    def _repeat(
+        self, values: list[Any], user: _Group, places: list[int], readers: dict[Any, set[int]]
+    ) -> None:
+        """Have a group compute values again."""
+        self.repeated[user].update(values)
+        for v in values:
+            readers[v] = readers.get(v, set()) - {*places}
+            for base in self._bases(self.makers[v]):
+                if base not in values:
+                    readers.setdefault(base, set()).add(places[0])
+
+    def _worthwhile(self, group: _Group) -> list[int]:
+        """Return the places of what reductions need, what depends on them, and what that needs."""
+        equations, members = self.program.equations, group.members
+        order = sorted(members)
+        maker = {equations[place].outputs[0]: place for place in order}
+        inputs = {
+            place: [maker[b] for b in self._bases(equations[place]) if b in maker]
+            for place in order
+        }
+        reducing = {p for p in order if isinstance(equations[p].primitive, _ALONG)}
+        after = {p for p in reducing if members[p][1] == "scalars"}
+        for place in order:
+            if any([p in after for p in inputs[place]]):
+                after.add(place)
+        if not any([members[p][1] == "rows" for p in after]):
+            return []
+        kept = after | reducing
+        for place in reversed(order):
+            if place in kept:
+                kept.update(inputs[place])
+        return sorted(kept)
+
+    def _call(
+        self, group: _Group, places: list[int], readers: dict[Any, set[int]]
+    ) -> Equation | None:
+        """Return one operation that does what the equations at these places do."""
+        equations = self.program.equations
+        own = {equations[place].outputs[0] for place in places}
+        inside = set(places)
+        outs = [
+            v
+            for place in places
+            for v in equations[place].outputs
+            if v in self.outputs or not readers.get(v, set()) <= inside
+        ]
+        outs.sort(key=lambda v: self.kind[v] == "sums")
+        bases: dict[Any, None] = {}
+        written: list[Equation] = []
+        done: set[Any] = set()
+
+        def write(e: Equation) -> None:
+            """Write the repeats and reshapes that an equation reads, then the equation."""
+            for a in e.inputs:
+                if isinstance(a, Literal) or a in own or a in done:
+                    continue
+                maker = self.makers.get(a)
+                viewed = self.views.is_view(a) or self.views.iota(a) or a in self.repeated[group]
+                if maker is not None and viewed:
+                    done.add(a)
+                    write(maker)
+                else:
+                    bases[a] = None
+            written.append(e)
+
+        for place in places:
+            write(equations[place])
+        program = Program(bases, written, outs, "rows")
+        numbers = instructions(program, group.space)
+        if numbers is None:
+            return None
+        return Equation(
+            FusedRows(program, numbers), tuple(bases), outs, equations[places[-1]].place
+        )
+
+    @property
+    def outputs(self) -> set[Atom]:
+        """What the program returns, and what that is read from."""
+        if not hasattr(self, "_outputs"):
+            outs = [a for a in self.program.outputs if not isinstance(a, Literal)]
+            self._outputs = {*outs, *[self.views(a)[0] for a in outs]}
+        return self._outputs
+
+    @property
+    def makers(self) -> Mapping[Any, Equation]:
+        """The equation that makes each value."""
+        return self.views.definers
+
+
+def _in_order(program: Program, found: list[tuple[list[int], Equation]]) -> list[Equation]:
+    """Return the equations with calls in place of what they do, each after what it needs."""
+    equations = program.equations
+    calls = {place: call for places, call in found for place in places}
+    maker: dict[Any, Equation] = {}
+    for place, e in enumerate(equations):
+        for v in e.outputs:
+            maker[v] = calls.get(place, e)
+    written: dict[int, Equation] = {}  # by identity, in order
+
+    def write(e: Equation) -> None:
+        stack = [(e, iter(e.inputs))]
+        while stack:
+            top, inputs = stack[-1]
+            for a in inputs:
+                other = None if isinstance(a, Literal) else maker.get(a)
+                if other is not None and id(other) not in written:
+                    stack.append((other, iter(other.inputs)))
+                    break
+            else:
+                stack.pop()
+                written.setdefault(id(top), top)
+
+    for place, e in enumerate(equations):
+        call = calls.get(place, e)
+        if id(call) not in written:
+            write(call)
+    return list(written.values())

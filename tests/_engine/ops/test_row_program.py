@@ -1,0 +1,101 @@
+"""Programs over rows as instructions of the kernel."""
+
+import numpy as np
+import pytest
+
+import stretto.numpy as snp
+from stretto._engine.api.graph import make_graph
+from stretto._engine.core.types import array_type
+from stretto._engine.ops import row_program
+from stretto._engine.ops.row_program import Space, Views, instructions
+
+F32 = np.dtype(np.float32)
+
+
+def program(f, *shapes):
+    return make_graph(f)(*[np.zeros(shape, np.float32) for shape in shapes])
+
+
+def views(graph):
+    return Views({v: e for e in graph.equations for v in e.outputs})
+
+
+@pytest.mark.parametrize(
+    ("f", "strides"),
+    [
+        (lambda x: snp.broadcast_to(x, (5, 3, 4)), (0, 4, 1)),
+        (lambda x: snp.broadcast_to(x[:, None, :], (3, 5, 4)), (4, 0, 1)),
+        (lambda x: x.reshape(3, 1, 4, 1), (4, 0, 1, 0)),
+        (lambda x: x.reshape(6, 2), (2, 1)),
+    ],
+)
+def test_repeats_and_reshapes_are_read_where_they_lie(f, strides):
+    graph = program(f, (3, 4))
+    find, (out,) = views(graph), graph.outputs
+    base, view = find(out)
+    assert base is graph.inputs[0]
+    steps = [s for n, s in zip(*view, strict=True) if n != 1]
+    assert steps == [s for n, s in zip(out.type.shape, strides, strict=True) if n != 1]
+    assert view.shape == out.type.shape
+    assert find.is_view(out)
+
+
+def test_what_is_reshaped_after_it_was_repeated_is_an_array_of_its_own():
+    graph = program(lambda x: snp.broadcast_to(x, (5, 3, 4)).reshape(15, 4), (3, 4))
+    find = views(graph)
+    assert not find.is_view(graph.outputs[0])
+
+
+def decoded(numbers):
+    """The numbers of the head by name, and the operations' names."""
+    names = ("columns", "inputs", "outputs", "sums", "chunks", "kept", "scalars", "sections")
+    head = dict(zip((*names, "literals", "lines"), numbers[5:15], strict=True))
+    lines = np.array(numbers[len(numbers) - 10 * head["lines"] :]).reshape(-1, 10)
+    by_code = {code: name for name, code in row_program._CODES.items()}
+    return head, [by_code[code] for code in lines[:, 0]]
+
+
+def test_a_softmax_is_a_few_instructions_in_three_phases():
+    def softmax(x):
+        e = snp.exp(x - x.max(-1, keepdims=True))
+        return e / e.sum(-1, keepdims=True)
+
+    numbers = instructions(program(softmax, (6, 80)), Space((6, 80), 1, F32))
+    assert numbers[:5] == (0, 1, 1, 1, 6)  # not of 64 bits; rows along the last of four axes
+    head, operations = decoded(numbers)
+    assert (head["columns"], head["inputs"], head["outputs"], head["sums"]) == (80, 1, 1, 0)
+    assert operations.count("exp_difference") == 1  # of two operations
+    assert [op for op in operations if op not in ("load", "copy")] == [
+        "greatest",
+        "exp_difference",
+        "sum",
+        "div",
+    ]
+
+
+def test_a_buffer_is_used_again():
+    def chain(x):
+        for n in range(20):
+            x = snp.abs(x + n)
+        return x.sum(-1)
+
+    head, _ = decoded(instructions(program(chain, (6, 80)), Space((6, 80), 1, F32)))
+    assert head["chunks"] == 2  # one has the input, which may be the array itself
+
+
+@pytest.mark.parametrize("count", [96, 97])
+def test_as_many_arrays_as_the_kernel_has_room_for(count):
+    def total(*arrays):
+        s = arrays[0]
+        for a in arrays[1:]:
+            s = s + a
+        return s.sum(-1)
+
+    graph = program(total, *[(6, 80)] * count)
+    assert (instructions(graph, Space((6, 80), 1, F32)) is None) == (count == 97)
+
+
+def test_spaces_have_rows_and_columns():
+    space = Space((2, 3, 4, 5), 2, F32)
+    assert (space.lead, space.columns) == ((2, 3), 20)
+    assert array_type(space.shape, space.dtype).size == 120

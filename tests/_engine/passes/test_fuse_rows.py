@@ -1,0 +1,220 @@
+"""Operations along rows in one call: what is found, and that values and derivatives stay."""
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto import nn
+from stretto._engine.api.graph import make_graph
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.core.program import check
+from stretto._engine.kernels import kernels
+from stretto._engine.lowering import stablehlo
+from stretto._engine.ops import row_program
+from stretto._engine.ops.fused_rows import FusedRows
+from stretto._engine.passes.fuse_rows import fuse_rows
+from stretto._engine.passes.prepare import prepare
+
+F = nn.functional
+ROWS, COLUMNS = 96, 80
+
+
+def by_hand(x):
+    e = snp.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def masked(x):
+    return F.softmax(snp.where(snp.arange(COLUMNS) < 60, x, -snp.inf), dim=-1)
+
+
+def standardized(x):
+    return (x - x.mean(-1, keepdims=True)) / snp.sqrt(x.var(-1, keepdims=True) + 1e-5)
+
+
+def layer_norm(x):
+    columns = snp.arange(COLUMNS) / COLUMNS
+    return F.layer_norm(x, (COLUMNS,), columns.astype(x.dtype), 1 - columns.astype(x.dtype))
+
+
+def twice(x):
+    """With something between that is not along rows."""
+    y = F.softmax(x, dim=-1)
+    return F.softmax(y @ y.T @ x + x, dim=-1)
+
+
+def crossed(x):
+    """With a way round: what is between the two depends on the one, and the other on both."""
+    y = by_hand(x)
+    return by_hand(snp.sort(y, axis=-1) + y) + y
+
+
+def loss(x):
+    labels = snp.arange(ROWS) * 7 % COLUMNS
+    return F.cross_entropy(x, labels, reduction="none")
+
+
+FUNCTIONS = {
+    "softmax": (lambda x: F.softmax(x, dim=-1), 1, 1),
+    "log_softmax": (lambda x: F.log_softmax(x, dim=-1), 1, 1),
+    "by hand": (by_hand, 1, 1),
+    "masked": (masked, 1, 1),
+    "standardized": (standardized, 1, 1),
+    "layer_norm": (layer_norm, 1, 1),
+    "rms_norm": (lambda x: F.rms_norm(x, (COLUMNS,)), 1, 1),
+    "logsumexp": (lambda x: st.scipy.special.logsumexp(x, axis=-1), 1, 1),
+    "cross_entropy": (loss, 1, 1),
+    "twice": (twice, 2, 3),
+    "crossed": (crossed, 2, None),
+    "two axes": (lambda x: F.layer_norm(x.reshape(ROWS, 8, 10), (8, 10)), 1, 1),
+    "other axis": (lambda x: F.softmax(x, dim=0), 0, 0),
+    "sum alone": (lambda x: x.sum(-1), 0, 0),
+}
+"""Each with the calls in its program, and in that of its derivative where they are known."""
+
+
+@pytest.fixture
+def x(dtype):
+    with st.enable_x64(dtype == "float64"):
+        yield drawn(dtype)
+
+
+def drawn(dtype):
+    return np.random.default_rng(0).standard_normal((ROWS, COLUMNS)).astype(dtype) * 3
+
+
+def _derivative(f):
+    """The derivative of a sum with unequal weights."""
+
+    def weighted(x):
+        y = f(x)
+        return (y * snp.cos(snp.arange(y.size, dtype=y.dtype)).reshape(y.shape)).sum()
+
+    return st.grad(weighted)
+
+
+def _calls(f, *args):
+    program = fuse_rows(prepare(make_graph(f)(*args)))
+    check(program)
+    return sum([isinstance(e.primitive, FusedRows) for e in program.equations])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_finds_rows(name, x):
+    f, calls, _ = FUNCTIONS[name]
+    assert _calls(f, x) == calls
+
+
+@pytest.mark.parametrize("dtype", ["float32"])
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if FUNCTIONS[name][2] is not None])
+def test_finds_rows_of_derivatives(name, x):
+    f, _, calls = FUNCTIONS[name]
+    assert _calls(_derivative(f), x) == calls
+
+
+def _with_and_without(f, *args):
+    with st.config(kernels=False):
+        without = st.jit(f)(*args)
+    return st.jit(f)(*args), without
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_keeps_values_and_derivatives(name, x):
+    f = FUNCTIONS[name][0]
+    eps = np.finfo(x.dtype).eps
+    for g in (f, _derivative(f)):
+        got, expected = _with_and_without(g, x)
+        expected = np.asarray(expected)
+        scale = np.abs(expected).max()
+        np.testing.assert_allclose(got, expected, rtol=64 * eps, atol=64 * eps * scale)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_members_have_their_own_rows(name, x):
+    f, eps = _derivative(FUNCTIONS[name][0]), np.finfo(x.dtype).eps
+    members = np.stack([x, x[::-1] / 2, x + 1])
+    got = np.asarray(st.jit(st.vmap(f))(members))
+    for one, member in zip(got, members, strict=True):
+        with st.config(kernels=False):
+            expected = np.asarray(st.jit(f)(member))
+        scale = np.abs(expected).max()
+        np.testing.assert_allclose(one, expected, rtol=64 * eps, atol=64 * eps * scale)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "by hand", "layer_norm", "logsumexp"])
+def test_keeps_what_is_not_finite(name, x):
+    x[0] = -np.inf
+    x[1, 3] = np.nan
+    x[2, :5] = -np.inf
+    x[3, 7] = np.inf
+    x[4] = 0
+    x[5] = 1e30
+    f = FUNCTIONS[name][0]
+    for g in (f, _derivative(f)):
+        got, expected = map(np.asarray, _with_and_without(g, x))
+        np.testing.assert_array_equal(np.isnan(got), np.isnan(expected))
+        np.testing.assert_array_equal(np.isinf(got), np.isinf(expected))
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float32"])
+def test_reads_what_is_repeated(x):
+    given = x[:12].reshape(2, 3, 2, COLUMNS)
+    rng = np.random.default_rng(1)
+    mask = rng.integers(0, 2, (2, COLUMNS)).astype(bool)
+    for shape in [(2, 1, 2, COLUMNS), (2, 1, 1, COLUMNS), (1, 3, 2, 1), (3, 1, COLUMNS), ()]:
+        added = rng.standard_normal(shape).astype(x.dtype)
+        f = lambda x, y, mask: F.softmax(snp.where(mask, x + y, -1e9), dim=-1)
+        with st.config(kernels=False):
+            expected = st.jit(f)(given, added, mask)
+        big = [
+            np.tile(given, (8, 1, 1, 1)),
+            np.tile(added, (8, 1, 1, 1)) if shape[:1] == (2,) and len(shape) == 4 else added,
+            mask,
+        ]
+        assert _calls(f, *big) == 1
+        got = np.asarray(st.jit(f)(*big))
+        np.testing.assert_allclose(got[:2], expected, rtol=2e-6, atol=1e-7)
+        np.testing.assert_array_equal(got[:2], got[-2:])
+
+
+@pytest.mark.skipif(kernels is None, reason="needs the kernels")
+@pytest.mark.parametrize("on", [True, False])
+def test_calls_where_kernels_are_on(on):
+    with st.config(kernels=on):
+        text = st.jit(by_hand).lower(snp.ones((ROWS, COLUMNS))).as_text()
+    assert ("stretto_rows" in text) == on
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_is_written_out_without_kernels(name, x, monkeypatch):
+    monkeypatch.setattr(stablehlo, "kernels", None)
+    f = _derivative(FUNCTIONS[name][0])
+    text = st.jit(lambda x: f(x)).lower(x).as_text()  # noqa: PLW0108 (compiled anew)
+    assert "stretto_rows" not in text
+    got = np.asarray(st.jit(lambda x: f(x))(x))  # noqa: PLW0108
+    monkeypatch.undo()
+    expected = np.asarray(st.jit(lambda x: f(x))(x))  # noqa: PLW0108
+    eps, scale = np.finfo(x.dtype).eps, np.abs(expected).max()
+    np.testing.assert_allclose(got, expected, rtol=64 * eps, atol=64 * eps * scale)
+
+
+@pytest.mark.parametrize("dtype", ["float32"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_reference(name, x):
+    f = FUNCTIONS[name][0]
+    program = fuse_rows(prepare(make_graph(f)(x)))
+    got = np.asarray(evaluate(program, [snp.asarray(x)])[0])
+    np.testing.assert_allclose(got, st.jit(f)(x), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float32"])
+def test_leaves_out_what_is_too_large_for_the_kernel(x, monkeypatch):
+    monkeypatch.setattr(row_program, "_MOST", 1)
+    assert _calls(_derivative(layer_norm), x) == 0
