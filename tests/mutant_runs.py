@@ -211,6 +211,7 @@ class Forks(Runs):
         here = {"", str(Path(__file__).parent.parent)}
         sys.path[:] = [str(root / "src"), str(root), *(p for p in sys.path if p not in here)]
         import_all(IMPORTED)
+        self.guarded = importlib.import_module("stretto._engine.core.guarded").with_handler
         self.functions: dict[tuple[str, str, int], list[FunctionType]] = {}
         for function in gc.get_objects():
             if isinstance(function, FunctionType):
@@ -222,7 +223,10 @@ class Forks(Runs):
 
     @functools.lru_cache(1)  # noqa: B019 (of the mutant that runs)
     def codes(self, mutant: Mutant) -> list[tuple[FunctionType, CodeType]]:
-        """Return the functions that are there of a broken line, each with its broken code."""
+        """Return the functions that are there of a broken line, each with its broken code.
+
+        That of a public function has a handler around it.
+        """
         file = self.root / mutant.path
         text = file.read_text("utf-8")
         was = [*_codes(compile(text, str(file), "exec", dont_inherit=True))]
@@ -234,12 +238,14 @@ class Forks(Runs):
             (_place(code), code.co_freevars) for code in now
         ]:
             return []
+        forms = (lambda code: code, self.guarded)
         return [
-            (function, after)
+            (function, form(after))
             for before, after in zip(was, now, strict=True)
             if before != after
             for function in self.functions.get(_place(before), ())
-            if function.__code__ == before
+            for form in forms
+            if function.__code__ == form(before)
         ]
 
     def run(self, tests: list[str], mutant: Mutant | None, devices: bool = False) -> str | None:

@@ -12,6 +12,7 @@ from tests.mutants import ROOT
 from tests.mutations import Mutant, mutants_of
 
 PATH = "src/stretto/_engine/a.py"
+GUARDED = "src/stretto/_engine/core/guarded.py"
 
 FILES = {
     "conftest.py": """
@@ -25,10 +26,14 @@ FILES = {
         config = types.SimpleNamespace(num_cpu_devices=1)
     """,
     "src/stretto/_engine/__init__.py": "",
+    GUARDED: (ROOT / GUARDED).read_text("utf-8"),
     PATH: """
         import os, time
+        from stretto._engine.core.guarded import guard
         def tested(x): return x + 1
         def untested(x): return x - 1
+        def public(x): return x * 3
+        guard(public)
         PAIR = (lambda x: x * 3, lambda x: x + 3)
         def default(x=7): return x
         TABLE = {n: n for n in [9]}
@@ -47,6 +52,7 @@ FILES = {
         SEEN = []
         def test_that_fails_anyway(): assert SEEN
         def test_one(): assert a.tested(1) == 2
+        def test_public(): assert a.public(2) == 6
         def test_pair(): assert [f(2) for f in a.PAIR] == [6, 5]
         def test_default(): assert a.default() == 7
         def test_table(): assert a.TABLE == {9: 9}
@@ -63,6 +69,7 @@ FILES = {
 BY_FORKS = {
     "def tested(x): return x - 1": "test_one",
     "def untested(x): return x + 1": None,
+    "def public(x): return x + 3": "test_public",
     "PAIR = (lambda x: x + 3, lambda x: x + 3)": "test_pair",
     "PAIR = (lambda x: x * 3, lambda x: x - 3)": "test_pair",
     "def default(x=8): return x": None,

@@ -14,6 +14,9 @@ from stretto._engine.core.errors import meant, refuse_unknown
         ("learning_rat", "learning_rate"),
         ("lr", "learning_rate"),
         ("wd", "weight_decay"),
+        ("bet", None),  # begins as b1 does, which has no such letters
+        ("wx", None),
+        ("rate", None),  # in a name, but not where it begins
         ("zzz", None),
         ("", None),
     ],

@@ -7,6 +7,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.higher_order.family import has_long_loop
+from stretto._engine.kernels import kernels
 from stretto._engine.passes.barriers import run_on_xla_thread
 
 COUNTED = 1000
@@ -91,3 +92,43 @@ def test_outputs_that_are_copied_for_it(shape, is_added):
     loop = lambda c: st.lax.while_loop(lambda c: (c == 7).any(), lambda c: c + 1, c)
     graph = st.make_graph(loop)(x)
     assert (run_on_xla_thread(graph) is not graph) is is_added
+
+
+def product(x, y):
+    return x @ y
+
+
+def product_in_a_branch(x, y):
+    return st.lax.cond(x[0, 0] > 0, product, lambda x, y: y, x, y)
+
+
+@pytest.mark.skipif(kernels is None, reason="needs the kernels in C")
+@pytest.mark.parametrize(
+    ("f", "shapes", "is_added"),
+    [
+        (product, [(128, 128), (128, 64)], True),
+        (product, [(127, 128), (128, 64)], False),  # just too little work to wait for
+        (lambda x, y: st.jit(product)(x, y), [(128, 128), (128, 64)], True),
+        (product_in_a_branch, [(128, 128), (128, 64)], True),
+        (lambda x, y: st.lax.conv(x, y, (1, 1), "SAME"), [(4, 8, 32, 32), (8, 8, 3, 3)], True),
+        # No kernel of ours is called, so XLA sees all there is.
+        (snp.cumsum, [(1 << 20,)], False),
+        (st.jit(snp.sort), [(1 << 20,)], False),
+        # It sees enough beside the call: what is in other calls as well, a loop once.
+        (lambda x, y, z: (x @ y, -z), [(128, 128), (128, 64), (1023,)], True),
+        (lambda x, y, z: (x @ y, -z), [(128, 128), (128, 64), (1024,)], False),
+        (
+            lambda x, y, z: (x @ y, st.jit(snp.sin)(z), 2 * z),
+            [(128, 128), (128, 64), (512,)],
+            False,
+        ),
+    ],
+)
+def test_calls_of_kernels_count_as_nothing(f, shapes, is_added):
+    make = st.make_graph(f)
+    arguments = [st.ShapeDtypeStruct(shape, np.float32) for shape in shapes]
+    graph = make(*arguments)
+    assert (run_on_xla_thread(graph) is not graph) is is_added
+    with st.config(kernels=False):
+        graph = make(*arguments)
+        assert run_on_xla_thread(graph) is graph

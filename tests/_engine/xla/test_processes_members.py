@@ -87,6 +87,22 @@ def test_those_that_do_not_come():
         first.close()
 
 
+def test_what_is_heard_at_the_deadline_itself(pair, monkeypatch):
+    one, there = pair
+    clock = SimpleNamespace(monotonic=lambda: clock.now, now=100.0)
+    monkeypatch.setattr(processes, "time", clock)
+    waits = []
+
+    def received(seconds):
+        waits.append(seconds)
+        clock.now += seconds
+        return [{"all": [1, 2, 3], "service": 7}] if len(waits) == 3 else []
+
+    monkeypatch.setattr(one, "_received", received)
+    assert one.join(103.0) == ([1, 2, 3], 7)
+    assert waits == [2.0, 1.0, 0]
+
+
 @pytest.mark.parametrize(
     ("index", "count", "secret", "why"),
     [

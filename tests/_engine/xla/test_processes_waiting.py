@@ -235,6 +235,11 @@ def test_until_the_deadline(clock, meeting, error, message):
     assert len(meeting.tried) in ([1] if type(error) is OSError else [11, 12])
 
 
+def test_at_the_deadline_itself_it_is_tried_once_more(clock, meeting):
+    meeting.answers = [OSError("no route"), None]  # the first takes five seconds
+    assert introduce(clock, 5)[0] is meeting.tried[-1]
+
+
 def test_who_is_refused_tries_no_more(clock, meeting):
     meeting.answers = [Refused("another secret"), None]
     with pytest.raises(Refused, match="another secret"):

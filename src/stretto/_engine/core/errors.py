@@ -121,7 +121,7 @@ def meant(name: str, known: Iterable[str]) -> str | None:
     ('learning_rate', 'weight_decay')
     """
     names = list(known)
-    matches = difflib.get_close_matches(name, names, 1)
+    matches = difflib.get_close_matches(name, names)
     return matches[0] if matches else next((n for n in names if _abbreviates(name, n)), None)
 
 

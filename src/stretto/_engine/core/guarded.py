@@ -109,7 +109,7 @@ def _guard_function(function: FunctionType) -> None:
     ):
         found = _guarded.get(code)
         if found is None:
-            found = _guarded[code] = _with_handler(code)
+            found = _guarded[code] = with_handler(code)
         function.__code__ = found
 
 
@@ -118,7 +118,7 @@ def _leave(error: BaseException) -> None:
         call(error)
 
 
-def _with_handler(code: CodeType) -> CodeType:
+def with_handler(code: CodeType) -> CodeType:
     """Put ``except BaseException as error: _leave(error); raise`` around all of the code."""
     words = code.co_code
     body = len(words) // 2

@@ -67,7 +67,15 @@ def test_second_derivative_in_x():
     np.testing.assert_allclose(got, 12 * (1 - 4 * 0.25 + 3 * 0.25**2), rtol=1e-13)
 
 
+def test_integers_are_taken_as_floats():
+    got = lax.betainc(2, 1, np.array([0, 1], np.int32))  # x^2
+    assert got.dtype == np.float32
+    np.testing.assert_array_equal(got, [0, 1])
+
+
 def test_refusals():
+    with pytest.raises(TypeError, match="betainc: .*complex"):
+        lax.betainc(2.0, 3.0, 0.5j)
     with pytest.raises(MissingRuleError, match="derivative of betainc in a has itself no"):
         grad(grad(lax.betainc))(2.0, 3.0, 0.25)
 
