@@ -137,7 +137,9 @@ class Breaking(ast.NodeVisitor):
             self.visit(part)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        """Look at the body: not at decorators, as ``frozen=True``."""
+        """Look at the body: not at decorators, as ``frozen=True``, nor at what is for types alone."""
+        if any(ast.unparse(base).startswith("Protocol") for base in node.bases):
+            return
         for part in node.body:
             self.visit(part)
 

@@ -13,6 +13,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import a
 X: int = 3
+class Called(Protocol[T]):
+    def __call__(self, x: int = 8): ...
+class Named:
+    y = 9
 def f(x: int = 4, *, flag: bool = False) -> "1 + 1":
     """Not 5."""
     if x < 2 and not flag:
@@ -34,6 +38,7 @@ def broken_lines(source):
 def test_what_is_broken_and_what_is_not():
     assert broken_lines(SOURCE) == {
         "X: int = 4",
+        "y = 10",
         'def f(x: int = 5, *, flag: bool = False) -> "1 + 1":',
         'def f(x: int = 4, *, flag: bool = True) -> "1 + 1":',
         "if x <= 2 and not flag:",

@@ -141,6 +141,22 @@ def test_derivatives_and_calls_in_calls():
     same(st.grad(f), 2.0, WORDS, others)
 
 
+@pytest.mark.parametrize("axes", [(0, None), (None, 0)])
+def test_derivatives_by_ragged_values_and_by_what_they_share(axes):
+    """In either order; each example's part of what they share is added up."""
+    words = [np.arange(n, dtype=np.float32) for n in (3, 1, 6)]
+    one = lambda *pair: snp.sin(pair[axes.index(0)] * pair[axes.index(None)]).sum()
+    pair = lambda x, w: (x, w) if axes == (0, None) else (w, x)
+    total = lambda x, w: (st.vmap(one, axes)(*pair(x, w)) ** 2).sum()
+    x = st.ragged(words)
+    by_words, by_w = st.grad(total, (0, 1))(x, 2.0)
+    each = lambda x, w: snp.sin(x * w).sum() ** 2
+    expected = [st.grad(each, (0, 1))(x, 2.0) for x in words]
+    np.testing.assert_allclose(by_w, sum(w for _, w in expected), rtol=1e-5)
+    for got, (want, _) in zip(by_words.like(x), expected, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
 def test_equal_work_of_two_calls_is_done_once():
     f = lambda x: st.vmap(lambda x: snp.sin(x).sum())(x) + st.vmap(lambda x: snp.sin(x).max())(x)
     _, prepared = same(f, WORDS)

@@ -165,6 +165,16 @@ def test_factors_narrower_than_the_operands_are_rounded():
     np.testing.assert_array_equal(dot_general(X, Y, PLAIN, "F32_F32_F32"), plain)
 
 
+def test_sums_come_in_the_dtype_in_which_an_algorithm_adds_up():
+    """In bfloat16 257 would be 256."""
+    ones = np.ones((1, 257), ml_dtypes.bfloat16)
+    for name in ("BF16_BF16_F32", "F32_F32_F32"):
+        (got,) = dot_general(ones, ones.T, PLAIN, name, np.float32)
+        assert got.dtype == np.float32 and got == 257
+    got = dot_general(ones, ones.T, PLAIN, "BF16_BF16_F32")
+    assert got.dtype == ml_dtypes.bfloat16
+
+
 @pytest.mark.parametrize(
     ("name", "factor", "total", "products"),
     [

@@ -77,3 +77,26 @@ def test_refusals():
         reduce_precision(np.int32(1), 5, 10)
     with pytest.raises(ValueError, match="expected exponent_bits >= 1"):
         reduce_precision(np.float32(1), 0, 10)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("mantissa_bits", [0, 1, 2, 5])
+def test_halves_are_rounded_to_even(dtype, mantissa_bits):
+    unit = 2.0**-mantissa_bits  # what stays is a multiple of it, from 1 to 2
+    for low in (1, 2 - unit):
+        x = low + np.arange(5) / 4 * unit
+        for sign in (1, -1):
+            with enable_x64():
+                given = (sign * x).astype(getattr(ml_dtypes, dtype, dtype))
+                got = np.asarray(reduce_precision(given, 5, mantissa_bits), np.float64)
+            np.testing.assert_array_equal(got, sign * np.rint(x / unit) * unit)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, jit])
+def test_few_bits_of_exponent(run):
+    """With three, powers from 2^-2 to 2^3: what is beyond is infinite, what is below zero."""
+    x = [2.0**-3, -(2.0**-3), 0.2499, 0.25, 15.5, 15.75, -15.75, 16.0, np.nan, -0.0, np.inf, 3.25]
+    want = [0.0, -0.0, 0.25, 0.25, 15.5, 15.75, -15.75, np.inf, np.nan, -0.0, np.inf, 3.25]
+    got = np.asarray(run(lambda x: reduce_precision(x, 3, 6))(np.array(x, np.float32)))
+    np.testing.assert_array_equal(got, np.array(want, np.float32))
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(np.array(want)))

@@ -111,6 +111,17 @@ def test_select_mapped_scalar_condition_with_larger_choices(axes):
     np.testing.assert_array_equal(vmap(ops.select, in_axes=axes)(c, x, y), want)
 
 
+def test_full_of_a_size_that_varies():
+    f = jit(
+        lambda x: (snp.full(2, x.shape[0]), snp.full_like(x, x.shape[0])), dynamic_axes=({0: "n"},)
+    )
+    for n in (1, 3):
+        number, same = f(np.zeros(n, np.float32))
+        assert number.tolist() == [n, n] and same.tolist() == [n] * n
+        assert (number.dtype, same.dtype) == (np.int32, np.float32)
+    assert not make_graph(lambda x: (x, snp.full(2, 3.0)))(1.0).equations
+
+
 def test_full_is_a_view_of_one_element():
     x = ops.full((1000, 1000), 2, np.dtype(np.float32))
     assert not any(x.to_host().strides)

@@ -115,3 +115,17 @@ def test_the_sign_of_zero_says_on_which_side_of_a_cut(name):
             np.testing.assert_allclose(part(got), part(want), rtol=1e-6)
             signs = np.signbit(part(got)), np.signbit(part(want))
             np.testing.assert_array_equal(*signs, err_msg=f"{z}")
+
+
+@pytest.mark.parametrize("name", ["exp", *CUTS])
+def test_infinities_and_nan(name):
+    """As NumPy has them, but for signs, which C leaves open where a part is NaN."""
+    parts = [0.0, -0.0, 1.5, -1.5, INF, -INF, NAN]
+    z = np.array([complex(a, b) for a in parts for b in parts], "complex64")
+    z = z[~np.isfinite(z)]
+    with np.errstate(all="ignore"):
+        want = getattr(np, name)(z)
+    for got in both(getattr(snp, name), z, "complex64"):
+        for part in (np.real, np.imag):
+            sizes = np.abs(part(got)), np.abs(part(want))
+            np.testing.assert_allclose(*sizes, rtol=1e-6, err_msg=f"{z}")

@@ -108,7 +108,7 @@ def product_in_a_branch(x, y):
     [
         (product, [(128, 128), (128, 64)], True),
         (product, [(127, 128), (128, 64)], False),  # just too little work to wait for
-        (lambda x, y: st.jit(product)(x, y), [(128, 128), (128, 64)], True),
+        (st.jit(product), [(128, 128), (128, 64)], True),
         (product_in_a_branch, [(128, 128), (128, 64)], True),
         (lambda x, y: st.lax.conv(x, y, (1, 1), "SAME"), [(4, 8, 32, 32), (8, 8, 3, 3)], True),
         # No kernel of ours is called, so XLA sees all there is.

@@ -88,7 +88,7 @@ def test_those_that_do_not_come():
 
 
 def test_what_is_heard_at_the_deadline_itself(pair, monkeypatch):
-    one, there = pair
+    one, _ = pair
     clock = SimpleNamespace(monotonic=lambda: clock.now, now=100.0)
     monkeypatch.setattr(processes, "time", clock)
     waits = []

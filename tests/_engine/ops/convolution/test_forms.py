@@ -11,6 +11,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.recorder import record
 from stretto._engine.core.types import array_type
 from stretto._engine.ops.convolution import forms
 from stretto._engine.ops.convolution.formulation import formulation
@@ -412,3 +413,32 @@ def test_groups_of_many_positions_have_a_product_for_each_example(examples, posi
     program = st.make_graph(lambda x, w: forms.of_pointwise(op, x, w, out))(x, w)
     (product,) = [e.primitive for e in program.equations if e.primitive.name == "dot_general"]
     assert len(product.shared[0]) == (2 if each else 1)
+
+
+# Many slices of one image
+
+
+@pytest.mark.parametrize(
+    ("form", "image", "kernel", "groups"),
+    [
+        (forms.as_planes, (2, 3, 5, 4, 4), (4, 3, 3, 3, 3), 1),
+        (forms.of_positions, (2, 3, 6, 6), (4, 3, 5, 5), 1),
+        (forms.of_positions, (6, 5, 2, 3), (4, 5, 1, 2), 1),
+        (forms.of_positions, (2, 6, 6, 6), (4, 3, 5, 5), 2),
+        (forms.by_row, (2, 3, 6, 6), (4, 3, 2, 2), 1),
+        (forms.by_row, (2, 3, 6, 6), (4, 3, 5, 5), 1),
+        (forms.by_example, (2, 3, 6, 6), (4, 3, 2, 2), 1),
+        (forms.by_example, (2, 3, 6, 6), (4, 3, 5, 5), 1),
+        (forms.by_column, (2, 3, 6, 6), (4, 3, 2, 2), 1),
+    ],
+)
+def test_the_compiler_does_not_learn_where_slices_begin(form, image, kernel, groups):
+    """So that it compiles one kernel for those at many places."""
+    n = len(image) - 2
+    dims = ConvDimensionNumbers(*((tuple(range(n + 2)),) * 3))
+    op = ConvGeneralDilated((1,) * n, ((0, 0),) * n, (1,) * n, (1,) * n, dims, groups)
+    types = [array_type(shape, np.dtype(np.float32)) for shape in (image, kernel)]
+    out = op.infer(*types)
+    program = record(lambda x, y: ([form(op, x, y, out)], None), types)[0]
+    slices = [e.primitive for e in program.equations if e.primitive.name == "slice"]
+    assert len(slices) > 1 and all([each.hidden for each in slices])

@@ -6,7 +6,10 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax
-from stretto._engine.ops.convolution.formulation import formulation
+from stretto._engine.core.types import array_type
+from stretto._engine.ops.convolution.formulation import formulation, suits_kernel
+from stretto._engine.ops.convolution.general import ConvGeneralDilated
+from stretto._engine.ops.convolution.geometry import conv_dimension_numbers
 from tests._engine.ops.convolution.cases import form_of
 
 CASES = {
@@ -92,3 +95,63 @@ def test_nothing_to_sum_takes_no_time_and_gives_zeros():
     x, w = snp.ones((2, 0, 9, 9)), snp.ones((4, 0, 3, 3))
     conv = lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "VALID")
     np.testing.assert_array_equal(st.jit(conv)(x, w), np.zeros((2, 4, 7, 7)))
+
+
+LAST = ("NHWC", "HWIO", "NHWC")
+SUITS = {
+    # image, kernel, what is not plain: whether a kernel of ours is called
+    "plain": ((2, 8, 9, 9), (8, 8, 3, 3), {}, True),
+    "one axis": ((2, 8, 20), (8, 8, 3), {}, True),
+    "volumes": ((2, 8, 9, 9, 9), (8, 8, 3, 3, 3), {}, False),
+    "nothing": ((0, 8, 9, 9), (8, 8, 3, 3), {}, False),
+    "a precision": ((2, 8, 9, 9), (8, 8, 3, 3), {"precision": "HIGHEST"}, False),
+    "float64": ((2, 8, 9, 9), (8, 8, 3, 3), {"dtype": "float64"}, True),
+    "float16": ((2, 8, 9, 9), (8, 8, 3, 3), {"dtype": "float16"}, False),
+    "other sums": ((2, 8, 9, 9), (8, 8, 3, 3), {"preferred": np.dtype("float64")}, False),
+    "features last": ((2, 20, 20, 8), (3, 3, 8, 8), {"names": LAST}, False),
+    "one feature last": ((2, 40, 40, 1), (4, 4, 1, 32), {"names": LAST}, True),
+    "rows of one element": ((2, 40, 1, 1), (16, 1, 1, 8), {"names": LAST}, True),
+    "rows of one element apart": ((2, 40, 1, 8), (16, 1, 8, 8), {"names": LAST}, False),
+    "enough work": ((1, 4, 19), (8, 4, 4), {}, True),
+    "too little work": ((1, 4, 18), (8, 4, 4), {}, False),
+    "enough work in groups": ((1, 8, 19), (16, 4, 4), {"feature_groups": 2}, True),
+    "too little work in groups": ((1, 8, 18), (16, 4, 4), {"feature_groups": 2}, False),
+    "few terms": ((4, 5, 42), (8, 5, 3), {}, False),
+    "few terms in groups": ((4, 10, 42), (8, 5, 3), {"feature_groups": 2}, True),
+    "windows of one element": ((2, 32, 20), (16, 32, 1), {}, True),
+    "strides between such": ((2, 32, 40), (16, 32, 1), {"strides": (2,)}, False),
+    "strides": ((2, 8, 40), (16, 8, 3), {"strides": (2,)}, True),
+    "a spread image": ((4, 8, 14), (8, 8, 4), {"lhs_dilation": (2,)}, True),
+    "of short rows": ((4, 8, 13), (8, 8, 4), {"lhs_dilation": (2,)}, False),
+    "of few terms": ((4, 7, 14), (8, 7, 4), {"lhs_dilation": (2,)}, False),
+    "of too little work": ((1, 8, 14), (5, 8, 4), {"lhs_dilation": (2,)}, False),
+    "in gaps": ((4, 32, 20), (8, 32, 2), {"lhs_dilation": (2,)}, False),
+    "spread, with strides": ((4, 8, 30), (8, 8, 4), {"lhs_dilation": (2,), "strides": (2,)}, False),
+    "spread, with strides beside": (
+        (4, 8, 9, 14),
+        (8, 8, 3, 4),
+        {"lhs_dilation": (1, 2), "strides": (2, 1)},
+        True,
+    ),
+    "few positions, few terms": ((8, 1, 258), (8, 1, 256), {}, False),
+    "few positions, more terms": ((8, 1, 259), (8, 1, 257), {}, True),
+    "few positions, more inputs": ((8, 8, 18), (8, 8, 16), {}, True),
+    "one position": ((8, 1, 256), (8, 1, 256), {}, True),
+}
+
+
+@pytest.mark.parametrize("what", SUITS)
+def test_when_a_kernel_of_ours_is_called(what):
+    image, kernel, settings, suits = SUITS[what]
+    ones, settings = (1,) * (len(image) - 2), dict(settings)
+    dtype = np.dtype(settings.pop("dtype", "float32"))
+    plain = {
+        "strides": ones,
+        "padding": ((0, 0),) * len(ones),
+        "lhs_dilation": ones,
+        "rhs_dilation": ones,
+        "dims": conv_dimension_numbers(image, kernel, settings.pop("names", None)),
+    }
+    op = ConvGeneralDilated(**{**plain, **settings})
+    lhs, rhs = (array_type(shape, dtype) for shape in (image, kernel))
+    assert suits_kernel(op, lhs, rhs, op.infer(lhs, rhs)) is suits

@@ -92,3 +92,13 @@ def test_numbers_for_each_spatial_axis(strides, padding, rest, message):
     x, k = np.ones((1, 5, 5, 1), "f4"), np.ones((3, 3, 1, 1), "f4")
     with pytest.raises((TypeError, ValueError), match=f"conv_transpose: {message}"):
         conv_transpose(x, k, strides, padding, **rest)
+
+
+@pytest.mark.parametrize("function", [conv, conv_with_general_padding, conv_general_dilated])
+def test_errors_have_the_name_of_the_function(function):
+    rest = (None, None) if function is conv_with_general_padding else ()
+    x, k, name = np.ones((2, 3, 7), "f4"), np.ones((4, 2, 3), "f4"), function.__name__
+    with pytest.raises(ValueError, match=rf"^{name}: lhs: float32\[2,3,7\] has 3 features"):
+        function(x, k, (1,), [(0, 0)], *rest)
+    with pytest.raises(TypeError, match=f"^{name}: expected numbers, got bool"):
+        function(x > 0, k > 0, (1,), [(0, 0)], *rest)

@@ -1,5 +1,6 @@
 """Writes to parts of arrays: what changes nothing, and what reads find behind them."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -30,7 +31,7 @@ WRITTEN = {
     "min": lambda x, i: x.at[i].min(1.0),
     "max": lambda x, i: x.at[i].max(1.0),
     "clipped": lambda x, i: x.at[i].add(5.0, mode="clip"),
-    "slice": lambda x, i: lax.dynamic_update_slice(x, snp.array([5.0]), (i,)),
+    "slice": lambda x, i: lax.dynamic_update_slice(x, snp.full(1, 5.0, x.dtype), (i,)),
 }
 READ = {
     "clip": lambda x, j: x[j],
@@ -50,15 +51,34 @@ def operands(program, equation, args):
     return evaluate(wanted, args)
 
 
-@pytest.mark.parametrize("name", WRITTEN)
-def test_what_changes_nothing_changes_no_bit(name):
-    program, (write,) = equations(WRITTEN[name], X, 2)
-    for i in range(len(X)):
-        values = operands(program, write, [snp.asarray(X), snp.asarray(i)])
+ELEMENTS = {
+    "float32": X,
+    "float16": X.astype(np.float16),
+    "bfloat16": X.astype(ml_dtypes.bfloat16),
+    "complex64": np.array([complex(-0.0, -0.0), 1.5 - 2j, complex(0, -0.0)], np.complex64),
+    "int32": np.array([0, 5, -7, 2**31 - 1], np.int32),
+    "uint8": np.array([0, 5, 255], np.uint8),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        (name, dtype)
+        for name in WRITTEN
+        for dtype in ELEMENTS
+        if not (dtype == "complex64" and name in ("min", "max", "multiply"))
+    ],
+)
+def test_what_changes_nothing_changes_no_bit(name, dtype):
+    x = ELEMENTS[dtype]
+    program, (write,) = equations(WRITTEN[name], x, 2)
+    for i in range(len(x)):
+        values = operands(program, write, [snp.asarray(x), snp.asarray(i)])
         at = update_of(write.primitive)
         values[at] = changes_nothing(write.primitive, *values)
         got = np.asarray(write.primitive(*values))
-        np.testing.assert_array_equal(got.view(np.int32), X.view(np.int32))
+        np.testing.assert_array_equal(got.view(np.uint8), x.view(np.uint8))
 
 
 @pytest.mark.parametrize("read", READ)

@@ -43,6 +43,7 @@ PARTS = {
     "projection": of_eigen(lambda w, v: v[:, 2:] @ v[:, 2:].T),
     "projection by a threshold": of_eigen(lambda w, v: (v * snp.where(w > 1.5, 1.0, 0.0)) @ v.T),
     "low rank": of_eigen(lambda w, v: (v[:, 2:] * w[2:]) @ v[:, 2:].T),
+    "low rank by diag": of_eigen(lambda w, v: v[:, 2:] @ snp.diag(w[2:]) @ v[:, 2:].T),
 }
 VALUES = {
     "all equal": [1.0, 1.0, 1.0, 1.0],

@@ -76,6 +76,10 @@ def test_an_update_of_nothing():
         assert f(snp.zeros((0, 0)), snp.zeros(0)).shape == (0, 0)
     with pytest.raises(ValueError, match="w_vector must have 2 elements, as r_matrix has rows"):
         cholesky_update(snp.eye(2), snp.ones(3))
+    with pytest.raises(ValueError, match="cholesky_update: expected square matrices"):
+        cholesky_update(snp.ones((2, 3)), snp.ones(3))
+    with pytest.raises(ValueError, match="cholesky_update: expected an array of rank 2 or more"):
+        cholesky_update(snp.ones(3), snp.ones(3))
 
 
 def test_updates_of_any_size():

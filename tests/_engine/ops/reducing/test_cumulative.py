@@ -147,3 +147,20 @@ def test_refuses():
 def test_any_size(name, reverse):
     x = np.random.default_rng(0).normal(size=(5, 2)).astype(np.float32)
     holds(lambda x: getattr(st.lax, name)(x, 0, reverse), [x], {(0, 0): 0}, tolerance=10)
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"])
+def test_an_axis_of_any_size_in_a_file(name):
+    """There a loop goes along it; what is narrow adds up in float32."""
+    function = getattr(st.lax, name)
+
+    def results(x):
+        narrow = function(x.astype("bfloat16"), 0).astype("float32")
+        slope = grad(lambda x: reduce_sum(function(x, 0) * x, (0, 1)))(x)
+        return function(x, 0), function(x, 0, reverse=True), narrow, slope
+
+    x = np.array([[0.5, -1], [2, 0.25], [-0.5, 1.5], [1, 2]], np.float32)
+    file = st.export.stablehlo(results, x, dynamic_axes=({0: "n"},))
+    for n in (1, 3):
+        for got, want in zip(file(x[:n]), results(st.numpy.array(x[:n])), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)

@@ -320,21 +320,16 @@ def stable_lines(forms: tuple[StableForm, ...]) -> list[str]:
 
 def convolutions_of(program: Program) -> tuple[Convolution, ...]:
     """Return the convolutions of a prepared program, equal ones of a line together."""
-    found: dict[Convolution, int] = {}
+    found: dict[tuple[str, ...], int] = {}
     for equation, count in operations(program, 1):
         op: Any = equation.primitive
         if isinstance(op, ConvGeneralDilated):
             lhs, rhs = [a.type for a in equation.inputs]
             chosen = formulation(op, lhs, rhs, equation.outputs[0].type)
-            one = Convolution(
-                where(equation.position),
-                _geometry(op, lhs.shape, rhs.shape),
-                chosen.name,
-                chosen.reason,
-                0,
-            )
+            geometry = _geometry(op, lhs.shape, rhs.shape)
+            one = (where(equation.position), geometry, chosen.name, chosen.reason)
             found[one] = found.get(one, 0) + count
-    return tuple([dataclasses.replace(one, count=n) for one, n in found.items()])
+    return tuple([Convolution(*one, n) for one, n in found.items()])
 
 
 def products_of(program: Program, chosen: Libraries, facts: Facts) -> Products:

@@ -647,7 +647,7 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     """
     r, w = promote_dtypes("cholesky_update", r_matrix, w_vector)
     r, w = convert(r, r.dtype), convert(w, w.dtype)  # not weak
-    check_matrix("cholesky_update", r.type, square=True)
+    check_matrix("cholesky_update", r.type)
     if w.ndim < 1 or w.shape[-1] != r.shape[-1]:
         raise ValueError(
             f"cholesky_update: w_vector must have {r.shape[-1]} elements, as r_matrix has rows; "

@@ -208,6 +208,11 @@ class Cumlogsumexp(Cumulative):
         """Return negative infinity, or the least there is."""
         return greatest_below(dtype)
 
+    def lower(self, b: Any, x: Any) -> Any:
+        """Write ``composed``, whose parts go along an axis of any size."""
+        wide = b.convert(x, widened(x.type.dtype))
+        return b.convert(b.inline(self.composed, wide), x.type.dtype)
+
     def composed(self, x: Any) -> Any:
         """Return m + log s, with the running maximum m and the sum s of exp(x - m) so far.
 
