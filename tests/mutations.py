@@ -137,7 +137,7 @@ class Breaking(ast.NodeVisitor):
             self.visit(part)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        """Look at the body: not at decorators, as ``frozen=True``, nor at what is for types alone."""
+        """Look at the body: not at decorators, as ``frozen=True``, nor at a protocol for types."""
         if any(ast.unparse(base).startswith("Protocol") for base in node.bases):
             return
         for part in node.body:

@@ -1,6 +1,7 @@
 """Looking at what a function does: its program, and the shapes of its results."""
 
 import functools
+import types
 
 import numpy as np
 import pytest
@@ -23,6 +24,18 @@ def test_eval_shape():
     }
     with pytest.raises(TypeError, match="x must be an array"):
         st.eval_shape(lambda x: x, "a")
+
+
+def test_what_an_array_is_like():
+    like = st.ShapeDtypeStruct.like
+    for x in (snp.ones((2, 3)), np.ones((2, 3), "f4")):
+        assert like(x) == st.ShapeDtypeStruct((2, 3), "float32")
+        assert like(x).sharding is None and not like(x).weak_type
+    number = like(2.0)
+    assert (number.shape, number.dtype, number.weak_type) == ((), np.float32, True)
+    assert like(number) == number
+    with pytest.raises(TypeError, match=r"ShapeDtypeStruct.like: x must be an array"):
+        like(types.SimpleNamespace(shape=(2,)))
 
 
 def test_make_graph():

@@ -202,6 +202,12 @@ def test_arithmetic_with_what_is_no_number(name):
 def test_sizes_are_compared_with_floats():
     assert N > 0.5 and N >= 1.0 and M < 10.5 and not M > 10.0 and not N < 1.0
     assert M <= 10.5 and N >= 0.5 and not N <= 0.5
+    for below in (operator.lt, operator.le):
+        for n in (N, M):
+            assert below(n, float("inf")) and below(float("-inf"), n)
+            assert not below(n, float("-inf")) and not below(float("inf"), n)
+        with pytest.raises(ValueError, match="NaN"):
+            below(N, float("nan"))
     for ask in (lambda: N < 2.5, lambda: M >= 9.5, lambda: M <= 9.5, lambda: N > 1.5):
         with pytest.raises(SizeError, match="known only while the program runs"):
             ask()

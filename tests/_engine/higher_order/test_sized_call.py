@@ -157,6 +157,41 @@ def test_derivatives_by_ragged_values_and_by_what_they_share(axes):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
+def test_second_derivatives_by_what_ragged_values_share():
+    """Those of a sum over examples, in each order of the two ways."""
+    words = [np.arange(n, dtype=np.float32) / 4 for n in (3, 1, 6)]
+    x, start = st.ragged(words), snp.array([2.0, -0.5])
+    one = lambda x, w: (snp.sin(w[0] * x) * w[1]).sum() ** 2
+    total = lambda w: (st.vmap(one, (0, None))(x, w) * snp.arange(1.0, 4.0)).sum()
+    loop = lambda w: sum(k * one(snp.asarray(x), w) for k, x in enumerate(words, 1))
+    slope, want = st.grad(total), st.hessian(loop)(start)
+    along = snp.array([1.0, -2.0])
+    got = [
+        st.jvp(slope, (start,), (along,))[1],
+        st.linearize(slope, start)[1](along),
+        st.vjp(slope, start)[1](along)[0],
+        st.grad(lambda w: st.jvp(total, (w,), (along,))[1])(start),
+    ]
+    np.testing.assert_allclose(got, [want @ along] * 4, rtol=1e-4, atol=1e-4)
+
+
+def test_the_transpose_of_a_sum_over_ragged_examples():
+    """It gives each example the cotangent of what they share, as the derivative forward does."""
+    f = st.vmap(lambda x, w: (snp.sin(w[0] * x) * w[1]).sum(), (0, None))
+    w, along = snp.array([2.0, -0.5]), snp.array([1.0, -2.0])
+    pull = st.vjp(lambda w: f(WORDS, w), w)[1]
+    (got,) = st.linear_transpose(pull, snp.ones(3))((along,))
+    want = st.jvp(lambda w: f(WORDS, w), (w,), (along,))[1]
+    np.testing.assert_allclose(got, want, rtol=1e-4)
+
+
+def test_results_that_do_not_depend_on_what_is_differentiated():
+    f = st.vmap(lambda x, w: (lax.stop_gradient(w) * x).sum(), (0, None))
+    out, move = st.linearize(lambda w: f(WORDS, w), 2.0)
+    np.testing.assert_array_equal(out, [6, 0, 30])
+    np.testing.assert_array_equal(move(1.0), [0, 0, 0])
+
+
 def test_equal_work_of_two_calls_is_done_once():
     f = lambda x: st.vmap(lambda x: snp.sin(x).sum())(x) + st.vmap(lambda x: snp.sin(x).max())(x)
     _, prepared = same(f, WORDS)

@@ -1,5 +1,6 @@
 """Modules whose sizes vary: how sizes are found, and what is refused."""
 
+import numpy as np
 import pytest
 
 import stretto as st
@@ -68,6 +69,11 @@ def test_bounds_beyond_all_sizes_are_not_asserted(most, said):
         x = st.ShapeDtypeStruct((size_variable("b", 1, most),), "float32")
         text = lower_for_file(st.make_graph(snp.sin)(x), (), ("cpu",))
     assert (f"{most} or less" in text) == said and "1 or more" in text
+    with varying_sizes():
+        program = st.make_graph(snp.sin)(st.ShapeDtypeStruct((B,), "float32"))
+    for guard in (Guard(B, most, True), Guard(B - most, 0, True)):
+        text = lower_for_file(program, (), ("cpu",), guards=[guard])
+        assert ("exported for b" in text) == said
 
 
 @pytest.mark.parametrize(("n", "refused"), [(2, "3 or more"), (3, ""), (8, ""), (9, "8 or less")])
@@ -161,3 +167,24 @@ def test_sizes_are_read_and_computed_once():
     text = lower_for_file(program, (), ("cpu",))
     counts = [text.count(f"stablehlo.{op}") for op in ("get_dimension_size", "multiply", "concat")]
     assert counts == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: snp.pad(x, ((0, x.shape[0]), (1, 0))),
+        lambda x: snp.pad(x, ((x.shape[0] - 1, 2), (0, 0)), constant_values=3.0),
+        lambda x: st.lax.pad(x, 1.0, [(-1, x.shape[0], 0), (0, 1, 2)]),
+        lambda x: [st.lax.dynamic_slice(x, (i, 1), (x.shape[0] - 1, 2)) for i in (-1, 0, 1, 9)],
+        lambda x: st.lax.dynamic_slice(x, (-2, 0), (1, 2)),
+        lambda x: st.lax.dynamic_slice(x[:, 0], (1,), (x.shape[0] // 2,)),
+        lambda x: st.lax.dynamic_update_slice(x, x[1:, :2] + 1, (7, -2)),
+    ],
+)
+def test_parts_whose_sizes_vary(f):
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    file = st.export.stablehlo(f, x, dynamic_axes=({0: st.dynamic_size("n", least=2)},))
+    for n in (3, 4):
+        got, want = st.tree.leaves(file(x[:n])), st.tree.leaves(f(snp.asarray(x[:n])))
+        for one, other in zip(got, want, strict=True):
+            np.testing.assert_array_equal(one, other)

@@ -337,7 +337,9 @@ class Size:
         """Say whether it is less than the other one and ``by``."""
         if other.__class__ is not Size and not isinstance(other, (int, float)):
             raise TypeError(f"the size {self} cannot be compared with {type(other).__name__}")
-        if isinstance(other, float) and math.isfinite(other):
+        if isinstance(other, float):
+            if math.isinf(other):
+                return other > 0
             # An integer is less than 9.5 if it is less than 10, and at most 9.5 if it is at most 9.
             other = math.floor(other) if by else math.ceil(other)
         least, most = _bounds_of_difference(self, other)
@@ -491,9 +493,6 @@ def _times(one: Interval, other: Interval) -> Interval:
 
 
 def _bounds_of_difference(one: Size, other: Any) -> tuple[float, float]:
-    if isinstance(other, float):
-        least, most = one.bounds()
-        return least - other, most - other
     difference = one - other
     return difference.bounds() if difference.__class__ is Size else (difference, difference)
 

@@ -9,6 +9,7 @@ hold of sizes while the function was traced is asserted in the module.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence, Set
 from typing import Any
 
@@ -86,6 +87,8 @@ class Polymorphic(Portable):
                 most = self.compare("LE", self.size(n), self.size(int(variable.most)))
                 self._assert(most, f"{variable} must be {variable.most} or less", [n])
         for guard in self._guards:
+            if (1 << 31) - 1 <= guard.most(next(guard.size.variables())) < math.inf:
+                continue  # all sizes are
             direction = "LT" if guard.holds else "GE"
             holds = self.compare(direction, self.size(guard.size), self.size(guard.less_than))
             sign = "<" if guard.holds else ">="

@@ -485,3 +485,11 @@ def test_a_step_of_a_scan_is_for_all_sizes_that_there_may_be():
     assert float(total) == 101 and same.lengths.tolist() == [9, 10, 1]
     for several in (st.vmap(placed)(r), lax.map(placed, r)):
         np.testing.assert_array_equal(several, [45, 55, 1])
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, st.jit])
+def test_results_that_are_all_empty(wrap):
+    x = st.ragged([np.ones((1, 3), np.float32), np.ones((0, 3), np.float32)]).at_most(1)
+    rest = wrap(st.vmap(lambda x: x[1:] + 1))(x)
+    assert [row.shape for row in rest] == [(0, 3), (0, 3)]
+    np.testing.assert_array_equal(wrap(st.vmap(lambda x: x.sum(0)))(rest), np.zeros((2, 3)))

@@ -395,3 +395,28 @@ def test_sizes_and_modes_of_the_wrong_kind_are_named():
         gather(x, i, numbers, (1.5, 3))
     with pytest.raises(ValueError, match=r"^gather: mode must be .*; got \[1\]"):
         gather(x, i, numbers, (1, 3), mode=[1])
+
+
+SCATTERS = [scatter, scatter_add, scatter_sub, scatter_mul, scatter_min, scatter_max]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, **options: gather(x, APART, ROWS, (1, 3), **options),
+        *[lambda x, f=f, **options: f(x, APART, x[:3], SET_ROWS, **options) for f in SCATTERS],
+        lambda x, **options: st.lax.segment_sum(x, np.arange(4), 4, **options),
+        lambda x, **options: st.lax.segment_max(x, np.arange(4), 4, **options),
+        lambda x, **options: x.at[APART[:, 0]].get(**options),
+        lambda x, **options: x.at[APART[:, 0]].add(1.0, **options),
+    ],
+)
+def test_nothing_is_promised_of_indices_unless_told(f):
+    def promised(**options):
+        graph = st.make_graph(lambda x: f(x, **options))(np.ones((4, 3), np.float32))
+        (op,) = [e.primitive for e in graph.equations if hasattr(e.primitive, "indices_are_sorted")]
+        return op.indices_are_sorted, op.unique_indices
+
+    assert promised() == (False, False)
+    assert promised(indices_are_sorted=True) == (True, False)
+    assert promised(unique_indices=True) == (False, True)
