@@ -239,6 +239,16 @@ def test_the_compiler_leaves_one_without_settings_apart():
     assert 'inlineable = "false"' in st.jit(f).lower(x22).as_text()
 
 
+def test_what_is_computed_again_is_not_written_in_place():
+    f = lambda x: 2 * st.checkpoint(lambda x: snp.sin(snp.cos(x)))(x)
+    (forward,), (first, again) = (
+        [e.primitive for e in st.make_graph(g)(1.0).equations if e.primitive.name == "checkpoint"]
+        for g in (f, st.grad(f))
+    )
+    assert [p.inlined() is p.program for p in (forward, first)] == [True, True]
+    assert again.inlined() is None
+
+
 def test_a_jitted_function_hides_nothing_from_a_policy():
     f = lambda x, w: inner(inner(x, w), w)
     forward, _ = parts_of(st.checkpoint(f, policy=P.dots_saveable), x22, w22)

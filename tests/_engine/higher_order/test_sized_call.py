@@ -185,6 +185,14 @@ def test_the_transpose_of_a_sum_over_ragged_examples():
     np.testing.assert_allclose(got, want, rtol=1e-4)
 
 
+def test_residuals_of_what_examples_share_are_made_once():
+    f = lambda x, w: (snp.sin(w) * x).sum()
+    every = lambda w: st.vmap(f, (0, None))(WORDS, w).sum()
+    assert "cos" in names(st.make_graph(st.grad(every))(2.0))
+    one = st.jit(f, dynamic_axes=({0: "n"}, None))  # there is nobody to share with
+    assert "cos" not in names(st.make_graph(st.grad(one, 1))(np.ones(3, np.float32), 2.0))
+
+
 def test_results_that_do_not_depend_on_what_is_differentiated():
     f = st.vmap(lambda x, w: (lax.stop_gradient(w) * x).sum(), (0, None))
     out, move = st.linearize(lambda w: f(WORDS, w), 2.0)

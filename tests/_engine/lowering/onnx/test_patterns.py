@@ -272,6 +272,17 @@ def test_how_far_back_it_is_looked_for_negative_numbers(count, known):
     assert ("If" not in agrees(f, IMAGES)) == known
 
 
+@pytest.mark.parametrize(("count", "known"), [(1, True), (7, True), (8, False)])
+def test_how_far_back_it_is_looked_through_means(count, known):
+    def f(x):
+        y = F.relu(x)
+        for _ in range(count):
+            y = F.avg_pool2d(y, 2, 1)
+        return F.max_pool2d(y, 2)
+
+    assert ("If" not in agrees(f, normal(1, 2, 12, 12))) == known
+
+
 @pytest.mark.parametrize(
     ("channels", "window", "known"),
     [(4, (128, 128), True), (5, (128, 128), False), (3, (128, 129), False)],

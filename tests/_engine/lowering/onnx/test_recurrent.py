@@ -389,6 +389,16 @@ def over(under):
     return lambda z: Over(under(z))
 
 
+class OfMore:
+    """A gate for the state and one."""
+
+    def __init__(self, gate):
+        self.gate = gate
+
+    def __mul__(self, y):
+        return self.gate * (y + 1)
+
+
 CELLS = [
     (lstm(four), 2, "LSTM"),
     (lstm(four, total=lambda kept, added: added + kept), 2, "LSTM"),
@@ -417,6 +427,7 @@ CELLS = [
     (lstm(four, f=over(lambda z: 1 + snp.sin(-z))), 2, None),
     (lstm(four, f=over(lambda z: 1 - snp.exp(-z))), 2, None),
     (lstm(four, f=snp.tanh), 2, None),
+    (lstm(four, f=lambda z: OfMore(nn.sigmoid(z))), 2, None),
     (lstm(four, o=snp.tanh), 2, None),
     (lstm(four, g=nn.relu), 2, None),
     (lstm(four, last=lambda c: c), 2, None),

@@ -67,6 +67,15 @@ def test_a_variate_moves_so_that_its_probability_stays():
         np.testing.assert_allclose(grad(lax.igammac)(a, x), -by_a, rtol=1e-14)
 
 
+@pytest.mark.parametrize("f", [lax.igamma_grad_a, lax.random_gamma_grad])
+@pytest.mark.parametrize(("a", "x"), [(0.7, 0.3), (3.3, 2.2), (3.3, 9.0)])
+def test_slopes_in_x_of_what_is_by_the_parameter(f, a, x):
+    h = 1e-5
+    with enable_x64():
+        want = (f(a, x + h) - f(a, x - h)) / (2 * h)
+        np.testing.assert_allclose(grad(f, 1)(a, x), want, rtol=1e-7)
+
+
 def test_refusals():
     for f in (lax.igamma_grad_a, lax.random_gamma_grad):
         with pytest.raises(MissingRuleError, match=f"{f.__name__} has no derivative in a"):
