@@ -8,6 +8,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import check
 from stretto._engine.higher_order.scan import Scan
 from stretto._engine.ops.index.writes import WRITES
@@ -312,3 +313,25 @@ def test_other_dtypes_agree_with_the_loop_as_it_is_written(dtype, start):
     largest = float(np.abs(np.asarray(want, np.complex64)).max())
     error = np.abs(np.asarray(got, np.complex64) - np.asarray(want, np.complex64))
     assert error.max() <= 8 * eps * largest
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda i, x: (y := x.at[i].set(snp.sin(x[i - 1]))).at[i - 2].add(y[i] * y[i - 1]),
+        lambda i, x: (y := x.at[i].add(x[i - 1])).at[i - 1].max(y[i // 2 * 2] - y[i - 2]),
+        lambda i, x: (
+            (y := x.at[i].set(2.0).at[i - 1].multiply(x[i])).at[i + 1].set(y[i] - y[i - 1])
+        ),
+    ],
+)
+def test_reads_behind_writes_find_what_is_not_yet_written(step):
+    run = lambda x: lax.fori_loop(2, x.shape[0] - 1, step, x)
+    x = snp.asarray(np.random.default_rng(0).uniform(0.5, 1, 300).astype(np.float32))
+    program = st.make_graph(run)(x)
+    changed = delay_writes(program)
+    assert changed is not program
+    check(changed)
+    (got,), (want,) = evaluate(changed, [x]), evaluate(program, [x])
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+    assert got.dtype == want.dtype

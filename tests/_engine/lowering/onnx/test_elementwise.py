@@ -96,6 +96,12 @@ def test_complex_functions(name):
     agrees(getattr(snp, name), z, rtol=3e-5)
 
 
+def test_complex_numbers_are_finite_where_both_parts_are():
+    parts = [0.0, 1.5, math.inf, -math.inf, math.nan]
+    z = np.array([complex(a, b) for a in parts for b in parts], "complex64")
+    agrees(lambda z: (snp.isfinite(z), snp.isinf(z), snp.isnan(z)), z)
+
+
 def test_complex_arithmetic():
     rng = np.random.default_rng(0)
     z, w = (rng.normal(size=(2, 9)) + 1j * rng.normal(size=(2, 9))).astype("complex64")
