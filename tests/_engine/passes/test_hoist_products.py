@@ -130,6 +130,18 @@ def test_terms_that_are_no_products_stay():
     assert loop.carry == 2
 
 
+def test_of_several_terms_some_stay():
+    def total(start, xs):
+        def step(carry, x):
+            so_far, h = carry
+            stays = snp.broadcast_to(h[0], (N, N))
+            return (so_far + x.T @ h + stays + snp.broadcast_to(x[1], (N, N)), snp.sin(h + x)), None
+
+        return lax.scan(step, (start, snp.ones((B, N))), xs)[0][0]
+
+    assert products(close(total, draw(N, N), XS)) == (1, 0)
+
+
 def test_several_terms_of_one_total():
     def total(start, xs):
         def step(carry, x):

@@ -5,9 +5,11 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.cost import CPU
 from stretto._engine.passes.formulations.members import (
     Work,
+    _in_chunks,
     best_chunk,
     budget,
     chunk_within,
@@ -219,3 +221,14 @@ def test_what_is_alive_at_once():
     assert peak(lambda x: inner(x) + snp.sort(x).sum()) == 2 * KIB + 4
     # An element-wise operation takes the place of an operand that goes, as far as it is as large.
     assert peak(lambda x: snp.sin(snp.sort(x)).astype("float16")) == KIB + KIB // 2
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 6])
+def test_so_many_members_in_each_turn_are_all_of_them(count):
+    w, x = snp.asarray(np.random.default_rng(0).normal(size=(6, 4, 3))), snp.ones((3, 2))
+    turn = w[:count] if count > 1 else w[0]
+    body = st.make_graph(lambda w, x: (w @ x, 2 * w))(turn, x)
+    program = _in_chunks(body, 6, count, (True, False), [w.type, x.type])
+    product, twice = evaluate(program, [w, x])
+    np.testing.assert_allclose(product, w @ x, rtol=1e-6)
+    np.testing.assert_array_equal(twice, 2 * w)
