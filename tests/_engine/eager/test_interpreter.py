@@ -389,6 +389,22 @@ def test_operations_on_a_device_that_call_python_and_that_fail():
             snp.sin(kept[0])
 
 
+@pytest.mark.devices
+def test_operations_on_a_device_give_several_results_and_are_checked():
+    x = snp.array([3.0, -1.0, 2.0])
+    with st.default_device("cpu:3"):
+        for out in st.lax.sort((x, x + 1), num_keys=1):
+            assert out.device == st.devices()[3]
+        assert np.isnan(snp.log(x)[1])
+        with st.config(debug_nans=True), pytest.raises(FloatingPointError):
+            snp.log(x)
+        double = st.jit(lambda x: (2 * x, x))
+        assert [out.device for out in double(x)] == [st.devices()[3]] * 2
+        with st.config(debug_nans=True), pytest.raises(FloatingPointError):
+            st.jit(snp.log)(x)
+        assert st.jit(snp.sin)(x).device == st.devices()[3]
+
+
 def test_which_arrays_of_bfloat16_are_computed_in_float32():
     of = lambda size, name="bfloat16": array_type((size,), np.dtype(name))
     assert wide(of(1024)) and wide(of(5000))

@@ -1,11 +1,14 @@
 """Which of the stretches become loops, and what is done where one is refused."""
 
+import types
+
 import numpy as np
+import pytest
 
 import stretto.numpy as snp
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import check
-from stretto._engine.passes.rolling.rewrite import with_loops
+from stretto._engine.passes.rolling.rewrite import _clipped, with_loops
 from stretto._engine.passes.rolling.roll_loops import Stretch, stretches, tokens_of
 from tests._engine.passes.rolling.test_roll_loops import array, lengths, power, straight
 
@@ -78,3 +81,12 @@ def test_loops_on_both_sides_of_what_breaks_a_stretch():
     args = [array(3), array(3, seed=1)]
     np.testing.assert_array_equal(*evaluate(after, args), *evaluate(program, args))
     assert sum(lengths(after)) >= 15
+
+
+@pytest.mark.parametrize(
+    ("taken", "bounds"),
+    [([], (2, 6)), ([2], (3, 6)), ([5], (2, 5)), ([2, 3, 5], (4, 5)), ([2, 3, 4, 5], (6, 6))],
+)
+def test_a_stretch_without_what_other_loops_have_taken_at_its_ends(taken, bounds):
+    stretch = types.SimpleNamespace(start=2, length=4)
+    assert _clipped(stretch, [i not in (*taken, 1, 6) for i in range(8)]) == bounds
