@@ -83,6 +83,10 @@ def test_where_the_words_of_threefry_lie():
     np.testing.assert_array_equal(odd, rows[:3])
     last = rng_bit_generator(STATE, (3, 4), algorithm=THREE_FRY)[1]
     np.testing.assert_array_equal(last, words.reshape(3, 4))
+    short = rng_bit_generator(STATE, (2, 5), algorithm=THREE_FRY)[1]
+    np.testing.assert_array_equal(short, words[:5].T)
+    short = rng_bit_generator(STATE, (5, 2), algorithm=THREE_FRY)[1]
+    np.testing.assert_array_equal(short, words[:5])
 
 
 def test_both_forms_of_a_state_and_many_counters():

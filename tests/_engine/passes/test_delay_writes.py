@@ -335,3 +335,19 @@ def test_reads_behind_writes_find_what_is_not_yet_written(step):
     (got,), (want,) = evaluate(changed, [x]), evaluate(program, [x])
     np.testing.assert_allclose(got, want, rtol=1e-6)
     assert got.dtype == want.dtype
+
+
+@pytest.mark.parametrize(("places", "waits"), [(1, True), (2, False)])
+def test_writes_that_promise_different_places_wait_where_there_is_one(places, waits):
+    """What waits at first has one place for all, which changes nothing."""
+
+    def step(i, x):
+        at = i - 1 + snp.arange(places)
+        return x.at[at].set(snp.sin(x[at - 1]), unique_indices=True)
+
+    run = lambda x: lax.fori_loop(2, 290, step, x)
+    for x in (snp.ones(300), snp.ones((300, 3))):
+        program = st.make_graph(run)(x)
+        changed = delay_writes(program)
+        assert (changed is not program) is waits
+        np.testing.assert_allclose(evaluate(changed, [x])[0], run(x), rtol=1e-6)

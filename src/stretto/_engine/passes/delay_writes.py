@@ -10,6 +10,7 @@ written last is written behind the loop. ``prepare`` calls this; decision 65 has
 from __future__ import annotations
 
 import collections
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -253,6 +254,6 @@ def _can_wait(e: Equation, writes: Sequence[Equation]) -> bool:
 def _promises_nothing(write: Equation) -> bool:
     """Say whether all its windows may be at one place, as those of what waits at first are."""
     primitive: Any = write.primitive
-    return not getattr(primitive, "unique_indices", False) or primitive.distinct(
-        write.inputs[1].type
-    )
+    if not getattr(primitive, "unique_indices", False):
+        return True
+    return dataclasses.replace(primitive, unique_indices=False).distinct(write.inputs[1].type)

@@ -366,3 +366,18 @@ def test_results_of_the_first_copy_may_be_of_a_weaker_type():
     program, loop = read(f, *args, period=2)
     assert loop.copies == 7 and loop.end == len(program.equations)
     rolled(f, *args)
+
+
+def test_a_number_that_the_loop_begins_with_takes_the_type_of_what_is_carried():
+    def f(strong):
+        x = 3.0
+        for _ in range(8):
+            x = x * strong
+        return x
+
+    program, loop = read(f, snp.float32(1.5))
+    assert loop.copies == 8
+    (carried,) = [s for s in loop.steps[0].sources if isinstance(s, Carried)]
+    (first,) = carried.first
+    assert first.value == 3 and first.type == program.outputs[0].type
+    rolled(f, snp.float32(1.5))
