@@ -1,5 +1,6 @@
 """NumPy's error states entered for one call: in other threads, within each other, after errors."""
 
+import contextvars
 import threading
 
 import numpy as np
@@ -77,3 +78,13 @@ def test_each_thread_has_a_state_of_its_own(state):
         leave.set()
         thread.join()
     assert results == ["ignore"]
+
+
+def test_only_calls_within_a_call_take_the_long_way():
+    nested = []
+    quiet = _Quiet(contextvars.copy_context(), lambda f, *args: nested.append(f) or f(*args))
+    assert quiet(abs, -1) == 1 and nested == []
+    assert quiet(lambda: quiet(abs, -2)) == 2 and nested == [abs]
+    with pytest.raises(TypeError):
+        quiet(abs, "x")
+    assert quiet(abs, -3) == 3 and nested == [abs]

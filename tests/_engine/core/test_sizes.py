@@ -14,6 +14,7 @@ from stretto._engine.core.sizes import (
     at_least,
     at_most,
     exceeds,
+    fixed,
     greater,
     is_size,
     lesser,
@@ -197,6 +198,12 @@ def test_arithmetic_with_what_is_no_number(name):
     for ask in (lambda: f(N, {3}), lambda: f(object(), N), lambda: f(N, None)):
         with pytest.raises(TypeError, match="unsupported operand"):
             ask()
+
+
+def test_sizes_that_must_be_known_are_refused_where_they_are_not():
+    assert fixed(4, "f", "the length", "give a number") == 4
+    with pytest.raises(SizeError, match=r"^f: the length must be known .* n is known only"):
+        fixed(N, "f", "the length", "give a number")
 
 
 def test_sizes_are_compared_with_floats():

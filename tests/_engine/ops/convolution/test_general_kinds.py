@@ -63,6 +63,19 @@ def test_consistent_padding_crops():
     np.testing.assert_array_equal(got[:, :8], np.asarray(want)[:, : got.shape[1]])
 
 
+@pytest.mark.parametrize("pair", [(1, 2), (0, 2), (2, 1)])
+def test_consistent_padding_is_that_of_the_other_way_on_both_sides(pair):
+    kernel, x = numbers(0, 3, 1, 1), numbers(1, 1, 8, 1)
+    layout = ("NHC", "HIO", "NHC")
+    forward = lambda x: conv_general_dilated(x, kernel, (1,), [pair], dimension_numbers=layout)
+    out, pull = st.vjp(forward, x)
+    ct = numbers(2, *out.shape)
+    got = conv_transpose(
+        ct, kernel, (1,), [pair], transpose_kernel=True, use_consistent_padding=True
+    )
+    np.testing.assert_array_equal(got, *pull(ct))
+
+
 def test_layouts_by_default_up_to_three_spatial_axes():
     for n in range(1, 4):
         x, k = np.ones((1, *(3,) * n, 2), "f4"), np.ones((*(2,) * n, 2, 5), "f4")

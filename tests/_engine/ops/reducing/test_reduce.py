@@ -16,6 +16,8 @@ from stretto._engine.ops.reducing.reduce import (
     ReduceOr,
     ReduceProd,
     ReduceXor,
+    greatest_below,
+    least_above,
     reduce_and,
     reduce_max,
     reduce_min,
@@ -166,3 +168,22 @@ def test_rows_stay_where_the_first_axis_is_not_reduced(primitive):
     x = array_type((size_variable("n"), 2, 3), np.dtype(np.float32))
     for axes, rows in (((1,), True), ((2, 1), True), ((0,), False), ((1, 0), False)):
         assert primitive(axes).by_rows((x,), (primitive(axes).infer(x),)) is rows
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "greatest"),
+    [
+        ("float32", -np.inf, np.inf),
+        ("bfloat16", -np.inf, np.inf),
+        ("float8_e5m2", -np.inf, np.inf),
+        ("float8_e4m3fn", -448, 448),  # which has no infinity
+        ("int8", -128, 127),
+        ("uint16", 0, 65535),
+        ("int4", -8, 7),
+        ("bool", False, True),
+    ],
+)
+def test_what_is_below_and_above_all_elements(name, least, greatest):
+    dtype = np.dtype(getattr(ml_dtypes, name, name))
+    assert float(greatest_below(dtype)) == least
+    assert float(least_above(dtype)) == greatest
