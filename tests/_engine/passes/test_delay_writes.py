@@ -332,6 +332,9 @@ def test_reads_behind_writes_find_what_is_not_yet_written(step):
     changed = delay_writes(program)
     assert changed is not program
     check(changed)
+    (loop,) = [e for e in changed.equations if isinstance(e.primitive, Scan)]
+    assert loop.place == program.equations[0].place
+    assert not any(e.place == loop.place for e in changed.equations if e is not loop)
     (got,), (want,) = evaluate(changed, [x]), evaluate(program, [x])
     np.testing.assert_allclose(got, want, rtol=1e-6)
     assert got.dtype == want.dtype
