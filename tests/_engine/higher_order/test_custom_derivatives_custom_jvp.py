@@ -399,3 +399,12 @@ def test_what_a_rule_applies_to_tangents_keeps_its_rule_at_higher_orders():
     f.defjvp(lambda p, t: (f(*p), 10.0 * f(t[0], p[1]) + f(p[0], t[1])))
     along = lambda x: st.linearize(lambda y: f(x, y), 1.0)[1](1.0)
     assert [float(v) for v in st.jvp(along, (2.0,), (1.0,))] == [2.0, 10.0]
+
+
+def test_a_derivative_of_zero_is_known_to_be_zero():
+    """What comes behind the function is not differentiated."""
+    f = st.custom_jvp(snp.floor)
+    f.defjvps(None)
+    graph = st.make_graph(lambda x: st.jvp(lambda x: snp.sin(f(x)), (x,), (x,)))(1.5)
+    assert "cos" not in [e.primitive.name for e in graph.equations]
+    assert float(st.grad(lambda x: snp.sin(f(x)))(1.5)) == 0

@@ -309,3 +309,10 @@ def test_derivatives_of_long_windows_are_loops():
         x.astype(np.float64),
     )
     np.testing.assert_allclose(st.jacrev(f)(x), want, rtol=1e-4, atol=1e-6)
+
+
+def test_padding_in_front_that_varies_is_refused():
+    combine = lambda a, b: 2 * a + b
+    windows = lambda x: st.lax.reduce_window(x, 0.0, combine, (3,), (2,), "SAME")
+    with pytest.raises(st.errors.MissingRuleError, match="reduce_window: the padding in front"):
+        st.jit(windows, dynamic_axes=({0: "n"},))(np.ones(5, np.float32))

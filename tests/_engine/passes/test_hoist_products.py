@@ -94,6 +94,19 @@ def test_products_of_outputs_go_behind():
     assert [v.type.shape for v in program.outputs] == [(B, H), (T, H, B)]
 
 
+def test_the_layout_of_products_that_go_behind():
+    def outputs(own, inner, start, xs):
+        def step(h, x):
+            g = snp.tanh(h + x @ own)
+            return g, (g @ inner).T.reshape(2, H // 2, B).transpose(2, 0, 1)
+
+        return lax.scan(step, start, xs)
+
+    program = close(outputs, OWN, INNER, START, XS)
+    assert products(program) == (2, 0)
+    assert program.outputs[1].type.shape == (T, B, 2, H // 2)
+
+
 @pytest.mark.parametrize("settings", [{"reverse": True}, {"unroll": 2}, {"unroll": True}])
 def test_in_any_order_of_steps(settings):
     f = st.grad(lambda *args: (cell(*args, **settings) ** 2).sum(), (0, 1, 3))

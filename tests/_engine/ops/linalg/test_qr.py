@@ -103,6 +103,9 @@ def test_fewer_reflections_than_columns_and_leading_axes():
     np.testing.assert_allclose(ormqr(a, taus, c), q @ c, atol=1e-5)
     one = st.jit(ormqr)(a, taus[:1], c[0])
     np.testing.assert_array_equal(one, ormqr(a, taus[:1], c[0]))
+    wide, scales = geqrf(snp.asarray(np.vander(np.arange(1.0, 5.0)).astype(np.float32)))
+    two = st.jit(ormqr)(wide, scales[:2], snp.eye(4))
+    np.testing.assert_allclose(two, ormqr(wide, scales[:2], snp.eye(4)), atol=1e-6)
     np.testing.assert_array_equal(ormqr(a, taus[:0], c[0]), c[0])
 
 
