@@ -67,6 +67,9 @@ def test_keys():
     assert bool((ref[1] == first).all())
     ref[0] = first
     assert bool((ref[0] == ref[1]).all())
+    other = st.random.key(5)
+    ref[1] = other
+    assert bool((ref[0] == first).all()) and bool((ref[1] == other).all())
     with pytest.raises(st.errors.RefError, match="holds key<fry>, so the value must be such keys"):
         ref[...] = 1.0
 

@@ -20,6 +20,7 @@ from stretto._engine.ops.bilinear import (
     check_accuracy,
     precision_config,
     precision_name,
+    promote_dtypes,
 )
 from stretto._engine.ops.contract import dot_general, matmul
 from stretto._engine.ops.convolution.general import conv_general_dilated
@@ -253,3 +254,21 @@ def test_tolerances():
         check_accuracy("exp", right)
     with pytest.raises(TypeError, match="exp: accuracy must be None, a Tolerance"):
         check_accuracy("exp", "high")
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "preferred", "dtype"),
+    [
+        ("float8_e4m3fn", "float8_e5m2", "float32", "float32"),
+        ("float8_e4m3fn", "float8_e4m3fn", "float32", "float8_e4m3fn"),
+        ("float16", "float32", "bfloat16", "float32"),
+        ("int8", "uint8", "int32", "int16"),
+    ],
+)
+def test_the_dtype_of_factors(left, right, preferred, dtype):
+    """What is preferred is the dtype of sums; only floats of 8 bits have no other in common."""
+    x, y = (np.ones(2, getattr(ml_dtypes, name, name)) for name in (left, right))
+    for value in promote_dtypes("f", x, y, preferred):
+        assert value.dtype == getattr(ml_dtypes, dtype, dtype)
+    with pytest.raises(TypeError, match=r"f: types .* have no implicit common type"):
+        promote_dtypes("f", np.ones(2, ml_dtypes.float8_e5m2), np.ones(2, np.float32), "float16")
