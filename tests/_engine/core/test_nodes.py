@@ -9,7 +9,7 @@ import pytest
 from stretto import grad, jit
 from stretto import numpy as snp
 from stretto._engine.core import tree
-from stretto._engine.core.nodes import GetAttrKey, register_dataclass, tell
+from stretto._engine.core.nodes import APART, GetAttrKey, register_dataclass, tell
 
 
 @register_dataclass
@@ -27,6 +27,11 @@ def test_registered_nodes_pass_through_transformations():
         assert type(g) is Dense and g.name == "first"
         np.testing.assert_array_equal(g.weight, [3, 3])
         np.testing.assert_array_equal(g.bias, [1, 1])
+
+
+def test_calls_of_jitted_functions_take_nodes_apart_at_once():
+    (weight, bias), *_ = APART[Dense](Dense(1, 2, "first"))
+    assert (weight, bias) == (1, 2)
 
 
 def test_fields_may_be_named():
