@@ -118,6 +118,7 @@ def test_powers_of_bools_are_integers():
         out = ops.power(np.array([True, False]), n)
         assert out.dtype == np.int32
         np.testing.assert_array_equal(out, [1, n == 0])
+        assert (ops.integer_pow(np.array([True]), n) + np.int8([1])).dtype == np.int8
 
 
 def test_no_negative_static_power_of_integers():

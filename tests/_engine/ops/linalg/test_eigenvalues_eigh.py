@@ -113,3 +113,18 @@ def test_vectors_and_derivatives_of_any_size():
     # the upper triangle is not read, and may hold anything
     lower = np.where(np.tri(4, dtype=bool), x, np.float32(np.inf))
     holds(lambda x: eigh(x, symmetrize_input=False)[1], [lower], SIZED, ("values",), 10)
+
+
+@pytest.mark.parametrize("op", [Eigh(), Eigh(False)], ids=["vectors", "values"])
+def test_the_plain_rule_is_the_derivative_of_each_factor(op):
+    """By which series are expanded; vectors keep their signs."""
+    rng, step = np.random.default_rng(0), 1e-6
+    x, dx = rng.normal(size=(2, 3, 3))
+    x, dx = x + x.T, dx + dx.T
+    with st.enable_x64():
+        outs, douts = op.jvp((snp.asarray(x),), (snp.asarray(dx),))
+        ends = [op(snp.asarray(x + sign * step * dx)) for sign in (1, -1)]
+    assert len(outs) == len(douts) == len(ends[0])
+    for dout, high, low in zip(douts, *ends, strict=True):
+        want = (np.asarray(high) - np.asarray(low)) / (2 * step)
+        np.testing.assert_allclose(dout, want, atol=1e-7)

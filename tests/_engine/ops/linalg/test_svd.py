@@ -231,3 +231,18 @@ def test_vectors_of_a_square_matrix_keep_their_digits_beside_small_values():
                                          (vh.T, dvh.T, wide[0][2].T, wide[1][2].T)):  # fmt: skip
             signs = np.sign(np.sum(np.asarray(got) * np.asarray(want), 0))
             np.testing.assert_allclose(change * signs, slope, atol=3e-6 * np.abs(slope).max())
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (3, 4)])
+@pytest.mark.parametrize("op", [Svd(False, True), Svd(False, False)], ids=["vectors", "values"])
+def test_the_plain_rule_is_the_derivative_of_each_factor(op, shape):
+    """By which series are expanded; vectors keep their signs."""
+    rng, step = np.random.default_rng(0), 1e-6
+    x, dx = rng.normal(size=(2, *shape))
+    with st.enable_x64():
+        outs, douts = op.jvp((snp.asarray(x),), (snp.asarray(dx),))
+        ends = [op(snp.asarray(x + sign * step * dx)) for sign in (1, -1)]
+    assert len(outs) == len(douts) == len(ends[0])
+    for dout, high, low in zip(douts, *ends, strict=True):
+        want = (np.asarray(high) - np.asarray(low)) / (2 * step)
+        np.testing.assert_allclose(dout, want, atol=1e-7)
