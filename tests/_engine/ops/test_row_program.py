@@ -60,7 +60,8 @@ def test_a_softmax_is_a_few_instructions_in_three_phases():
         e = snp.exp(x - x.max(-1, keepdims=True))
         return e / e.sum(-1, keepdims=True)
 
-    numbers = instructions(program(softmax, (6, 80)), Space((6, 80), 1, F32))
+    numbers, inputs = instructions(program(softmax, (6, 80)), Space((6, 80), 1, F32))
+    assert inputs == (0,)
     assert numbers[:5] == (0, 1, 1, 1, 6)  # not of 64 bits; rows along the last of four axes
     head, operations = decoded(numbers)
     assert (head["columns"], head["inputs"], head["outputs"], head["sums"]) == (80, 1, 1, 0)
@@ -79,8 +80,17 @@ def test_a_buffer_is_used_again():
             x = snp.abs(x + n)
         return x.sum(-1)
 
-    head, _ = decoded(instructions(program(chain, (6, 80)), Space((6, 80), 1, F32)))
+    head, _ = decoded(instructions(program(chain, (6, 80)), Space((6, 80), 1, F32)).numbers)
     assert head["chunks"] == 2  # one has the input, which may be the array itself
+
+
+def test_what_is_read_in_two_ways_is_two_arrays():
+    def total(b, x):
+        return (x + b[:, None] + b[None, :]).sum(-1)
+
+    told = instructions(program(total, (80,), (80, 80)), Space((80, 80), 1, F32))
+    assert sorted(told.inputs) == [0, 0, 1]
+    assert decoded(told.numbers)[0]["inputs"] == 3
 
 
 @pytest.mark.parametrize("count", [96, 97])

@@ -183,6 +183,18 @@ def test_reads_what_is_repeated(x):
         np.testing.assert_array_equal(got[:2], got[-2:])
 
 
+@pytest.mark.parametrize("dtype", ["float32"])
+def test_reads_one_array_in_several_ways(x):
+    def across(x, b):
+        y = x[:COLUMNS, :COLUMNS] + b[:, None] * 2 + b[None, :]
+        return F.softmax(y * b, dim=-1) + b[None, :1]
+
+    assert _calls(across, x, x[0]) == 1
+    for f in (across, st.grad(lambda x, b: (across(x, b) ** 2).sum(), argnums=1)):
+        got, expected = _with_and_without(f, x, x[0])
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.skipif(kernels is None, reason="needs the kernels")
 @pytest.mark.parametrize("on", [True, False])
 def test_calls_where_kernels_are_on(on):

@@ -10,6 +10,7 @@ import numpy as np
 from stretto._engine.core.primitive import NOT_EXPORTED, Primitive, Refused
 from stretto._engine.core.program import Literal, Program
 from stretto._engine.core.types import ArrayType
+from stretto._engine.ops.row_program import Instructions
 
 _LAST = Refused("a pass makes it of operations along rows, after all transformations")
 
@@ -18,8 +19,7 @@ class FusedRows(Primitive):
     """A program over rows; see ``row_program``."""
 
     program: Program
-    numbers: tuple[int, ...]
-    """What the kernel is told."""
+    told: Instructions
     multiple = True
     interned = False
 
@@ -44,7 +44,8 @@ class FusedRows(Primitive):
 
     def lower(self, b: Any, *operands: Any) -> Any:
         """Call the kernel, or write the operations."""
-        called = b.called_kernel("stretto_rows", operands, self.program.out_types, self.numbers)
+        read = [operands[i] for i in self.told.inputs]
+        called = b.called_kernel("stretto_rows", read, self.program.out_types, self.told.numbers)
         return b.program(self.program, operands, at_hand=True) if called is None else called
 
     onnx = NOT_EXPORTED

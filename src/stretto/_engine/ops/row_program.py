@@ -295,15 +295,29 @@ class _Input(NamedTuple):
     differ: bool
 
 
-def instructions(program: Program, space: Space) -> tuple[int, ...] | None:
+class Instructions(NamedTuple):
+    """What the kernel is told to run a program over rows."""
+
+    numbers: tuple[int, ...]
+    inputs: tuple[int, ...]
+    """Which of the program's inputs each array is that the kernel reads.
+
+    One that is read in two ways is two.
+    """
+
+
+def instructions(program: Program, space: Space) -> Instructions | None:
     """Return what the kernel is told to run a program over rows; None if it takes too many values.
 
     Its outputs that are sums over rows come after the others.
     """
     try:
-        return _Compiler(program, space).numbers()
+        compiler = _Compiler(program, space)
+        numbers = compiler.numbers()
     except _TooLarge:
         return None
+    place = {v: n for n, v in enumerate(program.inputs)}
+    return Instructions(numbers, tuple([place[x.base] for x in compiler.inputs]))
 
 
 class _TooLarge(Exception):

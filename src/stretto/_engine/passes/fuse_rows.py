@@ -415,12 +415,10 @@ class _Groups:
         for place in places:
             write(equations[place])
         program = Program(bases, written, outs, "rows")
-        numbers = instructions(program, group.space)
-        if numbers is None:
+        told = instructions(program, group.space)
+        if told is None:
             return None
-        return Equation(
-            FusedRows(program, numbers), tuple(bases), outs, equations[places[-1]].place
-        )
+        return Equation(FusedRows(program, told), tuple(bases), outs, equations[places[-1]].place)
 
     @property
     def outputs(self) -> set[Atom]:

@@ -1,0 +1,52 @@
+"""Random programs along rows by our kernel, a few of those of ``make rows-storm``."""
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto._engine.kernels import WITHOUT
+from tests.property.rows_storm import disagreement, draw_case, expected, operands, results, values
+
+pytestmark = pytest.mark.skipif(bool(WITHOUT), reason=f"there are no kernels: {WITHOUT}")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_programs_are_numpys(seed):
+    case = draw_case(seed)
+    arrays = operands(case)
+    with st.enable_x64():
+        said = disagreement(case, results(case, arrays), arrays)
+    assert not said, f"{said}\n{case.words}"
+
+
+def test_a_wrong_number_is_found():
+    tame = (c for c in map(draw_case, range(100)) if not c.special)
+    case = next(c for c in tame if expected(c, operands(c))[1] < 100)
+    arrays = operands(case)
+    with st.enable_x64():
+        got = results(case, arrays)
+        assert disagreement(case, got, arrays) == ""
+        for k, name in ((0, "value 0"), (-1, "gradient")):
+            wrong = [np.array(a) for a in got]
+            wrong[k].flat[-1] += 1 + 100 * abs(wrong[k]).max()
+            assert disagreement(case, wrong, arrays).startswith(name)
+            wrong[k].flat[-1] = np.nan
+            assert "not finite" in disagreement(case, wrong, arrays)
+
+
+def test_most_have_a_call_of_the_kernel():
+    calls = []
+    for seed in range(16):
+        case = draw_case(seed)._replace(members=False)
+        with st.enable_x64():
+            report = st.explain(lambda *a, case=case: values(case, snp, a), *operands(case))
+        calls.append(report.products.rows)
+    assert sum([n > 0 for n in calls]) >= 6
+
+
+def test_what_is_drawn():
+    cases = [draw_case(seed) for seed in range(300)]
+    assert {c.dtype for c in cases} == {"float32", "float64"}
+    assert any(c.special for c in cases) and any(c.members for c in cases)
+    assert len({step.op for c in cases for step in c.steps}) == 18
