@@ -9,10 +9,13 @@ from hypothesis import strategies as some
 
 from stretto import jit
 from stretto import numpy as snp
+from stretto._engine.api.graph import make_graph
+from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.sizes import size_variable
 from stretto._engine.core.types import array_type
 from stretto._engine.ops import broadcast as ops
+from stretto._engine.passes.simplify import simplify
 from stretto.laws import b1, bf16, c64, f16, f32, f64, i8, i32, law, u32
 
 LAWS = [
@@ -195,3 +198,23 @@ def test_a_sum_that_names_an_axis_not_there():
     for axes in ((2,), (-1,), (0, 0)):
         with pytest.raises(ValueError, match="reduce_sum"):
             ops.ReduceSum(axes).infer(typed(2, 3))
+
+
+@pytest.mark.parametrize(
+    ("shape", "between", "dims", "is_one"),
+    [
+        ((3,), (3, 1), (0, 1), True),
+        ((3, 2), (1, 3, 1, 2), (0, 1, 2, 3), True),
+        ((), (1, 1), (0, 1), True),
+        ((6,), (3, 2), (0, 1), False),  # it adds no axes of size 1
+        ((2, 3), (3, 2), (0, 1), False),
+    ],
+)
+def test_a_broadcast_of_axes_that_were_added_is_one_broadcast(shape, between, dims, is_one):
+    out = tuple(n if n > 1 else 4 for n in between)
+    f = lambda x: ops.broadcast_in_dim(snp.reshape(x, between), out, dims)
+    x = np.arange(math.prod(shape), dtype=np.float32).reshape(shape)
+    program = simplify(make_graph(f)(x))
+    names = [e.primitive.name for e in program.equations]
+    assert (names == ["broadcast_in_dim"]) is is_one
+    np.testing.assert_array_equal(evaluate(program, [as_value(x)])[0], f(as_value(x)))

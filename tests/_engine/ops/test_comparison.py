@@ -119,6 +119,7 @@ def test_full_of_a_size_that_varies():
         number, same = f(np.zeros(n, np.float32))
         assert number.tolist() == [n, n] and same.tolist() == [n] * n
         assert (number.dtype, same.dtype) == (np.int32, np.float32)
+        assert number.weak_type and not same.weak_type
     assert not make_graph(lambda x: (x, snp.full(2, 3.0)))(1.0).equations
 
 

@@ -354,3 +354,18 @@ def test_writes_that_promise_different_places_wait_where_there_is_one(places, wa
         changed = delay_writes(program)
         assert (changed is not program) is waits
         np.testing.assert_allclose(evaluate(changed, [x])[0], run(x), rtol=1e-6)
+
+
+def test_turns_that_are_given_values_and_give_some():
+    def step(x, at):
+        i, scale = at
+        return x.at[i].set(snp.sin(x[i - 1]) * scale), x[i]
+
+    run = lambda x, places, scales: lax.scan(step, x, (places, scales))
+    x = np.random.default_rng(0).uniform(0.5, 1, 300).astype(np.float32)
+    args = snp.asarray(x), snp.arange(2, 290), snp.linspace(0.5, 1.5, 288)
+    program = st.make_graph(run)(*args)
+    changed = delay_writes(program)
+    assert changed is not program
+    for got, want in zip(evaluate(changed, args), evaluate(program, args), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-6)
