@@ -70,6 +70,8 @@ def test_keys():
     other = st.random.key(5)
     ref[1] = other
     assert bool((ref[0] == first).all()) and bool((ref[1] == other).all())
+    ref[..., 0] = other
+    assert bool((ref[0] == other).all()) and bool((ref[1] == other).all())
     with pytest.raises(st.errors.RefError, match="holds key<fry>, so the value must be such keys"):
         ref[...] = 1.0
 

@@ -8,6 +8,7 @@ from stretto._engine.api.jit.jit import jit
 from stretto._engine.core.config import enable_x64
 from stretto._engine.ops.bits import Clz, Mulhi, ReducePrecision, clz, mulhi, reduce_precision
 from stretto.laws import bf16, f16, f32, f64, i8, i32, law, u32
+from stretto.lax import population_count
 
 WORDS = np.array([0, 1, 2, 77, 2**31, 2**32 - 1], np.uint32)
 
@@ -90,6 +91,13 @@ def test_halves_are_rounded_to_even(dtype, mantissa_bits):
                 given = (sign * x).astype(getattr(ml_dtypes, dtype, dtype))
                 got = np.asarray(reduce_precision(given, 5, mantissa_bits), np.float64)
             np.testing.assert_array_equal(got, sign * np.rint(x / unit) * unit)
+
+
+@pytest.mark.parametrize("f", [clz, population_count])
+def test_truth_values_count_as_int32(f):
+    out = f(np.array([True, False]))
+    assert out.dtype == np.int32 and not out.weak_type
+    np.testing.assert_array_equal(out, f(np.array([1, 0], np.int32)))
 
 
 @pytest.mark.parametrize("run", [lambda f: f, jit])

@@ -107,3 +107,15 @@ def test_what_is_not_said_of_windows_is_plain():
     assert AxisWindow(1, 1, 0, 0, 1, 1) == PLAIN
     assert [w.count(5) for w in (PLAIN, AxisWindow(3), AxisWindow(stride=2))] == [5, 3, 3]
     assert AxisWindow(3).config == (0, 0, 0) and AxisWindow(3).extent == 3
+
+
+@pytest.mark.parametrize(("size", "base", "spread"), [(2, 2, True), (3, 2, False), (3, 3, True),
+                                                      (1, 1, False), (2, 1, False)])  # fmt: skip
+def test_elements_apart_are_spread_out_beforehand_where_no_window_holds_two(size, base, spread):
+    f = lambda x: st.lax.reduce_window(
+        x, 0.0, st.lax.add, (size,), (1,), "VALID", base_dilation=(base,)
+    )
+    x = np.arange(1, 6, dtype=np.float32)
+    text = st.jit(f).lower(x).as_text()
+    assert ("stablehlo.pad" in text) is spread
+    np.testing.assert_array_equal(st.jit(f)(x), f(x))
