@@ -11,6 +11,7 @@ from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.cost import CPU
 from stretto._engine.passes.formulations import members
 from stretto._engine.passes.formulations.members import (
+    Plan,
     Work,
     _in_chunks,
     best_chunk,
@@ -238,3 +239,14 @@ def test_so_many_members_in_each_turn_are_all_of_them(count):
     product, twice = evaluate(program, [w, x])
     np.testing.assert_allclose(product, w @ x, rtol=1e-6)
     np.testing.assert_array_equal(twice, 2 * w)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_members_are_planned_for_as_many_as_there_are_in_a_turn(monkeypatch, count):
+    estimate = members.best_chunk
+    monkeypatch.setattr(members, "best_chunk", lambda *of: (count, estimate(*of)[1]))
+    w, x = snp.asarray(np.random.default_rng(0).normal(size=(6, 4, 3))), snp.ones((3, 2))
+    one = st.make_graph(lambda w, x: snp.tanh(w @ x))(w[0], x)
+    program, (whole, *_) = members.plan_members(one, 6, (True, False), Plan.AUTO, CPU)
+    assert whole.chosen == f"{count} of 6 members a turn"
+    np.testing.assert_allclose(evaluate(program, [w, x])[0], np.tanh(w @ x), rtol=1e-5)
