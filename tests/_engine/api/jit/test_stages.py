@@ -290,3 +290,23 @@ def test_arrays_of_numpy_are_copied_to_the_device():
     np.testing.assert_array_equal(there, 0)
     for other in (2.0, snp.ones(2), np.float32(3), np.zeros((0, 2), np.float32), np.ones(2, "f8")):
         assert on_device(other) is other
+
+
+@pytest.mark.parametrize("static", [(), (2,)])
+def test_what_is_traced_beforehand_is_not_traced_again_by_a_call(static):
+    traced = []
+
+    def weighted(x, y=1.0, z=2):
+        traced.append(1)
+        return x + 10 * y + 100 * z
+
+    f, x = st.jit(weighted, static_argnums=static), snp.ones(2)
+    calls = [((x,), {}), ((x,), {"y": 3.0}), ((x, 3.0), {}), ((x, 3.0, 4), {})]
+    if not static:
+        calls += [((x,), {"z": 5}), ((x, 3.0), {"z": 5})]
+    for count, (args, named) in enumerate(calls, 1):
+        f.trace(*args, **named)
+        out = f(*args, **named)
+        assert len(traced) == count
+        np.testing.assert_array_equal(out, weighted(*args, **named))
+        traced.pop()  # which the function itself has added
