@@ -73,6 +73,20 @@ def test_blocks_nest_and_can_be_entered_again():
     assert not config.enable_x64
 
 
+def test_a_setting_of_all_threads_holds_behind_a_block_in_which_it_was_changed():
+    with st.config(default_matmul_precision="highest"):
+        wanted = settings.key.precision
+    before = st.config.default_matmul_precision
+    try:
+        with st.config(enable_x64=True):
+            with st.config(debug_nans=True):
+                st.config.default_matmul_precision = "highest"
+            assert settings.key.precision == wanted is not None
+    finally:
+        st.config.default_matmul_precision = before
+    assert settings.key.precision is None
+
+
 def test_nothing_is_left_of_blocks_that_have_ended():
     """Not of those inside either, which an interrupt ended without a word."""
     outside, inside = enable_x64(), config(numpy_rank_promotion="raise")
