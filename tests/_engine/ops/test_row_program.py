@@ -51,7 +51,7 @@ def decoded(numbers):
     names = ("columns", "inputs", "outputs", "sums", "chunks", "kept", "scalars", "sections")
     head = dict(zip((*names, "literals", "lines"), numbers[5:15], strict=True))
     lines = np.array(numbers[len(numbers) - 10 * head["lines"] :]).reshape(-1, 10)
-    by_code = {code: name for name, code in row_program._CODES.items()}
+    by_code = {code: name for name, code in row_program.CODES.items()}
     return head, [by_code[code] for code in lines[:, 0]]
 
 

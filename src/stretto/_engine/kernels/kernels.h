@@ -112,6 +112,46 @@ typedef struct {
     const RowInstruction *instruction;
 } RowProgram;
 
+/* A loop whose body is products by matrices that stay and elementwise operations: kernels/recurrent.h.
+All its values are rows, each of its own width; an operation reads and writes `width` columns of them
+from `at` on, or repeats the one column that a value has where `at` is negative. */
+enum { LOOP_VALUES = 256, LOOP_SLOTS = 128, LOOP_ARRAYS = 64 };
+enum { LOOP_WHOLE, LOOP_NEAR, LOOP_CARRY, LOOP_NEXT, LOOP_STACK, LOOP_INPUT, LOOP_LITERAL };
+enum { LOOP_PRODUCT = -1, LOOP_TO_NEXT = -2, LOOP_TO_STACK = -3, LOOP_LOAD = 0 }; /* beside rows' operations */
+
+typedef struct {
+    int64_t kind;  /* where it is: in scratch, all rows at once or some; or in what array */
+    int64_t index; /* of the carry, the stack, the view or the literal */
+    int64_t slot;  /* in scratch, or -1 */
+    int64_t width;
+} LoopValue;
+
+typedef struct { /* of an input; strides in elements */
+    int64_t input, type, turn, member, row, column;
+} LoopView;
+
+typedef struct {
+    int64_t input, depth, columns, member, k, n; /* then strides */
+} LoopMatrix;
+
+typedef struct {
+    int64_t op, width, out, out_at;
+    int64_t from[3], at[3]; /* of a product: a value and a matrix; to a stack: a value, the stack */
+} LoopInstruction;
+
+typedef struct {
+    int64_t members, rows, turns, reverse, apart; /* apart: whether stacks have members in front of turns */
+    int64_t consts, carries, stacks, views, values, slots, matrices, literals, instructions;
+    const LoopView *view;
+    const LoopValue *value;
+    const LoopMatrix *matrix;
+    const int64_t *width; /* of carries, then of stacks */
+    const int64_t *literal; /* the bits of each */
+    const LoopInstruction *instruction;
+    const void *in[LOOP_ARRAYS];
+    void *out[LOOP_ARRAYS]; /* last carries, then stacks */
+} Loop;
+
 /* The kernels of one level: each returns 0, or -1 where there is no memory. */
 typedef struct {
     int (*product_f32)(const XLA_FFI_CallFrame *, const Product *);
@@ -120,6 +160,8 @@ typedef struct {
     int (*convolution_f64)(const XLA_FFI_CallFrame *, const Convolution *);
     int (*rows_f32)(const XLA_FFI_CallFrame *, const RowProgram *);
     int (*rows_f64)(const XLA_FFI_CallFrame *, const RowProgram *);
+    int (*loop_f32)(const XLA_FFI_CallFrame *, const Loop *);
+    int (*loop_f64)(const XLA_FFI_CallFrame *, const Loop *);
 } Level;
 
 #endif

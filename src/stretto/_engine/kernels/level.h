@@ -18,6 +18,7 @@
 #include "product.h"
 #include "convolution.h"
 #include "rows.h"
+#include "recurrent.h"
 #undef T
 #undef SUFFIX
 #undef INTEGER
@@ -32,6 +33,7 @@
 #include "product.h"
 #include "convolution.h"
 #include "rows.h"
+#include "recurrent.h"
 #undef T
 #undef SUFFIX
 #undef INTEGER
@@ -47,4 +49,6 @@ const Level LEVEL_NAME(LEVEL) = {
     .convolution_f64 = JOIN(convolution, f64, LEVEL),
     .rows_f32 = JOIN(rows, f32, LEVEL),
     .rows_f64 = JOIN(rows, f64, LEVEL),
+    .loop_f32 = JOIN(loop, f32, LEVEL),
+    .loop_f64 = JOIN(loop, f64, LEVEL),
 };

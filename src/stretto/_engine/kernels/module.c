@@ -7,7 +7,7 @@
 
 #include "kernels.h"
 
-#define REVISION 2
+#define REVISION 3
 
 extern const Level stretto_avx512, stretto_avx2, stretto_neon;
 
@@ -183,6 +183,50 @@ static XLA_FFI_Error *rows(XLA_FFI_CallFrame *frame)
     return NULL;
 }
 
+/* A loop. The numbers: whether floats are of 64 bits, those of Loop from `members` to
+`instructions`, then its tables in their order. */
+enum { LOOP_HEAD = 15 };
+
+static XLA_FFI_Error *loop(XLA_FFI_CallFrame *frame)
+{
+    if (answered(frame))
+        return NULL;
+    const XLA_FFI_Array *array = frame->attrs.size == 1 && frame->attrs.types[0] == XLA_FFI_AttrType_ARRAY
+        ? frame->attrs.attrs[0] : NULL;
+    const int64_t *given = array && array->dtype == XLA_FFI_DataType_S64 && array->size >= LOOP_HEAD ? array->data : NULL;
+    Loop p = {0};
+    int64_t wide = 0, ok = 0;
+    if (given) {
+        enum { WORD = sizeof(int64_t) };
+        wide = given[0];
+        memcpy(&p.members, given + 1, (LOOP_HEAD - 1) * WORD);
+        given += LOOP_HEAD;
+        int64_t size = LOOP_HEAD + p.views * (int64_t)(sizeof(LoopView) / WORD)
+            + p.values * (int64_t)(sizeof(LoopValue) / WORD) + p.matrices * (int64_t)(sizeof(LoopMatrix) / WORD)
+            + p.carries + p.stacks + p.literals + p.instructions * (int64_t)(sizeof(LoopInstruction) / WORD);
+        ok = size == (int64_t)array->size && p.values <= LOOP_VALUES && p.slots <= LOOP_SLOTS
+            && p.matrices <= LOOP_ARRAYS && frame->args.size <= LOOP_ARRAYS
+            && p.carries + p.stacks <= LOOP_ARRAYS && p.carries + p.stacks == (int64_t)frame->rets.size;
+    }
+    if (!ok)
+        return stretto_error(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
+                             "stretto_loop: operands or attributes are not those of a loop");
+    p.view = (const LoopView *)given;
+    p.value = (const LoopValue *)(p.view + p.views);
+    p.matrix = (const LoopMatrix *)(p.value + p.values);
+    p.width = (const int64_t *)(p.matrix + p.matrices);
+    p.literal = p.width + p.carries + p.stacks;
+    p.instruction = (const LoopInstruction *)(p.literal + p.literals);
+    for (int64_t i = 0; i < frame->args.size; i++)
+        p.in[i] = ((XLA_FFI_Buffer **)frame->args.args)[i]->data;
+    for (int64_t i = 0; i < frame->rets.size; i++)
+        p.out[i] = ((XLA_FFI_Buffer **)frame->rets.rets)[i]->data;
+    if (wide ? level->loop_f64(frame, &p) : level->loop_f32(frame, &p))
+        return stretto_error(frame, XLA_FFI_Error_Code_RESOURCE_EXHAUSTED,
+                             "stretto_loop: there is no memory for its scratch");
+    return NULL;
+}
+
 /* What Python calls */
 
 static PyObject *use(PyObject *self, PyObject *args)
@@ -218,7 +262,8 @@ static PyObject *handlers(PyObject *self, PyObject *unused)
         const char *name;
         XLA_FFI_Handler *handler;
     } all[] = {
-        {"stretto_product", product}, {"stretto_convolution", convolution}, {"stretto_rows", rows}};
+        {"stretto_product", product}, {"stretto_convolution", convolution}, {"stretto_rows", rows},
+        {"stretto_loop", loop}};
     PyObject *table = PyDict_New();
     for (size_t i = 0; table && i < sizeof all / sizeof *all; i++) {
         PyObject *capsule = PyCapsule_New((void *)all[i].handler, "xla._CUSTOM_CALL_TARGET", NULL);

@@ -164,15 +164,18 @@ static inline Vec NAME(rows_below)(Vec bound, Vec x)
 for float32 the one of least relative error (3e-9, by Remez's exchange), for float64 Taylor's
 (4e-18). It is multiplied by 2^n in two steps where there is no instruction for it, so that results
 may be denormal. Rounding to n adds and subtracts a large number: -ffast-math would delete that. */
-static inline __attribute__((always_inline)) Vec NAME(exp_of)(Vec x)
+/* r */
+static inline __attribute__((always_inline)) Vec NAME(exp_rest)(Vec x, Vec n)
 {
     const int single = sizeof(T) == 4;
-    x = NAME(rows_above)(ALL(single ? (T)-104 : (T)-746), x);
-    x = NAME(rows_below)(ALL(single ? (T)89 : (T)710), x);
-    const T shift = single ? (T)12582912 : (T)6755399441055744;
-    Vec shifted = x * (T)1.44269504088896340736 + shift, n = shifted - shift;
     Vec r = x - n * (single ? (T)6.93145751953125e-01 : (T)6.931471804855391383e-01);
-    r -= n * (single ? (T)1.42860682030942e-06 : (T)7.440617111158231989e-11);
+    return r - n * (single ? (T)1.42860682030942e-06 : (T)7.440617111158231989e-11);
+}
+
+/* e to the power of r, minus 1 and r */
+static inline __attribute__((always_inline)) Vec NAME(exp_beyond)(Vec r)
+{
+    const int single = sizeof(T) == 4;
     Vec p;
     if (single) {
         p = r * (T)1.381458395e-03 + (T)8.3687239347e-03;
@@ -192,8 +195,17 @@ static inline __attribute__((always_inline)) Vec NAME(exp_of)(Vec x)
         p = p * r + (T)(1.0 / 6);
         p = p * r + (T)0.5;
     }
-    p = p * (r * r) + r;
-    p += 1;
+    return p * (r * r);
+}
+
+static inline __attribute__((always_inline)) Vec NAME(exp_of)(Vec x)
+{
+    const int single = sizeof(T) == 4;
+    x = NAME(rows_above)(ALL(single ? (T)-104 : (T)-746), x);
+    x = NAME(rows_below)(ALL(single ? (T)89 : (T)710), x);
+    const T shift = single ? (T)12582912 : (T)6755399441055744;
+    Vec shifted = x * (T)1.44269504088896340736 + shift, n = shifted - shift;
+    Vec r = NAME(exp_rest)(x, n), p = NAME(exp_beyond)(r) + r + 1;
 #if BYTES == 64 && defined(__x86_64__)
     return single ? (Vec)_mm512_scalef_ps((__m512)p, (__m512)n)
                   : (Vec)_mm512_scalef_pd((__m512d)p, (__m512d)n);
@@ -203,6 +215,50 @@ static inline __attribute__((always_inline)) Vec NAME(exp_of)(Vec x)
     Naturals half = ((whole + 4096) >> 1) - 2048, rest = whole - half;
     return p * (Vec)((half + bias) << digits) * (Vec)((rest + bias) << digits);
 #endif
+}
+
+/* tanh within 2 ulp: with t = exp(2|x|) - 1 it is t / (t + 2), of the sign of x. The method is as
+above, but t is 2^n (exp(r) - 1) + (2^n - 1), where 2^n - 1 is exact, so that nothing is lost where
+x is small (as in Beebe, The mathematical-function computation handbook, 2017, chapter 12). Where 2|x|
+is above the bound the quotient is 1. */
+static inline __attribute__((always_inline)) Vec NAME(tanh_of)(Vec x)
+{
+    const int single = sizeof(T) == 4;
+    const Places sign = (Places)ALL((T)-0.0);
+    Vec y = (Vec)((Places)x & ~sign);
+    y = NAME(rows_below)(ALL(single ? (T)24 : (T)48), y + y);
+    const T shift = single ? (T)12582912 : (T)6755399441055744;
+    Vec shifted = y * (T)1.44269504088896340736 + shift, n = shifted - shift, low;
+    Vec r = NAME(exp_rest)(y, n), p = NAME(exp_beyond)(r);
+    const NATURAL digits = single ? 23 : 52, bias = single ? 127 : 1023;
+    low = (Vec)(((Naturals)shifted - (Naturals)ALL(shift) + bias) << digits);
+    Vec t = low * p + (low * r + (low - 1));
+    /* What rounding took from the sum and the quotient is put back: without, it is 2.2 ulp. */
+    Vec sum = t + 2, part = sum - t, lost = (t - (sum - part)) + (2 - part);
+    Vec over = 1 / sum, q = t * over;
+    q += (t - q * sum - q * lost) * over;
+    return (Vec)((Places)q | (sign & (Places)x));
+}
+
+/* exp(-|x|), from which these are as exact where they are small as near 0 */
+static inline Vec NAME(exp_minus_abs)(Vec x) { return NAME(exp_of)((Vec)((Places)x | (Places)ALL((T)-0.0))); }
+
+static inline Vec NAME(logistic_of)(Vec x)
+{
+    Vec e = NAME(exp_minus_abs)(x);
+    return CHOOSE(x < 0, e, ALL(1)) / (e + 1);
+}
+
+static inline Vec NAME(logistic_slope_of)(Vec x)
+{
+    Vec e = NAME(exp_minus_abs)(x);
+    return e / ((e + 1) * (e + 1));
+}
+
+static inline Vec NAME(sech_squared_of)(Vec x)
+{
+    Vec h = 2 * NAME(exp_minus_abs)(x), root = h / (h * h * (T)0.25 + 1);
+    return root * root;
 }
 
 FLOATS(add, x + y)
@@ -228,6 +284,10 @@ FLOATS_OF_ONE(copy, x)
 FLOATS_OF_ONE(neg, -x)
 FLOATS_OF_ONE(abs, CHOOSE(x < 0, -x, x + 0)) /* of -0 it is 0 */
 FLOATS_OF_ONE(exp, NAME(exp_of)(x))
+FLOATS_OF_ONE(tanh, NAME(tanh_of)(x))
+FLOATS_OF_ONE(sech_squared, NAME(sech_squared_of)(x))
+FLOATS_OF_ONE(logistic, NAME(logistic_of)(x))
+FLOATS_OF_ONE(logistic_slope, NAME(logistic_slope_of)(x))
 
 /* Of scalars alone, one by one. */
 #define ONE_BY_ONE(name, expression)                                                               \
@@ -442,7 +502,8 @@ static NAME(RowFunction) *const NAME(row_functions)[] = {
     NAME(rows_sum), NAME(rows_sum_of_products), NAME(rows_greatest), NAME(rows_least),
     NAME(rows_first), NAME(rows_add_up), NAME(rows_mul_add), NAME(rows_sub_mul),
     NAME(rows_sum_of_differences), NAME(rows_sum_of_squared_differences),
-    NAME(rows_mul_mul), NAME(rows_add_mul), NAME(rows_add_add),
+    NAME(rows_mul_mul), NAME(rows_add_mul), NAME(rows_add_add), NAME(rows_tanh),
+    NAME(rows_sech_squared), NAME(rows_logistic), NAME(rows_logistic_slope),
 };
 /* Running a program */
 

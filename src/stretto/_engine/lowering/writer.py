@@ -401,9 +401,12 @@ class Writer:
         """Return ``x`` with the update in it, whose start is moved so that it fits."""
         return self.emit("dynamic_update_slice", x, update, *starts, out=x.type)
 
-    def transpose(self, x: Operand, permutation: Sequence[int]) -> Operand:
+    def transpose(
+        self, x: Operand, permutation: Sequence[int], out: ArrayType | None = None
+    ) -> Operand:
         """Return the operand with its axes in another order."""
-        result = self.emit("transpose", x, attributes=f"permutation = {self.ints(permutation)}")
+        attributes = f"permutation = {self.ints(permutation)}"
+        result = self.emit("transpose", x, attributes=attributes, out=out)
         if tuple(permutation) in _SWAPS:
             self._swapped.add(result.name)
         if self.has_kernels:
@@ -516,6 +519,11 @@ class Writer:
                 )
                 return result
         return None
+
+    def lies_in(self, x: Operand) -> tuple[Operand, View]:
+        """Return the array in which an operand lies, and how: from its first element."""
+        base, view = self._view(x)
+        return (x, row_major(x.type.shape)) if view.offset else (base, view)
 
     def called_kernel(
         self,

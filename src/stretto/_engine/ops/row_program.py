@@ -31,11 +31,12 @@ _BOOL = np.dtype(bool)
 _NAMES = """load copy add sub mul div max min neg abs exp exp_difference log log1p expm1 sqrt rsqrt
 eq ne lt le gt ge is_finite and or not select number is_column sum sum_of_products greatest least
 first add_up mul_add sub_mul sum_of_differences sum_of_squared_differences mul_mul add_mul add_add
+tanh sech_squared logistic logistic_slope
 """
-_CODES = {name: code for code, name in enumerate(_NAMES.split())}
+CODES = {name: code for code, name in enumerate(_NAMES.split())}
 """The kernel's operations, in its order."""
 
-_ELEMENTWISE: dict[type, str] = {
+ELEMENTWISE: dict[type, str] = {
     arithmetic.Add: "add",
     arithmetic.Sub: "sub",
     arithmetic.Mul: "mul",
@@ -54,7 +55,7 @@ _ELEMENTWISE: dict[type, str] = {
     comparison.Select: "select",
     rounding.IsFinite: "is_finite",
 }
-_OF_BOOLS: dict[type, str] = {bits.And: "and", bits.Or: "or", bits.Not: "not"}
+OF_BOOLS: dict[type, str] = {bits.And: "and", bits.Or: "or", bits.Not: "not"}
 _OF_SCALARS: dict[type, str] = {
     exponential.Log: "log",
     exponential.Log1p: "log1p",
@@ -186,8 +187,8 @@ class Space(NamedTuple):
             return ("is_column", kind) if counted else None
         if not dtypes <= {self.dtype, _BOOL}:
             return None
-        if family in _OF_BOOLS:
-            return (_OF_BOOLS[family], kind) if out.dtype == _BOOL else None
+        if family in OF_BOOLS:
+            return (OF_BOOLS[family], kind) if out.dtype == _BOOL else None
         if family in _OF_SCALARS:
             return (_OF_SCALARS[family], kind) if kind == "scalars" else None
         if family is comparison.Select:
@@ -197,7 +198,7 @@ class Space(NamedTuple):
         square = family is arithmetic.Square
         if square or (family is exponential.IntegerPow and primitive.exponent == 2):
             return "square", kind
-        known = _ELEMENTWISE.get(family)
+        known = ELEMENTWISE.get(family)
         return (known, kind) if known and dtypes == {self.dtype} else None
 
     def _reduction(self, e: Equation, name: str) -> tuple[str, Kind] | None:
@@ -544,7 +545,7 @@ class _Code:
         kind, at = self._result(step, to)
         self._let_go([x for x in done if x in self._held])
         kinds, places = zip(*operands, strict=True)
-        self.lines.append([_CODES[step.op], kind, at, to, *kinds, *places])
+        self.lines.append([CODES[step.op], kind, at, to, *kinds, *places])
 
     def ended(self) -> list[int]:
         """Return where sections begin, and where the last one ends."""
@@ -565,12 +566,12 @@ class _Code:
     def _operand(self, x: Any) -> tuple[int, int]:
         """Return where an operand is; an input is loaded before."""
         if isinstance(x, Literal):
-            bits = _bits(x, self.of.space.dtype)
+            bits = literal_bits(x, self.of.space.dtype)
             return _LITERAL, self.literals.setdefault(bits, len(self.literals))
         if x not in self._where:
             at = self._held[x] = self.chunks.take()
             self._where[x] = _CHUNK, at
-            load = [_CODES["load"], _CHUNK, at, -1, *[_NONE] * 3, self.of.inputs[x], 0, 0]
+            load = [CODES["load"], _CHUNK, at, -1, *[_NONE] * 3, self.of.inputs[x], 0, 0]
             self.lines.append(load)
         return self._where[x]
 
@@ -632,7 +633,7 @@ def _type(type: ArrayType) -> int:
     return names.get(type.dtype.name, _FLOATS)
 
 
-def _bits(literal: Literal, dtype: np.dtype) -> int:
+def literal_bits(literal: Literal, dtype: np.dtype) -> int:
     """Return the bits of a literal's element; of a boolean all or none."""
     wide = dtype.itemsize == 8
     if literal.type.dtype == _BOOL:

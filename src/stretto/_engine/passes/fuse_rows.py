@@ -55,7 +55,7 @@ def _fused(program: Program) -> Program:
     if not spaces:
         return program
     held = any([isinstance(e.primitive, CustomJvp) for e in program.equations])
-    opened = written_out(program, _short) if held else program
+    opened = written_out(program, short) if held else program
     found = _Groups(opened, spaces).found()
     if not found:
         return program
@@ -69,7 +69,7 @@ _ALONG = (ReduceSum, ReduceMax, ReduceMin)
 _BEGINNING = ("sum", "greatest", "least", "first")
 
 
-def _short(e: Equation) -> Program | None:
+def short(e: Equation) -> Program | None:
     """Return the program of a function with a derivative of its own, if it is a few operations."""
     primitive = e.primitive
     if not isinstance(primitive, CustomJvp):

@@ -64,12 +64,24 @@ def _hoist_products(program: Program) -> Program:
         primitive = e.primitive
         # Without a carry it is a map, which people choose to have one step's results at a time.
         if isinstance(primitive, Scan) and primitive.length > 1 and primitive.carry:
-            e, behind = _Loop(e).with_products_behind()
-            before, e = _Loop(e).with_products_before()
+            before, e, behind = gathered(e)
             equations += [*before, e, *behind]
         else:
             equations.append(e)
     return with_equations(program, equations)
+
+
+def gathered(
+    e: Equation, all_sums: bool = False
+) -> tuple[list[Equation], Equation, list[Equation]]:
+    """Return a loop without the products that can be gathered, and those, before and behind it.
+
+    With ``all_sums`` small products that are added up are gathered as well, sums over what is not
+    stacked yet, and products of what is stacked anyway: all that only leaves a loop.
+    """
+    e, behind = _Loop(e, all_sums).with_products_behind()
+    before, e = _Loop(e).with_products_before()
+    return before, e, behind
 
 
 class _Outside(NamedTuple):
@@ -97,8 +109,8 @@ class _Loop:
     that hold its value at each step, because the loop reads or gives them, or as they were added.
     """
 
-    def __init__(self, equation: Equation) -> None:
-        self.equation = equation
+    def __init__(self, equation: Equation, all_sums: bool = False) -> None:
+        self.equation, self.all_sums = equation, all_sums
         self.loop: Any = equation.primitive
         carry, self.body = self.loop.carry, self.loop.body
         self.consts, self.carried, self.slices = split(self.body.inputs, self.loop.consts, carry)
@@ -163,7 +175,7 @@ class _Loop:
                 total = _add(total, part, out, behind)
         for out, value in zip(outputs[carry:], self.body.outputs[carry:], strict=True):
             e, layout = self._source(value)
-            at = None if e is None else self._moving(e)
+            at = None if e is None else self._moving(e, behind=True)
             if e is None or at is None or not self._fit([e.inputs[at]]):
                 results[out] = value
             else:
@@ -198,7 +210,7 @@ class _Loop:
             layout.append(e.primitive)
             value = e.inputs[0]
 
-    def _moving(self, e: Equation) -> int | None:
+    def _moving(self, e: Equation, behind: bool = False) -> int | None:
         """Return which operand of a product differs from step to step, where the other is larger.
 
         The constant is larger than the result and that operand together.
@@ -209,6 +221,8 @@ class _Loop:
         if len(own) != 1:
             return None
         (at,) = own
+        if behind and self.all_sums and e.inputs[at] in self.stacks:
+            return at
         constant = e.inputs[1 - at].type.size
         return at if constant > e.inputs[at].type.size + e.outputs[0].type.size else None
 
@@ -265,7 +279,8 @@ class _Loop:
                 )
         for term, e, layout in sums:
             primitive: Any = e.primitive
-            if e.inputs[0] in self.stacks:
+            own = self.all_sums and self._own(e.inputs[0])
+            if e.inputs[0] in self.stacks or (own and self._fit([e.inputs[0]])):
                 total = ReduceSum((0, *[a + 1 for a in primitive.axes]))
                 moved[term] = _Outside([total, *layout], [self._stack(e.inputs[0])], e.place)
         return moved
@@ -274,6 +289,8 @@ class _Loop:
         """Say whether it is a product of two values of a step that is larger than both together."""
         if not isinstance(e.primitive, DotGeneral) or not all(map(self._own, e.inputs)):
             return False
+        if self.all_sums:
+            return True
         # A Runge–Kutta solver, whose weights are smaller, took 1.09 of its time with them gathered.
         return e.outputs[0].type.size > sum([a.type.size for a in e.inputs])
 

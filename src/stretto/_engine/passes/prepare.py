@@ -86,6 +86,7 @@ PLANNED = (
     Pass("store_beside_copies", home=_BARRIERS),
 )
 WRITTEN = (
+    Pass("fuse_scans", "kernels", platform="cpu"),
     Pass("fuse_products", "kernels", platform="cpu"),
     Pass("fuse_rows", "kernels", platform="cpu"),
 )

@@ -1,0 +1,85 @@
+"""Bodies of loops as instructions of the kernel."""
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto._engine.api.graph import make_graph
+from stretto._engine.ops.loop_program import instructions, product_of
+
+WIDTH, ROWS = 6, 3
+
+
+def loop(body, *stack, width=WIDTH, rows=ROWS):
+    """The loop of a body over a matrix, one carried array and stacks."""
+    w, h = snp.ones((width, width)), snp.ones((rows, width))
+    run = lambda w, h, *xs: st.lax.scan(lambda h, x: body(w, h, x), h, xs if xs else None, length=4)
+    (equation,) = [e for e in make_graph(run)(w, h, *stack).equations if e.primitive.name == "scan"]
+    return equation.primitive
+
+
+def told(body, *stack, **sizes):
+    one = loop(body, *stack, **sizes)
+    return instructions(one.body, one.consts, one.carry, one.length, one.reverse)
+
+
+FITS = {
+    "plain": lambda w, h, _: (snp.tanh(h @ w), None),
+    "turned": lambda w, h, _: (snp.tanh(h @ w.T), None),
+    "twice": lambda w, h, _: (snp.tanh(h @ w) @ w, h),
+    "columns": lambda w, h, _: (snp.concatenate([h[:, 2:], (h @ w)[:, :2]], -1), None),
+    "condition": lambda w, h, _: (snp.where(h @ w > 0, h, 0.5 * h), None),
+}
+OTHERWISE = {
+    "no product": lambda w, h, _: (snp.tanh(h), None),
+    "along rows": lambda w, h, _: (h @ w - h.sum(-1, keepdims=True), None),
+    "between rows": lambda w, h, _: ((h @ w)[::-1], None),
+    "of what changes": lambda w, h, _: (h @ (h.T @ h), None),
+    "another function": lambda w, h, _: (snp.sin(h @ w), None),
+}
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_what_the_kernel_runs(name):
+    assert told(FITS[name]) is not None
+
+
+@pytest.mark.parametrize("name", OTHERWISE)
+def test_what_it_does_not_run(name):
+    assert told(OTHERWISE[name]) is None
+
+
+def test_the_head_of_the_numbers():
+    found = told(lambda w, h, x: (snp.tanh(h @ w + x[0]), h), snp.ones((4, ROWS, WIDTH)))
+    wide, members, rows, length, reverse, apart, consts, carry, stacks = found.numbers[:9]
+    assert (wide, members, rows, length, reverse, apart) == (0, 1, ROWS, 4, 0, 0)
+    assert (consts, carry, stacks) == (1, 1, 1)
+    assert found.members == 0
+
+
+@pytest.mark.parametrize(("width", "rows"), [(0, 3), (6, 0)])
+def test_nothing_is_run_where_nothing_is(width, rows):
+    assert told(FITS["plain"], width=width, rows=rows) is None
+
+
+def test_products_of_rows_by_what_is_fixed():
+    def products(f):
+        graph = make_graph(f)(snp.ones((5, 6)), snp.ones((3, 5)))
+        fixed = lambda a: a is graph.inputs[0]
+        found = [product_of(e, fixed) for e in graph.equations]
+        return [p for p in found if p is not None]
+
+    (one,) = products(lambda w, x: x @ w)
+    assert (one.shared, one.summed, one.lead) == (0, 0, (3,))
+    assert products(lambda w, x: w.T @ x.T) == []  # columns come first
+    assert products(lambda w, x: x @ x.T) == []  # nothing is fixed
+    assert products(lambda w, x: w @ w.T) == []  # all is
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.float16])
+def test_other_dtypes_are_left(dtype):
+    run = lambda w, h: st.lax.scan(lambda h, _: (h @ w, None), h, None, length=4)
+    graph = make_graph(run)(np.ones((6, 6), dtype), np.ones((3, 6), dtype))
+    one = graph.equations[-1].primitive
+    assert instructions(one.body, one.consts, one.carry, one.length, one.reverse) is None
