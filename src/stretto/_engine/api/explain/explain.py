@@ -320,7 +320,7 @@ def stable_lines(forms: tuple[StableForm, ...]) -> list[str]:
 
 def convolutions_of(program: Program) -> tuple[Convolution, ...]:
     """Return the convolutions of a prepared program, equal ones of a line together."""
-    found: dict[tuple[str, ...], int] = {}
+    found: dict[tuple[str, str, str, str], int] = {}
     for equation, count in operations(program, 1):
         op: Any = equation.primitive
         if isinstance(op, ConvGeneralDilated):
@@ -329,7 +329,7 @@ def convolutions_of(program: Program) -> tuple[Convolution, ...]:
             geometry = _geometry(op, lhs.shape, rhs.shape)
             one = (where(equation.position), geometry, chosen.name, chosen.reason)
             found[one] = found.get(one, 0) + count
-    return tuple([Convolution(*one, n) for one, n in found.items()])
+    return tuple([Convolution(*one, count=n) for one, n in found.items()])
 
 
 def products_of(program: Program, chosen: Libraries, facts: Facts) -> Products:
