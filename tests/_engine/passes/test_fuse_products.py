@@ -111,7 +111,9 @@ def test_members_of_an_ensemble_too(plan):
     with st.config(plan=plan):
         text = st.jit(members).lower(x, w, b).as_text()
     assert text.count("stretto_product") == (3 if plan == "written out" else 1)
-    assert "stablehlo.select" not in text and "stablehlo.dot_general" not in text
+    assert "stablehlo.dot_general" not in text
+    # One choice may be that of the program's thread, after some bits; the cut at zero is none.
+    assert text.count('"stablehlo.select"') == text.count('"stablehlo.and"') <= 1
 
 
 def test_values_with_kernels_and_without():

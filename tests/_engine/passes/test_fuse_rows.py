@@ -13,6 +13,7 @@ from stretto._engine.kernels import kernels
 from stretto._engine.lowering import stablehlo
 from stretto._engine.ops import row_program
 from stretto._engine.ops.fused_rows import FusedRows
+from stretto._engine.passes.barriers import run_on_xla_thread
 from stretto._engine.passes.fuse_rows import fuse_rows
 from stretto._engine.passes.prepare import prepare
 
@@ -193,6 +194,15 @@ def test_reads_one_array_in_several_ways(x):
     for f in (across, st.grad(lambda x, b: (across(x, b) ** 2).sum(), argnums=1)):
         got, expected = _with_and_without(f, x, x[0])
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.skipif(kernels is None, reason="needs the kernels")
+def test_who_calls_does_not_wait_for_the_kernel():
+    program = prepare(make_graph(by_hand)(np.ones((2048, 1024), np.float32)))
+    assert len(run_on_xla_thread(program).equations) > len(program.equations)
+    with st.config(kernels=False):
+        program = prepare(make_graph(by_hand)(np.ones((2048, 1023), np.float32)))
+        assert run_on_xla_thread(program) is program
 
 
 @pytest.mark.skipif(kernels is None, reason="needs the kernels")

@@ -30,6 +30,7 @@ from stretto._engine.core.rewriting import (
 )
 from stretto._engine.core.types import bytes_of, is_inexact, kind_of
 from stretto._engine.higher_order.family import Call, has_long_loop
+from stretto._engine.higher_order.fused_scan import FusedScan
 from stretto._engine.kernels import kernels
 from stretto._engine.ops.bits import bitwise_and
 from stretto._engine.ops.broadcast import broadcast_to
@@ -39,6 +40,8 @@ from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convert import ConvertElementType, convert
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.elementwise import Elementwise
+from stretto._engine.ops.fused_product import FusedProduct
+from stretto._engine.ops.fused_rows import FusedRows
 from stretto._engine.ops.identities import OPTIMIZATION_BARRIER, OptimizationBarrier, with_barriers
 from stretto._engine.ops.index.dynamic import DynamicSlice, dynamic_update_slice
 from stretto._engine.ops.index.gather_scatter import ScatterExtremum
@@ -50,6 +53,7 @@ from stretto._engine.ops.reducing.reduce import Chooser, Place, reduce_min
 from stretto._engine.ops.reducing.window import WindowChooser
 from stretto._engine.ops.shape import Concatenate, slice_in_dim
 from stretto._engine.ops.sort import Sort, TopK
+from stretto._engine.passes.prepare import as_written
 
 _CHOOSING = (Chooser, RunningChooser, WindowChooser, ScatterExtremum, Sort, TopK)
 """Each element of a result is one of an operand's."""
@@ -468,25 +472,30 @@ def _run_on_xla_thread(program: Program) -> Program:
 
 def _counts_as_nothing(program: Program) -> bool:
     """Say whether XLA sees few operations in a program that takes long: calls are none to it."""
-    if kernels is None or not (config.kernels and _has_called(program)):
+    if kernels is None or not config.kernels or program.work < _MUCH_WORK:
         return False
-    return program.work >= _MUCH_WORK and _counted(program) < _OPERATIONS
+    written = as_written(program)
+    return _has_called(written) and _counted(written) < _OPERATIONS
+
+
+_CALLS = (*_CALLED, FusedProduct, FusedRows, FusedScan)
+"""What is a call of a kernel, or may be."""
 
 
 def _has_called(program: Program) -> bool:
-    """Say whether a product or a convolution is in it, or in what it holds."""
-    if any([e.primitive.__class__ in _CALLED for e in program.equations]):
+    """Say whether a program, as it is written, has a call of a kernel, also in what it holds."""
+    if any([e.primitive.__class__ in _CALLS for e in program.equations]):
         return True
     return holds_programs(program) and any(map(_has_called, _held(program)))
 
 
 def _held(program: Program) -> list[Program]:
-    """Return the programs that its operations hold."""
+    """Return the programs that its operations hold, as they are written."""
     found: list[Program] = []
     for e in program.equations:
         primitive: Any = e.primitive
         if primitive.holds_programs:
-            found += primitive.programs()
+            found += map(as_written, primitive.programs())
     return found
 
 

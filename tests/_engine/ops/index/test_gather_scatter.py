@@ -408,7 +408,6 @@ SCATTERS = [scatter, scatter_add, scatter_sub, scatter_mul, scatter_min, scatter
         lambda x, **options: st.lax.segment_sum(x, np.arange(4), 4, **options),
         lambda x, **options: st.lax.segment_max(x, np.arange(4), 4, **options),
         lambda x, **options: x.at[APART[:, 0]].get(**options),
-        lambda x, **options: x.at[APART[:, 0]].add(1.0, **options),
     ],
 )
 def test_nothing_is_promised_of_indices_unless_told(f):
