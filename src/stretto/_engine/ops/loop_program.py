@@ -18,6 +18,7 @@ import numpy as np
 
 from stretto._engine.core.program import Atom, Equation, Literal, Program, Var
 from stretto._engine.core.types import ArrayType
+from stretto._engine.kernels import DTYPES
 from stretto._engine.ops import arithmetic, comparison, exponential, trigonometric
 from stretto._engine.ops.broadcast import BroadcastInDim
 from stretto._engine.ops.contract import DotGeneral
@@ -26,7 +27,6 @@ from stretto._engine.ops.index.dynamic import DynamicSlice, DynamicUpdateSlice
 from stretto._engine.ops.index.primitives import ScatterAdd
 from stretto._engine.ops.row_program import (
     CODES,
-    DTYPES,
     ELEMENTWISE,
     OF_BOOLS,
     View,

@@ -25,7 +25,6 @@ from stretto._engine.ops.layout import Reshape
 from stretto._engine.ops.reducing.reduce import ReduceMax, ReduceMin
 from stretto._engine.ops.shape import Slice
 
-DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 _BOOL = np.dtype(bool)
 
 _NAMES = """load copy add sub mul div max min neg abs exp exp_difference log log1p expm1 sqrt rsqrt

@@ -453,10 +453,10 @@ def _run_on_xla_thread(program: Program) -> Program:
         return program
     computed = {v for e in program.equations for v in e.outputs}
     outputs = [a for a in program.outputs if a in computed and a.type.size]
-    if has_long_loop(program) and not _counts_as_nothing(program):
+    if not _counts_as_nothing(program):
+        if not has_long_loop(program):
+            return program
         outputs = [a for a in outputs if a.type.size < _LARGE_OUTPUT]
-    elif not _counts_as_nothing(program):
-        return program
     if not outputs:
         return program
     smallest = min(outputs, key=lambda a: a.type.size)

@@ -18,11 +18,12 @@ from stretto._engine.core.program import Atom, Equation, Literal, Program, Var
 from stretto._engine.core.rewriting import drop_dead, remember, with_equations, written_out
 from stretto._engine.core.sizes import is_size
 from stretto._engine.higher_order.custom_derivatives import CustomJvp
+from stretto._engine.kernels import DTYPES
 from stretto._engine.ops.arithmetic import Mul, Sub
 from stretto._engine.ops.broadcast import ReduceSum
 from stretto._engine.ops.fused_rows import FusedRows
 from stretto._engine.ops.reducing.reduce import ReduceMax, ReduceMin
-from stretto._engine.ops.row_program import DTYPES, Kind, Space, Views, instructions
+from stretto._engine.ops.row_program import Kind, Space, Views, instructions
 
 _WORTH = 1 << 12
 """The elements from which a call is worth its few microseconds."""
