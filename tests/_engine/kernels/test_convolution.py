@@ -176,6 +176,7 @@ def test_members_are_one_call(axes, groups):
         ((2, 16, 30, 30), (24, 16, 3, 3), 2, 1),
         ((2, 16, 21, 21), (16, 1, 3, 3), 1, 16),
         ((2, 16, 21, 21), (2, 16, 3, 3), 1, 1),
+        ((2, 32, 21, 21), (32, 32, 3, 3), 1, 1),
     ],
 )
 def test_what_is_not_finite_stays_where_it_is(image, kernel, step, groups):
@@ -199,6 +200,61 @@ def test_what_is_not_finite_stays_where_it_is(image, kernel, step, groups):
         close(np.asarray(one)[finite], other[finite], np.float32)
 
 
+SQUARES = {
+    # image, outputs, padding: windows of three by three with enough tiles for fewer products
+    "whole vectors of tiles": ((2, 32, 64, 64), 32, 1),
+    "tiles in several rows": ((4, 40, 14, 14), 35, 1),
+    "odd sides, no border": ((5, 33, 13, 19), 48, 0),
+    "long rows, a wide border": ((1, 32, 5, 121), 64, 2),
+    "one row": ((1, 32, 3, 301), 32, 0),
+}
+
+
+@with_kernels
+@pytest.mark.parametrize("case", SQUARES)
+@pytest.mark.parametrize("members", [0, 2])
+def test_fewer_products(case, members):
+    """Values and both gradients of windows of three by three are those of sums in order."""
+    image, outputs, border = SQUARES[case]
+    lead = (members,) * bool(members)
+    x, w = drawn(*lead, *image), drawn(*lead, outputs, image[1], 3, 3, seed=1)
+    one = functools.partial(
+        lax.conv_general_dilated, window_strides=(1, 1), padding=[(border, border)] * 2
+    )
+    f = st.vmap(one) if members else one
+    ct = drawn(*f(x, w).shape, seed=2)
+    got = st.jit(values_and_gradients(f))(x, w, ct)
+    with st.config(enable_x64=True, kernels=False):
+        expected = st.jit(values_and_gradients(f))(*[v.astype(float) for v in (x, w, ct)])
+    for one_of, other in zip(got, map(np.asarray, expected), strict=True):
+        assert other.dtype == np.float64
+        close(one_of, other, np.float32)
+
+
+@with_kernels
+def test_fewer_products_are_not_those_of_sums_in_order():
+    """So that the cases above are of the other way, and what is infinite of this."""
+    x, w = drawn(2, 32, 64, 64), drawn(32, 32, 3, 3, seed=1)
+    f = lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "SAME")
+    few = st.jit(f)(x, w)
+    x[0, 0, 0, 0] = np.inf  # by which all are computed again, in order
+    ordered = np.asarray(st.jit(f)(x, w))
+    assert np.isfinite(ordered).sum() == ordered.size - 4 * 32
+    assert 0 < (np.asarray(few)[1] != ordered[1]).mean() < 1
+
+
+@with_kernels
+def test_an_output_reads_its_own_window_alone():
+    x, w = drawn(2, 32, 30, 30), drawn(32, 32, 3, 3, seed=1)
+    f = st.jit(lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "SAME"))
+    before = np.asarray(f(x, w))
+    x[1, :, 11, 14] *= 1e20
+    apart = np.argwhere((np.asarray(f(x, w)) != before).any(1))
+    assert {tuple(place) for place in apart} == {
+        (1, y, x) for y in (10, 11, 12) for x in (13, 14, 15)
+    }
+
+
 _BITS = """
 import hashlib, sys
 import numpy as np
@@ -210,6 +266,7 @@ for image, kernel, step in [
     ((3, 16, 21, 21), (40, 16, 3, 3), 1),
     ((3, 16, 32, 32), (40, 16, 3, 3), 2),
     ((1, 64, 4, 4), (64, 64, 3, 3), 1),
+    ((3, 32, 21, 21), (40, 32, 3, 3), 1),
 ]:
     x, w = rng.standard_normal(image, "f"), rng.standard_normal(kernel, "f")
     f = lambda x, w: (lax.conv_general_dilated(x, w, (step, step), "SAME") ** 2).sum()
@@ -242,7 +299,7 @@ def test_the_lower_level_passes_too():
     environment = {**os.environ, "STRETTO_KERNELS_LEVEL": "avx2"}
     found = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__]
-        + ["-k", "geometry or called or members"],
+        + ["-k", "geometry or called or members or fewer or window"],
         env=environment,
         cwd=ROOT,
         capture_output=True,

@@ -12,6 +12,7 @@ lies along the lanes:
   (the gradient of one with a step), each residue of positions meets only every so manyth element of
   the window, and is a convolution of its own, without the zeros. With a step, places of a row are
   copied apart by residue, so that what a vector reads lies side by side.
+- By fewer products: windows of three by three (winograd.h).
 - By few: the same where a group has few outputs or features, such as one for each channel: each
   output is read from the bordered rows on its own, and rows with their borders are one long run.
 - By outputs: lanes are output features, and the image's elements are repeated along them. For large
@@ -965,6 +966,8 @@ static int NAME(by_elements)(const XLA_FFI_CallFrame *frame, const Convolution *
     return plan.failed ? -1 : 0;
 }
 
+#include "winograd.h"
+
 /* The whole */
 
 static int NAME(convolution)(const XLA_FFI_CallFrame *frame, const Convolution *p)
@@ -978,6 +981,11 @@ static int NAME(convolution)(const XLA_FFI_CallFrame *frame, const Convolution *
     if (p->by_outputs && elements)
         return p->outputs <= 4 ? NAME(by_elements)(frame, p, threads)
                                : NAME(by_outputs)(frame, p, threads);
+    if (NAME(suits_winograd)(p)) {
+        int strange = 0, failed = NAME(winograd)(frame, p, threads, &strange);
+        if (failed || !strange)
+            return failed;
+    }
     for (int64_t y = 0; y < p->spread[0]; y++)
         for (int64_t x = 0; x < p->spread[1]; x++) {
             Convolution one = *p;

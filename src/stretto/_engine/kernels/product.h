@@ -55,6 +55,7 @@ UNROLL
             right[j] = LOAD(b + j * LANES);
             __builtin_prefetch(b + AHEAD * b_k + j * LANES);
         }
+        __builtin_prefetch(a + 32 * a_k);
 UNROLL
         for (int i = 0; i < rows; i++) {
             Vec left = a[i * a_m] - (Vec){0};

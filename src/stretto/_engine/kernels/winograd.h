@@ -1,0 +1,296 @@
+/* Convolutions by windows of three by three, with fewer products: for one type and one level.
+
+Two outputs beside each other, of windows of three elements, take four products in place of six
+(Winograd, Arithmetic complexity of computations, 1980; Lavin and Gray, Fast algorithms for
+convolutional neural networks, arXiv 1509.09308):
+
+    m0 = (d0 - d2) g0,  m1 = (d1 + d2) (g0 + g1 + g2) / 2,
+    m3 = (d1 - d3) g2,  m2 = (d2 - d1) (g0 - g1 + g2) / 2,
+    y0 = m0 + m1 + m2,  y1 = m1 - m2 - m3.
+
+Along both axes that is 16 products for a square of two by two outputs, a tile, in place of 36. For
+each of the 16 they are a matrix product over features: of the kernels' words, which are made once
+and packed, and those of the image, which each task makes of its tiles.
+
+- No output reads what its own window does not hold: y0 is made of d0 to d2 alone. So what is not
+  finite stays where it belongs. But infinity less infinity is NaN, where a sum in order would be
+  infinite: where any output is not finite, all are computed again by sums in order.
+- An element's sum is taken in an order that the geometry alone decides, whatever the tasks.
+*/
+
+#define WORDS 16 /* of a tile, and of a window */
+#define TAPS 9
+#define ENOUGH 112 /* tiles that repay a pass over the kernels' words, which may lie in memory */
+#define MOST 6 /* vectors of tiles in a task */
+
+typedef T NAME(Column) __attribute__((vector_size(ROWS * sizeof(T))));
+typedef T NAME(LooseColumn)
+    __attribute__((vector_size(ROWS * sizeof(T)), aligned(sizeof(T)), may_alias));
+
+typedef struct {
+    const Convolution *p;
+    int64_t across, down;  /* tiles of an example: in a row of them, and rows */
+    int64_t tiles;         /* of all examples */
+    int64_t columns, wide; /* tiles of a task, and tasks of them */
+    int64_t rows, tall;    /* outputs of a task, and tasks of them */
+    int64_t high;          /* tiles of ROWS outputs in all */
+    int64_t apart;         /* between words of a tile of rows: not a power of 2 */
+    T *kernel;             /* words of kernels: by group, tile of rows, word, feature, row */
+    int failed, strange;   /* strange: whether any output is not finite */
+} NAME(Winograd);
+
+/* The kernels' words */
+
+static void NAME(winograd_kernel)(void *work, int64_t index)
+{
+    NAME(Winograd) *plan = work;
+    const Convolution *p = plan->p;
+    int64_t group = index / plan->high, tile = index % plan->high, row = p->rhs_stride[N];
+    int64_t rows = NAME(least)(p->outputs - tile * ROWS, ROWS), apart = plan->apart;
+    const int64_t *stride = p->rhs_stride;
+    const T *a = (const T *)p->rhs + group * stride[G] + tile * ROWS * row;
+    T *out = plan->kernel + (group * plan->high + tile) * WORDS * apart;
+    /* Windows that lie side by side, as users keep them, or reversed in gradients by the image:
+    their rows are turned by vectors. Where the last would be read past its end, one by one. */
+    int back = stride[X] == -1 && stride[Y] == -3;
+    int even = rows == ROWS && (back || (stride[X] == 1 && stride[Y] == 3)) && TAPS <= 2 * LANES;
+    const T *first = back ? a - (TAPS - 1) : a;
+    int64_t safe = tile + 1 < plan->high ? p->features : p->features - 1;
+    T taps[2 * LANES * ROWS + TAPS * ROWS] __attribute__((aligned(64)));
+    memset(taps, 0, sizeof taps);
+    for (int64_t f = 0; f < p->features; f++, a += stride[F], first += stride[F], out += ROWS) {
+        int turned = even && f < safe;
+        if (turned)
+            for (int64_t l = 0; l < TAPS; l += LANES) {
+                if (l + LANES <= TAPS || l == 0)
+                    NAME(turn_rows)(first + l, row, taps + l * ROWS);
+                else
+                    for (; l < TAPS; l++)
+                        for (int64_t i = 0; i < ROWS; i++)
+                            taps[l * ROWS + i] = first[i * row + l];
+            }
+        else
+            for (int64_t l = 0; l < TAPS; l++)
+                for (int64_t i = 0; i < rows; i++)
+                    taps[l * ROWS + i] = a[i * row + l / 3 * stride[Y] + l % 3 * stride[X]];
+        NAME(Column) words[4][3];
+UNROLL
+        for (int x = 0; x < 3; x++) {
+            const NAME(LooseColumn) *g = (const NAME(LooseColumn) *)taps;
+            int reversed = turned && back;
+            NAME(Column) g0 = g[reversed ? 8 - x : x], g1 = g[reversed ? 5 - x : 3 + x];
+            NAME(Column) g2 = g[reversed ? 2 - x : 6 + x], ends = g0 + g2;
+            words[0][x] = g0;
+            words[1][x] = (ends + g1) * (T)0.5;
+            words[2][x] = (ends - g1) * (T)0.5;
+            words[3][x] = g2;
+        }
+UNROLL
+        for (int y = 0; y < 4; y++) {
+            NAME(Column) ends = words[y][0] + words[y][2];
+            T *to = out + 4 * y * apart;
+            *(NAME(LooseColumn) *)to = words[y][0];
+            *(NAME(LooseColumn) *)(to + apart) = (ends + words[y][1]) * (T)0.5;
+            *(NAME(LooseColumn) *)(to + 2 * apart) = (ends - words[y][1]) * (T)0.5;
+            *(NAME(LooseColumn) *)(to + 3 * apart) = words[y][2];
+        }
+    }
+}
+
+/* Tiles that lie side by side, in a task and in a row of the image. */
+typedef struct {
+    int64_t from;         /* in the bordered rows */
+    int64_t n, y, x;      /* of the first */
+    int64_t to, count;
+} NAME(Run);
+
+/* The words of one feature: of rows of an image whose places are apart by residue, evens first. */
+static inline void NAME(winograd_image)(
+    const T *rows, int64_t plane, const NAME(Run) *run, int64_t runs, T *words, int64_t apart)
+{
+    for (int64_t i = 0; i < runs; i++)
+        for (int64_t q = 0; q < run[i].count; q += LANES) {
+            const T *from = rows + run[i].from + q;
+            T *to = words + run[i].to + q;
+            Vec row[4][4];
+UNROLL
+            for (int y = 0; y < 4; y++, from += 2 * plane) {
+                Vec d0 = LOAD(from), d1 = LOAD(from + plane);
+                Vec d2 = LOAD(from + 1), d3 = LOAD(from + plane + 1);
+                row[y][0] = d0 - d2;
+                row[y][1] = d1 + d2;
+                row[y][2] = d2 - d1;
+                row[y][3] = d1 - d3;
+            }
+UNROLL
+            for (int x = 0; x < 4; x++) {
+                STORE(to + x * apart, row[0][x] - row[2][x]);
+                STORE(to + (4 + x) * apart, row[1][x] + row[2][x]);
+                STORE(to + (8 + x) * apart, row[2][x] - row[1][x]);
+                STORE(to + (12 + x) * apart, row[1][x] - row[3][x]);
+            }
+        }
+}
+
+/* Put two vectors into each other: the first of one, the first of the other, and so on. */
+static inline void NAME(paired)(Vec one, Vec other, T *to)
+{
+#if defined(__GNUC__) && !defined(__clang__)
+    NAME(Places) low, high;
+    for (int l = 0; l < LANES; l++) {
+        low[l] = l / 2 + l % 2 * LANES;
+        high[l] = l / 2 + l % 2 * LANES + LANES / 2;
+    }
+    STORE(to, __builtin_shuffle(one, other, low));
+    STORE(to + LANES, __builtin_shuffle(one, other, high));
+#else
+    for (int l = 0; l < LANES; l++)
+        to[2 * l] = one[l], to[2 * l + 1] = other[l];
+#endif
+}
+
+/* The outputs of one feature's words. Returns zeros, or NaN if any is not finite. */
+static inline Vec NAME(winograd_outputs)(
+    const Convolution *p, const T *words, int64_t apart, const NAME(Run) *run, int64_t runs, T *out)
+{
+    Vec strange = {0};
+    for (int64_t i = 0; i < runs; i++)
+        for (int64_t q = 0; q < run[i].count; q += LANES) {
+            const T *from = words + run[i].to + q;
+            Vec row[2][4];
+UNROLL
+            for (int x = 0; x < 4; x++) {
+                Vec m0 = LOAD(from + x * apart), m1 = LOAD(from + (4 + x) * apart);
+                Vec m2 = LOAD(from + (8 + x) * apart), m3 = LOAD(from + (12 + x) * apart);
+                row[0][x] = m0 + m1 + m2;
+                row[1][x] = m1 - m2 - m3;
+            }
+            int64_t count = NAME(least)(run[i].count - q, LANES), x = 2 * (run[i].x + q);
+            int64_t width = NAME(least)(2 * count, p->positions[1] - x);
+            T *to = out + run[i].n * p->out_stride[N] + 2 * run[i].y * p->out_stride[Y] + x;
+            NAME(Places) kept;
+            for (int l = 0; l < LANES; l++)
+                kept[l] = l < count ? -1 : 0;
+            for (int y = 0; y < 2 && 2 * run[i].y + y < p->positions[0]; y++) {
+                Vec y0 = row[y][0] + row[y][1] + row[y][2], y1 = row[y][1] - row[y][2] - row[y][3];
+                Vec none = (y0 - y0) + (y1 - y1);
+                strange += (Vec)((NAME(Places))none & kept);
+                T pairs[2 * LANES] __attribute__((aligned(64)));
+                if (width == 2 * LANES)
+                    NAME(paired)(y0, y1, to + y * p->out_stride[Y]);
+                else {
+                    NAME(paired)(y0, y1, pairs);
+                    memcpy(to + y * p->out_stride[Y], pairs, (size_t)width * sizeof(T));
+                }
+            }
+        }
+    return strange;
+}
+
+static void NAME(winograd_task)(void *work, int64_t index)
+{
+    NAME(Winograd) *plan = work;
+    const Convolution *p = plan->p;
+    int64_t row = index % plan->tall, block = index / plan->tall % plan->wide;
+    int64_t group = index / plan->tall / plan->wide;
+    int64_t j0 = block * plan->columns, columns = NAME(least)(plan->tiles - j0, plan->columns);
+    int64_t o0 = row * plan->rows, outputs = NAME(least)(p->outputs - o0, plan->rows);
+    if (columns <= 0 || outputs <= 0)
+        return;
+    /* The bordered rows: those that these tiles meet, of each example; of one row its part. */
+    int64_t across = plan->across, down = plan->down, begin = 0, along = across;
+    if (j0 / across == (j0 + columns - 1) / across)
+        begin = j0 % across, along = columns;
+    int64_t plane = along + 1, lines = 0, runs = 0;
+    NAME(Run) run[MOST * LANES];
+    for (int64_t j = 0; j < columns; j += run[runs++].count) {
+        int64_t n = (j0 + j) / (across * down), y = (j0 + j) / across % down, x = (j0 + j) % across;
+        if (runs && run[runs - 1].n == n)
+            lines -= 2; /* which two rows of tiles share */
+        run[runs] = (NAME(Run)){
+            lines * 2 * plane + x - begin, n, y, x, j, NAME(least)(columns - j, across - x)};
+        lines += 4;
+    }
+    int64_t width = NAME(up)(columns, LANES), apart = p->features * width + LANES;
+    int64_t high = outputs * width + LANES;
+    T *copy = stretto_scratch(SLOT_A, (size_t)(lines * 2 * plane + 2 * LANES) * sizeof(T));
+    T *image = stretto_scratch(SLOT_B, (size_t)(WORDS * apart) * sizeof(T));
+    T *sums = stretto_scratch(SLOT_C, (size_t)(WORDS * high) * sizeof(T));
+    if (!copy || !image || !sums) {
+        plan->failed = 1;
+        return;
+    }
+    const T *lhs = (const T *)p->lhs + group * p->lhs_stride[G];
+    for (int64_t f = 0; f < p->features; f++, lhs += p->lhs_stride[F]) {
+        for (int64_t i = 0; i < runs;) {
+            int64_t first = i, y = 2 * run[i].y - p->low[0];
+            for (i++; i < runs && run[i].n == run[first].n;)
+                i++;
+            T *to = copy + run[first].from - (run[first].x - begin);
+            const T *from = lhs + run[first].n * p->lhs_stride[N];
+            for (int64_t some = 2 * (i - first) + 2; some; some--, y++, to += 2 * plane)
+                NAME(bordered)(y < 0 || y >= p->image[0] ? NULL : from + y * p->lhs_stride[Y],
+                               p->image[1], 2 * begin - p->low[1], 2 * plane, 2, 2, plane, to);
+        }
+        /* Up to a vector more is written than a run has: over what follows. */
+        NAME(winograd_image)(copy, plane, run, runs, image + f * width, apart);
+    }
+    const T *a = plan->kernel + (group * plan->high + o0 / ROWS) * WORDS * plan->apart;
+    for (int64_t w = 0; w < WORDS; w++)
+        for (int64_t i = 0; i < outputs; i += ROWS)
+            for (int64_t j = 0; j < columns;) {
+                int vectors = NAME(next)(columns - j);
+                NAME(tile_of)((int)NAME(least)(outputs - i, ROWS), vectors, 1,
+                              a + (i / ROWS * WORDS + w) * plan->apart, 0, 0, image + w * apart + j,
+                              width, p->features, sums + w * high + i * width + j, width, 0);
+                j += vectors * LANES;
+            }
+    T *out = (T *)p->out + group * p->out_stride[G] + o0 * p->out_stride[F];
+    Vec strange = {0};
+    for (int64_t o = 0; o < outputs; o++, out += p->out_stride[F])
+        strange += NAME(winograd_outputs)(p, sums + o * width, high, run, runs, out);
+    for (int l = 0; l < LANES; l++)
+        if (!(strange[l] == 0))
+            plan->strange = 1;
+}
+
+/* Whether fewer products are worth their words. */
+static int NAME(suits_winograd)(const Convolution *p)
+{
+    if (sizeof(T) != 4 || p->out_stride[X] != 1 || p->features < 32 || p->outputs < 32)
+        return 0;
+    for (int axis = 0; axis < 2; axis++)
+        if (p->window[axis] != 3 || p->step[axis] != 1 || p->gap[axis] != 1 || p->spread[axis] != 1)
+            return 0;
+    int64_t tiles = p->batch * ((p->positions[0] + 1) / 2) * ((p->positions[1] + 1) / 2);
+    return tiles >= ENOUGH && p->batch * p->positions[0] * p->positions[1] >= 3 * tiles;
+}
+
+static int NAME(winograd)(
+    const XLA_FFI_CallFrame *frame, const Convolution *p, int64_t threads, int *strange)
+{
+    NAME(Winograd) plan = {.p = p, .across = (p->positions[1] + 1) / 2, .down = (p->positions[0] + 1) / 2};
+    plan.tiles = p->batch * plan.across * plan.down;
+    int64_t vectors = (plan.tiles + LANES - 1) / LANES;
+    int64_t most = vectors <= MOST ? MOST : 3;
+    plan.wide = (vectors + most - 1) / most;
+    plan.columns = (vectors + plan.wide - 1) / plan.wide * LANES;
+    plan.wide = (plan.tiles + plan.columns - 1) / plan.columns;
+    int64_t tasks = p->groups * plan.wide, each = threads == 1 ? 1 : (4 * threads + tasks - 1) / tasks;
+    plan.high = (p->outputs + ROWS - 1) / ROWS;
+    plan.rows = NAME(up)((p->outputs + each - 1) / each, ROWS);
+    plan.tall = (p->outputs + plan.rows - 1) / plan.rows;
+    plan.apart = p->features * ROWS + LANES;
+    plan.kernel = stretto_scratch(SLOT_SHARED, (size_t)(p->groups * plan.high * WORDS * plan.apart) * sizeof(T));
+    if (!plan.kernel)
+        return -1;
+    NAME(run_tasks)(frame, threads, p->groups * plan.high, NAME(winograd_kernel), &plan);
+    NAME(run_tasks)(frame, threads, tasks * plan.tall, NAME(winograd_task), &plan);
+    *strange = plan.strange;
+    return plan.failed ? -1 : 0;
+}
+
+#undef WORDS
+#undef TAPS
+#undef MOST
+#undef ENOUGH
