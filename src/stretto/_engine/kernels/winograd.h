@@ -290,7 +290,201 @@ static int NAME(winograd)(
     return plan.failed ? -1 : 0;
 }
 
+/* Gradients by the kernel: three outputs beside each other of two elements, which is the transpose
+of the above. The words of the image are the same, those of the gradient take no product:
+
+    a0 = y0,  a1 = y0 + y1,  a2 = y0 - y1,  a3 = -y1,  m = a (words of the image),
+    g0 = m0 + (m1 + m2) / 2,  g1 = (m1 - m2) / 2,  g2 = (m1 + m2) / 2 + m3.
+
+For each word a product sums over tiles, block by block of them: in one phase all make its words,
+turned so that those of a tile lie side by side, in the next they multiply. */
+
+#define WORDS_OF_BLOCK (1 << 20) /* elements of both sides: what stays in the nearer caches */
+
+typedef struct {
+    const Convolution *p;
+    int64_t across, down;  /* tiles of an example: in a row of them, and rows */
+    int64_t rows;          /* of tiles in a block */
+    int64_t first, count;  /* rows of tiles of this block */
+    int64_t group, width, high; /* features of the image, rounded up; tiles of ROWS outputs */
+    int64_t image_apart, slope_apart, sum_apart; /* between words */
+    T *image, *slope, *sums;
+    int failed, strange;
+} NAME(Slopes);
+
+/* Copy `rows` bordered rows of an array, places apart by residue. */
+static void NAME(winograd_rows)(
+    const T *from, int64_t stride, const int64_t *size, int64_t y, int64_t x, int64_t rows,
+    int64_t plane, T *to)
+{
+    for (int64_t i = 0; i < rows; i++, y++, to += 2 * plane)
+        NAME(bordered)(y < 0 || y >= size[0] ? NULL : from + y * stride, size[1], x, 2 * plane, 2, 2,
+                       plane, to);
+}
+
+static void NAME(winograd_sides)(void *work, int64_t index)
+{
+    NAME(Slopes) *plan = work;
+    const Convolution *p = plan->p;
+    int of_slope = index < plan->high;
+    int64_t many = of_slope ? ROWS : LANES, lines = of_slope ? 2 : 4;
+    int64_t c0 = (of_slope ? index : index - plan->high) * many;
+    int64_t some = NAME(least)((of_slope ? p->outputs : p->batch) - c0, many);
+    const int64_t *stride = of_slope ? p->rhs_stride : p->lhs_stride;
+    const T *from = (const T *)(of_slope ? p->rhs : p->lhs) + plan->group * stride[G] + c0 * stride[N];
+    int64_t plane = plan->across + 1, each = lines * 2 * plane;
+    T *copy = stretto_scratch(SLOT_A, (size_t)(many * each + 2 * LANES) * sizeof(T));
+    T *words = stretto_scratch(SLOT_B, (size_t)(WORDS * LANES * LANES + WORDS * ROWS * LANES) * sizeof(T));
+    if (!copy || !words) {
+        plan->failed = 1;
+        return;
+    }
+    if (some < many)
+        memset(words, 0, (size_t)(WORDS * many * LANES) * sizeof(T));
+    for (int64_t r = 0; r < plan->count; r++) {
+        int64_t f = (plan->first + r) / plan->down, y = 2 * ((plan->first + r) % plan->down);
+        for (int64_t c = 0; c < some; c++)
+            NAME(winograd_rows)(from + f * stride[F] + c * stride[N], stride[Y],
+                                of_slope ? p->window : p->image, of_slope ? y : y - p->low[0],
+                                of_slope ? 0 : -p->low[1], lines, plane, copy + c * each);
+        for (int64_t q = 0; q < plan->across; q += LANES) {
+            int64_t tile = r * plan->across + q;
+            for (int64_t c = 0; c < some; c++) {
+                const T *at = copy + c * each + q;
+                T *to = words + c * LANES;
+                if (!of_slope) {
+                    NAME(Run) one = {0, 0, 0, 0, 0, 1};
+                    NAME(winograd_image)(at, plane, &one, 1, to, LANES * LANES);
+                    continue;
+                }
+                Vec row[2][4];
+UNROLL
+                for (int i = 0; i < 2; i++) {
+                    Vec y0 = LOAD(at + 2 * i * plane), y1 = LOAD(at + (2 * i + 1) * plane);
+                    row[i][0] = y0;
+                    row[i][1] = y0 + y1;
+                    row[i][2] = y0 - y1;
+                    row[i][3] = -y1;
+                }
+UNROLL
+                for (int x = 0; x < 4; x++) {
+                    STORE(to + x * ROWS * LANES, row[0][x]);
+                    STORE(to + (4 + x) * ROWS * LANES, row[0][x] + row[1][x]);
+                    STORE(to + (8 + x) * ROWS * LANES, row[0][x] - row[1][x]);
+                    STORE(to + (12 + x) * ROWS * LANES, -row[1][x]);
+                }
+            }
+            /* Up to a vector more of tiles is written than a row has: over what follows. */
+            for (int64_t w = 0; w < WORDS; w++)
+                if (of_slope)
+                    NAME(turn_rows)(words + w * ROWS * LANES, LANES,
+                                    plan->slope + (index * WORDS + w) * plan->slope_apart + tile * ROWS);
+                else
+                    NAME(turn)(words + w * LANES * LANES, LANES,
+                               plan->image + w * plan->image_apart + tile * plan->width + c0, plan->width);
+        }
+    }
+}
+
+static void NAME(winograd_sums)(void *work, int64_t index)
+{
+    NAME(Slopes) *plan = work;
+    int64_t w = index % WORDS, first = index / WORDS * 8, k = plan->count * plan->across;
+    const T *b = plan->image + w * plan->image_apart;
+    for (int64_t i = first; i < NAME(least)(first + 8, plan->high); i++)
+        for (int64_t j = 0; j < plan->width;) {
+            int vectors = NAME(next)(plan->width - j);
+            NAME(tile_of)(ROWS, vectors, 1, plan->slope + (i * WORDS + w) * plan->slope_apart, 0, 0,
+                          b + j, plan->width, k, plan->sums + w * plan->sum_apart + i * ROWS * plan->width + j,
+                          plan->width, plan->first > 0);
+            j += vectors * LANES;
+        }
+}
+
+static void NAME(winograd_slopes)(void *work, int64_t index)
+{
+    NAME(Slopes) *plan = work;
+    const Convolution *p = plan->p;
+    T *out = (T *)p->out + plan->group * p->out_stride[G] + index * p->out_stride[F];
+    T taps[TAPS][LANES] __attribute__((aligned(64)));
+    int strange = 0;
+    for (int64_t n = 0; n < p->batch; n += LANES) {
+        const T *from = plan->sums + index * plan->width + n;
+        Vec row[3][4];
+UNROLL
+        for (int x = 0; x < 4; x++) {
+            Vec m0 = LOAD(from + x * plan->sum_apart), m1 = LOAD(from + (4 + x) * plan->sum_apart);
+            Vec m2 = LOAD(from + (8 + x) * plan->sum_apart), m3 = LOAD(from + (12 + x) * plan->sum_apart);
+            Vec ends = (m1 + m2) * (T)0.5;
+            row[0][x] = m0 + ends;
+            row[1][x] = (m1 - m2) * (T)0.5;
+            row[2][x] = ends + m3;
+        }
+UNROLL
+        for (int y = 0; y < 3; y++) {
+            Vec ends = (row[y][1] + row[y][2]) * (T)0.5;
+            STORE(taps[3 * y], row[y][0] + ends);
+            STORE(taps[3 * y + 1], (row[y][1] - row[y][2]) * (T)0.5);
+            STORE(taps[3 * y + 2], ends + row[y][3]);
+        }
+        for (int64_t l = 0; l < NAME(least)(LANES, p->batch - n); l++)
+            for (int t = 0; t < TAPS; t++) {
+                strange |= !(taps[t][l] - taps[t][l] == 0);
+                out[(n + l) * p->out_stride[N] + t / 3 * p->out_stride[Y] + t % 3 * p->out_stride[X]]
+                    = taps[t][l];
+            }
+    }
+    if (strange)
+        plan->strange = 1;
+}
+
+static int NAME(suits_winograd_slopes)(const Convolution *p)
+{
+    if (sizeof(T) != 4 || p->rhs_stride[X] != 1 || p->batch < 32 || p->outputs < 32)
+        return 0;
+    for (int axis = 0; axis < 2; axis++)
+        if (p->positions[axis] != 3 || p->step[axis] != 1 || p->gap[axis] != 1 || p->spread[axis] != 1)
+            return 0;
+    int64_t tiles = p->features * ((p->window[0] + 1) / 2) * ((p->window[1] + 1) / 2);
+    return tiles >= ENOUGH && p->features * p->window[0] * p->window[1] >= 3 * tiles;
+}
+
+static int NAME(winograd_by_kernel)(
+    const XLA_FFI_CallFrame *frame, const Convolution *p, int64_t threads, int *strange)
+{
+    NAME(Slopes) plan = {.p = p, .across = (p->window[1] + 1) / 2, .down = (p->window[0] + 1) / 2};
+    plan.width = NAME(up)(p->batch, LANES);
+    plan.high = (p->outputs + ROWS - 1) / ROWS;
+    int64_t rows = p->features * plan.down, both = WORDS * (plan.width + plan.high * ROWS);
+    int64_t most = WORDS_OF_BLOCK / (both * plan.across) > 1 ? WORDS_OF_BLOCK / (both * plan.across) : 1;
+    int64_t blocks = (rows + most - 1) / most;
+    plan.rows = (rows + blocks - 1) / blocks;
+    int64_t tiles = plan.rows * plan.across + LANES;
+    plan.image_apart = tiles * plan.width + LANES;
+    plan.slope_apart = tiles * ROWS + LANES;
+    plan.sum_apart = plan.high * ROWS * plan.width + LANES;
+    size_t size = (size_t)(WORDS * (plan.image_apart + plan.high * plan.slope_apart + plan.sum_apart));
+    plan.image = stretto_scratch(SLOT_SHARED, size * sizeof(T));
+    if (!plan.image)
+        return -1;
+    plan.slope = plan.image + WORDS * plan.image_apart;
+    plan.sums = plan.slope + WORDS * plan.high * plan.slope_apart;
+    for (; plan.group < p->groups; plan.group++) {
+        for (plan.first = 0; plan.first < rows; plan.first += plan.rows) {
+            plan.count = NAME(least)(rows - plan.first, plan.rows);
+            NAME(run_tasks)(frame, threads, plan.high + plan.width / LANES, NAME(winograd_sides), &plan);
+            if (plan.failed)
+                return -1;
+            NAME(run_tasks)(frame, threads, WORDS * ((plan.high + 7) / 8), NAME(winograd_sums), &plan);
+        }
+        NAME(run_tasks)(frame, threads, p->outputs, NAME(winograd_slopes), &plan);
+    }
+    *strange = plan.strange;
+    return 0;
+}
+
 #undef WORDS
+#undef WORDS_OF_BLOCK
 #undef TAPS
 #undef MOST
 #undef ENOUGH
