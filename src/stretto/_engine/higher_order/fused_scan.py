@@ -27,7 +27,7 @@ class FusedScan(Primitive):
         return self.loop.infer(*types)
 
     def reference(self, *arrays: Any) -> Any:
-        """Step by step."""
+        """Run the loop step by step."""
         return self.loop.reference(*arrays)
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:

@@ -978,19 +978,15 @@ static int NAME(convolution)(const XLA_FFI_CallFrame *frame, const Convolution *
     int64_t elements = p->features * p->window[0] * p->window[1];
     double work = (double)p->groups * (double)p->outputs * (double)positions * (double)elements;
     int64_t threads = work <= SMALL ? 1 : stretto_threads(frame);
-    if (p->by_outputs && NAME(suits_winograd_slopes)(p)) {
-        int strange = 0, failed = NAME(winograd_by_kernel)(frame, p, threads, &strange);
+    if (NAME(suits_winograd)(p)) {
+        int strange = 0, failed = p->by_outputs ? NAME(winograd_by_kernel)(frame, p, threads, &strange)
+                                                : NAME(winograd)(frame, p, threads, &strange);
         if (failed || !strange)
             return failed;
     }
     if (p->by_outputs && elements)
         return p->outputs <= 4 ? NAME(by_elements)(frame, p, threads)
                                : NAME(by_outputs)(frame, p, threads);
-    if (!p->by_outputs && NAME(suits_winograd)(p)) {
-        int strange = 0, failed = NAME(winograd)(frame, p, threads, &strange);
-        if (failed || !strange)
-            return failed;
-    }
     for (int64_t y = 0; y < p->spread[0]; y++)
         for (int64_t x = 0; x < p->spread[1]; x++) {
             Convolution one = *p;

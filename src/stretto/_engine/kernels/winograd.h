@@ -187,6 +187,30 @@ UNROLL
     return strange;
 }
 
+/* Copy `rows` bordered rows of an array, places apart by residue. */
+static void NAME(winograd_rows)(
+    const T *from, int64_t stride, const int64_t *size, int64_t y, int64_t x, int64_t rows,
+    int64_t plane, T *to)
+{
+    for (int64_t i = 0; i < rows; i++, y++, to += 2 * plane)
+        NAME(bordered)(y < 0 || y >= size[0] ? NULL : from + y * stride, size[1], x, 2 * plane, 2, 2,
+                       plane, to);
+}
+
+/* c = a b, or c += a b, of one word: a packed, its tiles of rows `high` apart; b and c in rows of
+`width`. */
+static void NAME(winograd_product)(
+    int64_t rows, int64_t width, int64_t k, const T *a, int64_t high, const T *b, T *c, int add)
+{
+    for (int64_t i = 0; i < rows; i += ROWS, a += high, c += ROWS * width)
+        for (int64_t j = 0; j < width;) {
+            int vectors = NAME(next)(width - j);
+            NAME(tile_of)((int)NAME(least)(rows - i, ROWS), vectors, 1, a, 0, 0, b + j, width, k, c + j,
+                          width, add);
+            j += vectors * LANES;
+        }
+}
+
 static void NAME(winograd_task)(void *work, int64_t index)
 {
     NAME(Winograd) *plan = work;
@@ -227,24 +251,16 @@ static void NAME(winograd_task)(void *work, int64_t index)
             for (i++; i < runs && run[i].n == run[first].n;)
                 i++;
             T *to = copy + run[first].from - (run[first].x - begin);
-            const T *from = lhs + run[first].n * p->lhs_stride[N];
-            for (int64_t some = 2 * (i - first) + 2; some; some--, y++, to += 2 * plane)
-                NAME(bordered)(y < 0 || y >= p->image[0] ? NULL : from + y * p->lhs_stride[Y],
-                               p->image[1], 2 * begin - p->low[1], 2 * plane, 2, 2, plane, to);
+            NAME(winograd_rows)(lhs + run[first].n * p->lhs_stride[N], p->lhs_stride[Y], p->image, y,
+                                2 * begin - p->low[1], 2 * (i - first) + 2, plane, to);
         }
         /* Up to a vector more is written than a run has: over what follows. */
         NAME(winograd_image)(copy, plane, run, runs, image + f * width, apart);
     }
     const T *a = plan->kernel + (group * plan->high + o0 / ROWS) * WORDS * plan->apart;
     for (int64_t w = 0; w < WORDS; w++)
-        for (int64_t i = 0; i < outputs; i += ROWS)
-            for (int64_t j = 0; j < columns;) {
-                int vectors = NAME(next)(columns - j);
-                NAME(tile_of)((int)NAME(least)(outputs - i, ROWS), vectors, 1,
-                              a + (i / ROWS * WORDS + w) * plan->apart, 0, 0, image + w * apart + j,
-                              width, p->features, sums + w * high + i * width + j, width, 0);
-                j += vectors * LANES;
-            }
+        NAME(winograd_product)(outputs, width, p->features, a + w * plan->apart, WORDS * plan->apart,
+                               image + w * apart, sums + w * high, 0);
     T *out = (T *)p->out + group * p->out_stride[G] + o0 * p->out_stride[F];
     Vec strange = {0};
     for (int64_t o = 0; o < outputs; o++, out += p->out_stride[F])
@@ -254,16 +270,25 @@ static void NAME(winograd_task)(void *work, int64_t index)
             plan->strange = 1;
 }
 
-/* Whether fewer products are worth their words. */
-static int NAME(suits_winograd)(const Convolution *p)
+/* Whether fewer products are worth their words: for so many examples of features and outputs, where
+axes of `three` elements meet those of `many`, which are cut into tiles. */
+static int NAME(fewer)(
+    const Convolution *p, int64_t examples, int64_t features, const int64_t *three, const int64_t *many)
 {
-    if (sizeof(T) != 4 || p->out_stride[X] != 1 || p->features < 32 || p->outputs < 32)
+    if (sizeof(T) != 4 || features < 32 || p->outputs < 32)
         return 0;
     for (int axis = 0; axis < 2; axis++)
-        if (p->window[axis] != 3 || p->step[axis] != 1 || p->gap[axis] != 1 || p->spread[axis] != 1)
+        if (three[axis] != 3 || p->step[axis] != 1 || p->gap[axis] != 1 || p->spread[axis] != 1)
             return 0;
-    int64_t tiles = p->batch * ((p->positions[0] + 1) / 2) * ((p->positions[1] + 1) / 2);
-    return tiles >= ENOUGH && p->batch * p->positions[0] * p->positions[1] >= 3 * tiles;
+    int64_t tiles = examples * ((many[0] + 1) / 2) * ((many[1] + 1) / 2);
+    return tiles >= ENOUGH && examples * many[0] * many[1] >= 3 * tiles;
+}
+
+static int NAME(suits_winograd)(const Convolution *p)
+{
+    if (p->by_outputs)
+        return p->rhs_stride[X] == 1 && NAME(fewer)(p, p->features, p->batch, p->positions, p->window);
+    return p->out_stride[X] == 1 && NAME(fewer)(p, p->batch, p->features, p->window, p->positions);
 }
 
 static int NAME(winograd)(
@@ -311,16 +336,6 @@ typedef struct {
     T *image, *slope, *sums;
     int failed, strange;
 } NAME(Slopes);
-
-/* Copy `rows` bordered rows of an array, places apart by residue. */
-static void NAME(winograd_rows)(
-    const T *from, int64_t stride, const int64_t *size, int64_t y, int64_t x, int64_t rows,
-    int64_t plane, T *to)
-{
-    for (int64_t i = 0; i < rows; i++, y++, to += 2 * plane)
-        NAME(bordered)(y < 0 || y >= size[0] ? NULL : from + y * stride, size[1], x, 2 * plane, 2, 2,
-                       plane, to);
-}
 
 static void NAME(winograd_sides)(void *work, int64_t index)
 {
@@ -390,15 +405,11 @@ static void NAME(winograd_sums)(void *work, int64_t index)
 {
     NAME(Slopes) *plan = work;
     int64_t w = index % WORDS, first = index / WORDS * 8, k = plan->count * plan->across;
-    const T *b = plan->image + w * plan->image_apart;
-    for (int64_t i = first; i < NAME(least)(first + 8, plan->high); i++)
-        for (int64_t j = 0; j < plan->width;) {
-            int vectors = NAME(next)(plan->width - j);
-            NAME(tile_of)(ROWS, vectors, 1, plan->slope + (i * WORDS + w) * plan->slope_apart, 0, 0,
-                          b + j, plan->width, k, plan->sums + w * plan->sum_apart + i * ROWS * plan->width + j,
-                          plan->width, plan->first > 0);
-            j += vectors * LANES;
-        }
+    int64_t rows = ROWS * NAME(least)(plan->high - first, 8);
+    NAME(winograd_product)(rows, plan->width, k, plan->slope + (first * WORDS + w) * plan->slope_apart,
+                           WORDS * plan->slope_apart, plan->image + w * plan->image_apart,
+                           plan->sums + w * plan->sum_apart + first * ROWS * plan->width,
+                           plan->first > 0);
 }
 
 static void NAME(winograd_slopes)(void *work, int64_t index)
@@ -436,17 +447,6 @@ UNROLL
     }
     if (strange)
         plan->strange = 1;
-}
-
-static int NAME(suits_winograd_slopes)(const Convolution *p)
-{
-    if (sizeof(T) != 4 || p->rhs_stride[X] != 1 || p->batch < 32 || p->outputs < 32)
-        return 0;
-    for (int axis = 0; axis < 2; axis++)
-        if (p->positions[axis] != 3 || p->step[axis] != 1 || p->gap[axis] != 1 || p->spread[axis] != 1)
-            return 0;
-    int64_t tiles = p->features * ((p->window[0] + 1) / 2) * ((p->window[1] + 1) / 2);
-    return tiles >= ENOUGH && p->features * p->window[0] * p->window[1] >= 3 * tiles;
 }
 
 static int NAME(winograd_by_kernel)(
