@@ -5,11 +5,11 @@ What is derived from a program here is cached with it (``remember``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from stretto._engine.core.primitive import observable
-from stretto._engine.core.program import Equation, Program, Var
+from stretto._engine.core.program import Equation, Literal, Program, Var
 from stretto._engine.core.types import ArrayType
 
 
@@ -101,6 +101,38 @@ def changed_inside(program: Program, change: Callable[[Program], Program]) -> Pr
                 e = Equation(inner, e.inputs, e.outputs, e.place)
         equations.append(e)
     return with_equations(program, equations)
+
+
+def in_order(program: Program, calls: Mapping[int, Equation]) -> list[Equation]:
+    """Return the equations with calls in place of those at these places.
+
+    Each comes after what it needs.
+    """
+    equations = program.equations
+    maker: dict[Any, Equation] = {}
+    for place, e in enumerate(equations):
+        for v in e.outputs:
+            maker[v] = calls.get(place, e)
+    written: dict[int, Equation] = {}  # by identity, in order
+
+    def write(e: Equation) -> None:
+        stack = [(e, iter(e.inputs))]
+        while stack:
+            top, inputs = stack[-1]
+            for a in inputs:
+                other = None if isinstance(a, Literal) else maker.get(a)
+                if other is not None and id(other) not in written:
+                    stack.append((other, iter(other.inputs)))
+                    break
+            else:
+                stack.pop()
+                written.setdefault(id(top), top)
+
+    for place, e in enumerate(equations):
+        call = calls.get(place, e)
+        if id(call) not in written:
+            write(call)
+    return list(written.values())
 
 
 def remember(program: Program, key: Any, derive: Callable[[Program], Program]) -> Program:

@@ -151,6 +151,39 @@ typedef struct {
     const void *in[LOOP_ARRAYS];
     void *out[LOOP_ARRAYS]; /* last carries, then stacks */
 } Loop;
+/* Attention: out = softmax(steps(scale q kᵀ)) v for each of a batch, and its gradients:
+kernels/attention.h. */
+enum { ATTENTION_AXES = 4, ATTENTION_STEPS = 4 };
+enum { ATTENTION_MULTIPLY, ATTENTION_ADD, ATTENTION_SELECT, ATTENTION_CAUSAL }; /* of steps */
+
+typedef struct {
+    const void *data;
+    int64_t batch[ATTENTION_AXES], row, column; /* strides in elements */
+} AttentionArray;
+
+/* What is done to scores: they are multiplied by the constant; the array is added; or they become
+the constant, where the array, of booleans, is `offset`, or where row + offset < key. */
+typedef struct {
+    int64_t kind, offset;
+    double constant;
+    AttentionArray array;
+} AttentionStep;
+
+typedef struct {
+    int64_t batch[ATTENTION_AXES], rows, keys, features, columns;
+    int64_t steps;
+    int64_t guarded;        /* whether a row of -inf alone gives zeros, not NaN */
+    double scale;           /* of queries */
+    AttentionArray q, k, v, out;
+    AttentionStep step[ATTENTION_STEPS];
+    void *shift, *total;    /* of each row: what is subtracted, and the sum; or NULL */
+    int64_t lead[ATTENTION_AXES]; /* where those of a pair begin, whose rows lie side by side */
+    /* For gradients: that of out, and one value a row, `beside`, if out's is divided by totals
+    already; else NULL, and out is read. What shares keys lies along the last axes of the batch. */
+    AttentionArray d_out, d_q, d_k, d_v;
+    const void *beside;
+    int64_t sharing;        /* how many of the batch share keys and values */
+} Attention;
 
 /* The kernels of one level: each returns 0, or -1 where there is no memory. */
 typedef struct {
@@ -162,6 +195,10 @@ typedef struct {
     int (*rows_f64)(const XLA_FFI_CallFrame *, const RowProgram *);
     int (*loop_f32)(const XLA_FFI_CallFrame *, const Loop *);
     int (*loop_f64)(const XLA_FFI_CallFrame *, const Loop *);
+    int (*attention_f32)(const XLA_FFI_CallFrame *, const Attention *);
+    int (*attention_f64)(const XLA_FFI_CallFrame *, const Attention *);
+    int (*attention_gradient_f32)(const XLA_FFI_CallFrame *, const Attention *);
+    int (*attention_gradient_f64)(const XLA_FFI_CallFrame *, const Attention *);
 } Level;
 
 #endif

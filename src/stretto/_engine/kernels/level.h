@@ -19,6 +19,7 @@
 #include "convolution.h"
 #include "rows.h"
 #include "recurrent.h"
+#include "attention.h"
 #undef T
 #undef SUFFIX
 #undef INTEGER
@@ -34,6 +35,7 @@
 #include "convolution.h"
 #include "rows.h"
 #include "recurrent.h"
+#include "attention.h"
 #undef T
 #undef SUFFIX
 #undef INTEGER
@@ -51,4 +53,8 @@ const Level LEVEL_NAME(LEVEL) = {
     .rows_f64 = JOIN(rows, f64, LEVEL),
     .loop_f32 = JOIN(loop, f32, LEVEL),
     .loop_f64 = JOIN(loop, f64, LEVEL),
+    .attention_f32 = JOIN(attention, f32, LEVEL),
+    .attention_f64 = JOIN(attention, f64, LEVEL),
+    .attention_gradient_f32 = JOIN(attention_gradient, f32, LEVEL),
+    .attention_gradient_f64 = JOIN(attention_gradient, f64, LEVEL),
 };

@@ -7,7 +7,7 @@
 
 #include "kernels.h"
 
-#define REVISION 3
+#define REVISION 4
 
 extern const Level stretto_avx512, stretto_avx2, stretto_neon;
 
@@ -227,6 +227,91 @@ static XLA_FFI_Error *loop(XLA_FFI_CallFrame *frame)
     return NULL;
 }
 
+/* Attention and its gradients. The numbers: `batch`, `lead`, sizes, `guarded`, counts of steps,
+whether shifts and totals are results, or for gradients whether there is `beside`, `sharing`, the
+bits of `scale`, and the count of steps with arrays; then arrays as offset and strides, those of
+steps after what the step is. */
+enum { ATTENTION_ARRAY = 1 + ATTENTION_AXES + 2,
+       ATTENTION_NUMBERS = 2 * ATTENTION_AXES + 10 + 4 * ATTENTION_ARRAY + ATTENTION_STEPS * (3 + ATTENTION_ARRAY),
+       ATTENTION_GRADIENTS = ATTENTION_NUMBERS + 4 * ATTENTION_ARRAY };
+
+static const int64_t *attention_array(
+    const int64_t *given, const XLA_FFI_Buffer *buffer, int64_t size, AttentionArray *array)
+{
+    array->data = (const char *)buffer->data + given[0] * size;
+    memcpy(array->batch, given + 1, sizeof array->batch);
+    array->row = given[1 + ATTENTION_AXES], array->column = given[2 + ATTENTION_AXES];
+    return given + ATTENTION_ARRAY;
+}
+
+static XLA_FFI_Error *attention_of(XLA_FFI_CallFrame *frame, int gradient)
+{
+    if (answered(frame))
+        return NULL;
+    const int64_t *given = numbers(frame, gradient ? ATTENTION_GRADIENTS : ATTENTION_NUMBERS);
+    XLA_FFI_Buffer **args = (XLA_FFI_Buffer **)frame->args.args;
+    XLA_FFI_Buffer **rets = (XLA_FFI_Buffer **)frame->rets.rets;
+    Attention p = {0};
+    int64_t kept = 0, masks = 0, ok = given != NULL;
+    if (ok) {
+        memcpy(p.batch, given, sizeof p.batch);
+        memcpy(p.lead, given + ATTENTION_AXES, sizeof p.lead);
+        given += 2 * ATTENTION_AXES;
+        p.rows = given[0], p.keys = given[1], p.features = given[2], p.columns = given[3];
+        p.guarded = given[4], p.steps = given[5], kept = given[6], p.sharing = given[7];
+        memcpy(&p.scale, given + 8, sizeof p.scale);
+        masks = given[9];
+        given += 10;
+        int64_t args_size = 3 + masks + (gradient ? 3 + !kept : 0);
+        ok = p.steps <= ATTENTION_STEPS && args_size == (int64_t)frame->args.size
+            && (gradient ? 3 : 1 + 2 * kept) == (int64_t)frame->rets.size;
+    }
+    if (!ok)
+        return stretto_error(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
+                             "stretto_attention: operands or attributes are not those of it");
+    int64_t wide = args[0]->dtype == XLA_FFI_DataType_F64, size = wide ? 8 : 4;
+    given = attention_array(given, args[0], size, &p.q);
+    given = attention_array(given, args[1], size, &p.k);
+    given = attention_array(given, args[2], size, &p.v);
+    XLA_FFI_Buffer **arg = args + 3;
+    const int64_t *out = given;
+    given += ATTENTION_ARRAY;
+    for (int64_t i = 0; i < ATTENTION_STEPS; i++, given += 3 + ATTENTION_ARRAY) {
+        AttentionStep *step = p.step + i;
+        step->kind = given[0], step->offset = given[1];
+        memcpy(&step->constant, given + 2, sizeof step->constant);
+        if (i < p.steps && (step->kind == ATTENTION_ADD || step->kind == ATTENTION_SELECT))
+            attention_array(given + 3, *arg++, step->kind == ATTENTION_ADD ? size : 1, &step->array);
+    }
+    int failed;
+    if (gradient) {
+        p.shift = (*arg++)->data;
+        given = attention_array(given, *arg++, size, &p.d_out);
+        if (kept) /* divided already */
+            p.beside = (*arg++)->data;
+        else {
+            p.total = (*arg++)->data;
+            attention_array(out, *arg++, size, &p.out);
+        }
+        given = attention_array(given, rets[0], size, &p.d_q);
+        given = attention_array(given, rets[1], size, &p.d_k);
+        attention_array(given, rets[2], size, &p.d_v);
+        failed = wide ? level->attention_gradient_f64(frame, &p) : level->attention_gradient_f32(frame, &p);
+    } else {
+        attention_array(out, rets[0], size, &p.out);
+        p.shift = kept ? rets[1]->data : NULL;
+        p.total = kept ? rets[2]->data : NULL;
+        failed = wide ? level->attention_f64(frame, &p) : level->attention_f32(frame, &p);
+    }
+    if (failed)
+        return stretto_error(frame, XLA_FFI_Error_Code_RESOURCE_EXHAUSTED,
+                             "stretto_attention: there is no memory for its scratch");
+    return NULL;
+}
+
+static XLA_FFI_Error *attention(XLA_FFI_CallFrame *frame) { return attention_of(frame, 0); }
+static XLA_FFI_Error *attention_gradient(XLA_FFI_CallFrame *frame) { return attention_of(frame, 1); }
+
 /* What Python calls */
 
 static PyObject *use(PyObject *self, PyObject *args)
@@ -263,7 +348,8 @@ static PyObject *handlers(PyObject *self, PyObject *unused)
         XLA_FFI_Handler *handler;
     } all[] = {
         {"stretto_product", product}, {"stretto_convolution", convolution}, {"stretto_rows", rows},
-        {"stretto_loop", loop}};
+        {"stretto_loop", loop},
+        {"stretto_attention", attention}, {"stretto_attention_gradient", attention_gradient}};
     PyObject *table = PyDict_New();
     for (size_t i = 0; table && i < sizeof all / sizeof *all; i++) {
         PyObject *capsule = PyCapsule_New((void *)all[i].handler, "xla._CUSTOM_CALL_TARGET", NULL);

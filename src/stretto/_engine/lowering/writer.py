@@ -17,7 +17,7 @@ from stretto._engine.core.program import Var
 from stretto._engine.core.sizes import Size
 from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.kernels import DTYPES
-from stretto._engine.lowering import convolutions
+from stretto._engine.lowering import attention, convolutions
 from stretto._engine.lowering.products import TARGET, WORTH, View, geometry, row_major
 from stretto._engine.lowering.text import (
     TOKEN,
@@ -83,6 +83,7 @@ class Writer:
         # Transposes and broadcasts by name: of what, and how they lie in it.
         self._views: dict[str, tuple[Operand, View]] = {}
         self._reversed: dict[str, tuple[Operand, View]] = {}  # the same for reversed arrays
+        self._parts: dict[str, tuple[Operand, View]] = {}  # and for slices and other shapes
         self._in_function = False  # whether this is for a function that is called
         # The result of the last ordered call, for the next one; None where no call is ordered.
         self._token: Operand | None = None
@@ -309,7 +310,15 @@ class Writer:
             for size, stride, axis in zip(view.shape, view.strides, dims, strict=True):
                 strides[axis] = stride if size == out.shape[axis] else 0
             self._views[result.name] = base, View(out.shape, tuple(strides))
+            base, view = self._lies(x)
+            for size, stride, axis in zip(view.shape, view.strides, dims, strict=True):
+                strides[axis] = stride if size == out.shape[axis] else 0
+            self._parts[result.name] = base, View(out.shape, tuple(strides), view.offset)
         return result
+
+    def _lies(self, x: Operand) -> tuple[Operand, View]:
+        """Return the array in which an operand lies, also as a part or in another shape."""
+        return self._parts.get(x.name) or self._view(x)
 
     def _view(self, x: Operand) -> tuple[Operand, View]:
         """Return the array in which an operand lies, and how."""
@@ -317,7 +326,13 @@ class Writer:
 
     def reshape(self, x: Operand, out: ArrayType) -> Operand:
         """Return the elements in another shape."""
-        return self.emit("reshape", x, out=out)
+        result = self.emit("reshape", x, out=out)
+        if self.has_kernels:
+            base, view = self._lies(x)
+            found = attention.reshaped(view, out.shape)
+            if found is not None:
+                self._parts[result.name] = base, found
+        return result
 
     def bitcast_convert(self, x: Operand, out: ArrayType) -> Operand:
         """Read the bits as those of another dtype."""
@@ -335,12 +350,16 @@ class Writer:
         """Return the elements from a start to before an end, with a step, along each axis."""
         starts, ends, steps = (self.ints([part[i] for part in parts]) for i in range(3))
         shape = tuple([-((start - end) // step) for start, end, step in parts])  # rounded up
-        return self.emit(
+        result = self.emit(
             "slice",
             x,
             attributes=f"start_indices = {starts}, limit_indices = {ends}, strides = {steps}",
             out=array_type(shape, x.type.dtype),
         )
+        if self.has_kernels:
+            base, view = self._lies(x)
+            self._parts[result.name] = base, attention.sliced(view, parts)
+        return result
 
     def reverse(self, x: Operand, axes: Sequence[int]) -> Operand:
         """Return the operand with its elements along these axes in the opposite order."""
@@ -414,6 +433,10 @@ class Writer:
             places = [(shape[axis], strides[axis]) for axis in permutation]
             shape, strides = (tuple([place[i] for place in places]) for i in range(2))
             self._views[result.name] = base, View(shape, strides)
+            base, (shape, strides, offset) = self._lies(x)
+            places = [(shape[axis], strides[axis]) for axis in permutation]
+            shape, strides = (tuple([place[i] for place in places]) for i in range(2))
+            self._parts[result.name] = base, View(shape, strides, offset)
         return result
 
     def dot_general(
@@ -538,6 +561,27 @@ class Writer:
         layouts = [_row_major([v.type for v in operands]), _row_major(outs)]
         self._facts.kernel_rows += target == "stretto_rows"
         return self.custom_call(target, operands, outs, {"numbers": self.ints(numbers)}, layouts)
+
+    def called_attention(
+        self, geometry: Any, operands: Sequence[Operand], outs: Sequence[ArrayType]
+    ) -> list[Operand] | None:
+        """Write attention or its gradients as a call of our kernel, if it may be called."""
+        if not self.has_kernels or self._scalars:
+            return None
+        count = len([step for step in geometry.steps if step.place])
+        bases, views = map(list, zip(*map(self._lies, operands), strict=True))
+        arrays = views[3 : 3 + count]
+        given = views[:3]
+        if geometry.gradient:
+            given += [views[4 + count], *([] if geometry.kept else views[-1:])]
+            for n in (3 + count, 5 + count):  # one value a row, in order
+                bases[n] = operands[n]
+        shapes = [t.shape for t in outs[: 3 if geometry.gradient else 1]]
+        found = attention.numbers(geometry, given, arrays, shapes)
+        if found is None:
+            return None
+        target = "stretto_attention_gradient" if geometry.gradient else "stretto_attention"
+        return self.called_kernel(target, bases, outs, found)
 
     def convolution(self, x: Operand, kernel: Operand, attributes: str) -> Operand:
         """Return the convolution of ``x`` with a kernel."""

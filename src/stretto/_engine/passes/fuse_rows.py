@@ -15,7 +15,13 @@ from typing import Any
 
 from stretto._engine.core.primitive import observable
 from stretto._engine.core.program import Atom, Equation, Literal, Program, Var
-from stretto._engine.core.rewriting import drop_dead, remember, with_equations, written_out
+from stretto._engine.core.rewriting import (
+    drop_dead,
+    in_order,
+    remember,
+    with_equations,
+    written_out,
+)
 from stretto._engine.core.sizes import is_size
 from stretto._engine.higher_order.custom_derivatives import CustomJvp
 from stretto._engine.kernels import DTYPES
@@ -60,7 +66,8 @@ def _fused(program: Program) -> Program:
     found = _Groups(opened, spaces).found()
     if not found:
         return program
-    changed = with_equations(opened, _in_order(opened, found))
+    calls = {place: call for places, call in found for place in places}
+    changed = with_equations(opened, in_order(opened, calls))
     if "noted" in program.cache:
         changed.cache["noted"] = program.cache["noted"]
     return drop_dead(changed)
@@ -433,33 +440,3 @@ class _Groups:
     def makers(self) -> Mapping[Any, Equation]:
         """The equation that makes each value."""
         return self.views.definers
-
-
-def _in_order(program: Program, found: list[tuple[list[int], Equation]]) -> list[Equation]:
-    """Return the equations with calls in place of what they do, each after what it needs."""
-    equations = program.equations
-    calls = {place: call for places, call in found for place in places}
-    maker: dict[Any, Equation] = {}
-    for place, e in enumerate(equations):
-        for v in e.outputs:
-            maker[v] = calls.get(place, e)
-    written: dict[int, Equation] = {}  # by identity, in order
-
-    def write(e: Equation) -> None:
-        stack = [(e, iter(e.inputs))]
-        while stack:
-            top, inputs = stack[-1]
-            for a in inputs:
-                other = None if isinstance(a, Literal) else maker.get(a)
-                if other is not None and id(other) not in written:
-                    stack.append((other, iter(other.inputs)))
-                    break
-            else:
-                stack.pop()
-                written.setdefault(id(top), top)
-
-    for place, e in enumerate(equations):
-        call = calls.get(place, e)
-        if id(call) not in written:
-            write(call)
-    return list(written.values())

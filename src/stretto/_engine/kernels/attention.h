@@ -1,0 +1,645 @@
+/* Attention, and its gradients: for one type and one level of vectors.
+
+Scores are computed for a block of queries and a block of keys, and used while they are in the cache,
+as in FlashAttention (Dao et al., arXiv 2205.14135 and 2307.08691): the greatest score of a row and
+the sum of its exponentials are brought up to date block by block, and what was added up before is
+scaled (Milakov and Gimelshein, Online normalizer calculation for softmax, arXiv 1805.02867). For
+gradients the exponentials are computed again from what was subtracted in each row, so that no
+array of all scores is stored.
+
+- A task has some rows of one pair of matrices; for gradients all that share keys and values, so that
+  each sum over rows is taken by one thread, block by block in order. Bits depend on sizes alone.
+- Keys behind the last one that a row may see are left out where their exponentials are zeros: where
+  a row's greatest score is so far above what is put there, and where everything that those zeros
+  would be multiplied by is finite. Otherwise nothing is left out.
+- Of one to three queries, as in decoding, lanes run along the features, and keys and values are read
+  where they lie.
+
+`T`, `LANES`, `ROWS` and `NAME` are those of product.h, whose tiles and packing are used; exponentials
+are those of rows.h.
+*/
+
+typedef T NAME(Score) __attribute__((vector_size(LANES * sizeof(T))));
+#define Vec NAME(Score)
+#define LOAD(p) (*(const NAME(Loose) *)(p))
+#define STORE(p, v) (*(NAME(Loose) *)(p) = (v))
+#define ALL(x) ((x) - (Vec){0})
+#define LEAST (-(T)__builtin_inf())
+#define LIMIT (sizeof(T) == 4 ? (T)110 : (T)760)   /* e to the power of less than -LIMIT is 0 */
+
+#define VECTORS (ROWS == 4 ? 3 : 2)     /* of a tile of scores */
+#define PANEL (VECTORS * LANES)
+#define QUERIES 32                      /* rows of a block */
+#define KEYS (256 / PANEL * PANEL)      /* columns of a block */
+#define PITCH (KEYS + 16)               /* of scores: rows do not meet in the cache */
+#define TASK_ROWS 256                   /* rows of a task: keys are packed once for them */
+#define IN_PLACE 48                     /* rows up to which values are read where they lie */
+#define FEW 3
+#define SMALL 60000.0                   /* multiply-adds for which no second thread is woken */
+
+typedef struct {
+    const Attention *p;
+    int64_t parts;            /* of the rows of a pair */
+    int64_t causal;           /* the step that hides later keys, if they may be left out; else -1 */
+    T hidden;                 /* the most that hidden scores become */
+    int failed;
+} NAME(AttentionPlan);
+#define Plan NAME(AttentionPlan)
+
+/* Where the arrays of a pair begin */
+typedef struct {
+    const T *q, *k, *v, *d_out, *out;
+    T *d_q;
+    int64_t lead;
+    const void *step[ATTENTION_STEPS];
+} NAME(AttentionPair);
+#define Pair NAME(AttentionPair)
+
+static int64_t NAME(attention_offset)(const Attention *p, const int64_t *strides, int64_t index)
+{
+    int64_t at = 0;
+    for (int axis = ATTENTION_AXES - 1; axis >= 0; axis--) {
+        at += index % p->batch[axis] * strides[axis];
+        index /= p->batch[axis];
+    }
+    return at;
+}
+
+static Pair NAME(attention_pair)(const Attention *p, int64_t index)
+{
+#define AT(array) ((T *)p->array.data + NAME(attention_offset)(p, p->array.batch, index))
+    Pair pair = {.q = AT(q), .k = AT(k), .v = AT(v), .out = AT(out), .d_out = AT(d_out), .d_q = AT(d_q)};
+#undef AT
+    pair.lead = NAME(attention_offset)(p, p->lead, index);
+    for (int64_t i = 0; i < p->steps; i++) {
+        const AttentionArray *array = &p->step[i].array;
+        int64_t size = p->step[i].kind == ATTENTION_SELECT ? 1 : sizeof(T);
+        pair.step[i] = (const char *)array->data + size * NAME(attention_offset)(p, array->batch, index);
+    }
+    return pair;
+}
+
+/* Copy rows, times a number, to rows of whole vectors, with zeros behind. */
+static void NAME(attention_rows)(
+    const T *from, int64_t row, int64_t column, int64_t rows, int64_t columns, T scale, T *to)
+{
+    int64_t width = NAME(up)(columns, LANES);
+    for (int64_t i = 0; i < rows; i++, from += row, to += width) {
+        int64_t j = 0;
+        if (column == 1)
+            for (; j + LANES <= columns; j += LANES)
+                STORE(to + j, LOAD(from + j) * scale);
+        for (; j < columns; j++)
+            to[j] = from[j * column] * scale;
+        for (; j < width; j++)
+            to[j] = 0;
+    }
+}
+
+/* Pack columns, of which each is a key, for tiles of scores. */
+static void NAME(attention_keys)(
+    const T *k, int64_t row, int64_t column, int64_t keys, int64_t depth, T *to)
+{
+    for (int64_t j = 0; j < keys; j += PANEL)
+        NAME(pack_columns)(k + j * row, column, row, keys - j < PANEL ? keys - j : PANEL, depth,
+                           VECTORS, to + j * depth);
+}
+
+static int NAME(attention_finite)(const T *x, int64_t row, int64_t rows, int64_t columns)
+{
+    Vec sum = {0};
+    T rest = 0;
+    for (int64_t i = 0; i < rows; i++, x += row) {
+        int64_t j = 0;
+        for (; j + LANES <= columns; j += LANES)
+            sum += LOAD(x + j) * 0;
+        for (; j < columns; j++)
+            rest += x[j] * 0;
+    }
+    return NAME(reduced_plus)(sum) + rest == 0;
+}
+
+/* Do the steps for the scores of a row, from key j0 on. */
+static void NAME(attention_steps)(
+    const Attention *p, const Pair *pair, int64_t row, int64_t j0, int64_t n, T *s)
+{
+    for (int64_t at = 0; at < p->steps; at++) {
+        const AttentionStep *step = p->step + at;
+        T constant = (T)step->constant;
+        int64_t column = step->array.column, i = 0, first = row * step->array.row + j0 * column;
+        if (step->kind == ATTENTION_MULTIPLY) {
+            for (; i < n; i++)
+                s[i] *= constant;
+        } else if (step->kind == ATTENTION_ADD) {
+            const T *added = (const T *)pair->step[at] + first;
+            if (column == 1)
+                for (; i < n; i++)
+                    s[i] += added[i];
+            for (; i < n; i++)
+                s[i] += added[i * column];
+        } else if (step->kind == ATTENTION_SELECT) {
+            const uint8_t *mask = (const uint8_t *)pair->step[at] + first;
+            const uint8_t hides = (uint8_t)step->offset;
+            if (column == 1)
+                for (; i < n; i++)
+                    s[i] = mask[i] == hides ? constant : s[i];
+            for (; i < n; i++)
+                s[i] = mask[i * column] == hides ? constant : s[i];
+        } else {
+            i = row + step->offset + 1 - j0;
+            for (i = i < 0 ? 0 : i; i < n; i++)
+                s[i] = constant;
+        }
+    }
+}
+
+/* The same for the gradient of scores: back from that of what steps make of them. */
+static void NAME(attention_steps_back)(
+    const Attention *p, const Pair *pair, int64_t row, int64_t j0, int64_t n, T *d)
+{
+    for (int64_t at = p->steps - 1; at >= 0; at--) {
+        const AttentionStep *step = p->step + at;
+        int64_t column = step->array.column, i = 0, first = row * step->array.row + j0 * column;
+        if (step->kind == ATTENTION_MULTIPLY) {
+            for (; i < n; i++)
+                d[i] *= (T)step->constant;
+        } else if (step->kind == ATTENTION_SELECT) {
+            const uint8_t *mask = (const uint8_t *)pair->step[at] + first;
+            const uint8_t hides = (uint8_t)step->offset;
+            if (column == 1)
+                for (; i < n; i++)
+                    d[i] = mask[i] == hides ? 0 : d[i];
+            for (; i < n; i++)
+                d[i] = mask[i * column] == hides ? 0 : d[i];
+        } else if (step->kind == ATTENTION_CAUSAL) {
+            i = row + step->offset + 1 - j0;
+            for (i = i < 0 ? 0 : i; i < n; i++)
+                d[i] = 0;
+        }
+    }
+}
+
+/* The keys, of n from j0 on, that the tile of rows from `row` on sees: whole tiles of them, and all
+where nothing is left out. */
+static int64_t NAME(attention_seen)(const Plan *plan, int whole, int64_t row, int64_t j0, int64_t n)
+{
+    if (whole)
+        return n;
+    int64_t seen = NAME(up)(row + ROWS + plan->p->step[plan->causal].offset, ROWS) - j0;
+    return seen < 0 ? 0 : seen < n ? seen : n;
+}
+
+/* C of `rows` rows += A B for all columns of B, which fill whole vectors. */
+static void NAME(attention_product)(
+    int rows, const T *a, int64_t a_m, int64_t a_k, const T *b, int64_t b_k, int64_t k, int64_t width,
+    T *c)
+{
+    for (int64_t j = 0; j < width;) {
+        int vectors = NAME(next)(width - j);
+        NAME(tile_of)(rows, vectors, 0, a, a_m, a_k, b + j, b_k, k, c + j, width, 1);
+        j += (int64_t)vectors * LANES;
+    }
+}
+
+/* Scores of some rows and packed keys; of each tile of rows as many as it sees. */
+static void NAME(attention_scores)(
+    const T *q, int64_t width, int64_t rows, const T *keys, int64_t depth, const int64_t *seen, T *s)
+{
+    for (int64_t j = 0; j < seen[(rows - 1) / ROWS]; j += PANEL)
+        for (int64_t i = 0; i < rows; i += ROWS)
+            if (j < seen[i / ROWS])
+                NAME(tile_of)(rows - i < ROWS ? (int)(rows - i) : ROWS, VECTORS, 0, q + i * width,
+                              width, 1, keys + j * depth, PANEL, depth, s + i * PITCH + j, PITCH, 0);
+}
+
+/* Forward */
+
+/* Make exponentials of the scores of a row, and bring its greatest and its sum up to date. What was
+added up before is to be multiplied by the result. */
+static T NAME(attention_exponentials)(T *s, int64_t n, T *most, T *sum)
+{
+    int64_t wide = NAME(up)(n, LANES);
+    for (int64_t i = n; i < wide; i++)
+        s[i] = LEAST;
+    Vec top = ALL(LEAST), sums = {0};
+    for (int64_t i = 0; i < wide; i += LANES)
+        top = NAME(rows_above)(top, LOAD(s + i));
+    T greatest = NAME(reduced_greatest)(top), before = *most;
+    if (greatest > before || greatest != greatest)
+        *most = greatest;
+    T shift = *most == LEAST ? 0 : *most;
+    for (int64_t i = 0; i < wide; i += LANES) {
+        Vec e = NAME(exp_of)(LOAD(s + i) - shift);
+        sums += e;
+        STORE(s + i, e);
+    }
+    T factor = before == *most ? 1 : NAME(exp_of)(ALL(before - shift))[0];
+    *sum = *sum * factor + NAME(reduced_plus)(sums);
+    return factor;
+}
+
+static void NAME(attention_result)(
+    const Attention *p, const Pair *pair, int64_t row, const T *sums, T most, T total)
+{
+    if (p->guarded && most == LEAST)
+        most = 0, total += 1;
+    if (p->shift) {
+        ((T *)p->shift)[pair->lead + row] = most;
+        ((T *)p->total)[pair->lead + row] = total;
+    }
+    T *to = (T *)pair->out + row * p->out.row;
+    int64_t j = 0;
+    for (; j + LANES <= p->columns; j += LANES)
+        STORE(to + j, LOAD(sums + j) / total);
+    for (; j < p->columns; j++)
+        to[j] = sums[j] / total;
+}
+
+/* Scores of one query, lanes along its features; keys are read where they lie. */
+static void NAME(attention_dots)(
+    const T *q, const T *k, int64_t row, int64_t features, int64_t keys, T *s)
+{
+    int64_t deep = features / LANES * LANES;
+    for (int64_t j = 0; j < keys; j += LANES, k += LANES * row) {
+        int count = keys - j < LANES ? (int)(keys - j) : LANES;
+        Vec sum[LANES];
+        for (int i = 0; i < LANES; i++)
+            sum[i] = (Vec){0};
+        if (count == LANES)
+            for (int64_t l = 0; l < deep; l += LANES) {
+                Vec x = LOAD(q + l);
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC unroll 16
+#endif
+                for (int i = 0; i < LANES; i++)
+                    sum[i] += x * LOAD(k + i * row + l);
+            }
+        else
+            for (int64_t l = 0; l < deep; l += LANES)
+                for (int i = 0; i < count; i++)
+                    sum[i] += LOAD(q + l) * LOAD(k + i * row + l);
+#if defined(__GNUC__) && !defined(__clang__)
+        /* halves with halves: the rest of a sum comes to lie in the lane of its key */
+#pragma GCC unroll 4
+        for (int half = 1; half < LANES; half *= 2)
+#pragma GCC unroll 16
+            for (int i = 0; i < LANES; i += 2 * half) {
+                NAME(exchange)(&sum[i], &sum[i + half], half);
+                sum[i] += sum[i + half];
+            }
+        STORE(s + j, sum[0]);
+#else
+        for (int i = 0; i < LANES; i++)
+            s[j + i] = NAME(reduced_plus)(sum[i]);
+#endif
+        for (int64_t l = deep; l < features; l++)
+            for (int i = 0; i < count; i++)
+                s[j + i] += q[l] * k[i * row + l];
+    }
+}
+
+static void NAME(attend_few)(void *work, int64_t index)
+{
+    Plan *plan = work;
+    const Attention *p = plan->p;
+    Pair pair = NAME(attention_pair)(p, index);
+    int64_t width = NAME(up)(p->columns, LANES);
+    T *q = stretto_scratch(SLOT_A, (size_t)(NAME(up)(p->features, LANES) + PITCH + width) * sizeof(T));
+    if (!q) {
+        plan->failed = 1;
+        return;
+    }
+    T *s = q + NAME(up)(p->features, LANES), *sums = s + PITCH;
+    for (int64_t r = 0; r < p->rows; r++) {
+        NAME(attention_rows)(pair.q + r * p->q.row, 0, p->q.column, 1, p->features, (T)p->scale, q);
+        T most = LEAST, total = 0;
+        for (int64_t j = 0; j < width; j++)
+            sums[j] = 0;
+        for (int64_t j0 = 0; j0 < p->keys; j0 += KEYS) {
+            int64_t n = p->keys - j0 < KEYS ? p->keys - j0 : KEYS, l = 0;
+            NAME(attention_dots)(q, pair.k + j0 * p->k.row, p->k.row, p->features, n, s);
+            NAME(attention_steps)(p, &pair, r, j0, n, s);
+            T factor = NAME(attention_exponentials)(s, n, &most, &total);
+            if (j0 && factor != 1)
+                for (int64_t j = 0; j < width; j++)
+                    sums[j] *= factor;
+            const T *v = pair.v + j0 * p->v.row;
+            for (; l + 8 <= n; l += 8)
+                NAME(along_rows)(1, 8, s + l, 0, 1, v + l * p->v.row, p->v.row, p->columns, sums, 0, 1);
+            for (; l < n; l++)
+                NAME(along_rows)(1, 1, s + l, 0, 1, v + l * p->v.row, p->v.row, p->columns, sums, 0, 1);
+        }
+        NAME(attention_result)(p, &pair, r, sums, most, total);
+    }
+}
+
+/* A block of rows from r0 on; 0 if keys were left out that count after all. */
+static int NAME(attend_block)(
+    const Plan *plan, const Pair *pair, int64_t r0, int64_t rows, const T *q, const T *keys,
+    const T *v, int64_t v_row, T *s, T *sums, int whole)
+{
+    const Attention *p = plan->p;
+    int64_t width = NAME(up)(p->columns, LANES), q_width = NAME(up)(p->features, LANES);
+    int64_t seen[QUERIES / ROWS];
+    T most[QUERIES], total[QUERIES];
+    for (int64_t i = 0; i < rows; i++)
+        most[i] = LEAST, total[i] = 0;
+    for (int64_t j = 0; j < rows * width; j++)
+        sums[j] = 0;
+    for (int64_t j0 = 0; j0 < p->keys; j0 += KEYS) {
+        int64_t n = p->keys - j0 < KEYS ? p->keys - j0 : KEYS;
+        for (int64_t i = 0; i < rows; i += ROWS)
+            seen[i / ROWS] = NAME(attention_seen)(plan, whole, r0 + i, j0, n);
+        if (!seen[(rows - 1) / ROWS])
+            break;
+        NAME(attention_scores)(q, q_width, rows, keys + j0 * p->features, p->features, seen, s);
+        for (int64_t i = 0; i < rows; i += ROWS) {
+            int64_t high = rows - i < ROWS ? rows - i : ROWS, k = seen[i / ROWS];
+            if (!k)
+                continue;
+            for (int64_t r = i; r < i + high; r++) {
+                NAME(attention_steps)(p, pair, r0 + r, j0, k, s + r * PITCH);
+                T factor = NAME(attention_exponentials)(s + r * PITCH, k, most + r, total + r);
+                if (j0 && factor != 1)
+                    for (int64_t j = 0; j < width; j += LANES)
+                        STORE(sums + r * width + j, LOAD(sums + r * width + j) * factor);
+            }
+            NAME(attention_product)((int)high, s + i * PITCH, PITCH, 1, v + j0 * v_row, v_row, k, width,
+                                    sums + i * width);
+        }
+    }
+    for (int64_t r = 0; r < rows && !whole; r++)
+        if (!(most[r] - plan->hidden > LIMIT))
+            return 0;
+    for (int64_t r = 0; r < rows; r++)
+        NAME(attention_result)(p, pair, r0 + r, sums + r * width, most[r], total[r]);
+    return 1;
+}
+
+static void NAME(attend)(void *work, int64_t at)
+{
+    Plan *plan = work;
+    const Attention *p = plan->p;
+    int64_t index = at / plan->parts, from = at % plan->parts * TASK_ROWS;
+    int64_t rows = p->rows - from < TASK_ROWS ? p->rows - from : TASK_ROWS;
+    Pair pair = NAME(attention_pair)(p, index);
+    int64_t width = NAME(up)(p->columns, LANES), q_width = NAME(up)(p->features, LANES);
+    int64_t all = NAME(up)(p->keys, PANEL) * p->features;
+    int copied = width != p->columns || p->v.column != 1 || (rows > IN_PLACE && p->v.row != width);
+    T *memory = stretto_scratch(
+        SLOT_A, (size_t)(QUERIES * (q_width + PITCH + width)) * sizeof(T));
+    T *keys = stretto_scratch(SLOT_B, (size_t)(all + LANES + (copied ? p->keys * width : 0)) * sizeof(T));
+    if (!memory || !keys) {
+        plan->failed = 1;
+        return;
+    }
+    T *q = memory, *s = q + QUERIES * q_width, *sums = s + QUERIES * PITCH;
+    NAME(attention_keys)(pair.k, p->k.row, p->k.column, p->keys, p->features, keys);
+    const T *v = pair.v;
+    int64_t v_row = p->v.row;
+    if (copied) {
+        T *to = keys + NAME(up)(all, LANES);
+        NAME(attention_rows)(v, v_row, p->v.column, p->keys, p->columns, 1, to);
+        v = to, v_row = width;
+    }
+    int whole = plan->causal < 0 || !NAME(attention_finite)(v, v_row, p->keys, width);
+    for (int64_t i = 0; i < rows; i += QUERIES) {
+        int64_t high = rows - i < QUERIES ? rows - i : QUERIES;
+        NAME(attention_rows)(pair.q + (from + i) * p->q.row, p->q.row, p->q.column, high, p->features,
+                             (T)p->scale, q);
+        if (whole || !NAME(attend_block)(plan, &pair, from + i, high, q, keys, v, v_row, s, sums, 0))
+            NAME(attend_block)(plan, &pair, from + i, high, q, keys, v, v_row, s, sums, 1);
+    }
+    stretto_forget(SLOT_B);
+}
+
+/* Gradients. With e the exponentials and x the gradient of `out` divided by totals: that of values is
+eᵀ x, that of scores e (x vᵀ + beside), where beside is -sum(out x) for each row. */
+
+typedef struct {
+    const T *q, *x, *beside, *shift;   /* of all rows of the task */
+    const T *keys, *values, *k_rows;   /* of the block of keys */
+    T *d_q, *d_k, *d_v, *s, *d;
+    int64_t k_row, j0, n;
+} NAME(AttentionBlock);
+
+static void NAME(gradient_block)(
+    const Plan *plan, const Pair *pair, const NAME(AttentionBlock) *b, int64_t at, int64_t r0,
+    int64_t rows, int whole)
+{
+    const Attention *p = plan->p;
+    int64_t width = NAME(up)(p->columns, LANES), q_width = NAME(up)(p->features, LANES);
+    int64_t seen[QUERIES / ROWS];
+    for (int64_t r = 0; r < rows && !whole; r++)
+        whole = !(b->shift[at + r] - plan->hidden > LIMIT);
+    for (int64_t i = 0; i < rows; i += ROWS)
+        seen[i / ROWS] = NAME(attention_seen)(plan, whole, r0 + i, b->j0, b->n);
+    int64_t most = seen[(rows - 1) / ROWS];
+    if (!most)
+        return;
+    const T *q = b->q + at * q_width, *x = b->x + at * width;
+    NAME(attention_scores)(q, q_width, rows, b->keys, p->features, seen, b->s);
+    NAME(attention_scores)(x, width, rows, b->values, p->columns, seen, b->d);
+    for (int64_t r = 0; r < rows; r++) {
+        T *s = b->s + r * PITCH, *d = b->d + r * PITCH;
+        int64_t k = seen[r / ROWS];
+        if (!k)
+            continue;
+        NAME(attention_steps)(p, pair, r0 + r, b->j0, k, s);
+        for (int64_t i = k; i < NAME(up)(k, LANES); i++)
+            s[i] = LEAST;
+        Vec shift = ALL(b->shift[at + r]), beside = ALL(b->beside[at + r]);
+        for (int64_t i = 0; i < k; i += LANES) {
+            Vec e = NAME(exp_of)(LOAD(s + i) - shift);
+            STORE(s + i, e);
+            STORE(d + i, (LOAD(d + i) + beside) * e);
+        }
+        NAME(attention_steps_back)(p, pair, r0 + r, b->j0, k, d);
+    }
+    for (int64_t i = 0; i < rows; i += ROWS)
+        NAME(attention_product)(rows - i < ROWS ? (int)(rows - i) : ROWS, b->d + i * PITCH, PITCH, 1,
+                                b->k_rows, b->k_row, seen[i / ROWS], q_width, b->d_q + (at + i) * q_width);
+    for (int64_t j = 0; j < most; j += ROWS) {
+        int64_t i = 0;
+        while (seen[i / ROWS] <= j) /* the rows that see these keys */
+            i += ROWS;
+        NAME(attention_product)(ROWS, b->s + i * PITCH + j, 1, PITCH, x + i * width, width, rows - i,
+                                width, b->d_v + j * width);
+        NAME(attention_product)(ROWS, b->d + i * PITCH + j, 1, PITCH, q + i * q_width, q_width, rows - i,
+                                q_width, b->d_k + j * q_width);
+    }
+}
+
+/* Write rows of whole vectors to where they belong. */
+static void NAME(attention_store)(
+    const T *from, int64_t rows, int64_t columns, T *to, int64_t row, int64_t column)
+{
+    int64_t width = NAME(up)(columns, LANES);
+    for (int64_t i = 0; i < rows; i++, from += width, to += row)
+        for (int64_t j = 0; j < columns; j++)
+            to[j * column] = from[j];
+}
+
+static void NAME(gradient_task)(void *work, int64_t index)
+{
+    Plan *plan = work;
+    const Attention *p = plan->p;
+    int64_t width = NAME(up)(p->columns, LANES), q_width = NAME(up)(p->features, LANES);
+    int64_t all = p->sharing * p->rows, high = KEYS + ROWS, first = index * p->sharing;
+    T *memory = stretto_scratch(
+        SLOT_A, (size_t)(all * (2 * q_width + width) + 2 * NAME(up)(all, LANES) + 2 * QUERIES * PITCH) * sizeof(T));
+    T *block = stretto_scratch(
+        SLOT_B, (size_t)(KEYS * (p->features + p->columns) + high * (2 * q_width + width)) * sizeof(T));
+    if (!memory || !block) {
+        plan->failed = 1;
+        return;
+    }
+    T *q = memory, *x = q + all * q_width, *d_q = x + all * width, *beside = d_q + all * q_width;
+    T *shift = beside + NAME(up)(all, LANES);
+    T *keys = block, *values = keys + KEYS * p->features, *k_rows = values + KEYS * p->columns;
+    NAME(AttentionBlock) b = {
+        .q = q, .x = x, .d_q = d_q, .beside = beside, .keys = keys, .values = values, .k_rows = k_rows,
+        .k_row = q_width, .d_k = k_rows + high * q_width, .shift = shift};
+    b.d_v = b.d_k + high * q_width;
+    b.s = shift + NAME(up)(all, LANES), b.d = b.s + QUERIES * PITCH;
+    for (int64_t g = 0; g < p->sharing; g++) {
+        Pair pair = NAME(attention_pair)(p, first + g);
+        NAME(attention_rows)(pair.q, p->q.row, p->q.column, p->rows, p->features, (T)p->scale,
+                             q + g * p->rows * q_width);
+        NAME(attention_rows)(pair.d_out, p->d_out.row, p->d_out.column, p->rows, p->columns, 1,
+                             x + g * p->rows * width);
+        for (int64_t r = 0; r < p->rows; r++) {
+            int64_t at = g * p->rows + r, from = pair.lead + r;
+            shift[at] = ((const T *)p->shift)[from];
+            if (p->beside) {
+                beside[at] = ((const T *)p->beside)[from];
+                continue;
+            }
+            T *row = x + at * width, sum = 0;
+            const T *out = pair.out + r * p->out.row;
+            for (int64_t j = 0; j < width; j += LANES)
+                STORE(row + j, LOAD(row + j) / ((const T *)p->total)[from]);
+            for (int64_t j = p->columns; j < width; j++)
+                row[j] = 0; /* zero by zero is NaN */
+            T nothing = 0; /* or NaN: infinite gradients of all weights make it the sum of those */
+            for (int64_t j = 0; j < p->columns; j++)
+                sum -= out[j * p->out.column] * row[j], nothing += row[j] * 0;
+            beside[at] = sum + nothing;
+        }
+    }
+    for (int64_t j = 0; j < all * q_width; j++)
+        d_q[j] = 0;
+    Pair pair = NAME(attention_pair)(p, first);
+    int whole = plan->causal < 0 || !NAME(attention_finite)(q, q_width, all, q_width)
+        || !NAME(attention_finite)(x, width, all, width);
+    for (int64_t j = 0; j < p->keys && !whole; j++) /* whatever their order in memory */
+        for (int64_t l = 0; l < p->features; l++)
+            whole |= pair.k[j * p->k.row + l * p->k.column] * 0 != 0;
+    for (int64_t j = 0; j < p->keys && !whole; j++)
+        for (int64_t l = 0; l < p->columns; l++)
+            whole |= pair.v[j * p->v.row + l * p->v.column] * 0 != 0;
+    for (b.j0 = 0; b.j0 < p->keys; b.j0 += KEYS) {
+        b.n = p->keys - b.j0 < KEYS ? p->keys - b.j0 : KEYS;
+        const T *k = pair.k + b.j0 * p->k.row, *v = pair.v + b.j0 * p->v.row;
+        NAME(attention_keys)(k, p->k.row, p->k.column, b.n, p->features, keys);
+        NAME(attention_keys)(v, p->v.row, p->v.column, b.n, p->columns, values);
+        NAME(attention_rows)(k, p->k.row, p->k.column, b.n, p->features, 1, k_rows);
+        for (int64_t j = 0; j < high * q_width; j++)
+            b.d_k[j] = 0;
+        for (int64_t j = 0; j < high * width; j++)
+            b.d_v[j] = 0;
+        for (int64_t g = 0; g < p->sharing; g++) {
+            Pair own = NAME(attention_pair)(p, first + g);
+            for (int64_t r = 0; r < p->rows; r += QUERIES)
+                NAME(gradient_block)(plan, &own, &b, g * p->rows + r, r,
+                                     p->rows - r < QUERIES ? p->rows - r : QUERIES, whole);
+        }
+        NAME(attention_store)(
+            b.d_k, b.n, p->features,
+            (T *)p->d_k.data + NAME(attention_offset)(p, p->d_k.batch, first) + b.j0 * p->d_k.row,
+            p->d_k.row, p->d_k.column);
+        NAME(attention_store)(
+            b.d_v, b.n, p->columns,
+            (T *)p->d_v.data + NAME(attention_offset)(p, p->d_v.batch, first) + b.j0 * p->d_v.row,
+            p->d_v.row, p->d_v.column);
+    }
+    for (int64_t g = 0; g < p->sharing; g++)
+        NAME(attention_store)(d_q + g * p->rows * q_width, p->rows, p->features,
+                              NAME(attention_pair)(p, first + g).d_q, p->d_q.row, p->d_q.column);
+    stretto_forget(SLOT_A);
+}
+
+/* The whole */
+
+static Plan NAME(attention_plan)(const Attention *p)
+{
+    Plan plan = {.p = p, .parts = 1, .causal = -1, .hidden = LEAST};
+    for (int64_t i = 0; i < p->steps; i++) {
+        int hides = p->step[i].kind == ATTENTION_CAUSAL;
+        if (plan.causal < 0 && hides)
+            plan.causal = i, plan.hidden = (T)p->step[i].constant;
+        else if (plan.causal >= 0 && (hides || p->step[i].kind == ATTENTION_SELECT))
+            plan.hidden = p->step[i].constant > plan.hidden ? (T)p->step[i].constant : plan.hidden;
+        else if (plan.causal >= 0) { /* what is hidden is changed again */
+            plan.causal = -1;
+            break;
+        }
+    }
+    return plan;
+}
+
+static int NAME(attention_run)(
+    const XLA_FFI_CallFrame *frame, Plan *plan, int64_t tasks, double work, Part *part)
+{
+    if (work <= SMALL)
+        for (int64_t i = 0; i < tasks; i++)
+            part(plan, i);
+    else
+        stretto_parallel(frame, tasks, part, plan);
+    return plan->failed ? -1 : 0;
+}
+
+static int64_t NAME(attention_pairs)(const Attention *p)
+{
+    int64_t pairs = 1;
+    for (int axis = 0; axis < ATTENTION_AXES; axis++)
+        pairs *= p->batch[axis];
+    return pairs;
+}
+
+static int NAME(attention)(const XLA_FFI_CallFrame *frame, const Attention *p)
+{
+    Plan plan = NAME(attention_plan)(p);
+    int64_t pairs = NAME(attention_pairs)(p);
+    double work = (double)pairs * (double)p->rows * (double)p->keys * (double)(p->features + p->columns);
+    if (p->rows <= FEW && p->k.column == 1 && p->v.column == 1)
+        return NAME(attention_run)(frame, &plan, pairs, work, NAME(attend_few));
+    plan.parts = (p->rows + TASK_ROWS - 1) / TASK_ROWS;
+    return NAME(attention_run)(frame, &plan, pairs * plan.parts, work, NAME(attend));
+}
+
+static int NAME(attention_gradient)(const XLA_FFI_CallFrame *frame, const Attention *p)
+{
+    Plan plan = NAME(attention_plan)(p);
+    int64_t pairs = NAME(attention_pairs)(p);
+    double work = (double)pairs * (double)p->rows * (double)p->keys * (double)(p->features + p->columns);
+    return NAME(attention_run)(frame, &plan, pairs / p->sharing, work, NAME(gradient_task));
+}
+
+#undef Vec
+#undef LOAD
+#undef STORE
+#undef ALL
+#undef LEAST
+#undef LIMIT
+#undef VECTORS
+#undef PANEL
+#undef QUERIES
+#undef KEYS
+#undef PITCH
+#undef TASK_ROWS
+#undef IN_PLACE
+#undef FEW
+#undef SMALL
+#undef Plan
+#undef Pair

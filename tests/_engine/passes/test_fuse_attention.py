@@ -1,0 +1,232 @@
+"""Attention in one call: what is found, and that values and derivatives stay."""
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto import nn
+from stretto._engine.api.graph import make_graph
+from stretto._engine.core.program import check
+from stretto._engine.kernels import kernels
+from stretto._engine.ops.fused_attention import FusedAttention
+from stretto._engine.passes.fuse_attention import fuse_attention
+from stretto._engine.passes.prepare import prepare
+
+F = nn.functional
+BATCH, HEADS, ROWS, KEYS, FEATURES = 2, 4, 40, 140, 16
+
+
+def drawn(*shape, seed=0):
+    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(np.float32)
+
+
+def heads(q, k, v, mask=None, **settings):
+    return F.scaled_dot_product_attention(q, k, v, mask, **settings)
+
+
+def by_hand(q, k, v, hidden=-1e9, offset=0):
+    scores = snp.einsum("bhtd,bhsd->bhts", q, k) / np.float32(np.sqrt(FEATURES))
+    seen = snp.arange(ROWS)[:, None] + offset >= snp.arange(KEYS)
+    return snp.einsum("bhts,bhsd->bhtd", F.softmax(snp.where(seen, scores, hidden), -1), v)
+
+
+def inverted(q, k, v):
+    """With a mask that says what is hidden, and positions in the order of the axes' names."""
+    scores = snp.einsum("bhtd,bhsd->bhts", q * 0.25, k)
+    hidden = snp.arange(KEYS) > snp.arange(ROWS)[:, None] + 9
+    weights = F.softmax(snp.where(hidden, -snp.inf, scores), dim=-1)
+    return snp.einsum("bhts,bhsd->bthd", weights, v)
+
+
+def windowed(q, k, v):
+    """With two masks, of which one has every row for itself, and an array added."""
+    scores = snp.einsum("bhtd,bhsd->bhts", q, k) * 0.3 + snp.asarray(drawn(HEADS, ROWS, KEYS))
+    seen = snp.asarray(drawn(BATCH, 1, ROWS, KEYS) > -1)
+    near = snp.abs(snp.arange(ROWS)[:, None] - snp.arange(KEYS)) < 30
+    scores = snp.where(near, snp.where(seen, scores, -1e4), -1e5)
+    return snp.einsum("bhts,bhsd->bhtd", F.softmax(scores, dim=-1), v)
+
+
+def grouped(q, k, v):
+    return heads(q, k[:, :2], v[:, :2], enable_gqa=True)
+
+
+def repeated(q, k, v):
+    return heads(q, snp.repeat(k[:, :2], 2, axis=1), snp.repeat(v[:, :2], 2, axis=1))
+
+
+def from_one(q, k, v):
+    """With heads that lie beside each other, as one product for all leaves them."""
+    x = snp.concatenate([q, k[:, :, :ROWS], v[:, :, :ROWS]], axis=-1)
+    q, k, v = snp.moveaxis(x.reshape(BATCH, HEADS, ROWS, 3, FEATURES), 3, 0)
+    turned = heads(q, k, v, is_causal=True).swapaxes(1, 2)
+    return turned.reshape(BATCH, ROWS, HEADS * FEATURES)
+
+
+def weights_read(q, k, v):
+    weights = F.softmax(q @ k.swapaxes(-1, -2), dim=-1)
+    return weights @ v + weights.sum() * 1e-4
+
+
+def dropped(q, k, v):
+    weights = F.softmax(q @ k.swapaxes(-1, -2), dim=-1)
+    kept = snp.asarray(drawn(ROWS, KEYS) > 0)
+    return snp.where(kept, weights, 0) @ v
+
+
+def of_greatest(q, k, v):
+    scores = q @ k.swapaxes(-1, -2)
+    return F.softmax(scores, dim=-1) @ v + scores.max(-1, keepdims=True)
+
+
+def sums_read(q, k, v):
+    scores = q @ k.swapaxes(-1, -2)
+    e = snp.exp(scores - st.lax.stop_gradient(scores.max(-1, keepdims=True)))
+    total = e.sum(-1, keepdims=True)
+    return (e @ v) / total + snp.log(total)
+
+
+def values_of_sums(q, k, v):
+    """With values that depend on the sums: one call cannot read what it makes."""
+    scores = q @ k.swapaxes(-1, -2)
+    e = snp.exp(scores - st.lax.stop_gradient(scores.max(-1, keepdims=True)))
+    total = e.sum(-1, keepdims=True)
+    return (e / total) @ (v + total[:, :, :1])
+
+
+FUNCTIONS = {
+    "plain": (heads, 1, 2),
+    "causal": (lambda q, k, v: heads(q, k, v, is_causal=True), 1, 2),
+    "boolean": (lambda q, k, v: heads(q, k, v, snp.asarray(drawn(BATCH, 1, 1, KEYS) > -1)), 1, 2),
+    "all hidden": (lambda q, k, v: heads(q, k, v, snp.asarray(drawn(ROWS, KEYS) > 9)), 1, 2),
+    "added": (lambda q, k, v: heads(q, k, v, snp.asarray(drawn(ROWS, KEYS))), 1, 2),
+    "by hand": (by_hand, 1, 2),
+    "by hand, infinite": (lambda q, k, v: by_hand(q, k, v, -np.inf), 1, 2),
+    "few are seen": (lambda q, k, v: by_hand(q, k, v, -1e4, offset=-20), 1, 2),
+    "nearly hidden": (lambda q, k, v: by_hand(q, k, v, -2.0), 1, 2),
+    "inverted": (inverted, 1, 2),
+    "windowed": (windowed, 1, 2),
+    "grouped": (grouped, 1, 2),
+    "repeated": (repeated, 1, 2),
+    "from one": (from_one, 1, 2),
+    "one query": (lambda q, k, v: heads(q[:, :, :1], k, v), 1, 0),
+    "no queries' axis": (lambda q, k, v: heads(q[:, :, :1] * 1, k, v)[:, :, 0], 1, 0),
+    "sums are read": (sums_read, 1, None),
+    "values of sums": (values_of_sums, 0, 0),
+    "weights are read": (weights_read, 0, 0),
+    "dropped": (dropped, 0, 0),
+    "scores are read": (of_greatest, 0, 0),
+    "other axis": (lambda q, k, v: F.softmax(q @ k.swapaxes(-1, -2), dim=0) @ v, 0, 0),
+}
+"""Each with the calls in its program, and in that of its derivative where they are known."""
+
+
+@pytest.fixture
+def arrays():
+    return drawn(BATCH, HEADS, ROWS, FEATURES), *drawn(2, BATCH, HEADS, KEYS, FEATURES)
+
+
+def calls(program):
+    return [e for e in program.equations if isinstance(e.primitive, FusedAttention)]
+
+
+def gradient_of(f):
+    return st.grad(lambda *a: (f(*a) ** 2).sum(), argnums=(0, 1, 2))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_what_is_found(name, arrays):
+    f, forward, gradient = FUNCTIONS[name]
+    for function, count in ((f, forward), (gradient_of(f), gradient)):
+        program = fuse_attention(prepare(make_graph(function)(*arrays)))
+        check(program)
+        assert count is None or len(calls(program)) == count
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_values_and_derivatives_stay(name, arrays):
+    f = FUNCTIONS[name][0]
+    with st.enable_x64(True):
+        wide = [a.astype(np.float64) for a in arrays]
+        for function in (lambda *a: (f(*a),), gradient_of(f)):
+            program = prepare(make_graph(function)(*wide))
+            with st.config(kernels=False):
+                expected = [np.asarray(a, np.float64) for a in st.jit(function)(*wide)]
+            fused = fuse_attention(program)
+            for got, e in zip(st.jit(function)(*wide), expected, strict=True):
+                np.testing.assert_allclose(got, e, rtol=1e-10, atol=1e-11 * np.abs(e).max())
+            assert len(fused.equations) <= len(program.equations)
+    for function in (lambda *a: (f(*a),), gradient_of(f)):
+        with st.config(kernels=False):
+            expected = [np.asarray(a) for a in st.jit(function)(*arrays)]
+        for got, e in zip(st.jit(function)(*arrays), expected, strict=True):
+            np.testing.assert_allclose(got, e, atol=2e-5 * np.abs(e).max())
+
+
+@pytest.mark.parametrize("name", ["plain", "causal", "windowed", "grouped", "by hand"])
+def test_references_are_the_operations(name, arrays):
+    f = FUNCTIONS[name][0]
+    program = fuse_attention(prepare(make_graph(gradient_of(f))(*arrays)))
+    for e in calls(program):
+        types = [a.type for a in e.inputs]
+        assert e.primitive.infer(*types) == tuple([v.type for v in e.outputs])
+        values = [drawn(*t.shape) > 0 if t.dtype == bool else drawn(*t.shape) for t in types]
+        outs = e.primitive.reference(*values)
+        assert [o.shape for o in outs] == [v.type.shape for v in e.outputs]
+        with pytest.raises(TypeError, match="fused_attention: expected"):
+            e.primitive.infer(types[0].with_shape((3,)), *types[1:])
+
+
+@pytest.mark.skipif(kernels is None, reason="needs the kernels")
+@pytest.mark.parametrize("name", ["plain", "causal", "boolean", "added", "by hand", "grouped"])
+@pytest.mark.parametrize("shared", [(), (1, 2), (0,), (1,)])
+def test_members(name, shared, arrays):
+    f = FUNCTIONS[name][0]
+    members = 3
+    axes = tuple([None if i in shared else 0 for i in range(3)])
+    args = [a if i in shared else np.stack([a * (m + 1) for m in range(members)])
+            for i, a in enumerate(arrays)]  # fmt: skip
+    for function in (lambda *a: (f(*a),), gradient_of(f)):
+        got = st.jit(st.vmap(function, in_axes=axes))(*args)
+        for m in range(members):
+            own = [a if i in shared else a[m] for i, a in enumerate(args)]
+            with st.config(kernels=False):
+                expected = st.jit(function)(*own)
+            for one, e in zip(got, expected, strict=True):
+                np.testing.assert_allclose(one[m], e, atol=3e-5 * np.abs(np.asarray(e)).max())
+
+
+@pytest.mark.skipif(kernels is None, reason="needs the kernels")
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["plain", "causal", "by hand", "by hand, infinite", "windowed"])
+def test_what_is_not_finite(name, bad, arrays):
+    f = FUNCTIONS[name][0]
+    for which in range(3):
+        args = [a.copy() for a in arrays]
+        args[which][0, 1, 30, 3] = bad
+        for function in (lambda *a: (f(*a),), gradient_of(f)):
+            with st.config(kernels=False):
+                expected = [np.asarray(a) for a in st.jit(function)(*args)]
+            for got, e in zip(st.jit(function)(*args), expected, strict=True):
+                finite = np.abs(e[np.isfinite(e)]).max(initial=1)
+                np.testing.assert_allclose(got, e, atol=2e-5 * finite)
+
+
+@pytest.mark.skipif(kernels is None, reason="needs the kernels")
+def test_heads_are_read_where_they_lie():
+    x = drawn(BATCH, ROWS, 3 * HEADS * FEATURES)
+
+    def f(x):
+        q, k, v = snp.moveaxis(x.reshape(BATCH, ROWS, 3, HEADS, FEATURES), (2, 3), (0, 2))
+        return heads(q, k, v).swapaxes(1, 2)
+
+    text = st.jit(f).lower(x).compile().as_text()
+    (call,) = [line for line in text.splitlines() if "custom-call" in line]
+    assert "stretto_attention" in call
+    assert "transpose(" not in text
+
+
+def test_programs_without_are_left():
+    program = make_graph(lambda x, y: F.softmax(x @ y, dim=-1))(drawn(40, 16), drawn(16, 50))
+    assert fuse_attention(program) is program
