@@ -4,20 +4,13 @@
 of float32 or float64, some operands turned, repeated or in a slice of a larger array, with a bias,
 a residual or a cut at zero behind it, alone or for the members of an ensemble. Some hold NaN,
 infinities and numbers at the ends of the range. Values and both derivatives are held to NumPy's;
-the same program without kernels must agree in what is finite. Each level of vectors that this
-processor has runs in a process of its own, with one thread and with two, whose bits must be equal.
-Exit status 1 after any disagreement, each printed with its seed.
+the same program without kernels must agree in what is finite. ``storms`` says how they run.
 """
 
 from __future__ import annotations
 
-import argparse
-import hashlib
-import os
 import random
-import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -25,10 +18,10 @@ import numpy as np
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.kernels import LEVEL, WITHOUT, kernels
 from stretto._engine.lowering import writer
+from tests.property import storms
 
-__all__ = ["Case", "disagreement", "draw_case", "main", "results"]
+__all__ = ["Case", "disagreement", "draw_case", "results"]
 
 _SIZES = (1, 1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 33, 47, 48, 49, 63, 65, 100, 130)
 _MOST = 400_000
@@ -199,72 +192,17 @@ def disagreement(case: Case, got: Sequence[np.ndarray], arrays: Sequence[np.ndar
     return ""
 
 
-def storm(seed: int, minutes: float, cases: int | None) -> int:
-    """Run; print each disagreement, a digest of all bits, and a summary."""
+def check(seed: int) -> tuple[str, str, list[np.ndarray]]:
+    """Run the case of a seed."""
     writer.WORTH = 1  # small ones too
-    start, count, wrong = time.monotonic(), 0, 0
-    bits = hashlib.sha256()
-    while time.monotonic() - start < 60 * minutes and count != cases:
-        case = draw_case(seed + count)
-        arrays = operands(case)
-        with st.enable_x64(), st.config(disk_cache=False):
-            got = results(case, arrays)
-            said = disagreement(case, got, arrays)
-        for array in got:
-            # The bits of NaN are not ours to decide.
-            bits.update(np.where(np.isnan(array), 0, array).tobytes())
-        count += 1
-        if said:
-            wrong += 1
-            print(f"{LEVEL}: {seed + count - 1}: {said}\n    {case.words}", flush=True)
-        if not count % 100:
-            st.clear_caches()
-    took = time.monotonic() - start
-    print(f"{LEVEL}: {count} products, {wrong} disagreements, {took:.0f} s", flush=True)
-    print(f"bits {count} {bits.hexdigest()}", flush=True)
-    return wrong
+    case = draw_case(seed)
+    arrays = operands(case)
+    got = results(case, arrays)
+    return disagreement(case, got, arrays), case.words, got
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run each level of vectors, with one thread and with two."""
-    parser = argparse.ArgumentParser(prog="kernels_storm", description=__doc__)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--minutes", type=float, default=8)
-    parser.add_argument("--products", type=int, default=None, help="end after so many")
-    parser.add_argument("--here", action="store_true", help="run in this process")
-    given = parser.parse_args(arguments)
-    if WITHOUT:
-        print(f"kernels_storm: {WITHOUT}", file=sys.stderr)
-        return 1
-    if given.here:
-        return bool(storm(given.seed, given.minutes, given.products))
-    failed = False
-    for level in kernels.levels():
-        digests = []
-        count = given.products
-        for threads in ("2", "1"):
-            environment = {**os.environ, "STRETTO_KERNELS_LEVEL": level, "NPROC": threads}
-            command = [sys.executable, "-m", "tests.property.kernels_storm", "--here"]
-            command += ["--seed", str(given.seed)]
-            # The second time as many as the first.
-            minutes = given.minutes / 4 / len(kernels.levels()) * (2 if threads == "2" else 40)
-            command += ["--minutes", str(minutes)]
-            if count is not None:
-                command += ["--products", str(count)]
-            done = subprocess.run(
-                command, env=environment, stdout=subprocess.PIPE, text=True, check=False
-            )
-            print(done.stdout, end="", flush=True)
-            last = done.stdout.strip().rpartition("\n")[2].split()
-            failed |= bool(done.returncode) or last[:1] != ["bits"]
-            if last[:1] == ["bits"]:
-                count = int(last[1])
-                digests.append(last[2])
-        if len({*digests}) != 1:
-            failed = True
-            print(f"{level}: the bits differ between one thread and two")
-    return int(failed)
+STORM = storms.Storm("tests.property.kernels_storm", "products", check)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(storms.main(STORM))

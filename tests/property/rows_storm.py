@@ -4,16 +4,14 @@
 other, and one value a row by sums, maxima and minima along its last axes: operations are drawn one
 by one, so that most programs are no softmax and no norm. Operands are repeated along some axes, and
 some hold NaN, infinities, zeros of both signs and denormals. Values are held to NumPy's, by the
-largest number that stands between; derivatives to the same program without kernels. Exit status 1
-after any disagreement, each printed with its seed.
+largest number that stands between; derivatives to the same program without kernels. ``storms``
+says how they run.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
-import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -21,9 +19,9 @@ import numpy as np
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.kernels import LEVEL, WITHOUT
+from tests.property import storms
 
-__all__ = ["Case", "disagreement", "draw_case", "main", "operands", "results", "values"]
+__all__ = ["Case", "disagreement", "draw_case", "operands", "results", "values"]
 
 _LEADS = ((70,), (9, 8), (3, 5, 7), (130,), (2, 64), (1, 40), (257,))
 _TAILS = ((33,), (64,), (100,), (7, 9), (1000,), (1025,), (4, 16))
@@ -224,37 +222,17 @@ def disagreement(case: Case, got: Sequence[np.ndarray], arrays: Sequence[np.ndar
     return ""
 
 
-def storm(seed: int, minutes: float, cases: int | None) -> int:
-    """Run; print each disagreement and a summary; return how many there were."""
-    start, count, wrong = time.monotonic(), 0, 0
-    while time.monotonic() - start < 60 * minutes and count != cases:
-        case = draw_case(seed + count)
-        arrays = operands(case)
-        with st.enable_x64(), st.config(disk_cache=False, interpret_small=False):
-            said = disagreement(case, results(case, arrays), arrays)
-        count += 1
-        if said:
-            wrong += 1
-            print(f"{LEVEL}: {case.seed}: {said}\n    {case.words}", flush=True)
-        if not count % 100:
-            st.clear_caches()
-    took = time.monotonic() - start
-    print(f"{LEVEL}: {count} programs, {wrong} disagreements, {took:.0f} s", flush=True)
-    return wrong
+def check(seed: int) -> tuple[str, str, list[np.ndarray]]:
+    """Run the program of a seed."""
+    case = draw_case(seed)
+    arrays = operands(case)
+    with st.config(interpret_small=False):
+        got = results(case, arrays)
+        return disagreement(case, got, arrays), case.words, got
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run with the vectors that are in use."""
-    parser = argparse.ArgumentParser(prog="rows_storm", description=__doc__)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--minutes", type=float, default=8)
-    parser.add_argument("--programs", type=int, default=None, help="end after so many")
-    given = parser.parse_args(arguments)
-    if WITHOUT:
-        print(f"rows_storm: {WITHOUT}", file=sys.stderr)
-        return 1
-    return int(storm(given.seed, given.minutes, given.programs) > 0)
+STORM = storms.Storm("tests.property.rows_storm", "programs", check)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(storms.main(STORM))
