@@ -6,7 +6,6 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.api.graph import make_graph
-from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.higher_order.fused_scan import FusedScan
 from stretto._engine.passes.fuse_scans import fuse_scans
 from stretto._engine.passes.prepare import prepare
@@ -60,9 +59,3 @@ def test_its_types_and_its_work_are_those_of_the_loop():
     outs = op.infer(*types)
     assert [t.shape for t in outs] == [(8, 64), (5, 8, 64)]
     assert op.work(types, outs) == op.loop.work(types, outs) >= 5 * 8 * 64 * 64
-
-
-def test_it_comes_after_all_transformations():
-    for rule in ("jvp", "transpose", "vmap", "padded"):
-        with pytest.raises(MissingRuleError, match="after all transformations"):
-            getattr(fused(), rule)(None)

@@ -6,7 +6,6 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.api.graph import make_graph
-from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.ops.fused_attention import FusedAttention
 from stretto._engine.passes.fuse_attention import fuse_attention
 from stretto._engine.passes.prepare import prepare
@@ -65,12 +64,6 @@ def test_the_reference_of_gradients_runs_their_operations():
     arrays = [rng.standard_normal(t.shape).astype(t.dtype) for t in op.program.in_types]
     got = op.reference(*arrays)
     assert [a.shape for a in got] == [t.shape for t in op.program.out_types]
-
-
-def test_it_comes_after_all_transformations():
-    for rule in ("jvp", "transpose", "vmap", "padded"):
-        with pytest.raises(MissingRuleError, match="after all transformations"):
-            getattr(fused(attention, SIZES), rule)(None)
 
 
 def test_its_work_is_that_of_the_program():

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import stretto.numpy as snp
-from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.types import array_type
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.fused_product import FusedProduct
@@ -60,13 +59,6 @@ def test_the_reference_is_what_it_was_made_of(order, relu, adds):
     values = [snp.asarray(a) for a in (x, y, *added)]
     np.testing.assert_array_equal(op(*values), expected)
     np.testing.assert_array_equal(op.written_out(*values), expected)
-
-
-def test_it_comes_after_all_transformations():
-    op = FusedProduct(PLAIN, (0, 1), True)
-    for rule in ("jvp", "transpose", "vmap", "padded"):
-        with pytest.raises(MissingRuleError):
-            getattr(op, rule)(None)
 
 
 def test_its_work_is_that_of_the_product():

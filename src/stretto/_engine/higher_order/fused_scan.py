@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from stretto._engine.core.primitive import NOT_EXPORTED, Primitive, Refused
 from stretto._engine.core.types import ArrayType
 from stretto._engine.higher_order.scan import Scan
+from stretto._engine.ops.fused import Fused
 from stretto._engine.ops.loop_program import Instructions
 from stretto._engine.ops.row_program import View
 
-_LAST = Refused("a pass makes it of loops, after all transformations")
 
-
-class FusedScan(Primitive):
+class FusedScan(Fused):
     """A loop of products and element-wise operations; see ``loop_program``."""
 
     loop: Scan
@@ -66,9 +64,3 @@ class FusedScan(Primitive):
             for y, t in zip(called[loop.carry :], ys, strict=True)
         ]
         return [*called[: loop.carry], *stacked]
-
-    onnx = NOT_EXPORTED
-    jvp = _LAST
-    transpose = _LAST
-    vmap = _LAST
-    padded = _LAST

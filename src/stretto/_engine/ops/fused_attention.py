@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from stretto._engine.core.primitive import NOT_EXPORTED, Primitive, Refused
-from stretto._engine.core.program import Literal, Program
-from stretto._engine.core.types import ArrayType
-
-_LAST = Refused("a pass makes it of products and a softmax, after all transformations")
+from stretto._engine.ops.fused import FusedProgram
 
 
 class Place(NamedTuple):
@@ -60,7 +53,7 @@ class Geometry(NamedTuple):
     queries, keys and values."""
 
 
-class FusedAttention(Primitive):
+class FusedAttention(FusedProgram):
     """Attention or its gradients; see ``fuse_attention``.
 
     The operands are queries, keys, values, and the arrays of steps; for gradients also what was
@@ -68,29 +61,7 @@ class FusedAttention(Primitive):
     sums and the result.
     """
 
-    program: Program
     geometry: Geometry
-    multiple = True
-    interned = False
-
-    def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
-        """Return the types of the program's outputs."""
-        for got, expected in zip(types, self.program.in_types, strict=True):
-            if got.shape != expected.shape or got.dtype != expected.dtype:
-                raise TypeError(f"fused_attention: expected {expected}, got {got}")
-        return self.program.out_types
-
-    def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Run the operations one by one."""
-        known: dict[Any, Any] = dict(zip(self.program.inputs, arrays, strict=True))
-        read = lambda a: a.array() if isinstance(a, Literal) else known[a]
-        for e in self.program.equations:
-            outs = e.primitive.reference(*[read(a) for a in e.inputs])
-            known.update(zip(e.outputs, outs if e.primitive.multiple else [outs], strict=True))
-        return tuple([read(a) for a in self.program.outputs])
-
-    def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
-        return self.program.work
 
     def lower(self, b: Any, *operands: Any) -> Any:
         """Call the kernel, or write the operations."""
@@ -98,9 +69,3 @@ class FusedAttention(Primitive):
         if called is None:
             return b.program(self.program, operands, at_hand=True, as_is=True)
         return called
-
-    onnx = NOT_EXPORTED
-    jvp = _LAST
-    transpose = _LAST
-    vmap = _LAST
-    padded = _LAST

@@ -7,17 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.primitive import Primitive, Refused
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.arithmetic import add
 from stretto._engine.ops.comparison import le, select, zeros_like
 from stretto._engine.ops.contract import DotGeneral
+from stretto._engine.ops.fused import Fused
 from stretto._engine.ops.layout import transpose
 
-_LAST = Refused("a pass makes it of a product and what follows, after all transformations")
 
-
-class FusedProduct(Primitive):
+class FusedProduct(Fused):
     """A product, with its axes in another order, plus an array, cut off at zero."""
 
     product: DotGeneral
@@ -65,8 +63,3 @@ class FusedProduct(Primitive):
     def onnx(self, b: Any, *operands: Any) -> Any:
         """Write what this was made of."""
         return b.inline(self.written_out, *operands)
-
-    jvp = _LAST
-    transpose = _LAST
-    vmap = _LAST
-    padded = _LAST
