@@ -314,7 +314,9 @@ def check(seed: int) -> tuple[str, str, list[np.ndarray]]:
     case = draw_case(seed)
     arrays = operands(case)
     got = results(case, arrays)
-    return disagreement(case, got, arrays), case.words, got
+    # Sums over heads, for what is repeated, are XLA's, whose bits do depend on threads.
+    ours = got[: 4 if case.groups == case.heads else 2]
+    return disagreement(case, got, arrays), case.words, ours
 
 
 STORM = storms.Storm("tests.property.attention_storm", "cases", check)

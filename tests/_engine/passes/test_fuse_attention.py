@@ -10,6 +10,7 @@ from stretto._engine.api.graph import make_graph
 from stretto._engine.core.program import check
 from stretto._engine.kernels import kernels
 from stretto._engine.ops.fused_attention import FusedAttention
+from stretto._engine.passes.barriers import run_on_xla_thread
 from stretto._engine.passes.fuse_attention import fuse_attention
 from stretto._engine.passes.prepare import prepare
 
@@ -222,9 +223,16 @@ def test_heads_are_read_where_they_lie():
         return heads(q, k, v).swapaxes(1, 2)
 
     text = st.jit(f).lower(x).compile().as_text()
-    (call,) = [line for line in text.splitlines() if "custom-call" in line]
-    assert "stretto_attention" in call
+    assert len([line for line in text.splitlines() if "custom-call(" in line]) == 1
+    assert '"stretto_attention"' in text
     assert "transpose(" not in text
+
+
+@pytest.mark.skipif(kernels is None, reason="needs the kernels")
+def test_who_calls_does_not_wait_for_the_kernel():
+    attend = lambda q: F.softmax(q @ q.swapaxes(-1, -2), dim=-1) @ q
+    program = prepare(make_graph(attend)(np.ones((4, 1024, 64), np.float32)))
+    assert len(run_on_xla_thread(program).equations) > len(program.equations)
 
 
 def test_programs_without_are_left():

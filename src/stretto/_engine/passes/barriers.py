@@ -30,7 +30,6 @@ from stretto._engine.core.rewriting import (
 )
 from stretto._engine.core.types import bytes_of, is_inexact, kind_of
 from stretto._engine.higher_order.family import Call, has_long_loop
-from stretto._engine.higher_order.fused_scan import FusedScan
 from stretto._engine.kernels import kernels
 from stretto._engine.ops.bits import bitwise_and
 from stretto._engine.ops.broadcast import broadcast_to
@@ -40,8 +39,7 @@ from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convert import ConvertElementType, convert
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.elementwise import Elementwise
-from stretto._engine.ops.fused_product import FusedProduct
-from stretto._engine.ops.fused_rows import FusedRows
+from stretto._engine.ops.fused import Fused
 from stretto._engine.ops.identities import OPTIMIZATION_BARRIER, OptimizationBarrier, with_barriers
 from stretto._engine.ops.index.dynamic import DynamicSlice, dynamic_update_slice
 from stretto._engine.ops.index.gather_scatter import ScatterExtremum
@@ -478,13 +476,13 @@ def _counts_as_nothing(program: Program) -> bool:
     return _has_called(written) and _counted(written) < _OPERATIONS
 
 
-_CALLS = (*_CALLED, FusedProduct, FusedRows, FusedScan)
+_CALLS = (*_CALLED, Fused)
 """What is a call of a kernel, or may be."""
 
 
 def _has_called(program: Program) -> bool:
     """Say whether a program, as it is written, has a call of a kernel, also in what it holds."""
-    if any([e.primitive.__class__ in _CALLS for e in program.equations]):
+    if any([isinstance(e.primitive, _CALLS) for e in program.equations]):
         return True
     return holds_programs(program) and any(map(_has_called, _held(program)))
 
