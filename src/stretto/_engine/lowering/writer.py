@@ -560,6 +560,7 @@ class Writer:
             return None
         layouts = [_row_major([v.type for v in operands]), _row_major(outs)]
         self._facts.kernel_rows += target == "stretto_rows"
+        self._facts.kernel_attention += target.startswith("stretto_attention")
         return self.custom_call(target, operands, outs, {"numbers": self.ints(numbers)}, layouts)
 
     def called_attention(

@@ -97,6 +97,16 @@ def test_rows_in_kernels():
     assert "along rows: 1 calls of kernels" in str(report)
 
 
+@pytest.mark.skipif(bool(WITHOUT), reason="there are no kernels here")
+def test_attention_in_kernels():
+    attend = nn.functional.scaled_dot_product_attention
+    q = snp.ones((2, 64, 32))
+    report = st.explain(attend, q, q, q)
+    assert (report.products.attention, report.products.kernels) == (1, 0)
+    assert "attention and its gradients: 1 calls of kernels" in str(report)
+    assert "products: " not in str(report)
+
+
 @pytest.mark.skipif(kernels is None, reason="there are no kernels")
 def test_kernels_of_our_own():
     wide = lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "SAME")

@@ -284,6 +284,8 @@ class Products:
     """The number of these that have what follows in them."""
     rows: int = 0
     """The number of calls of kernels for softmax, norms and what is like them, along rows."""
+    attention: int = 0
+    """The number of calls of kernels for attention, of several products each, or its gradients."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -336,8 +338,15 @@ def products_of(program: Program, chosen: Libraries, facts: Facts) -> Products:
     """Return the products of a prepared program, for what was chosen for its text."""
     count = sum(n for e, n in operations(program, 1) if isinstance(e.primitive, DotGeneral))
     library = "YNNPACK" if chosen.products else "Eigen"
-    of_kernels = facts.kernel_products, facts.fused_products, facts.kernel_rows
-    return Products(count, library, chosen.reason, *of_kernels)
+    return Products(
+        count,
+        library,
+        chosen.reason,
+        facts.kernel_products,
+        facts.fused_products,
+        facts.kernel_rows,
+        facts.kernel_attention,
+    )
 
 
 def formulation_lines(convolutions: tuple[Convolution, ...], products: Products) -> list[str]:
@@ -355,8 +364,11 @@ def formulation_lines(convolutions: tuple[Convolution, ...], products: Products)
         lines.append(
             f"products: {products.count}, of which kernels compute {products.kernels}{fused}"
         )
-    elif products.count:
+    elif products.count and not products.attention:
         lines.append(f"products: {products.count}, by {products.library}: {products.reason}")
+    if products.attention:
+        calls = f"{products.attention} calls of kernels, of several products each"
+        lines.append(f"attention and its gradients: {calls}")
     if products.rows:
         lines.append(f"softmax, norms and the like, along rows: {products.rows} calls of kernels")
     return lines
