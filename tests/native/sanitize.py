@@ -37,6 +37,8 @@ TESTS = (
     "tests/_engine/eager/test_interpreter.py",
     "tests/_engine/kernels",
     "tests/property/test_kernels_storm.py",
+    "tests/property/test_rows_storm.py",
+    "tests/property/test_attention_storm.py",
 )
 
 
