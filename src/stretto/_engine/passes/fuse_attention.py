@@ -131,6 +131,11 @@ def _is_view(e: Equation) -> bool:
     return len(e.inputs) == 1 and (kept or isinstance(primitive, (Reshape, Transpose)))
 
 
+def _is_repeated(e: Equation) -> bool:
+    """Say whether it is a view, or a broadcast."""
+    return _is_view(e) or isinstance(e.primitive, BroadcastInDim)
+
+
 def _of_operand(e: Equation, dims: _Dims) -> _Dims:
     """Return the axes of the operand of a view or a broadcast."""
     primitive: Any = e.primitive
@@ -166,8 +171,7 @@ class _Operand:
             e = graph.made(atom)
             if e is None or isinstance(atom, Literal):
                 break
-            view = _is_view(e) or isinstance(e.primitive, BroadcastInDim)
-            if view and not isinstance(e.inputs[0], Literal):
+            if _is_repeated(e) and not isinstance(e.inputs[0], Literal):
                 dims = _of_operand(e, dims)
                 atom = e.inputs[0]
                 continue
@@ -242,6 +246,23 @@ def _product(
     return dims[0], dims[1], out, [axis for group in sums for axis in group]
 
 
+def _beside(e: Equation, atom: Any, dims: _Dims) -> tuple[Any, _Dims, _Dims, list[_Axis]]:
+    """Return what a product multiplies an array by: it, its axes, the result's, and the sums."""
+    if e.inputs[0] is atom:
+        _, other, out, sums = _product(e, x=dims)
+        return e.inputs[1], other, out, sums
+    other, _, out, sums = _product(e, y=dims)
+    return e.inputs[0], other, out, sums
+
+
+def _sides(e: Equation, dims: _Dims, key: _Axis) -> tuple[Any, Any, _Axis]:
+    """Return the sides of a product of rows and keys, each with its axes, and what it sums over."""
+    x, y, _, sums = _product(e, out=dims)
+    _check(len(sums) == 1)
+    rows, keys = zip(e.inputs, (x, y), strict=True)
+    return (keys, rows, sums[0]) if key in _leaves(x) else (rows, keys, sums[0])
+
+
 class _Attention:
     """Attention that was found, in parts."""
 
@@ -270,21 +291,13 @@ class _Attention:
 
     def scalar(self, atom: Any, dims: _Dims) -> Any:
         """Return what is repeated along rows, of which it has one value each."""
-        graph = self.graph
-        while True:
-            e = graph.made(atom)
-            if e is None or not (_is_view(e) or isinstance(e.primitive, BroadcastInDim)):
-                break
+        while (e := self.graph.made(atom)) is not None and _is_repeated(e):
             dims = _of_operand(e, dims)
             atom = e.inputs[0]
-        self.by_row(atom, dims)
-        return atom
-
-    def by_row(self, atom: Any, dims: _Dims) -> None:
-        """Check that an array has one value for each row, in order."""
         _check(not isinstance(atom, Literal))
         lead = _leaves(self.dims[:-1])
         _check(_leaves(dims) == lead and math.prod(atom.type.shape) == math.prod(self.shape[:-1]))
+        return atom
 
     def reduced(self, atom: Any, kind: type, of: Any) -> bool:
         """Say whether an array is this reduction of another along its rows."""
@@ -374,20 +387,14 @@ class _Attention:
         self.steps.reverse()
         self.take(e)
         key = self.dims[-1][0]
-        x, y, _, sums = _product(e, out=dims)
-        _check(len(sums) == 1)
-        self.feature = sums[0]
-        sides = [*zip(e.inputs, (x, y), strict=True)]
-        if key in _leaves(x):
-            sides.reverse()
-        self.q = _Operand(graph, *sides[0], scaled=True)
-        self.k = _Operand(graph, *sides[1])
+        rows, keys, self.feature = _sides(e, dims, key)
+        self.q = _Operand(graph, *rows, scaled=True)
+        self.k = _Operand(graph, *keys)
         _check(not self.q.has(key) and self.k.has(key))
 
     def masked(self, e: Equation, dims: _Dims) -> Any:
         """Note what a choice does; return what it chooses from."""
         condition, x, y = e.inputs
-        _check(condition.type.shape == self.exp.type.shape or dims is not None)
         inverted = isinstance(x, Literal)
         scores, number = (y, x) if inverted else (x, y)
         _check(isinstance(number, Literal) and not isinstance(scores, Literal))
@@ -418,17 +425,15 @@ class _Attention:
         for e, atom, dims in graph.readers_of(weights, self.dims):
             if not isinstance(e.primitive, DotGeneral) or not graph.plain(e):
                 continue
-            first = e.inputs[0] is atom
-            if e.inputs[0] is e.inputs[1]:
-                raise _Unlike
-            x, y, out, sums = _product(e, x=dims) if first else _product(e, y=dims)
+            _check(e.inputs[0] is not e.inputs[1])
+            other, other_dims, out, sums = _beside(e, atom, dims)
             if [leaf for axis in sums for leaf in axis.leaves()] != self.dims[-1][0].leaves():
                 continue
             known = {*_leaves(self.dims)}
-            new = [leaf for leaf in _leaves(y if first else x) if leaf not in known]
+            new = [leaf for leaf in _leaves(other_dims) if leaf not in known]
             _check(len(new) == 1 and not hasattr(self, "v"))
             self.column = new[0]
-            self.v = _Operand(graph, e.inputs[1 if first else 0], y if first else x)
+            self.v = _Operand(graph, other, other_dims)
             self.take(e)
             self.result(e.outputs[0], out)
         _check(hasattr(self, "v"))
@@ -562,14 +567,10 @@ class _Gradients:
             atom = e.inputs[0]
         _check(isinstance(e.primitive, DotGeneral) and graph.plain(e))
         self.take(e)
-        x, y, _, sums = _product(e, out=dims)
-        _check(len(sums) == 1)
-        sides = [*zip(e.inputs, (x, y), strict=True)]
-        if of.dims[-1][0] in _leaves(x):
-            sides.reverse()
-        self.x, v = _Operand(graph, *sides[0]), _Operand(graph, *sides[1])
-        self.column = sums[0]
-        self.pairs: list[Any] = [(v, of.dims[-1][0], sums[0], of.v, of.dims[-1][0], of.column)]
+        key = of.dims[-1][0]
+        rows, keys, self.column = _sides(e, dims, key)
+        self.x, v = _Operand(graph, *rows), _Operand(graph, *keys)
+        self.pairs: list[Any] = [(v, key, self.column, of.v, key, of.column)]
 
     def of_weights(self, value: Any) -> None:
         """Check that what is added is minus the sum of weights times the gradient of weights."""
@@ -593,10 +594,9 @@ class _Gradients:
         for e, atom, dims in graph.readers_of(weights, of.dims):
             if not isinstance(e.primitive, DotGeneral) or self.place(e) in of.inside:
                 continue
-            first = e.inputs[0] is atom
-            x, y, out, sums = _product(e, x=dims) if first else _product(e, y=dims)
+            other, other_dims, out, sums = _beside(e, atom, dims)
             _check(graph.plain(e) and self.d_v is None and key not in sums)
-            x2 = _Operand(graph, e.inputs[1 if first else 0], y if first else x)
+            x2 = _Operand(graph, other, other_dims)
             column = self.new(x2.dims)
             self.take(e)
             self.d_v = (*graph.turned(self, e.outputs[0], out), column)
@@ -627,9 +627,8 @@ class _Gradients:
         key = of.dims[-1][0]
         for e, atom, own in graph.readers_of(v, dims):
             _check(isinstance(e.primitive, DotGeneral) and graph.plain(e))
-            first = e.inputs[0] is atom
-            x, y, out, sums = _product(e, x=own) if first else _product(e, y=own)
-            other = _Operand(graph, e.inputs[1 if first else 0], y if first else x, key not in sums)
+            side, side_dims, out, sums = _beside(e, atom, own)
+            other = _Operand(graph, side, side_dims, key not in sums)
             feature = self.new(other.dims)
             self.take(e)
             result = (*graph.turned(self, e.outputs[0], out), feature)
@@ -782,8 +781,7 @@ class _Graph:
             places = [self.place[v] for v in e.outputs]
             if inside.issuperset(places):
                 return True
-            view = _is_view(e) or isinstance(e.primitive, BroadcastInDim)
-            return view and all([read_inside(v) for v in e.outputs])
+            return _is_repeated(e) and all([read_inside(v) for v in e.outputs])
 
         def read_inside(v: Any) -> bool:
             return v not in self.outputs and all([is_inside(e) for e in self.readers.get(v, ())])
@@ -893,7 +891,7 @@ class _Graph:
             e = self.made(atom)
             if e is None:
                 return None
-            if _is_view(e) or isinstance(e.primitive, BroadcastInDim):
+            if _is_repeated(e):
                 dims = _of_operand(e, dims)
                 atom = e.inputs[0]
             elif isinstance(e.primitive, (Add, Sub)) and isinstance(e.inputs[1], Literal):
