@@ -20,7 +20,7 @@ from stretto._engine.core.rewriting import drop_dead, in_order, remember, with_e
 from stretto._engine.core.sizes import is_size
 from stretto._engine.kernels import DTYPES
 from stretto._engine.ops.arithmetic import Add, Div, Mul, Neg, Sub
-from stretto._engine.ops.broadcast import BroadcastInDim, ReduceSum
+from stretto._engine.ops.broadcast import ReduceSum
 from stretto._engine.ops.comparison import Eq, Ge, Gt, Le, Lt, Select
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convert import ConvertElementType
@@ -30,6 +30,20 @@ from stretto._engine.ops.identities import OptimizationBarrier
 from stretto._engine.ops.iota import Iota
 from stretto._engine.ops.layout import Reshape, Transpose
 from stretto._engine.ops.reducing.reduce import ReduceMax
+from stretto._engine.passes.tracked_axes import (
+    Axis,
+    Dims,
+    Unlike,
+    demand,
+    fresh,
+    is_repeated,
+    is_view,
+    leaves_of,
+    of_operand,
+    of_result,
+    other_side,
+    sides,
+)
 
 _WORTH = 1 << 12
 """The multiply-adds of one pair of matrices from which a kernel is called."""
@@ -69,122 +83,29 @@ def _fused(program: Program) -> Program:
     return drop_dead(with_equations(program, in_order(program, calls))) if calls else program
 
 
-class _Axis:
-    """An axis of attention, or a part of one: reshapes may split it."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.parts: tuple[_Axis, ...] = ()
-
-    def leaves(self) -> list[_Axis]:
-        return [leaf for part in self.parts for leaf in part.leaves()] if self.parts else [self]
-
-
-_Dims = list[list[_Axis]]
-"""For each axis of an array, the axes of attention that it consists of, without those of size 1."""
-
-
-class _Unlike(Exception):
-    """What is looked at is not attention as the kernel has it."""
-
-
-def _check(holds: object) -> None:
-    if not holds:
-        raise _Unlike
-
-
-def _leaves(dims: _Dims) -> list[_Axis]:
-    return [leaf for group in dims for axis in group for leaf in axis.leaves()]
-
-
-def _fresh(shape: Sequence[int]) -> _Dims:
-    return [[_Axis(n)] if n != 1 else [] for n in shape]
-
-
-def _regrouped(dims: _Dims, shape: Sequence[int], may_split: bool = True) -> _Dims:
-    """Return the axes of an array with its elements, in order, in another shape."""
-    flat = _leaves(dims)
-    found: _Dims = []
-    for size in shape:
-        group: list[_Axis] = []
-        while size > 1:
-            _check(flat)
-            leaf = flat.pop(0)
-            if size % leaf.size == 0:
-                size //= leaf.size
-            else:
-                _check(may_split and leaf.size % size == 0)
-                leaf.parts = (_Axis(size), _Axis(leaf.size // size))
-                leaf, rest = leaf.parts
-                flat.insert(0, rest)
-                size = 1
-            group.append(leaf)
-        found.append(group)
-    _check(not flat)
-    return found
-
-
-def _is_view(e: Equation) -> bool:
-    """Say whether an operation has the elements of its operand in another order or shape."""
-    primitive = e.primitive
-    kept = primitive.same or isinstance(primitive, OptimizationBarrier)
-    return len(e.inputs) == 1 and (kept or isinstance(primitive, (Reshape, Transpose)))
-
-
-def _is_repeated(e: Equation) -> bool:
-    """Say whether it is a view, or a broadcast."""
-    return _is_view(e) or isinstance(e.primitive, BroadcastInDim)
-
-
-def _of_operand(e: Equation, dims: _Dims) -> _Dims:
-    """Return the axes of the operand of a view or a broadcast."""
-    primitive: Any = e.primitive
-    shape = e.inputs[0].type.shape
-    if isinstance(primitive, Transpose):
-        found: _Dims = [[] for _ in shape]
-        for axis, group in zip(primitive.permutation, dims, strict=True):
-            found[axis] = group
-        return found
-    if isinstance(primitive, Reshape):
-        return _regrouped(dims, shape)
-    if isinstance(primitive, BroadcastInDim):
-        return [dims[axis] if n != 1 else [] for n, axis in zip(shape, primitive.dims, strict=True)]
-    return dims
-
-
-def _of_result(e: Equation, dims: _Dims, may_split: bool = False) -> _Dims:
-    """Return the axes of what a view makes of its operand."""
-    primitive: Any = e.primitive
-    if isinstance(primitive, Transpose):
-        return [dims[axis] for axis in primitive.permutation]
-    if isinstance(primitive, Reshape):
-        return _regrouped(dims, primitive.shape, may_split)
-    return dims
-
-
 class _Operand:
     """An array that a product reads: what it is a view of, times a number, and its axes."""
 
-    def __init__(self, graph: _Graph, atom: Any, dims: _Dims, scaled: bool = False) -> None:
+    def __init__(self, graph: _Graph, atom: Any, dims: Dims, scaled: bool = False) -> None:
         self.scale = 1.0
         while True:
             e = graph.made(atom)
             if e is None or isinstance(atom, Literal):
                 break
-            if _is_repeated(e) and not isinstance(e.inputs[0], Literal):
-                dims = _of_operand(e, dims)
+            if is_repeated(e) and not isinstance(e.inputs[0], Literal):
+                dims = of_operand(e, dims)
                 atom = e.inputs[0]
                 continue
             number = _multiplied(e, atom) if scaled else None
             if number is None or self.scale != 1:
                 break
             atom, self.scale = number
-        _check(not isinstance(atom, Literal))
+        demand(not isinstance(atom, Literal))
         self.atom, self.dims = atom, dims
 
-    def has(self, axis: _Axis) -> bool:
+    def has(self, axis: Axis) -> bool:
         """Say whether it differs along an axis."""
-        return not {*axis.leaves()}.isdisjoint(_leaves(self.dims))
+        return not {*axis.leaves()}.isdisjoint(leaves_of(self.dims))
 
     def like(self, other: _Operand) -> bool:
         """Say whether it is the same array, with the same axes of those that both name."""
@@ -206,63 +127,6 @@ def _multiplied(e: Equation, result: Any) -> tuple[Any, float] | None:
     return (others[0], value) if normal else None
 
 
-def _product(
-    e: Equation, out: _Dims | None = None, x: _Dims | None = None, y: _Dims | None = None
-) -> tuple[_Dims, _Dims, _Dims, list[_Axis]]:
-    """Return the axes of a product's operands and its result, and those that it sums over.
-
-    They are known of the result or of an operand.
-    """
-    primitive: Any = e.primitive
-    operands = [a.type.shape for a in e.inputs]
-    (summed, shared), rank = (primitive.summed, primitive.shared), e.outputs[0].type.ndim
-    free = primitive.free_of(*[len(shape) for shape in operands])
-    places = [[*shared[i], *free[i]] for i in range(2)]  # the axes that are in the result
-    where = [
-        [*range(len(shared[0])), *range(len(shared[0]), len(shared[0]) + len(free[0]))],
-        [*range(len(shared[0])), *range(rank - len(free[1]), rank)],
-    ]
-    dims: Any = [x, y]
-    if out is None:
-        out = [[] for _ in range(rank)]
-        for i in range(2):
-            for axis, at in zip(places[i], where[i], strict=True) if dims[i] is not None else ():
-                out[at] = dims[i][axis]
-        missing = 1 if y is None else 0
-        for axis, at in zip(places[missing], where[missing], strict=True):
-            if axis in free[missing]:
-                out[at] = _fresh([operands[missing][axis]])[0]
-    sums: list[Any] = []
-    for i, j in zip(*summed, strict=True):
-        known = dims[0][i] if dims[0] is not None else dims[1][j] if dims[1] is not None else None
-        sums.append(_fresh([operands[0][i]])[0] if known is None else known)
-    for i in range(2):
-        if dims[i] is None:
-            dims[i] = [[] for _ in operands[i]]
-            for axis, at in zip(places[i], where[i], strict=True):
-                dims[i][axis] = out[at]
-            for axis, group in zip(summed[i], sums, strict=True):
-                dims[i][axis] = group
-    return dims[0], dims[1], out, [axis for group in sums for axis in group]
-
-
-def _beside(e: Equation, atom: Any, dims: _Dims) -> tuple[Any, _Dims, _Dims, list[_Axis]]:
-    """Return what a product multiplies an array by: it, its axes, the result's, and the sums."""
-    if e.inputs[0] is atom:
-        _, other, out, sums = _product(e, x=dims)
-        return e.inputs[1], other, out, sums
-    other, _, out, sums = _product(e, y=dims)
-    return e.inputs[0], other, out, sums
-
-
-def _sides(e: Equation, dims: _Dims, key: _Axis) -> tuple[Any, Any, _Axis]:
-    """Return the sides of a product of rows and keys, each with its axes, and what it sums over."""
-    x, y, _, sums = _product(e, out=dims)
-    _check(len(sums) == 1)
-    rows, keys = zip(e.inputs, (x, y), strict=True)
-    return (keys, rows, sums[0]) if key in _leaves(x) else (rows, keys, sums[0])
-
-
 class _Attention:
     """Attention that was found, in parts."""
 
@@ -272,8 +136,8 @@ class _Attention:
         """The places of equations whose results are only read by these, or by what is found."""
         self.exp = exp.outputs[0]
         self.shape = self.exp.type.shape
-        self.dims = _fresh(self.shape)
-        _check(self.dims[-1])
+        self.dims = fresh(self.shape)
+        demand(self.dims[-1])
         self.steps: list[tuple[Step, Any]] = []
         self.take(exp)
         difference = graph.made_by(exp.inputs[0], Sub)
@@ -289,20 +153,20 @@ class _Attention:
         """Have an equation inside."""
         self.inside.update([self.graph.place[v] for v in e.outputs])
 
-    def scalar(self, atom: Any, dims: _Dims) -> Any:
+    def scalar(self, atom: Any, dims: Dims) -> Any:
         """Return what is repeated along rows, of which it has one value each."""
-        while (e := self.graph.made(atom)) is not None and _is_repeated(e):
-            dims = _of_operand(e, dims)
+        while (e := self.graph.made(atom)) is not None and is_repeated(e):
+            dims = of_operand(e, dims)
             atom = e.inputs[0]
-        _check(not isinstance(atom, Literal))
-        lead = _leaves(self.dims[:-1])
-        _check(_leaves(dims) == lead and math.prod(atom.type.shape) == math.prod(self.shape[:-1]))
+        demand(not isinstance(atom, Literal))
+        lead = leaves_of(self.dims[:-1])
+        demand(leaves_of(dims) == lead and math.prod(atom.type.shape) == math.prod(self.shape[:-1]))
         return atom
 
     def reduced(self, atom: Any, kind: type, of: Any) -> bool:
         """Say whether an array is this reduction of another along its rows."""
         e = self.graph.made(atom)
-        while e is not None and _is_view(e):
+        while e is not None and is_view(e):
             e = self.graph.made(e.inputs[0])
         if e is None or not isinstance(e.primitive, kind):
             return False
@@ -311,7 +175,7 @@ class _Attention:
         source = e.inputs[0]
         while source is not of:
             other = self.graph.made(source)
-            if other is None or not _is_view(other) or other.inputs[0].type != source.type:
+            if other is None or not is_view(other) or other.inputs[0].type != source.type:
                 return False
             if isinstance(other.primitive, Transpose):
                 return False
@@ -323,11 +187,11 @@ class _Attention:
         e = self.graph.made(self.shift)
         if e is not None and isinstance(e.primitive, Select):
             condition, zero, greatest = e.inputs
-            _check(_is_number(zero, 0) and self.is_least(condition))
-            _check(self.reduced(greatest, ReduceMax, self.scores))
+            demand(_is_number(zero, 0) and self.is_least(condition))
+            demand(self.reduced(greatest, ReduceMax, self.scores))
             self.take(e)
             return True
-        _check(self.reduced(self.shift, ReduceMax, self.scores))
+        demand(self.reduced(self.shift, ReduceMax, self.scores))
         return False
 
     def is_least(self, condition: Any) -> bool:
@@ -361,13 +225,13 @@ class _Attention:
         atom, dims = scores, self.dims
         while True:
             e = graph.made(atom)
-            _check(e is not None)
+            demand(e is not None)
             primitive: Any = e.primitive
             if isinstance(primitive, DotGeneral):
                 break
             self.take(e)
-            if _is_view(e):
-                dims = _of_operand(e, dims)
+            if is_view(e):
+                dims = of_operand(e, dims)
                 atom = e.inputs[0]
                 continue
             number = _multiplied(e, atom)
@@ -377,32 +241,32 @@ class _Attention:
             elif isinstance(primitive, Select):
                 atom = self.masked(e, dims)
             else:
-                _check(isinstance(primitive, Add))
+                demand(isinstance(primitive, Add))
                 ways = [a for a in e.inputs if graph.makes_scores(a)]
-                _check(len(ways) == 1)
+                demand(len(ways) == 1)
                 (other,) = [a for a in e.inputs if a is not ways[0]]
                 atom = ways[0]
                 self.steps.append((Step("add"), _Operand(graph, other, dims)))
-        _check(len(self.steps) <= _STEPS and graph.plain(e))
+        demand(len(self.steps) <= _STEPS and graph.plain(e))
         self.steps.reverse()
         self.take(e)
         key = self.dims[-1][0]
-        rows, keys, self.feature = _sides(e, dims, key)
+        rows, keys, self.feature = sides(e, dims, key)
         self.q = _Operand(graph, *rows, scaled=True)
         self.k = _Operand(graph, *keys)
-        _check(not self.q.has(key) and self.k.has(key))
+        demand(not self.q.has(key) and self.k.has(key))
 
-    def masked(self, e: Equation, dims: _Dims) -> Any:
+    def masked(self, e: Equation, dims: Dims) -> Any:
         """Note what a choice does; return what it chooses from."""
         condition, x, y = e.inputs
         inverted = isinstance(x, Literal)
         scores, number = (y, x) if inverted else (x, y)
-        _check(isinstance(number, Literal) and not isinstance(scores, Literal))
-        _check(condition.type.shape == scores.type.shape)
+        demand(isinstance(number, Literal) and not isinstance(scores, Literal))
+        demand(condition.type.shape == scores.type.shape)
         constant = float(number.value)  # type: ignore[union-attr]
-        _check(not math.isnan(constant) and constant != math.inf)
+        demand(not math.isnan(constant) and constant != math.inf)
         mask = _Operand(self.graph, condition, dims)
-        rows = _leaves(self.dims[:-1])
+        rows = leaves_of(self.dims[:-1])
         offset = self.graph.causal(mask, rows[-1], self.dims[-1][0], inverted) if rows else None
         if offset is not None:
             self.steps.append((Step("causal", constant, offset), None))
@@ -416,68 +280,68 @@ class _Attention:
         self.early = None
         for e, _, dims in graph.readers_of(self.exp, self.dims):
             if isinstance(e.primitive, Div) and e.inputs[0].type.shape == self.shape:
-                _check(dims == self.dims and self.early is None)
+                demand(dims == self.dims and self.early is None)
                 self.total = self.scalar(e.inputs[1], self.dims)
-                _check(self.is_total(self.total))
+                demand(self.is_total(self.total))
                 self.early = e.outputs[0]
                 self.take(e)
         weights = self.exp if self.early is None else self.early
         for e, atom, dims in graph.readers_of(weights, self.dims):
             if not isinstance(e.primitive, DotGeneral) or not graph.plain(e):
                 continue
-            _check(e.inputs[0] is not e.inputs[1])
-            other, other_dims, out, sums = _beside(e, atom, dims)
+            demand(e.inputs[0] is not e.inputs[1])
+            other, other_dims, out, sums = other_side(e, atom, dims)
             if [leaf for axis in sums for leaf in axis.leaves()] != self.dims[-1][0].leaves():
                 continue
-            known = {*_leaves(self.dims)}
-            new = [leaf for leaf in _leaves(other_dims) if leaf not in known]
-            _check(len(new) == 1 and not hasattr(self, "v"))
+            known = {*leaves_of(self.dims)}
+            new = [leaf for leaf in leaves_of(other_dims) if leaf not in known]
+            demand(len(new) == 1 and not hasattr(self, "v"))
             self.column = new[0]
             self.v = _Operand(graph, other, other_dims)
             self.take(e)
             self.result(e.outputs[0], out)
-        _check(hasattr(self, "v"))
-        _check(self.divided)
+        demand(hasattr(self, "v"))
+        demand(self.divided)
 
-    def result(self, v: Any, dims: _Dims) -> None:
+    def result(self, v: Any, dims: Dims) -> None:
         """Follow the result of the second product as far as it is only divided and turned."""
         graph = self.graph
         self.divided = self.early is not None
         while graph.reader_count(v) == 1 and v not in graph.outputs:
             (e,) = graph.readers[v]
-            if _is_view(e) and not isinstance(e.primitive, OptimizationBarrier):
+            if is_view(e) and not isinstance(e.primitive, OptimizationBarrier):
                 try:
-                    after = _of_result(e, dims)
-                except _Unlike:
+                    after = of_result(e, dims)
+                except Unlike:
                     break
-                if _leaves(after)[-1:] != [self.column]:
+                if leaves_of(after)[-1:] != [self.column]:
                     break
                 dims = after
             elif isinstance(e.primitive, Div) and not self.divided and e.inputs[0] is v:
                 self.total = self.scalar(e.inputs[1], dims)
-                _check(self.is_total(self.total))
+                demand(self.is_total(self.total))
                 self.divided = True
             else:
                 break
             self.take(e)
             v = e.outputs[0]
         self.out, self.out_dims = v, dims
-        _check(_leaves(dims)[-1:] == [self.column])
+        demand(leaves_of(dims)[-1:] == [self.column])
 
     # Calls
 
-    def axes(self) -> tuple[list[_Axis], _Axis | None]:
+    def axes(self) -> tuple[list[Axis], Axis | None]:
         """Return the axes of the batch, and that of rows."""
-        lead = _leaves(self.dims[:-1])
+        lead = leaves_of(self.dims[:-1])
         if lead and not (self.k.has(lead[-1]) or self.v.has(lead[-1])):
             return lead[:-1], lead[-1]
         return lead, None
 
-    def place(self, dims: _Dims, row: _Axis | None, column: _Axis | None) -> Place:
+    def place(self, dims: Dims, row: Axis | None, column: Axis | None) -> Place:
         """Return where the axes are in an array."""
         batch, _ = self.axes()
-        flat = _leaves(dims)
-        _check({*flat} <= {*batch, row, column})
+        flat = leaves_of(dims)
+        demand({*flat} <= {*batch, row, column})
         split = [tuple([leaf.size for axis in group for leaf in axis.leaves()]) for group in dims]
         at = lambda axis: flat.index(axis) if axis in flat else -1
         return Place(tuple(split), tuple([at(axis) for axis in batch]), at(row), at(column))
@@ -486,8 +350,8 @@ class _Attention:
         """Return what the kernel needs to know, and the arrays of steps."""
         batch, row = self.axes()
         key = self.dims[-1][0]
-        _check(not key.parts and not self.feature.parts and not self.column.parts)
-        _check(row is not None or not any([step.kind == "causal" for step, _ in self.steps]))
+        demand(not key.parts and not self.feature.parts and not self.column.parts)
+        demand(row is not None or not any([step.kind == "causal" for step, _ in self.steps]))
         steps = [
             (step if operand is None else step._replace(place=self.place(operand.dims, row, key)))
             for step, operand in self.steps
@@ -516,7 +380,7 @@ class _Attention:
     def call(self, kept: bool) -> Equation:
         """Return attention as one operation; ``kept`` has what gradients need as results."""
         geometry, arrays = self.geometry()
-        _check(_is_worth_it(geometry))
+        demand(_is_worth_it(geometry))
         inputs = (self.q.atom, self.k.atom, self.v.atom, *arrays)
         outs = (self.out, self.shift, self.total) if kept else (self.out,)
         return self.graph.call(geometry._replace(kept=kept), inputs, outs)
@@ -534,7 +398,7 @@ class _Gradients:
             for e, _, dims in self.graph.readers_of(of.exp, of.dims)
             if isinstance(e.primitive, Mul) and dims == of.dims and self.place(e) not in of.inside
         ]
-        _check(len(found) == 1)
+        demand(len(found) == 1)
         self.of_scores(found[0])
         self.of_values()
         self.of_operands(found[0].outputs[0])
@@ -550,7 +414,7 @@ class _Gradients:
         added = graph.made_by(total, Add)
         self.take(added)
         ways = [a for a in added.inputs if graph.makes_scores(a)]
-        _check(len(ways) == 1)
+        demand(len(ways) == 1)
         (beside,) = [a for a in added.inputs if a is not ways[0]]
         self.beside = of.scalar(beside, of.dims)
         value = ways[0]
@@ -559,16 +423,16 @@ class _Gradients:
             divided = graph.made_by(value, Div)
             self.take(divided)
             value, by = divided.inputs
-            _check(of.scalar(by, of.dims) is of.total)
+            demand(of.scalar(by, of.dims) is of.total)
         atom, dims = value, of.dims
-        while (e := graph.made(atom)) and _is_view(e):
+        while (e := graph.made(atom)) and is_view(e):
             self.take(e)
-            dims = _of_operand(e, dims)
+            dims = of_operand(e, dims)
             atom = e.inputs[0]
-        _check(isinstance(e.primitive, DotGeneral) and graph.plain(e))
+        demand(isinstance(e.primitive, DotGeneral) and graph.plain(e))
         self.take(e)
         key = of.dims[-1][0]
-        rows, keys, self.column = _sides(e, dims, key)
+        rows, keys, self.column = sides(e, dims, key)
         self.x, v = _Operand(graph, *rows), _Operand(graph, *keys)
         self.pairs: list[Any] = [(v, key, self.column, of.v, key, of.column)]
 
@@ -576,12 +440,12 @@ class _Gradients:
         """Check that what is added is minus the sum of weights times the gradient of weights."""
         of, graph = self.of, self.graph
         e = graph.made_by(self.beside, ReduceSum)
-        _check(of.reduced(self.beside, ReduceSum, e.inputs[0]))
+        demand(of.reduced(self.beside, ReduceSum, e.inputs[0]))
         product = graph.made_by(e.inputs[0], Mul)
         others = [a for a in product.inputs if a is not of.early]
-        _check(len(others) == 1)
+        demand(len(others) == 1)
         negative = graph.made_by(others[0], Neg)
-        _check(negative.inputs[0] is value)
+        demand(negative.inputs[0] is value)
         self.take(product)
         self.take(negative)
 
@@ -594,14 +458,14 @@ class _Gradients:
         for e, atom, dims in graph.readers_of(weights, of.dims):
             if not isinstance(e.primitive, DotGeneral) or self.place(e) in of.inside:
                 continue
-            other, other_dims, out, sums = _beside(e, atom, dims)
-            _check(graph.plain(e) and self.d_v is None and key not in sums)
+            other, other_dims, out, sums = other_side(e, atom, dims)
+            demand(graph.plain(e) and self.d_v is None and key not in sums)
             x2 = _Operand(graph, other, other_dims)
             column = self.new(x2.dims)
             self.take(e)
             self.d_v = (*graph.turned(self, e.outputs[0], out), column)
             self.pairs.append((x2, self.row, column, self.x, self.row, self.column))
-        _check(self.d_v is not None)
+        demand(self.d_v is not None)
 
     def of_operands(self, v: Any) -> None:
         """Follow the gradient of scores back through steps to the products for keys and queries."""
@@ -610,56 +474,56 @@ class _Gradients:
         dims = of.dims
         while True:
             readers = graph.readers.get(v, [])
-            _check(v not in graph.outputs)
+            demand(v not in graph.outputs)
             if len(readers) != 1 or isinstance(readers[0].primitive, DotGeneral):
                 break
             (e,) = readers
-            if _is_view(e):
-                dims = _of_result(e, dims)
+            if is_view(e):
+                dims = of_result(e, dims)
             else:
-                _check(steps)
+                demand(steps)
                 self.undoes(e, v, steps.pop(0), dims)
             self.take(e)
             v = e.outputs[0]
-        _check(not steps)
+        demand(not steps)
         self.d_q: Any = None
         self.d_k: Any = None
         key = of.dims[-1][0]
         for e, atom, own in graph.readers_of(v, dims):
-            _check(isinstance(e.primitive, DotGeneral) and graph.plain(e))
-            side, side_dims, out, sums = _beside(e, atom, own)
+            demand(isinstance(e.primitive, DotGeneral) and graph.plain(e))
+            side, side_dims, out, sums = other_side(e, atom, own)
             other = _Operand(graph, side, side_dims, key not in sums)
             feature = self.new(other.dims)
             self.take(e)
             result = (*graph.turned(self, e.outputs[0], out), feature)
             if key in sums:
-                _check(self.d_q is None and len(sums) == 1)
+                demand(self.d_q is None and len(sums) == 1)
                 self.d_q = result
                 self.pairs.append((other, key, feature, of.k, key, of.feature))
             else:
-                _check(self.d_k is None)
+                demand(self.d_k is None)
                 self.d_k = result
                 self.pairs.append((other, self.row, feature, of.q, self.row, of.feature))
-        _check(self.d_q is not None and self.d_k is not None)
+        demand(self.d_q is not None and self.d_k is not None)
 
-    def undoes(self, e: Equation, v: Any, step: tuple[Step, Any], dims: _Dims) -> None:
+    def undoes(self, e: Equation, v: Any, step: tuple[Step, Any], dims: Dims) -> None:
         """Check that an operation is a step's own gradient."""
         of, graph = self.of, self.graph
         (kind, constant, offset, _), mask = step
         if kind == "multiply":
             number = _multiplied(e, e.outputs[0])
-            _check(number is not None and number[0] is v and number[1] == constant)
+            demand(number is not None and number[0] is v and number[1] == constant)
             return
-        _check(isinstance(e.primitive, Select))
+        demand(isinstance(e.primitive, Select))
         condition, x, y = e.inputs
         inverted = y is v
-        _check(_is_number(x if inverted else y, 0) and (x is v or inverted))
+        demand(_is_number(x if inverted else y, 0) and (x is v or inverted))
         again = _Operand(graph, condition, dims)
         if kind == "causal":
-            row = _leaves(of.dims[:-1])[-1]
-            _check(graph.causal(again, row, of.dims[-1][0], inverted) == offset)
+            row = leaves_of(of.dims[:-1])[-1]
+            demand(graph.causal(again, row, of.dims[-1][0], inverted) == offset)
         else:
-            _check(again.atom is mask.atom and inverted == bool(offset))
+            demand(again.atom is mask.atom and inverted == bool(offset))
             self.pairs.append((again, self.row, of.dims[-1][0], mask, self.row, of.dims[-1][0]))
 
     @property
@@ -667,11 +531,11 @@ class _Gradients:
         """The axis of rows, which is known at the end: None stands for it."""
         return None
 
-    def new(self, dims: _Dims) -> _Axis:
+    def new(self, dims: Dims) -> Axis:
         """Return the one axis that is not one of the scores'."""
-        known = {*_leaves(self.of.dims)}
-        found = [leaf for leaf in _leaves(dims) if leaf not in known]
-        _check(len(found) == 1)
+        known = {*leaves_of(self.of.dims)}
+        found = [leaf for leaf in leaves_of(dims) if leaf not in known]
+        demand(len(found) == 1)
         return found[0]
 
     def call(self) -> Equation:
@@ -681,22 +545,22 @@ class _Gradients:
         _, row = of.axes()
         key = of.dims[-1][0]
         for one, one_row, one_column, other, other_row, other_column in self.pairs:
-            _check(one.like(other))
+            demand(one.like(other))
             places = (
                 of.place(one.dims, one_row or row, one_column),
                 of.place(other.dims, other_row or row, other_column),
             )
-            _check(places[0] == places[1])
+            demand(places[0] == places[1])
         given = of.place(self.x.dims, row, self.column)
         d_q = of.place(self.d_q[1], row, self.d_q[2])
         d_k = of.place(self.d_k[1], key, self.d_k[2])
         d_v = of.place(self.d_v[1], key, self.d_v[2])
         _, k, v, _ = geometry.places
         sums = [[axis < 0 for axis in place.batch] for place in (d_k, d_v, d_q, given)]
-        _check(sums[0] == sums[1] and not any(sums[2] + sums[3]))
+        demand(sums[0] == sums[1] and not any(sums[2] + sums[3]))
         for axis, is_sum in enumerate(sums[0]):
-            _check(not is_sum or (k.batch[axis] < 0 and v.batch[axis] < 0))
-        _check(row is None or (d_q.row >= 0 and given.row >= 0))
+            demand(not is_sum or (k.batch[axis] < 0 and v.batch[axis] < 0))
+        demand(row is None or (d_q.row >= 0 and given.row >= 0))
         late = of.early is not None
         geometry = geometry._replace(
             gradient=True, kept=not late, places=(*geometry.places, given, d_q, d_k, d_v)
@@ -704,8 +568,8 @@ class _Gradients:
         extra = (of.total, of.out) if late else (self.beside,)
         inputs = (of.q.atom, of.k.atom, of.v.atom, *arrays, of.shift, self.x.atom, *extra)
         outs = (self.d_q[0], self.d_k[0], self.d_v[0])
-        _check(not self.graph.depends(extra, self.d_v[0]))
-        _check(geometry.rows * geometry.keys >= _WORTH_GRADIENTS)
+        demand(not self.graph.depends(extra, self.d_v[0]))
+        demand(geometry.rows * geometry.keys >= _WORTH_GRADIENTS)
         return self.graph.call(geometry, inputs, outs)
 
 
@@ -745,7 +609,7 @@ class _Graph:
         """Return the equation that makes a value, which has to be of a kind."""
         e = self.maker.get(atom)
         if e is None or not isinstance(e.primitive, kind):
-            raise _Unlike
+            raise Unlike
         return e
 
     def calls_for(self, exp: Equation) -> list[Equation]:
@@ -758,19 +622,19 @@ class _Graph:
         try:
             found = _Attention(self, exp)
             for operand in (found.q, found.k, found.v):
-                _check(operand.atom.type.dtype == type.dtype)
+                demand(operand.atom.type.dtype == type.dtype)
             leaks = self.leaks(found.inside) - {found.out}
             if leaks <= {found.shift, found.total}:
                 call = found.call(kept=bool(leaks))
-                _check(not leaks or not self.depends(call.inputs, *leaks))
+                demand(not leaks or not self.depends(call.inputs, *leaks))
                 return [call]
             gradients = _Gradients(found)
             more = [one[0] for one in (gradients.d_q, gradients.d_k, gradients.d_v)]
             leaks = self.leaks(found.inside) - {found.out, *more}
-            _check(leaks <= {found.shift, found.total})
+            demand(leaks <= {found.shift, found.total})
             call, back = found.call(kept=True), gradients.call()
-            _check(not self.depends(call.inputs, found.shift, found.total))
-        except _Unlike:
+            demand(not self.depends(call.inputs, found.shift, found.total))
+        except Unlike:
             return []
         return [call, back]
 
@@ -781,7 +645,7 @@ class _Graph:
             places = [self.place[v] for v in e.outputs]
             if inside.issuperset(places):
                 return True
-            return _is_repeated(e) and all([read_inside(v) for v in e.outputs])
+            return is_repeated(e) and all([read_inside(v) for v in e.outputs])
 
         def read_inside(v: Any) -> bool:
             return v not in self.outputs and all([is_inside(e) for e in self.readers.get(v, ())])
@@ -813,26 +677,26 @@ class _Graph:
         alike = dtype in DTYPES and all([a.type.dtype == dtype for a in e.inputs])
         return alike and primitive.precision is None
 
-    def readers_of(self, v: Any, dims: _Dims) -> list[tuple[Equation, Any, _Dims]]:
+    def readers_of(self, v: Any, dims: Dims) -> list[tuple[Equation, Any, Dims]]:
         """Return who reads a value, or a view of it: with what is read, and its axes."""
-        found: list[tuple[Equation, Any, _Dims]] = []
+        found: list[tuple[Equation, Any, Dims]] = []
         for e in self.readers.get(v, ()):
-            if _is_view(e):
-                own = _of_result(e, dims, may_split=True)
+            if is_view(e):
+                own = of_result(e, dims, may_split=True)
                 found += self.readers_of(e.outputs[0], own)
             else:
                 found.append((e, v, dims))
         return found
 
-    def turned(self, of: _Gradients, v: Any, dims: _Dims) -> tuple[Any, _Dims]:
+    def turned(self, of: _Gradients, v: Any, dims: Dims) -> tuple[Any, Dims]:
         """Follow a result as far as it is only turned."""
         while self.reader_count(v) == 1 and v not in self.outputs:
             (e,) = self.readers[v]
             if not isinstance(e.primitive, (Transpose, Reshape)):
                 break
             try:
-                dims = _of_result(e, dims)
-            except _Unlike:
+                dims = of_result(e, dims)
+            except Unlike:
                 break
             of.take(e)
             v = e.outputs[0]
@@ -851,14 +715,14 @@ class _Graph:
             elif isinstance(e.primitive, Add):
                 ways = [a for a in e.inputs if self.makes_scores(a)]
                 return bool(ways)
-            elif _is_view(e) or isinstance(e.primitive, (Mul, Div)):
+            elif is_view(e) or isinstance(e.primitive, (Mul, Div)):
                 others = [a for a in e.inputs if not isinstance(a, Literal)]
                 atom = others[0]
             else:
                 return False
         return False
 
-    def causal(self, mask: _Operand, row: _Axis, key: _Axis, inverted: bool) -> int | None:
+    def causal(self, mask: _Operand, row: Axis, key: Axis, inverted: bool) -> int | None:
         """Return the offset of a mask that hides later keys, if it is one."""
         atom, dims = mask.atom, mask.dims
         e = self.made(atom)
@@ -884,15 +748,15 @@ class _Graph:
             return None
         return one - other - (family in (Gt, Lt))
 
-    def counted(self, atom: Any, dims: _Dims) -> tuple[_Axis, int] | None:
+    def counted(self, atom: Any, dims: Dims) -> tuple[Axis, int] | None:
         """Return the axis whose indices an array has, and the number that is added to them."""
         offset = 0
         while True:
             e = self.made(atom)
             if e is None:
                 return None
-            if _is_repeated(e):
-                dims = _of_operand(e, dims)
+            if is_repeated(e):
+                dims = of_operand(e, dims)
                 atom = e.inputs[0]
             elif isinstance(e.primitive, (Add, Sub)) and isinstance(e.inputs[1], Literal):
                 sign = 1 if isinstance(e.primitive, Add) else -1
@@ -915,7 +779,7 @@ class _Graph:
             if n not in places:
                 places.add(n)
                 read = [a for a in e.inputs if not isinstance(a, Literal) and a not in inputs]
-                _check(all([a in self.maker for a in read]))
+                demand(all([a in self.maker for a in read]))
                 stack += read
         written = [self.program.equations[n] for n in sorted(places)]
         own = Program(inputs, written, outs, "attention")
