@@ -89,6 +89,11 @@ class ResNet(nn.Module):
         return self.fc(torch.mean(self.layers(x), dim=(2, 3)))
 
 
+def hardsigmoid(x: Any) -> Any:
+    """PyTorch's function; written out in float64, where its gradient is off by 2e-8."""
+    return F.relu6(x + 3) / 6 if x.dtype == torch.float64 else F.hardsigmoid(x)
+
+
 class Inverted(nn.Module):
     """An inverted bottleneck with squeeze-and-excitation."""
 
@@ -106,7 +111,8 @@ class Inverted(nn.Module):
         self.bn3 = norm(block.out, eps)
         self.residual = block.stride == 1 and width == block.out
         self.activation = getattr(F, block.activation)
-        self.within, self.gate = getattr(F, within), getattr(F, gate)
+        self.within = getattr(F, within)
+        self.gate = hardsigmoid if gate == "hardsigmoid" else getattr(F, gate)
 
     def forward(self, x: Any) -> Any:
         y = x if self.expand is None else self.activation(self.bn1(self.expand(x)))
