@@ -123,10 +123,15 @@ class Breaking(ast.NodeVisitor):
             self.visit(node.value)
 
     def visit_Call(self, node: ast.Call) -> None:
-        """Leave ``x.astype(dtype, copy=False)`` alone: a copy more is not seen."""
-        converts = isinstance(node.func, ast.Attribute) and node.func.attr == "astype"
+        """Leave ``x.astype(dtype, copy=False)`` alone, a copy more, and ``x.reshape(-1)``.
+
+        NumPy takes any negative number for the size that is not known.
+        """
+        method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
         for part in (node.func, *node.args, *node.keywords):
-            if not (converts and isinstance(part, ast.keyword) and part.arg == "copy"):
+            copies = method == "astype" and isinstance(part, ast.keyword) and part.arg == "copy"
+            unknown = method == "reshape" and ast.unparse(part) == "-1"
+            if not (copies or unknown):
                 self.visit(part)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:

@@ -2,6 +2,7 @@
 
 import ast
 
+import numpy as np
 import pytest
 
 from tests import mutations
@@ -70,6 +71,28 @@ def test_each_kind(line, after):
     assert after in broken_lines(f"x = [{line}]".replace("x = [", "x = (")[:-1] + ")") or (
         f"x = ({after})" in broken_lines(f"x = ({line})")
     )
+
+
+@pytest.mark.parametrize(
+    "line, broken",
+    [
+        ("x.reshape(-1)", set()),
+        ("x.reshape(y[0], -1)", {"x.reshape(y[1], -1)"}),
+        ("x.reshape(n - 1)", {"x.reshape(n + 1)", "x.reshape(n - 2)"}),
+        ("reshape(x, -1)", {"reshape(x, -2)"}),
+        ("x.sum(-1)", {"x.sum(-2)"}),
+        ("x.astype(d, copy=True)", set()),
+        ("x.view(copy=True)", {"x.view(copy=False)"}),
+    ],
+)
+def test_arguments_that_may_be_others(line, broken):
+    assert broken_lines(f"y = {line}") == {f"y = {each}" for each in broken}
+
+
+def test_numpy_takes_any_negative_size_for_the_one_that_is_not_known():
+    for shape in [-1, (2, -1), (-1, 3)]:
+        other = tuple(n - 1 if n == -1 else n for n in np.atleast_1d(shape))
+        assert np.arange(6).reshape(other).shape == np.arange(6).reshape(shape).shape
 
 
 def test_each_mutant_is_another_program():
