@@ -27,12 +27,7 @@ FOLDERS = {"tests/form": "tests/form", "docs/decisions": "tests/form/test_decisi
 """Folders that have tests without importing: what runs where a file in them changed."""
 
 NATIVE = ["tests/_engine/native/test_native.py", "tests/native/test_faults.py"]
-KERNELS = [
-    "tests/_engine/kernels/test_kernels.py",
-    "tests/property/test_kernels_storm.py",
-    "tests/property/test_rows_storm.py",
-    "tests/property/test_attention_storm.py",
-]
+KERNELS = ["tests/_engine/kernels/test_kernels.py", "tests/property/test_kernels_storm.py"]
 """The tests of the extensions in C."""
 
 
@@ -107,7 +102,7 @@ class Sources:
         if not path.startswith("src/stretto/"):
             return []
         below = Path(path).relative_to("src/stretto")
-        stem = f"test_{below.stem.lstrip('_')}"
+        stem = f"test_{(below.parent if below.stem == '__init__' else below).stem.lstrip('_')}"
         folder = self.root / "tests" / below.parent
         found = [*folder.glob(f"{stem}.py"), *sorted(folder.glob(f"{stem}_*.py"))]
         return [file.relative_to(self.root).as_posix() for file in found]
@@ -145,7 +140,7 @@ class File:
         self.defined: set[str] = set()
         self.used: set[str] = set()
         for node in _statements(tree.body):
-            self.defined |= _defined(node)
+            self.defined |= defined(node)
         for node in ast.walk(tree):
             self._note_import(node)
         for node in ast.walk(tree):
@@ -191,7 +186,8 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             yield from _statements([*node.body, *getattr(node, "orelse", ())])
 
 
-def _defined(node: ast.stmt) -> set[str]:
+def defined(node: ast.stmt) -> set[str]:
+    """Return the names that a statement of a module or a class defines."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return {node.name}
     targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]

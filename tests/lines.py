@@ -8,8 +8,10 @@ alone.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,9 +23,9 @@ from tests.mutants import digest
 
 ENGINE = Path(__file__).parent.parent / "src" / "stretto" / "_engine"
 
-NEAREST, FULLEST, EACH = 6, 6, 8
-"""From how many files the tests of a line are chosen, by folder and by number of tests; and how
-many from each."""
+NEAREST, FULLEST, IMPORTING, EACH = 6, 6, 8, 8
+"""From how many files the tests of a line are chosen, by folder, by number of tests, and of those
+that import its module by name; and how many from each."""
 
 
 class Recording:
@@ -103,14 +105,31 @@ def write(folder: Path, record: Path) -> None:
 
 
 def few_of(by_file: dict[str, list[str]], path: str) -> list[str]:
-    """Choose some tests of a line: from the files nearest to it, and from those with most tests."""
+    """Choose some tests of a line, from three sorts of files.
+
+    Those nearest to it, those with most tests, and those that import its module: such as set a
+    constant of it, so that a condition that is rarely met is.
+    """
     parts = path.replace("src/stretto/", "tests/").split("/")[:-1]
     shared = lambda file: sum(a == b for a, b in zip(parts, file.split("/"), strict=False))
     nearest = sorted(by_file, key=shared, reverse=True)
     fullest = sorted(by_file, key=lambda file: -len(by_file[file]))
-    files = [*dict.fromkeys([*nearest[:NEAREST], *fullest[:FULLEST]])]
+    package, _, name = (
+        path.removeprefix("src/").removesuffix(".py").replace("/", ".").rpartition(".")
+    )
+    imported = rf" import (?:\([^)]*|[^(\n]*)\b{name}\b"
+    word = re.compile(rf"{re.escape(package)}(?:\.{name}\b|{imported})")
+    importing = [file for file in nearest if word.search(text_of(file))]
+    chosen = [*nearest[:NEAREST], *fullest[:FULLEST], *importing[:IMPORTING]]
     spread = lambda tests: tests[:: max(1, len(tests) // EACH)][:EACH]
-    return [test for file in files for test in spread(by_file[file])]
+    return [test for file in dict.fromkeys(chosen) for test in spread(by_file[file])]
+
+
+@functools.cache
+def text_of(file: str) -> str:
+    """Return what is in a file of tests."""
+    path = ENGINE.parents[2] / file
+    return path.read_text("utf-8") if path.is_file() else ""
 
 
 if __name__ == "__main__":

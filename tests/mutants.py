@@ -2,9 +2,11 @@
 
 ``make mutants ARGS="--count 100 --seed 0"``. ``tests/mutations.py`` says which lines are broken,
 and how. For each, pytest runs the tests that run the line, where ``make test-lines`` recorded them
-(``tests/lines.py``), and the test files of the module's name; where none were recorded, also the
-mirrors of modules that use it, those beside its own, and the tests that use its names, nearest
-first (``tests/changed.py``); tests that need several devices, in a process that has eight.
+(``tests/lines.py``), the test files of the module's name, and some that run other lines of the
+function, or lines which read what it sets. Of one that runs while its module is imported, those
+that read what it defines come first. At last the mirrors of modules that use it run, and the tests
+that use its names, nearest first (``tests/changed.py``); tests that need several devices, in a
+process that has eight.
 
 They run first in a fork of a process in which everything is imported, with broken functions in the
 place of those that are there: a second or two each. What no test notices there, or is in no
@@ -20,6 +22,7 @@ anyone could test, such as only the speed. The latter are listed by the content 
 from __future__ import annotations
 
 import argparse
+import ast
 import functools
 import hashlib
 import json
@@ -33,17 +36,20 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from itertools import chain
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from tests.changed import Sources, tests_of
+from tests.changed import Sources, defined, tests_of
 from tests.mutant_runs import Files, Forks, copied, linked
 from tests.mutations import Mutant, chosen
 
 ROOT = Path(__file__).parent.parent
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
 
-FILES = 10
-"""The most test files that run for a mutant, after its mirror, where none were recorded."""
+FILES = 25
+"""The most test files that run for a mutant at last, of those of modules that use its own."""
+
+READERS = 60
+"""The most tests that run for a line because they run others: of its function, or what reads it."""
 
 EVERYWHERE = [
     "tests/_engine/core/test_primitive_declarations.py",
@@ -64,6 +70,7 @@ class Record:
         told: Any = {"tests": [], "files": {}}
         if file.exists():
             told = json.loads(file.read_text("utf-8"))
+        self.root = root
         self.tests: list[str] = told["tests"]
         self.files = {
             path: each["lines"]
@@ -75,6 +82,74 @@ class Record:
         """Return the tests that run a line, counted from 1, of a file that is as it was."""
         return [self.tests[n] for n in self.files.get(path, {}).get(str(line), ())]
 
+    def around(self, path: str, line: int, told: Told) -> list[str]:
+        """Return tests that run other lines: those beside one, or which read what it defines.
+
+        Of lines of one function, those that few tests run come first.
+        """
+        names = "|".join(map(re.escape, sorted(told.names)))
+        word = re.compile(rf"\b({names})\b")
+        beside = [(path, n) for n in range(told.first, told.last + 1) if n != line]
+        reading = [
+            (file, n)
+            for file in sorted(self.files, key=lambda file: file != path)
+            for n, text in enumerate(self._lines(file), 1)
+            if names and word.search(text) and (file, n) not in {*beside, (path, line)}
+        ]
+        tests: dict[str, None] = {}
+        for places in (beside, reading):
+            each = sorted([self.of(*place) for place in places], key=len)
+            few = dict.fromkeys(test for of in each for test in of[:: max(1, len(of) // 4)])
+            tests |= dict.fromkeys([*few][: READERS // 2])
+        return [*tests]
+
+    @functools.cache  # noqa: B019 (of the one record)
+    def _lines(self, path: str) -> list[str]:
+        return (self.root / path).read_text("utf-8").splitlines()
+
+
+class Told(NamedTuple):
+    """What the text of a module tells of a line."""
+
+    at_import: bool
+    """Whether it runs while the module is imported: it is in no function."""
+    names: set[str]
+    """What it defines: names of the module or the class, or attributes of objects."""
+    first: int
+    last: int
+    """The lines of the function in which it is, or of whose signature it is a part; or of the
+    class."""
+
+
+def told_of(tree: ast.Module | ast.ClassDef, line: int) -> Told:
+    """Return what the text of a module tells of a line, counted from 1."""
+    for node in tree.body:
+        begin = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+        if not begin <= line <= (node.end_lineno or begin):
+            continue
+        if isinstance(node, ast.ClassDef):
+            return told_of(node, line)
+        if isinstance(node, ast.FunctionDef):
+            inside = node.body[0].lineno, node.end_lineno or line
+            return Told(line < inside[0], _attributes(node, line), *inside)
+        if isinstance(tree, ast.ClassDef):
+            names = {tree.name, *defined(node)}
+            return Told(True, names, tree.lineno, tree.end_lineno or line)
+        return Told(True, defined(node), line, line)
+    return Told(True, set(), line, line)
+
+
+def _attributes(function: ast.FunctionDef, line: int) -> set[str]:
+    """Return the attributes that a line of a function sets."""
+    return {
+        target.attr
+        for node in ast.walk(function)
+        if isinstance(node, (ast.Assign, ast.AugAssign)) and node.lineno <= line
+        if line <= (node.end_lineno or line)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Attribute)
+    }
+
 
 def stages(sources: Sources, record: Record, mutant: Mutant) -> list[list[str]]:
     """Return the tests of a mutant in their order: those known to run it, nearest first, and more.
@@ -85,16 +160,21 @@ def stages(sources: Sources, record: Record, mutant: Mutant) -> list[list[str]]:
     own = sources.mirrors(name)
     folder = os.path.dirname(own[0]) if own else ""
     near = lambda test: test.startswith(f"{folder}/")
-    recorded = record.of(mutant.path, mutant.line + 1)
+    line = mutant.line + 1
+    told = told_of(ast.parse((record.root / mutant.path).read_text("utf-8")), line)
+    recorded, around = record.of(mutant.path, line), record.around(mutant.path, line, told)
+    if told.at_import:  # those recorded happened to import the module
+        recorded, around = around, []
+    mirrors = [m for user in sources.around([name], 1)[1:] for m in sources.mirrors(user)]
+    others = dict.fromkeys([*mirrors, *tests_of(sources, name)])
     if recorded:
         found = [[*filter(near, recorded)], [t for t in recorded if not near(t)], own]
+        found.append(EVERYWHERE if told.at_import else [t for t in around if t not in recorded])
     else:
-        mirrors = [m for user in sources.around([name], 1)[1:] for m in sources.mirrors(user)]
-        others = dict.fromkeys([*mirrors, *tests_of(sources, name)])
         others |= dict.fromkeys(t for t in sources.names if re.match(rf"{folder}/test_[^/]+$", t))
-        for mirror in own:
-            others.pop(mirror, None)
-        found = [own, EVERYWHERE, sorted(others, key=lambda test: not near(test))[:FILES]]
+        found = [own, EVERYWHERE]
+    beyond = sorted([test for test in others if test not in own], key=lambda test: not near(test))
+    found.append(beyond[:FILES])
     return [[t for t in tests if not t.startswith("tests/form/")] for tests in found]
 
 
@@ -126,8 +206,14 @@ class Ways:
         return Files(copied(ROOT, self.folder / str(os.getpid())), self.cache)
 
     def noticed(self, mutant: Mutant, tests: list[list[str]]) -> str | None:
-        """Return the test that notices a mutant, if one does in either way."""
-        return self.forks.noticed(mutant, tests) or self.files.noticed(mutant, tests)
+        """Return the test that notices a mutant, if one does in either way.
+
+        The last tests, which are many, run once.
+        """
+        quick = self.forks.noticed(mutant, tests)
+        return quick or self.files.noticed(
+            mutant, tests[: -1 if self.forks.codes(mutant) else None]
+        )
 
 
 _ways: Ways

@@ -120,3 +120,4 @@ def test_here_a_function_leads_to_its_file():
         "tests/_engine/api/test_vectorize.py",
         "tests/_engine/api/test_vectorize_loops.py",
     ]
+    assert sources.mirrors("stretto._engine.native") == ["tests/_engine/native/test_native.py"]

@@ -47,5 +47,25 @@ def test_some_tests_stand_for_many():
     assert few[0] == "near" and len(few) == 1 + lines.EACH and len({*few}) == len(few)
 
 
+@pytest.mark.parametrize(
+    "text, imports",
+    [
+        ("from stretto._engine.core import caches", True),
+        ("from stretto._engine.core import (\n    boundary,\n    caches,\n)", True),
+        ("from stretto._engine.core.caches import WeakTable", True),
+        ('monkeypatch.setattr("stretto._engine.core.caches.LIMIT", 0)', True),
+        ("from stretto._engine.core import boundary\ncaches = boundary", False),
+        ("from stretto._engine.core.caches_of import x", False),
+        ("from stretto._engine import caches", False),
+    ],
+)
+def test_files_that_import_the_module_are_among_them(monkeypatch, text, imports):
+    far = [f"tests/far{n}.py" for n in range(20)]
+    by_file = {file: [f"{file}{i}" for i in range(20)] for file in [*far, "tests/own.py"]}
+    by_file["tests/own.py"] = ["own"]
+    monkeypatch.setattr(lines, "text_of", lambda file: text if file == "tests/own.py" else "")
+    assert ("own" in lines.few_of(by_file, CACHES)) is imports
+
+
 def test_without_a_record_there_are_none(tmp_path):
     assert not Record(tmp_path / "none", ROOT).of(CACHES, 1)
